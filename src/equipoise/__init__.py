@@ -1,0 +1,1 @@
+"""Train neural classifiers whose confidence can be believed, and prove it."""

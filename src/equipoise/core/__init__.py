@@ -1,0 +1,1 @@
+"""What everyone speaks: Predictions, split names, input checks, errors, atomic files, seeds."""

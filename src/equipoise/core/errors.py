@@ -1,0 +1,112 @@
+"""The errors of this package, and when you meet them.
+
+::
+
+    EquipoiseError            anything below; catch this to catch them all
+    ├── DataError             predictions or a file hold something that cannot be scored (also a ValueError)
+    ├── SpecError             a name, key or parameter is not known or not allowed (also a ValueError)
+    ├── SplitError            a row would be used both to fit and to judge (also a ValueError)
+    ├── NotFittedError        a map is used before it was fitted (also a RuntimeError)
+    └── MissingExtraError     an optional package is not installed (also an ImportError)
+
+Plain wrong arguments stay ``ValueError`` and ``TypeError``. Every message has one form:
+*where: what was wanted, what came. What to do.*
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+__all__ = [
+    "DataError",
+    "EquipoiseError",
+    "MissingExtraError",
+    "NotFittedError",
+    "SpecError",
+    "SplitError",
+    "require",
+]
+
+
+class EquipoiseError(Exception):
+    """The family of all errors raised on purpose by this package.
+
+    Example:
+        >>> issubclass(DataError, EquipoiseError)
+        True
+    """
+
+
+class DataError(EquipoiseError, ValueError):
+    """Predictions or a file hold something that cannot be scored.
+
+    Example:
+        >>> issubclass(DataError, ValueError)
+        True
+    """
+
+
+class SpecError(EquipoiseError, ValueError):
+    """A name, key or parameter is not known, or not allowed here.
+
+    Example:
+        >>> issubclass(SpecError, ValueError)
+        True
+    """
+
+
+class SplitError(EquipoiseError, ValueError):
+    """A row would be used both to fit and to judge.
+
+    Example:
+        >>> issubclass(SplitError, ValueError)
+        True
+    """
+
+
+class NotFittedError(EquipoiseError, RuntimeError):
+    """A map is used before it was fitted.
+
+    Example:
+        >>> issubclass(NotFittedError, RuntimeError)
+        True
+    """
+
+
+class MissingExtraError(EquipoiseError, ImportError):
+    """An optional package is not installed; the message holds the command that installs it.
+
+    Example:
+        >>> issubclass(MissingExtraError, ImportError)
+        True
+    """
+
+
+def require(module: str, *, extra: str, purpose: str) -> ModuleType:
+    """Import an optional package, or say in one sentence how to get it.
+
+    Args:
+        module: Name to import.
+        extra: The extra of this package that brings it.
+        purpose: What it is needed for, as the end of "... is needed to".
+
+    Returns:
+        The imported module.
+
+    Raises:
+        MissingExtraError: If it is not installed.
+
+    Example:
+        >>> require("json", extra="cli", purpose="print").__name__
+        'json'
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module.split(".")[0]:
+            raise
+        package = module.split(".")[0]
+        raise MissingExtraError(
+            f"{package} is needed to {purpose}, and is not installed. Run: pip install 'equipoise[{extra}]'"
+        ) from error

@@ -1,0 +1,76 @@
+"""A progress bar for anything that may take longer than two seconds."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from typing import TextIO, TypeVar
+
+__all__ = ["progress"]
+
+T = TypeVar("T")
+
+
+def progress(
+    items: Iterable[T],
+    *,
+    label: str,
+    total: int | None = None,
+    unit: str = "",
+    quiet: bool = False,
+    stream: TextIO | None = None,
+) -> Iterator[T]:
+    """Pass items through, and draw a bar once two seconds have gone by.
+
+    Nothing is drawn when the stream is not a terminal, so pipes and log files stay clean.
+
+    Args:
+        items: What to iterate over.
+        label: A word or two in front of the bar.
+        total: How many there are; taken from ``len(items)`` if it has one.
+        unit: A word after the count.
+        quiet: Never draw.
+        stream: Where to draw; standard error by default.
+
+    Yields:
+        The items, unchanged.
+
+    Example:
+        >>> sum(progress(range(4), label="adding"))
+        6
+    """
+    out = sys.stderr if stream is None else stream
+    if quiet or not out.isatty():
+        yield from items
+        return
+    if total is None and hasattr(items, "__len__"):
+        total = len(items)
+    start = drawn = time.monotonic()
+    shown = False
+    try:
+        for done, item in enumerate(items):
+            now = time.monotonic()
+            if now - start > 2 and now - drawn > 0.1:
+                out.write("\r" + _line(label, done, total, unit, now - start) + "\x1b[K")
+                out.flush()
+                drawn, shown = now, True
+            yield item
+    finally:
+        if shown:
+            out.write("\r\x1b[K")
+            out.flush()
+
+
+def _line(label: str, done: int, total: int | None, unit: str, seconds: float) -> str:
+    if not total:
+        return f"{label} {done} {unit} ({_clock(seconds)})"
+    share = min(done / total, 1.0)
+    filled = round(24 * share)
+    left = f", {_clock(seconds / share - seconds)} left" if share else ""
+    return f"{label} {'█' * filled}{'░' * (24 - filled)} {done}/{total} {unit}{left}"
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02d}"

@@ -1,0 +1,1 @@
+"""Datasets by name, the four splits, augmentation, batches that carry the sample index."""

@@ -1,0 +1,1 @@
+"""Predictions x calibrators x metrics: scorecards with intervals, paired comparisons."""

@@ -1,0 +1,1 @@
+"""Specs, the catalogue, run folders and engines."""

@@ -1,0 +1,1 @@
+"""Calibration losses: pure functions and plain modules of (logits, labels); one file per method."""

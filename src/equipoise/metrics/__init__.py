@@ -1,0 +1,1 @@
+"""Calibration metrics: one streaming, mergeable state; kernel errors; scores; intervals and tests."""

@@ -1,0 +1,1 @@
+"""Networks in two parts, body (features) and head; one file per family."""

@@ -1,0 +1,1 @@
+"""Methods that need more than a loss: mutual learning, gamma-net, pruning, ensembles."""

@@ -1,0 +1,1 @@
+"""Figures drawn from records that metrics and histories give."""

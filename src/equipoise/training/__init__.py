@@ -1,0 +1,1 @@
+"""Learner (moves a network), Objective (abstract), the loop, checkpoints, history."""
