@@ -104,9 +104,9 @@ def require(module: str, *, extra: str, purpose: str) -> ModuleType:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        if error.name != module.split(".")[0]:
+        if error.name != module.split(".", maxsplit=1)[0]:
             raise
-        package = module.split(".")[0]
+        package = module.split(".", maxsplit=1)[0]
         raise MissingExtraError(
             f"{package} is needed to {purpose}, and is not installed. Run: pip install 'equipoise[{extra}]'"
         ) from error
