@@ -1,1 +1,25 @@
 """What everyone speaks: Predictions, split names, input checks, errors, atomic files, seeds."""
+
+from equipoise.core.errors import (
+    DataError,
+    EquipoiseError,
+    MissingExtraError,
+    NotFittedError,
+    SpecError,
+    SplitError,
+)
+from equipoise.core.predictions import Predictions
+from equipoise.core.rows import Rows
+from equipoise.core.splits import SPLITS
+
+__all__ = [
+    "SPLITS",
+    "DataError",
+    "EquipoiseError",
+    "MissingExtraError",
+    "NotFittedError",
+    "Predictions",
+    "Rows",
+    "SpecError",
+    "SplitError",
+]
