@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numba import njit
 
-__all__ = ["TINY", "accumulate"]
+__all__ = ["TINY", "accumulate", "count_up_to"]
 
 #: The probability that stands in for an exact zero on the true class: the smallest normal float32.
 TINY = 1.1754943508222875e-38
@@ -186,3 +186,12 @@ def accumulate(  # type: ignore[no-untyped-def]
         _scatter(row, found[: _above(row_bits, threshold, found)], label, weight, edges, classwise)
     columns[:, 0] += column_sums
     return bad, impossible
+
+
+@njit(cache=True, nogil=True)
+def count_up_to(columns, edges):  # type: ignore[no-untyped-def]
+    """Return for each row of sorted numbers how many are at most each edge."""
+    counts = np.empty(edges.shape, np.int64)
+    for k in range(edges.shape[0]):
+        counts[k] = np.searchsorted(columns[k], edges[k], side="right")
+    return counts

@@ -8,12 +8,12 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
-from equipoise.core.arrays import as_tensor
+from equipoise.core.arrays import Array, as_tensor
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.metrics.accumulate import Sums, add_confidence, sums_by_kernel, sums_by_torch
 from equipoise.metrics.bins import check_bins, lower_edges
-from equipoise.metrics.curve import ReliabilityCurve
+from equipoise.metrics.curve import ReliabilityCurve, calibration_errors
 
 __all__ = ["CalibrationState"]
 
@@ -270,17 +270,27 @@ class CalibrationState:
     def class_curves(self, target: str = "classwise") -> list[ReliabilityCurve]:
         """Return one reliability curve per class: its probability against its frequency."""
         self._check_filled()
-        if self.n_classes == 0:
-            raise DataError(
-                f"{_WHERE}: only predicted class and confidence are known here, so no class has a curve of its own. "
-                "Save logits or probabilities."
-            )
+        self._check_scores()
         if target == "positive" and self.n_classes != 2:
             raise ValueError(
                 f"{_WHERE}: target='positive' is for two classes, got {self.n_classes}. Use 'classwise'."
             )
         table = self.sums.classwise.cpu().numpy()
         return [ReliabilityCurve(c[:, 0], c[:, 1], c[:, 2], target=target, closed=self.closed) for c in table]
+
+    def class_errors(self, name: str = "ece") -> Array:
+        """Return one error of every class at once, ``(k,)``; names as in ``calibration_errors``."""
+        self._check_filled()
+        self._check_scores()
+        table = self.sums.classwise.cpu().numpy()
+        return calibration_errors(table[..., 0], table[..., 1], table[..., 2])[name]
+
+    def _check_scores(self) -> None:
+        if self.n_classes == 0:
+            raise DataError(
+                f"{_WHERE}: only predicted class and confidence are known here, not the scores of every class. "
+                "Save logits or probabilities to get this number."
+            )
 
     def _check_filled(self) -> None:
         if self.n_samples == 0:
