@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from equipoise.core.arrays import Array
 from equipoise.metrics.inputs import top_label
 
-__all__ = ["residual_spectrum", "smooth_calibration_error", "smoothed_error"]
+__all__ = ["fixed_point_error", "residual_spectrum", "smooth_calibration_error", "smoothed_error"]
 
 _GRID = 1 << 14
 
@@ -55,7 +55,7 @@ def smooth_calibration_error(
     spectrum = residual_spectrum(top.confidence.astype(np.float64), residual)
     if bandwidth is not None:
         return float(smoothed_error(spectrum, bandwidth))
-    return _fixed_point(spectrum)
+    return fixed_point_error(spectrum)
 
 
 def residual_spectrum(confidence: Array, residual: Array, *, n_grid: int = _GRID) -> Array:
@@ -95,7 +95,13 @@ def smoothed_error(spectrum: Array, bandwidth: float | Array) -> Array:
     return result
 
 
-def _fixed_point(spectrum: Array) -> float:
+def fixed_point_error(spectrum: Array) -> float:
+    """Return the error at the width that equals it.
+
+    Example:
+        >>> round(fixed_point_error(residual_spectrum(np.array([0.5]), np.array([0.25]))), 6)
+        0.25
+    """
     # The error falls as the width grows, so error - width has one root; at width 1 it is below zero.
     finest = 1.0 / len(spectrum)
     if smoothed_error(spectrum, finest) <= finest:
