@@ -127,14 +127,14 @@ def compare(
     draws = _paired_draws(columns, weight, n_bins, n_resamples, seed)
     rows = []
     for key in names:
-        values = [float(part[key]) for part in point]
-        difference = values[1] - values[0]
+        before, after = (float(part[key]) for part in point)
+        difference = after - before
         drawn = draws[1][key] - draws[0][key]
         low, high = mean_interval(difference, drawn, level=level)
         far = np.abs(drawn - drawn.mean()) >= abs(difference) - 1e-12
         p_value = float((1 + np.count_nonzero(far)) / (1 + n_resamples))
-        verdict = _verdict(key, *values, significant=p_value < 1 - level)
-        rows.append(Difference(key, *values, difference, low, high, p_value, verdict))
+        verdict = _verdict(key, before, after, significant=p_value < 1 - level)
+        rows.append(Difference(key, before, after, difference, low, high, p_value, verdict))
     return Comparison(rows)
 
 
