@@ -10,7 +10,7 @@ from typing import Any, Literal, final
 import numpy as np
 
 from equipoise.core import shapes
-from equipoise.core.arrays import Array, as_floats, as_integers, as_numpy, freeze
+from equipoise.core.arrays import Array, as_floats, as_integers, freeze
 from equipoise.core.checks import (
     check_confidence,
     check_labels,
@@ -317,16 +317,8 @@ class Predictions:
 
 
 def _kind(logits: Any, probs: Any, predicted: Any, confidence: Any) -> Kind:
-    given = [
-        name
-        for name, value in (
-            ("logits", logits),
-            ("probs", probs),
-            ("predicted", predicted),
-            ("confidence", confidence),
-        )
-        if value is not None
-    ]
+    named = {"logits": logits, "probs": probs, "predicted": predicted, "confidence": confidence}
+    given = [name for name, value in named.items() if value is not None]
     if given == ["logits"]:
         return "logits"
     if given == ["probs"]:
