@@ -226,6 +226,11 @@ class Predictions:
         return Rows.from_values(scores, self.labels)
 
     @property
+    def has_kept_rows(self) -> bool:
+        """True if the rows are known by more than the scores held here: by ids, or by scores before a calibrator."""
+        return self._ids is not None
+
+    @property
     def fingerprint(self) -> str:
         """A short text that identifies the set of rows."""
         return self.rows.fingerprint

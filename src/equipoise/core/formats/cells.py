@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -9,11 +10,15 @@ import numpy as np
 
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
+from equipoise.core.formats.table import Reading
 
 __all__ = ["Cells", "is_integer"]
 
 #: NumPy gives every text of a column the room of the longest.
 _LONGEST_TEXT = 256
+
+#: A class number with a decimal point is a slip; it must not become the name of a class.
+_DECIMAL = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?|[+-]?\d+[eE][+-]?\d+")
 
 
 def is_integer(cell: str) -> bool:
@@ -47,25 +52,26 @@ class Cells:
         self.columns: dict[str, Array] = {}
         self._where = where
 
-    def add(self, name: str, cells: list[str], reading: str, dtype: Any = None) -> None:
+    def add(self, name: str, cells: list[str], reading: Reading, dtype: Any = None) -> None:
         """Turn cells into a column.
 
         Args:
             name: The column.
             cells: Its text, a cell per line.
-            reading: How it is wanted: "number", "whole" (class numbers), "label" (class names), "text", "group" or
-                "hash".
+            reading: How it is wanted.
             dtype: The type it had before it was written, if the file tells.
         """
         if reading == "number":
             column = self._convert(name, cells, _float, np.float64, "a number")
             self.columns[name] = column.astype(np.float32) if dtype == "<f4" else column
-        elif reading == "whole":
-            self.columns[name] = self._convert(name, cells, _int, np.int64, "an integer, as in the first row")
+        elif reading == "label":
+            self.columns[name] = self._convert(name, cells, _int, np.int64, "class numbers, integers")
+        elif reading == "name":
+            self.columns[name] = self._convert(name, cells, _class_name, np.str_, "class names or integers")
         elif reading == "hash":
             self.columns[name] = self._convert(name, cells, _int, np.uint64, "a row's hash")
         else:
-            text = self._text(name, [cell.strip() for cell in cells] if reading == "label" else cells)
+            text = self._text(name, cells)
             self.columns[name] = self._typed(name, text, dtype) if reading == "group" else text
 
     def _convert(
@@ -103,6 +109,13 @@ def _float(cell: str) -> float:
     if "_" in cell:
         raise ValueError(cell)
     return float(cell)
+
+
+def _class_name(cell: str) -> str:
+    text = cell.strip()
+    if not text or len(text) > _LONGEST_TEXT or _DECIMAL.fullmatch(text):
+        raise ValueError(cell)
+    return text
 
 
 def _int(cell: str) -> int:

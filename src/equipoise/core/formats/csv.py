@@ -56,6 +56,10 @@ class CsvTable(Table):
         if parts:
             yield _joined(parts, start)
 
+    def is_text(self, name: str) -> bool:
+        """Say whether the first cell of a column is no integer."""
+        return not is_integer(self._first[name])
+
     def _blocks(self, readings: Mapping[str, Reading], n_rows: int) -> Iterator[Cells]:
         """Yield blocks that never straddle a multiple of ``n_rows``; cells become numbers block by block."""
         limit = max(1, min(n_rows, _CELLS // len(self._names)))
@@ -77,8 +81,7 @@ class CsvTable(Table):
         block = Cells(self.where, lines)
         for name, reading in readings.items():
             cells = [record[position[name]] for record in records]
-            whole = reading == "label" and is_integer(self._first[name])
-            block.add(name, cells, "whole" if whole else reading, self._dtypes.get(name))
+            block.add(name, cells, reading, self._dtypes.get(name))
         return block
 
     def _header(self, stream: BinaryIO) -> tuple[str, list[str]]:

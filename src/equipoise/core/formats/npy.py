@@ -28,6 +28,10 @@ class NpyTable(ArrayTable):
         super().__init__(next(iter(paths.values())), shapes, Notes())
         self.where = " and ".join(path.name for path in paths.values())
 
+    def is_text(self, name: str) -> bool:
+        """Say whether a column holds text."""
+        return self._headers[name].dtype.kind == "U"
+
     def reader(self, name: str) -> Callable[[int, int], Any]:
         """Return a function that gives the rows from start to stop."""
         header, path = self._headers[name], self._paths[name]

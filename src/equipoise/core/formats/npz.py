@@ -72,6 +72,10 @@ class NpzTable(ArrayTable):
             )
         return header
 
+    def is_text(self, name: str) -> bool:
+        """Say whether a column holds text."""
+        return self._headers[name].dtype.kind == "U"
+
     def reader(self, name: str) -> Callable[[int, int], Any]:
         """Return a function that gives the rows from start to stop, called in order."""
         header = self._headers[name]

@@ -82,6 +82,12 @@ class ParquetTable(Table):
         if n_rows is None:
             yield Batch({name: self._whole([part[name] for part in held], name) for name in readings}, 0)
 
+    def is_text(self, name: str) -> bool:
+        """Say whether a column holds text."""
+        types, kind = self._arrow.types, self._schema.field(name).type
+        kind = kind.value_type if types.is_dictionary(kind) else kind
+        return bool(types.is_string(kind) or types.is_large_string(kind))
+
     def _parts(self, size: int, names: list[str]) -> Iterator[Any]:
         try:
             yield from self._file.iter_batches(batch_size=size, columns=names, use_threads=False)

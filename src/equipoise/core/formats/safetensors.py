@@ -38,6 +38,10 @@ class SafetensorsTable(ArrayTable):
         words = parse(text, where=path.name).get("words")
         self._words = words if isinstance(words, dict) else {}
 
+    def is_text(self, name: str) -> bool:
+        """Say whether a column holds text."""
+        return name in self._words
+
     def reader(self, name: str) -> Callable[[int, int], Any]:
         """Return a function that gives the rows from start to stop."""
         part = self._slices[name]

@@ -15,8 +15,9 @@ from equipoise.core.formats.notes import Notes
 
 __all__ = ["ArrayTable", "Batch", "Reading", "Table", "WrittenColumns"]
 
-#: How a column is wanted. Formats with types of their own need not care; CSV does.
-Reading: TypeAlias = Literal["number", "label", "text", "group", "hash"]
+#: How a column is wanted: "label" is a class number, "name" a class name. Formats with types of their own need not
+#: care; CSV does.
+Reading: TypeAlias = Literal["number", "label", "name", "text", "group", "hash"]
 
 #: What a writer is given: columns of one length, by name.
 WrittenColumns: TypeAlias = Mapping[str, Array]
@@ -58,6 +59,10 @@ class Table(ABC):
     @abstractmethod
     def batches(self, readings: Mapping[str, Reading], *, n_rows: int | None) -> Iterator[Batch]:
         """Yield the rows of some columns in order, at most ``n_rows`` at a time, or all at once for None."""
+
+    @abstractmethod
+    def is_text(self, name: str) -> bool:
+        """Say whether a column holds text; in a file without types, whether its first cell is no integer."""
 
     def close(self) -> None:  # noqa: B027 - not every table keeps its file open
         """Let go of the file."""
