@@ -69,7 +69,8 @@ def check_probs(probs: Array, *, where: str, tolerance: float = 1e-3) -> None:
         equipoise.core.errors.DataError: doc: `probs` must lie in [0, 1], got 2.0 in row 1, column 0. ...
     """
     for start, block in _blocks(probs):
-        total = block.sum(axis=1, dtype=block.dtype) if block.ndim == 2 else block
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = block.sum(axis=1, dtype=block.dtype) if block.ndim == 2 else block
         in_range = block.size == 0 or (block.min() >= 0 and block.max() <= 1 + _ROUNDING)
         if not in_range or not np.isfinite(total).all():
             _raise_out_of_range(block, start, where)

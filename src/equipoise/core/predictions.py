@@ -181,9 +181,9 @@ class Predictions:
     @cached_property
     def probs(self) -> Array:
         """Probabilities ``(n, k)``; computed on first use if logits were given."""
-        if self.kind == "probs":
-            return freeze(two_columns(self._scores)) if self.one_column else self._scores
-        return freeze(softmax(self.logits))
+        if self.kind == "logits":
+            return freeze(softmax(self.logits))
+        return freeze(two_columns(self._scores)) if self.one_column else self._scores
 
     @cached_property
     def logits(self) -> Array:

@@ -51,10 +51,10 @@ def _checked_header(path: Path) -> Header:
     with path.open("rb") as stream:
         header = read_header(stream, where=path.name)
     held = path.stat().st_size - header.offset
-    if held < header.n_bytes and not header.dtype.hasobject:
+    if held != header.n_bytes and not header.dtype.hasobject:
         raise DataError(
-            f"{path.name} is cut off: its header promises {header.n_bytes} bytes of numbers, {held} are there. "
-            "Copy it again."
+            f"{path.name} is cut off or damaged: its header promises {header.n_bytes} bytes of numbers, "
+            f"{held} are there. Copy it again."
         )
     return header
 
