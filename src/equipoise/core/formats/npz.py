@@ -139,8 +139,9 @@ class _Careful(io.RawIOBase):
         self._inner, self._where = stream, where
 
     def read(self, size: int | None = -1, /) -> bytes:
-        wanted = _LONGEST_READ + 1 if size is None or size < 0 else size
-        if size is not None and size > _LONGEST_READ:
+        # Without a size, zipfile wants the end of the file, where a comment has at most 64 kB.
+        wanted = 1 << 17 if size is None or size < 0 else size
+        if wanted > _LONGEST_READ:
             raise DataError(
                 f"{self._where} has a directory of {size} bytes, too long for arrays. Save it again."
             )
