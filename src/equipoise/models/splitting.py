@@ -104,7 +104,9 @@ def _without(module: nn.Module, head: nn.Module, done: dict[nn.Module, nn.Module
     if module is head:
         return nn.Identity()
     if module not in done:
-        parts = {key: part and _without(part, head, done) for key, part in module._modules.items()}
+        parts = {
+            key: None if part is None else _without(part, head, done) for key, part in module._modules.items()
+        }
         done[module] = module
         if any(parts[key] is not part for key, part in module._modules.items()):
             if "forward" in vars(module):

@@ -77,10 +77,10 @@ class WindowAttention(nn.Module):
 
     def position_bias(self, size: Size) -> Tensor:
         """Return the bias of every pair of pixels in a window, ``(heads, t, t)``."""
-        device = self.logit_scale.device
-        tall, wide = (torch.arange(1 - side, side, device=device) for side in size)
+        device, dtype = self.logit_scale.device, self.logit_scale.dtype
+        tall, wide = (torch.arange(1 - side, side, device=device, dtype=dtype) for side in size)
         spaced = (_log_spaced(tall, size[0]), _log_spaced(wide, size[1]))
-        grid = torch.stack(torch.meshgrid(*spaced, indexing="ij"), dim=-1).to(self.logit_scale.dtype)
+        grid = torch.stack(torch.meshgrid(*spaced, indexing="ij"), dim=-1)
         table = 16.0 * torch.sigmoid(self.cpb_mlp(grid.flatten(0, 1)))
         down, right = _pairs(size, device)
         index = (down + size[0] - 1) * (2 * size[1] - 1) + right + size[1] - 1
@@ -126,8 +126,8 @@ class SwinBlock(nn.Module):
         if height % size[0] or width % size[1]:
             raise ValueError(
                 f"swinv2_t: the image must divide into windows of {self.window}, "
-                f"got a stage of {height}x{width}. Take a side of {32 * self.window} pixels, half of it, or a "
-                "multiple, or another `window` (7 for 224 pixels)."
+                f"got a stage of {height}x{width}. Take a side of {32 * self.window} pixels, half of it, "
+                "or a multiple, or another `window` (7 for 224 pixels)."
             )
         half = self.window // 2 if self.shifted else 0
         return size, (half if height > size[0] else 0, half if width > size[1] else 0)
