@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
 import torch
@@ -68,7 +67,9 @@ def _read(path: Path) -> Any:
         raise FileNotFoundError(f"load_published: no file {path}. Download the checkpoint and pass its path.")
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
-    except (UnpicklingError, RuntimeError, EOFError) as error:
+    except OSError:
+        raise
+    except Exception as error:  # a reader that meets broken bytes raises whatever comes
         raise DataError(
             f"load_published: {path} must hold tensors and nothing else, got {type(error).__name__}: "
             f"{str(error).splitlines()[0] if str(error) else 'an unreadable file'} "
