@@ -64,7 +64,7 @@ MODELS: dict[str, Entry] = {
         paper=_HE,
         parameters={"n_classes": 10},
         summary="The smallest network of depth 6n+2; 78 thousand parameters.",
-        use_when="Quick trials on a CPU with a true residual network: an epoch of CIFAR-10 in under a minute.",
+        use_when="Quick trials of a residual network on a CPU: an epoch of CIFAR-10 in under a minute.",
     ),
     "resnet20": Entry(
         key="resnet20",
@@ -124,8 +124,8 @@ MODELS: dict[str, Entry] = {
         fidelity="formula only",
         paper="Huang et al. (2016), Deep networks with stochastic depth",
         parameters={"n_classes": 10, "last_survival": 0.5},
-        summary="ResNet-110 whose blocks are skipped at random while training: the last ones half of the time.",
-        use_when="To compare with Guo, Kull and kernel-density papers; a quarter of the blocks is never run.",
+        summary="ResNet-110 whose blocks are skipped at random while training; 1.7 million parameters.",
+        use_when="To compare with Guo, Kull and kernel-density papers; a step skips a quarter of the blocks.",
         formula=r"p_\ell = 1 - \frac{\ell}{L}(1 - p_L)",
     ),
     "wide_resnet_26_10": Entry(
@@ -135,7 +135,7 @@ MODELS: dict[str, Entry] = {
         fidelity="authors' code compared",
         paper="Zagoruyko & Komodakis (2016), Wide residual networks; form of Mukhoti et al. (2020)",
         parameters={"n_classes": 10, "depth": 26, "width": 10},
-        summary="Twelve basic blocks, ten times as wide; 36.5 million parameters. Takes any depth 6n+2 and width.",
+        summary="Twelve basic blocks, ten times as wide; 36.5 million parameters. Any depth 6n+2 and width.",
         use_when="To compare with the focal-loss papers.",
         avoid_when="On a CPU.",
     ),
