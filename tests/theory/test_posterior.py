@@ -13,7 +13,7 @@ GAMMAS = [0.5, 1.0, 3.0, 5.0]
 
 
 def risk(logits, posterior, gamma, order=None):
-    """Conditional risk of focal loss; of dual focal loss within an ordering of the classes, if one is given."""
+    """Conditional risk of focal loss, or of dual focal loss within a given ordering of the classes."""
     q = np.exp(logits - logits.max())
     q /= q.sum()
     rival = np.zeros_like(q)

@@ -43,7 +43,7 @@ def recover_posterior(
         loss: The loss it was trained with.
         gamma: The focusing parameter it was trained with, at least 0.
         coupled: For dual focal loss, count the gradient through the rival, as training does. False is the
-            posterior behind a loss with its rival detached: :math:`\eta_i \propto q_i / \varphi(q_i, q_{i+1})`.
+            posterior behind a loss with a detached rival: :math:`\eta_i \propto q_i / \varphi(q_i, q_{i+1})`.
 
     Returns:
         Posterior probabilities, of the type, shape and precision of ``probs``.
