@@ -86,10 +86,7 @@ class DifferentiableECE(Penalty):
         rank_temperature: Hardness of the rank; larger is harder.
         bin_temperature: Softness of the bins; smaller is harder.
         authors_denominator: Reproduce a slip in the authors' smoothing.
-        weight: Weight of each class, ``(k,)``.
-        ignore_index: Label of samples that do not count.
-        reduction: ``"mean"`` or ``"sum"``.
-        gather: Compute it over the batch of all processes.
+        weight, ignore_index, reduction, gather: As in :class:`~equipoise.losses.Penalty`.
 
     Example:
         >>> DifferentiableECE(n_bins=1)(torch.tensor([[0.1, 0.0]]), torch.tensor([0]))

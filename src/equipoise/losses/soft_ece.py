@@ -93,10 +93,7 @@ class SoftBinnedECE(Penalty):
         temperature: Softness of the bins, above 0.
         binning: ``"confidence"``, or ``"label"`` for the label-binned square.
         least_mass: Number of samples that a bin is taken to hold at least; the authors' code has 1e-5.
-        weight: Weight of each class, ``(k,)``.
-        ignore_index: Label of samples that do not count.
-        reduction: ``"mean"`` or ``"sum"``.
-        gather: Compute it over the batch of all processes.
+        weight, ignore_index, reduction, gather: As in :class:`~equipoise.losses.Penalty`.
 
     Example:
         >>> SoftBinnedECE()(torch.zeros(4, 2), torch.tensor([0, 0, 0, 1]))
