@@ -9,7 +9,7 @@ from torch import Tensor
 
 from equipoise.losses.base import Penalty, Reduction
 from equipoise.losses.soft_ece import check_bins
-from equipoise.losses.statistics import shares
+from equipoise.losses.statistics import column_sums, shares
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -74,7 +74,7 @@ def dece_penalty(
     member = (((steps + 1) * confidence[:, None] - offsets) / bin_temperature).softmax(-1)
     total = 1 + (n_bins + authors_denominator) * _SMOOTHING
     member = (member + _SMOOTHING) / total
-    return ((shares(weights, logits) * (accuracy - confidence)) @ member).abs().sum()
+    return column_sums(shares(weights, logits) * (accuracy - confidence), member).abs().sum()
 
 
 @final

@@ -1,8 +1,8 @@
 """The papers' pairs of a loss and a batch-level term, with the papers' weights between them.
 
 Any other pair is one line: ``DualFocalLoss() + 0.5 * SmoothECE(bandwidth=0.05)``. In all pairs ``strength``
-is the weight of the term (λ); ``weight``, ``ignore_index`` and ``reduction`` (``"mean"`` or ``"sum"``) go to both;
-the other parameters are described at the loss or the term they belong to.
+is the weight of the term (λ), and both terms receive ``weight``, ``ignore_index`` and ``reduction``
+(``"mean"`` or ``"sum"``); the other parameters are described at the loss or the term they belong to.
 """
 
 from __future__ import annotations

@@ -29,9 +29,9 @@ PENALTIES: dict[str, Entry] = {
         paper=_MMCE,
         fidelity="authors' code compared",
         parameters={"width": 0.4},
-        summary="The distance between confidence and correctness, smoothed over samples of similar confidence.",
+        summary="The distance between confidence and correctness, smoothed over similar confidences.",
         use_when="You want a calibration term without bins that is cheap for any batch size.",
-        avoid_when="The network fits its training set: without wrong predictions it only asks for more confidence.",
+        avoid_when="The network fits its training set: without errors it only asks for more confidence.",
         formula=r"\Bigl( \tfrac{1}{n^2} \sum_{ij} (a_i - c_i)(a_j - c_j) e^{-|c_i - c_j| / w} \Bigr)^{1/2}",
     ),
     "mmce_weighted": Entry(
@@ -129,7 +129,7 @@ PENALTIES: dict[str, Entry] = {
         summary="The difference between each prediction and the labels of samples predicted similarly.",
         use_when="The whole probability vector must be calibrated, and classes are few.",
         avoid_when="There are many classes or large batches: it compares all pairs of samples.",
-        formula=r"\tfrac1n \sum_i \| \pi_i - p_i \|_1, \quad \pi_i \propto \sum_{j \ne i} K(p_i; p_j) e_{y_j}",
+        formula=r"\tfrac1n \sum_i \| \pi_i - p_i \|_1, \; \pi_i \propto \sum_{j \ne i} K(p_i; p_j) e_{y_j}",
     ),
     "sece": Entry(
         key="sece",
