@@ -199,8 +199,9 @@ def normalise(images: Tensor, mean: Tensor | None, std: Tensor | None) -> Tensor
         float32 images, stored channels-last.
 
     Example:
-        >>> normalise(torch.full((1, 1, 1, 1), 255, dtype=torch.uint8), torch.tensor([0.5]),
-        torch.tensor([0.25])) tensor([[[[2.]]]])
+        >>> white = torch.full((1, 1, 1, 1), 255, dtype=torch.uint8)
+        >>> normalise(white, torch.tensor([0.5]), torch.tensor([0.25]))
+        tensor([[[[2.]]]])
     """
     n, channels, height, width = images.shape
     offset = torch.zeros(channels) if mean is None else mean
