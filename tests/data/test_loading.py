@@ -50,8 +50,14 @@ def test_digits_are_real_and_whole():
 
 
 def test_a_missing_package_is_named_with_its_remedy(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sklearn", None)
-    monkeypatch.delitem(sys.modules, "sklearn.datasets", raising=False)
+    class Absent:
+        def find_spec(self, name, path=None, target=None):
+            if name == "sklearn":
+                raise ModuleNotFoundError("No module named 'sklearn'", name="sklearn")
+
+    for name in [name for name in sys.modules if name.split(".")[0] == "sklearn"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [Absent(), *sys.meta_path])
     with pytest.raises(MissingExtraError, match=r"equipoise\[data\]"):
         load("digits")
 
