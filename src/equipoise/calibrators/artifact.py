@@ -82,7 +82,7 @@ def write(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
     Example:
         >>> import tempfile
         >>> content = pack(kind="t", settings={}, n_classes=2, fingerprint=None,
-        ...                result=FitResult(parameters={"a": 2.0}, words="so"))
+        ...                result=FitResult(parameters={"a": 2.0}, words="so", nll_before=1.0, nll_after=0.5))
         >>> target = Path(tempfile.mkdtemp()) / "map.json"
         >>> write(target, content)
         >>> read(target) == content

@@ -7,7 +7,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from typing import Any, ClassVar, Literal, Self, final
+from typing import Any, Literal, Self, final
 
 import numpy as np
 import torch
@@ -39,14 +39,16 @@ class Calibrator(ABC):
         preserves_order: Within a row, a class with a higher score never falls below one with a lower.
         needs_fit: False for maps that follow from their settings alone.
         penalised: True if a penalty that grows with classes and shrinks with rows keeps the map from over-fitting.
+        exports: Whether the module exports through ``torch.export``.
     """
 
-    kind: ClassVar[str]
-    gives: ClassVar[Literal["logits", "probs"]] = "logits"
-    preserves_accuracy: ClassVar[bool] = False
-    preserves_order: ClassVar[bool] = False
-    needs_fit: ClassVar[bool] = True
-    penalised: ClassVar[bool] = False
+    kind: str
+    gives: Literal["logits", "probs"] = "logits"
+    preserves_accuracy: bool = False
+    preserves_order: bool = False
+    needs_fit: bool = True
+    penalised: bool = False
+    exports: bool = True
 
     _result: FitResult | None = None
     _n_classes: int | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
-from typing import ClassVar, Literal, final
+from typing import final
 
 import numpy as np
 from scipy.special import gammaln, softmax
@@ -27,10 +27,10 @@ _NEGLIGIBLE = 1e-6
 def average_histograms(
     scores: Array, wanted: Array, weights: Array, sizes: tuple[int, ...]
 ) -> tuple[Array, Array, Array]:
-    """Average equal-mass histograms of several sizes, weighted by their Beta-binomial evidence.
+    r"""Average equal-mass histograms of several sizes, weighted by their Beta-binomial evidence.
 
-    .. math:: \\prod_b \\frac{\\Gamma(2)}{\\Gamma(N_b + 2)} \\frac{\\Gamma(m_b + \\alpha_b)}{\\Gamma(\\alpha_b)}
-              \\frac{\\Gamma(n_b + \\beta_b)}{\\Gamma(\\beta_b)}, \\qquad \\alpha_b = 2 c_b, \\; \\beta_b = 2 (1 - c_b)
+    .. math:: \prod_b \frac{\Gamma(2)}{\Gamma(N_b + 2)} \frac{\Gamma(m_b + \alpha_b)}{\Gamma(\alpha_b)}
+              \frac{\Gamma(n_b + \beta_b)}{\Gamma(\beta_b)}, \qquad \alpha_b = 2 c_b, \; \beta_b = 2 (1 - c_b)
 
     with :math:`c_b` the middle of bin *b*, which holds :math:`m_b` hits and :math:`n_b` misses.
 
@@ -61,7 +61,11 @@ def average_histograms(
         )  # fmt: skip
         histograms.append((edges, (hits + alpha) / (mass + 2)))
     share = softmax(evidence)
-    used = [(weight, *histogram) for weight, histogram in zip(share, histograms, strict=True) if weight > _NEGLIGIBLE]
+    used = [
+        (weight, *histogram)
+        for weight, histogram in zip(share, histograms, strict=True)
+        if weight > _NEGLIGIBLE
+    ]
     union = np.unique(np.concatenate([edges for _, edges, _ in used]))
     inside = centres(union)
     values = sum(weight * bins[np.searchsorted(edges, inside)] for weight, edges, bins in used)
@@ -92,8 +96,8 @@ class BayesianBinning(Calibrator):
 
     sizes: tuple[int, ...] | None = None
 
-    kind: ClassVar[str] = "bbq"
-    gives: ClassVar[Literal["logits", "probs"]] = "probs"
+    kind = "bbq"
+    gives = "probs"
 
     def __post_init__(self) -> None:
         if self.sizes is None:
@@ -112,7 +116,9 @@ class BayesianBinning(Calibrator):
         wanted = targets(predictions.labels, probs.shape[1])
         root = float(weights.sum()) ** (1 / 3)
         sizes = self.sizes or tuple(range(max(1, int(root / 10)), min(ceil(10 * root), len(probs)) + 1))
-        models = [average_histograms(probs[:, j], wanted[:, j], weights, sizes) for j in range(probs.shape[1])]
+        models = [
+            average_histograms(probs[:, j], wanted[:, j], weights, sizes) for j in range(probs.shape[1])
+        ]
         edges, values, evidence = zip(*models, strict=True)
         likely = [sizes[int(np.argmax(scores))] for scores in evidence]
         return FitResult(

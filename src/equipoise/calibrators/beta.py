@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import final
 
 import torch
 from torch import Tensor
@@ -21,11 +21,11 @@ __all__ = ["BetaCalibration"]
 @final
 @dataclass(kw_only=True, eq=False)
 class BetaCalibration(Calibrator):
-    """Bend the probability of each class at both ends separately; more than two classes one against the rest.
+    r"""Bend the probability of each class at both ends separately; more than two classes one against the rest.
 
     .. math::
-        \\operatorname{logit} \\mu_j = a_j \\log p_j - b_j \\log(1 - p_j) + c_j, \\quad a_j, b_j \\ge 0, \\qquad
-        p'_j = \\mu_j / \\textstyle\\sum_i \\mu_i
+        \operatorname{logit} \mu_j = a_j \log p_j - b_j \log(1 - p_j) + c_j, \quad a_j, b_j \ge 0, \qquad
+        p'_j = \mu_j / \textstyle\sum_i \mu_i
 
     The right family if scores within each class follow a beta distribution; it contains the identity, which
     Platt's original on probabilities does not.
@@ -44,7 +44,7 @@ class BetaCalibration(Calibrator):
         coefficient is set to 0 (a before b) and the rest is fitted again.
     """
 
-    kind: ClassVar[str] = "beta"
+    kind = "beta"
 
     def n_parameters(self, n_classes: int) -> int:
         """Count the learnt numbers: three per binary problem."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import final
 
 import torch
 from torch import Tensor
@@ -12,9 +12,8 @@ from torch import Tensor
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.result import FitResult
 from equipoise.calibrators.softmax_regression import Full, Penalty, fit_softmax
-from equipoise.calibrators.words import absent_classes, describe_offsets
+from equipoise.calibrators.words import absent_classes, check_not_negative, describe_offsets
 from equipoise.core.arrays import as_tensor
-from equipoise.calibrators.words import check_not_negative
 from equipoise.core.predictions import Predictions
 
 __all__ = ["DirichletCalibration"]
@@ -23,11 +22,11 @@ __all__ = ["DirichletCalibration"]
 @final
 @dataclass(kw_only=True, eq=False)
 class DirichletCalibration(Calibrator):
-    """Map log-probabilities by a matrix and an offset, with the off-diagonal and offsets held small (ODIR).
+    r"""Map log-probabilities by a matrix and an offset, with the off-diagonal and offsets held small (ODIR).
 
     .. math::
-        p' = \\operatorname{softmax}(W \\log p + b), \\qquad
-        \\text{NLL} + \\frac{\\lambda}{k(k-1)} \\sum_{i \\ne j} W_{ij}^2 + \\frac{\\mu}{k} \\sum_i b_i^2
+        p' = \operatorname{softmax}(W \log p + b), \qquad
+        \text{NLL} + \frac{\lambda}{k(k-1)} \sum_{i \ne j} W_{ij}^2 + \frac{\mu}{k} \sum_i b_i^2
 
     The natural map if scores within each class follow a Dirichlet distribution. The penalty does not grow
     with the number of classes, so many classes still need many rows.
@@ -54,7 +53,7 @@ class DirichletCalibration(Calibrator):
     off_diagonal: float = 0.01
     offset: float = 0.01
 
-    kind: ClassVar[str] = "dirichlet"
+    kind = "dirichlet"
 
     def __post_init__(self) -> None:
         for name in ("off_diagonal", "offset"):

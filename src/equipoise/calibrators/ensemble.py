@@ -16,9 +16,9 @@ _WHERE = "average_predictions"
 
 
 def average_predictions(members: Sequence[Predictions]) -> Predictions:
-    """Average the probabilities of several networks on the same rows.
+    r"""Average the probabilities of several networks on the same rows.
 
-    .. math:: p = \\frac{1}{M} \\sum_m p_m
+    .. math:: p = \frac{1}{M} \sum_m p_m
 
     Averaging lowers over-confidence by itself; calibrate the average rather than the members.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import ClassVar, final
+from typing import final
 
 import numpy as np
 import torch
@@ -27,9 +27,9 @@ _LOWEST, _HIGHEST = 0.05, 5.0
 @final
 @dataclass(kw_only=True, eq=False)
 class EnsembleTemperatureScaling(Calibrator):
-    """Mix tempered, raw and uniform probabilities; temperature and weights minimise the Brier score.
+    r"""Mix tempered, raw and uniform probabilities; temperature and weights minimise the Brier score.
 
-    .. math:: p = w_1 \\operatorname{softmax}(z/T) + w_2 \\operatorname{softmax}(z) + w_3 / k
+    .. math:: p = w_1 \operatorname{softmax}(z/T) + w_2 \operatorname{softmax}(z) + w_3 / k
 
     More supple than a temperature, with two more numbers, and as safe: no prediction changes.
 
@@ -46,9 +46,9 @@ class EnsembleTemperatureScaling(Calibrator):
         The weights are the exact minimum over the simplex, not SLSQP's; log-softmax, so that no logit overflows.
     """
 
-    kind: ClassVar[str] = "ets"
-    preserves_accuracy: ClassVar[bool] = True
-    preserves_order: ClassVar[bool] = True
+    kind = "ets"
+    preserves_accuracy = True
+    preserves_order = True
 
     def n_parameters(self, n_classes: int) -> int:
         """Count the learnt numbers: a temperature and two free weights."""
@@ -59,17 +59,19 @@ class EnsembleTemperatureScaling(Calibrator):
         mixture = _simplex_minimum(*_normal_equations(predictions, temperature))
         at_bound = not 1.001 * _LOWEST < temperature < 0.999 * _HIGHEST
         return FitResult(
-            parameters={"temperature": np.float64(temperature), "mixture": mixture},
-            words="mixes {:.0%} at T = {:.3g}, {:.0%} raw and {:.0%} uniform".format(
-                mixture[0], temperature, mixture[1], mixture[2]
-            ),
+            parameters={"temperature": np.array(temperature), "mixture": mixture},
+            words=f"mixes {mixture[0]:.0%} at T = {temperature:.3g}, {mixture[1]:.0%} raw and {mixture[2]:.0%} uniform",
             converged=not at_bound,
             iterations=steps,
             warnings=(f"the temperature is at a bound, {temperature:.3g}",) if at_bound else (),
         )
 
     def _map(self, logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
-        return torch.logsumexp(torch.stack(_members(logits, parameters["temperature"])) + parameters["mixture"].log()[:, None, None], 0)
+        return torch.logsumexp(
+            torch.stack(_members(logits, parameters["temperature"]))
+            + parameters["mixture"].log()[:, None, None],
+            0,
+        )
 
 
 def _members(logits: Tensor, temperature: Tensor | float) -> list[Tensor]:
@@ -111,7 +113,9 @@ def _normal_equations(predictions: Predictions, temperature: float) -> tuple[Arr
         members = torch.stack(_members(as_tensor(logits[block]).double(), temperature)).exp()
         weighted = members * as_tensor(weights[block])[:, None]
         gram += torch.einsum("amk,bmk->ab", members, weighted).numpy()
-        target += weighted.gather(2, as_tensor(labels[block])[None, :, None].expand(3, -1, 1)).sum((1, 2)).numpy()
+        target += (
+            weighted.gather(2, as_tensor(labels[block])[None, :, None].expand(3, -1, 1)).sum((1, 2)).numpy()
+        )
     return gram, target
 
 

@@ -68,8 +68,9 @@ def restore(rows: Array, like: Any, *, gives: str) -> Any:
     if isinstance(like, torch.Tensor):
         dtype = like.dtype if like.is_floating_point() else torch.float64
         return as_tensor(np.ascontiguousarray(result)).to(device=like.device, dtype=dtype)
-    dtype = getattr(like, "dtype", None)
-    return result.astype(dtype, copy=False) if dtype is not None and dtype.kind == "f" else result
+    if isinstance(like, np.ndarray) and like.dtype.kind == "f":
+        return result.astype(like.dtype, copy=False)
+    return result
 
 
 def blocks(n_rows: int, n_classes: int) -> Iterator[slice]:

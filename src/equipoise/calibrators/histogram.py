@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, final
+from typing import Literal, final
 
 import numpy as np
 from torch import Tensor
@@ -24,9 +24,11 @@ __all__ = ["HistogramBinning"]
 @final
 @dataclass(kw_only=True, eq=False)
 class HistogramBinning(Calibrator):
-    """Replace scores by the frequency of the class among fit rows in the same bin.
+    r"""Replace scores by the frequency of the class among fit rows in the same bin.
 
-    .. math:: p'_j \\propto \\theta_{j b(p_j)}, \\qquad \\theta_{jb} = \\frac{\\#\\{i: p_{ij} \\in B_b, y_i = j\\}}{\\#\\{i: p_{ij} \\in B_b\\}}
+    .. math::
+        p'_j \propto \theta_{j b(p_j)}, \qquad
+        \theta_{jb} = \frac{\#\{i: p_{ij} \in B_b, y_i = j\}}{\#\{i: p_{ij} \in B_b\}}
 
     Good at ECE, which looks through the same bins, and poor at log-loss, because all within a bin become equal.
 
@@ -53,8 +55,8 @@ class HistogramBinning(Calibrator):
     bins: Literal["width", "mass"] = "width"
     share: Literal["classwise", "top_label"] = "classwise"
 
-    kind: ClassVar[str] = "histogram"
-    gives: ClassVar[Literal["logits", "probs"]] = "probs"
+    kind = "histogram"
+    gives = "probs"
 
     def __post_init__(self) -> None:
         check_choice(self.bins, ("width", "mass"), where="HistogramBinning", name="bins")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import final
 
 from torch import Tensor
 
@@ -31,10 +31,10 @@ class Identity(Calibrator):
         Nothing known.
     """
 
-    kind: ClassVar[str] = "identity"
-    preserves_accuracy: ClassVar[bool] = True
-    preserves_order: ClassVar[bool] = True
-    needs_fit: ClassVar[bool] = False
+    kind = "identity"
+    preserves_accuracy = True
+    preserves_order = True
+    needs_fit = False
 
     def n_parameters(self, n_classes: int) -> int:
         """Count the learnt numbers: none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, final
+from typing import Literal, final
 
 import numpy as np
 from scipy.optimize import isotonic_regression
@@ -48,9 +48,9 @@ def fit_isotonic(scores: Array, wanted: Array, weights: Array) -> tuple[Array, A
 @final
 @dataclass(kw_only=True, eq=False)
 class IsotonicCalibration(Calibrator):
-    """Replace scores by the frequency found at them, as a non-decreasing curve.
+    r"""Replace scores by the frequency found at them, as a non-decreasing curve.
 
-    .. math:: p'_j \\propto f_j(p_j), \\qquad f_j = \\arg\\min_{f \\text{ non-decreasing}} \\sum_i (f(p_{ij}) - 1[y_i = j])^2
+    .. math:: p'_j \propto f_j(p_j), \qquad f_j = \arg\min_{f \text{ non-decreasing}} \sum_i (f(p_{ij}) - 1[y_i = j])^2
 
     No family is assumed, so it needs thousands of rows; it may answer exactly 0, which log-loss punishes
     without bound on a surprise.
@@ -74,11 +74,12 @@ class IsotonicCalibration(Calibrator):
 
     share: Literal["classwise", "pooled"] = "classwise"
 
-    kind: ClassVar[str] = "isotonic"
-    gives: ClassVar[Literal["logits", "probs"]] = "probs"
+    kind = "isotonic"
+    gives = "probs"
 
     def __post_init__(self) -> None:
         check_choice(self.share, ("classwise", "pooled"), where="IsotonicCalibration", name="share")
+        self.preserves_order = self.preserves_accuracy = self.share == "pooled"
 
     def n_parameters(self, n_classes: int) -> int:
         """Count the learnt numbers: about a dozen steps per curve."""

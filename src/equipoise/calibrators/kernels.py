@@ -82,7 +82,9 @@ def _gaps(logits: Any, first: int, last: int, gaps: Any, lanes: Any) -> None:
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def temperature_pass(logits: Any, labels: Any, weights: Any, beta: float, start: int, stop: int) -> Any:
+def temperature_pass(  # noqa: PLR0917 - compiled functions take no keywords cheaply
+    logits: Any, labels: Any, weights: Any, beta: float, start: int, stop: int
+) -> Any:
     """Return the sums over rows of NLL(beta * logits), its first and second derivative, and the weight.
 
     Args:
@@ -135,7 +137,9 @@ def _square(x: Any, size: int) -> None:
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def _ladder(gaps: Any, n_rows: int, k: int, betas: Any, octaves: int, x: Any, whole: Any, bits: Any, sums: Any) -> None:
+def _ladder(  # noqa: PLR0917
+    gaps: Any, n_rows: int, k: int, betas: Any, octaves: int, x: Any, whole: Any, bits: Any, sums: Any
+) -> None:
     """Fill ``sums[row, octave * len(betas) + r]`` with the partition function at ``betas[r] * 2**octave``.
 
     Doubling an inverse temperature squares every exponential, so one exponential serves a whole column.
@@ -158,7 +162,7 @@ def _ladder(gaps: Any, n_rows: int, k: int, betas: Any, octaves: int, x: Any, wh
 
 
 @njit(cache=True, nogil=True)
-def confidence_bins(
+def confidence_bins(  # noqa: PLR0917
     logits: Any,
     labels: Any,
     weights: Any,

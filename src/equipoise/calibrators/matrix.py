@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import final
 
 import torch
 from torch import Tensor
@@ -22,9 +22,9 @@ __all__ = ["MatrixScaling"]
 @final
 @dataclass(kw_only=True, eq=False)
 class MatrixScaling(Calibrator):
-    """Map the logits by a matrix and an offset.
+    r"""Map the logits by a matrix and an offset.
 
-    .. math:: p = \\operatorname{softmax}(W z + b)
+    .. math:: p = \operatorname{softmax}(W z + b)
 
     It can undo confusions between classes, and has so many parameters that it over-fits beyond a few
     classes; :class:`StructuredMatrixScaling` and :class:`DirichletCalibration` are the penalised forms.
@@ -43,7 +43,7 @@ class MatrixScaling(Calibrator):
         *W*); the one nearest to that start is taken.
     """
 
-    kind: ClassVar[str] = "matrix"
+    kind = "matrix"
 
     def n_parameters(self, n_classes: int) -> int:
         """Count the learnt numbers: a row and an offset per class."""

@@ -25,7 +25,7 @@ def targets(labels: Array, n_classes: int) -> Array:
         array([[0., 1.],
                [1., 0.]])
     """
-    return (labels[:, None] == np.arange(n_classes)).astype(np.float64)
+    return np.equal(labels[:, None], np.arange(n_classes)).astype(np.float64)
 
 
 def row_weights(weights: Array | None, n_rows: int) -> Array:
@@ -43,7 +43,7 @@ def log_odds(logits: Tensor) -> tuple[Tensor, Tensor]:
 
     Example:
         >>> [part.tolist() for part in log_odds(torch.tensor([[0.0, 1e4]]))]
-        [[[-10000.0, 0.0]], [[0.0, -10000.0]]]
+        [[[-10000.0, 0.0]], [[-0.0, -10000.0]]]
     """
     log_probs = logits.log_softmax(-1)
     first = logits.max(-1, keepdim=True).values
@@ -87,39 +87,46 @@ def fit_logistic(
         >>> round(float(found.coefficients), 6) == round(float(np.log(3)), 6)
         True
     """
-    theta, gap, step = start.clone(), torch.inf, 0
-    value, gradient, hessian = _derivatives(features, wanted, weights, free, theta, start)
-    for step in range(1, _MOST_STEPS + 1):
+    problem = _Problem(features, wanted, weights[:, None], free, start)
+    theta, gap, steps = start.clone(), torch.inf, 0
+    value, gradient, hessian = problem.derivatives(theta)
+    while gap > 1e-13 and steps < _MOST_STEPS:
         direction = -torch.linalg.solve(hessian, gradient[..., None])[..., 0]
         gap = float((-0.5 * direction * gradient).sum(1).max())
         length = torch.ones_like(value)
         for _ in range(40):
-            trial = _derivatives(features, wanted, weights, free, theta + length[:, None] * direction, start)
+            trial = problem.derivatives(theta + length[:, None] * direction)
             worse = ~(trial[0] <= value + 1e-15)
             if not bool(worse.any()):
                 break
             length = torch.where(worse, length / 2, length)
         theta = theta + length[:, None] * direction
         value, gradient, hessian = trial
-        if gap <= 1e-13:
-            break
-    return LogisticFit(theta, gap, step, gap <= 1e-10)
+        steps += 1
+    return LogisticFit(theta, gap, steps, gap <= 1e-10)
 
 
-def _derivatives(
-    features: Sequence[Tensor], wanted: Tensor, weights: Tensor, free: Tensor, theta: Tensor, start: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    score = sum(feature * theta[:, j] for j, feature in enumerate(features))
-    assert isinstance(score, Tensor)
-    share = weights[:, None]
-    drift = theta - start
-    value = ((torch.nn.functional.softplus(score) - wanted * score) * share).sum(0) + _RIDGE * (drift**2).sum(1)
-    probs = score.sigmoid()
-    residual, spread = (probs - wanted) * share, probs * (1 - probs) * share
-    gradient = torch.stack([(residual * feature).sum(0) for feature in features], 1) + 2 * _RIDGE * drift
-    hessian = torch.diag_embed(torch.where(free, 2 * _RIDGE, 1.0))
-    both = (free[:, :, None] & free[:, None, :]).to(score.dtype)
-    moments = torch.stack(
-        [torch.stack([(spread * a * b).sum(0) for b in features], 1) for a in features], 1
-    )
-    return value, gradient * free, hessian + both * moments
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    features: Sequence[Tensor]
+    wanted: Tensor
+    share: Tensor
+    free: Tensor
+    start: Tensor
+
+    def derivatives(self, theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return value ``(k,)``, gradient ``(k, d)`` and Hessian ``(k, d, d)`` of every regression."""
+        score = torch.zeros_like(self.wanted)
+        for j, feature in enumerate(self.features):
+            score = torch.addcmul(score, feature, theta[:, j])
+        drift = theta - self.start
+        loss = torch.nn.functional.softplus(score) - self.wanted * score
+        probs = score.sigmoid()
+        residual, spread = (probs - self.wanted) * self.share, probs * (1 - probs) * self.share
+        gradient = torch.stack([(residual * feature).sum(0) for feature in self.features], 1)
+        rows = [torch.stack([(spread * a * b).sum(0) for b in self.features], 1) for a in self.features]
+        both = self.free[:, :, None] & self.free[:, None, :]
+        hessian = torch.where(both, torch.stack(rows, 1), 0.0)
+        hessian = hessian + torch.diag_embed(torch.where(self.free, 2 * _RIDGE, 1.0))
+        value = (loss * self.share).sum(0) + _RIDGE * (drift**2).sum(1)
+        return value, (gradient + 2 * _RIDGE * drift) * self.free, hessian

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import final
 
 import numpy as np
 import torch
@@ -22,9 +22,11 @@ __all__ = ["PlattScaling"]
 @final
 @dataclass(kw_only=True, eq=False)
 class PlattScaling(Calibrator):
-    """Refit the log-odds of each class by a line; with more than two classes one against the rest, then normalise.
+    r"""Refit the log-odds of each class by a line; with more than two classes one against the rest, then normalise.
 
-    .. math:: \\mu_j = \\sigma\\left(a_j \\log\\tfrac{p_j}{1 - p_j} + b_j\\right), \\qquad p'_j = \\mu_j / \\textstyle\\sum_i \\mu_i
+    .. math::
+        \mu_j = \sigma\left(a_j \log\tfrac{p_j}{1 - p_j} + b_j\right), \qquad
+        p'_j = \mu_j / \textstyle\sum_i \mu_i
 
     The classic for binary classifiers. It works on log-odds, where the map can be the identity, not on
     probabilities, where it cannot.
@@ -47,7 +49,7 @@ class PlattScaling(Calibrator):
 
     smooth_targets: bool = True
 
-    kind: ClassVar[str] = "platt"
+    kind = "platt"
 
     def n_parameters(self, n_classes: int) -> int:
         """Count the learnt numbers: slope and offset, shared by both classes of a binary problem."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, final
+from typing import final
 
 import numpy as np
 from torch import Tensor
@@ -24,9 +24,9 @@ __all__ = ["ScalingBinning"]
 @final
 @dataclass(kw_only=True, eq=False)
 class ScalingBinning(Calibrator):
-    """Fit Platt scaling, cut its output into bins of equal mass, and answer with each bin's mean output.
+    r"""Fit Platt scaling, cut its output into bins of equal mass, and answer with each bin's mean output.
 
-    .. math:: p'_j \\propto \\frac{1}{|B_b|} \\sum_{i \\in B_b} g_j(p_{ij}), \\qquad B_b \\ni g_j(p_j)
+    .. math:: p'_j \propto \frac{1}{|B_b|} \sum_{i \in B_b} g_j(p_{ij}), \qquad B_b \ni g_j(p_j)
 
     Needs fewer rows than a histogram, since bins average a smooth curve and not 0s and 1s, and its
     calibration error can be estimated without bias, which that of a smooth map cannot.
@@ -37,7 +37,7 @@ class ScalingBinning(Calibrator):
     Example:
         >>> logits, labels = [[3.0, 0.0]] * 4 + [[0.0, 3.0]] * 4, [0, 0, 0, 1, 1, 1, 1, 0]
         >>> ScalingBinning(n_bins=2).fit(logits, labels)([[3.0, 0.0]]).round(2)
-        array([[0.71, 0.29]])
+        array([[0.67, 0.33]])
 
     Reference:
         Kumar, Liang, Ma (2019), Verified uncertainty calibration.
@@ -48,8 +48,8 @@ class ScalingBinning(Calibrator):
 
     n_bins: int = 10
 
-    kind: ClassVar[str] = "scaling_binning"
-    gives: ClassVar[Literal["logits", "probs"]] = "probs"
+    kind = "scaling_binning"
+    gives = "probs"
 
     def __post_init__(self) -> None:
         if self.n_bins < 1:

@@ -167,7 +167,7 @@ def fit_softmax(
         >>> round(found.objective, 6)  # the entropy of 3 in 4
         0.562335
     """
-    problem = _Problem(features, labels, weights, shape, start, penalty)
+    problem = _Problem(features, labels, weights, shape=shape, start=start, penalty=penalty)
     theta, state, step_gap = start, problem.evaluate(start), inf
     steps = 0
     for steps in range(1, _MOST_STEPS + 1):
@@ -187,7 +187,9 @@ def fit_softmax(
             break
     gradient = float(state.gradient.abs().max())
     gap = max(step_gap, 0.0)
-    return RegressionFit(theta.numpy(), state.objective, gradient, gap, steps, gap <= 1e-9 * max(1.0, state.objective))
+    return RegressionFit(
+        theta.numpy(), state.objective, gradient, gap, steps, gap <= 1e-9 * max(1.0, state.objective)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +205,7 @@ class _Problem:
         features: Array,
         labels: Array,
         weights: Array | None,
+        *,
         shape: Shape,
         start: Tensor,
         penalty: Penalty,
@@ -238,7 +241,9 @@ class _Problem:
         if self.direct:
             return -_solve(self._hessian(state), state.gradient.flatten()).reshape(state.gradient.shape)
         tolerance = 0.1 if step == 1 else 0.03
-        return -_conjugate_gradients(self._product(state), self._preconditioner(state), state.gradient, tolerance)
+        return -_conjugate_gradients(
+            self._product(state), self._preconditioner(state), state.gradient, tolerance
+        )
 
     def _hessian(self, state: _State) -> Tensor:
         size = self.curvature.numel()
@@ -279,10 +284,14 @@ class _Problem:
         for x, p, w in zip(self.light, state.probs, self.share, strict=True):
             own = own + self.shape.diagonal_blocks(x, p * (1 - p) * w.float()).double()
         own = own + torch.diag_embed(self.shape.per_class(self.curvature))
-        factor = torch.linalg.cholesky(own + 1e-12 * own.diagonal(dim1=1, dim2=2).amax(1)[:, None, None] * torch.eye(2))
+        factor = torch.linalg.cholesky(
+            own + 1e-12 * own.diagonal(dim1=1, dim2=2).amax(1)[:, None, None] * torch.eye(2)
+        )
 
         def solve(vector: Tensor) -> Tensor:
-            return self.shape.arrange(torch.cholesky_solve(self.shape.per_class(vector)[..., None], factor)[..., 0])
+            return self.shape.arrange(
+                torch.cholesky_solve(self.shape.per_class(vector)[..., None], factor)[..., 0]
+            )
 
         return solve
 
@@ -302,13 +311,17 @@ class _Problem:
         scale = spread[:, None] * values.clamp(min=0) + damping + 1e-12
 
         def solve(vector: Tensor) -> Tensor:
-            return (vector @ vectors / scale) @ vectors.T
+            solved: Tensor = (vector @ vectors / scale) @ vectors.T
+            return solved
 
         return solve
 
 
 def _conjugate_gradients(
-    product: Callable[[Tensor], Tensor], precondition: Callable[[Tensor], Tensor], target: Tensor, tolerance: float
+    product: Callable[[Tensor], Tensor],
+    precondition: Callable[[Tensor], Tensor],
+    target: Tensor,
+    tolerance: float,
 ) -> Tensor:
     """Solve ``product(x) = target`` until the error in the energy norm stops mattering."""
     solution, residual = torch.zeros_like(target), target.clone()

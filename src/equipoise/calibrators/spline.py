@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, final
+from typing import final
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -22,10 +22,10 @@ __all__ = ["SplineCalibration", "fit_spline"]
 
 
 def fit_spline(confidence: Array, correct: Array, *, n_knots: int) -> tuple[Array, Array]:
-    """Fit the recalibrated confidence at every confidence seen.
+    r"""Fit the recalibrated confidence at every confidence seen.
 
-    With rows sorted by confidence, :math:`d_i = \\frac1N \\sum_{j \\le i} (a_j - c_j)` is fitted at
-    :math:`t_i = \\frac{i-1}{N-1}` by a natural cubic spline *s*; the new confidence is :math:`c_i + s'(t_i)`.
+    With rows sorted by confidence, :math:`d_i = \frac1N \sum_{j \le i} (a_j - c_j)` is fitted at
+    :math:`t_i = \frac{i-1}{N-1}` by a natural cubic spline *s*; the new confidence is :math:`c_i + s'(t_i)`.
 
     Args:
         confidence: ``(n,)``.
@@ -80,8 +80,8 @@ class SplineCalibration(Calibrator):
 
     n_knots: int = 6
 
-    kind: ClassVar[str] = "spline"
-    gives: ClassVar[Literal["logits", "probs"]] = "probs"
+    kind = "spline"
+    gives = "probs"
 
     def __post_init__(self) -> None:
         if self.n_knots < 2:

@@ -57,7 +57,7 @@ def fit_structured(
     logits, labels, weights = predictions.logits, predictions.labels, predictions.weights
     rows = float(len(labels) if weights is None else weights.sum())
     temperature = 1.0 / fit_beta(logits, labels, weights).beta
-    parameters = {"temperature": np.float64(temperature), "uniform": np.float64(1.0 / (rows + 1.0))}
+    parameters = {"temperature": np.array(temperature), "uniform": np.array(1.0 / (rows + 1.0))}
     features = _features(logits, {name: torch.tensor(value) for name, value in parameters.items()})
     found = fit_softmax(
         features, labels, weights, shape=shape, start=start, penalty=Penalty(strength / rows, start)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, final
+from typing import final
 
 import torch
 from torch import Tensor
@@ -21,11 +21,11 @@ __all__ = ["StructuredMatrixScaling"]
 @final
 @dataclass(kw_only=True, eq=False)
 class StructuredMatrixScaling(Calibrator):
-    """Map log-probabilities by a matrix, starting from the best temperature and straying as far as rows warrant.
+    r"""Map log-probabilities by a matrix, starting from the best temperature and straying as far as rows warrant.
 
     .. math::
-        p = \\operatorname{softmax}((I + \\operatorname{diag}(v) + M) z' + b), \\qquad
-        \\text{NLL} + \\tfrac{k}{n} (\\|v\\|^2 + \\|b\\|^2) + \\tfrac{k(k-1)}{n} \\|M\\|^2
+        p = \operatorname{softmax}((I + \operatorname{diag}(v) + M) z' + b), \qquad
+        \text{NLL} + \tfrac{k}{n} (\|v\|^2 + \|b\|^2) + \tfrac{k(k-1)}{n} \|M\|^2
 
     with :math:`z'` and the first penalty as in :class:`StructuredVectorScaling`, and *M* off the diagonal.
     The best map on average in a large comparison; the cost of a fit grows with the square of the classes.
@@ -43,8 +43,8 @@ class StructuredMatrixScaling(Calibrator):
         Newton steps to the optimum, where theirs stops at a gradient of 1e-5.
     """
 
-    kind: ClassVar[str] = "sms"
-    penalised: ClassVar[bool] = True
+    kind = "sms"
+    penalised = True
 
     def n_parameters(self, n_classes: int) -> int:
         """Count the learnt numbers: a temperature, and a row and an offset per class."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, final
+from typing import final
 
 import torch
 from torch import Tensor
@@ -21,12 +21,12 @@ __all__ = ["StructuredVectorScaling"]
 @final
 @dataclass(kw_only=True, eq=False)
 class StructuredVectorScaling(Calibrator):
-    """Scale and shift each class, starting from the best temperature and straying only as far as rows warrant.
+    r"""Scale and shift each class, starting from the best temperature and straying only as far as rows warrant.
 
     .. math::
-        z' = \\log\\left(\\tfrac{n}{n+1} \\operatorname{softmax}(z/T) + \\tfrac{1}{n+1} \\tfrac{1}{k}\\right), \\qquad
-        p = \\operatorname{softmax}((1 + v) \\circ z' + b), \\qquad
-        \\text{NLL} + \\tfrac{k}{n} (\\|v\\|^2 + \\|b\\|^2)
+        z' = \log\left(\tfrac{n}{n+1} \operatorname{softmax}(z/T) + \tfrac{1}{n+1} \tfrac{1}{k}\right), \qquad
+        p = \operatorname{softmax}((1 + v) \circ z' + b), \qquad
+        \text{NLL} + \tfrac{k}{n} (\|v\|^2 + \|b\|^2)
 
     With few rows it is temperature scaling, with many it is vector scaling: a safe default for many classes.
 
@@ -43,8 +43,8 @@ class StructuredVectorScaling(Calibrator):
         Newton steps to the optimum, where theirs stops at a gradient of 1e-5.
     """
 
-    kind: ClassVar[str] = "svs"
-    penalised: ClassVar[bool] = True
+    kind = "svs"
+    penalised = True
 
     def n_parameters(self, n_classes: int) -> int:
         """Count the learnt numbers: a temperature, and two per class."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, final
+from typing import Literal, final
 
+import numpy as np
 from torch import Tensor
 
 from equipoise.calibrators.base import Calibrator
@@ -27,9 +28,9 @@ _BOUNDS = {
 @final
 @dataclass(kw_only=True, eq=False)
 class TemperatureScaling(Calibrator):
-    """Divide the logits by a temperature, so that confidence shrinks or grows and no prediction changes.
+    r"""Divide the logits by a temperature, so that confidence shrinks or grows and no prediction changes.
 
-    .. math:: p = \\operatorname{softmax}(z / T)
+    .. math:: p = \operatorname{softmax}(z / T)
 
     The likelihood is convex in 1/T, so the fit is exact and carries a certificate. The papers choose *T* by
     ECE on a grid instead, which is noisy; that is here to reproduce their tables.
@@ -56,9 +57,9 @@ class TemperatureScaling(Calibrator):
     criterion: Literal["nll", "ece"] = "nll"
     n_bins: int = 15
 
-    kind: ClassVar[str] = "temperature"
-    preserves_accuracy: ClassVar[bool] = True
-    preserves_order: ClassVar[bool] = True
+    kind = "temperature"
+    preserves_accuracy = True
+    preserves_order = True
 
     def __post_init__(self) -> None:
         check_choice(self.criterion, ("nll", "ece"), where="TemperatureScaling", name="criterion")
@@ -79,7 +80,7 @@ class TemperatureScaling(Calibrator):
         best, ece = ece_on_grid(*data, n_bins=self.n_bins)
         temperature = float(GRID[best])
         return FitResult(
-            parameters={"temperature": temperature},
+            parameters={"temperature": np.array(temperature)},
             words=describe_temperature(temperature),
             certificate={"ece": float(ece[best])},
             warnings=("the best temperature is the end of the grid",) if best in (0, len(GRID) - 1) else (),
@@ -91,7 +92,7 @@ class TemperatureScaling(Calibrator):
 
 def _by_nll(found: Optimum) -> FitResult:
     return FitResult(
-        parameters={"temperature": 1.0 / found.beta},
+        parameters={"temperature": np.array(1.0 / found.beta)},
         words=describe_temperature(1.0 / found.beta),
         converged=found.bound is None,
         iterations=found.iterations,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import final
 
 import torch
 from torch import Tensor
@@ -22,9 +22,9 @@ __all__ = ["VectorScaling"]
 @final
 @dataclass(kw_only=True, eq=False)
 class VectorScaling(Calibrator):
-    """Give each class its own scale and offset.
+    r"""Give each class its own scale and offset.
 
-    .. math:: p = \\operatorname{softmax}(w \\circ z + b)
+    .. math:: p = \operatorname{softmax}(w \circ z + b)
 
     Repairs classes that are over- or under-predicted, which a temperature cannot. Without a penalty it
     over-fits where classes are many and rows few; :class:`StructuredVectorScaling` is the safe form.
@@ -43,7 +43,7 @@ class VectorScaling(Calibrator):
         The offsets are centred, which changes no probability.
     """
 
-    kind: ClassVar[str] = "vector"
+    kind = "vector"
 
     def n_parameters(self, n_classes: int) -> int:
         """Count the learnt numbers: two per class."""

@@ -40,7 +40,9 @@ def describe_offsets(offset: Array, class_names: Sequence[str] | None) -> str:
         return "treats all classes alike"
     names = [f"class {j}" for j in range(len(offset))] if class_names is None else class_names
     high, low = int(offset.argmax()), int(offset.argmin())
-    return f"raises {names[high]} most ({offset[high]:+.2g}) and lowers {names[low]} most ({offset[low]:+.2g})"
+    return (
+        f"raises {names[high]} most ({offset[high]:+.2g}) and lowers {names[low]} most ({offset[low]:+.2g})"
+    )
 
 
 def check_not_negative(value: float, *, where: str, name: str) -> None:
