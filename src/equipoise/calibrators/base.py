@@ -89,6 +89,8 @@ class Calibrator(ABC):
                 f"{type(self).__name__}.fit: the predictions are from the split 'test', which only judges. "
                 "Fit on 'calib'."
             )
+        if data.weights is not None and not data.weights.all():
+            data = data.take(data.weights > 0)
         found = self._learn(data)
         self._n_classes, self._rows, self._fingerprint = data.n_classes, data.rows, data.fingerprint
         self._result = self._judged(found, data)
@@ -262,6 +264,5 @@ def _mean_nll(data: Predictions, function: Callable[[Tensor], Tensor] | None, gi
         mapped = scores if function is None else function(scores)
         log_probs = mapped.log_softmax(-1) if gives == "logits" else mapped.log()
         picked = log_probs.gather(1, as_tensor(data.labels[block])[:, None])[:, 0]
-        counted = as_tensor(weights[block])
-        total -= float(torch.where(counted > 0, picked * counted, 0.0).sum())
+        total -= float(picked @ as_tensor(weights[block]))
     return total / float(weights.sum())

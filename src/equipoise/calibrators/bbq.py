@@ -114,8 +114,7 @@ class BayesianBinning(Calibrator):
         probs = predictions.probs.astype(np.float64)
         weights = row_weights(predictions.weights, len(probs))
         wanted = targets(predictions.labels, probs.shape[1])
-        root = float(weights.sum()) ** (1 / 3)
-        sizes = self.sizes or tuple(range(max(1, int(root / 10)), min(ceil(10 * root), len(probs)) + 1))
+        sizes = self.sizes or _sizes(float(weights.sum()))
         models = [
             average_histograms(probs[:, j], wanted[:, j], weights, sizes) for j in range(probs.shape[1])
         ]
@@ -129,3 +128,8 @@ class BayesianBinning(Calibrator):
     def _map(self, logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
         probs = logits.softmax(-1)
         return normalised(look_up(probs, parameters["edges"], parameters["values"]), probs)
+
+
+def _sizes(rows: float) -> tuple[int, ...]:
+    root = rows ** (1 / 3)
+    return tuple(range(max(1, int(root / 10)), min(ceil(10 * root), max(1, int(rows))) + 1))

@@ -52,7 +52,7 @@ class BetaCalibration(Calibrator):
 
     def _learn(self, predictions: Predictions) -> FitResult:
         logits = as_tensor(predictions.logits).double()
-        weights = torch.from_numpy(row_weights(predictions.weights, len(predictions)))
+        weights = as_tensor(row_weights(predictions.weights, len(predictions)))
         log_probs, log_rest = log_odds(logits)
         found = _fit_within_signs(
             [log_probs, -log_rest, torch.ones_like(log_probs)],

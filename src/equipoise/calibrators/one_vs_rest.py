@@ -94,15 +94,18 @@ def fit_logistic(
         direction = -torch.linalg.solve(hessian, gradient[..., None])[..., 0]
         gap = float((-0.5 * direction * gradient).sum(1).max())
         length = torch.ones_like(value)
-        for _ in range(40):
+        for _ in range(20):
             trial = problem.derivatives(theta + length[:, None] * direction)
             worse = ~(trial[0] <= value + 1e-15)
             if not bool(worse.any()):
                 break
-            length = torch.where(worse, length / 2, length)
+            length = torch.where(worse, length / 4, length)
         theta = theta + length[:, None] * direction
+        stalled = not bool((value - trial[0] > 1e-14).any())
         value, gradient, hessian = trial
         steps += 1
+        if stalled:
+            break
     return LogisticFit(theta, gap, steps, gap <= 1e-10)
 
 

@@ -15,7 +15,7 @@ from equipoise.calibrators.curves import look_up, normalised, padded
 from equipoise.calibrators.one_vs_rest import row_weights
 from equipoise.calibrators.platt import PlattScaling
 from equipoise.calibrators.result import FitResult
-from equipoise.core.arrays import Array
+from equipoise.core.arrays import Array, as_tensor
 from equipoise.core.predictions import Predictions
 
 __all__ = ["ScalingBinning"]
@@ -60,21 +60,24 @@ class ScalingBinning(Calibrator):
         return PlattScaling().n_parameters(n_classes)
 
     def _learn(self, predictions: Predictions) -> FitResult:
-        scaling = PlattScaling().fit(predictions.with_split(None))
-        scaled = np.exp(scaling(predictions.logits.astype(np.float64)))
+        scaling = PlattScaling()._learn(predictions)
+        scaled = _scaled(
+            as_tensor(predictions.logits).double(),
+            {name: as_tensor(value) for name, value in scaling.parameters.items()},
+        ).numpy()
         weights = row_weights(predictions.weights, len(predictions))
         tables = [self._bins(scaled[:, j], weights) for j in range(scaled.shape[1])]
         edges, values = zip(*tables, strict=True)
         return FitResult(
             parameters={
-                **scaling.result.parameters,
+                **scaling.parameters,
                 "edges": padded(edges, fill=np.inf),
                 "values": padded(values),
             },
-            words=f"{scaling.result.words}; then {sum(map(len, values))} bins",
-            converged=scaling.result.converged,
-            iterations=scaling.result.iterations,
-            certificate=scaling.result.certificate,
+            words=f"{scaling.words}; then {sum(map(len, values))} bins",
+            converged=scaling.converged,
+            iterations=scaling.iterations,
+            certificate=scaling.certificate,
         )
 
     def _bins(self, scaled: Array, weights: Array) -> tuple[Array, Array]:
@@ -83,5 +86,12 @@ class ScalingBinning(Calibrator):
         return edges, total / mass
 
     def _map(self, logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
-        scaled = PlattScaling()._map(logits, parameters).exp()
-        return normalised(look_up(scaled, parameters["edges"], parameters["values"]), logits.softmax(-1))
+        return normalised(
+            look_up(_scaled(logits, parameters), parameters["edges"], parameters["values"]),
+            logits.softmax(-1),
+        )
+
+
+def _scaled(logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+    """Return Platt-scaled probabilities of every class against the rest."""
+    return PlattScaling()._map(logits, parameters).exp()
