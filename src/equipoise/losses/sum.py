@@ -1,0 +1,151 @@
+"""Terms that add up: ``FocalLoss(gamma=1) + 1.0 * MDCA()``, and what it takes to re-tune them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import final
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["Adaptive", "Scaled", "Sum", "Term"]
+
+
+class Adaptive(ABC):
+    """Something that re-tunes itself from held-out predictions.
+
+    Whoever owns the loop calls :meth:`update` once per epoch, with *all* held-out predictions in one call,
+    so that the averages inside are exact. All state lives in buffers, so ``state_dict`` carries it. Under
+    data parallelism every process must be given the same held-out predictions; then every process holds
+    the same state.
+
+    Example:
+        >>> from equipoise.losses import BrierLoss, FocalLoss
+        >>> isinstance(FocalLoss(), Adaptive), isinstance(BrierLoss(), Adaptive)
+        (True, False)
+    """
+
+    @abstractmethod
+    def update(self, logits: Tensor, labels: Tensor) -> None:
+        """Re-tune from held-out predictions; once per epoch, all of them at once."""
+
+
+class Term(nn.Module, ABC):
+    """A module of (logits, labels) that can be scaled by a number and added to others.
+
+    Example:
+        >>> from equipoise.losses import BrierLoss, FocalLoss
+        >>> loss = FocalLoss(gamma=1.0) + 0.5 * BrierLoss()
+        >>> type(loss).__name__, len(loss.terms)
+        ('Sum', 2)
+    """
+
+    @abstractmethod
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return the value of this term."""
+
+    def __mul__(self, factor: float) -> Scaled:
+        return Scaled(self, factor=factor) if isinstance(factor, int | float) else NotImplemented
+
+    __rmul__ = __mul__
+
+    def __add__(self, other: nn.Module) -> Sum:
+        return Sum(self, other) if isinstance(other, nn.Module) else NotImplemented
+
+    def __radd__(self, other: nn.Module) -> Sum:
+        return Sum(other, self) if isinstance(other, nn.Module) else NotImplemented
+
+
+@final
+class Scaled(Term, Adaptive):
+    """A term times a constant; what ``0.5 * term`` makes.
+
+    Args:
+        term: Any module of (logits, labels).
+        factor: What its value is multiplied with.
+
+    Example:
+        >>> from equipoise.losses import BrierLoss
+        >>> logits, labels = torch.zeros(1, 2), torch.tensor([0])
+        >>> (0.5 * BrierLoss())(logits, labels)
+        tensor(0.2500)
+    """
+
+    def __init__(self, term: nn.Module, *, factor: float) -> None:
+        super().__init__()
+        self.term = term
+        self.factor = float(factor)
+
+    @property
+    def reduction(self) -> str | None:
+        """The reduction of the term inside."""
+        return getattr(self.term, "reduction", None)
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return the scaled value."""
+        value: Tensor = self.term(logits, labels)
+        return self.factor * value
+
+    def update(self, logits: Tensor, labels: Tensor) -> None:
+        """Re-tune the term inside, if it adapts."""
+        _update([self.term], logits, labels)
+
+    def extra_repr(self) -> str:
+        """Show the factor when printed."""
+        return f"factor={self.factor:g}"
+
+
+@final
+class Sum(Term, Adaptive):
+    """The sum of several terms; what ``loss + 1.0 * penalty`` makes.
+
+    Args:
+        terms: Modules of (logits, labels): losses, penalties, torch's own. Sums among them are opened up.
+
+    Raises:
+        ValueError: If there is no term, or two reduce the batch in different ways, which would silently
+            change the weights between them.
+
+    Example:
+        >>> from equipoise.losses import BrierLoss
+        >>> logits, labels = torch.zeros(1, 2), torch.tensor([0])
+        >>> Sum(nn.CrossEntropyLoss(), 2.0 * BrierLoss())(logits, labels)
+        tensor(1.6931)
+    """
+
+    def __init__(self, *terms: nn.Module) -> None:
+        super().__init__()
+        self.terms = nn.ModuleList(part for term in terms for part in _parts(term))
+        self.reduction = _common_reduction(self.terms)
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return the sum of all terms."""
+        values: list[Tensor] = [term(logits, labels) for term in self.terms]
+        return torch.stack(values).sum(0)
+
+    def update(self, logits: Tensor, labels: Tensor) -> None:
+        """Re-tune the terms that adapt."""
+        _update(self.terms, logits, labels)
+
+
+def _parts(term: nn.Module) -> Iterable[nn.Module]:
+    return term.terms if isinstance(term, Sum) else [term]
+
+
+def _update(terms: Iterable[nn.Module], logits: Tensor, labels: Tensor) -> None:
+    for term in terms:
+        if isinstance(term, Adaptive):
+            term.update(logits, labels)
+
+
+def _common_reduction(terms: nn.ModuleList) -> str | None:
+    if not len(terms):
+        raise ValueError("Sum: it must have at least one term, got none. Pass Sum(loss, weight * penalty).")
+    reductions = {getattr(term, "reduction", None) for term in terms} - {None}
+    if len(reductions) > 1:
+        raise ValueError(
+            f"Sum: all terms must have one `reduction`, got {' and '.join(sorted(map(repr, reductions)))}. "
+            "Give every term the same; 'mean' is the default everywhere."
+        )
+    return reductions.pop() if reductions else None
