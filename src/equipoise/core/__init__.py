@@ -2,6 +2,7 @@
 
 from equipoise.core.errors import (
     DataError,
+    DivergenceError,
     EquipoiseError,
     MissingExtraError,
     NotFittedError,
@@ -15,6 +16,7 @@ from equipoise.core.splits import SPLITS
 __all__ = [
     "SPLITS",
     "DataError",
+    "DivergenceError",
     "EquipoiseError",
     "MissingExtraError",
     "NotFittedError",

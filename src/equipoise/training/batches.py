@@ -1,9 +1,11 @@
-"""What the loop asks of data: batches for an epoch; and how processes share a batch."""
+"""What the loop asks of data, and how processes join their parts of a batch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple, Protocol, final
 
 import torch
 from torch import Tensor
@@ -13,19 +15,19 @@ from equipoise.losses.gather import gather_rows
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-__all__ = ["Batch", "Batches", "Inputs", "gather", "share"]
+__all__ = ["Batch", "Inputs", "Loader", "Source", "draw", "gather"]
 
 #: What a network is called with.
 Inputs = Tensor | Mapping[str, Tensor]
 
 
 class Batch(Protocol):
-    """Some samples, their classes, and which samples they are.
+    """Some samples, their classes, and which samples they are; ``equipoise.data.Batch`` is one.
 
     Attributes:
         inputs: What the network is called with, one row per sample.
-        targets: Class numbers ``(n,)``, or soft targets.
-        index: The samples' numbers in their split ``(n,)``.
+        targets: Class numbers ``(n,)``, dense ``(n, d1, ...)``, or soft targets ``(n, k)``.
+        index: Numbers that identify the samples ``(n,)``.
     """
 
     @property
@@ -36,62 +38,118 @@ class Batch(Protocol):
     def index(self) -> Tensor: ...  # noqa: D102
 
 
-class Batches(Protocol):
-    """Makes the batches of an epoch.
+class Source(Protocol):
+    """Makes the batches of an epoch; ``functools.partial(batches, dataset, "train", batch_size=128)`` is one.
 
-    The same call gives the same batches, so the position of a run in its data is two numbers: the epoch and
-    the batches done. Random draws depend on the epoch, not on calls made before.
+    The same call must give the same batches: then the place of a run in its data is the epoch and the number
+    of batches done, and nothing else has to be saved.
     """
 
-    def __call__(self, epoch: int, visit: Tensor | None) -> Iterable[Batch]:
+    def __call__(
+        self,
+        *,
+        epoch: int,
+        visit: Tensor | None,
+        start: int,
+        rank: int,
+        world_size: int,
+        device: torch.device,
+    ) -> Iterable[Batch]:
         """Return the batches of an epoch.
 
         Args:
             epoch: Counted from 0.
             visit: Numbers of the samples to visit; None visits all.
+            start: How many batches to leave out, after a resume.
+            rank: The number of this process, which gets its part of every batch.
+            world_size: How many processes there are.
+            device: Where the batches shall be.
         """
 
 
-class Part(NamedTuple):
-    """One process's part of a batch, on its device."""
-
+class _Rows(NamedTuple):
     inputs: Inputs
     targets: Tensor
     index: Tensor
 
 
-def share(batch: Batch, fabric: Fabric) -> Batch:
-    """Return this process's part of a batch, on its device; parts are in order of rank.
+@final
+class Loader:
+    """A source made of anybody's batches: a ``DataLoader`` or list of (inputs, labels) or (inputs, labels, index).
+
+    It is gone through once per epoch; the loop seeds torch before, so a shuffling loader gives the same order in
+    a resumed run. Several processes must go through equal batches, and each keeps its part.
+
+    Args:
+        batches: What to go through. Without an index, samples are numbered in the order they come.
 
     Example:
-        >>> from equipoise.training import Hardware
-        >>> batch = Part(torch.zeros(3, 2), torch.tensor([0, 1, 1]), torch.arange(3))
-        >>> len(share(batch, Hardware(accelerator="cpu").make_fabric()).targets)
-        3
+        >>> source = Loader([(torch.zeros(2, 3), torch.tensor([0, 1])), (torch.ones(1, 3), torch.tensor([1]))])
+        >>> parts = source(epoch=0, visit=None, start=0, rank=0, world_size=1, device=torch.device("cpu"))
+        >>> [batch.index.tolist() for batch in parts]
+        [[0, 1], [2]]
     """
-    rank, world = fabric.global_rank, fabric.world_size
 
-    def mine(rows: Tensor) -> Tensor:
-        part = rows if world == 1 else rows.tensor_split(world)[rank]
-        return part.to(fabric.device, non_blocking=True)
+    def __init__(self, batches: Iterable[tuple[Tensor, ...]]) -> None:
+        self._batches = batches
 
-    inputs = batch.inputs
-    parts = mine(inputs) if isinstance(inputs, Tensor) else {name: mine(rows) for name, rows in inputs.items()}
-    return Part(parts, mine(batch.targets), mine(batch.index))
+    def __call__(
+        self,
+        *,
+        epoch: int,
+        visit: Tensor | None,
+        start: int,
+        rank: int,
+        world_size: int,
+        device: torch.device,
+    ) -> Iterator[Batch]:
+        """Return this process's part of each batch."""
+        if visit is not None:
+            raise ValueError(
+                "Loader: it goes through all its batches, but the objective visits a part of the samples. Give "
+                "the data as a Dataset: functools.partial(batches, dataset, 'train', batch_size=128)."
+            )
+        batches = self._numbered()
+        # Passed over now and not at the first batch asked for: they may draw random numbers of their own,
+        # and the random state of an interrupted run is restored in between.
+        deque(islice(batches, start), maxlen=0)
+        return (
+            _Rows(*(part.tensor_split(world_size)[rank].to(device) for part in rows)) for rows in batches
+        )
+
+    def _numbered(self) -> Iterator[tuple[Tensor, ...]]:
+        seen = 0
+        for batch in self._batches:
+            numbers = torch.arange(seen, seen + len(batch[1]))
+            seen += len(numbers)
+            yield (*batch, numbers)[:3]
+
+
+def draw(
+    source: Source, fabric: Fabric, *, epoch: int, visit: Tensor | None = None, start: int = 0
+) -> Iterable[Batch]:
+    """Return this process's part of an epoch's batches, on its device."""
+    return source(
+        epoch=epoch,
+        visit=visit,
+        start=start,
+        rank=fabric.global_rank,
+        world_size=fabric.world_size,
+        device=fabric.device,
+    )
 
 
 def gather(*tensors: Tensor) -> tuple[Tensor, ...]:
     """Return the rows of all processes, in order of rank, with gradient; one process gets back what it gave.
 
     A loss of gathered rows is the loss of the whole batch, whatever its formula and however uneven the parts,
-    and the gradient that data parallelism averages is that of the whole batch.
+    and the gradient that data parallelism then averages is that of the whole batch.
 
     Example:
         >>> [rows] = gather(torch.tensor([1.0, 2.0]))
         >>> rows
         tensor([1., 2.])
     """
-    *gathered, there = gather_rows(*tensors, torch.ones(len(tensors[0]), device=tensors[0].device))
-    if len(there) == len(tensors[0]):
-        return tensors
-    return tuple(rows[there > 0] for rows in gathered)
+    here = torch.ones(len(tensors[0]), device=tensors[0].device)
+    *gathered, there = gather_rows(*tensors, here)
+    return tensors if there is here else tuple(rows[there > 0] for rows in gathered)
