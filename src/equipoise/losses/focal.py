@@ -10,12 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from equipoise.losses.base import Loss, Reduction
+from equipoise.losses.options import check_gamma
 from equipoise.losses.sum import Adaptive
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-__all__ = ["FocalLoss", "focal_loss", "power"]
+__all__ = ["FocalLoss", "focal_loss", "focal_of", "power"]
 
 
 def power(base: Tensor, exponent: float | Tensor) -> Tensor:
@@ -72,6 +73,19 @@ def focal_loss(
         ``detach_weight=True`` does so.
     """
     cross_entropy = nn.functional.cross_entropy(logits, labels, reduction="none")
+    return focal_of(cross_entropy, gamma=gamma, detach_weight=detach_weight)
+
+
+def focal_of(
+    cross_entropy: Float[Tensor, " n"], *, gamma: float | Float[Tensor, "*n"], detach_weight: bool = False
+) -> Float[Tensor, " n"]:
+    """Return focal loss of samples whose cross-entropy is known.
+
+    Example:
+        >>> focal_of(torch.tensor([0.5]).log().neg(), gamma=1.0)
+        tensor([0.3466])
+    """
+    # 1 - p without cancellation, where p itself would have rounded to 1.
     weight = power(-torch.expm1(-cross_entropy), gamma)
     return (weight.detach() if detach_weight else weight) * cross_entropy
 
@@ -110,7 +124,7 @@ class FocalLoss(Loss, Adaptive):
         reduction: Reduction = "mean",
     ) -> None:
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
-        _check_gamma(gamma, where="FocalLoss")
+        check_gamma(gamma, where="FocalLoss")
         self.gamma = gamma
         self.schedule = dict(schedule or {})
         self.detach_weight = detach_weight
@@ -124,7 +138,7 @@ class FocalLoss(Loss, Adaptive):
                 f"{self.schedule}. FLSc-531 is FocalLoss(gamma=5, schedule={{100: 3, 250: 1}})."
             )
         for later in self.schedule.values():
-            _check_gamma(later, where="FocalLoss")
+            check_gamma(later, where="FocalLoss")
         self.register_buffer("epoch", torch.tensor(0))
         self.register_buffer("current_gamma", torch.tensor(float(gamma)))
 
@@ -142,8 +156,3 @@ class FocalLoss(Loss, Adaptive):
             reached = [gamma for first, gamma in self.schedule.items() if first <= int(self.epoch)]
             if reached:
                 self.current_gamma.fill_(reached[-1])
-
-
-def _check_gamma(gamma: float | Tensor, *, where: str) -> None:
-    if not isinstance(gamma, Tensor) and not gamma >= 0:
-        raise ValueError(f"{where}: `gamma` must be at least 0, got {gamma}. 0 is plain cross-entropy.")

@@ -1,0 +1,266 @@
+"""AdaFocal: focal and inverse focal loss whose gammas follow the calibration on held-out data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+import torch
+from torch import Tensor, nn
+
+from equipoise.losses.base import Loss, Reduction
+from equipoise.losses.focal import power
+from equipoise.losses.sum import Adaptive
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
+__all__ = [
+    "AdaFocalLoss",
+    "GammaBins",
+    "adafocal_loss",
+    "equal_mass_edges",
+    "look_up",
+    "next_gammas",
+    "signed_focal_weight",
+]
+
+
+def adafocal_loss(
+    logits: Float[Tensor, "n k"],
+    labels: Int[Tensor, " n"],
+    *,
+    edges: Float[Tensor, " edges"],
+    gammas: Float[Tensor, " bins"],
+) -> Float[Tensor, " n"]:
+    r"""Focal loss where the network is over-confident, inverse focal loss where it is under-confident.
+
+    Gamma is looked up by the true class's probability and may be negative. It needs held-out predictions each
+    epoch (:class:`AdaFocalLoss` keeps them); without, it is focal loss with gamma 1.
+
+    .. math::
+        -(1 - p_y)^{\gamma} \log p_y \text{ if } \gamma \ge 0, \qquad
+        -(1 + p_y)^{|\gamma|} \log p_y \text{ if } \gamma < 0, \qquad \gamma = \gamma_{b(p_y)}
+
+    Args:
+        logits: Unnormalised scores; never probabilities.
+        labels: Class numbers in ``[0, k)``.
+        edges: Rising edges of the bins; a bin holds its lower edge, the outer bins all that lies beyond.
+        gammas: One signed gamma per bin.
+
+    Returns:
+        One value per sample. Gamma is a constant in the backward pass.
+
+    Example:
+        >>> edges, gammas = torch.tensor([0.0, 0.5, 1.0]), torch.tensor([1.0, -1.0])
+        >>> adafocal_loss(torch.zeros(1, 2), torch.tensor([0]), edges=edges, gammas=gammas)
+        tensor([1.0397])
+
+    Reference:
+        Ghosh et al. (2022), AdaFocal: calibration-aware adaptive focal loss, eqs. (6) and (7).
+
+    Differs from the authors' code:
+        They sum over the batch; use ``reduction="sum"``. Their gap statistics lose every held-out sample of
+        minimal confidence (a strict lower edge); ours count it, and ``drop_minimum=True`` is as theirs. Their
+        update in mid-epoch leaves the network in evaluation mode; here the caller owns the network.
+    """
+    cross_entropy = nn.functional.cross_entropy(logits, labels, reduction="none")
+    gamma = look_up(torch.exp(-cross_entropy.detach()), edges, gammas)
+    return signed_focal_weight(-cross_entropy, gamma=gamma) * cross_entropy
+
+
+def signed_focal_weight(
+    log_true: Float[Tensor, " n"], *, gamma: Float[Tensor, " n"], rival: Float[Tensor, " n"] | float = 0.0
+) -> Float[Tensor, " n"]:
+    r"""Return :math:`(1 - d)^\gamma` for positive gamma and :math:`(1 + d)^{|\gamma|}` for negative.
+
+    Args:
+        log_true: Log-probability of the true class.
+        gamma: One signed gamma per sample.
+        rival: Probability subtracted: :math:`d = p_y - q`.
+
+    Returns:
+        One weight per sample.
+
+    Example:
+        >>> signed_focal_weight(torch.tensor([0.5, 0.5]).log(), gamma=torch.tensor([2.0, -2.0]))
+        tensor([0.2500, 2.2500])
+    """
+    base = torch.where(gamma > 0, rival - torch.expm1(log_true), 1 + torch.exp(log_true) - rival)
+    return power(base, gamma.abs())
+
+
+def next_gammas(
+    gammas: Float[Tensor, " bins"],
+    gaps: Float[Tensor, " bins"],
+    *,
+    rate: float = 1.0,
+    switch: float = 0.2,
+    bounds: tuple[float, float] = (-2.0, 20.0),
+) -> Float[Tensor, " bins"]:
+    r"""Move each gamma by the gap between confidence and accuracy in its bin.
+
+    A gamma that has shrunk below ``switch`` changes side, between focal and inverse focal loss.
+
+    .. math:: \gamma \leftarrow \gamma \exp(\operatorname{sign}(\gamma)\, \lambda (\text{conf} - \text{acc}))
+
+    Args:
+        gammas: Signed gammas, one per bin.
+        gaps: Mean confidence minus accuracy on held-out data, one per bin.
+        rate: How strongly they react (*λ*).
+        switch: Smallest size of a gamma (*S*).
+        bounds: Smallest and largest gamma.
+
+    Returns:
+        The gammas of the next epoch.
+
+    Example:
+        >>> next_gammas(torch.tensor([3.0, 0.21]), torch.tensor([0.1, -0.1]))
+        tensor([ 3.3155, -0.2000])
+    """
+    side = torch.where(gammas > 0, 1.0, -1.0).to(gammas)
+    moved = gammas * torch.exp(side * rate * gaps)
+    return moved.where(moved.abs() >= switch, -side * switch).clamp(*bounds)
+
+
+def look_up(
+    probs: Float[Tensor, " n"], edges: Float[Tensor, " edges"], gammas: Float[Tensor, " bins"]
+) -> Float[Tensor, " n"]:
+    """Return the gamma of the bin that each probability lies in; bins hold their lower edge.
+
+    Example:
+        >>> look_up(torch.tensor([0.5]), torch.tensor([0.0, 0.5, 1.0]), torch.tensor([1.0, 2.0]))
+        tensor([2.])
+    """
+    inner = edges[1:-1].to(probs)
+    return gammas.to(probs)[torch.bucketize(probs, inner, right=True)]
+
+
+@final
+class GammaBins(nn.Module):
+    """The memory of AdaFocal: bins of confidence, and a signed gamma in each.
+
+    Args:
+        n_bins: How many.
+        rate: How strongly gammas react to a gap between confidence and accuracy.
+        switch: Size of gamma below which it changes side.
+        bounds: Smallest and largest gamma.
+        drop_minimum: Leave held-out samples of minimal confidence out of the gaps, as the authors' code does.
+
+    Example:
+        >>> GammaBins(n_bins=2).gammas
+        tensor([1., 1.])
+    """
+
+    edges: Tensor
+    gammas: Tensor
+
+    def __init__(
+        self,
+        *,
+        n_bins: int = 15,
+        rate: float = 1.0,
+        switch: float = 0.2,
+        bounds: tuple[float, float] = (-2.0, 20.0),
+        drop_minimum: bool = False,
+    ) -> None:
+        super().__init__()
+        if n_bins < 1:
+            raise ValueError(f"GammaBins: `n_bins` must be at least 1, got {n_bins}. The paper uses 15.")
+        self.rate = rate
+        self.switch = switch
+        self.bounds = bounds
+        self.drop_minimum = drop_minimum
+        self.register_buffer("edges", torch.linspace(0.0, 1.0, n_bins + 1))
+        self.register_buffer("gammas", torch.ones(n_bins))
+
+    @torch.no_grad()
+    def update(self, logits: Tensor, labels: Tensor) -> None:
+        """Take new bins and move the gammas, from flat held-out logits and labels."""
+        confidence, predicted = logits.softmax(-1).max(-1)
+        edges = equal_mass_edges(confidence, n_bins=len(self.gammas))
+        gaps = _gaps(confidence, predicted == labels, edges, drop_minimum=self.drop_minimum)
+        gammas = next_gammas(
+            self.gammas.to(gaps), gaps, rate=self.rate, switch=self.switch, bounds=self.bounds
+        )
+        self.gammas.copy_(gammas)
+        self.edges.copy_(edges)
+
+
+def equal_mass_edges(confidence: Float[Tensor, " n"], *, n_bins: int) -> Float[Tensor, " edges"]:
+    """Return bin edges that cut sorted confidences into parts of equal size, interpolated between samples.
+
+    Example:
+        >>> equal_mass_edges(torch.tensor([0.5, 0.9, 0.7, 0.6]), n_bins=2)
+        tensor([0.5000, 0.7000, 0.9000])
+    """
+    ordered = confidence.sort().values
+    last = len(ordered) - 1
+    places = torch.linspace(0, len(ordered), n_bins + 1, dtype=ordered.dtype, device=ordered.device)
+    places = places.clamp(max=last)
+    left = places.long()
+    right = (left + 1).clamp(max=last)
+    return ordered[left].lerp(ordered[right], places - left)
+
+
+def _gaps(
+    confidence: Float[Tensor, " n"],
+    correct: Bool[Tensor, " n"],
+    edges: Float[Tensor, " edges"],
+    *,
+    drop_minimum: bool,
+) -> Float[Tensor, " bins"]:
+    """Return mean confidence minus accuracy in each bin, closed on the right; 0 for an empty bin."""
+    excess = confidence - correct.to(confidence)
+    present = torch.ones_like(confidence)
+    if drop_minimum:
+        present = (confidence > edges[0]).to(confidence)
+    bins = torch.bucketize(confidence, edges[1:-1].contiguous(), right=False)
+    totals = excess.new_zeros(2, len(edges) - 1).index_add(1, bins, torch.stack([excess * present, present]))
+    return totals[0] / totals[1].clamp(min=1)
+
+
+@final
+class AdaFocalLoss(Loss, Adaptive):
+    """AdaFocal with the signature of ``nn.CrossEntropyLoss``; formula in :func:`adafocal_loss`.
+
+    Call ``loss.update(logits, labels)`` once per epoch with all held-out predictions.
+
+    Args:
+        n_bins: Number of confidence bins.
+        rate: How strongly gammas react to a gap between confidence and accuracy (*λ*).
+        switch: Size of gamma below which it changes between focal and inverse focal (*S*).
+        bounds: Smallest and largest gamma.
+        drop_minimum: Leave held-out samples of minimal confidence out of the gaps, as the authors' code does.
+        weight, ignore_index, reduction: As in :class:`~equipoise.losses.Loss`.
+
+    Example:
+        >>> loss = AdaFocalLoss(n_bins=1)
+        >>> loss.update(torch.tensor([[9.0, 0.0]]), torch.tensor([1]))
+        >>> loss.bins.gammas
+        tensor([2.7179])
+    """
+
+    def __init__(
+        self,
+        *,
+        n_bins: int = 15,
+        rate: float = 1.0,
+        switch: float = 0.2,
+        bounds: tuple[float, float] = (-2.0, 20.0),
+        drop_minimum: bool = False,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: Reduction = "mean",
+    ) -> None:
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
+        self.bins = GammaBins(
+            n_bins=n_bins, rate=rate, switch=switch, bounds=bounds, drop_minimum=drop_minimum
+        )
+
+    def per_sample(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return :func:`adafocal_loss` with the current bins."""
+        return adafocal_loss(logits, labels, edges=self.bins.edges, gammas=self.bins.gammas)
+
+    def update(self, logits: Tensor, labels: Tensor) -> None:
+        """Move the gammas by the calibration of held-out predictions, and take their bins."""
+        self.bins.update(*self.held_out(logits, labels))
