@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import final
+from typing import cast, final
 
 import torch
 from torch import Tensor, nn
@@ -72,19 +72,21 @@ class DeepEnsemble(Objective):
         No adversarial training. Members share the order of the batches; the paper shuffles for each.
     """
 
+    members: Sequence[Objective]
+
     def __init__(self, members: Sequence[Objective]) -> None:
         super().__init__()
         if len(members) < 2:
             raise ValueError(
                 f"DeepEnsemble: `members` must be at least two, got {len(members)}. The papers take three to five."
             )
-        self.members = nn.ModuleList(members)
+        self.members = cast("Sequence[Objective]", nn.ModuleList(members))
         # Not a child of its own: its networks already are, through the members.
         self._mean = (MeanNetwork([member.network() for member in members]),)
 
     def step(self, batch: Batch) -> Step:
         """Step every member."""
-        steps: list[Step] = [member.step(batch) for member in self.members]
+        steps = [member.step(batch) for member in self.members]
         scalars = {
             name: torch.stack([step.scalars[name] for step in steps]).mean()
             for name in steps[0].scalars

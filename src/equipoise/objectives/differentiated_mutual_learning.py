@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, final
+from typing import Literal, cast, final
 
 import torch
 from torch import Tensor, nn
@@ -59,6 +59,8 @@ class DifferentiatedMutualLearning(Objective):
         same batch for all networks are our reading, and every one of them is a parameter.
     """
 
+    auxiliaries: Sequence[Learner[nn.Module]]
+
     def __init__(
         self,
         primary: nn.Module,
@@ -75,7 +77,9 @@ class DifferentiatedMutualLearning(Objective):
         super().__init__()
         where = "DifferentiatedMutualLearning"
         if not auxiliaries:
-            raise ValueError(f"{where}: `auxiliaries` must be at least one network, got none. Alone is Supervised.")
+            raise ValueError(
+                f"{where}: `auxiliaries` must be at least one network, got none. Alone is Supervised."
+            )
         if beta is not None and not 0 < beta <= 1:
             raise ValueError(f"{where}: `beta` must lie in (0, 1], got {beta}. None teaches from g itself.")
         check_choice(peers, ("mean", "sum"), where=where, name="peers")
@@ -84,7 +88,8 @@ class DifferentiatedMutualLearning(Objective):
         recipe = recipe or Recipe(schedule=MultiStep((100, 150, 200)))
         auxiliary_recipe = auxiliary_recipe or Recipe(optimizer=SGD(rate=0.01))
         self.learner = Learner(primary, recipe=recipe)
-        self.auxiliaries = nn.ModuleList(Learner(network, recipe=auxiliary_recipe) for network in auxiliaries)
+        learners = nn.ModuleList(Learner(network, recipe=auxiliary_recipe) for network in auxiliaries)
+        self.auxiliaries = cast("Sequence[Learner[nn.Module]]", learners)
         self.weight = weight
         self.beta = beta
         self.peers = peers

@@ -34,7 +34,9 @@ def kl_divergence(logits: Float[Tensor, "n k *d"], target: Float[Tensor, "n k *d
     return kl_div(log_softmax(logits, 1), log_softmax(target, 1), reduction="none", log_target=True).sum(1)
 
 
-def mixture(logits: Float[Tensor, "n k"], other: Float[Tensor, "n k"], *, beta: float) -> Float[Tensor, "n k"]:
+def mixture(
+    logits: Float[Tensor, "n k"], other: Float[Tensor, "n k"], *, beta: float
+) -> Float[Tensor, "n k"]:
     r"""Log-probabilities of a mixture of two opinions, :math:`\log((1 - \beta) p + \beta q)`.
 
     Example:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Literal, final
+from typing import Literal, cast, final
 
 import torch
 from torch import Tensor, nn
@@ -60,6 +60,8 @@ class MutualLearning(Objective):
         ``refresh=False``); we follow the paper. They guard the logarithm with 1e-8; ours needs no guard.
     """
 
+    learners: Sequence[Learner[nn.Module]]
+
     def __init__(
         self,
         networks: Sequence[nn.Module],
@@ -78,7 +80,8 @@ class MutualLearning(Objective):
         check_choice(peers, ("mean", "sum"), where="MutualLearning", name="peers")
         loss = nn.CrossEntropyLoss() if loss is None else loss
         check_mean(loss, where="MutualLearning")
-        self.learners = nn.ModuleList(Learner(network, recipe=recipe) for network in networks)
+        learners = nn.ModuleList(Learner(network, recipe=recipe) for network in networks)
+        self.learners = cast("Sequence[Learner[nn.Module]]", learners)
         self.losses = nn.ModuleList(copy.deepcopy(loss) for _ in networks)
         self.weight = weight
         self.peers = peers
@@ -105,8 +108,7 @@ class MutualLearning(Objective):
 
     def network(self) -> nn.Module:
         """Return the first network."""
-        network: nn.Module = self.learners[0].network
-        return network
+        return self.learners[0].network
 
     def end_epoch(self, held_out: HeldOut | None) -> None:
         """Re-tune losses that adapt, each from its own network's predictions."""

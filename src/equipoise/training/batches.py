@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, Protocol, final
+from typing import TYPE_CHECKING, Protocol, final
 
 import torch
 from torch import Tensor
@@ -67,7 +68,8 @@ class Source(Protocol):
         """
 
 
-class _Rows(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Rows:
     inputs: Inputs
     targets: Tensor
     index: Tensor
@@ -113,9 +115,7 @@ class Loader:
         # Passed over now and not at the first batch asked for: they may draw random numbers of their own,
         # and the random state of an interrupted run is restored in between.
         deque(islice(batches, start), maxlen=0)
-        return (
-            _Rows(*(part.tensor_split(world_size)[rank].to(device) for part in rows)) for rows in batches
-        )
+        return (_Rows(*(part.tensor_split(world_size)[rank].to(device) for part in rows)) for rows in batches)
 
     def _numbered(self) -> Iterator[tuple[Tensor, ...]]:
         seen = 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -12,7 +14,9 @@ from equipoise.training.learner import Learner
 __all__ = ["divergence_error"]
 
 
-def divergence_error(*, epoch: int, number: int, batch: Batch | None, learner: Learner | None) -> DivergenceError:
+def divergence_error(
+    *, epoch: int, number: int, batch: Batch | None, learner: Learner[Any] | None
+) -> DivergenceError:
     """Return the error for a loss that is not finite.
 
     Args:
@@ -31,7 +35,7 @@ def divergence_error(*, epoch: int, number: int, batch: Batch | None, learner: L
     )
 
 
-def _cause(epoch: int, number: int, batch: Batch | None, learner: Learner | None) -> str:
+def _cause(epoch: int, number: int, batch: Batch | None, learner: Learner[Any] | None) -> str:
     if batch is not None and isinstance(batch.inputs, Tensor) and not torch.isfinite(batch.inputs).all():
         return "The inputs of this batch hold NaN or infinity: repair or drop those samples."
     if learner is None:
@@ -39,7 +43,9 @@ def _cause(epoch: int, number: int, batch: Batch | None, learner: Learner | None
     if learner.fabric.strategy.precision.precision == "16-mixed":
         return 'Likely cause: float16 overflowed. Use precision="bf16-mixed" or "32-true".'
     if epoch == number == 0:
-        return "It is the first batch, so no step is to blame: look at the scale of the inputs and at the loss."
+        return (
+            "It is the first batch, so no step is to blame: look at the scale of the inputs and at the loss."
+        )
     if learner.recipe.clip_norm is None:
         return (
             f"Likely cause: steps too large at learning rate {learner.rate:g} without clipping. Lower the rate, "

@@ -78,14 +78,14 @@ class History(Sequence[Row]):
         self._rows.append(row)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the rows as CSV, all or nothing.
+        r"""Write the rows as CSV, all or nothing.
 
         Example:
             >>> import tempfile
             >>> path = Path(tempfile.mkdtemp()) / "history.csv"
             >>> History([{"epoch": 0, "loss": 2.5}]).write(path)
             >>> path.read_text()
-            'epoch,loss\\n0,2.5\\n'
+            'epoch,loss\n0,2.5\n'
         """
         text = io.StringIO()
         writer = csv.DictWriter(text, self.columns, lineterminator="\n")
@@ -179,7 +179,8 @@ def _adapted(objective: nn.Module) -> Row:
     for module in objective.modules():
         if not isinstance(module, Adaptive) or not isinstance(module, nn.Module):
             continue
-        for name, buffer in module.named_buffers(recurse=False):
+        for path, buffer in module.named_buffers():
+            name = path.rsplit(".", 1)[-1]
             if name == "weight" or not buffer.is_floating_point() or not buffer.numel():
                 continue
             if buffer.numel() == 1:

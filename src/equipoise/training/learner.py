@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
 import torch
 from torch import Tensor, nn
@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Learner"]
 
+NetworkT = TypeVar("NetworkT", bound=nn.Module)
+
 
 @final
-class Learner(nn.Module):
+class Learner(nn.Module, Generic[NetworkT]):
     """A network and what moves it: optimizer, schedule, clipping, mixed precision, accumulation, processes.
 
     Its ``state_dict`` holds the optimizer's state and gradients not yet stepped on beside the weights, so
@@ -36,7 +38,9 @@ class Learner(nn.Module):
         True
     """
 
-    def __init__(self, network: nn.Module, *, recipe: Recipe | None = None) -> None:
+    network: NetworkT
+
+    def __init__(self, network: NetworkT, *, recipe: Recipe | None = None) -> None:
         super().__init__()
         self.network = network
         self.recipe = recipe or Recipe()
@@ -113,5 +117,7 @@ class Learner(nn.Module):
         self._optimizer.load_state_dict(state["optimizer"])
         self._waiting = state["waiting"]
         parameters = list(self.network.parameters())
-        for parameter, gradient in zip(parameters, state["gradients"] or [None] * len(parameters), strict=True):
+        for parameter, gradient in zip(
+            parameters, state["gradients"] or [None] * len(parameters), strict=True
+        ):
             parameter.grad = None if gradient is None else torch.as_tensor(gradient).to(parameter, copy=True)

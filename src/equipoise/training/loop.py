@@ -124,7 +124,7 @@ class _Run:
         self,
         *,
         objective: Objective,
-        learners: list[Learner],
+        learners: list[Learner[Any]],
         train: Source,
         tune: Source | None,
         epochs: int,
@@ -180,9 +180,7 @@ class _Run:
             self._visit = self._objective.plan_epoch(self._epoch)
             self._log = EpochLog()
         seed_epoch(self._seed, self._epoch, rank=fabric.global_rank)
-        self._batches = draw(
-            self._train, fabric, epoch=self._epoch, visit=self._visit, start=self._batch
-        )
+        self._batches = draw(self._train, fabric, epoch=self._epoch, visit=self._visit, start=self._batch)
         self._restore_random()  # of an epoch resumed in the middle; nothing is left to restore otherwise
         return self._batch + len(self._batches) if isinstance(self._batches, Sized) else None
 
@@ -269,9 +267,7 @@ class _Run:
             raise ValueError(self._other_run(f"seed {content['seed']}, not {self._seed}"))
 
     def _other_run(self, what: str) -> str:
-        return (
-            f"fit: {self._folder} holds a run of {what}. Pass another folder, or resume=False to overwrite it."
-        )
+        return f"fit: {self._folder} holds a run of {what}. Pass another folder, or resume=False to overwrite it."
 
     def _restore_random(self) -> None:
         if self._random is not None:

@@ -78,5 +78,5 @@ class Objective(nn.Module, ABC):
         """Return the numbers of the samples an epoch visits, or None for all; called before each epoch."""
         return None
 
-    def end_epoch(self, held_out: HeldOut | None) -> None:  # noqa: B027
+    def end_epoch(self, held_out: HeldOut | None) -> None:
         """Re-tune from held-out predictions, ``held_out(network)``; None if the run has no ``tune`` data."""

@@ -90,9 +90,7 @@ class Adam(Optimizer):
 
     def make(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
         """Return torch's Adam."""
-        return torch.optim.Adam(
-            parameters, lr=self.rate, betas=self.betas, weight_decay=self.weight_decay
-        )
+        return torch.optim.Adam(parameters, lr=self.rate, betas=self.betas, weight_decay=self.weight_decay)
 
 
 @final
@@ -116,9 +114,7 @@ class AdamW(Optimizer):
 
     def make(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
         """Return torch's AdamW."""
-        return torch.optim.AdamW(
-            parameters, lr=self.rate, betas=self.betas, weight_decay=self.weight_decay
-        )
+        return torch.optim.AdamW(parameters, lr=self.rate, betas=self.betas, weight_decay=self.weight_decay)
 
 
 @final
