@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol, final
@@ -75,6 +75,20 @@ class _Rows:
     index: Tensor
 
 
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """Batches whose number is known, so that a schedule can move within the epoch."""
+
+    batches: Iterator[Batch]
+    left: int
+
+    def __len__(self) -> int:
+        return self.left
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self.batches
+
+
 @final
 class Loader:
     """A source made of anybody's batches: a ``DataLoader`` or list of (inputs, labels) or (inputs, labels, index).
@@ -104,7 +118,7 @@ class Loader:
         rank: int,
         world_size: int,
         device: torch.device,
-    ) -> Iterator[Batch]:
+    ) -> Iterable[Batch]:
         """Return this process's part of each batch."""
         if visit is not None:
             raise ValueError(
@@ -115,7 +129,10 @@ class Loader:
         # Passed over now and not at the first batch asked for: they may draw random numbers of their own,
         # and the random state of an interrupted run is restored in between.
         deque(islice(batches, start), maxlen=0)
-        return (_Rows(*(part.tensor_split(world_size)[rank].to(device) for part in rows)) for rows in batches)
+        parts = (
+            _Rows(*(part.tensor_split(world_size)[rank].to(device) for part in rows)) for rows in batches
+        )
+        return _Counted(parts, len(self._batches) - start) if isinstance(self._batches, Sized) else parts
 
     def _numbered(self) -> Iterator[tuple[Tensor, ...]]:
         seen = 0

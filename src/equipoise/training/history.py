@@ -27,6 +27,9 @@ __all__ = ["EpochLog", "History", "Row", "epoch_row"]
 #: One epoch: column names and numbers.
 Row: TypeAlias = dict[str, float]
 
+# Buffers of losses that are settings or book-keeping, and tell a reader nothing.
+_NOT_LEARNT = {"weight", "edges", "previous"}
+
 
 @final
 class History(Sequence[Row]):
@@ -181,7 +184,7 @@ def _adapted(objective: nn.Module) -> Row:
             continue
         for path, buffer in module.named_buffers():
             name = path.rsplit(".", 1)[-1]
-            if name == "weight" or not buffer.is_floating_point() or not buffer.numel():
+            if name in _NOT_LEARNT or not buffer.is_floating_point() or not buffer.numel():
                 continue
             if buffer.numel() == 1:
                 row.setdefault(name, float(buffer))
