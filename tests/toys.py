@@ -1,8 +1,11 @@
 """A task small enough for laws: three blobs, a tiny network, and one of every objective."""
 
+import copy
+import json
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -95,8 +98,6 @@ def make_network(seed: int, *, plain: bool = False) -> Network:
 
 
 def supervised(loss: nn.Module, *, recipe: Recipe = RECIPE) -> Callable[[int], Objective]:
-    import copy
-
     return lambda seed: Supervised(make_network(seed), copy.deepcopy(loss), recipe=recipe)
 
 
@@ -163,3 +164,45 @@ def assert_equal(one, two) -> None:
 
 def without_clock(history) -> list[dict[str, float]]:
     return [{name: value for name, value in row.items() if name != "seconds"} for row in history]
+
+
+GOLDEN = json.loads((Path(__file__).parent / "golden" / "golden.json").read_text())
+
+
+def golden(case: str) -> dict:
+    return next(entry for entry in GOLDEN["cases"] if entry["id"] == case)
+
+
+def double(values) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+class Says(nn.Module):
+    """A network that says what it is told: its weights are the logits of the samples, and its inputs their numbers.
+
+    One step of size 1 then moves the weights by exactly the gradient with respect to the logits.
+    """
+
+    def __init__(self, logits: Tensor) -> None:
+        super().__init__()
+        self.logits = nn.Parameter(logits.clone())
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.logits[inputs]
+
+
+#: Weights move by minus the gradient, nothing else.
+PLAIN_STEP = Recipe(optimizer=SGD(rate=1.0, momentum=0.0, weight_decay=0.0))
+
+
+def batch_a() -> tuple[Tensor, Rows]:
+    """The golden batch A: its logits, and a batch for :class:`Says`."""
+    entry = GOLDEN["batches"]["A"]
+    labels = torch.tensor(entry["labels"])
+    return double(entry["logits"]), Rows(torch.arange(len(labels)), labels, torch.arange(len(labels)))
+
+
+def said(logits: Tensor, labels: Tensor | None = None) -> Rows:
+    """A batch for :class:`Says` networks over some logits."""
+    index = torch.arange(len(logits))
+    return Rows(index, torch.zeros(len(logits), dtype=torch.long) if labels is None else labels, index)

@@ -4,11 +4,11 @@ import copy
 import inspect
 
 import pytest
-import toys
 import torch
 from torch import nn
 
 import equipoise.losses
+import toys
 from equipoise.losses import Adaptive
 from equipoise.training import fit
 
