@@ -168,7 +168,7 @@ def test_extreme_logits_leave_finite_weights():
 def test_refusals():
     with pytest.raises(ValueError, match="Did you mean 'matrix'"):
         MetaLabelSmoothing(toys.make_network(0), META, form="matrx")
-    with pytest.raises(ValueError, match="The paper takes 0.5"):
+    with pytest.raises(ValueError, match=r"The paper takes 0\.5"):
         Smoothing(3, maximum=0.0)
     with pytest.raises(TypeError, match="a body and a head"):
         MetaLabelSmoothing(nn.Linear(2, 2), META)

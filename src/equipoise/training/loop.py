@@ -247,7 +247,7 @@ class _Run:
         self._check_same(content)
         try:
             self._objective.load_state_dict(content["objective"])
-        except RuntimeError as error:
+        except (RuntimeError, ValueError) as error:
             raise ValueError(self._other_run(f"networks of other shapes ({error})")) from error
         self._epoch, self._batch, self._visit = content["epoch"], content["batch"], content["visit"]
         self.history = History(content["history"])
