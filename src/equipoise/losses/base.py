@@ -162,7 +162,7 @@ def weighted_mean(values: Float[Tensor, " n"], weights: Float[Tensor, " n"]) -> 
 @contextmanager
 def _full_precision(device: torch.device) -> Iterator[None]:
     """Switch autocast off, which would take matrix products back to half precision."""
-    if torch.is_autocast_enabled(device.type):
+    if torch.amp.is_autocast_available(device.type) and torch.is_autocast_enabled(device.type):
         with torch.autocast(device.type, enabled=False):
             yield
     else:

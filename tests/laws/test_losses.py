@@ -1,0 +1,333 @@
+"""Laws that every loss of the catalogue keeps; a new entry is tested without a new line here."""
+
+from __future__ import annotations
+
+import copy
+from itertools import product
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from equipoise.experiments.catalogue.losses import LOSSES
+from equipoise.losses import Adaptive, Loss, Penalty, Sum
+
+K = 4
+VOID = 9
+CROSS = list(product([False, True], repeat=3))
+
+
+def make(key: str, **overrides: object) -> nn.Module:
+    """Build an entry; the state of adaptive ones is moved off its start, where many are cross-entropy."""
+    needed = {"n_classes": K} if "n_classes" in LOSSES[key].needs else {}
+    loss = LOSSES[key].make(**needed, **overrides)
+    if isinstance(loss, Adaptive):
+        logits, labels = held_out()
+        for epoch in range(3):
+            loss.update((epoch + 1) * logits, labels)
+    return loss
+
+
+def held_out() -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    return 9 * torch.randn(40, K, generator=generator), torch.randint(0, K, (40,), generator=generator)
+
+
+def batch(*sizes: int, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(len(sizes))
+    logits = 6 * torch.randn(sizes[0], K, *sizes[1:], generator=generator, dtype=dtype)
+    return logits, torch.randint(0, K, sizes, generator=generator)
+
+
+KINDS = {key: make(key) for key in LOSSES}
+OURS = [key for key, loss in KINDS.items() if isinstance(loss, Loss | Penalty)]
+PER_SAMPLE = [key for key, loss in KINDS.items() if isinstance(loss, Loss)]
+PENALTIES = [key for key, loss in KINDS.items() if isinstance(loss, Penalty)]
+ADAPTIVE = [key for key, entry in LOSSES.items() if "held_out" in entry.needs]
+SOFT = [key for key in PER_SAMPLE if KINDS[key].soft_targets]
+every = pytest.mark.parametrize("key", LOSSES)
+
+
+def differentiated(loss: nn.Module, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    logits = logits.detach().requires_grad_()
+    value = loss(logits, labels)
+    return value.detach(), torch.autograd.grad(value.sum(), logits)[0]
+
+
+@every
+def test_it_is_a_finite_scalar_with_a_gradient(key: str) -> None:
+    value, grad = differentiated(make(key), *batch(7))
+    assert value.shape == ()
+    assert value.isfinite()
+    assert grad.isfinite().all()
+    assert grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("key", PER_SAMPLE)
+@pytest.mark.parametrize(("weighted", "ignored", "dense"), CROSS)
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_signature_equals_computation_by_hand(
+    key: str, weighted: bool, ignored: bool, dense: bool, reduction: str
+) -> None:
+    logits, labels = batch(5, 2, 3) if dense else batch(30)
+    if ignored:
+        labels.view(-1)[::4] = VOID
+    weight = torch.tensor([0.5, 3.0, 1.0, 0.0], dtype=torch.float64) if weighted else torch.ones(K).double()
+    loss = make(
+        key, weight=weight if weighted else None, ignore_index=VOID if ignored else -100, reduction=reduction
+    )
+    value, grad = differentiated(loss, logits, labels)
+
+    rows = (logits.movedim(1, -1) if dense else logits).reshape(-1, K).requires_grad_()
+    kept = [i for i, label in enumerate(labels.flatten().tolist()) if label != VOID]
+    each = make(key).per_sample(rows[kept], labels.flatten()[kept]) * weight[labels.flatten()[kept]]
+    none = torch.zeros(labels.numel(), dtype=torch.float64).index_put((torch.tensor(kept),), each)
+    total = weight[labels.flatten()[kept]].sum()
+    wanted = {"mean": each.sum() / total, "sum": each.sum(), "none": none.reshape(labels.shape)}[reduction]
+    torch.testing.assert_close(value, wanted.detach())
+    flat_grad = torch.autograd.grad(wanted.sum(), rows)[0]
+    torch.testing.assert_close((grad.movedim(1, -1) if dense else grad).reshape(-1, K), flat_grad)
+
+
+@pytest.mark.parametrize("key", PENALTIES)
+@pytest.mark.parametrize(("weighted", "ignored", "dense"), CROSS)
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_penalty_equals_term_of_what_counts(
+    key: str, weighted: bool, ignored: bool, dense: bool, reduction: str
+) -> None:
+    logits, labels = batch(5, 2, 3) if dense else batch(30)
+    if ignored:
+        labels.view(-1)[::4] = VOID
+    weight = torch.tensor([0.5, 3.0, 1.0, 0.25], dtype=torch.float64) if weighted else torch.ones(K).double()
+    penalty = make(
+        key, weight=weight if weighted else None, ignore_index=VOID if ignored else -100, reduction=reduction
+    )
+    rows = (logits.movedim(1, -1) if dense else logits).reshape(-1, K)
+    kept = [i for i, label in enumerate(labels.flatten().tolist()) if label != VOID]
+    weights = weight[labels.flatten()[kept]]
+    term = make(key).term(rows[kept], labels.flatten()[kept], weights)
+    wanted = term * weights.sum() if reduction == "sum" else term
+    torch.testing.assert_close(penalty(logits, labels), wanted)
+
+
+@pytest.mark.parametrize("key", PENALTIES)
+def test_penalty_counts_weight_as_repetition(key: str) -> None:
+    logits, labels = batch(12)
+    weight = torch.tensor([1.0, 3.0, 1.0, 2.0], dtype=torch.float64)
+    repeats = weight[labels].long()
+    repeated = make(key)(logits.repeat_interleave(repeats, 0), labels.repeat_interleave(repeats))
+    torch.testing.assert_close(make(key, weight=weight)(logits, labels), repeated)
+
+
+@pytest.mark.parametrize("key", PENALTIES)
+def test_penalty_refuses_one_value_per_sample(key: str) -> None:
+    with pytest.raises(ValueError, match="no value per sample"):
+        make(key, reduction="none")
+
+
+@pytest.mark.parametrize("key", OURS)
+def test_nothing_to_count_is_zero_with_gradient_zero(key: str) -> None:
+    logits, labels = batch(6)
+    value, grad = differentiated(make(key), logits, torch.full_like(labels, -100))
+    assert value == 0
+    assert not grad.any()
+    assert make(key)(logits[:0], labels[:0]) == 0
+
+
+@pytest.mark.parametrize("key", PER_SAMPLE)
+def test_one_sample_without_batch_axis(key: str) -> None:
+    logits, labels = batch(3)
+    loss = make(key, reduction="none")
+    assert loss(logits[0], labels[0]).shape == ()
+    torch.testing.assert_close(loss(logits[0], labels[0]), loss(logits, labels)[0])
+
+
+@every
+def test_order_of_samples_does_not_matter(key: str) -> None:
+    logits, labels = batch(9)
+    loss = make(key)
+    order = torch.randperm(9, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(loss(logits[order], labels[order]), loss(logits, labels))
+
+
+@every
+def test_gradcheck(key: str) -> None:
+    logits, labels = batch(6)
+    loss = make(key).double()
+    assert torch.autograd.gradcheck(lambda z: loss(z, labels), logits.requires_grad_())
+
+
+@pytest.mark.parametrize("key", PER_SAMPLE)
+def test_gradient_of_the_gradient(key: str) -> None:
+    logits, labels = batch(3)
+    loss = make(key).double()
+    assert torch.autograd.gradgradcheck(lambda z: loss(z, labels), logits.requires_grad_())
+
+
+@every
+@pytest.mark.parametrize("scale", [1e4, -1e4])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_finite_at_extreme_logits(key: str, scale: float, dtype: torch.dtype) -> None:
+    extreme = scale * torch.eye(K, dtype=dtype).repeat(2, 1)
+    for labels in (torch.arange(K).repeat(2), torch.zeros(2 * K, dtype=torch.long)):
+        value, grad = differentiated(make(key), extreme, labels)
+        assert value.isfinite()
+        assert grad.isfinite().all()
+        value, grad = differentiated(make(key), torch.zeros_like(extreme), labels)
+        assert value.isfinite()
+        assert grad.isfinite().all()
+
+
+@pytest.mark.parametrize("key", OURS)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_computed_in_float32(key: str, dtype: torch.dtype) -> None:
+    logits, labels = batch(8, dtype=torch.float32)
+    logits = logits.to(dtype)
+    loss = make(key)
+    wanted, wanted_grad = differentiated(loss, logits.float(), labels)
+    for enabled in (False, True):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
+            value, grad = differentiated(loss, logits, labels)
+        assert value.dtype == torch.float32
+        assert grad.dtype == dtype
+        torch.testing.assert_close(value, wanted)
+        torch.testing.assert_close(grad, wanted_grad.to(dtype))
+
+
+@every
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_dtype_follows_the_logits(key: str, dtype: torch.dtype) -> None:
+    logits, labels = batch(5, dtype=dtype)
+    assert make(key)(logits, labels).dtype == dtype
+    assert make(key)(logits, labels.int() if key in OURS else labels).dtype == dtype
+
+
+@pytest.mark.parametrize("key", OURS)
+def test_device_follows_the_logits(key: str) -> None:
+    """On the meta device nothing has a value, so reading one would raise."""
+    weight = torch.ones(K)
+    logits, labels = torch.zeros(5, K, device="meta"), torch.zeros(5, dtype=torch.long, device="meta")
+    loss = make(key, weight=weight).to("meta")
+    assert loss(logits, labels).device.type == "meta"
+
+
+@pytest.mark.parametrize("key", SOFT)
+def test_one_hot_soft_targets_equal_class_numbers(key: str) -> None:
+    for sizes in ((6,), (2, 3)):
+        logits, labels = batch(*sizes)
+        targets = nn.functional.one_hot(labels, K).double().movedim(-1, 1)
+        loss = make(key, weight=torch.tensor([1.0, 2.0, 3.0, 0.5]))
+        torch.testing.assert_close(loss(logits, targets), loss(logits, labels))
+
+
+@pytest.mark.parametrize("key", SOFT)
+def test_soft_targets_can_be_anything_between(key: str) -> None:
+    logits, _ = batch(6)
+    targets = torch.full_like(logits, 1 / K)
+    assert make(key)(logits, targets).isfinite()
+    assert torch.autograd.gradcheck(lambda z: make(key).double()(z, targets), logits.requires_grad_())
+
+
+@pytest.mark.parametrize("key", sorted(set(OURS) - set(SOFT)))
+def test_soft_targets_are_refused_with_the_remedy(key: str) -> None:
+    logits, _ = batch(6)
+    if not make(key).soft_targets:
+        with pytest.raises(ValueError, match=r"argmax\(1\)"):
+            make(key)(logits, torch.full_like(logits, 1 / K))
+
+
+@pytest.mark.parametrize("key", OURS)
+def test_wrong_inputs_are_refused_with_the_remedy(key: str) -> None:
+    loss, (logits, labels) = make(key), batch(6)
+    with pytest.raises(ValueError, match="One-hot"):
+        loss(logits, nn.functional.one_hot(labels, K))
+    with pytest.raises(ValueError, match="axis 1"):
+        loss(logits, labels[:-1])
+    with pytest.raises(ValueError, match=r"labels\.long\(\)"):
+        loss(logits, labels.double())
+    with pytest.raises(TypeError, match="in this order"):
+        loss(labels, logits)
+    with pytest.raises(ValueError, match=r"shape \(4,\)"):
+        make(key, weight=torch.ones(K + 1))(logits, labels)
+    with pytest.raises(ValueError, match="Did you mean 'mean'"):
+        make(key, reduction="meen")
+
+
+@every
+def test_state_survives_saving_in_mid_training(key: str) -> None:
+    logits, labels = batch(8)
+    straight = make(key)
+    resumed = LOSSES[key].make(**({"n_classes": K} if "n_classes" in LOSSES[key].needs else {}))
+    resumed.load_state_dict(copy.deepcopy(straight.state_dict()))
+    for loss in (straight, resumed):
+        if isinstance(loss, Adaptive):
+            loss.update(*held_out())
+    assert torch.equal(straight(logits, labels), resumed(logits, labels))
+
+
+@pytest.mark.parametrize("key", ADAPTIVE)
+def test_update_changes_the_loss_and_only_update_does(key: str) -> None:
+    logits, labels = batch(8)
+    loss = LOSSES[key].make(**({"n_classes": K} if "n_classes" in LOSSES[key].needs else {}))
+    before = copy.deepcopy(loss.state_dict())
+    first = loss(logits, labels)
+    assert all(torch.equal(before[name], value) for name, value in loss.state_dict().items())
+    for scale in (1.0, 3.0):
+        loss.update(scale * held_out()[0], held_out()[1])
+    assert not torch.equal(first, loss(logits, labels))
+
+
+@pytest.mark.parametrize("key", ADAPTIVE)
+def test_update_of_dense_predictions_with_void_equals_the_flat_ones(key: str) -> None:
+    logits, labels = held_out()
+    dense = logits.reshape(4, 10, K).movedim(-1, 1)
+    labels[::3] = -100
+    kept = labels != -100
+    flat, shaped = make(key), make(key)
+    flat.update(logits[kept], labels[kept])
+    with torch.no_grad():
+        shaped.update(dense, labels.reshape(4, 10))
+    for name, value in flat.state_dict().items():
+        assert torch.equal(value, shaped.state_dict()[name]), name
+
+
+@pytest.mark.parametrize("key", ADAPTIVE)
+def test_update_without_predictions_is_refused(key: str) -> None:
+    with pytest.raises(ValueError, match="all held-out predictions"):
+        make(key).update(torch.zeros(2, K), torch.full((2,), -100))
+
+
+@every
+def test_compiles_to_one_graph(key: str) -> None:
+    torch._dynamo.reset()
+    loss = make(key)
+    compiled = torch.compile(loss, fullgraph=True, backend="eager")
+    for sizes in ((6,), (5,), (2, 3)):
+        logits, labels = batch(*sizes, dtype=torch.float32)
+        wanted, wanted_grad = differentiated(loss, logits, labels)
+        value, grad = differentiated(compiled, logits, labels)
+        torch.testing.assert_close(value, wanted)
+        torch.testing.assert_close(grad, wanted_grad)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, from inside the compiler
+@pytest.mark.parametrize("key", ["focal", "dual_focal", "cals_alm"])
+def test_compiled_code_gives_the_same_numbers(key: str) -> None:
+    torch._dynamo.reset()
+    loss = make(key)
+    logits, labels = batch(32, dtype=torch.float32)
+    wanted, wanted_grad = differentiated(loss, logits, labels)
+    value, grad = differentiated(torch.compile(loss, fullgraph=True), logits, labels)
+    torch.testing.assert_close(value, wanted)
+    torch.testing.assert_close(grad, wanted_grad)
+
+
+@pytest.mark.parametrize("key", OURS)
+def test_terms_scale_and_add(key: str) -> None:
+    logits, labels = batch(6)
+    loss = make(key)
+    total = nn.CrossEntropyLoss() + 0.5 * loss
+    assert isinstance(total, Sum)
+    wanted = nn.functional.cross_entropy(logits, labels) + 0.5 * loss(logits, labels)
+    torch.testing.assert_close(total(logits, labels), wanted)
