@@ -1,26 +1,27 @@
 """Batch-level terms against worked values and gradients."""
 
-import json
 from functools import partial
-from pathlib import Path
 
 import pytest
 import torch
 
-from equipoise.losses.avuc import avuc_penalty
-from equipoise.losses.dca import dca_penalty
-from equipoise.losses.dece import dece_penalty
-from equipoise.losses.huber_ca import huber_ca_penalty
-from equipoise.losses.kde import kde_penalty
-from equipoise.losses.mdca import mdca_penalty
-from equipoise.losses.mmce import mmce_penalty
-from equipoise.losses.mmce_weighted import mmce_weighted_penalty
-from equipoise.losses.sece import sece_penalty
-from equipoise.losses.soft_avuc import soft_avuc_penalty
-from equipoise.losses.soft_ece import soft_ece_penalty
+from equipoise.losses import (
+    avuc_penalty,
+    ce_dca,
+    dca_penalty,
+    dece_penalty,
+    focal_mdca,
+    huber_ca_penalty,
+    kde_penalty,
+    mdca_penalty,
+    mmce_penalty,
+    mmce_weighted_penalty,
+    sece_penalty,
+    soft_avuc_penalty,
+    soft_ece_penalty,
+)
+from worked import CASES, batch, double
 
-GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text())
-CASES = {case["id"]: case for case in GOLDEN["cases"]}
 SOFT_DECE = partial(dece_penalty, n_bins=5, rank_temperature=10.0, bin_temperature=0.05)
 
 # case, name of the value in it, function, whether the case's gradient belongs to this value
@@ -30,7 +31,9 @@ TABLE = [
     ("mmce_w.A", "value", partial(mmce_weighted_penalty, normalisation="authors"), True),
     ("mmce_w_paper.A", "value", mmce_weighted_penalty, True),
     ("dca.A", "dca", dca_penalty, True),
+    ("dca.A", "ce_plus_10dca", ce_dca(strength=10.0), False),
     ("mdca.A", "mdca", mdca_penalty, True),
+    ("mdca.A", "focal1_plus_mdca", focal_mdca(), False),
     ("huber_ca_0.005.A", "value", partial(huber_ca_penalty, alpha=0.005), True),
     ("huber_ca_0.25.A", "value", partial(huber_ca_penalty, alpha=0.25), True),
     ("dece.A", "dece", partial(dece_penalty, authors_denominator=True), True),
@@ -62,11 +65,9 @@ TABLE = [
 
 @pytest.mark.parametrize(("case_id", "name", "function", "has_gradient"), TABLE)
 def test_value_and_gradient(case_id, name, function, has_gradient):
-    case, batch = CASES[case_id], GOLDEN["batches"]["A"]
-    logits = torch.tensor(batch["logits"], dtype=torch.float64, requires_grad=True)
-    value = function(logits, torch.tensor(batch["labels"]))
+    case, (logits, labels) = CASES[case_id], batch("A")
+    value = function(logits, labels)
     assert value.item() == pytest.approx(case["expected"][name], rel=1e-8)
     if has_gradient:
         [gradient] = torch.autograd.grad(value, logits)
-        expected = torch.tensor(case["grad_logits"], dtype=torch.float64)
-        torch.testing.assert_close(gradient, expected, rtol=1e-8, atol=1e-11)
+        torch.testing.assert_close(gradient, double(case["grad_logits"]), rtol=1e-8, atol=1e-11)

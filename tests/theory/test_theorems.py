@@ -1,15 +1,12 @@
 """Statements of the papers that hold for every input, checked on many."""
 
-import json
-from pathlib import Path
-
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "golden.json").read_text())
+from worked import CASES, batch, double
 
 
 def divergence(target, logits):
@@ -25,15 +22,13 @@ def ensemble_gradients(primary, auxiliary, beta):
 
 
 def test_distilling_the_ensemble_is_mutual_learning_golden():
-    case = next(case for case in GOLDEN["cases"] if case["id"] == "prop1.A")
-    primary = torch.tensor(GOLDEN["batches"]["A"]["logits"], dtype=torch.float64, requires_grad=True)
-    auxiliary = torch.tensor(case["params"]["aux_logits"], dtype=torch.float64)
+    case = CASES["prop1.A"]
+    (primary, _), auxiliary = batch("A"), double(case["params"]["aux_logits"])
     values, gradients = ensemble_gradients(primary, auxiliary, case["params"]["beta"])
     assert values[0].item() == pytest.approx(case["expected"]["kl_h_f"], rel=1e-8)
     assert values[1].item() == pytest.approx(case["expected"]["beta_kl_g_f"], rel=1e-8)
-    golden = torch.tensor(case["grad_logits"], dtype=torch.float64)
     for gradient in gradients:
-        torch.testing.assert_close(gradient, golden, rtol=1e-8, atol=1e-11)
+        torch.testing.assert_close(gradient, double(case["grad_logits"]), rtol=1e-8, atol=1e-11)
 
 
 @given(st.integers(0, 1000), st.floats(0.01, 1), st.integers(2, 10))

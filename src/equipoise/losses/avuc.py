@@ -102,10 +102,7 @@ class AvUC(Penalty, Adaptive):
         n_updates: Number of updates that move it; 0 keeps the start.
         ties: On which side a sample exactly at the threshold falls: ``"certain"`` or ``"uncertain"``.
         detach_confidence: Hold the confidence constant in backward.
-        weight: Weight of each class, ``(k,)``.
-        ignore_index: Label of samples that do not count.
-        reduction: ``"mean"`` or ``"sum"``.
-        gather: Compute it over the batch of all processes.
+        weight, ignore_index, reduction, gather: As in :class:`~equipoise.losses.Penalty`.
 
     Example:
         >>> term = AvUC()

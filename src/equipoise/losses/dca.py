@@ -55,10 +55,7 @@ class DCA(Penalty):
     """Difference between confidence and accuracy of a batch; formula in :func:`dca_penalty`.
 
     Args:
-        weight: Weight of each class, ``(k,)``.
-        ignore_index: Label of samples that do not count.
-        reduction: ``"mean"`` or ``"sum"``.
-        gather: Compute it over the batch of all processes.
+        weight, ignore_index, reduction, gather: As in :class:`~equipoise.losses.Penalty`.
 
     Example:
         >>> import torch

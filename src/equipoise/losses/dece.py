@@ -9,7 +9,7 @@ from torch import Tensor
 
 from equipoise.losses.base import Penalty, Reduction
 from equipoise.losses.soft_ece import check_bins
-from equipoise.losses.statistics import shares
+from equipoise.losses.statistics import column_sums, shares
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -74,7 +74,7 @@ def dece_penalty(
     member = (((steps + 1) * confidence[:, None] - offsets) / bin_temperature).softmax(-1)
     total = 1 + (n_bins + authors_denominator) * _SMOOTHING
     member = (member + _SMOOTHING) / total
-    return ((shares(weights, logits) * (accuracy - confidence)) @ member).abs().sum()
+    return column_sums(shares(weights, logits) * (accuracy - confidence), member).abs().sum()
 
 
 @final
@@ -86,10 +86,7 @@ class DifferentiableECE(Penalty):
         rank_temperature: Hardness of the rank; larger is harder.
         bin_temperature: Softness of the bins; smaller is harder.
         authors_denominator: Reproduce a slip in the authors' smoothing.
-        weight: Weight of each class, ``(k,)``.
-        ignore_index: Label of samples that do not count.
-        reduction: ``"mean"`` or ``"sum"``.
-        gather: Compute it over the batch of all processes.
+        weight, ignore_index, reduction, gather: As in :class:`~equipoise.losses.Penalty`.
 
     Example:
         >>> DifferentiableECE(n_bins=1)(torch.tensor([[0.1, 0.0]]), torch.tensor([0]))

@@ -61,10 +61,7 @@ class HuberConfidenceAccuracy(Penalty):
 
     Args:
         alpha: Where the norm turns from squared to linear, above 0.
-        weight: Weight of each class, ``(k,)``.
-        ignore_index: Label of samples that do not count.
-        reduction: ``"mean"`` or ``"sum"``.
-        gather: Compute it over the batch of all processes.
+        weight, ignore_index, reduction, gather: As in :class:`~equipoise.losses.Penalty`.
 
     Example:
         >>> HuberConfidenceAccuracy(alpha=1.0)(torch.zeros(4, 2), torch.tensor([0, 0, 0, 1]))

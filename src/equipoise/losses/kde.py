@@ -122,10 +122,7 @@ class KernelECE(Penalty):
         kind: ``"canonical"``, ``"top_label"`` or ``"marginal"``.
         power: Of the difference, 1 or 2.
         least_density: Lower bound of the kernel sum; the authors' code has 1e-10.
-        weight: Weight of each class, ``(k,)``.
-        ignore_index: Label of samples that do not count.
-        reduction: ``"mean"`` or ``"sum"``.
-        gather: Compute it over the batch of all processes.
+        weight, ignore_index, reduction, gather: As in :class:`~equipoise.losses.Penalty`.
 
     Example:
         >>> KernelECE()(torch.zeros(3, 2), torch.tensor([0, 0, 0]))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, final
 from torch import Tensor
 
 from equipoise.losses.base import Penalty
-from equipoise.losses.statistics import shares
+from equipoise.losses.statistics import column_sums, shares
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -49,9 +49,9 @@ def mdca_penalty(
         They loop over classes; the value is the same.
     """
     share = shares(weights, logits)
-    predicted = share @ logits.softmax(-1)
+    predicted = column_sums(share, logits.softmax(-1))
     if labels.is_floating_point():
-        return (predicted - share @ labels).abs().mean()
+        return (predicted - column_sums(share, labels)).abs().mean()
     return predicted.index_add(0, labels, -share).abs().mean()
 
 
@@ -60,10 +60,7 @@ class MDCA(Penalty):
     """Difference between predicted and true class frequencies of a batch; formula in :func:`mdca_penalty`.
 
     Args:
-        weight: Weight of each class, ``(k,)``.
-        ignore_index: Label of samples that do not count.
-        reduction: ``"mean"`` or ``"sum"``.
-        gather: Compute it over the batch of all processes.
+        weight, ignore_index, reduction, gather: As in :class:`~equipoise.losses.Penalty`.
 
     Example:
         >>> import torch

@@ -89,10 +89,7 @@ class MMCE(Penalty):
     Args:
         width: Width of the Laplace kernel, at least 0.01.
         squared: Leave out the root, as the authors' code does.
-        weight: Weight of each class, ``(k,)``.
-        ignore_index: Label of samples that do not count.
-        reduction: ``"mean"`` or ``"sum"``.
-        gather: Compute it over the batch of all processes.
+        weight, ignore_index, reduction, gather: As in :class:`~equipoise.losses.Penalty`.
 
     Example:
         >>> MMCE(squared=True)(torch.zeros(2, 2), torch.tensor([0, 0]))

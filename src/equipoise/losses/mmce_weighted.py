@@ -81,10 +81,7 @@ class MMCEWeighted(Penalty):
     Args:
         width: Width of the Laplace kernel, at least 0.01.
         normalisation: ``"paper"``, or ``"authors"`` for their code's double division.
-        weight: Weight of each class, ``(k,)``.
-        ignore_index: Label of samples that do not count.
-        reduction: ``"mean"`` or ``"sum"``.
-        gather: Compute it over the batch of all processes.
+        weight, ignore_index, reduction, gather: As in :class:`~equipoise.losses.Penalty`.
 
     Example:
         >>> MMCEWeighted()(torch.zeros(3, 2), torch.tensor([0, 0, 1]))

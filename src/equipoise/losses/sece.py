@@ -77,10 +77,7 @@ class SmoothECE(Penalty):
         bandwidth: Width of the kernel, above 0.
         include_self: Whether a sample is its own neighbour.
         power: Of the difference, 1 or 2.
-        weight: Weight of each class, ``(k,)``.
-        ignore_index: Label of samples that do not count.
-        reduction: ``"mean"`` or ``"sum"``.
-        gather: Compute it over the batch of all processes.
+        weight, ignore_index, reduction, gather: As in :class:`~equipoise.losses.Penalty`.
 
     Example:
         >>> import torch

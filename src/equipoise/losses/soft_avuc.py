@@ -82,10 +82,7 @@ class SoftAvUC(Penalty):
     Args:
         threshold: Relative entropy at which a sample is half certain, inside (0, 1).
         temperature: Softness of the border, above 0.
-        weight: Weight of each class, ``(k,)``.
-        ignore_index: Label of samples that do not count.
-        reduction: ``"mean"`` or ``"sum"``.
-        gather: Compute it over the batch of all processes.
+        weight, ignore_index, reduction, gather: As in :class:`~equipoise.losses.Penalty`.
 
     Example:
         >>> SoftAvUC()(torch.tensor([[30.0, 0.0]]), torch.tensor([0])) < 1e-3

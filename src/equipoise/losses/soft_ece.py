@@ -9,7 +9,7 @@ from torch import Tensor
 
 from equipoise.core.names import check_choice
 from equipoise.losses.base import Penalty, Reduction
-from equipoise.losses.statistics import safe_root, shares, top_label
+from equipoise.losses.statistics import column_sums, safe_root, shares, top_label
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -78,10 +78,11 @@ def soft_ece_penalty(
     member = (-(confidence[:, None] - (edges[1:] + edges[:-1]) / 2).square() / temperature).softmax(-1)
     if binning == "label":
         member = (1 - _SMOOTHING) * member + _SMOOTHING / n_bins
-        accuracy = (share * correct) @ member / (share @ member).clamp(min=_TINY)
+        accuracy = column_sums(share * correct, member) / column_sums(share, member).clamp(min=_TINY)
         return (share[:, None] * member * (accuracy - confidence[:, None]).square()).sum()
-    gap = (weights * (confidence - correct)) @ member / (weights @ member).clamp(min=max(least_mass, _TINY))
-    return safe_root((share @ member * gap.square()).sum())
+    mass = column_sums(weights, member)
+    gap = column_sums(weights * (confidence - correct), member) / mass.clamp(min=max(least_mass, _TINY))
+    return safe_root((column_sums(share, member) * gap.square()).sum())
 
 
 @final
@@ -93,10 +94,7 @@ class SoftBinnedECE(Penalty):
         temperature: Softness of the bins, above 0.
         binning: ``"confidence"``, or ``"label"`` for the label-binned square.
         least_mass: Number of samples that a bin is taken to hold at least; the authors' code has 1e-5.
-        weight: Weight of each class, ``(k,)``.
-        ignore_index: Label of samples that do not count.
-        reduction: ``"mean"`` or ``"sum"``.
-        gather: Compute it over the batch of all processes.
+        weight, ignore_index, reduction, gather: As in :class:`~equipoise.losses.Penalty`.
 
     Example:
         >>> SoftBinnedECE()(torch.zeros(4, 2), torch.tensor([0, 0, 0, 1]))

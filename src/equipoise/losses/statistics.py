@@ -10,7 +10,7 @@ from torch import Tensor
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-__all__ = ["confidence_gap", "entropy", "safe_root", "shares", "top_label"]
+__all__ = ["column_sums", "confidence_gap", "entropy", "safe_root", "shares", "top_label"]
 
 
 def shares(weights: Float[Tensor, " n"] | None, like: Float[Tensor, "n ..."]) -> Float[Tensor, " n"]:
@@ -63,6 +63,18 @@ def entropy(log_probs: Float[Tensor, "n k"]) -> Float[Tensor, " n"]:
         tensor([0.6931])
     """
     return -(log_probs.exp() * log_probs).sum(-1)
+
+
+def column_sums(weights: Float[Tensor, " n"], values: Float[Tensor, "n d"]) -> Float[Tensor, " d"]:
+    """Return the weighted sum of each column.
+
+    Not a matrix product: autocast would take that to half precision in the backward pass.
+
+    Example:
+        >>> column_sums(torch.tensor([1.0, 2.0]), torch.tensor([[1.0, 0.0], [1.0, 1.0]]))
+        tensor([3., 2.])
+    """
+    return (weights[:, None] * values).sum(0)
 
 
 def safe_root(value: Tensor) -> Tensor:
