@@ -9,12 +9,18 @@ from equipoise.core.errors import DataError
 from equipoise.models import (
     cifar_resnet,
     densenet121,
+    global_pooling_cnn,
     load_published,
     resnet8,
     resnet18,
     resnet20,
     resnet50_imagenet,
+    wide_resnet,
 )
+
+
+def wide_resnet_8():
+    return wide_resnet(depth=8, width=1)
 
 
 def norm_entries(name, width):
@@ -131,6 +137,8 @@ def test_files_from_before_batches_were_counted():
     [
         (resnet18, {"head.": "fc."}),
         (densenet121, {"head.": "linear."}),
+        (global_pooling_cnn, {"head.": "fc2."}),
+        (wide_resnet_8, {"head.": "fc.", ".shortcut.": ".downsample."}),
         (resnet50_imagenet, {"head.": "fc.", ".shortcut.": ".downsample."}),
     ],
 )
@@ -143,7 +151,9 @@ def test_names_of_the_other_repositories(factory, rename):
         theirs["module." + name] = torch.zeros(value.shape, dtype=value.dtype)
     load_published(network, theirs)
     assert not any(value.any() for value in network.state_dict().values())
-    theirs["module.bn.extra"] = theirs.pop(next(key for key in theirs if "fc." in key or "linear." in key))
+    theirs["module.bn.extra"] = theirs.pop(
+        next(key for key in theirs if "fc." in key or "fc2." in key or "linear." in key)
+    )
     with pytest.raises(DataError, match=r"missing head.weight and unexpected module.bn.extra"):
         load_published(network, theirs)
 
@@ -171,6 +181,10 @@ def changed(change):
         (
             make_checkpoint(1, "B"),
             "unexpected layer2.0.shortcut.0.weight.*Build the network with shortcut='B'",
+        ),
+        (
+            changed(lambda s: s.update({"fc.bias": torch.ones(10)})),
+            "one weight per place, got two for linear.bias",
         ),
         ({}, "must hold named weights, got dict"),
         ({"epoch": 3, "conv1.weight": torch.ones(1)}, "got others under epoch"),

@@ -4,7 +4,7 @@ from equipoise.models.deeplab import deeplabv3_resnet34
 from equipoise.models.densenet import densenet40, densenet121
 from equipoise.models.global_pooling_cnn import RECEPTIVE_FIELD, global_pooling_cnn
 from equipoise.models.mlp import mlp
-from equipoise.models.network import Inputs, Network, count_parameters
+from equipoise.models.network import Network, count_parameters
 from equipoise.models.published import load_published
 from equipoise.models.resnet import (
     resnet18,
@@ -32,7 +32,6 @@ from equipoise.models.wide_resnet import wide_resnet
 
 __all__ = [
     "RECEPTIVE_FIELD",
-    "Inputs",
     "Network",
     "cifar_resnet",
     "count_parameters",

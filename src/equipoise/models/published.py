@@ -20,7 +20,7 @@ _ENVELOPES = ("state_dict", "model_state_dict", "model", "net")
 #: What wrappers put before every name.
 _PREFIXES = ("module.", "_orig_mod.")
 #: What authors call the last layer.
-_HEADS = ("linear.", "fc.", "classifier.", "head.")
+_HEADS = ("linear.", "fc.", "fc2.", "classifier.", "head.")
 
 
 def load_published(network: Network, source: str | os.PathLike[str] | Mapping[str, Any]) -> Network:
@@ -55,6 +55,9 @@ def load_published(network: Network, source: str | os.PathLike[str] | Mapping[st
     own = network.state_dict()
     places = {_plain_name(key): key for key in own}
     named = {_plain_name(_strip(key)): key for key in published}
+    if len(named) < len(published):
+        twins = [key for key in published if key not in named.values()]
+        raise DataError(f"{where} must hold one weight per place, got two for {_some(twins)}. Remove one.")
     _check_names(places, named, where=where)
     filled = {places[name]: published[key] for name, key in named.items()}
     _check_shapes(own, filled, where=where)
