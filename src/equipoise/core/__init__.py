@@ -10,8 +10,10 @@ from equipoise.core.errors import (
     SplitError,
 )
 from equipoise.core.predictions import Predictions
+from equipoise.core.reading import iter_predictions, read_predictions
 from equipoise.core.rows import Rows
 from equipoise.core.splits import SPLITS
+from equipoise.core.writing import write_predictions
 
 __all__ = [
     "SPLITS",
@@ -24,4 +26,7 @@ __all__ = [
     "Rows",
     "SpecError",
     "SplitError",
+    "iter_predictions",
+    "read_predictions",
+    "write_predictions",
 ]

@@ -34,12 +34,14 @@ def as_numpy(values: Any) -> Array:
 def as_tensor(array: Array) -> torch.Tensor:
     """Return a tensor that shares an array's memory, be the array read-only or not.
 
-    The tensor must not be written to.
+    The tensor must not be written to. Only a layout that torch does not know, such as rows in reverse, is copied.
 
     Example:
         >>> as_tensor(freeze(np.zeros(2)))
         tensor([0., 0.], dtype=torch.float64)
     """
+    if any(step < 0 or step % array.itemsize for step in array.strides):
+        array = np.ascontiguousarray(array)
     if not array.flags.writeable:
         # torch warns about read-only memory although we only read; an alias marked writable avoids the copy.
         interface = {**array.__array_interface__, "data": (array.__array_interface__["data"][0], False)}

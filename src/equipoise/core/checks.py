@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
 
-__all__ = ["check_confidence", "check_labels", "check_logits", "check_probs", "check_weights"]
+__all__ = ["check_confidence", "check_labels", "check_logits", "check_probs", "check_weights", "renumbered"]
 
 _ELEMENTS = 1 << 22
+
+#: Averages of probabilities in single precision exceed one by this much and no more.
+_ROUNDING = 1e-6
 
 
 def _blocks(array: Array) -> Iterator[tuple[int, Array]]:
@@ -65,10 +69,11 @@ def check_probs(probs: Array, *, where: str, tolerance: float = 1e-3) -> None:
         equipoise.core.errors.DataError: doc: `probs` must lie in [0, 1], got 2.0 in row 1, column 0. ...
     """
     for start, block in _blocks(probs):
-        total = block.sum(axis=1, dtype=block.dtype) if block.ndim == 2 else block
-        in_range = block.size == 0 or (block.min() >= 0 and block.max() <= 1 + tolerance)
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = block.sum(axis=1, dtype=block.dtype) if block.ndim == 2 else block
+        in_range = block.size == 0 or (block.min() >= 0 and block.max() <= 1 + _ROUNDING)
         if not in_range or not np.isfinite(total).all():
-            _raise_out_of_range(block, start, where, tolerance)
+            _raise_out_of_range(block, start, where)
         if block.ndim == 2 and (np.abs(total - 1) > tolerance).any():
             row = int(np.argmax(np.abs(total - 1) > tolerance))
             raise DataError(
@@ -77,8 +82,8 @@ def check_probs(probs: Array, *, where: str, tolerance: float = 1e-3) -> None:
             )
 
 
-def _raise_out_of_range(block: Array, start: int, where: str, tolerance: float) -> None:
-    bad = ~((block >= 0) & (block <= 1 + tolerance))
+def _raise_out_of_range(block: Array, start: int, where: str) -> None:
+    bad = ~((block >= 0) & (block <= 1 + _ROUNDING))
     place = np.argwhere(bad)[0]
     value = block[tuple(place)]
     remedy = (
@@ -101,13 +106,12 @@ def check_confidence(confidence: Array, *, where: str) -> None:
         ...
         equipoise.core.errors.DataError: doc: `confidence` must lie in [0, 1], got 85.0 in row 1. Percent? ...
     """
-    bad = ~((confidence >= 0) & (confidence <= 1))
+    bad = ~((confidence >= 0) & (confidence <= 1 + _ROUNDING))
     if bad.any():
         row = int(np.argmax(bad))
-        raise DataError(
-            f"{where}: `confidence` must lie in [0, 1], got {confidence[row]} in row {row}. "
-            "Percent? Divide by 100."
-        )
+        value = confidence[row]
+        remedy = "Percent? Divide by 100." if 1 < value <= 100 else "Drop or repair that row."
+        raise DataError(f"{where}: `confidence` must lie in [0, 1], got {value} in row {row}. {remedy}")
 
 
 def check_labels(labels: Array, *, n_classes: int | None, where: str, name: str = "labels") -> None:
@@ -129,6 +133,8 @@ def check_labels(labels: Array, *, n_classes: int | None, where: str, name: str 
     wanted = "be 0 or more" if n_classes is None else f"lie in [0, {n_classes})"
     if n_classes is not None and labels.min() == 1 and labels.max() == n_classes:
         remedy = f"They run from 1 to {n_classes}: pass labels - 1."
+    elif n_classes == 2 and set(np.unique(labels).tolist()) <= {-1, 1}:
+        remedy = "They are -1 and 1: pass labels > 0."
     else:
         remedy = "To leave rows out, pass their label as ignore_index=."
     raise DataError(f"{where}: `{name}` must {wanted}, got {labels[row]} in row {row}. {remedy}")
@@ -157,6 +163,21 @@ def check_weights(weights: Array, *, where: str) -> None:
         raise DataError(
             f"{where}: `weights` are all zero, so nothing is left to score. Give some row a weight."
         )
+
+
+def renumbered(error: DataError, number: Callable[[int], str]) -> DataError:
+    """Return an error that names its row otherwise: by its line in a file, or its place before rows were dropped.
+
+    Args:
+        error: What a check raised, with "row 3" in its message.
+        number: Turns that number into words.
+
+    Example:
+        >>> print(renumbered(DataError("x: bad in row 3, column 1."), lambda row: f"line {row + 2}"))
+        x: bad in line 5, column 1.
+    """
+    message = re.sub(r"\brow (\d+)", lambda found: number(int(found[1])), str(error), count=1)
+    return DataError(message)
 
 
 def _place(place: Array, start: int) -> str:

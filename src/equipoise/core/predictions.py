@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any, Literal, final
 
 import numpy as np
 
 from equipoise.core import shapes
-from equipoise.core.arrays import Array, as_floats, as_integers, as_numpy, freeze
-from equipoise.core.checks import check_confidence, check_labels, check_logits, check_probs, check_weights
+from equipoise.core.arrays import Array, as_floats, as_integers, freeze
+from equipoise.core.checks import (
+    check_confidence,
+    check_labels,
+    check_logits,
+    check_probs,
+    check_weights,
+    renumbered,
+)
 from equipoise.core.errors import DataError
+from equipoise.core.parts import class_names_of, frozen_map, groups_of, weights_of
 from equipoise.core.probabilities import log_softmax, positive_logits, softmax, two_columns
 from equipoise.core.rows import Rows
 from equipoise.core.splits import check_split
@@ -48,6 +55,7 @@ class Predictions:
         split: ``train``, ``tune``, ``calib`` or ``test``.
         ignore_index: Rows with this label are left out.
         n_classes: Number of classes, in the top-1 form, where no column count tells it.
+        fitted_on: The rows that a calibrator behind these scores was fitted on; scoring them raises.
 
     Example:
         >>> predictions = Predictions(probs=[[0.9, 0.1], [0.4, 0.6]], labels=[0, 0], split="test")
@@ -86,6 +94,7 @@ class Predictions:
         split: str | None = None,
         ignore_index: int | None = None,
         n_classes: int | None = None,
+        fitted_on: Rows | None = None,
     ) -> None:
         kind = _kind(logits, probs, predicted, confidence)
         true = as_integers(labels, where=_WHERE, name="labels")
@@ -101,21 +110,26 @@ class Predictions:
         else:
             given = as_floats(logits if kind == "logits" else probs, where=_WHERE, name=kind)
             scores = freeze(keep(shapes.columns(given, true, name=kind)))
-            n_classes = 2 if scores.ndim == 1 else scores.shape[1]
+            n_classes = _agreed(n_classes, 2 if scores.ndim == 1 else scores.shape[1])
+        names = class_names_of(class_names, n_classes)
         self._fill(
             kind=kind,
             scores=scores,
             _top=top,
             labels=freeze(keep(true.reshape(-1))),
-            weights=_weights(weights, true, keep),
-            groups=_groups(groups, true, keep),
-            class_names=_class_names(class_names, n_classes),
+            weights=weights_of(weights, true, keep),
+            groups=groups_of(groups, true, keep),
+            class_names=names,
             split=check_split(split, where=_WHERE),
-            n_classes=n_classes,
-            fitted_on=None,
+            n_classes=len(names) if names else n_classes,
+            fitted_on=fitted_on,
             _ids=None if ids is None else shapes.row_ids(ids, true, keep),
         )
-        self._check(_tolerance(probs))
+        try:
+            self._check(_tolerance(probs))
+        except DataError as error:
+            places = keep(np.arange(true.size))
+            raise renumbered(error, lambda row: f"row {places[row]}") from None
 
     def _fill(self, **fields: Any) -> None:
         for name in self.__dataclass_fields__:
@@ -129,7 +143,7 @@ class Predictions:
         elif self.kind == "probs":
             check_probs(self._scores, where=_WHERE, tolerance=tolerance)
         else:
-            check_confidence(self.confidence, where=_WHERE)
+            check_confidence(self._given_confidence, where=_WHERE)
             check_labels(self.predicted, n_classes=self.n_classes, where=_WHERE, name="predicted")
         check_labels(self.labels, n_classes=self.n_classes, where=_WHERE)
         if self.weights is not None:
@@ -156,6 +170,10 @@ class Predictions:
         return self.scores
 
     @property
+    def _given_confidence(self) -> Array:
+        return self._top[1] if self._top is not None else np.empty(0)
+
+    @property
     def one_column(self) -> bool:
         """True for a binary classifier given as one column of the positive class."""
         return self.scores is not None and self.scores.ndim == 1
@@ -163,9 +181,9 @@ class Predictions:
     @cached_property
     def probs(self) -> Array:
         """Probabilities ``(n, k)``; computed on first use if logits were given."""
-        if self.kind == "probs":
-            return freeze(two_columns(self._scores)) if self.one_column else self._scores
-        return freeze(softmax(self.logits))
+        if self.kind == "logits":
+            return freeze(softmax(self.logits))
+        return freeze(two_columns(self._scores)) if self.one_column else self._scores
 
     @cached_property
     def logits(self) -> Array:
@@ -190,8 +208,9 @@ class Predictions:
 
     @cached_property
     def confidence(self) -> Array:
-        """The probability of the predicted class ``(n,)``."""
-        return self._top[1] if self._top is not None else freeze(self.probs.max(axis=1))
+        """The probability of the predicted class ``(n,)``; rounding beyond one is cut off."""
+        values = self.probs.max(axis=1) if self._top is None else self._given_confidence
+        return freeze(np.minimum(values, 1)) if values.max(initial=0) > 1 else freeze(values)
 
     @cached_property
     def correct(self) -> Array:
@@ -207,6 +226,11 @@ class Predictions:
         return Rows.from_values(scores, self.labels)
 
     @property
+    def has_kept_rows(self) -> bool:
+        """True if the rows are known by more than the scores held here: by ids, or by scores before a calibrator."""
+        return self._ids is not None
+
+    @property
     def fingerprint(self) -> str:
         """A short text that identifies the set of rows."""
         return self.rows.fingerprint
@@ -218,14 +242,14 @@ class Predictions:
             >>> len(Predictions(probs=[0.9, 0.2, 0.4], labels=[1, 0, 0]).take([0, 2]))
             2
         """
-        picked = index if isinstance(index, slice) else as_numpy(index)
+        picked = index if isinstance(index, slice) else shapes.row_numbers(index)
         changes: dict[str, Any] = {}
         for name in ("scores", "labels", "weights"):
             column = getattr(self, name)
             changes[name] = None if column is None else freeze(column[picked])
         if self._top is not None:
             changes["_top"] = tuple(freeze(column[picked]) for column in self._top)
-        changes["groups"] = _frozen_map({name: column[picked] for name, column in self.groups.items()})
+        changes["groups"] = frozen_map({name: column[picked] for name, column in self.groups.items()})
         if self._ids is not None or self.fitted_on is not None:
             changes["_ids"] = Rows(self.rows.hashes[picked], self.rows.named)
         return self._copy(**changes)
@@ -237,6 +261,8 @@ class Predictions:
             >>> [len(block) for block in Predictions(probs=[0.9, 0.2, 0.4], labels=[1, 0, 0]).blocks(2)]
             [2, 1]
         """
+        if n_rows < 1:
+            raise ValueError(f"Predictions.blocks: `n_rows` must be 1 or more, got {n_rows}.")
         for start in range(0, len(self), n_rows):
             yield self.take(slice(start, start + n_rows))
 
@@ -248,7 +274,8 @@ class Predictions:
         Args:
             logits: New logits; or
             probs: new probabilities.
-            fitted_on: The rows the map was fitted on; scoring them raises.
+            fitted_on: The rows the map was fitted on; scoring them raises. Rows that an earlier map was fitted on
+                are kept too.
 
         Returns:
             Predictions that keep labels, weights, groups, names, split and the identity of their rows.
@@ -265,7 +292,7 @@ class Predictions:
             kind=fresh.kind,
             scores=fresh.scores,
             n_classes=fresh.n_classes,
-            fitted_on=fitted_on,
+            fitted_on=self.fitted_on if fitted_on is None else fitted_on.union(self.fitted_on),
             _top=None,
             _ids=self.rows,
         )
@@ -279,6 +306,15 @@ class Predictions:
         """
         return self._copy(split=check_split(split, where=_WHERE))
 
+    def __getstate__(self) -> dict[str, Any]:
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {**fields, "groups": dict(self.groups)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        top = state["_top"] and tuple(freeze(column) for column in state["_top"])
+        arrays = {name: freeze(value) for name, value in state.items() if isinstance(value, np.ndarray)}
+        self._fill(**{**state, **arrays, "_top": top, "groups": frozen_map(state["groups"])})
+
     def _copy(self, **changes: Any) -> Predictions:
         fresh = object.__new__(Predictions)
         fresh._fill(**{**{name: getattr(self, name) for name in self.__dataclass_fields__}, **changes})
@@ -286,16 +322,8 @@ class Predictions:
 
 
 def _kind(logits: Any, probs: Any, predicted: Any, confidence: Any) -> Kind:
-    given = [
-        name
-        for name, value in (
-            ("logits", logits),
-            ("probs", probs),
-            ("predicted", predicted),
-            ("confidence", confidence),
-        )
-        if value is not None
-    ]
+    named = {"logits": logits, "probs": probs, "predicted": predicted, "confidence": confidence}
+    given = [name for name, value in named.items() if value is not None]
     if given == ["logits"]:
         return "logits"
     if given == ["probs"]:
@@ -308,37 +336,15 @@ def _kind(logits: Any, probs: Any, predicted: Any, confidence: Any) -> Kind:
     )
 
 
+def _agreed(given: int | None, found: int) -> int:
+    if given not in (None, found):
+        raise ValueError(
+            f"{_WHERE}: `n_classes` is {given}, but the scores are for {found} classes. Leave it out: it is only "
+            "needed with predicted= and confidence=."
+        )
+    return found
+
+
 def _tolerance(probs: Any) -> float:
     kind = str(getattr(probs, "dtype", ""))
     return 1e-2 if kind.endswith(("float16", "bfloat16")) else 1e-3
-
-
-def _weights(weights: Any, labels: Array, keep: shapes.Keep) -> Array | None:
-    if weights is None:
-        return None
-    column = as_floats(weights, where=_WHERE, name="weights").astype(np.float64, copy=False)
-    return freeze(keep(shapes.per_row(column, labels, name="weights")))
-
-
-def _groups(groups: Mapping[str, Any] | None, labels: Array, keep: shapes.Keep) -> Mapping[str, Array]:
-    return _frozen_map(
-        {
-            str(name): keep(shapes.per_row(as_numpy(column), labels, name=f"groups[{name!r}]"))
-            for name, column in (groups or {}).items()
-        }
-    )
-
-
-def _frozen_map(columns: Mapping[str, Array]) -> Mapping[str, Array]:
-    return MappingProxyType({name: freeze(column) for name, column in columns.items()})
-
-
-def _class_names(names: Sequence[str] | None, n_classes: int | None) -> tuple[str, ...] | None:
-    if names is None:
-        return None
-    result = tuple(str(name) for name in names)
-    if n_classes is not None and len(result) != n_classes:
-        raise ValueError(
-            f"{_WHERE}: `class_names` must have {n_classes} names, one per class, got {len(result)}."
-        )
-    return result

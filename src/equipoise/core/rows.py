@@ -33,7 +33,16 @@ class Rows:
 
     @classmethod
     def from_ids(cls, ids: Any) -> Rows:
-        """Hash the ids of the rows: integers or text.
+        """Hash the ids of the rows: integers or text; the integer 7 and the text "7" are the same id.
+
+        Args:
+            ids: One id per row. Files without types, such as CSV, give text where others give integers.
+
+        Returns:
+            Named rows.
+
+        Raises:
+            TypeError: For floats, objects, or more than one id per row.
 
         Example:
             >>> Rows.from_ids(["a", "b"]).shared(Rows.from_ids(["b", "c"]))
@@ -44,23 +53,31 @@ class Rows:
             raise TypeError(
                 f"Rows.from_ids: `ids` must be a list of integers or text, got {array.dtype} {array.shape}."
             )
-        wide = array.astype(np.uint64) if array.dtype.kind in "iu" else np.ascontiguousarray(array)
-        return cls(_hash_rows(wide.view(np.uint32).reshape(len(array), -1)), named=True)
+        hashes = np.empty(len(array), np.uint64)
+        step = max(1, _CHUNK * 4 // max(1, array.dtype.itemsize))
+        for start in range(0, len(array), step):
+            text = np.ascontiguousarray(array[start : start + step].astype(np.str_, copy=False))
+            words = text.astype(text.dtype.newbyteorder("="), copy=False).view(np.uint32)
+            hashes[start : start + step] = _hash_rows(words.reshape(len(text), -1))
+        return cls(hashes, named=True)
 
     @classmethod
     def from_values(cls, scores: Array, labels: Array) -> Rows:
-        """Hash the rows' own values.
+        """Hash the rows' own values, in single precision.
+
+        A file may hold the same numbers in double precision or as text; they stay the same rows.
 
         Example:
             >>> one = Rows.from_values(np.array([[0.25, 0.75]]), np.array([1]))
             >>> one.fingerprint == Rows.from_values(np.array([[0.25, 0.75]]), np.array([1])).fingerprint
             True
         """
-        flat = scores.reshape(len(labels), -1)
+        flat = scores.reshape(len(labels), int(np.prod(scores.shape[1:])))
         hashes = np.empty(len(labels), np.uint64)
         step = max(1, _CHUNK // max(1, flat.shape[1]))
         for start in range(0, len(labels), step):
-            words = np.ascontiguousarray(flat[start : start + step]).view(np.uint32)
+            with np.errstate(over="ignore"):
+                words = np.ascontiguousarray(flat[start : start + step], dtype=np.float32).view(np.uint32)
             tail = labels[start : start + step, None].astype(np.uint32)
             hashes[start : start + step] = _hash_rows(np.concatenate([words, tail], axis=1))
         return cls(hashes, named=False)
@@ -72,14 +89,28 @@ class Rows:
         return hashlib.blake2b(content, digest_size=12).hexdigest()
 
     def shared(self, other: Rows) -> int:
-        """Count the rows that occur once in each of two sets and are the same.
+        """Count the rows that two sets have in common.
 
-        Rows that occur several times in a set are no evidence: saturated predictions repeat.
+        Rows known by their values count only if they occur once in each set: saturated predictions repeat and
+        are no evidence. An id counts however often it occurs.
         """
         if self is other or np.array_equal(self.hashes, other.hashes):
             return len(self.hashes)
+        if self.named and other.named:
+            return int(np.isin(self.hashes, other.hashes).sum())
         mine, theirs = (_singles(rows.hashes) for rows in (self, other))
         return len(np.intersect1d(mine, theirs, assume_unique=True))
+
+    def union(self, other: Rows | None) -> Rows:
+        """Return the rows of both sets; rows known in another way cannot be compared and are left out.
+
+        Example:
+            >>> len(Rows.from_ids([1]).union(Rows.from_ids([2])).hashes)
+            2
+        """
+        if other is None or other.named != self.named or other is self:
+            return self
+        return Rows(np.concatenate([self.hashes, other.hashes]), self.named)
 
 
 def check_disjoint(judged: Rows, fitted: Rows, *, where: str) -> None:

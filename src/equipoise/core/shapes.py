@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from equipoise.core.arrays import Array
+from equipoise.core.arrays import Array, as_numpy
 from equipoise.core.rows import Rows
 
-__all__ = ["Keep", "check_same_length", "columns", "kept_rows", "per_row", "row_ids"]
+__all__ = ["Keep", "check_same_length", "columns", "kept_rows", "per_row", "row_ids", "row_numbers"]
 
 #: Drops the ignored rows of a column.
 Keep: TypeAlias = Callable[[Array], Array]
@@ -48,10 +48,10 @@ def columns(scores: Array, labels: Array, *, name: str) -> Array:
 def _mismatch(scores: Array, labels: Array, name: str) -> str:
     n = scores.shape[0] if scores.ndim else 0
     wanted = (n, *scores.shape[2:])
-    if labels.ndim == 2 and labels.shape == scores.shape:
-        remedy = "One-hot labels? Pass labels.argmax(-1)."
-    elif labels.ndim == 2 and labels.shape == (n, 1):
+    if labels.ndim == 2 and labels.shape == (n, 1):
         remedy = "Pass labels[:, 0]."
+    elif labels.ndim == 2 and labels.shape == scores.shape:
+        remedy = "One-hot labels? Pass labels.argmax(-1)."
     elif labels.ndim == 1:
         remedy = f"There are {len(labels)} labels for {n} rows of {name}: are they from the same split?"
     else:
@@ -115,9 +115,27 @@ def row_ids(ids: Any, labels: Array, keep: Keep) -> Rows:
         >>> len(row_ids([7, 8], np.zeros((2, 3), int), lambda column: column).hashes)
         6
     """
-    rows = Rows.from_ids(ids)
+    rows = ids if isinstance(ids, Rows) else Rows.from_ids(ids)
     hashes = per_row(rows.hashes, labels, name="ids")
     if labels.ndim > 1:
         place = np.arange(hashes.size, dtype=np.uint64) % np.uint64(max(1, int(np.prod(labels.shape[1:]))))
         hashes = hashes + place * np.uint64(0x9E3779B97F4A7C15)
     return Rows(keep(hashes), rows.named)
+
+
+def row_numbers(index: Any) -> Array:
+    """Return an index of rows, a mask or row numbers, as an array.
+
+    Raises:
+        ValueError: Unless it has one dimension.
+
+    Example:
+        >>> row_numbers([0, 2])
+        array([0, 2])
+    """
+    picked = as_numpy(index)
+    if picked.ndim != 1:
+        raise ValueError(
+            f"{_WHERE}.take: `index` must be a slice, a mask or a list of row numbers, got shape {picked.shape}."
+        )
+    return picked.astype(np.int64) if picked.size == 0 else picked
