@@ -2,15 +2,19 @@
 
 import copy
 import inspect
+from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
 import equipoise.losses
+import equipoise.objectives
 import toys
+from equipoise.experiments.catalogue.objectives import OBJECTIVES
 from equipoise.losses import Adaptive
-from equipoise.training import fit
+from equipoise.objectives import Parts
+from equipoise.training import Objective, fit
 
 ALL = {**toys.OBJECTIVES, **toys.ADAPTIVE}
 EPOCHS, BATCHES = 3, 3
@@ -99,3 +103,44 @@ def test_every_adaptive_loss_is_under_the_law():
         c for c in public if inspect.isclass(c) and issubclass(c, Adaptive) and not inspect.isabstract(c)
     }
     assert adaptive <= tested
+
+
+def parts(entry):
+    bilevel = "held_out" in entry.needs
+    return Parts(
+        make_network=lambda: toys.make_network(0),
+        make_loss=None if bilevel else equipoise.losses.BrierLoss,
+        recipe=toys.RECIPE,
+        held_out=toys.TUNE if bilevel else None,
+        n_samples=toys.N_TRAIN,
+    )
+
+
+@pytest.mark.parametrize("key", OBJECTIVES)
+def test_every_entry_builds_and_trains(key):
+    entry = OBJECTIVES[key]
+    assert entry.key == key
+    assert entry.summary
+    assert entry.use_when
+    assert entry.avoid_when
+    assert entry.formula
+    objective = entry.make(parts=parts(entry))
+    assert len(fit(objective, toys.TRAIN, epochs=1, hardware=toys.CPU)) == 1
+
+
+def test_every_objective_has_an_entry_and_a_test_file():
+    public = (getattr(equipoise.objectives, name) for name in equipoise.objectives.__all__)
+    wanted = {c for c in public if inspect.isclass(c) and issubclass(c, Objective)}
+    assert {type(entry.make(parts=parts(entry))) for entry in OBJECTIVES.values()} == wanted
+    files = {path.stem for path in (Path(__file__).parents[1] / "objectives").glob("test_*.py")}
+    assert {f"test_{key}" for key in OBJECTIVES} <= files
+
+
+@pytest.mark.parametrize("key", ["gamma_net", "meta_label_smoothing"])
+def test_what_brings_its_own_loss_refuses_another(key):
+    with pytest.raises(ValueError, match="Leave the loss out"):
+        OBJECTIVES[key].make(
+            parts=Parts(make_network=lambda: toys.make_network(0), make_loss=nn.CrossEntropyLoss)
+        )
+    with pytest.raises(ValueError, match="Give a `tune` split"):
+        OBJECTIVES[key].make(parts=Parts(make_network=lambda: toys.make_network(0)))

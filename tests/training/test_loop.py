@@ -205,20 +205,18 @@ class TestSignals:
         saved = read_checkpoint(tmp_path / "last.pt")
         assert (saved["epoch"], saved["batch"]) == (1, 2)
 
-    @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, 143)])
-    def test_a_script_leaves_with_the_usual_code(self, number, code, tmp_path):
-        # The shell shows a process that died of SIGINT as 130.
+    def test_a_script_dies_of_ctrl_c_after_saving(self, tmp_path):
         script = f"""
             import sys; sys.path[:0] = {sys.path!r}
             import toys
             from equipoise.training import fit
-            source = toys.Interrupting(toys.TRAIN, after=2, action=toys.send({int(number)}))
+            source = toys.Interrupting(toys.TRAIN, after=2, action=toys.send())
             fit(toys.OBJECTIVES["supervised"](0), source, epochs=2, folder={str(tmp_path)!r}, hardware=toys.CPU)
         """
         done = subprocess.run(
             [sys.executable, "-c", textwrap.dedent(script)], check=False, capture_output=True
         )
-        assert done.returncode == code, done.stderr.decode()
+        assert done.returncode == -signal.SIGINT, done.stderr.decode()  # a shell shows it as 130
         assert read_checkpoint(tmp_path / "last.pt")["batch"] == 2
 
 

@@ -34,8 +34,8 @@ class MeanNetwork(nn.Module):
         networks: From the same inputs to the same classes.
 
     Example:
-        >>> MeanNetwork([nn.Linear(2, 3), nn.Linear(2, 3)])(torch.ones(1, 2)).exp().sum()
-        tensor(1.0000...)
+        >>> MeanNetwork([nn.Linear(2, 3), nn.Linear(2, 3)])(torch.ones(1, 2)).shape
+        torch.Size([1, 3])
     """
 
     def __init__(self, networks: Sequence[nn.Module]) -> None:
