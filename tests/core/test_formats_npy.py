@@ -121,6 +121,6 @@ def test_a_pair_refuses_what_it_cannot_hold(tmp_path):
     paths = tmp_path / "probs.npy", tmp_path / "labels.npy"
     with pytest.raises(DataError, match=r"these predictions have more.*Write \.npz"):
         write_predictions(Predictions(probs=[0.25, 0.5], labels=[0, 1], split="test"), paths)
-    with pytest.raises(DataError, match="only .npy files are written in pairs"):
+    with pytest.raises(DataError, match=r"only \.npy files are written in pairs"):
         write_predictions(Predictions(probs=[0.25], labels=[0]), (tmp_path / "a.csv", paths[1]))
     assert list(tmp_path.iterdir()) == []

@@ -194,7 +194,12 @@ def test_bad_scores_name_the_row_and_a_remedy(given, message):
 @pytest.mark.parametrize(
     ("labels", "error", "message"),
     [
-        ([0, 3, 1], DataError, r"`labels` must lie in \[0, 3\), got 3 in row 1.*ignore_index"),
+        (
+            [0, 3, 1],
+            DataError,
+            r"`labels` must lie in \[0, 3\), got 3 in row 1. If they run from 1 to 3.*ignore_index",
+        ),
+        ([0, 7, 1], DataError, r"got 7 in row 1. To leave rows out.*ignore_index"),
         ([0, -100, 1], DataError, r"got -100 in row 1.*ignore_index"),
         ([1, 2, 3], DataError, r"They run from 1 to 3: pass labels - 1"),
         ([0.0, 1.0, 2.0], TypeError, r"integer class numbers, got dtype float64.*astype\(int\)"),

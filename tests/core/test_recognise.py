@@ -1,11 +1,14 @@
 """Columns are told apart by their names, and never by their values."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from equipoise import read_predictions
 from equipoise.core import DataError
-from equipoise.core.columns import AMBIGUOUS_NAMES, KNOWN_NAMES
+from equipoise.core.columns import AMBIGUOUS_NAMES, CLASS_PREFIXES, KNOWN_NAMES
 
 LOGITS = np.array(
     [[0.25, 0.75], [0.5, 0.5], [1.0, 0.0]]
@@ -221,3 +224,22 @@ def test_ids_are_never_assumed(npz):
     path = npz(logits=LOGITS, labels=LABELS, id=[1, 2, 3])
     assert not read_predictions(path).rows.named
     assert read_predictions(path, ids="id").rows.named
+
+
+def test_the_page_lists_every_name():
+    page = (Path(__file__).parents[2] / "docs" / "predictions.md").read_text()
+    for role, names in KNOWN_NAMES.items():
+        row = next(line for line in page.splitlines() if line.startswith(f"| {role} |"))
+        prefixes = [prefix for prefix, kind in CLASS_PREFIXES.items() if kind == role]
+        assert re.findall(r"`([^`]+)`", row) == [*names, *(f"{prefix}_..." for prefix in prefixes)]
+    for name in AMBIGUOUS_NAMES:
+        assert f"`{name}`" in page
+
+
+def test_the_page_runs(tmp_path, monkeypatch):
+    page = (Path(__file__).parents[2] / "docs" / "predictions.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    space = {}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(block, space)
+    assert space["mine"].groups["site"].tolist() == [number % 4 for number in range(100)]

@@ -176,6 +176,29 @@ def test_loss_falls_on_a_toy_batch(name):
     assert losses[-1] < 0.5 * losses[0]
 
 
+@pytest.mark.parametrize("name", ["resnet8", "small_cnn", "global_pooling_cnn", "mlp"])
+def test_hyper_gradient_through_one_step_of_all_weights(name):
+    torch.manual_seed(0)
+    network = SMALL[name][0](n_classes=3).double()
+    inputs, labels = torch.randn(4, *SMALL[name][1]).double(), torch.arange(4) % 3
+    weights = dict(network.named_parameters())
+
+    def loss(values):
+        return nn.functional.cross_entropy(functional_call(network, values, (inputs,)), labels)
+
+    gradients = torch.autograd.grad(loss(weights), list(weights.values()), create_graph=True)
+
+    def after(rate):
+        moved = zip(weights.items(), gradients, strict=True)
+        return loss({key: value - rate * gradient for (key, value), gradient in moved})
+
+    rate = torch.tensor(0.01, dtype=torch.double, requires_grad=True)
+    (slope,) = torch.autograd.grad(after(rate), rate)
+    with torch.no_grad():
+        by_differences = (after(0.01 + 1e-6) - after(0.01 - 1e-6)) / 2e-6
+    assert slope.item() == pytest.approx(by_differences.item(), rel=1e-4)
+
+
 @pytest.mark.parametrize("side", [28, 33, 64])
 @pytest.mark.parametrize("factory", [resnet8, small_cnn, densenet40, vgg16_bn])
 def test_grey_images_of_other_sizes(factory, side):

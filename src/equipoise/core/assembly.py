@@ -59,7 +59,7 @@ class Assembly:
                 readings |= {name: "name" for name in (layout.labels, layout.predicted) if name is not None}
             step = table.chunk_rows(readings) if n_rows == 0 else n_rows
             for batch in table.batches(readings, n_rows=step):
-                if n_rows is None or self._counts(batch, layout):
+                if n_rows is None or not self._all_ignored(batch, layout):
                     yield table.where, self._predictions(table, batch, layout, names, text)
 
     def _class_names(self, table: Table, layout: Layout, text: bool) -> Sequence[str] | None:
@@ -76,12 +76,9 @@ class Assembly:
             with open_source(source) as table:
                 yield table, find_layout(table, self._wanted)
 
-    def _counts(self, batch: Batch, layout: Layout) -> bool:
-        """Say whether a chunk has anything to score; a whole stream without such a chunk is an error."""
+    def _all_ignored(self, batch: Batch, layout: Layout) -> bool:
         labels = as_numpy(batch.columns[layout.labels])
-        if self._options.ignore_index is not None and (labels == self._options.ignore_index).all():
-            return False
-        return layout.weights is None or bool(as_numpy(batch.columns[layout.weights]).any())
+        return self._options.ignore_index is not None and bool((labels == self._options.ignore_index).all())
 
     def _predictions(
         self, table: Table, batch: Batch, layout: Layout, names: Sequence[str] | None, text: bool
@@ -105,13 +102,13 @@ class Assembly:
     ) -> Predictions:
         columns, options, top1 = batch.columns, self._options, layout.kind == "top1"
         scores = None if top1 else _scores(table, columns, layout)
-        return Predictions(
+        predictions = Predictions(
             labels=columns[layout.labels],
             logits=scores if layout.kind == "logits" else None,
             probs=scores if layout.kind == "probs" else None,
             predicted=columns[layout.predicted] if layout.predicted else None,
             confidence=columns[layout.confidence] if layout.confidence else None,
-            weights=columns[layout.weights] if layout.weights else None,
+            weights=_weights(columns, layout),
             groups={name: columns[column] for name, column in layout.groups.items()},
             class_names=names,
             ids=_ids(table, columns, layout),
@@ -120,6 +117,9 @@ class Assembly:
             n_classes=options.n_classes or (table.notes.n_classes if top1 else None),
             fitted_on=table.notes.fitted_on,
         )
+        if layout.weights and predictions.weights is None:
+            return predictions.with_weights(np.zeros(len(predictions)))
+        return predictions
 
 
 def _scores(table: Table, columns: Any, layout: Layout) -> Any:
@@ -133,6 +133,12 @@ def _scores(table: Table, columns: Any, layout: Layout) -> Any:
             "and confidence=."
         )
     return scores
+
+
+def _weights(columns: Any, layout: Layout) -> Any:
+    """Return the weights; None if all are zero, which is fine in one chunk of many."""
+    weights = columns[layout.weights] if layout.weights else None
+    return weights if weights is not None and as_numpy(weights).any() else None
 
 
 def _flat(table: Table, column: Any, name: str) -> Array:

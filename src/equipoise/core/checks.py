@@ -135,6 +135,10 @@ def check_labels(labels: Array, *, n_classes: int | None, where: str, name: str 
         remedy = f"They run from 1 to {n_classes}: pass labels - 1."
     elif n_classes == 2 and set(np.unique(labels).tolist()) <= {-1, 1}:
         remedy = "They are -1 and 1: pass labels > 0."
+    elif labels[row] == n_classes:
+        remedy = (
+            f"If they run from 1 to {n_classes}, pass labels - 1; if not, leave such rows out: ignore_index=."
+        )
     else:
         remedy = "To leave rows out, pass their label as ignore_index=."
     raise DataError(f"{where}: `{name}` must {wanted}, got {labels[row]} in row {row}. {remedy}")

@@ -92,6 +92,7 @@ def _rows(parts: Sequence[Predictions]) -> Rows | None:
 
 def _fitted_on(parts: Sequence[Predictions]) -> Rows | None:
     found: Rows | None = None
-    for rows in (part.fitted_on for part in parts):
-        found = rows if found is None or rows is None else rows.union(found)
+    for part in parts:
+        if part.fitted_on is not None:
+            found = part.fitted_on.union(found)
     return found

@@ -1,19 +1,84 @@
-"""What accompanies scores: weights, groups, class names."""
+"""The parts of Predictions: which form was given, weights, groups, class names."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from equipoise.core import shapes
 from equipoise.core.arrays import Array, as_floats, as_numpy, freeze
 
-__all__ = ["class_names_of", "frozen_map", "groups_of", "weights_of"]
+__all__ = [
+    "Kind",
+    "agreed_classes",
+    "class_names_of",
+    "frozen_map",
+    "groups_of",
+    "kind_of",
+    "tolerance_of",
+    "weights_of",
+]
+
+#: What the scores are. They are told apart by the name of the argument, never by their values.
+Kind: TypeAlias = Literal["logits", "probs", "top1"]
 
 _WHERE = "Predictions"
+
+
+def kind_of(logits: Any, probs: Any, predicted: Any, confidence: Any) -> Kind:
+    """Return which form was given.
+
+    Raises:
+        ValueError: Unless it is exactly one.
+
+    Example:
+        >>> kind_of(None, [0.5], None, None)
+        'probs'
+    """
+    named = {"logits": logits, "probs": probs, "predicted": predicted, "confidence": confidence}
+    given = [name for name, value in named.items() if value is not None]
+    if given == ["logits"]:
+        return "logits"
+    if given == ["probs"]:
+        return "probs"
+    if given == ["predicted", "confidence"]:
+        return "top1"
+    raise ValueError(
+        f"{_WHERE}: give exactly one of logits=, probs=, or predicted= with confidence=, "
+        f"got {' and '.join(given) or 'none of them'}."
+    )
+
+
+def agreed_classes(given: int | None, found: int) -> int:
+    """Return the number of classes that the scores have.
+
+    Raises:
+        ValueError: If the caller said otherwise.
+
+    Example:
+        >>> agreed_classes(None, 3)
+        3
+    """
+    if given not in (None, found):
+        raise ValueError(
+            f"{_WHERE}: `n_classes` is {given}, but the scores are for {found} classes. Leave it out: it is only "
+            "needed with predicted= and confidence=."
+        )
+    return found
+
+
+def tolerance_of(probs: Any) -> float:
+    """Return how far the sum of a row may be from one: more in half precision.
+
+    Example:
+        >>> tolerance_of(np.ones((1, 1), np.float16))
+        0.01
+    """
+    kind = str(getattr(probs, "dtype", ""))
+    return 1e-2 if kind.endswith(("float16", "bfloat16")) else 1e-3
 
 
 def weights_of(weights: Any, labels: Array, keep: shapes.Keep) -> Array | None:

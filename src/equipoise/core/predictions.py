@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, final
+from typing import Any, final
 
 import numpy as np
 
@@ -20,15 +20,21 @@ from equipoise.core.checks import (
     renumbered,
 )
 from equipoise.core.errors import DataError
-from equipoise.core.parts import class_names_of, frozen_map, groups_of, weights_of
+from equipoise.core.parts import (
+    Kind,
+    agreed_classes,
+    class_names_of,
+    frozen_map,
+    groups_of,
+    kind_of,
+    tolerance_of,
+    weights_of,
+)
 from equipoise.core.probabilities import log_softmax, positive_logits, softmax, two_columns
 from equipoise.core.rows import Rows
 from equipoise.core.splits import check_split
 
 __all__ = ["Kind", "Predictions"]
-
-#: What the scores are. They are told apart by the name of the argument, never by their values.
-Kind = Literal["logits", "probs", "top1"]
 
 _WHERE = "Predictions"
 
@@ -96,7 +102,7 @@ class Predictions:
         n_classes: int | None = None,
         fitted_on: Rows | None = None,
     ) -> None:
-        kind = _kind(logits, probs, predicted, confidence)
+        kind = kind_of(logits, probs, predicted, confidence)
         true = as_integers(labels, where=_WHERE, name="labels")
         keep = shapes.kept_rows(true, ignore_index)
         scores, top = None, None
@@ -110,7 +116,7 @@ class Predictions:
         else:
             given = as_floats(logits if kind == "logits" else probs, where=_WHERE, name=kind)
             scores = freeze(keep(shapes.columns(given, true, name=kind)))
-            n_classes = _agreed(n_classes, 2 if scores.ndim == 1 else scores.shape[1])
+            n_classes = agreed_classes(n_classes, 2 if scores.ndim == 1 else scores.shape[1])
         names = class_names_of(class_names, n_classes)
         self._fill(
             kind=kind,
@@ -126,7 +132,7 @@ class Predictions:
             _ids=None if ids is None else shapes.row_ids(ids, true, keep),
         )
         try:
-            self._check(_tolerance(probs))
+            self._check(tolerance_of(probs))
         except DataError as error:
             places = keep(np.arange(true.size))
             raise renumbered(error, lambda row: f"row {places[row]}") from None
@@ -297,6 +303,18 @@ class Predictions:
             _ids=self.rows,
         )
 
+    def with_weights(self, weights: Any) -> Predictions:
+        """Return the same predictions with other sample weights; all may be zero, as in one chunk of many.
+
+        Example:
+            >>> Predictions(probs=[0.9, 0.2], labels=[1, 0]).with_weights([0, 2]).weights
+            array([0., 2.])
+        """
+        fresh = weights_of(weights, self.labels, lambda column: column)
+        if fresh is not None and fresh.any():
+            check_weights(fresh, where=_WHERE)
+        return self._copy(weights=fresh)
+
     def with_split(self, split: str | None) -> Predictions:
         """Return the same predictions under another split name.
 
@@ -319,32 +337,3 @@ class Predictions:
         fresh = object.__new__(Predictions)
         fresh._fill(**{**{name: getattr(self, name) for name in self.__dataclass_fields__}, **changes})
         return fresh
-
-
-def _kind(logits: Any, probs: Any, predicted: Any, confidence: Any) -> Kind:
-    named = {"logits": logits, "probs": probs, "predicted": predicted, "confidence": confidence}
-    given = [name for name, value in named.items() if value is not None]
-    if given == ["logits"]:
-        return "logits"
-    if given == ["probs"]:
-        return "probs"
-    if given == ["predicted", "confidence"]:
-        return "top1"
-    raise ValueError(
-        f"{_WHERE}: give exactly one of logits=, probs=, or predicted= with confidence=, "
-        f"got {' and '.join(given) or 'none of them'}."
-    )
-
-
-def _agreed(given: int | None, found: int) -> int:
-    if given not in (None, found):
-        raise ValueError(
-            f"{_WHERE}: `n_classes` is {given}, but the scores are for {found} classes. Leave it out: it is only "
-            "needed with predicted= and confidence=."
-        )
-    return found
-
-
-def _tolerance(probs: Any) -> float:
-    kind = str(getattr(probs, "dtype", ""))
-    return 1e-2 if kind.endswith(("float16", "bfloat16")) else 1e-3

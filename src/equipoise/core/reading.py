@@ -141,12 +141,16 @@ class _Stream:
         """Yield chunks of ``n_rows``; 0 for a moderate size, None for whole files."""
         assembly = Assembly(self.sources, self.wanted, self.options)
         first: tuple[str, Predictions] | None = None
+        weighty = False
         for source in self.sources:
             for where, chunk in assembly.chunks(source, n_rows):
                 first = first or (where, chunk.take(slice(0, 1)))
                 check_alike(where, chunk, *first)
+                weighty = weighty or chunk.weights is None or bool(chunk.weights.any())
                 yield chunk
         if first is None:
+            raise DataError(f"{assembly.where}: no rows to score: every label is ignored.")
+        if not weighty:
             raise DataError(
-                f"{assembly.where}: no rows to score: every label is ignored, or every weight is zero."
+                f"{assembly.where}: no rows to score: every weight is zero. Give some row a weight."
             )

@@ -113,6 +113,9 @@ class StochasticDepth(nn.Module):
     In evaluation the residual is multiplied by its probability of being there, so that what follows
     sees its expectation.
 
+    The choice is made in Python and saves the time of skipped blocks; ``torch.compile`` breaks its graph
+    there while training.
+
     Args:
         block: The block.
         survival: Probability that the block is there (*p* of layer *l* in the paper).

@@ -245,7 +245,8 @@ def swinv2_t(
 
     Differs from the authors' code:
         Windows and masks follow the image instead of being fixed when the network is made. Torchvision's
-        form carries 4,416 key biases that it keeps at zero, and counts 28,351,570.
+        form carries 4,416 key biases that it keeps at zero, and counts 28,351,570. Logits equal those of
+        the forms in timm and transformers.
     """
     if window < 2:
         raise ValueError(f"swinv2_t: `window` must be at least 2, got {window}. The paper uses 8.")

@@ -176,13 +176,19 @@ def write_csv(path: Path, columns: WrittenColumns, notes: Notes, *, delimiter: s
     length = len(next(iter(flat.values())))
     step = max(1, _CELLS // (len(flat) + 1))
     with path.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
+        writer = csv.writer(stream, delimiter=delimiter, lineterminator=_line_end(flat))
         writer.writerow([*flat, NOTES] if text else flat)
         for start in range(0, length, step):
             cells = [column[start : start + step].astype(np.str_).tolist() for column in flat.values()]
             if text:
                 cells.append([text if start == 0 else "", *[""] * (len(cells[0]) - 1)])
             writer.writerows(zip(*cells, strict=True))
+
+
+def _line_end(columns: Mapping[str, Array]) -> str:
+    """Return how lines end; csv puts a lone carriage return into quotes only if it belongs to the ending."""
+    texts = [column for column in columns.values() if column.dtype.kind == "U"]
+    return "\r\n" if any((np.char.find(column, "\r") >= 0).any() for column in texts) else "\n"
 
 
 def _unusual(name: str, column: Array) -> bool:

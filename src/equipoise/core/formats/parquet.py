@@ -19,7 +19,7 @@ __all__ = ["ParquetTable", "write_parquet"]
 _NOTES = b"equipoise"
 _LONGEST_TEXT = 256
 _LARGE = 1 << 30
-_RATIO = 1000
+_RATIO = 200
 
 
 class ParquetTable(Table):
@@ -39,7 +39,7 @@ class ParquetTable(Table):
         if repeated:
             raise self.fail(f"holds the column {repeated[0]!r} twice. Give every column its own name.")
         self.row_shapes = {field.name: self._row_shape(field.type) for field in self._schema}
-        self._check_size(path)
+        self._size = path.stat().st_size
         text = (self._schema.metadata or {}).get(_NOTES, b"").decode("utf-8", "replace")
         self.notes = Notes.from_json(text, where=self.where)
 
@@ -53,21 +53,21 @@ class ParquetTable(Table):
             return (int(kind.list_size),)
         return None if types.is_list(kind) or types.is_large_list(kind) else ()
 
-    def _check_size(self, path: Path) -> None:
-        rows, held = int(self._file.metadata.num_rows), path.stat().st_size
+    def _checked_rows(self, readings: Mapping[str, Reading]) -> int:
+        """Return the number of rows; refuse a small file that would unfold to an absurd size."""
+        rows = int(self._file.metadata.num_rows)
         if rows <= 0:
             raise self.fail("holds no rows. There is nothing to score.")
-        size = 4 * rows * sum(prod(shape or ()) for shape in self.row_shapes.values())
-        if size > _LARGE and size > _RATIO * held:
-            raise self.fail(
-                f"would grow from {held} to {size} bytes, which predictions do not. Write it again."
-            )
+        size = 4 * rows * sum(prod(self.row_shapes[name] or ()) for name in readings)
+        if size > _LARGE and size > _RATIO * self._size:
+            raise self.fail(f"would grow from {self._size} to {size} bytes, which predictions do not.")
+        return rows
 
     def batches(self, readings: Mapping[str, Reading], *, n_rows: int | None) -> Iterator[Batch]:
         """Yield the rows of some columns in order."""
         for name in readings:
             self._check_type(name)
-        rows = int(self._file.metadata.num_rows)
+        rows = self._checked_rows(readings)
         size = self.chunk_rows(readings) if n_rows is None else n_rows
         start, held = 0, []
         for part in self._parts(size, list(readings)):

@@ -49,7 +49,8 @@ class SafetensorsTable(ArrayTable):
             raise self.fail(f"`{name}` must hold plain numbers, its type is {part.get_dtype()}.")
         if name not in self._words:
             return lambda start, stop: part[start:stop]
-        words = np.array([str(word) for word in self._words[name]], dtype=np.str_)
+        listed = self._words[name] if isinstance(self._words[name], list) else []
+        words = np.array([str(word) for word in listed], dtype=np.str_)
         return lambda start, stop: self._spelt(words, as_numpy(part[start:stop]), name)
 
     def _spelt(self, words: Array, codes: Array, name: str) -> Array:
