@@ -90,7 +90,7 @@ class ParquetTable(Table):
 
     def _parts(self, size: int, names: list[str]) -> Iterator[Any]:
         try:
-            yield from self._file.iter_batches(batch_size=size, columns=names, use_threads=False)
+            yield from self._file.iter_batches(batch_size=size, columns=names)
         except (self._arrow.ArrowException, OSError, ValueError, MemoryError) as error:
             raise self._corrupt(error) from None
 
