@@ -16,8 +16,12 @@ __all__ = ["command"]
 
 
 @click.command("demo", epilog="Example:  equipoise demo")
-@click.option("--out", default="runs/demo", show_default=True, type=click.Path(path_type=Path), help="Run folders.")
-@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of the demo's comparison.")
+@click.option(
+    "--out", default="runs/demo", show_default=True, type=click.Path(path_type=Path), help="Run folders."
+)
+@click.option(
+    "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of the demo's comparison."
+)
 @json_option
 @quiet_option
 def command(out: Path, overrides: tuple[str, ...], as_json: bool, quiet: bool) -> int:

@@ -33,7 +33,9 @@ def list_command(room: str | None, as_json: bool, quiet: bool) -> None:
     for number, (name, table) in enumerate(entries.items()):
         if not quiet and room is None:
             click.echo(("\n" if number else "") + name)
-        rows = [(entry.key, entry.title, entry.fidelity, entry.paper.split(",")[0]) for entry in table.values()]
+        rows = [
+            (entry.key, entry.title, entry.fidelity, entry.paper.split(",")[0]) for entry in table.values()
+        ]
         print_table(("key", "name", "fidelity", "paper"), rows)
 
 
@@ -64,9 +66,19 @@ def show_command(name: str, as_json: bool, quiet: bool) -> None:
         if text:
             click.echo(f"{label + ':' if label else '':<14}{text}")
     if printed and not quiet:
-        click.echo(f"\nPrinted in papers ({len(printed)} numbers; splits and recipes differ between papers):\n")
+        click.echo(
+            f"\nPrinted in papers ({len(printed)} numbers; splits and recipes differ between papers):\n"
+        )
         rows = [
-            (row.dataset, row.model, row.metric, row.stage, f"{row.value:.4g}", f"{row.paper}, table {row.table}", row.note)
+            (
+                row.dataset,
+                row.model,
+                row.metric,
+                row.stage,
+                f"{row.value:.4g}",
+                f"{row.paper}, table {row.table}",
+                row.note,
+            )
             for row in printed
         ]
         print_table(("data", "network", "metric", "stage", "value", "source", "note"), rows)

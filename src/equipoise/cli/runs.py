@@ -43,7 +43,13 @@ def runs_command(folder: Path, why: bool, clean: bool, as_json: bool, quiet: boo
 def _record(run: RunFolder) -> dict[str, object]:
     status = run.status()
     if status == "broken":
-        return {"run": run.name, "status": status, "epochs": "", "label": "", "error": "its files cannot be read"}
+        return {
+            "run": run.name,
+            "status": status,
+            "epochs": "",
+            "label": "",
+            "error": "its files cannot be read",
+        }
     spec, error = run.spec(), run.error()
     return {
         "run": run.name,

@@ -22,11 +22,25 @@ def _run_options(function: F) -> F:
     """Add what training and comparing have in common."""
     for option in reversed(
         (
-            click.option("--out", default="runs", show_default=True, type=click.Path(path_type=Path), help="Run folders."),
+            click.option(
+                "--out",
+                default="runs",
+                show_default=True,
+                type=click.Path(path_type=Path),
+                help="Run folders.",
+            ),
             click.option("--data", "root", type=click.Path(), help="Data folder; else EQUIPOISE_DATA."),
             click.option("--download", is_flag=True, help="Bring official files that are missing."),
-            click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key, e.g. recipe.epochs=5."),
-            click.option("--threads", default=0, help="Threads per run; by default the cores are shared out."),
+            click.option(
+                "--set",
+                "overrides",
+                multiple=True,
+                metavar="KEY=VALUE",
+                help="Override a key, e.g. recipe.epochs=5.",
+            ),
+            click.option(
+                "--threads", default=0, help="Threads per run; by default the cores are shared out."
+            ),
             click.option("--accelerator", default="auto", show_default=True, help="cpu, cuda, mps ..."),
             click.option("--resamples", default=1000, show_default=True, help="Resamples behind intervals."),
         )
@@ -81,7 +95,9 @@ def train_command(
 @click.command("compare", epilog="Example:  equipoise compare examples/specs/digits.toml --workers 2")
 @click.argument("comparison", type=click.Path(path_type=Path))
 @click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True)
-@click.option("--workers", type=click.IntRange(min=1), help="Processes on this machine; by default one per core.")
+@click.option(
+    "--workers", type=click.IntRange(min=1), help="Processes on this machine; by default one per core."
+)
 @click.option("--address", help="Ray cluster; 'auto' for the one this machine belongs to.")
 @click.option("--format", "style", type=click.Choice(["text", "markdown", "latex", "csv"]), default="text")
 @_run_options

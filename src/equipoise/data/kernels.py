@@ -1,0 +1,88 @@
+"""Gather, crop, flip and normalise in one pass over memory, for images that are in memory on the processor.
+
+The tensor operations of :mod:`equipoise.data.augment` say what the result is; this must equal them bit for
+bit.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+__all__ = ["read_augmented"]
+
+
+def read_augmented(
+    images: Tensor,
+    rows: NDArray[np.int64],
+    *,
+    top: NDArray[np.int64],
+    left: NDArray[np.int64],
+    flip: NDArray[np.bool_],
+    padding: int,
+    mean: Tensor | None,
+    std: Tensor | None,
+) -> Tensor:
+    """Read images, cut a part out of each padded one, mirror some, and normalise.
+
+    Args:
+        images: uint8 ``(n, c, h, w)``, stored channels-last.
+        rows: Which images.
+        top: First row of the part in the padded image, one per image read.
+        left: First column, likewise.
+        flip: True for those to mirror.
+        padding: Pixels of zeros on each side.
+        mean: Per channel, of images scaled to [0, 1]; None subtracts nothing.
+        std: Per channel; None divides by nothing.
+
+    Returns:
+        float32 images, stored channels-last.
+
+    Example:
+        >>> image = torch.tensor([[[[0, 255]]]], dtype=torch.uint8)
+        >>> nothing, one = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.bool_)
+        >>> at = {"top": nothing, "left": nothing, "flip": one, "padding": 0, "mean": None, "std": None}
+        >>> read_augmented(image, nothing, **at)
+        tensor([[[[1., 0.]]]])
+    """
+    _, channels, height, width = images.shape
+    offset = torch.zeros(channels) if mean is None else mean
+    spread = torch.ones(channels) if std is None else std
+    scale = (1 / (255 * spread)).repeat(width).numpy()
+    shift = (-offset / spread).repeat(width).numpy()
+    pixels = images.permute(0, 2, 3, 1).contiguous().numpy().reshape(len(images), height, width * channels)
+    out = np.empty((len(rows), height, width * channels), dtype=np.float32)
+    _read(pixels, rows, top - padding, left - padding, flip, channels, scale, shift, out)
+    return torch.from_numpy(out).view(len(rows), height, width, channels).permute(0, 3, 1, 2)
+
+
+@numba.njit(cache=True, nogil=True)
+def _read(  # type: ignore[no-untyped-def]
+    pixels, rows, top, left, flip, channels, scale, shift, out
+):
+    height, length = out.shape[1], out.shape[2]
+    width = length // channels
+    line = np.empty(length, dtype=np.uint8)
+    for place in range(len(rows)):
+        first = min(max(-left[place], 0), width)
+        last = max(min(width - left[place], width), first)
+        for y in range(height):
+            source = y + top[place]
+            line[:] = 0
+            if 0 <= source < height and first < last:
+                begin = (first + left[place]) * channels
+                given = pixels[rows[place], source, begin : begin + (last - first) * channels]
+                if flip[place]:
+                    end = (width - first) * channels
+                    for x in range(last - first):
+                        for channel in range(channels):
+                            line[end - (x + 1) * channels + channel] = given[x * channels + channel]
+                else:
+                    line[first * channels : last * channels] = given
+            # A loop of its own, from zero over whole lines, is one that the compiler turns into vectors.
+            goal = out[place, y]
+            for x in range(length):
+                goal[x] = np.float32(line[x]) * scale[x] + shift[x]
