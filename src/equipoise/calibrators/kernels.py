@@ -82,9 +82,7 @@ def _gaps(logits: Any, first: int, last: int, gaps: Any, lanes: Any) -> None:
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def temperature_pass(
-    logits: Any, labels: Any, weights: Any, beta: float, start: int, stop: int
-) -> Any:
+def temperature_pass(logits: Any, labels: Any, weights: Any, beta: float, start: int, stop: int) -> Any:
     """Return the sums over rows of NLL(beta * logits), its first and second derivative, and the weight.
 
     Args:

@@ -23,7 +23,8 @@ __all__ = ["list_command", "show_command"]
 def list_command(room: str | None, as_json: bool, quiet: bool) -> None:
     """List methods by name, with paper and fidelity.
 
-    ROOM is one of losses, penalties, pairs, objectives, calibrators, metrics, datasets, models, recipes; all by default.
+    ROOM is one of losses, penalties, pairs, objectives, calibrators, metrics, datasets, models, recipes; all by
+    default.
     """
     rooms = list(CATALOGUE) if room is None else [room]
     entries = {name: look_up(name, CATALOGUE, what="room of the catalogue") for name in rooms}

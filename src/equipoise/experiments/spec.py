@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, final
 
+from equipoise.core.errors import SpecError
 from equipoise.core.files import write_text
 from equipoise.experiments.fields import plain, read_record, set_key
 from equipoise.experiments.toml import format_toml, parse_override, read_toml
@@ -230,6 +231,11 @@ def read_spec(path: str | os.PathLike[str], *, overrides: Iterable[str] = ()) ->
     table = read_toml(path)
     for text in overrides:
         set_key(table, *parse_override(text))
+    several = [key for key in ("data", "model", "objective", "seed") if isinstance(table.get(key), list)]
+    if several:
+        raise SpecError(
+            f"{path}: {several[0]!r} is a list, so this is a comparison. Use `equipoise compare {path}`."
+        )
     return Spec.from_table(table, where=str(path))
 
 

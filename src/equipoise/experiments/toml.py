@@ -76,14 +76,19 @@ def _lines(table: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
 
 
 def _key(key: str) -> str:
-    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else json.dumps(key)
+    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else _quoted(key)
+
+
+def _quoted(text: str) -> str:
+    # JSON's strings are TOML's, but for characters beyond the first plane, which JSON splits, and DEL, which it keeps.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _inline(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return json.dumps(value)
+        return _quoted(value)
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_inline, value))}]"
     if isinstance(value, Mapping):
