@@ -54,6 +54,14 @@ def run_comparison(
 
     Returns:
         Which runs are done, the tables, and the file of tidy rows.
+
+    Example:
+        >>> import tempfile
+        >>> table = {"data": "digits", "model": "mlp", "objective": "ce", "recipe": {"name": "quick", "epochs": 1}}
+        >>> options = RunOptions(n_resamples=20, quiet=True)
+        >>> outcome = run_comparison(Comparison.from_table(table), tempfile.mkdtemp(), options=options)
+        >>> outcome.report.is_whole, outcome.tables[0].rows[0].method
+        (True, 'ce')
     """
     check_choice(engine, ("local", "ray"), where="run_comparison", name="engine")
     chosen = replace(options or RunOptions(), calibrators=comparison.calibrators)

@@ -240,5 +240,13 @@ def read_spec(path: str | os.PathLike[str], *, overrides: Iterable[str] = ()) ->
 
 
 def write_spec(spec: Spec, path: str | os.PathLike[str]) -> None:
-    """Write a spec as TOML, all or nothing."""
+    """Write a spec as TOML, all or nothing.
+
+    Example:
+        >>> import tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "run.toml")
+        >>> write_spec(Spec.from_table({"data": "digits", "model": "mlp", "seed": 3}), path)
+        >>> read_spec(path).seed
+        3
+    """
     write_text(path, format_toml(spec.to_table()))

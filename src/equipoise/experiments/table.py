@@ -102,6 +102,10 @@ def make_tables(
 
     Returns:
         Tables, in the order in which data and networks first come.
+
+    Example:
+        >>> make_tables([])
+        []
     """
     by_place: dict[tuple[str, str], list[RunFolder]] = {}
     for folder in runs:
@@ -218,7 +222,25 @@ def _printed(place: tuple[str, str], method: str, calibrator: str, columns: Sequ
 
 
 def format_table(table: Table, style: str = "text") -> str:
-    """Return a table as ``text``, ``markdown``, ``latex`` or ``csv``."""
+    """Return a table as ``text``, ``markdown``, ``latex`` or ``csv``.
+
+    Example:
+        >>> cell = Cell(mean=0.05, error=None, spread=0.01, n_seeds=1, temperature=None)
+        >>> row = TableRow(
+        ...     method="ce",
+        ...     calibrator="identity",
+        ...     fidelity="ours",
+        ...     cells={"ece": cell},
+        ...     marks={"ece": "best"},
+        ...     versus={"ece": ""},
+        ...     printed={},
+        ... )
+        >>> table = Table(
+        ...     data="d", model="m", baseline="ce", metrics=("ece",), rows=(row,), n_seeds=1, n_test=9, n_bins=15
+        ... )
+        >>> print(format_table(table, "markdown").splitlines()[2])
+        | ce | **5.00** | ours |
+    """
     styles: dict[str, Callable[[Table], str]] = {
         "text": _text,
         "markdown": _markdown,
