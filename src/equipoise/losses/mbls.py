@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, final
 
-import torch
 from torch import Tensor, nn
 
 from equipoise.losses.base import Loss, Reduction
@@ -61,7 +60,7 @@ def margin_loss(
     cross_entropy = nn.functional.cross_entropy(logits, labels, reduction="none")
     n_classes = logits.shape[-1]
     weights = logits.new_full((n_classes,), strength if over_classes == "sum" else strength / n_classes)
-    return cross_entropy + hinge(logits, margins=torch.tensor(margin).to(logits), weights=weights)
+    return cross_entropy + hinge(logits, margins=logits.new_full((), margin), weights=weights)
 
 
 @final
