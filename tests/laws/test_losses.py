@@ -9,9 +9,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from equipoise.experiments.catalogue.losses import LOSSES
+from equipoise.experiments.catalogue import losses, penalties
 from equipoise.losses import Adaptive, Loss, Penalty, Sum
 
+LOSSES = losses.LOSSES | penalties.PENALTIES | penalties.PAIRS
+LEAVE_ONE_OUT = {"kde"}  # a repeated sample is its own neighbour there, a heavy one is not
 K = 4
 VOID = 9
 CROSS = list(product([False, True], repeat=3))
@@ -110,7 +112,7 @@ def test_penalty_equals_term_of_what_counts(
     torch.testing.assert_close(penalty(logits, labels), wanted)
 
 
-@pytest.mark.parametrize("key", PENALTIES)
+@pytest.mark.parametrize("key", sorted(set(PENALTIES) - LEAVE_ONE_OUT))
 def test_penalty_counts_weight_as_repetition(key: str) -> None:
     logits, labels = batch(12)
     weight = torch.tensor([1.0, 3.0, 1.0, 2.0], dtype=torch.float64)
@@ -297,7 +299,7 @@ def test_update_without_predictions_is_refused(key: str) -> None:
         make(key).update(torch.zeros(2, K), torch.full((2,), -100))
 
 
-@every
+@pytest.mark.parametrize("key", sorted(set(LOSSES) - set(penalties.PAIRS)))  # their terms are tested each
 def test_compiles_to_one_graph(key: str) -> None:
     torch._dynamo.reset()
     loss = make(key)

@@ -2,54 +2,111 @@
 
 from equipoise.losses.ada_dual_focal import AdaDualFocalLoss, ada_dual_focal_loss
 from equipoise.losses.adafocal import AdaFocalLoss, adafocal_loss
+from equipoise.losses.avuc import AvUC, avuc_penalty
 from equipoise.losses.base import Loss, Penalty
 from equipoise.losses.brier import BrierLoss, brier_loss
 from equipoise.losses.cals_alm import ClassAdaptiveLoss, class_adaptive_loss
 from equipoise.losses.cals_hr import ClassAdaptiveHeuristicLoss, class_adaptive_heuristic_loss
 from equipoise.losses.cpc import PairwiseConstraintLoss, pairwise_constraint_loss
+from equipoise.losses.dca import DCA, dca_penalty
+from equipoise.losses.dece import DifferentiableECE, dece_penalty
 from equipoise.losses.dual_focal import DualFocalLoss, dual_focal_loss
 from equipoise.losses.entropy import EntropyRegularizedLoss, entropy_regularized_loss
 from equipoise.losses.flsd import SampleDependentFocalLoss, sample_dependent_focal_loss
 from equipoise.losses.focal import FocalLoss, focal_loss
+from equipoise.losses.huber_ca import HuberConfidenceAccuracy, huber_ca_penalty
 from equipoise.losses.inverse_focal import InverseFocalLoss, inverse_focal_loss
+from equipoise.losses.kde import KernelECE, kde_penalty
 from equipoise.losses.label_smoothing import LabelSmoothingLoss, label_smoothing_loss
 from equipoise.losses.logit_norm import LogitNormLoss, logit_norm_loss
 from equipoise.losses.mbls import MarginLoss, margin_loss
+from equipoise.losses.mdca import MDCA, mdca_penalty
+from equipoise.losses.mmce import MMCE, mmce_penalty
+from equipoise.losses.mmce_weighted import MMCEWeighted, mmce_weighted_penalty
+from equipoise.losses.pairs import (
+    ce_avuc,
+    ce_dca,
+    ce_dece,
+    ce_kde,
+    ce_mmce,
+    ce_mmce_weighted,
+    ce_sece,
+    ce_soft_avuc,
+    ce_soft_ece,
+    focal_huber_ca,
+    focal_mdca,
+)
+from equipoise.losses.sece import SmoothECE, sece_penalty
+from equipoise.losses.soft_avuc import SoftAvUC, soft_avuc_penalty
+from equipoise.losses.soft_ece import SoftBinnedECE, soft_ece_penalty
 from equipoise.losses.sum import Adaptive, Scaled, Sum, Term
 
 __all__ = [
+    "DCA",
+    "MDCA",
+    "MMCE",
     "AdaDualFocalLoss",
     "AdaFocalLoss",
     "Adaptive",
+    "AvUC",
     "BrierLoss",
     "ClassAdaptiveHeuristicLoss",
     "ClassAdaptiveLoss",
+    "DifferentiableECE",
     "DualFocalLoss",
     "EntropyRegularizedLoss",
     "FocalLoss",
+    "HuberConfidenceAccuracy",
     "InverseFocalLoss",
+    "KernelECE",
     "LabelSmoothingLoss",
     "LogitNormLoss",
     "Loss",
+    "MMCEWeighted",
     "MarginLoss",
     "PairwiseConstraintLoss",
     "Penalty",
     "SampleDependentFocalLoss",
     "Scaled",
+    "SmoothECE",
+    "SoftAvUC",
+    "SoftBinnedECE",
     "Sum",
     "Term",
     "ada_dual_focal_loss",
     "adafocal_loss",
+    "avuc_penalty",
     "brier_loss",
+    "ce_avuc",
+    "ce_dca",
+    "ce_dece",
+    "ce_kde",
+    "ce_mmce",
+    "ce_mmce_weighted",
+    "ce_sece",
+    "ce_soft_avuc",
+    "ce_soft_ece",
     "class_adaptive_heuristic_loss",
     "class_adaptive_loss",
+    "dca_penalty",
+    "dece_penalty",
     "dual_focal_loss",
     "entropy_regularized_loss",
+    "focal_huber_ca",
     "focal_loss",
+    "focal_mdca",
+    "huber_ca_penalty",
     "inverse_focal_loss",
+    "kde_penalty",
     "label_smoothing_loss",
     "logit_norm_loss",
     "margin_loss",
+    "mdca_penalty",
+    "mmce_penalty",
+    "mmce_weighted_penalty",
     "pairwise_constraint_loss",
     "sample_dependent_focal_loss",
+    "sece_penalty",
+    "soft_avuc_penalty",
+    "soft_ece_penalty",
 ]

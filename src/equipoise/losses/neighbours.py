@@ -1,0 +1,89 @@
+"""Averages over a sample's neighbours in the batch, by kernels in log space and bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import log
+from typing import TYPE_CHECKING, Literal
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from equipoise.core.names import check_choice
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+__all__ = ["MOST_PAIRS", "Power", "check_kernel", "neighbour_errors"]
+
+Power = Literal[1, 2]
+
+#: Pairs held in memory at once; beyond, rows are taken in blocks and computed again in the backward pass.
+MOST_PAIRS = 2048 * 2048
+
+
+def neighbour_errors(
+    log_kernel: Callable[[slice], Float[Tensor, "b n"]],
+    targets: Float[Tensor, "n d"],
+    predictions: Float[Tensor, "n d"],
+    share: Float[Tensor, " n"],
+    *,
+    power: Power = 1,
+    include_self: bool = False,
+    least_density: float | None = None,
+) -> Float[Tensor, " n"]:
+    """Compare each prediction with the kernel average of the targets around it.
+
+    Args:
+        log_kernel: Gives the log kernel of the rows in a slice against all samples.
+        targets: What is averaged.
+        predictions: What it is compared with.
+        share: Weight of each sample as a neighbour; 0 for those that are not there.
+        power: Of the absolute difference.
+        include_self: Whether a sample is its own neighbour.
+        least_density: Treat an (unnormalised) kernel sum below this as this, which draws averages without
+            near neighbours towards 0.
+
+    Returns:
+        The differences summed over *d*; 0 for a sample without neighbours.
+
+    Example:
+        >>> points = torch.tensor([[0.0], [1.0]])
+        >>> neighbour_errors(lambda rows: -(points[rows] - points.T) ** 2, points, points, torch.ones(2))
+        tensor([1., 1.])
+    """
+    n_samples, absent = len(share), share == 0
+    log_share = share.where(~absent, 1.0).log()
+    index = torch.arange(n_samples, device=share.device)
+
+    def block(rows: slice) -> Tensor:
+        unseen = absent if include_self else absent | (index[rows, None] == index)
+        kernel = log_kernel(rows).masked_fill(unseen, -torch.inf)
+        alone = unseen.all(-1)[..., None]  # no softmax over nothing: such a row is computed as if uniform
+        kernel = kernel.where(~alone, 0.0)
+        average = (kernel + log_share).softmax(-1) @ targets
+        if least_density is not None:
+            density = kernel.logsumexp(-1, keepdim=True)
+            average = average * (density - log(least_density)).clamp(max=0).exp()
+        difference = (average - predictions[rows]).abs()
+        return (difference if power == 1 else difference.square()).where(~alone, 0.0).sum(-1)
+
+    size = max(1, MOST_PAIRS // max(n_samples, 1))
+    if n_samples <= size:
+        return block(slice(0, n_samples))
+    starts = range(0, n_samples, size)
+    return torch.cat([checkpoint(block, slice(start, start + size), use_reentrant=False) for start in starts])
+
+
+def check_kernel(bandwidth: float, power: int, *, where: str) -> None:
+    """Raise unless a kernel has a width and differences are taken to the power 1 or 2.
+
+    Example:
+        >>> check_kernel(0.01, 1, where="SmoothECE")
+    """
+    if not bandwidth > 0:
+        raise ValueError(
+            f"{where}: `bandwidth` must be above 0, got {bandwidth}. Confidences lie in [0, 1]; try 0.01."
+        )
+    check_choice(str(power), ("1", "2"), where=where, name="power")

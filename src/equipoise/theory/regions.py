@@ -1,0 +1,131 @@
+"""Where a focal- or dual-focal-trained network must be over- or under-confident."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isfinite, log
+
+from scipy.optimize import brentq
+
+from equipoise.theory.phi import dual_focal_phi, focal_phi
+
+__all__ = ["ConfidenceRegions", "dual_focal_regions", "focal_regions"]
+
+_SMALLEST = 1e-300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfidenceRegions:
+    """Three marks on the confidence axis that tell over- from under-confidence.
+
+    Attributes:
+        v_m: Where phi peaks.
+        v_prime: Where phi falls through 1.
+        v_uc: From here to 1 the top class is under-confident, whatever the other classes are.
+
+    Example:
+        >>> marks = focal_regions(gamma=2.0)
+        >>> 0 < marks.v_m < marks.v_prime <= marks.v_uc < 1
+        True
+    """
+
+    v_m: float
+    v_prime: float
+    v_uc: float
+
+
+def focal_regions(*, gamma: float) -> ConfidenceRegions:
+    r"""Find the over- and under-confident regions of focal training.
+
+    At the minimiser of the risk the largest probability :math:`v` exceeds its class posterior if
+    :math:`v \le v^m`, and falls short of it if :math:`v \ge v' = v^{uc}`. Between the two marks
+    it depends on the other classes; with two classes it always falls short.
+
+    Args:
+        gamma: Focusing parameter, above 0.
+
+    Returns:
+        The marks.
+
+    Raises:
+        ValueError: If gamma is not positive: cross-entropy has no such regions.
+
+    Example:
+        >>> marks = focal_regions(gamma=5.0)
+        >>> round(marks.v_m, 3), round(marks.v_prime, 3)
+        (0.064, 0.197)
+
+    Reference:
+        Charoenphakdee et al. (2021), On focal loss for class-posterior probability estimation.
+
+    Differs from the authors' code:
+        Nothing known.
+    """
+    _check_gamma(gamma, where="focal_regions")
+    peak = _peak(gamma, 0.0)
+    unit = _root(lambda v: float(focal_phi(v, gamma=gamma)) - 1, peak, 1.0)
+    return ConfidenceRegions(v_m=peak, v_prime=unit, v_uc=unit)
+
+
+def dual_focal_regions(*, gamma: float, rival: float = 0.0) -> ConfidenceRegions:
+    r"""Find the marks of dual focal training, for a rival held fixed.
+
+    ``v_m`` and ``v_prime`` describe phi for the given rival; without one they are focal loss's.
+    ``v_uc`` holds for every rival: it is the smallest :math:`v` with
+    :math:`\varphi(v, 1-v) \le \min(1, \varphi(1-v, 0))`. The gradient through the rival
+    can only add over-confidence to this reading.
+
+    Args:
+        gamma: Focusing parameter, above 0.
+        rival: Second largest probability, in [0, 1/2].
+
+    Returns:
+        The marks.
+
+    Raises:
+        ValueError: If gamma is not positive, or the rival cannot be a second largest probability.
+
+    Example:
+        >>> focal, dual = focal_regions(gamma=5.0), dual_focal_regions(gamma=5.0, rival=0.2)
+        >>> dual.v_prime > focal.v_prime
+        True
+
+    Reference:
+        Tao et al. (2023), Dual focal loss for calibration.
+
+    Differs from the authors' code:
+        It holds the loss only; the bounds are derived here.
+    """
+    _check_gamma(gamma, where="dual_focal_regions")
+    if not 0 <= rival <= 0.5:
+        raise ValueError(
+            f"dual_focal_regions: `rival` must be in [0, 0.5], got {rival}. "
+            "Pass the second largest probability."
+        )
+    peak = max(rival, _peak(gamma, rival))
+    unit = _root(lambda v: float(dual_focal_phi(v, rival, gamma=gamma)) - 1, peak, 1.0)
+
+    def excess(v: float) -> float:
+        lowest_other = min(1.0, float(focal_phi(1 - v, gamma=gamma)))
+        return float(dual_focal_phi(v, 1 - v, gamma=gamma)) - lowest_other
+
+    return ConfidenceRegions(v_m=peak, v_prime=unit, v_uc=_root(excess, 0.5, 1.0))
+
+
+def _check_gamma(gamma: float, *, where: str) -> None:
+    if not (isfinite(gamma) and gamma > 0):
+        raise ValueError(
+            f"{where}: `gamma` must be above 0, got {gamma}. With 0 the loss is cross-entropy, without regions."
+        )
+
+
+def _peak(gamma: float, rival: float) -> float:
+    """Solve phi' = 0: the sign of phi' is that of a convex function, infinite at 0 and negative at 1/2."""
+    return _root(lambda v: log(v) * (gamma * v - 1 - rival) - 2 * (1 - v + rival), _SMALLEST, 0.5)
+
+
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    if function(low) <= 0:  # phi starts at its threshold already
+        return low
+    return float(brentq(function, low, high, xtol=1e-14, rtol=1e-14))
