@@ -1,1 +1,18 @@
 """Train neural classifiers whose confidence can be believed, and prove it."""
+
+from equipoise.core import Predictions, iter_predictions, read_predictions, write_predictions
+from equipoise.evaluate import Comparison, Scorecard, compare, score
+
+__all__ = [
+    "Comparison",
+    "Predictions",
+    "Scorecard",
+    "__version__",
+    "compare",
+    "iter_predictions",
+    "read_predictions",
+    "score",
+    "write_predictions",
+]
+
+__version__ = "0.1.0"

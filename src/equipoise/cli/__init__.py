@@ -1,1 +1,30 @@
 """The command line: parse, call, print."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit code: 0 done, 1 a check failed, 2 bad usage or input.
+
+    Args:
+        arguments: The words after the command's name; by default those of this process.
+
+    Returns:
+        The exit code.
+
+    Example:
+        >>> main(["score", "no-such-file.npz"])
+        2
+    """
+    try:
+        from equipoise.cli.app import run
+    except ModuleNotFoundError as error:
+        if error.name not in ("click", "rich"):
+            raise
+        sys.stderr.write(f"equipoise: {error.name} is not installed. Run: pip install 'equipoise[cli]'\n")
+        return 2
+    return run(sys.argv[1:] if arguments is None else arguments)

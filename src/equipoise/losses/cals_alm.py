@@ -10,12 +10,12 @@ from torch import Tensor, nn
 
 from equipoise.core.names import check_choice
 from equipoise.losses.base import Loss, Reduction
+from equipoise.losses.hinge import hinge
 from equipoise.losses.options import (
     OverClasses,
     check_margin,
     check_n_classes,
     check_over_classes,
-    reduce_classes,
 )
 from equipoise.losses.sum import Adaptive
 
@@ -122,13 +122,25 @@ def class_adaptive_loss(
         Liu et al. (2023), Class adaptive network calibration, eqs. (8) to (12).
 
     Differs from the authors' code:
-        Each held-out slope is clipped at 1e-6 before they are averaged, where the paper projects the mean
-        only; ``clip_each=True`` is as the code. Their upper limit 10 of rho is kept; the paper does not
-        name it. Their multipliers are lost on resume; ours are buffers.
+        They clip each held-out slope at 1e-6 before averaging, where the paper projects the mean only;
+        ``clip_each=True`` does so. Their upper limit 10 of rho, which the paper does not name, is kept. They
+        share the gradient of the largest logit among ties; here the first has it. Their multipliers are
+        lost on resume; ours are buffers.
     """
     cross_entropy = nn.functional.cross_entropy(logits, labels, reduction="none")
-    costs = PENALTIES[penalty](constraints(logits, margin=margin), multipliers.to(logits), rho.to(logits))
-    return cross_entropy + reduce_classes(costs, over_classes)
+    multipliers, rho = multipliers.to(logits), rho.to(logits)
+    if penalty == "phr":
+        cost = _phr_of_logits(logits, multipliers, rho, margin)
+    else:
+        cost = PENALTIES[penalty](constraints(logits, margin=margin), multipliers, rho).sum(-1)
+    return cross_entropy + (cost if over_classes == "sum" else cost / logits.shape[-1])
+
+
+def _phr_of_logits(logits: Tensor, multipliers: Tensor, rho: Tensor, margin: float) -> Tensor:
+    """Return the sum over classes of :func:`phr`, which is the square of a hinge whose margin has shrunk."""
+    margins = margin * (1 - multipliers / rho)
+    squares = hinge(logits, margins=margins, weights=rho / (2 * margin**2), power=2)
+    return squares - (multipliers.square() / (2 * rho)).sum()
 
 
 @final

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from equipoise.losses.base import Loss, Reduction
+from equipoise.losses.hinge import hinge
 from equipoise.losses.options import OverClasses, check_margin, check_n_classes, check_over_classes
 from equipoise.losses.sum import Adaptive
 
@@ -55,12 +56,8 @@ def class_adaptive_heuristic_loss(
         epoch contains the multiplier.
     """
     cross_entropy = nn.functional.cross_entropy(logits, labels, reduction="none")
-    cost = _excess(logits, margin) @ multipliers.to(logits)
-    return cross_entropy + (cost if over_classes == "sum" else cost / logits.shape[-1])
-
-
-def _excess(logits: Tensor, margin: float) -> Tensor:
-    return torch.relu(logits.amax(-1, keepdim=True) - margin - logits)
+    weights = multipliers.to(logits) / (1 if over_classes == "sum" else logits.shape[-1])
+    return cross_entropy + hinge(logits, margins=logits.new_full((), margin), weights=weights)
 
 
 @final
@@ -127,7 +124,8 @@ class ClassAdaptiveHeuristicLoss(Loss, Adaptive):
         """Raise the multipliers of classes whose held-out cost grew, lower those whose cost fell."""
         held_out, _ = self.held_out(logits, labels)
         multipliers, before = self.multipliers.to(held_out), self.previous.to(held_out)
-        cost = multipliers * _excess(held_out, self.margin).mean(0)
+        excess = torch.relu(held_out.amax(-1, keepdim=True) - self.margin - held_out)
+        cost = multipliers * excess.mean(0)
         if before.any():
             multipliers = torch.where(cost > self.factor * before, multipliers * self.factor, multipliers)
             multipliers = torch.where(cost < before / self.factor, multipliers / self.factor, multipliers)

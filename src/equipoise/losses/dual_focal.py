@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, final
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from equipoise.core.names import check_choice
 from equipoise.losses.base import Loss, Reduction
@@ -82,19 +82,19 @@ def true_and_rival(
         return log_true[:, 0], float(rival)
     # One tensor on both sides: a probability from softmax beside one from log_softmax would, by rounding,
     # make the true class its own rival.
-    below = logits.detach() < logits.detach().gather(-1, true)
+    gaps = logits.detach().gather(-1, true) - logits.detach()
     if rival == "mean_all":
-        return log_true[:, 0], _mean(log_probs.exp(), below)
-    candidates = logits.detach().where(below, -torch.inf)
+        return log_true[:, 0], _mean(log_probs.exp(), gaps > 0)
     places = [place for place in _PLACES[rival] if place < logits.shape[-1]]
-    depth = max(places, default=-1) + 1
-    if depth == 1:
-        values, classes = candidates.max(-1, keepdim=True)
-    else:
-        values, classes = candidates.topk(depth, dim=-1)
-    return log_true[:, 0], _mean(
-        log_probs.gather(-1, classes).exp()[:, places], values[:, places] > -torch.inf
-    )
+    depth = max(places, default=0) + 1
+    gaps, classes = _smallest(nn.functional.threshold(gaps, 0.0, torch.inf, inplace=True), depth)
+    return log_true[:, 0], _mean(log_probs.gather(-1, classes).exp()[:, places], gaps[:, places] < torch.inf)
+
+
+def _smallest(gaps: Tensor, depth: int) -> tuple[Tensor, Tensor]:
+    if depth == 1:  # the same as topk, and several times faster
+        return gaps.min(-1, keepdim=True)
+    return gaps.topk(depth, largest=False)
 
 
 def _mean(probs: Tensor, exists: Tensor) -> Tensor:

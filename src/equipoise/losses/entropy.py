@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from equipoise.losses.base import Loss, Reduction
-from equipoise.losses.options import OverClasses, check_over_classes, check_strength, reduce_classes
+from equipoise.losses.options import OverClasses, check_over_classes, check_strength
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -51,7 +51,9 @@ def entropy_regularized_loss(
         number; ``over_classes="mean"`` does so. They also clamp the probabilities at 1e-10; we need not.
     """
     log_probs = torch.log_softmax(logits, -1)
-    entropy = -reduce_classes(log_probs.exp() * log_probs, over_classes)
+    entropy: Tensor = -torch.linalg.vecdot(log_probs.exp(), log_probs)
+    if over_classes == "mean":
+        entropy = entropy / logits.shape[-1]
     if labels.is_floating_point():
         return -(labels * log_probs).sum(-1) - strength * entropy
     return nn.functional.nll_loss(log_probs, labels, reduction="none") - strength * entropy

@@ -59,7 +59,9 @@ def logit_norm_loss(
 
 
 def _norm(values: Tensor, order: float) -> Tensor:
-    if order in (1, 2, torch.inf):
+    if order == 1:
+        return values.abs().sum(-1)
+    if order in (2, torch.inf):
         norm: Tensor = torch.linalg.vector_norm(values, ord=order, dim=-1)
         return norm
     # A high power of a large logit overflows: bring the largest to 1 first. The scale may be held constant,

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, final
 
-import torch
 from torch import Tensor, nn
 
 from equipoise.losses.base import Loss, Reduction
+from equipoise.losses.hinge import hinge
 from equipoise.losses.options import (
     OverClasses,
     check_margin,
     check_over_classes,
     check_strength,
-    reduce_classes,
 )
 
 if TYPE_CHECKING:
@@ -59,8 +58,9 @@ def margin_loss(
         ``over_classes="mean"`` does so, and the catalogue uses it to match the published results.
     """
     cross_entropy = nn.functional.cross_entropy(logits, labels, reduction="none")
-    excess = torch.relu(logits.max(-1, keepdim=True).values - margin - logits)
-    return cross_entropy + strength * reduce_classes(excess, over_classes)
+    n_classes = logits.shape[-1]
+    weights = logits.new_full((n_classes,), strength if over_classes == "sum" else strength / n_classes)
+    return cross_entropy + hinge(logits, margins=logits.new_full((), margin), weights=weights)
 
 
 @final

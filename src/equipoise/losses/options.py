@@ -1,4 +1,4 @@
-"""Options that several losses have: their checks, and what they do."""
+"""Checks of options that several losses have."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ __all__ = [
     "check_n_classes",
     "check_over_classes",
     "check_strength",
-    "reduce_classes",
 ]
 
 #: How a per-class cost becomes one per sample.
@@ -25,17 +24,6 @@ OverClasses = Literal["sum", "mean"]
 def check_over_classes(over_classes: str, *, where: str) -> None:
     """Raise unless it is ``"sum"`` or ``"mean"``."""
     check_choice(over_classes, ("sum", "mean"), where=where, name="over_classes")
-
-
-def reduce_classes(costs: Tensor, over_classes: OverClasses) -> Tensor:
-    """Turn costs per class ``(n, k)`` into one per sample.
-
-    Example:
-        >>> import torch
-        >>> reduce_classes(torch.tensor([[1.0, 2.0]]), "mean")
-        tensor([1.5000])
-    """
-    return costs.sum(-1) if over_classes == "sum" else costs.mean(-1)
 
 
 def check_gamma(gamma: float | Tensor, *, where: str) -> None:

@@ -1,1 +1,62 @@
 """Networks in two parts, body (features) and head; one file per family."""
+
+from equipoise.models.deeplab import deeplabv3_resnet34
+from equipoise.models.densenet import densenet40, densenet121
+from equipoise.models.global_pooling_cnn import RECEPTIVE_FIELD, global_pooling_cnn
+from equipoise.models.mlp import mlp
+from equipoise.models.network import Network, count_parameters
+from equipoise.models.published import load_published
+from equipoise.models.resnet import (
+    resnet18,
+    resnet34,
+    resnet50,
+    resnet50_imagenet,
+    resnet50_tiny,
+    resnet110_focal,
+)
+from equipoise.models.resnet_cifar import (
+    cifar_resnet,
+    resnet8,
+    resnet20,
+    resnet32,
+    resnet44,
+    resnet56,
+    resnet110,
+    resnet110_sd,
+)
+from equipoise.models.small_cnn import small_cnn
+from equipoise.models.splitting import split_head
+from equipoise.models.swin_v2 import swinv2_t
+from equipoise.models.vgg import vgg16_bn
+from equipoise.models.wide_resnet import wide_resnet
+
+__all__ = [
+    "RECEPTIVE_FIELD",
+    "Network",
+    "cifar_resnet",
+    "count_parameters",
+    "deeplabv3_resnet34",
+    "densenet40",
+    "densenet121",
+    "global_pooling_cnn",
+    "load_published",
+    "mlp",
+    "resnet8",
+    "resnet18",
+    "resnet20",
+    "resnet32",
+    "resnet34",
+    "resnet44",
+    "resnet50",
+    "resnet50_imagenet",
+    "resnet50_tiny",
+    "resnet56",
+    "resnet110",
+    "resnet110_focal",
+    "resnet110_sd",
+    "small_cnn",
+    "split_head",
+    "swinv2_t",
+    "vgg16_bn",
+    "wide_resnet",
+]

@@ -51,7 +51,7 @@ class Entry:
         """Build the method with the paper's parameters, some of them replaced.
 
         Example:
-            >>> entry = Entry(key="d", title="D", factory=dict, fidelity="ours", summary="", parameters={"a": 1})
+            >>> entry = Entry(key="d", title="", factory=dict, fidelity="ours", summary="", parameters={"a": 1})
             >>> entry.make(b=2)
             {'a': 1, 'b': 2}
         """

@@ -1,0 +1,80 @@
+"""Forward and backward of every loss as a ratio to cross-entropy, all in one run.
+
+    python benchmarks/losses.py [--sizes 1024x100 8192x1000] [--keys focal dual_focal] [--threads 1]
+
+Rounds go through all losses in turn, so that a busy machine slows them alike, and the lower quartile of each
+counts. With one thread it is CPU time, which a busy machine disturbs least; with more it is wall time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import torch
+
+from equipoise.experiments.catalogue.losses import LOSSES
+
+SIZES = [(n, k) for n in (128, 1024, 8192) for k in (10, 100, 1000)]
+#: The number of pairs of classes makes it another order of work; shown where it ends in reasonable time.
+MOST_PAIRS = {"cpc": 2e8}
+#: Losses with a maximum or a sort over classes.
+WITH_MAX = {"dual_focal", "ada_dual_focal", "mbls", "cals_alm", "cals_hr"}
+
+
+def seconds(loss: torch.nn.Module, logits: torch.Tensor, labels: torch.Tensor) -> float:
+    logits.grad = None
+    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
+    start = clock()
+    loss(logits, labels).backward()
+    return clock() - start
+
+
+def ratios(keys: list[str], n: int, k: int, budget: float) -> dict[str, float]:
+    logits = (4 * torch.randn(n, k)).requires_grad_()
+    labels = torch.randint(0, k, (n,))
+    losses = {"ce": torch.nn.CrossEntropyLoss()}
+    for key in keys:
+        if n * k * k <= MOST_PAIRS.get(key, torch.inf):
+            losses[key] = LOSSES[key].make(**({"n_classes": k} if "n_classes" in LOSSES[key].needs else {}))
+    times: dict[str, list[float]] = {key: [] for key in losses}
+    end = time.perf_counter() + budget
+    while len(times["ce"]) < 8 or time.perf_counter() < end:
+        for key, loss in losses.items():
+            times[key].append(seconds(loss, logits, labels))
+    quartile = {key: sorted(taken)[len(taken) // 4] for key, taken in times.items()}
+    return {key: quartile[key] / quartile["ce"] for key in losses} | {"ms": 1e3 * quartile["ce"]}
+
+
+def limit(key: str, n: int, k: int) -> float:
+    if k < 100 or n < 1024 or key == "cpc" or "+" in key:
+        return float("inf")
+    return 4.0 if key in WITH_MAX else 3.0
+
+
+def cell(row: dict[str, float], key: str, n: int, k: int) -> str:
+    if key not in row:
+        return "-".rjust(11)
+    return f"{row[key]:.2f}{'!' if row[key] > limit(key, n, k) else ' '}".rjust(11)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", nargs="*", default=[f"{n}x{k}" for n, k in SIZES])
+    parser.add_argument("--keys", nargs="*", default=[key for key in LOSSES if key != "ce"])
+    parser.add_argument("--budget", type=float, default=3.0, help="seconds per size")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(0)
+    sizes = [tuple(map(int, size.split("x"))) for size in options.sizes]
+    table = [ratios(options.keys, n, k, options.budget) for n, k in sizes]
+    print(f"{'batch x classes':18}" + "".join(f"{n}x{k} ".rjust(11) for n, k in sizes))
+    print(f"{'ce, ms':18}" + "".join(f"{row['ms']:.3f} ".rjust(11) for row in table))
+    for key in options.keys:
+        print(f"{key:18}" + "".join(cell(row, key, n, k) for row, (n, k) in zip(table, sizes, strict=True)))
+    print("! above the limit: 3 x cross-entropy (4 x with a maximum over classes) for n >= 1024, k >= 100")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""The table of commands, and how mistakes become one sentence and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from equipoise import __version__
+from equipoise.cli import demo, score
+from equipoise.core.errors import EquipoiseError
+
+__all__ = ["COMMANDS", "app", "run"]
+
+#: Every command by name.
+COMMANDS: dict[str, click.Command] = {"demo": demo.command, "score": score.command}
+
+
+@click.group(
+    commands=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Try:  equipoise demo",
+)
+@click.version_option(__version__, prog_name="equipoise")
+def app() -> None:
+    """Measure, improve and prove the calibration of neural classifiers."""
+
+
+def run(arguments: list[str]) -> int:
+    """Run a command; a user's mistake is one sentence on standard error, never a traceback."""
+    try:
+        result = app.main(arguments, prog_name="equipoise", standalone_mode=False)
+    except click.exceptions.Abort:
+        return 130
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return 2
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except (EquipoiseError, ValueError, TypeError, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            # The reader of a pipe has gone; close standard output quietly so that the interpreter's exit is quiet too.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        if os.environ.get("EQUIPOISE_DEBUG"):
+            raise
+        click.echo(f"equipoise: {error}", err=True)
+        return 2
+    return result if isinstance(result, int) else 0

@@ -1,0 +1,41 @@
+"""Options and output that commands have in common."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+__all__ = ["json_option", "print_json", "quiet_option"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def json_option(function: F) -> F:
+    """Add ``--json``: machine-readable output on standard output and nothing else there."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")(function)
+
+
+def quiet_option(function: F) -> F:
+    """Add ``--quiet``: no progress, no remarks."""
+    return click.option("--quiet", "-q", is_flag=True, help="Print results only.")(function)
+
+
+def print_json(content: Any) -> None:
+    """Print one JSON document; numbers that JSON does not know become null."""
+    click.echo(json.dumps(_plain(content), indent=2, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    return value

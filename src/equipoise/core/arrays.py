@@ -1,0 +1,103 @@
+"""Arrays from NumPy, torch or plain lists, as NumPy, without copies where that is possible."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+__all__ = ["Array", "as_floats", "as_integers", "as_numpy", "as_tensor", "freeze"]
+
+Array: TypeAlias = NDArray[Any]
+
+
+def as_numpy(values: Any) -> Array:
+    """Return NumPy's view of an array, tensor (any device) or nested list.
+
+    bfloat16, which NumPy does not know, becomes float32; that loses nothing.
+
+    Example:
+        >>> as_numpy(torch.tensor([0.5], dtype=torch.bfloat16))
+        array([0.5], dtype=float32)
+    """
+    if isinstance(values, torch.Tensor):
+        tensor = values.detach()
+        if tensor.dtype == torch.bfloat16:
+            tensor = tensor.float()
+        return tensor.cpu().resolve_conj().resolve_neg().numpy()
+    return np.asarray(values)
+
+
+def as_tensor(array: Array) -> torch.Tensor:
+    """Return a tensor that shares an array's memory, be the array read-only or not.
+
+    The tensor must not be written to. Only a layout that torch does not know, such as rows in reverse, is copied.
+
+    Example:
+        >>> as_tensor(freeze(np.zeros(2)))
+        tensor([0., 0.], dtype=torch.float64)
+    """
+    if any(step < 0 or step % array.itemsize for step in array.strides):
+        array = np.ascontiguousarray(array)
+    if not array.flags.writeable:
+        # torch warns about read-only memory although we only read; an alias marked writable avoids the copy.
+        interface = {**array.__array_interface__, "data": (array.__array_interface__["data"][0], False)}
+        array = np.asarray(SimpleNamespace(__array_interface__=interface, keep_alive=array))
+    return torch.from_numpy(array)
+
+
+def as_floats(values: Any, *, where: str, name: str) -> Array:
+    """Return real numbers as float32 or float64; half precision is widened, integers become float64.
+
+    Raises:
+        TypeError: For text, objects, complex numbers or times.
+
+    Example:
+        >>> as_floats([1, 2], where="doc", name="logits").dtype
+        dtype('float64')
+    """
+    array = as_numpy(values)
+    if array.dtype in (np.float32, np.float64):
+        return array
+    if array.dtype == np.float16:
+        return array.astype(np.float32)
+    if array.dtype.kind in "iubf":
+        return array.astype(np.float64)
+    raise TypeError(
+        f"{where}: `{name}` must hold real numbers, got dtype {array.dtype}. Convert it with .astype(float)."
+    )
+
+
+def as_integers(values: Any, *, where: str, name: str) -> Array:
+    """Return class numbers as int64.
+
+    Raises:
+        TypeError: For floating point or text labels, with the conversion to use.
+
+    Example:
+        >>> as_integers(np.array([1, 2], dtype=np.uint8), where="doc", name="labels")
+        array([1, 2])
+    """
+    array = as_numpy(values)
+    if array.dtype.kind in "iub":
+        return array.astype(np.int64, copy=False)
+    if array.dtype.kind == "f":
+        remedy = "Class numbers stored as floats? Pass .astype(int)."
+    else:
+        remedy = "Class names? Pass their positions in `class_names`."
+    raise TypeError(f"{where}: `{name}` must hold integer class numbers, got dtype {array.dtype}. {remedy}")
+
+
+def freeze(array: Array) -> Array:
+    """Return a read-only view; the caller's own array keeps its flags.
+
+    Example:
+        >>> freeze(np.zeros(1)).flags.writeable
+        False
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view

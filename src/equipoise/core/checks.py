@@ -1,0 +1,189 @@
+"""Checks at the door of Predictions: each failure is one sentence with the row and a remedy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from equipoise.core.arrays import Array
+from equipoise.core.errors import DataError
+
+__all__ = ["check_confidence", "check_labels", "check_logits", "check_probs", "check_weights", "renumbered"]
+
+_ELEMENTS = 1 << 22
+
+#: Averages of probabilities in single precision exceed one by this much and no more.
+_ROUNDING = 1e-6
+
+
+def _blocks(array: Array) -> Iterator[tuple[int, Array]]:
+    step = max(1, _ELEMENTS // max(1, int(np.prod(array.shape[1:]))))
+    for start in range(0, len(array), step):
+        yield start, array[start : start + step]
+
+
+def check_logits(logits: Array, *, where: str) -> None:
+    """Raise unless all logits are finite.
+
+    Args:
+        logits: ``(n, k)`` or one column ``(n,)``.
+        where: The caller, for the message.
+
+    Raises:
+        DataError: With the first bad row.
+
+    Example:
+        >>> check_logits(np.array([[0.0, np.inf]]), where="doc")
+        Traceback (most recent call last):
+        ...
+        equipoise.core.errors.DataError: doc: `logits` must be finite, got inf in row 0, column 1. ...
+    """
+    for start, block in _blocks(logits):
+        with np.errstate(over="ignore", invalid="ignore"):
+            suspicious = not np.isfinite(block.sum())
+        if suspicious and not np.isfinite(block).all():
+            place = np.argwhere(~np.isfinite(block))[0]
+            raise DataError(
+                f"{where}: `logits` must be finite, got {block[tuple(place)]} in {_place(place, start)}. "
+                "A diverged network? For a class that is ruled out use a large negative number such as -1e4."
+            )
+
+
+def check_probs(probs: Array, *, where: str, tolerance: float = 1e-3) -> None:
+    """Raise unless rows are probabilities: finite, in [0, 1], summing to one.
+
+    Args:
+        probs: ``(n, k)``, or one column ``(n,)`` of the positive class.
+        where: The caller, for the message.
+        tolerance: How far a row's sum may be from one.
+
+    Raises:
+        DataError: With the first bad row.
+
+    Example:
+        >>> check_probs(np.array([[0.25, 0.75], [2.0, -1.0]]), where="doc")
+        Traceback (most recent call last):
+        ...
+        equipoise.core.errors.DataError: doc: `probs` must lie in [0, 1], got 2.0 in row 1, column 0. ...
+    """
+    for start, block in _blocks(probs):
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = block.sum(axis=1, dtype=block.dtype) if block.ndim == 2 else block
+        in_range = block.size == 0 or (block.min() >= 0 and block.max() <= 1 + _ROUNDING)
+        if not in_range or not np.isfinite(total).all():
+            _raise_out_of_range(block, start, where)
+        if block.ndim == 2 and (np.abs(total - 1) > tolerance).any():
+            row = int(np.argmax(np.abs(total - 1) > tolerance))
+            raise DataError(
+                f"{where}: every row of `probs` must sum to one, row {start + row} sums to {total[row]:.6g}. "
+                "Independent sigmoids are no distribution over classes; logits are passed as logits=."
+            )
+
+
+def _raise_out_of_range(block: Array, start: int, where: str) -> None:
+    bad = ~((block >= 0) & (block <= 1 + _ROUNDING))
+    place = np.argwhere(bad)[0]
+    value = block[tuple(place)]
+    remedy = (
+        "Drop or repair that row."
+        if np.isnan(value)
+        else "These look like logits: pass them as logits= instead."
+    )
+    raise DataError(f"{where}: `probs` must lie in [0, 1], got {value} in {_place(place, start)}. {remedy}")
+
+
+def check_confidence(confidence: Array, *, where: str) -> None:
+    """Raise unless confidences are finite and in [0, 1].
+
+    Raises:
+        DataError: With the first bad row.
+
+    Example:
+        >>> check_confidence(np.array([0.5, 85.0]), where="doc")
+        Traceback (most recent call last):
+        ...
+        equipoise.core.errors.DataError: doc: `confidence` must lie in [0, 1], got 85.0 in row 1. Percent? ...
+    """
+    bad = ~((confidence >= 0) & (confidence <= 1 + _ROUNDING))
+    if bad.any():
+        row = int(np.argmax(bad))
+        value = confidence[row]
+        remedy = "Percent? Divide by 100." if 1 < value <= 100 else "Drop or repair that row."
+        raise DataError(f"{where}: `confidence` must lie in [0, 1], got {value} in row {row}. {remedy}")
+
+
+def check_labels(labels: Array, *, n_classes: int | None, where: str, name: str = "labels") -> None:
+    """Raise unless labels are class numbers from 0 to ``n_classes - 1``.
+
+    Raises:
+        DataError: With the first bad row; labels that run from 1 are recognised.
+
+    Example:
+        >>> check_labels(np.array([1, 2, 3]), n_classes=3, where="doc")
+        Traceback (most recent call last):
+        ...
+        equipoise.core.errors.DataError: doc: `labels` must lie in [0, 3), got 3 in row 2. They run from 1 to 3: ...
+    """
+    bad = labels < 0 if n_classes is None else (labels < 0) | (labels >= n_classes)
+    if not bad.any():
+        return
+    row = int(np.argmax(bad))
+    wanted = "be 0 or more" if n_classes is None else f"lie in [0, {n_classes})"
+    if n_classes is not None and labels.min() == 1 and labels.max() == n_classes:
+        remedy = f"They run from 1 to {n_classes}: pass labels - 1."
+    elif n_classes == 2 and set(np.unique(labels).tolist()) <= {-1, 1}:
+        remedy = "They are -1 and 1: pass labels > 0."
+    elif labels[row] == n_classes:
+        remedy = (
+            f"If they run from 1 to {n_classes}, pass labels - 1; if not, leave such rows out: ignore_index=."
+        )
+    else:
+        remedy = "To leave rows out, pass their label as ignore_index=."
+    raise DataError(f"{where}: `{name}` must {wanted}, got {labels[row]} in row {row}. {remedy}")
+
+
+def check_weights(weights: Array, *, where: str) -> None:
+    """Raise unless sample weights are finite, none negative, and not all zero.
+
+    Raises:
+        DataError: With the first bad row.
+
+    Example:
+        >>> check_weights(np.array([1.0, -1.0]), where="doc")
+        Traceback (most recent call last):
+        ...
+        equipoise.core.errors.DataError: doc: `weights` must be finite and not negative, got -1.0 in row 1. ...
+    """
+    bad = ~(np.isfinite(weights) & (weights >= 0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(
+            f"{where}: `weights` must be finite and not negative, got {weights[row]} in row {row}. "
+            "To leave a row out, give it weight 0."
+        )
+    if not weights.any():
+        raise DataError(
+            f"{where}: `weights` are all zero, so nothing is left to score. Give some row a weight."
+        )
+
+
+def renumbered(error: DataError, number: Callable[[int], str]) -> DataError:
+    """Return an error that names its row otherwise: by its line in a file, or its place before rows were dropped.
+
+    Args:
+        error: What a check raised, with "row 3" in its message.
+        number: Turns that number into words.
+
+    Example:
+        >>> print(renumbered(DataError("x: bad in row 3, column 1."), lambda row: f"line {row + 2}"))
+        x: bad in line 5, column 1.
+    """
+    message = re.sub(r"\brow (\d+)", lambda found: number(int(found[1])), str(error), count=1)
+    return DataError(message)
+
+
+def _place(place: Array, start: int) -> str:
+    row = f"row {start + int(place[0])}"
+    return row if len(place) == 1 else f"{row}, column {int(place[1])}"

@@ -1,0 +1,111 @@
+"""What a file says about itself beside its rows: class names, split, and what a calibrator was fitted on."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from equipoise.core.errors import DataError
+from equipoise.core.rows import Rows
+
+__all__ = ["Notes"]
+
+
+@dataclass(frozen=True)
+class Notes:
+    """Facts about a whole file.
+
+    Attributes:
+        class_names: One name per class.
+        split: The split the rows are from.
+        n_classes: The number of classes, where no columns tell it.
+        fitted_on: The rows a calibrator behind the scores was fitted on.
+
+    Example:
+        >>> Notes.from_json(Notes(split="test").to_json(), where="a.csv").split
+        'test'
+    """
+
+    class_names: tuple[str, ...] | None = None
+    split: str | None = None
+    n_classes: int | None = None
+    fitted_on: Rows | None = None
+
+    def to_json(self, extra: Mapping[str, Any] | None = None) -> str:
+        """Return the notes as text; empty if there is nothing to note.
+
+        Args:
+            extra: A format's own notes.
+        """
+        content: dict[str, Any] = {
+            "class_names": self.class_names and list(self.class_names),
+            "split": self.split,
+            "n_classes": self.n_classes,
+            **(extra or {}),
+        }
+        if self.fitted_on is not None:
+            hashes = base64.b64encode(self.fitted_on.hashes.astype("<u8").tobytes()).decode()
+            content["fitted_on"] = {"named": self.fitted_on.named, "hashes": hashes}
+        kept = {name: value for name, value in content.items() if value}
+        return json.dumps(kept, ensure_ascii=False) if kept else ""
+
+    @classmethod
+    def from_json(cls, text: str, *, where: str) -> Notes:
+        """Read what :meth:`to_json` wrote.
+
+        Raises:
+            DataError: If it is damaged.
+        """
+        content = parse(text, where=where)
+        try:
+            names = content.get("class_names")
+            return cls(
+                class_names=None if names is None else tuple(str(name) for name in names),
+                split=_optional(str, content.get("split")),
+                n_classes=_optional(int, content.get("n_classes")),
+                fitted_on=_rows(content.get("fitted_on")),
+            )
+        except (ValueError, TypeError, KeyError, binascii.Error) as error:
+            raise DataError(
+                f"{where}: the notes under `equipoise` are damaged ({error}). Remove them."
+            ) from None
+
+
+def parse(text: str, *, where: str) -> dict[str, Any]:
+    """Return the notes as a dictionary.
+
+    Raises:
+        DataError: If they are no JSON object.
+
+    Example:
+        >>> parse('{"split": "test"}', where="a.csv")
+        {'split': 'test'}
+    """
+    if not text.strip():
+        return {}
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        raise DataError(f"{where}: the notes under `equipoise` must be a JSON object. Remove them.")
+    return content
+
+
+def _optional(kind: type, value: Any) -> Any:
+    if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
+        raise TypeError(f"{value!r} is no {kind.__name__}")
+    return value
+
+
+def _rows(content: Any) -> Rows | None:
+    if content is None:
+        return None
+    raw = base64.b64decode(content["hashes"], validate=True)
+    return Rows(np.frombuffer(raw, "<u8").astype(np.uint64), named=bool(content["named"]))

@@ -1,0 +1,86 @@
+"""The one place where logits become probabilities."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from equipoise.core.arrays import Array, as_tensor
+
+__all__ = ["log_softmax", "positive_logits", "softmax", "softmax_with_nll", "two_columns"]
+
+
+def softmax(logits: Array) -> Array:
+    """Return the softmax over the last axis, in the precision of the input.
+
+    Args:
+        logits: Unnormalised scores ``(n, k)``, finite.
+
+    Returns:
+        Probabilities ``(n, k)``.
+
+    Example:
+        >>> softmax(np.array([[0.0, 0.0]]))
+        array([[0.5, 0.5]])
+    """
+    result: Array = torch.softmax(as_tensor(logits), dim=-1).numpy()
+    return result
+
+
+def log_softmax(logits: Array) -> Array:
+    """Return the logarithm of the softmax over the last axis, finite for any finite logits.
+
+    Example:
+        >>> log_softmax(np.array([[1e4, 0.0]]))
+        array([[     0., -10000.]])
+    """
+    result: Array = torch.log_softmax(as_tensor(logits), dim=-1).numpy()
+    return result
+
+
+def softmax_with_nll(logits: Array, labels: Array) -> tuple[Array, Array]:
+    """Return softmax and negative log-likelihoods of a block of rows; fast, on the calling thread alone.
+
+    Args:
+        logits: ``(n, k)``, contiguous, finite, float32 or float64.
+        labels: ``(n,)`` int64 class numbers.
+
+    Returns:
+        Probabilities in the precision of the input, and float64 losses, finite even where probabilities underflow.
+
+    Example:
+        >>> probs, nll = softmax_with_nll(np.array([[0.0, 1e4]]), np.array([0]))
+        >>> probs, nll
+        (array([[0., 1.]]), array([10000.]))
+    """
+    if logits.dtype == np.float64:
+        shifted = logits - logits.max(axis=1, keepdims=True)
+        probs = np.exp(shifted)
+        total = probs.sum(axis=1, keepdims=True)
+        probs /= total
+        return probs, np.log(total[:, 0]) - shifted[np.arange(len(labels)), labels]
+    from equipoise.core.softmax_kernel import softmax_rows  # numba is loaded when first needed
+
+    probs, nll = np.empty_like(logits), np.empty(len(labels))
+    softmax_rows(logits, logits.view(np.int32), labels, probs, nll)
+    return probs, nll
+
+
+def positive_logits(column: Array) -> Array:
+    """Return two-class logits ``(n, 2)`` for one column of log-odds of the positive class.
+
+    Example:
+        >>> positive_logits(np.array([2.0]))
+        array([[0., 2.]])
+    """
+    return np.stack([np.zeros_like(column), column], axis=-1)
+
+
+def two_columns(column: Array) -> Array:
+    """Return two-class probabilities ``(n, 2)`` for one column of the positive class.
+
+    Example:
+        >>> two_columns(np.array([0.75]))
+        array([[0.25, 0.75]])
+    """
+    return np.stack([1 - column, column], axis=-1)

@@ -1,0 +1,156 @@
+"""Who is who among rows: fingerprints that show whether two sets of predictions share samples."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from equipoise.core.arrays import Array, as_numpy
+from equipoise.core.errors import SplitError
+
+__all__ = ["Rows", "check_disjoint"]
+
+_CHUNK = 1 << 20
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A set of samples, known by one 64-bit hash each.
+
+    Attributes:
+        hashes: One number per row, in order.
+        named: True if the hashes stem from ids that the user gave, False if from the rows' own values. Values
+            may coincide by chance (two rows with probability one), so only named rows are compared strictly.
+    """
+
+    hashes: Array
+    named: bool
+
+    @classmethod
+    def from_ids(cls, ids: Any) -> Rows:
+        """Hash the ids of the rows: integers or text; the integer 7 and the text "7" are the same id.
+
+        Args:
+            ids: One id per row. Files without types, such as CSV, give text where others give integers.
+
+        Returns:
+            Named rows.
+
+        Raises:
+            TypeError: For floats, objects, or more than one id per row.
+
+        Example:
+            >>> Rows.from_ids(["a", "b"]).shared(Rows.from_ids(["b", "c"]))
+            1
+        """
+        array = as_numpy(ids)
+        if array.dtype.kind not in "iuU" or array.ndim != 1:
+            raise TypeError(
+                f"Rows.from_ids: `ids` must be a list of integers or text, got {array.dtype} {array.shape}."
+            )
+        hashes = np.empty(len(array), np.uint64)
+        step = max(1, _CHUNK * 4 // max(1, array.dtype.itemsize))
+        for start in range(0, len(array), step):
+            text = np.ascontiguousarray(array[start : start + step].astype(np.str_, copy=False))
+            words = text.astype(text.dtype.newbyteorder("="), copy=False).view(np.uint32)
+            hashes[start : start + step] = _hash_rows(words.reshape(len(text), -1))
+        return cls(hashes, named=True)
+
+    @classmethod
+    def from_values(cls, scores: Array, labels: Array) -> Rows:
+        """Hash the rows' own values, in single precision.
+
+        A file may hold the same numbers in double precision or as text; they stay the same rows.
+
+        Example:
+            >>> one = Rows.from_values(np.array([[0.25, 0.75]]), np.array([1]))
+            >>> one.fingerprint == Rows.from_values(np.array([[0.25, 0.75]]), np.array([1])).fingerprint
+            True
+        """
+        flat = scores.reshape(len(labels), int(np.prod(scores.shape[1:])))
+        hashes = np.empty(len(labels), np.uint64)
+        step = max(1, _CHUNK // max(1, flat.shape[1]))
+        for start in range(0, len(labels), step):
+            with np.errstate(over="ignore"):
+                words = np.ascontiguousarray(flat[start : start + step], dtype=np.float32).view(np.uint32)
+            tail = labels[start : start + step, None].astype(np.uint32)
+            hashes[start : start + step] = _hash_rows(np.concatenate([words, tail], axis=1))
+        return cls(hashes, named=False)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A short text that is the same for the same set of rows, whatever their order."""
+        content = np.sort(self.hashes).astype("<u8").tobytes()
+        return hashlib.blake2b(content, digest_size=12).hexdigest()
+
+    def shared(self, other: Rows) -> int:
+        """Count the rows that two sets have in common.
+
+        Rows known by their values count only if they occur once in each set: saturated predictions repeat and
+        are no evidence. An id counts however often it occurs.
+        """
+        if self is other or np.array_equal(self.hashes, other.hashes):
+            return len(self.hashes)
+        if self.named and other.named:
+            return int(np.isin(self.hashes, other.hashes).sum())
+        mine, theirs = (_singles(rows.hashes) for rows in (self, other))
+        return len(np.intersect1d(mine, theirs, assume_unique=True))
+
+    def union(self, other: Rows | None) -> Rows:
+        """Return the rows of both sets; rows known in another way cannot be compared and are left out.
+
+        Example:
+            >>> len(Rows.from_ids([1]).union(Rows.from_ids([2])).hashes)
+            2
+        """
+        if other is None or other.named != self.named or other is self:
+            return self
+        return Rows(np.concatenate([self.hashes, other.hashes]), self.named)
+
+
+def check_disjoint(judged: Rows, fitted: Rows, *, where: str) -> None:
+    """Raise if rows to be judged were used to fit.
+
+    Rows known by ids must not share one; rows known by their values may coincide in up to one in a hundred.
+
+    Raises:
+        SplitError: With the number of shared rows.
+
+    Example:
+        >>> rows = Rows.from_ids([1, 2, 3])
+        >>> check_disjoint(rows, Rows.from_ids([4]), where="score")
+        >>> check_disjoint(rows, Rows.from_ids([3]), where="score")
+        Traceback (most recent call last):
+        ...
+        equipoise.core.errors.SplitError: score: 1 of 3 rows were used to fit the calibrator...
+    """
+    if judged.named != fitted.named:
+        return
+    shared = judged.shared(fitted)
+    allowed = 0 if judged.named else len(judged.hashes) // 100
+    if shared > allowed:
+        raise SplitError(
+            f"{where}: {shared} of {len(judged.hashes)} rows were used to fit the calibrator, so they cannot judge "
+            "it. Fit on 'calib', score on 'test'."
+        )
+
+
+def _singles(hashes: Array) -> Array:
+    values, counts = np.unique(hashes, return_counts=True)
+    singles: Array = values[counts == 1]
+    return singles
+
+
+def _hash_rows(words: Array) -> Array:
+    """Hash rows of 32-bit words; trailing zero words do not change the result."""
+    factors = np.random.default_rng(0x5EED).integers(1, 2**63, words.shape[1], dtype=np.uint64) * 2 + 1
+    mixed = words.astype(np.uint64) @ factors
+    mixed ^= mixed >> np.uint64(32)
+    mixed *= np.uint64(0x9E3779B97F4A7C15)
+    result: Array = mixed ^ (mixed >> np.uint64(29))
+    return result

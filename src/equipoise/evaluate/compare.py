@@ -1,0 +1,214 @@
+"""Paired comparison: is one model better than another on the same rows?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, final
+
+import numpy as np
+
+from equipoise.core.arrays import Array
+from equipoise.core.errors import DataError
+from equipoise.core.names import look_up
+from equipoise.core.predictions import Predictions
+from equipoise.core.seeds import numpy_generator
+from equipoise.evaluate.values import LOWER_IS_BETTER, PERCENT, TITLES
+from equipoise.metrics.bins import check_bins, lower_edges
+from equipoise.metrics.inputs import as_predictions
+from equipoise.metrics.intervals import mean_interval
+from equipoise.metrics.readings import read_cells
+
+__all__ = ["Comparison", "Difference", "compare"]
+
+_WHERE = "compare"
+_PER_CLASS = ("nll", "brier")
+_METRICS = (
+    "accuracy",
+    "nll",
+    "brier",
+    "ece",
+    "rms_ce",
+    "mce",
+    "confidence_gap",
+    "over_confidence",
+    "under_confidence",
+)
+
+
+class Difference(NamedTuple):
+    """One metric of two models on the same rows.
+
+    Attributes:
+        metric: Its key.
+        first: The first model's value.
+        second: The second's.
+        difference: Second minus first.
+        low: Lower end of the difference's interval.
+        high: Upper end.
+        p_value: How often resampling alone moves the difference this far.
+        verdict: ``"second better"``, ``"first better"`` or ``"tie"``.
+    """
+
+    metric: str
+    first: float
+    second: float
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    verdict: str
+
+
+@final
+class Comparison(tuple[Difference, ...]):
+    """Differences, one per metric; print it for a table."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        lines = [f"{'':<24}{'first':>10}{'second':>10}{'difference':>12}  interval             p"]
+        for row in self:
+            factor = 100.0 if row.metric in PERCENT else 1.0
+            numbers = [factor * value for value in (row.first, row.second, row.difference, row.low, row.high)]
+            lines.append(
+                f"{TITLES[row.metric].strip():<24}{numbers[0]:>10.4f}{numbers[1]:>10.4f}{numbers[2]:>+12.4f}  "
+                f"[{numbers[3]:+.4f}, {numbers[4]:+.4f}]  {row.p_value:.3f}  {row.verdict}"
+            )
+        return "\n".join(lines)
+
+
+def compare(
+    first: Predictions,
+    second: Predictions,
+    *,
+    metrics: Sequence[str] | None = None,
+    n_bins: int = 15,
+    closed: str = "right",
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+) -> Comparison:
+    """Compare two models on the same rows.
+
+    Rows are resampled together, so what both models find hard does not blur the difference. Rows are not visited again
+    for each resample: those that both models treat alike share a cell, and cells are drawn.
+
+    Args:
+        first: Predictions of one model, the baseline.
+        second: Predictions of the other, on the same rows in the same order.
+        metrics: Which metrics; by default all that both kinds of scores allow.
+        n_bins: Bins of equal width.
+        closed: Which side of a bin belongs to it.
+        level: Level of the intervals; the verdict is a tie unless the p-value is below ``1 - level``.
+        n_resamples: Bootstrap resamples.
+        seed: The same seed gives the same answer.
+
+    Returns:
+        One difference per metric, second minus first, with interval, p-value and verdict.
+
+    Raises:
+        DataError: If the rows are not the same.
+
+    Example:
+        >>> first = Predictions(probs=[[0.99, 0.01]] * 40, labels=[0] * 24 + [1] * 16)
+        >>> second = first.with_scores(probs=[[0.6, 0.4]] * 40)
+        >>> [row.verdict for row in compare(first, second, metrics=["accuracy", "ece"])]
+        ['tie', 'second better']
+    """
+    check_bins(n_bins, closed, where=_WHERE)
+    _check_paired(first, second)
+    top1 = "top1" in (first.kind, second.kind)
+    known = {key: key for key in _METRICS if not (top1 and key in _PER_CLASS)}
+    names = [look_up(key, known, what="metric to compare") for key in (metrics or known)]
+    edges = lower_edges(n_bins, closed)
+    columns = [_columns(as_predictions(part, None, where=_WHERE), edges) for part in (first, second)]
+    weight = np.ones(len(first)) if first.weights is None else first.weights
+    point = [read_cells(_cells(cell, values, weight, n_bins)) for cell, values in columns]
+    draws = _paired_draws(columns, weight, n_bins, n_resamples, seed)
+    rows = []
+    for key in names:
+        before, after = (float(part[key]) for part in point)
+        difference = after - before
+        drawn = draws[1][key] - draws[0][key]
+        low, high = mean_interval(difference, drawn, level=level)
+        far = np.abs(drawn - drawn.mean()) >= abs(difference) - 1e-12
+        p_value = float((1 + np.count_nonzero(far)) / (1 + n_resamples))
+        verdict = _verdict(key, before, after, significant=p_value < 1 - level)
+        rows.append(Difference(key, before, after, difference, low, high, p_value, verdict))
+    return Comparison(rows)
+
+
+def _check_paired(first: Predictions, second: Predictions) -> None:
+    if len(first) != len(second) or not np.array_equal(first.labels, second.labels):
+        raise DataError(
+            f"{_WHERE}: both predictions must be of the same rows in the same order, got {first!r} and {second!r} "
+            "with other labels. Save both models' outputs for the same data."
+        )
+    if first.rows.named and second.rows.named and not np.array_equal(first.rows.hashes, second.rows.hashes):
+        raise DataError(
+            f"{_WHERE}: both predictions must have the same ids in the same order. Sort them by id."
+        )
+
+
+def _columns(part: Predictions, edges: Array) -> tuple[Array, Array]:
+    """Return the cell of each row (bin and correctness), and its confidence, nll and Brier score."""
+    confidence = np.minimum(part.confidence.astype(np.float64), 1.0)
+    cell = np.searchsorted(edges[1:-1], confidence, side="left") * 2 + part.correct
+    nll = brier = np.zeros(len(part))
+    if part.kind != "top1":
+        rows = np.arange(len(part))
+        nll = -part.log_probs[rows, part.labels].astype(np.float64)
+        mine = part.probs[rows, part.labels].astype(np.float64)
+        brier = np.einsum("nk,nk->n", part.probs, part.probs, dtype=np.float64) - 2 * mine + 1
+    return cell, np.stack([np.ones(len(part)), confidence, nll, brier], axis=1)
+
+
+def _cells(cell: Array, values: Array, weight: Array, n_bins: int) -> Array:
+    sums = [np.bincount(cell, weight * values[:, i], 2 * n_bins) for i in range(4)]
+    return np.stack(sums, axis=-1).reshape(n_bins, 2, 4)
+
+
+def _paired_draws(
+    columns: Sequence[tuple[Array, Array]], weight: Array, n_bins: int, n_resamples: int, seed: int
+) -> list[dict[str, Array]]:
+    """Draw both models' metrics from resamples of the same rows."""
+    rng = numpy_generator(seed, "paired")
+    joint = columns[0][0] * (2 * n_bins) + columns[1][0]
+    used, place = np.unique(joint, return_inverse=True)
+    mass = np.bincount(place, weight)
+    n_rows = max(1, round(float(weight.sum() ** 2 / (weight @ weight))))
+    counts = rng.multinomial(n_rows, mass / mass.sum(), size=n_resamples).astype(np.float64)
+    noise = {i: rng.standard_normal(counts.shape) for i in (2, 3)}
+    draws = []
+    spreads = [_joint_spread(place, [values[:, i] for _, values in columns], weight, mass) for i in (2, 3)]
+    for which, (_, values) in enumerate(columns):
+        own = (used // (2 * n_bins)) if which == 0 else (used % (2 * n_bins))
+        member = np.zeros((len(used), 2 * n_bins))
+        member[np.arange(len(used)), own] = 1.0
+        sums = np.empty((n_resamples, 2 * n_bins, 4))
+        for i in range(4):
+            mean = np.bincount(place, weight * values[:, i]) / mass
+            drawn = counts * mean
+            if i >= 2 and which == 1:
+                # Within a cell only the difference of the two models matters, so its noise is put on one of them.
+                drawn = drawn + np.sqrt(counts) * spreads[i - 2] * noise[i]
+            sums[..., i] = drawn @ member
+        draws.append(read_cells(sums.reshape(n_resamples, n_bins, 2, 4)))
+    return draws
+
+
+def _joint_spread(place: Array, pair: Sequence[Array], weight: Array, mass: Array) -> Array:
+    """Return the standard deviation within cells of the difference of two columns."""
+    difference = pair[1] - pair[0]
+    mean = np.bincount(place, weight * difference) / mass
+    square = np.bincount(place, weight * difference**2) / mass
+    spread: Array = np.sqrt(np.maximum(square - mean**2, 0))
+    return spread
+
+
+def _verdict(key: str, first: float, second: float, *, significant: bool) -> str:
+    if not significant:
+        return "tie"
+    sign = 1 if key in LOWER_IS_BETTER else -1
+    worth = [abs(value) if key == "confidence_gap" else sign * value for value in (first, second)]
+    return "second better" if worth[1] < worth[0] else "first better"

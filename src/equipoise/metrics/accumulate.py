@@ -1,0 +1,272 @@
+"""Ways to fill a CalibrationState: compiled on the CPU, plain torch on any device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from equipoise.core.arrays import Array, as_tensor
+from equipoise.core.errors import DataError
+from equipoise.core.predictions import Predictions
+from equipoise.core.probabilities import positive_logits, softmax_with_nll, two_columns
+from equipoise.metrics.bins import float_below, lower_edges
+
+__all__ = ["Sums", "sums_by_kernel", "sums_by_torch"]
+
+# Below this many numbers a second thread costs more than it saves.
+_ALONE = 1 << 18
+# What one block of logits holds: small enough for the cache.
+_BLOCK = 1 << 16
+_TINY = float(np.finfo(np.float32).tiny)
+
+
+@dataclass(eq=False)
+class Sums:
+    """The additive content of a state; all tensors on one device.
+
+    Attributes:
+        rows: ``(bins, 2)`` int64: rows by confidence bin and correctness.
+        cells: ``(bins, 2, 7)`` float64: weight, confidence, its square, nll, its square, Brier, its square.
+        classwise: ``(k, bins, 3)`` float64: weight, probability, positives, by class and bin of its probability.
+        ranks: ``(r + 1,)`` float64: weight by rank of the true class, the last for all further ranks.
+        sketch: ``(m, 3)`` float64: weight, confidence, correct on a fine grid of confidence.
+        squares: ``(1,)`` float64: sum of squared weights.
+        impossible: ``(1,)`` int64: rows whose true class had probability zero.
+    """
+
+    rows: Tensor
+    cells: Tensor
+    classwise: Tensor
+    ranks: Tensor
+    sketch: Tensor
+    squares: Tensor
+    impossible: Tensor
+
+    @classmethod
+    def zeros(
+        cls, *, n_classes: int, n_bins: int, n_ranks: int, n_fine: int, device: torch.device | str = "cpu"
+    ) -> Sums:
+        """Return sums over no rows.
+
+        Example:
+            >>> Sums.zeros(n_classes=3, n_bins=15, n_ranks=5, n_fine=8).cells.shape
+            torch.Size([15, 2, 7])
+        """
+
+        def floats(*shape: int) -> Tensor:
+            return torch.zeros(*shape, dtype=torch.float64, device=device)
+
+        def counts(*shape: int) -> Tensor:
+            return torch.zeros(*shape, dtype=torch.int64, device=device)
+
+        return cls(
+            rows=counts(n_bins, 2),
+            cells=floats(n_bins, 2, 7),
+            classwise=floats(n_classes, n_bins, 3),
+            ranks=floats(n_ranks + 1),
+            sketch=floats(n_fine, 3),
+            squares=floats(1),
+            impossible=counts(1),
+        )
+
+    def parts(self) -> dict[str, Tensor]:
+        """Return the tensors by name, in a fixed order."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    def like(self) -> Sums:
+        """Return zeros of the same shapes."""
+        return Sums(**{name: torch.zeros_like(part) for name, part in self.parts().items()})
+
+    def add(self, other: Sums) -> None:
+        """Add other sums to these, in place."""
+        for name, mine in self.parts().items():
+            mine.add_(getattr(other, name).to(mine.device))
+
+
+@cache
+def _pool(n_threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="equipoise")
+
+
+def sums_by_kernel(predictions: Predictions, template: Sums, closed: str, *, where: str) -> Sums:
+    """Sum over rows in memory with the compiled kernel, on as many threads as torch uses.
+
+    Args:
+        predictions: Logits or probabilities.
+        template: Sums of the shapes wanted.
+        closed: Which side of a bin is closed.
+        where: The caller, for messages.
+
+    Returns:
+        Fresh sums.
+
+    Raises:
+        DataError: If a row is no distribution.
+    """
+    n_rows, n_classes = len(predictions), predictions.n_classes or 0
+    n_threads = 1 if n_rows * n_classes < _ALONE else max(1, torch.get_num_threads())
+    cuts = np.linspace(0, n_rows, n_threads + 1).astype(int)
+
+    def work(start: int, stop: int) -> Sums:
+        return _sums_of_range(predictions, (start, stop), template.like(), closed, where=where)
+
+    if n_threads == 1:
+        return work(0, n_rows)
+    results = list(_pool(n_threads).map(work, cuts[:-1], cuts[1:]))
+    for other in results[1:]:
+        results[0].add(other)
+    return results[0]
+
+
+def _sums_of_range(
+    predictions: Predictions, span: tuple[int, int], sums: Sums, closed: str, *, where: str
+) -> Sums:
+    from equipoise.metrics.kernels import accumulate  # numba is loaded when first needed, not on import
+
+    start, stop = span
+    edges = lower_edges(sums.rows.shape[0], closed)
+    columns = np.zeros((sums.classwise.shape[0], 2))
+    weights = np.empty(0) if predictions.weights is None else _plain(predictions.weights[start:stop])
+    labels = _plain(predictions.labels[start:stop])
+    arrays = {name: part.numpy() for name, part in sums.parts().items()}
+    for offset, probs, nll in _blocks(predictions, start, stop):
+        rows = slice(offset, offset + len(probs))
+        signed = np.dtype(f"i{probs.dtype.itemsize}")
+        bad, impossible = accumulate(
+            probs,
+            probs.view(signed),
+            float_below(edges[1], probs.dtype).view(signed),
+            labels[rows],
+            weights[rows],
+            nll,
+            edges,
+            1e-2,
+            arrays["rows"],
+            arrays["cells"],
+            columns,
+            arrays["classwise"],
+            arrays["ranks"],
+            arrays["sketch"],
+        )
+        if bad >= 0:
+            raise DataError(
+                f"{where}: row {start + offset + bad} is no probability distribution: {probs[bad]}."
+            )
+        sums.impossible += impossible
+    _fill_lowest(sums.classwise, torch.from_numpy(columns), sums.cells[..., 0].sum())
+    sums.squares += float(weights @ weights) if len(weights) else float(stop - start)
+    return sums
+
+
+def _plain(array: Array) -> Array:
+    # The compiler takes read-only arrays for another type; one alias saves a second compilation.
+    return as_tensor(array).numpy()
+
+
+def _fill_lowest(classwise: Tensor, columns: Tensor, total: Tensor) -> None:
+    """Set the lowest bin of every class to what the scattered bins leave over."""
+    everything = torch.stack([total.expand(len(columns)), columns[:, 0], columns[:, 1]], dim=-1)
+    classwise[:, 0] = everything - classwise[:, 1:].sum(dim=1)
+    # With every entry scattered the difference is rounding noise, and a bin without weight must hold nothing.
+    classwise[:, 0] *= (classwise[:, :1, 0] > total * 1e-12).to(classwise.dtype)
+
+
+def _blocks(predictions: Predictions, start: int, stop: int) -> Iterator[tuple[int, Array, Array]]:
+    """Yield offset, probabilities, and negative log-likelihoods where logits tell them better."""
+    scores = predictions.scores
+    assert scores is not None
+    is_logits = predictions.kind == "logits"
+    whole = scores.ndim == 2 and not is_logits
+    step = max(1, stop - start if whole else _BLOCK // (predictions.n_classes or 1))
+    widen: Callable[[Array], Array] = positive_logits if is_logits else two_columns
+    for first in range(start, stop, step):
+        last = min(first + step, stop)
+        block = scores[first:last] if scores.ndim == 2 else widen(scores[first:last])
+        block = _plain(np.ascontiguousarray(block))
+        if is_logits:
+            yield first - start, *softmax_with_nll(block, _plain(predictions.labels[first:last]))
+        else:
+            yield first - start, block, np.empty(0)
+
+
+def sums_by_torch(
+    probs: Tensor,
+    labels: Tensor,
+    weights: Tensor | None,
+    template: Sums,
+    closed: str,
+    *,
+    nll: Tensor | None = None,
+) -> Sums:
+    """Sum over rows with torch operations alone: for GPUs, and as the oracle of the compiled kernel.
+
+    Args:
+        probs: ``(n, k)`` on any device.
+        labels: ``(n,)`` class numbers.
+        weights: ``(n,)`` or None.
+        template: Sums of the shapes wanted, on the device of ``probs``.
+        closed: Which side of a bin is closed.
+        nll: ``(n,)`` negative log-likelihoods, if known better than ``probs`` can tell.
+
+    Returns:
+        Fresh sums.
+    """
+    sums = template.like()
+    edges = torch.from_numpy(lower_edges(len(sums.rows), closed)).to(probs.device)
+    weight = torch.ones(len(labels), dtype=torch.float64, device=probs.device) if weights is None else weights
+    wide = probs.double()
+    mine = wide.gather(1, labels[:, None])[:, 0]
+    ties = (wide == mine[:, None]) & (torch.arange(wide.shape[1], device=wide.device) < labels[:, None])
+    rank = (wide > mine[:, None]).sum(1) + ties.sum(1)
+    loss = -mine.clamp_min(_TINY).log() if nll is None else nll.double()
+    brier = wide.square().sum(1) - 2 * mine + 1
+    add_confidence(sums, wide.amax(1).clamp_max(1.0), rank == 0, weight, edges, loss=loss, brier=brier)
+    sums.ranks.index_add_(0, rank.clamp_max(len(sums.ranks) - 1), weight)
+    if nll is None:
+        sums.impossible += (mine <= 0).sum()
+    hit = torch.zeros_like(wide).scatter_(1, labels[:, None], 1.0)
+    place = torch.bucketize(wide, edges[1:-1]) + torch.arange(wide.shape[1], device=wide.device) * len(
+        sums.rows
+    )
+    entries = torch.stack([torch.ones_like(wide), wide, hit], dim=-1) * weight[:, None, None]
+    sums.classwise.view(-1, 3).index_add_(0, place.reshape(-1), entries.reshape(-1, 3))
+    return sums
+
+
+def add_confidence(
+    sums: Sums,
+    confidence: Tensor,
+    correct: Tensor,
+    weight: Tensor,
+    edges: Tensor,
+    *,
+    loss: Tensor | None = None,
+    brier: Tensor | None = None,
+) -> None:
+    """Add what confidence and correctness alone tell; all that a top-1 file has."""
+    confidence = confidence.double()
+    nothing = torch.zeros_like(confidence)
+    loss = nothing if loss is None else loss
+    brier = nothing if brier is None else brier
+    values = [
+        torch.ones_like(confidence),
+        confidence,
+        confidence.square(),
+        loss,
+        loss.square(),
+        brier,
+        brier.square(),
+    ]
+    hit = correct.to(torch.int64)
+    place = torch.bucketize(confidence, edges[1:-1]) * 2 + hit
+    sums.cells.view(-1, len(values)).index_add_(0, place, torch.stack(values, dim=-1) * weight[:, None])
+    sums.rows.view(-1).index_add_(0, place, torch.ones_like(place))
+    fine = (confidence * len(sums.sketch)).long().clamp_max(len(sums.sketch) - 1)
+    sums.sketch.index_add_(0, fine, torch.stack([weight, weight * confidence, weight * hit], dim=-1))
+    sums.squares += weight.square().sum()

@@ -1,0 +1,99 @@
+"""AURC: how few mistakes remain if the least confident predictions are withheld."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import digamma
+
+from equipoise.core.arrays import Array
+from equipoise.metrics.inputs import top_label
+
+__all__ = ["RiskCoverage", "area_under_risk_coverage", "risk_coverage"]
+
+
+class RiskCoverage(NamedTuple):
+    """Error rate among the most confident rows, by how many are kept.
+
+    Attributes:
+        coverage: Share of rows kept, ascending; one point per distinct confidence.
+        risk: Error rate among them.
+        threshold: The lowest confidence kept.
+    """
+
+    coverage: Array
+    risk: Array
+    threshold: Array
+
+
+def area_under_risk_coverage(probs: Any, labels: Any = None, *, sample_weight: Any = None) -> float:
+    r"""Return the mean error rate over all shares of most confident rows that may be kept.
+
+    .. math:: \frac1n \sum_{i=1}^n \frac1i \sum_{j \le i} [\hat y_{(j)} \ne y_{(j)}],\; c_{(1)} \ge c_{(2)} \ge \dots
+
+    Args:
+        probs: Probabilities ``(n, k)`` or ``(n,)``; or Predictions alone.
+        labels: True classes ``(n,)``.
+        sample_weight: One weight per row.
+
+    Returns:
+        A number from 0 to 1; lower is better. Rows of equal confidence share their mistakes evenly.
+
+    Example:
+        >>> area_under_risk_coverage([[0.9, 0.1], [0.6, 0.4]], [0, 1])
+        0.25
+
+    Reference:
+        Geifman and El-Yaniv (2017), Selective classification for deep neural networks.
+    """
+    mass, wrong, _ = _descending(*top_label(probs, labels, sample_weight, where="area_under_risk_coverage"))
+    return float(aurc_of_cells(mass, wrong))
+
+
+def aurc_of_cells(mass: Array, wrong: Array) -> Array:
+    """Return the area from weights and mistakes in descending order of confidence, ``(..., m)``.
+
+    Within a cell mistakes come evenly, so the risk after i rows is a + b / i, and the sum over i is a difference of
+    harmonic numbers.
+
+    Example:
+        >>> float(aurc_of_cells(np.array([1.0, 1.0]), np.array([0.0, 1.0])))
+        0.25
+    """
+    rate = np.divide(wrong, mass, out=np.zeros_like(wrong), where=mass > 0)
+    end = np.cumsum(mass, axis=-1)
+    start = end - mass
+    before = np.cumsum(wrong, axis=-1) - wrong
+    harmonic = digamma(end + 1) - digamma(start + 1)
+    result: Array = (mass * rate + (before - start * rate) * harmonic).sum(axis=-1) / end[..., -1]
+    return result
+
+
+def risk_coverage(probs: Any, labels: Any = None, *, sample_weight: Any = None) -> RiskCoverage:
+    """Return the curve behind the area: the error rate at every threshold on confidence.
+
+    Args:
+        probs: Probabilities ``(n, k)`` or ``(n,)``; or Predictions alone.
+        labels: True classes ``(n,)``.
+        sample_weight: One weight per row.
+
+    Returns:
+        Coverage, risk and threshold, one point per distinct confidence.
+
+    Example:
+        >>> risk_coverage([[0.9, 0.1], [0.6, 0.4]], [0, 1]).risk
+        array([0. , 0.5])
+    """
+    mass, wrong, threshold = _descending(*top_label(probs, labels, sample_weight, where="risk_coverage"))
+    kept = np.cumsum(mass)
+    return RiskCoverage(kept / kept[-1], np.cumsum(wrong) / kept, threshold)
+
+
+def _descending(confidence: Array, correct: Array, weight: Array | None) -> tuple[Array, Array, Array]:
+    """Return weight and mistakes per distinct confidence, highest first."""
+    order = np.argsort(confidence)[::-1]
+    values = confidence[order]
+    each = np.ones(len(values)) if weight is None else weight[order]
+    starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+    return np.add.reduceat(each, starts), np.add.reduceat(each * ~correct[order], starts), values[starts]

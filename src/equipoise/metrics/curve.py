@@ -1,0 +1,121 @@
+"""The reliability curve: bins of confidence, and the errors read from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from equipoise.core.arrays import Array
+
+__all__ = ["ReliabilityCurve", "calibration_errors"]
+
+
+def calibration_errors(weight: Array, confidence: Array, outcome: Array) -> dict[str, Array]:
+    """Return the errors of one or many sets of bins at once.
+
+    Args:
+        weight: Weight of the rows in each bin, ``(..., bins)``.
+        confidence: Sum of their confidence.
+        outcome: Sum of what happened: correct, or of the class in question.
+
+    Returns:
+        ``ece``, ``mce``, ``rms_ce``, ``avg_ce`` (unweighted over bins with rows), ``over`` and ``under`` (the parts of
+        ``ece`` where confidence is above or below the outcome), ``gap`` (their signed sum), each ``(...)``.
+
+    Example:
+        >>> errors = calibration_errors(np.array([2.0, 2.0]), np.array([0.6, 1.8]), np.array([1.0, 1.0]))
+        >>> round(float(errors["ece"]), 6)
+        0.3
+    """
+    total = weight.sum(axis=-1)
+    difference = confidence - outcome
+    filled = weight > 0
+    gap = np.divide(difference, weight, out=np.zeros(difference.shape), where=filled)
+    return {
+        "ece": np.abs(difference).sum(axis=-1) / total,
+        "mce": np.abs(gap).max(axis=-1),
+        "rms_ce": np.sqrt((weight * gap**2).sum(axis=-1) / total),
+        "avg_ce": np.abs(gap).sum(axis=-1) / filled.sum(axis=-1),
+        "over": np.maximum(difference, 0).sum(axis=-1) / total,
+        "under": np.maximum(-difference, 0).sum(axis=-1) / total,
+        "gap": difference.sum(axis=-1) / total,
+    }
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ReliabilityCurve:
+    """Bins of equal width on [0, 1] with what fell into them.
+
+    Attributes:
+        weight: Weight (without weights: number) of the rows in each bin; zero where a bin is empty.
+        confidence_sum: Sum of their confidence.
+        outcome_sum: Sum of what happened: correct predictions, or rows of the class in question.
+        target: ``"top_label"``, ``"classwise"`` or ``"positive"``.
+        closed: Which side of a bin belongs to it.
+
+    Example:
+        >>> curve = ReliabilityCurve(np.array([0.0, 2.0]), np.array([0.0, 1.8]), np.array([0.0, 1.0]))
+        >>> curve.confidence, curve.frequency
+        (array([nan, 0.9]), array([nan, 0.5]))
+        >>> round(curve.expected_error(), 6)
+        0.4
+    """
+
+    weight: Array
+    confidence_sum: Array
+    outcome_sum: Array
+    target: str = "top_label"
+    closed: str = "right"
+
+    @property
+    def edges(self) -> Array:
+        """The ``bins + 1`` edges."""
+        return np.linspace(0.0, 1.0, len(self.weight) + 1)
+
+    @property
+    def confidence(self) -> Array:
+        """Mean confidence per bin; NaN where it is empty."""
+        return _ratio(self.confidence_sum, self.weight)
+
+    @property
+    def frequency(self) -> Array:
+        """How often it was right per bin; NaN where it is empty."""
+        return _ratio(self.outcome_sum, self.weight)
+
+    def errors(self) -> dict[str, float]:
+        """Return all errors of :func:`calibration_errors`."""
+        found = calibration_errors(self.weight, self.confidence_sum, self.outcome_sum)
+        return {name: float(value) for name, value in found.items()}
+
+    def expected_error(self) -> float:
+        """Return the expected calibration error."""
+        return self.errors()["ece"]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one tidy row per bin.
+
+        Example:
+            >>> ReliabilityCurve(np.array([1.0]), np.array([0.9]), np.array([1.0])).rows()[0]["confidence"]
+            0.9
+        """
+        return [
+            {"bin": b, "low": low, "high": high, "weight": w, "confidence": c, "frequency": f}
+            for b, (low, high, w, c, f) in enumerate(
+                zip(
+                    self.edges[:-1].tolist(),
+                    self.edges[1:].tolist(),
+                    self.weight.tolist(),
+                    self.confidence.tolist(),
+                    self.frequency.tolist(),
+                    strict=True,
+                )
+            )
+        ]
+
+
+def _ratio(above: Array, below: Array) -> Array:
+    ratio: Array = np.divide(above, below, out=np.full(below.shape, np.nan), where=below > 0)
+    return ratio

@@ -1,0 +1,86 @@
+"""Intervals that keep the estimate inside and the truth where it belongs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from equipoise.core.arrays import Array
+
+__all__ = ["Interval", "error_interval", "mean_interval", "tail_probability"]
+
+
+class Interval(NamedTuple):
+    """A lower and an upper end.
+
+    Attributes:
+        low: The lower end.
+        high: The upper end.
+    """
+
+    low: float
+    high: float
+
+
+def mean_interval(value: float, draws: Array, *, level: float = 0.95) -> Interval:
+    """Return the percentile interval of bootstrap draws, moved so that they centre on the estimate.
+
+    For averages, such as accuracy or log-likelihood, whose estimate has no bias.
+
+    Args:
+        value: The estimate.
+        draws: Bootstrap draws of it.
+        level: How often the interval shall hold the truth.
+
+    Example:
+        >>> mean_interval(0.5, np.linspace(0.4, 0.6, 101), level=0.9)
+        Interval(low=0.41, high=0.59)
+    """
+    low, high = np.nanquantile(draws, _tails(level))
+    shift = value - float(np.nanmean(draws))
+    return Interval(round(float(low + shift), 12), round(float(high + shift), 12))
+
+
+def error_interval(value: float, draws: Array, calibrated: Array | None, *, level: float = 0.95) -> Interval:
+    """Return an interval for a calibration error, which chance pushes up, never down.
+
+    The draws exceed the estimate by about as much as the estimate exceeds the truth. The upper end takes that bias off
+    once, to stay on the safe side; the lower end takes it off twice, and is zero if a calibrated model could have
+    scored as high. The estimate is always inside.
+
+    Args:
+        value: The estimate.
+        draws: Bootstrap draws of it.
+        calibrated: Draws of a calibrated model with the same confidences.
+        level: How often the interval shall hold the truth.
+
+    Example:
+        >>> error_interval(0.2, np.linspace(0.1, 0.4, 101), np.zeros(9), level=0.9).low < 0.2
+        True
+        >>> error_interval(0.01, np.linspace(0.0, 0.03, 101), np.linspace(0.0, 0.05, 9)).low
+        0.0
+    """
+    tails = _tails(level)
+    low, high = (float(end) for end in np.quantile(draws, tails))
+    bias = max(0.0, float(draws.mean()) - value)
+    low = min(max(0.0, low - 2 * bias), value)
+    if calibrated is not None and value <= float(np.quantile(calibrated, tails[1])):
+        low = 0.0
+    return Interval(low, max(high - bias, value))
+
+
+def tail_probability(value: float, draws: Array) -> float:
+    """Return how often a draw is at least as large as the value, counting the value itself.
+
+    Example:
+        >>> tail_probability(0.5, np.array([0.1, 0.2, 0.9]))
+        0.5
+    """
+    return float((1 + np.count_nonzero(draws >= value)) / (1 + len(draws)))
+
+
+def _tails(level: float) -> tuple[float, float]:
+    if not 0 < level < 1:
+        raise ValueError(f"interval: `level` must be between 0 and 1, got {level}. 0.95 is usual.")
+    return (1 - level) / 2, (1 + level) / 2

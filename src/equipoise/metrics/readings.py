@@ -1,0 +1,86 @@
+"""Metrics read from a CalibrationState; formulas take many resampled states at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from equipoise.core.arrays import Array
+from equipoise.metrics.curve import calibration_errors
+from equipoise.metrics.state import CalibrationState
+
+__all__ = ["read_cells", "read_state"]
+
+
+def read_cells(cells: Array) -> dict[str, Array]:
+    """Return what can be read from sums by confidence bin and correctness.
+
+    Args:
+        cells: ``(..., bins, 2, 4)``: weight, confidence, nll, Brier of wrong and right rows.
+
+    Returns:
+        One array ``(...)`` per name.
+
+    Example:
+        >>> cells = np.zeros((1, 2, 4)); cells[0, 1] = [2.0, 1.8, 0.2, 0.1]
+        >>> float(read_cells(cells)["accuracy"])
+        1.0
+    """
+    total = cells[..., 0].sum(axis=(-1, -2))
+    errors = calibration_errors(cells[..., 0].sum(-1), cells[..., 1].sum(-1), cells[..., 1, 0])
+    return {
+        "accuracy": cells[..., 1, 0].sum(-1) / total,
+        "confidence": cells[..., 1].sum(axis=(-1, -2)) / total,
+        "nll": cells[..., 2].sum(axis=(-1, -2)) / total,
+        "brier": cells[..., 3].sum(axis=(-1, -2)) / total,
+        "ece": errors["ece"],
+        "mce": errors["mce"],
+        "rms_ce": errors["rms_ce"],
+        "avg_ce": errors["avg_ce"],
+        "confidence_gap": errors["gap"],
+        "over_confidence": errors["over"],
+        "under_confidence": errors["under"],
+    }
+
+
+def read_state(state: CalibrationState) -> dict[str, float]:
+    """Return every number that the state holds exactly.
+
+    Top-1 states lack the scores of every class, so NLL, Brier, classwise error and top-k accuracy are not there.
+
+    Args:
+        state: A state with at least one row.
+
+    Returns:
+        Values by key.
+
+    Example:
+        >>> state = CalibrationState(2); state.update(probs=[0.8, 0.4], labels=[1, 1])
+        >>> read_state(state)["accuracy"]
+        0.5
+    """
+    cells = state.sums.cells.cpu().numpy()[..., [0, 1, 3, 5]]
+    found = {name: float(value) for name, value in read_cells(cells).items()}
+    if state.n_classes == 0:
+        return {name: value for name, value in found.items() if name not in ("nll", "brier")}
+    found["classwise_ece"] = float(state.class_errors("ece").mean())
+    found["brier_calibration"] = brier_calibration(state)
+    found["brier_refinement"] = found["brier"] - found["brier_calibration"]
+    found["root_brier"] = float(np.sqrt(found["brier"]))
+    found["top5_accuracy"] = top_k_from_state(state, 5)
+    if state.n_classes <= 5:
+        del found["top5_accuracy"]
+    return found
+
+
+def brier_calibration(state: CalibrationState) -> float:
+    """Return the part of the Brier score that calibration errors cost: squared classwise gaps, over the bins."""
+    table = state.sums.classwise.cpu().numpy()
+    difference, weight = table[..., 1] - table[..., 2], table[..., 0]
+    squared = np.divide(difference**2, weight, out=np.zeros_like(weight), where=weight > 0)
+    return float(squared.sum() / state.total_weight)
+
+
+def top_k_from_state(state: CalibrationState, k: int) -> float:
+    """Return the share of rows whose true class is among the ``k`` most probable."""
+    ranks = state.sums.ranks.cpu().numpy()
+    return float(ranks[: min(k, len(ranks) - 1)].sum() / ranks.sum())

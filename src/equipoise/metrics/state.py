@@ -1,0 +1,300 @@
+"""CalibrationState: what a confusion matrix is to accuracy, for the whole binned family."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, final
+
+import torch
+from torch import Tensor
+
+from equipoise.core.arrays import Array, as_tensor
+from equipoise.core.errors import DataError
+from equipoise.core.predictions import Predictions
+from equipoise.metrics.accumulate import Sums, add_confidence, sums_by_kernel, sums_by_torch
+from equipoise.metrics.bins import check_bins, lower_edges
+from equipoise.metrics.curve import ReliabilityCurve, calibration_errors
+
+__all__ = ["CalibrationState"]
+
+_WHERE = "CalibrationState"
+
+
+@final
+class CalibrationState:
+    """Fixed-size, mergeable sums from which the binned metrics, NLL, Brier and accuracy are read.
+
+    Exact over batches, files, processes and days: counts are int64, sums float64, and adding states adds their
+    rows. Memory is ``O(n_bins * n_classes)`` whatever the number of rows.
+
+    Args:
+        n_classes: Number of classes; 0 for top-1 data, from which only confidence and accuracy are known.
+        n_bins: Bins of equal width on [0, 1].
+        closed: Which side of a bin belongs to it: ``"right"``, as in the authors' codes, or ``"left"``.
+        n_ranks: The largest k of top-k accuracy.
+        n_fine: Cells of the confidence sketch, from which adaptive and smooth errors of streams are approximated.
+        device: Where the sums live. Batches on a GPU are summed there, without waiting for it.
+
+    Example:
+        >>> state = CalibrationState(n_classes=2, n_bins=15)
+        >>> state.update(probs=[[0.9, 0.1], [0.6, 0.4]], labels=[0, 1])
+        >>> state.update(probs=[[0.2, 0.8]], labels=[1])
+        >>> state.n_samples
+        3
+        >>> round(state.curve().expected_error(), 6)
+        0.3
+    """
+
+    def __init__(
+        self,
+        n_classes: int,
+        *,
+        n_bins: int = 15,
+        closed: str = "right",
+        n_ranks: int = 5,
+        n_fine: int = 4096,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        check_bins(n_bins, closed, where=_WHERE)
+        self.n_classes, self.n_bins, self.closed = int(n_classes), int(n_bins), closed
+        self.n_ranks, self.n_fine = int(n_ranks), int(n_fine)
+        self.sums = Sums.zeros(
+            n_classes=self.n_classes,
+            n_bins=self.n_bins,
+            n_ranks=self.n_ranks,
+            n_fine=self.n_fine,
+            device=device,
+        )
+
+    @classmethod
+    def of(cls, predictions: Predictions, *, n_bins: int = 15, closed: str = "right") -> CalibrationState:
+        """Return the state of some predictions, in one pass.
+
+        Example:
+            >>> CalibrationState.of(Predictions(probs=[0.9, 0.2], labels=[1, 0])).n_samples
+            2
+        """
+        n_classes = 0 if predictions.kind == "top1" else predictions.n_classes or 0
+        state = cls(n_classes, n_bins=n_bins, closed=closed)
+        state.update(predictions)
+        return state
+
+    def update(
+        self,
+        predictions: Predictions | None = None,
+        *,
+        labels: Any = None,
+        logits: Any = None,
+        probs: Any = None,
+        predicted: Any = None,
+        confidence: Any = None,
+        weights: Any = None,
+        ignore_index: int | None = None,
+    ) -> None:
+        """Add a batch: Predictions, or the arrays to make them from.
+
+        Nothing is added if the batch is refused. Tensors on a GPU are summed there with torch operations; their
+        values are not checked, because that would wait for the device.
+
+        Args:
+            predictions: A batch of predictions; or
+            labels: true classes, with one of
+            logits: unnormalised scores,
+            probs: probabilities,
+            predicted: predicted classes with
+            confidence: their probabilities.
+            weights: One weight per row.
+            ignore_index: Rows with this label are left out.
+        """
+        scores = logits if logits is not None else probs
+        if predictions is None and isinstance(scores, Tensor) and scores.device.type != "cpu":
+            self._update_on_device(scores, labels, weights, ignore_index, is_logits=logits is not None)
+            return
+        if predictions is None:
+            predictions = Predictions(
+                labels=labels,
+                logits=logits,
+                probs=probs,
+                predicted=predicted,
+                confidence=confidence,
+                weights=weights,
+                ignore_index=ignore_index,
+            )
+        self.sums.add(self._sums_of(predictions))
+
+    def _sums_of(self, predictions: Predictions) -> Sums:
+        template = self.sums if self.sums.rows.device.type == "cpu" else self._cpu_template()
+        if self.n_classes == 0:
+            sums = template.like()
+            confidence = as_tensor(predictions.confidence)
+            weight = torch.ones(len(predictions), dtype=torch.float64)
+            if predictions.weights is not None:
+                weight = as_tensor(predictions.weights)
+            edges = torch.from_numpy(lower_edges(self.n_bins, self.closed))
+            add_confidence(sums, confidence, as_tensor(predictions.correct), weight, edges)
+            return sums
+        if predictions.kind == "top1" or predictions.n_classes != self.n_classes:
+            raise DataError(
+                f"{_WHERE}: this state is for {self.n_classes} classes, got {predictions!r}. "
+                "Start a state of its own for each kind of predictions."
+            )
+        return sums_by_kernel(predictions, template, self.closed, where=_WHERE)
+
+    def _cpu_template(self) -> Sums:
+        return Sums.zeros(
+            n_classes=self.n_classes, n_bins=self.n_bins, n_ranks=self.n_ranks, n_fine=self.n_fine
+        )
+
+    def _update_on_device(
+        self,
+        scores: Tensor,
+        labels: Tensor,
+        weights: Tensor | None,
+        ignore_index: int | None,
+        *,
+        is_logits: bool,
+    ) -> None:
+        """Add a batch that lives on a GPU: flattened, ignored rows given weight zero, nothing read back."""
+        rows = scores.detach().movedim(1, -1).reshape(-1, scores.shape[1])
+        flat = labels.reshape(-1).to(rows.device, torch.int64)
+        weight = torch.ones(len(flat), dtype=torch.float64, device=rows.device)
+        if weights is not None:
+            weight = weights.to(rows.device, torch.float64).reshape(-1)
+        nll = None
+        if ignore_index is not None:
+            kept = flat != ignore_index
+            rows, flat, weight = rows[kept], flat[kept], weight[kept]
+        if is_logits:
+            log_probs = torch.log_softmax(rows.double(), dim=1)
+            rows, nll = log_probs.exp(), -log_probs.gather(1, flat[:, None])[:, 0]
+        template = self.sums
+        if template.rows.device != rows.device:
+            template = Sums(**{name: part.to(rows.device) for name, part in self.sums.parts().items()})
+        self.sums.add(sums_by_torch(rows, flat, weight, template, self.closed, nll=nll))
+
+    def merge(self, other: CalibrationState) -> None:
+        """Add the rows of another state to this one.
+
+        Raises:
+            ValueError: If the other state has other bins or classes.
+
+        Example:
+            >>> one, two = (CalibrationState(2) for _ in range(2))
+            >>> one.update(probs=[0.9], labels=[1]); two.update(probs=[0.2], labels=[0])
+            >>> one.merge(two); one.n_samples
+            2
+        """
+        if self.settings() != other.settings():
+            raise ValueError(
+                f"{_WHERE}.merge: the states must have the same settings, got {self.settings()} and "
+                f"{other.settings()}. Score both with the same bins and classes."
+            )
+        self.sums.add(other.sums)
+
+    def all_reduce(self, group: Any = None) -> None:
+        """Add up the states of all processes of a torch.distributed group; afterwards every one has the whole."""
+        for part in self.sums.parts().values():
+            torch.distributed.all_reduce(part, group=group)
+
+    def settings(self) -> dict[str, Any]:
+        """Return what two states must share to be merged.
+
+        Example:
+            >>> CalibrationState(3).settings()["n_classes"]
+            3
+        """
+        names = ("n_classes", "n_bins", "closed", "n_ranks", "n_fine")
+        return {name: getattr(self, name) for name in names}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything as tensors and plain values, for a checkpoint.
+
+        Example:
+            >>> copy = CalibrationState.from_state_dict(CalibrationState(3).state_dict())
+            >>> copy.n_classes
+            3
+        """
+        return {
+            "settings": self.settings(),
+            "sums": {name: part.clone() for name, part in self.sums.parts().items()},
+        }
+
+    @classmethod
+    def from_state_dict(cls, content: Mapping[str, Any]) -> CalibrationState:
+        """Return the state that :meth:`state_dict` described."""
+        settings = dict(content["settings"])
+        state = cls(settings.pop("n_classes"), **settings)
+        state.sums = Sums(**{name: part.clone() for name, part in content["sums"].items()})
+        return state
+
+    @property
+    def n_samples(self) -> int:
+        """How many rows were added."""
+        return int(self.sums.rows.sum())
+
+    @property
+    def total_weight(self) -> float:
+        """The sum of their weights; the number of rows if they have none."""
+        return float(self.sums.cells[..., 0].sum())
+
+    @property
+    def effective_samples(self) -> float:
+        """How many equally weighted rows carry as much information: ``(sum w)^2 / sum w^2``."""
+        squares = float(self.sums.squares)
+        return self.total_weight**2 / squares if squares else 0.0
+
+    @property
+    def n_impossible(self) -> int:
+        """Rows whose true class was given probability zero; the NLL counts them at 87.3 nats."""
+        return int(self.sums.impossible)
+
+    def curve(self, target: str = "top_label") -> ReliabilityCurve:
+        """Return the reliability curve of the top label, or of the positive class of a binary classifier.
+
+        Args:
+            target: ``"top_label"``: confidence against accuracy; ``"positive"``: probability of class 1 against its
+                frequency.
+
+        Returns:
+            The bins, with counts; empty ones included.
+        """
+        self._check_filled()
+        if target == "top_label":
+            cells = self.sums.cells.cpu().numpy()
+            both = cells.sum(axis=1)
+            return ReliabilityCurve(
+                both[:, 0], both[:, 1], cells[:, 1, 0], target="top_label", closed=self.closed
+            )
+        return self.class_curves(target)[1]
+
+    def class_curves(self, target: str = "classwise") -> list[ReliabilityCurve]:
+        """Return one reliability curve per class: its probability against its frequency."""
+        self._check_filled()
+        self._check_scores()
+        if target == "positive" and self.n_classes != 2:
+            raise ValueError(
+                f"{_WHERE}: target='positive' is for two classes, got {self.n_classes}. Use 'classwise'."
+            )
+        table = self.sums.classwise.cpu().numpy()
+        return [ReliabilityCurve(c[:, 0], c[:, 1], c[:, 2], target=target, closed=self.closed) for c in table]
+
+    def class_errors(self, name: str = "ece") -> Array:
+        """Return one error of every class at once, ``(k,)``; names as in ``calibration_errors``."""
+        self._check_filled()
+        self._check_scores()
+        table = self.sums.classwise.cpu().numpy()
+        return calibration_errors(table[..., 0], table[..., 1], table[..., 2])[name]
+
+    def _check_scores(self) -> None:
+        if self.n_classes == 0:
+            raise DataError(
+                f"{_WHERE}: only predicted class and confidence are known here, not the scores of every class. "
+                "Save logits or probabilities to get this number."
+            )
+
+    def _check_filled(self) -> None:
+        if self.n_samples == 0:
+            raise DataError(f"{_WHERE}: no rows yet. Call update first.")
+
+    def __repr__(self) -> str:
+        return f"CalibrationState(n={self.n_samples}, k={self.n_classes}, n_bins={self.n_bins}, closed={self.closed})"

@@ -1,0 +1,42 @@
+"""A small convolutional network for trying things out on a CPU."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from equipoise.models.network import Network, make_head
+
+__all__ = ["small_cnn"]
+
+_WIDTHS = (32, 64, 128)
+
+
+def small_cnn(n_classes: int = 10, in_channels: int = 3) -> Network:
+    """Return a network of three convolutions: 21 million operations for a 32x32 image.
+
+    Convolutions of 32, 64 and 128 channels with batch norm, a 2x2 max-pool after the first two, average
+    pool at the end. The weak "CNN" of mutual-learning tables, and the network for quick trials: on two
+    cores an epoch of CIFAR-10 takes half a minute.
+
+    Args:
+        n_classes: Number of classes.
+        in_channels: 3 for colour, 1 for grey.
+
+    Returns:
+        The network, with features of 128 numbers. Any image side from 4 pixels works.
+
+    Example:
+        >>> import torch
+        >>> small_cnn(in_channels=1)(torch.zeros(2, 1, 28, 28)).shape
+        torch.Size([2, 10])
+    """
+    layers: list[nn.Module] = []
+    n_in = in_channels
+    for number, width in enumerate(_WIDTHS):
+        if number:
+            layers.append(nn.MaxPool2d(2))
+        convolution = nn.Conv2d(n_in, width, 3, padding=1, bias=False)
+        layers += [convolution, nn.BatchNorm2d(width), nn.ReLU(inplace=True)]
+        n_in = width
+    body = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    return Network(body, make_head(n_in, n_classes, where="small_cnn"), channels_last=True)

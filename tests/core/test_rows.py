@@ -1,0 +1,108 @@
+"""Row identity and the rule against leaks."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from equipoise.core import Rows, SplitError
+from equipoise.core.rows import check_disjoint
+
+
+def values(seed, n=300, k=5):
+    generator = np.random.default_rng(seed)
+    return Rows.from_values(generator.normal(size=(n, k)), generator.integers(0, k, n))
+
+
+@given(st.sets(st.text(max_size=8).filter(lambda s: not s.endswith("\0"))), st.sets(st.text(max_size=8)))
+def test_shared_ids_are_the_intersection(one, two):
+    two = {text.rstrip("\0") for text in two}
+    rows = [Rows.from_ids(np.array(sorted(ids), dtype=np.str_)) for ids in (one, two)]
+    assert rows[0].shared(rows[1]) == len(one & two)
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=20))
+def test_integers_and_their_text_are_the_same_ids(ids):
+    numbers = Rows.from_ids(np.array(ids, dtype=np.int64))
+    texts = Rows.from_ids(np.array([str(value) for value in ids], dtype=np.str_))
+    np.testing.assert_array_equal(numbers.hashes, texts.hashes)
+
+
+def test_width_and_byte_order_do_not_matter():
+    ids = ["a", "bc"]
+    for dtype in ("<U2", "<U9", ">U5"):
+        np.testing.assert_array_equal(Rows.from_ids(np.array(ids, dtype)).hashes, Rows.from_ids(ids).hashes)
+    for dtype in (np.int8, np.uint64, ">i4"):
+        np.testing.assert_array_equal(
+            Rows.from_ids(np.array([3, 4], dtype)).hashes, Rows.from_ids([3, 4]).hashes
+        )
+
+
+def test_chunks_hash_as_the_whole(monkeypatch):
+    scores, labels = np.random.default_rng(0).normal(size=(50, 3)), np.arange(50)
+    whole, ids = Rows.from_values(scores, labels), Rows.from_ids(labels)
+    monkeypatch.setattr("equipoise.core.rows._CHUNK", 7)
+    np.testing.assert_array_equal(Rows.from_values(scores, labels).hashes, whole.hashes)
+    np.testing.assert_array_equal(Rows.from_ids(labels).hashes, ids.hashes)
+
+
+def test_hashes_do_not_collide():
+    assert len(np.unique(Rows.from_ids(np.arange(200_000)).hashes)) == 200_000
+    assert len(np.unique(values(0, n=100_000).hashes)) == 100_000
+
+
+@pytest.mark.parametrize("ids", [[0.5], [[1]], [None], [b"a"]])
+def test_ids_must_be_integers_or_text(ids):
+    with pytest.raises(TypeError, match="integers or text"):
+        Rows.from_ids(ids)
+
+
+def test_named_rows_must_not_share_one():
+    fitted = Rows.from_ids(np.arange(1000))
+    check_disjoint(Rows.from_ids(np.arange(1000, 2000)), fitted, where="score")
+    with pytest.raises(SplitError, match=r"score: 1 of 1000 rows were used to fit.*Fit on 'calib'"):
+        check_disjoint(Rows.from_ids(np.arange(999, 1999)), fitted, where="score")
+
+
+def test_an_id_that_occurs_twice_still_counts():
+    with pytest.raises(SplitError, match="2 of 3 rows"):
+        check_disjoint(Rows.from_ids([1, 1, 2]), Rows.from_ids([1, 1, 3]), where="score")
+
+
+def test_values_may_coincide_in_one_of_a_hundred():
+    judged = values(0)
+    few = Rows(np.concatenate([judged.hashes[:3], values(1).hashes]), named=False)
+    many = Rows(np.concatenate([judged.hashes[:4], values(1).hashes]), named=False)
+    check_disjoint(judged, few, where="score")
+    with pytest.raises(SplitError, match="4 of 300 rows"):
+        check_disjoint(judged, many, where="score")
+
+
+def test_saturated_rows_are_no_evidence():
+    scores = np.tile([1.0, 0.0], (500, 1))
+    one, two = (Rows.from_values(scores[:n], np.zeros(n, int)) for n in (300, 500))
+    check_disjoint(one, two, where="score")
+
+
+def test_the_same_rows_are_caught_even_if_saturated():
+    rows = Rows.from_values(np.ones((200, 1)), np.zeros(200, int))
+    with pytest.raises(SplitError, match="200 of 200"):
+        check_disjoint(rows, Rows(rows.hashes.copy(), named=False), where="score")
+
+
+def test_ids_and_values_cannot_be_compared():
+    judged = values(0)
+    check_disjoint(judged, Rows(judged.hashes, named=True), where="score")
+
+
+def test_union_keeps_what_can_be_compared():
+    named, unnamed = Rows.from_ids([1, 2]), values(0, n=2)
+    assert named.union(None) is named
+    assert named.union(unnamed) is named
+    assert sorted(named.union(Rows.from_ids([3])).hashes) == sorted(Rows.from_ids([1, 2, 3]).hashes)
+
+
+def test_fingerprint_is_stable_over_time():
+    """A literal: calibrators keep fingerprints in files, so the hash must never change unnoticed."""
+    assert Rows.from_ids(["a", "b"]).fingerprint == Rows.from_ids(["b", "a"]).fingerprint
+    assert Rows.from_ids(["a", "b"]).fingerprint == "b36de564e1f93af762c1dca8"
