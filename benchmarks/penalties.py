@@ -61,7 +61,7 @@ def peak_memory(term: Term, n_samples: int) -> float:
 
 
 def _rise(term: Term, n_samples: int) -> float:
-    term(*make_batch(64)).backward()  # load what is loaded once
+    term(*make_batch(1100)).backward()  # load what is loaded once
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     term(*make_batch(n_samples)).backward()
     return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024

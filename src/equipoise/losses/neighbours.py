@@ -22,7 +22,7 @@ Power = Literal[1, 2]
 #: Pairs held in memory at once; beyond, rows are taken in blocks and computed again in the backward pass.
 MOST_PAIRS = 1024 * 1024
 
-# Log kernel of a sample that is not there. Finite, so that a row without neighbours has no NaN in its gradient.
+# Log kernel of a sample that is not there; finite, so that a row without neighbours has a gradient.
 _NEVER = -1e30
 
 
