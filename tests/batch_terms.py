@@ -9,6 +9,8 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
+from per_sample import softmax
+
 Batch = tuple[Tensor, Tensor]
 
 
@@ -22,11 +24,7 @@ def batches(draw: st.DrawFn, least: int = 1, most: int = 12) -> Batch:
 
 
 def probabilities(logits: Tensor) -> list[list[float]]:
-    rows = []
-    for row in logits.tolist():
-        powers = [math.exp(z - max(row)) for z in row]
-        rows.append([power / sum(powers) for power in powers])
-    return rows
+    return [softmax(row) for row in logits.tolist()]
 
 
 def plain(logits: Tensor, labels: Tensor) -> tuple[list[float], list[float]]:
