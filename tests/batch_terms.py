@@ -60,11 +60,12 @@ def edge_batches() -> dict[str, Batch]:
 
 
 def check_edges(term: Callable[[Tensor, Tensor], Tensor]) -> None:
-    """Value and gradient are finite on every edge, in single and double precision."""
+    """Value and gradient are finite on every edge, in every precision, also under autocast."""
     for name, (logits, labels) in edge_batches().items():
-        for dtype in (torch.float32, torch.float64):
+        for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
             inputs = logits.to(dtype).requires_grad_()
-            value = term(inputs, labels)
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=dtype == torch.bfloat16):
+                value = term(inputs, labels)
             [gradient] = torch.autograd.grad(value, inputs)
             assert value.isfinite(), f"{name}: {value}"
             assert gradient.isfinite().all(), f"{name}: {gradient}"

@@ -63,14 +63,12 @@ def neighbour_errors(
     alone = (others == 0).expand(n_samples)[:, None]
 
     def block(rows: slice) -> Tensor:
-        kernel = log_kernel(rows) + (hidden if least_density is not None else hidden + log_share)
+        kernel = log_kernel(rows) + hidden
         if not include_self:
             kernel = kernel.diagonal_scatter(share.new_full((len(kernel),), _NEVER), offset=rows.start)
-        if least_density is None:
-            average = kernel.softmax(-1) @ targets
-        else:
+        average = (kernel + log_share).softmax(-1) @ targets
+        if least_density is not None:
             density = kernel.logsumexp(-1, keepdim=True)
-            average = (kernel + log_share).softmax(-1) @ targets
             average = average * (density - log(least_density)).clamp(max=0).exp()
         difference = (average - predictions[rows]).abs()
         return (difference if power == 1 else difference.square()).where(~alone[rows], 0.0).sum(-1)
