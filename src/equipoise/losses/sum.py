@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import final
 
-import torch
 from torch import Tensor, nn
 
 __all__ = ["Adaptive", "Scaled", "Sum", "Term"]
@@ -122,7 +121,7 @@ class Sum(Term, Adaptive):
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return the sum of all terms."""
         values: list[Tensor] = [term(logits, labels) for term in self.terms]
-        return torch.stack(values).sum(0)
+        return sum(values[1:], values[0])
 
     def update(self, logits: Tensor, labels: Tensor) -> None:
         """Re-tune the terms that adapt."""
