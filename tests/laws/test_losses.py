@@ -298,6 +298,21 @@ def test_update_of_dense_predictions_with_void_equals_the_flat_ones(key: str) ->
 
 
 @pytest.mark.parametrize("key", ADAPTIVE)
+def test_update_takes_predictions_made_in_inference_mode(key: str) -> None:
+    logits, labels = held_out()
+    inside, outside, plain = make(key), make(key), make(key)
+    with torch.inference_mode():
+        predictions = 2 * logits
+        inside.update(predictions, labels)
+    outside.update(predictions, labels)
+    plain.update(2 * logits, labels)
+    for name, value in plain.state_dict().items():
+        assert torch.equal(value, inside.state_dict()[name]), name
+        assert torch.equal(value, outside.state_dict()[name]), name
+    differentiated(inside, *batch(5))
+
+
+@pytest.mark.parametrize("key", ADAPTIVE)
 def test_update_without_predictions_is_refused(key: str) -> None:
     with pytest.raises(ValueError, match="all held-out predictions"):
         make(key).update(torch.zeros(2, K), torch.full((2,), -100))

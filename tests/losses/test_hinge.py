@@ -1,3 +1,7 @@
+from collections.abc import Callable
+from functools import partial
+from itertools import product
+
 import torch
 from hypothesis import given
 
@@ -48,3 +52,19 @@ def test_compiled_it_is_the_same() -> None:
     both(plain).backward()
     compiled(traced).backward()
     torch.testing.assert_close(traced.grad, plain.grad)
+
+
+def test_functional_transforms_see_through_it() -> None:
+    def value(logits: torch.Tensor, power: int) -> torch.Tensor:
+        return hinge(logits[None], margins=MARGINS, weights=WEIGHTS, power=power).sum()
+
+    def plain(logits: torch.Tensor, power: int) -> torch.Tensor:
+        return (torch.relu(logits.max() - logits - MARGINS) ** power) @ WEIGHTS
+
+    def twice(function: Callable) -> Callable:
+        return torch.func.jacrev(torch.func.grad(function))
+
+    for power, transform in product((1, 2), (torch.func.grad, twice)):
+        got = torch.func.vmap(transform(partial(value, power=power)))(LOGITS)
+        wanted = torch.func.vmap(transform(partial(plain, power=power)))(LOGITS)
+        torch.testing.assert_close(got, wanted)
