@@ -41,7 +41,7 @@ def loss_usage(entry: Entry) -> str:
     """Write a block that builds the loss, calls it, and re-tunes it if it adapts."""
     module = "torch.nn" if entry.factory.__module__.startswith("torch") else "equipoise.losses"
     name = entry.factory.__name__
-    settings = [f"{key}={value!r}" for key, value in entry.parameters.items()]
+    settings = [f"{key}={spelled(value)}" for key, value in entry.parameters.items()]
     if "n_classes" in entry.needs:
         settings.insert(0, "n_classes=10")
     lines = [
@@ -61,6 +61,11 @@ def loss_usage(entry: Entry) -> str:
             "loss.update(held_out_logits, held_out_labels)",
         ]
     return "\n".join(lines)
+
+
+def spelled(value: object) -> str:
+    """Write a parameter as the formatter would, which also formats the blocks of these pages."""
+    return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
 ROOMS = {
