@@ -45,6 +45,13 @@ def test_both_terms_ignore_the_same(key):
     torch.testing.assert_close(pair(LOGITS, moved), PAIRS[key].make()(LOGITS[kept], LABELS[kept]))
 
 
+@pytest.mark.parametrize("key", PAIRS)
+def test_only_the_term_gathers(key):
+    pair = PAIRS[key].make(gather=True)
+    assert pair.terms[1].term.gather
+    assert not hasattr(pair.terms[0], "gather")
+
+
 def test_a_pair_is_its_terms():
     logits, labels = LOGITS[:-1], LABELS[:-1]
     wanted = FocalLoss(gamma=2.0)(logits, labels) + 3.0 * mdca_penalty(logits, labels)
