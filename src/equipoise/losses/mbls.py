@@ -47,6 +47,7 @@ def margin_loss(
         One value per sample.
 
     Example:
+        >>> import torch
         >>> margin_loss(torch.tensor([[12.0, 0.0]]), torch.tensor([0]), margin=10.0, strength=1.0)
         tensor([2.0000])
 
@@ -74,6 +75,7 @@ class MarginLoss(Loss):
         weight, ignore_index, reduction: As in :class:`~equipoise.losses.Loss`.
 
     Example:
+        >>> import torch
         >>> MarginLoss(strength=1.0)(torch.tensor([[12.0, 0.0]]), torch.tensor([0]))
         tensor(2.0000)
     """

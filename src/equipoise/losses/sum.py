@@ -65,6 +65,7 @@ class Scaled(Term, Adaptive):
         factor: What its value is multiplied with.
 
     Example:
+        >>> import torch
         >>> from equipoise.losses import BrierLoss
         >>> logits, labels = torch.zeros(1, 2), torch.tensor([0])
         >>> (0.5 * BrierLoss())(logits, labels)
@@ -107,6 +108,7 @@ class Sum(Term, Adaptive):
             change the weights between them.
 
     Example:
+        >>> import torch
         >>> from equipoise.losses import BrierLoss
         >>> logits, labels = torch.zeros(1, 2), torch.tensor([0])
         >>> Sum(nn.CrossEntropyLoss(), 2.0 * BrierLoss())(logits, labels)
