@@ -63,15 +63,20 @@ def images_of(batch):
     return batch.inputs if isinstance(batch, Batch) else batch[0]
 
 
-def rate(iterable, n_images):
-    """Images per second of the clock, and of this process's processor time."""
+def rate(make, seconds):
+    """Images per second of the clock, and of this process's processor time.
+
+    All run equally long, so that a busy machine interrupts them alike; epochs follow each other.
+    """
     start, busy = time.perf_counter(), time.process_time()
-    seen = 0
-    for batch in iterable:
-        seen += len(images_of(batch))
-        if seen >= n_images:
-            break
-    return seen / (time.perf_counter() - start), seen / (time.process_time() - busy)
+    seen, spent = 0, 0.0
+    while spent < seconds:
+        for batch in make():
+            seen += len(images_of(batch))
+            spent = time.perf_counter() - start
+            if spent >= seconds:
+                break
+    return seen / spent, seen / (time.process_time() - busy)
 
 
 def check(make, batch_size):
@@ -97,14 +102,14 @@ def pipelines(data, batch_size):
             yield f"DataLoader, {form}, {workers} workers", lambda loader=loader: loader
 
 
-def compare(data, *, batch_size, n_images, rounds):
+def compare(data, *, batch_size, seconds, rounds):
     table = dict(pipelines(data, batch_size))
     for make in table.values():
         check(make, batch_size)
     rates = {name: [] for name in table}
     for _ in range(rounds):
         for name, make in table.items():
-            rates[name].append(rate(make(), n_images))
+            rates[name].append(rate(make, seconds))
     ours = next(iter(table))
     print(f"\n{data.name}, batches of {batch_size}, median of {rounds} rounds, one thread per process")
     print(f"{'pipeline':34} {'images/s':>10} {'ours / it':>10} {'ours / it, per cpu-s':>22}")
@@ -138,7 +143,7 @@ def main():
     )
     parser.add_argument("--root", help="data folder with CIFAR-10 and 20 Newsgroups")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--images", type=int, default=12_800, help="images per timing")
+    parser.add_argument("--seconds", type=float, default=1.0, help="of each timing")
     args = parser.parse_args()
     torch.set_num_threads(1)
     pixels = torch.randint(0, 256, (20_000, 3, 32, 32), dtype=torch.uint8)
@@ -149,7 +154,7 @@ def main():
         except DataError as error:
             print(error)
     for batch_size in (128, 512):
-        compare(data, batch_size=batch_size, n_images=args.images, rounds=args.rounds)
+        compare(data, batch_size=batch_size, seconds=args.seconds, rounds=args.rounds)
     if args.root:
         try:
             count_padding(args.root)

@@ -145,7 +145,11 @@ def test_a_damaged_archive_that_is_there_is_named(tmp_path, monkeypatch):
         fetch("svhn", tmp_path)
 
 
-@pytest.mark.parametrize("content", [b"no archive", tar_of(["top/a.txt"])[:-30], tar_of(["other/a.txt"])])
+@pytest.mark.parametrize(
+    "content",
+    [b"no archive", tar_of(["top/a.txt"])[:-30], tar_of(["other/a.txt"])],
+    ids=["text", "cut", "other"],
+)
 def test_an_archive_that_cannot_be_unpacked_leaves_nothing(tmp_path, content):
     (tmp_path / "x.tar.gz").write_bytes(content)
     with pytest.raises(DataError, match=r"x\.tar\.gz"):

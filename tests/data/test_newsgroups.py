@@ -2,9 +2,11 @@
 
 import dataclasses
 import gzip
+import hashlib
 import io
 import json
 import tarfile
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -309,3 +311,23 @@ def test_mixup_of_tokens_is_refused(tmp_path):
     write_lines(tmp_path)
     with pytest.raises(ValueError, match="mixup"):
         batches(read(tmp_path, embedding="none"), "train", batch_size=2, augment=Augment(mixup=0.2))
+
+
+def test_posts_and_vectors_are_downloaded_when_asked(tmp_path, monkeypatch):
+    served, root = tmp_path / "served", tmp_path / "new"
+    served.mkdir()
+    write_archive(served)
+    with zipfile.ZipFile(served / "glove.6B.zip", "w") as archive:
+        archive.writestr("glove.6B.50d.txt", "the 1\n")
+        archive.writestr("glove.6B.100d.txt", "the 0.5 1\nspace -1 2.5\n. 3 4\n")
+    for name, file in (("newsgroups", "20news-bydate.tar.gz"), ("glove", "glove.6B.zip")):
+        content = (served / file).read_bytes()
+        (remote,) = OFFICIAL[name].remotes
+        moved = dataclasses.replace(
+            remote, url=(served / file).as_uri(), checksum="md5:" + hashlib.md5(content).hexdigest()
+        )
+        monkeypatch.setitem(OFFICIAL, name, dataclasses.replace(OFFICIAL[name], remotes=(moved,)))
+    data = load("newsgroups", root=root, download=True, options=OPTIONS)
+    assert len(data) == 60
+    assert tuple(data.embedding.shape) == (11, 2)
+    assert not (root / "glove" / "glove.6B.50d.txt").exists()

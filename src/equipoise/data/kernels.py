@@ -1,4 +1,4 @@
-"""Gather, crop, flip and normalise in one pass over memory, for images that are in memory on the processor.
+"""Gather, crop, flip and normalise in compiled code, for images that are in memory on the processor.
 
 The tensor operations of :mod:`equipoise.data.augment` say what the result is; this must equal them bit for
 bit.
@@ -54,35 +54,39 @@ def read_augmented(
     scale = (1 / (255 * spread)).repeat(width).numpy()
     shift = (-offset / spread).repeat(width).numpy()
     pixels = images.permute(0, 2, 3, 1).contiguous().numpy().reshape(len(images), height, width * channels)
-    out = np.empty((len(rows), height, width * channels), dtype=np.float32)
-    _read(pixels, rows, top - padding, left - padding, flip, channels, scale, shift, out)
+    placed = np.zeros((len(rows), height, width * channels), dtype=np.uint8)
+    _place(pixels, rows, top - padding, left - padding, flip, channels, placed)
+    out = np.empty((len(rows) * height, width * channels), dtype=np.float32)
+    _scale(placed.reshape(out.shape), scale, shift, out)
     return torch.from_numpy(out).view(len(rows), height, width, channels).permute(0, 3, 1, 2)
 
 
+# Two loops instead of one: the compiler turns each into vectors, and a joint one into single steps.
 @numba.njit(cache=True, nogil=True)
-def _read(  # type: ignore[no-untyped-def]
-    pixels, rows, top, left, flip, channels, scale, shift, out
-):
-    height, length = out.shape[1], out.shape[2]
-    width = length // channels
-    line = np.empty(length, dtype=np.uint8)
+def _place(pixels, rows, top, left, flip, channels, out):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+    height, width = out.shape[1], out.shape[2] // channels
     for place in range(len(rows)):
         first = min(max(-left[place], 0), width)
         last = max(min(width - left[place], width), first)
+        start = (width - last if flip[place] else first) * channels
+        begin, count = (first + left[place]) * channels, (last - first) * channels
         for y in range(height):
             source = y + top[place]
-            line[:] = 0
-            if 0 <= source < height and first < last:
-                begin = (first + left[place]) * channels
-                given = pixels[rows[place], source, begin : begin + (last - first) * channels]
-                if flip[place]:
-                    end = (width - first) * channels
-                    for x in range(last - first):
-                        for channel in range(channels):
-                            line[end - (x + 1) * channels + channel] = given[x * channels + channel]
-                else:
-                    line[first * channels : last * channels] = given
-            # A loop of its own, from zero over whole lines, is one that the compiler turns into vectors.
-            goal = out[place, y]
-            for x in range(length):
-                goal[x] = np.float32(line[x]) * scale[x] + shift[x]
+            if count == 0 or source < 0 or source >= height:
+                continue
+            given = pixels[rows[place], source, begin : begin + count]
+            part = out[place, y, start : start + count]
+            if flip[place]:
+                for x in range(last - first):
+                    for channel in range(channels):
+                        part[count - (x + 1) * channels + channel] = given[x * channels + channel]
+            else:
+                for x in range(count):
+                    part[x] = given[x]
+
+
+@numba.njit(cache=True, nogil=True)
+def _scale(values, scale, shift, out):  # type: ignore[no-untyped-def]
+    for line in range(values.shape[0]):
+        for x in range(values.shape[1]):
+            out[line, x] = np.float32(values[line, x]) * scale[x] + shift[x]
