@@ -18,7 +18,7 @@ from equipoise.calibrators.forms import as_rows, blocks, one_column, restore
 from equipoise.calibrators.module import CalibratorModule
 from equipoise.calibrators.result import FitResult
 from equipoise.core.arrays import Array, as_tensor
-from equipoise.core.errors import NotFittedError, SplitError
+from equipoise.core.errors import DataError, NotFittedError, SplitError
 from equipoise.core.predictions import Predictions
 from equipoise.core.rows import Rows
 
@@ -185,6 +185,11 @@ class Calibrator(ABC):
                 raise TypeError(
                     f"{type(self).__name__}.fit: Predictions carry their own labels and weights. "
                     "Pass Predictions alone, or logits with labels."
+                )
+            if predictions.kind == "top1":
+                raise DataError(
+                    f"{type(self).__name__}.fit: only the predicted class and its confidence are known here. "
+                    "Save logits or probabilities to calibrate."
                 )
             return predictions
         if labels is None:

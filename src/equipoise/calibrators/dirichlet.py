@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from equipoise.calibrators.base import Calibrator
+from equipoise.calibrators.linear_shapes import Full
 from equipoise.calibrators.result import FitResult
-from equipoise.calibrators.softmax_regression import Full, Penalty, fit_softmax
+from equipoise.calibrators.softmax_regression import Penalty, fit_softmax
 from equipoise.calibrators.words import absent_classes, check_not_negative, describe_offsets
 from equipoise.core.arrays import as_tensor
 from equipoise.core.predictions import Predictions
@@ -80,7 +81,7 @@ class DirichletCalibration(Calibrator):
             converged=found.converged,
             iterations=found.iterations,
             certificate={**found.certificate, "objective": found.objective},
-            warnings=absent_classes(labels, weights, n_classes),
+            warnings=(*absent_classes(labels, weights, n_classes), *found.warnings),
         )
 
     def _map(self, logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from equipoise.calibrators.base import Calibrator
+from equipoise.calibrators.linear_shapes import Full
 from equipoise.calibrators.result import FitResult
 from equipoise.calibrators.search import fit_beta
-from equipoise.calibrators.softmax_regression import Full, Penalty, fit_softmax
+from equipoise.calibrators.softmax_regression import Penalty, fit_softmax
 from equipoise.calibrators.words import absent_classes, describe_offsets
 from equipoise.core.predictions import Predictions
 
@@ -63,7 +64,7 @@ class MatrixScaling(Calibrator):
             converged=found.converged,
             iterations=found.iterations,
             certificate=found.certificate,
-            warnings=absent_classes(labels, weights, n_classes),
+            warnings=(*absent_classes(labels, weights, n_classes), *found.warnings),
         )
 
     def _map(self, logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:

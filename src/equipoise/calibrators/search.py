@@ -17,6 +17,7 @@ __all__ = ["GRID", "Optimum", "ece_on_grid", "fit_beta", "papers_grid"]
 
 _ROWS_PER_THREAD = 1024
 _SUBSAMPLE = 4096
+_SEPARABLE = 1e-6
 _RUNGS = 6
 _WIDTH = 10
 
@@ -45,7 +46,7 @@ class Optimum:
         gradient: Slope of the mean NLL in log T.
         gap: Estimated excess over the minimum, half the Newton decrement.
         iterations: Passes over all rows.
-        bound: ``"sharp"`` or ``"flat"`` if the search ended at a bound.
+        bound: ``"sharp"`` or ``"flat"`` if the search was stopped on the way to 0 or to infinity.
     """
 
     beta: float
@@ -61,7 +62,8 @@ def fit_beta(logits: Array, labels: Array, weights: Array | None) -> Optimum:
     """Minimise the mean NLL of ``beta * logits``, which is convex in beta.
 
     A subsample gives the start, so that two or three passes over all rows suffice. The bounds are the
-    temperatures at which logits of typical size become 100 (saturated) and 0.01 (uniform).
+    temperatures at which logits of typical size become 100 (saturated) and 0.01 (uniform); the search also stops
+    at a mean NLL of 1e-6, where the classes are separated and it would fall without end.
 
     Args:
         logits: ``(n, k)``, float32 or float64; read in place, never copied.
@@ -105,7 +107,7 @@ def _newton(
     for passes in range(1, 101):
         found = objective(beta)
         value, slope, curvature = found
-        if beta == ceiling and slope <= 0:
+        if slope <= 0 and (beta == ceiling or value < _SEPARABLE):
             return beta, found, passes, "sharp"
         if beta == floor and slope >= 0:
             return beta, found, passes, "flat"

@@ -5,105 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Protocol, final
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from equipoise.calibrators.forms import blocks
+from equipoise.calibrators.linear_shapes import Diagonal, Shape, with_one
 from equipoise.core.arrays import Array, as_tensor
 
-__all__ = ["Diagonal", "Full", "Penalty", "RegressionFit", "Shape", "fit_softmax"]
+__all__ = ["Penalty", "RegressionFit", "fit_softmax"]
 
 # Keeps absent classes and separable rows finite and picks one of the equivalent maps; moves optima by about 1e-8.
 _RIDGE = 1e-9
 _MOST_STEPS = 60
-_DIRECT = 640
+_DIRECT = 150
+_SEPARABLE = 1e-4
 _TOLERANCE = 1e-11
-
-
-class Shape(Protocol):
-    """How parameters act on features; linear in the parameters."""
-
-    def forward(self, features: Tensor, theta: Tensor) -> Tensor:
-        """Return new logits ``(m, k)``."""
-
-    def adjoint(self, features: Tensor, residual: Tensor) -> Tensor:
-        """Return the gradient of ``sum(residual * forward)``."""
-
-    def jacobian(self, features: Tensor, probs: Tensor) -> Tensor:
-        """Return ``(m, size)``: the derivative of ``sum_j probs_j * logit_j`` for each parameter."""
-
-    def diagonal_blocks(self, features: Tensor, weights: Tensor) -> Tensor:
-        """Return ``(k, f, f)``: for every class, the weighted second moments of its own features."""
-
-    def arrange(self, per_class: Tensor) -> Tensor:
-        """Bring parameters from ``(k, f)``, one row per class, to their own shape."""
-
-    def per_class(self, theta: Tensor) -> Tensor:
-        """Bring parameters to ``(k, f)``."""
-
-
-@final
-class Diagonal:
-    """One scale and one offset per class: ``theta`` is ``(2, k)``."""
-
-    def forward(self, features: Tensor, theta: Tensor) -> Tensor:
-        """Scale and shift every column."""
-        return torch.addcmul(theta[1], features, theta[0])
-
-    def adjoint(self, features: Tensor, residual: Tensor) -> Tensor:
-        """Sum over rows."""
-        return torch.stack([(residual * features).sum(0), residual.sum(0)])
-
-    def jacobian(self, features: Tensor, probs: Tensor) -> Tensor:
-        """Put the columns for scales before those for offsets."""
-        return torch.cat([probs * features, probs], 1)
-
-    def diagonal_blocks(self, features: Tensor, weights: Tensor) -> Tensor:
-        """Return moments of each column."""
-        once = weights * features
-        second, first, zeroth = (once * features).sum(0), once.sum(0), weights.sum(0)
-        return torch.stack([second, first, first, zeroth], 1).reshape(-1, 2, 2)
-
-    def arrange(self, per_class: Tensor) -> Tensor:
-        """Transpose."""
-        return per_class.T
-
-    def per_class(self, theta: Tensor) -> Tensor:
-        """Transpose."""
-        return theta.T
-
-
-@final
-class Full:
-    """A matrix and an offset: ``theta`` is ``(k, k + 1)``, the offset last."""
-
-    def forward(self, features: Tensor, theta: Tensor) -> Tensor:
-        """Multiply and shift."""
-        return torch.addmm(theta[:, -1], features, theta[:, :-1].T)
-
-    def adjoint(self, features: Tensor, residual: Tensor) -> Tensor:
-        """Correlate residuals with features."""
-        return torch.cat([residual.T @ features, residual.sum(0)[:, None]], 1)
-
-    def jacobian(self, features: Tensor, probs: Tensor) -> Tensor:
-        """Go class by class."""
-        return (probs[:, :, None] * _with_one(features)[:, None, :]).flatten(1)
-
-    def diagonal_blocks(self, features: Tensor, weights: Tensor) -> Tensor:
-        """Return moments of all features, weighted for every class."""
-        wide = _with_one(features)
-        return (weights.T[:, None, :] * wide.T) @ wide
-
-    def arrange(self, per_class: Tensor) -> Tensor:
-        """Return it unchanged."""
-        return per_class
-
-    def per_class(self, theta: Tensor) -> Tensor:
-        """Return it unchanged."""
-        return theta
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +57,15 @@ class RegressionFit:
         """The evidence, by name."""
         return {"gradient": self.gradient, "gap": self.gap}
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is unusual about the fit."""
+        if self.objective >= _SEPARABLE:
+            return ()
+        return (
+            "the map separates the classes of its fit rows, so it was stopped; use more rows or a penalised map",
+        )
+
 
 def fit_softmax(
     features: Array, labels: Array, weights: Array | None, *, shape: Shape, start: Tensor, penalty: Penalty
@@ -160,6 +87,7 @@ def fit_softmax(
         Parameters and certificate.
 
     Example:
+        >>> from equipoise.calibrators.linear_shapes import Diagonal
         >>> x, y = np.array([[1.0, 0.0]] * 4), np.array([0, 0, 0, 1])
         >>> start = torch.tensor([[1.0, 1.0], [0.0, 0.0]], dtype=torch.float64)
         >>> found = fit_softmax(x, y, None, shape=Diagonal(), start=start,
@@ -183,7 +111,7 @@ def fit_softmax(
         if trial.objective > state.objective:
             break
         theta, state = theta + length * direction, trial
-        if step_gap <= _TOLERANCE * max(1.0, state.objective):
+        if step_gap <= _TOLERANCE * max(1.0, state.objective) or state.objective < _SEPARABLE:
             break
     gradient = float(state.gradient.abs().max())
     gap = max(step_gap, 0.0)
@@ -213,12 +141,12 @@ class _Problem:
         n_rows, n_classes = features.shape
         share = np.full(n_rows, 1.0 / n_rows) if weights is None else weights / weights.sum()
         self.shape, self.penalty, self.start = shape, penalty, start
-        self.slices = list(blocks(n_rows, n_classes))
+        self.direct = start.numel() <= _DIRECT
+        self.slices = list(blocks(n_rows, start.numel() if self.direct else n_classes))
         self.features = [as_tensor(features[block]).double() for block in self.slices]
         self.labels = [as_tensor(labels[block])[:, None] for block in self.slices]
         self.share = [as_tensor(share[block])[:, None].double() for block in self.slices]
         self.curvature = 2 * (penalty.strength + _RIDGE)
-        self.direct = start.numel() <= _DIRECT
         self.light = [] if self.direct else [x.float() for x in self.features]
 
     def evaluate(self, theta: Tensor) -> _State:
@@ -251,8 +179,9 @@ class _Problem:
         own = None
         for x, p, w in zip(self.features, state.probs, self.share, strict=True):
             jacobian = self.shape.jacobian(x, p)
-            total.addmm_(jacobian.T, jacobian * w, alpha=-1)
-            part = self.shape.diagonal_blocks(x, p * w)
+            weighted = jacobian * w
+            total.addmm_(jacobian.T, weighted, alpha=-1)
+            part = self.shape.moments(x, p * w, weighted)
             own = part if own is None else own + part
         assert own is not None
         n_classes, width, _ = own.shape
@@ -282,7 +211,7 @@ class _Problem:
     def _class_preconditioner(self, state: _State) -> Callable[[Tensor], Tensor]:
         own = torch.zeros(())
         for x, p, w in zip(self.light, state.probs, self.share, strict=True):
-            own = own + self.shape.diagonal_blocks(x, p * (1 - p) * w.float()).double()
+            own = own + self.shape.moments(x, p * (1 - p) * w.float(), x).double()
         own = own + torch.diag_embed(self.shape.per_class(self.curvature))
         factor = torch.linalg.cholesky(
             own + 1e-12 * own.diagonal(dim1=1, dim2=2).amax(1)[:, None, None] * torch.eye(2)
@@ -303,7 +232,7 @@ class _Problem:
         for x, p, w in zip(self.light, state.probs, self.share, strict=True):
             own = p * (1 - p) * w.float()
             spread += own.sum(0)
-            wide = _with_one(x)
+            wide = with_one(x)
             moments += (wide * own.sum(1, keepdim=True)).T @ wide
         moments /= spread.sum()
         values, vectors = torch.linalg.eigh(moments)
@@ -354,7 +283,3 @@ def _solve(matrix: Tensor, target: Tensor) -> Tensor:
             return torch.cholesky_solve(target[:, None], factor)[:, 0]
         damping = max(10 * damping, 1e-14 * float(matrix.diagonal().amax()))
     return target
-
-
-def _with_one(features: Tensor) -> Tensor:
-    return torch.cat([features, torch.ones_like(features[:, :1])], 1)

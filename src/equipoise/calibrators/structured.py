@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from equipoise.calibrators.forms import blocks
+from equipoise.calibrators.linear_shapes import Shape
 from equipoise.calibrators.result import FitResult
 from equipoise.calibrators.search import fit_beta
-from equipoise.calibrators.softmax_regression import Penalty, RegressionFit, Shape, fit_softmax
+from equipoise.calibrators.softmax_regression import Penalty, RegressionFit, fit_softmax
 from equipoise.calibrators.temperature import describe_temperature
 from equipoise.calibrators.words import describe_offsets
 from equipoise.core.arrays import Array, as_tensor

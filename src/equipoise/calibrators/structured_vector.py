@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from equipoise.calibrators.base import Calibrator
+from equipoise.calibrators.linear_shapes import Diagonal
 from equipoise.calibrators.result import FitResult
-from equipoise.calibrators.softmax_regression import Diagonal
 from equipoise.calibrators.structured import fit_structured, tempered_log_probs
 from equipoise.core.predictions import Predictions
 
