@@ -109,6 +109,8 @@ def fit(
     )
     if resume:
         run.load()
+    else:
+        run.forget()
     with Interruption() as interruption:
         while not run.is_over():
             run.train_epoch(interruption)
@@ -230,6 +232,13 @@ class _Run:
             }
             write_checkpoint(self.folder / "last.pt", content)
             self.history.write(self.folder / "history.csv")
+        self.fabric.barrier()
+
+    def forget(self) -> None:
+        """Remove what an earlier run left, so that it cannot be taken for this one after a crash."""
+        if self.folder is not None and self.fabric.is_global_zero:
+            for name in ("last.pt", "best.pt", "history.csv"):
+                (self.folder / name).unlink(missing_ok=True)
         self.fabric.barrier()
 
     def load(self) -> None:
