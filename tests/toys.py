@@ -195,6 +195,22 @@ class Says(nn.Module):
 PLAIN_STEP = Recipe(optimizer=SGD(rate=1.0, momentum=0.0, weight_decay=0.0))
 
 
+def slopes(parameters, value: Callable[[], float], *, width: float = 1e-5) -> list[Tensor]:
+    """Return the derivative of a number with respect to every parameter, by central differences."""
+    found = []
+    for parameter in parameters:
+        flat, slope = parameter.detach().view(-1), torch.zeros(parameter.numel(), dtype=parameter.dtype)
+        for place in range(len(flat)):
+            ends = []
+            for shift in (width, -width):
+                flat[place] += shift
+                ends.append(value())
+                flat[place] -= shift
+            slope[place] = (ends[0] - ends[1]) / (2 * width)
+        found.append(slope.view_as(parameter))
+    return found
+
+
 def batch_a() -> tuple[Tensor, Rows]:
     """The golden batch A: its logits, and a batch for :class:`Says`."""
     entry = GOLDEN["batches"]["A"]

@@ -100,19 +100,7 @@ def test_hypergradient_is_that_of_finite_differences(form, inner_reduction):
     def outer():
         return float(copy.deepcopy(objective)._improve_amounts(batch, features))
 
-    expected = []
-    for parameter in smoothing.parameters():
-        slopes = torch.zeros_like(parameter)
-        for place in range(parameter.numel()):
-            values = []
-            for shift in (1e-5, -1e-5):
-                with torch.no_grad():
-                    parameter.view(-1)[place] += shift
-                values.append(outer())
-                with torch.no_grad():
-                    parameter.view(-1)[place] -= shift
-            slopes.view(-1)[place] = (values[0] - values[1]) / 2e-5
-        expected.append(slopes)
+    expected = toys.slopes(smoothing.parameters(), outer)
     smoothing.project = lambda: None
     objective._improve_amounts(batch, features)
     for old, new, slope in zip(before, smoothing.parameters(), expected, strict=True):

@@ -227,6 +227,13 @@ class TestOtherRuns:
             run(folder=tmp_path, seed=2)
         assert len(run(folder=tmp_path, seed=2, resume=False)) == 2
 
+    def test_a_run_started_over_leaves_nothing_of_the_old_one(self, tmp_path):
+        run(make(5), folder=tmp_path)
+        crashing = toys.Interrupting(toys.TRAIN, after=1, action=toys.crash)
+        with pytest.raises(RuntimeError, match="power cut"):
+            run(train=crashing, folder=tmp_path, resume=False)
+        assert toys.without_clock(run(folder=tmp_path)) == toys.without_clock(run())
+
     def test_another_objective_is_refused(self, tmp_path):
         run(folder=tmp_path)
         with pytest.raises(ValueError, match="Supervised, not GammaNet"):

@@ -45,11 +45,11 @@ def loss_terms(loss: nn.Module, logits: Tensor, targets: Tensor) -> tuple[Tensor
         return total, {"loss": total.detach()}
     values = [term(logits, targets) for term in loss.terms]
     total = torch.stack(values).sum(0)
-    names = [_name(term) for term in loss.terms]
-    return total, {
-        "loss": total.detach(),
-        **{name: value.detach() for name, value in zip(names, values, strict=True)},
-    }
+    terms = {"loss": total.detach()}
+    for term, value in zip(loss.terms, values, strict=True):
+        name = _name(term)
+        terms[name] = terms[name] + value.detach() if name in terms else value.detach()
+    return total, terms
 
 
 def _name(term: nn.Module) -> str:

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from equipoise.training import Batch, Learner
+from equipoise.training import Batch, Cycle, Learner, gather
 from equipoise.training.batches import Inputs
 
-__all__ = ["FeaturesAndLogits", "look_ahead", "pure_forward", "quiet_features"]
+__all__ = ["FeaturesAndLogits", "head_ahead", "look_ahead", "pure_forward"]
 
 
 def pure_forward(module: nn.Module, weights: Mapping[str, Tensor], inputs: Any) -> Any:
@@ -100,8 +100,29 @@ class FeaturesAndLogits(nn.Module):
         return features, self.head(features)
 
 
-def quiet_features(learner: Learner[FeaturesAndLogits], batch: Batch) -> Tensor:
-    """Return a batch's features from a learner of :class:`FeaturesAndLogits`, without a trace.
+def head_ahead(
+    learner: Learner[FeaturesAndLogits], seen: Tensor, loss: Callable[[Tensor], Tensor], held_out: Cycle
+) -> tuple[Tensor, Tensor]:
+    """Return what a network would say about the next held-out batch if its head took one step now.
+
+    Args:
+        learner: What moves the network; its current rate is the length of the step.
+        seen: Features of the training batch of all processes.
+        loss: From the head's logits for them to a number.
+        held_out: Where the held-out batch comes from.
+
+    Returns:
+        Logits of the held-out batch of all processes, and its labels.
+    """
+    head = learner.network.head
+    ahead = look_ahead(head, seen, loss, rate=learner.rate)
+    batch = held_out.next_batch(learner.fabric)
+    features, labels = gather(_quiet_features(learner, batch), batch.targets)
+    return pure_forward(head, ahead, features), labels
+
+
+def _quiet_features(learner: Learner[FeaturesAndLogits], batch: Batch) -> Tensor:
+    """Return a batch's features without a trace.
 
     The network stays in training mode, as in the published bilevel loops, but keeps neither gradients nor running
     statistics of these samples.

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from equipoise.core.names import check_choice
 from equipoise.losses.focal import focal_loss
 from equipoise.losses.sece import SmoothECE
-from equipoise.objectives.bilevel import FeaturesAndLogits, look_ahead, pure_forward, quiet_features
+from equipoise.objectives.bilevel import FeaturesAndLogits, head_ahead, look_ahead, pure_forward
 from equipoise.training import Adam, Batch, Cycle, Learner, Objective, Recipe, Source, Step, gather
 
 __all__ = ["GammaMap", "GammaNet"]
@@ -176,20 +176,17 @@ class GammaNet(Objective):
         self, batch: Batch, seen: Tensor, inner_loss: Callable[[Tensor], Tensor]
     ) -> tuple[Tensor, Tensor]:
         """Return what the network would say about held-out samples after a step, and their labels."""
-        learner = self.learner
-        meta = self.held_out.next_batch(learner.fabric)
+        learner, network = self.learner, self.network()
         if self.inner == "head":
-            head = learner.network.head
-            ahead = look_ahead(head, seen, inner_loss, rate=learner.rate)
-            inputs, labels = gather(quiet_features(learner, meta), meta.targets)
-            return pure_forward(head, ahead, inputs), labels
+            return head_ahead(learner, seen, inner_loss, self.held_out)
         if learner.fabric.world_size > 1:
             raise ValueError(
                 "GammaNet: `inner` must be 'head' on several processes, got 'all'. The step ahead of all weights "
                 "would need every process's inputs."
             )
-        ahead = look_ahead(self.network(), batch.inputs, inner_loss, rate=learner.rate)
-        return pure_forward(self.network(), ahead, meta.inputs), meta.targets
+        ahead = look_ahead(network, batch.inputs, inner_loss, rate=learner.rate)
+        meta = self.held_out.next_batch(learner.fabric)
+        return pure_forward(network, ahead, meta.inputs), meta.targets
 
     def network(self) -> nn.Module:
         """Return the network; the gamma-network is needed for training only."""

@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy, one_hot
 
 from equipoise.core.names import check_choice
 from equipoise.losses.dece import DifferentiableECE
-from equipoise.objectives.bilevel import FeaturesAndLogits, look_ahead, pure_forward, quiet_features
+from equipoise.objectives.bilevel import FeaturesAndLogits, head_ahead
 from equipoise.training import Adam, Batch, Cycle, Learner, Objective, Recipe, Source, Step, gather
 
 __all__ = ["MetaLabelSmoothing", "Smoothing"]
@@ -154,16 +154,12 @@ class MetaLabelSmoothing(Objective):
         return Step(logits.detach(), scalars)
 
     def _improve_amounts(self, batch: Batch, features: Tensor) -> Tensor:
-        meta = self.held_out.next_batch(self.learner.fabric)
-        head = self.learner.network.head
         targets, seen = gather(self.smoothing(batch.targets), features)
 
         def inner_loss(logits: Tensor) -> Tensor:
             return cross_entropy(logits, targets.to(logits), reduction=self.inner_reduction)
 
-        ahead = look_ahead(head, seen, inner_loss, rate=self.learner.rate)
-        inputs, labels = gather(quiet_features(self.learner, meta), meta.targets)
-        logits = pure_forward(head, ahead, inputs)
+        logits, labels = head_ahead(self.learner, seen, inner_loss, self.held_out)
         outer: Tensor = cross_entropy(logits, labels) + self.outer_weight * self.outer_loss(logits, labels)
         self.smoothing.descend(outer, n_samples=len(labels))
         self.smoothing.network.project()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import platform
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Hardware"]
 
+# From glibc's malloc.h.
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +33,8 @@ class Hardware:
         nodes: How many machines; None takes the number torchrun says, or one.
         strategy: ``"auto"``, ``"ddp"`` ...
         precision: ``"32-true"``, ``"bf16-mixed"``, ``"16-mixed"``, ``"64-true"`` ...
+        keep_memory: On a CPU under Linux, keep memory that a step has freed for the next one. Otherwise the system
+            takes large blocks back and clears them anew in every step, which costs small networks some 5 %.
 
     Example:
         >>> Hardware(accelerator="cpu").make_fabric().world_size
@@ -39,6 +46,7 @@ class Hardware:
     nodes: int | None = None
     strategy: str = "auto"
     precision: str = "32-true"
+    keep_memory: bool = True
 
     def make_fabric(self) -> Fabric:
         """Return a Fabric that was launched: from here on there are as many processes as asked for.
@@ -58,7 +66,17 @@ class Hardware:
             precision=self.precision,
         )
         made.launch()
+        if self.keep_memory and made.device.type == "cpu":
+            _keep_memory()
         return made
+
+
+def _keep_memory() -> None:
+    """Tell glibc never to trim its heap, and to take even large blocks from it."""
+    if platform.libc_ver()[0] == "glibc":
+        libc = ctypes.CDLL(None)
+        libc.mallopt(_TRIM_THRESHOLD, 2**31 - 1)
+        libc.mallopt(_MMAP_THRESHOLD, 2**30)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Sized
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -108,6 +109,8 @@ def fit(
     )
     if resume:
         run.load()
+    else:
+        run.forget()
     with Interruption() as interruption:
         while not run.is_over():
             run.train_epoch(interruption)
@@ -117,162 +120,163 @@ def fit(
 
 
 @final
+@dataclass(kw_only=True)
 class _Run:
     """Where a run is in time, and how to get back there."""
 
-    def __init__(
-        self,
-        *,
-        objective: Objective,
-        learners: list[Learner[Any]],
-        train: Source,
-        tune: Source | None,
-        epochs: int,
-        seed: int,
-        fabric: Fabric,
-        folder: Path | None,
-        selection: Selection,
-        ignore_index: int | None,
-        quiet: bool,
-    ) -> None:
-        self._objective, self._learners, self._train, self._tune = objective, learners, train, tune
-        self._epochs, self._seed, self._fabric, self._folder = epochs, seed, fabric, folder
-        self._selection, self._ignore_index, self._quiet = selection, ignore_index, quiet
-        self.history = History()
-        self._epoch = self._batch = 0
-        self._visit: Tensor | None = None
-        self._log = EpochLog()
-        self._random: dict[str, Any] | None = None
-        self._batches: Iterable[Batch] = ()
-        self._began = time.monotonic()
+    objective: Objective
+    learners: list[Learner[Any]]
+    train: Source
+    tune: Source | None
+    epochs: int
+    seed: int
+    fabric: Fabric
+    folder: Path | None
+    selection: Selection
+    ignore_index: int | None
+    quiet: bool
+    history: History = field(default_factory=History)
+    epoch: int = 0
+    batch: int = 0
+    visit: Tensor | None = None
+    log: EpochLog = field(default_factory=EpochLog)
+    random: dict[str, Any] | None = None
+    began: float = 0.0
 
     def is_over(self) -> bool:
         """Whether all epochs are done, or patience is used up."""
-        return self._epoch >= self._epochs or (self._batch == 0 and self._selection.is_over(self.history))
+        return self.epoch >= self.epochs or (self.batch == 0 and self.selection.is_over(self.history))
 
     def train_epoch(self, interruption: Interruption) -> None:
         """Go through the epoch's batches, or through those that are left of it."""
-        total = self._begin_epoch()
-        label = f"epoch {self._epoch + 1}/{self._epochs}"
+        batches = self._begin_epoch()
+        left = len(batches) if isinstance(batches, Sized) else None
+        total = None if left is None else self.batch + left
+        label = f"epoch {self.epoch + 1}/{self.epochs}"
         if self.history:
             label += f" loss {self.history[-1]['loss']:.4f}"
-        quiet = self._quiet or not self._fabric.is_global_zero
-        left = total - self._batch if total else None
-        for batch in progress(self._batches, label=label, total=left, unit="batches", quiet=quiet):
-            moment = self._epoch + (self._batch / total if total else 0.0)
-            for learner in self._learners:
-                learner.set_rate(moment, epochs=self._epochs)
-            step = self._objective.step(batch)
-            self._log.add(step.scalars, n_samples=len(batch.index))
-            self._batch += 1
-            if self._fabric.device.type == "cpu" or self._batch % _PERIOD == 0:
+        quiet = self.quiet or not self.fabric.is_global_zero
+        for batch in progress(batches, label=label, total=left, unit="batches", quiet=quiet):
+            moment = self.epoch + (self.batch / total if total else 0.0)
+            for learner in self.learners:
+                learner.set_rate(moment, epochs=self.epochs)
+            step = self.objective.step(batch)
+            self.log.add(step.scalars, n_samples=len(batch.index))
+            self.batch += 1
+            if self.fabric.device.type == "cpu" or self.batch % _PERIOD == 0:
                 self._check(batch)
-            if self._fabric.world_size == 1 or self._batch % _PERIOD == 0:
+            if self.fabric.world_size == 1 or self.batch % _PERIOD == 0:
                 self.obey(interruption)
         self._check(None)
 
-    def _begin_epoch(self) -> int | None:
-        """Draw the epoch's batches; return how many there are in all, if that can be known."""
-        fabric = self._fabric
-        self._began = time.monotonic()
-        if self._batch == 0:
+    def _begin_epoch(self) -> Iterable[Batch]:
+        self.began = time.monotonic()
+        if self.batch == 0:
             self._restore_random()
-            self._visit = self._objective.plan_epoch(self._epoch)
-            self._log = EpochLog()
-        seed_epoch(self._seed, self._epoch, rank=fabric.global_rank)
-        self._batches = draw(self._train, fabric, epoch=self._epoch, visit=self._visit, start=self._batch)
+            self.visit = self.objective.plan_epoch(self.epoch)
+        seed_epoch(self.seed, self.epoch, rank=self.fabric.global_rank)
+        batches = draw(self.train, self.fabric, epoch=self.epoch, visit=self.visit, start=self.batch)
         self._restore_random()  # of an epoch resumed in the middle; nothing is left to restore otherwise
-        return self._batch + len(self._batches) if isinstance(self._batches, Sized) else None
+        return batches
 
     def end_epoch(self) -> None:
         """Score, adapt, remember, save."""
         held_out = (
             None
-            if self._tune is None
-            else TunePredictions(self._tune, fabric=self._fabric, ignore_index=self._ignore_index)
+            if self.tune is None
+            else TunePredictions(self.tune, fabric=self.fabric, ignore_index=self.ignore_index)
         )
-        row = epoch_row(self._epoch, self._log.joined(self._fabric), self._objective, held_out)
-        self._objective.end_epoch(held_out)
-        self.history.add({**row, "seconds": round(time.monotonic() - self._began, 3)})
-        self._epoch, self._batch = self._epoch + 1, 0
+        row = epoch_row(self.epoch, self.log.joined(self.fabric), self.objective, held_out)
+        self.objective.end_epoch(held_out)
+        self.history.add({**row, "seconds": round(time.monotonic() - self.began, 3)})
+        self.epoch, self.batch, self.log = self.epoch + 1, 0, EpochLog()
         self._save()
 
     def obey(self, interruption: Interruption) -> None:
         """Save and leave, if a signal was heard by any process."""
-        if self._fabric.world_size > 1:
-            heard = torch.tensor(interruption.heard, device=self._fabric.device)
-            interruption.heard = int(self._fabric.all_reduce(heard, reduce_op="max"))
+        if self.fabric.world_size > 1:
+            heard = torch.tensor(interruption.heard, device=self.fabric.device)
+            interruption.heard = int(self.fabric.all_reduce(heard, reduce_op="max"))
         if interruption.heard:
             self._check(None)
             self._save()
             interruption.leave()
 
     def _check(self, batch: Batch | None) -> None:
-        number = self._log.first_bad_batch()
+        number = self.log.first_bad_batch()
         if number is not None:
-            at_hand = batch if number == self._batch - 1 else None
-            learner = self._learners[0] if self._learners else None
-            raise divergence_error(epoch=self._epoch, number=number, batch=at_hand, learner=learner)
+            at_hand = batch if number == self.batch - 1 else None
+            learner = self.learners[0] if self.learners else None
+            raise divergence_error(epoch=self.epoch, number=number, batch=at_hand, learner=learner)
 
     def _save(self) -> None:
         """Write everything; on every process, because all have random states to give."""
-        if self._folder is None:
+        if self.folder is None:
             return
-        log, states = self._log.joined(self._fabric), _random_states(self._fabric)
-        if self._fabric.is_global_zero:
-            if self._batch == 0 and self._selection.best(self.history) == len(self.history) - 1:
-                network = self._objective.network().state_dict()
-                write_checkpoint(self._folder / "best.pt", {"epoch": self._epoch - 1, "network": network})
+        log, states = self.log.joined(self.fabric), _random_states(self.fabric)
+        if self.fabric.is_global_zero:
+            if self.batch == 0 and self.selection.best(self.history) == len(self.history) - 1:
+                network = self.objective.network().state_dict()
+                write_checkpoint(self.folder / "best.pt", {"epoch": self.epoch - 1, "network": network})
             content = {
-                "objective": self._objective.state_dict(),
-                "kind": type(self._objective).__name__,
-                "seed": self._seed,
-                "epoch": self._epoch,
-                "batch": self._batch,
-                "visit": self._visit,
+                "objective": self.objective.state_dict(),
+                "kind": type(self.objective).__name__,
+                "seed": self.seed,
+                "epoch": self.epoch,
+                "batch": self.batch,
+                "visit": self.visit,
                 "log": {"columns": log.columns(), "sizes": log.sizes},
                 "history": list(self.history),
                 "random": states,
-                "precision": self._fabric.strategy.precision.state_dict(),
+                "precision": self.fabric.strategy.precision.state_dict(),
             }
-            write_checkpoint(self._folder / "last.pt", content)
-            self.history.write(self._folder / "history.csv")
-        self._fabric.barrier()
+            write_checkpoint(self.folder / "last.pt", content)
+            self.history.write(self.folder / "history.csv")
+        self.fabric.barrier()
+
+    def forget(self) -> None:
+        """Remove what an earlier run left, so that it cannot be taken for this one after a crash."""
+        if self.folder is not None and self.fabric.is_global_zero:
+            for name in ("last.pt", "best.pt", "history.csv"):
+                (self.folder / name).unlink(missing_ok=True)
+        self.fabric.barrier()
 
     def load(self) -> None:
         """Go back to where ``last.pt`` was written, if there is one."""
-        if self._folder is None or not (self._folder / "last.pt").exists():
+        if self.folder is None or not (self.folder / "last.pt").exists():
             return
-        content = read_checkpoint(self._folder / "last.pt")
+        content = read_checkpoint(self.folder / "last.pt")
         self._check_same(content)
         try:
-            self._objective.load_state_dict(content["objective"])
+            self.objective.load_state_dict(content["objective"])
         except (RuntimeError, ValueError) as error:
             raise ValueError(self._other_run(f"networks of other shapes ({error})")) from error
-        self._epoch, self._batch, self._visit = content["epoch"], content["batch"], content["visit"]
+        self.epoch, self.batch, self.visit = content["epoch"], content["batch"], content["visit"]
         self.history = History(content["history"])
         sizes = content["log"]["sizes"]
-        self._log = EpochLog(
-            content["log"]["columns"], sizes if self._fabric.is_global_zero else [0] * len(sizes)
+        self.log = EpochLog(
+            content["log"]["columns"], sizes if self.fabric.is_global_zero else [0] * len(sizes)
         )
-        if self._fabric.global_rank < len(content["random"]):
-            self._random = content["random"][self._fabric.global_rank]
-        self._fabric.strategy.precision.load_state_dict(content["precision"])
+        if self.fabric.global_rank < len(content["random"]):
+            self.random = content["random"][self.fabric.global_rank]
+        self.fabric.strategy.precision.load_state_dict(content["precision"])
 
     def _check_same(self, content: dict[str, Any]) -> None:
-        kind = type(self._objective).__name__
+        kind = type(self.objective).__name__
         if content["kind"] != kind:
             raise ValueError(self._other_run(f"{content['kind']}, not {kind}"))
-        if content["seed"] != self._seed:
-            raise ValueError(self._other_run(f"seed {content['seed']}, not {self._seed}"))
+        if content["seed"] != self.seed:
+            raise ValueError(self._other_run(f"seed {content['seed']}, not {self.seed}"))
 
     def _other_run(self, what: str) -> str:
-        return f"fit: {self._folder} holds a run of {what}. Pass another folder, or resume=False to overwrite it."
+        return (
+            f"fit: {self.folder} holds a run of {what}. Pass another folder, or resume=False to overwrite it."
+        )
 
     def _restore_random(self) -> None:
-        if self._random is not None:
-            restore_random_state(self._random)
-            self._random = None
+        if self.random is not None:
+            restore_random_state(self.random)
+            self.random = None
 
 
 def _random_states(fabric: Fabric) -> list[dict[str, Any]]:

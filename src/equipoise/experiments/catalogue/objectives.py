@@ -95,7 +95,8 @@ OBJECTIVES: dict[str, Entry] = {
         "data pruning",
         fidelity="reconstruction",
         parameters={"period": 10, "fraction": 0.1, "momentum": 0.3},
-        summary="Every few epochs the samples the network is least sure of are left out.",
+        summary="Every few epochs the samples the network is least sure of are left out. The numbers here are "
+        "provisional: the paper's are not known.",
         use_when="The data have many mislabelled or hopeless samples, or epochs should grow cheaper.",
         avoid_when="Rare or hard classes matter: they go first.",
         formula=r"e_i \leftarrow \kappa \, c_i + (1 - \kappa) \, e_i",
