@@ -15,7 +15,7 @@ from equipoise.core.seeds import numpy_generator
 from equipoise.evaluate.values import LOWER_IS_BETTER, PERCENT, TITLES
 from equipoise.metrics.bins import check_bins, lower_edges
 from equipoise.metrics.inputs import as_predictions
-from equipoise.metrics.intervals import mean_interval
+from equipoise.metrics.intervals import check_resamples, mean_interval
 from equipoise.metrics.readings import read_cells
 
 __all__ = ["Comparison", "Difference", "compare"]
@@ -116,6 +116,7 @@ def compare(
         ['tie', 'second better']
     """
     check_bins(n_bins, closed, where=_WHERE)
+    check_resamples(n_resamples, where=_WHERE)
     _check_paired(first, second)
     top1 = "top1" in (first.kind, second.kind)
     known = {key: key for key in _METRICS if not (top1 and key in _PER_CLASS)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -94,6 +95,11 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n_threads, thread_name_prefix="equipoise")
 
 
+# A forked process, such as a worker of a data loader, has the pool but not its threads, and would wait for ever.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
 def sums_by_kernel(predictions: Predictions, template: Sums, closed: str, *, where: str) -> Sums:
     """Sum over rows in memory with the compiled kernel, on as many threads as torch uses.
 
@@ -182,7 +188,7 @@ def _blocks(predictions: Predictions, start: int, stop: int) -> Iterator[tuple[i
     scores = predictions.scores
     assert scores is not None
     is_logits = predictions.kind == "logits"
-    whole = scores.ndim == 2 and not is_logits
+    whole = scores.ndim == 2 and not is_logits and scores.flags.c_contiguous
     step = max(1, stop - start if whole else _BLOCK // (predictions.n_classes or 1))
     widen: Callable[[Array], Array] = positive_logits if is_logits else two_columns
     for first in range(start, stop, step):
@@ -203,6 +209,7 @@ def sums_by_torch(
     closed: str,
     *,
     nll: Tensor | None = None,
+    kept: Tensor | None = None,
 ) -> Sums:
     """Sum over rows with torch operations alone: for GPUs, and as the oracle of the compiled kernel.
 
@@ -213,6 +220,7 @@ def sums_by_torch(
         template: Sums of the shapes wanted, on the device of ``probs``.
         closed: Which side of a bin is closed.
         nll: ``(n,)`` negative log-likelihoods, if known better than ``probs`` can tell.
+        kept: ``(n,)`` bool: the rows that count; the others must have weight zero.
 
     Returns:
         Fresh sums.
@@ -225,11 +233,13 @@ def sums_by_torch(
     ties = (wide == mine[:, None]) & (torch.arange(wide.shape[1], device=wide.device) < labels[:, None])
     rank = (wide > mine[:, None]).sum(1) + ties.sum(1)
     loss = -mine.clamp_min(_TINY).log() if nll is None else nll.double()
-    brier = wide.square().sum(1) - 2 * mine + 1
-    add_confidence(sums, wide.amax(1).clamp_max(1.0), rank == 0, weight, edges, loss=loss, brier=brier)
+    brier = (wide.square().sum(1) - 2 * mine + 1).clamp_min(0.0)
+    count = torch.ones_like(labels) if kept is None else kept.to(labels.dtype)
+    confidence = wide.amax(1).clamp_max(1.0)
+    add_confidence(sums, confidence, rank == 0, weight, edges, loss=loss, brier=brier, count=count)
     sums.ranks.index_add_(0, rank.clamp_max(len(sums.ranks) - 1), weight)
     if nll is None:
-        sums.impossible += (mine <= 0).sum()
+        sums.impossible += ((mine <= 0) * count).sum()
     hit = torch.zeros_like(wide).scatter_(1, labels[:, None], 1.0)
     place = torch.bucketize(wide, edges[1:-1]) + torch.arange(wide.shape[1], device=wide.device) * len(
         sums.rows
@@ -248,6 +258,7 @@ def add_confidence(
     *,
     loss: Tensor | None = None,
     brier: Tensor | None = None,
+    count: Tensor | None = None,
 ) -> None:
     """Add what confidence and correctness alone tell; all that a top-1 file has."""
     confidence = confidence.double()
@@ -266,7 +277,7 @@ def add_confidence(
     hit = correct.to(torch.int64)
     place = torch.bucketize(confidence, edges[1:-1]) * 2 + hit
     sums.cells.view(-1, len(values)).index_add_(0, place, torch.stack(values, dim=-1) * weight[:, None])
-    sums.rows.view(-1).index_add_(0, place, torch.ones_like(place))
+    sums.rows.view(-1).index_add_(0, place, torch.ones_like(place) if count is None else count)
     fine = (confidence * len(sums.sketch)).long().clamp_max(len(sums.sketch) - 1)
     sums.sketch.index_add_(0, fine, torch.stack([weight, weight * confidence, weight * hit], dim=-1))
     sums.squares += weight.square().sum()

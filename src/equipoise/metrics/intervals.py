@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from equipoise.core.arrays import Array
 
-__all__ = ["Interval", "error_interval", "mean_interval", "tail_probability"]
+__all__ = ["Interval", "check_resamples", "error_interval", "mean_interval", "tail_probability"]
 
 
 class Interval(NamedTuple):
@@ -23,23 +24,33 @@ class Interval(NamedTuple):
     high: float
 
 
-def mean_interval(value: float, draws: Array, *, level: float = 0.95) -> Interval:
+def mean_interval(
+    value: float, draws: Array, *, level: float = 0.95, within: tuple[float, float] = (-math.inf, math.inf)
+) -> Interval:
     """Return the percentile interval of bootstrap draws, moved so that they centre on the estimate.
 
     For averages, such as accuracy or log-likelihood, whose estimate has no bias.
 
     Args:
         value: The estimate.
-        draws: Bootstrap draws of it.
+        draws: Bootstrap draws of it; NaN where a resample does not define it.
         level: How often the interval shall hold the truth.
+        within: The range of the metric, which the interval does not leave.
 
     Example:
-        >>> mean_interval(0.5, np.linspace(0.4, 0.6, 101), level=0.9)
-        Interval(low=0.41, high=0.59)
+        >>> low, high = mean_interval(0.5, np.linspace(0.4, 0.6, 101), level=0.9)
+        >>> round(low, 6), round(high, 6)
+        (0.41, 0.59)
     """
-    low, high = np.nanquantile(draws, _tails(level))
-    shift = value - float(np.nanmean(draws))
-    return Interval(round(float(low + shift), 12), round(float(high + shift), 12))
+    tails, known = _tails(level), draws[~np.isnan(draws)]
+    if len(known) == 0:
+        return Interval(value, value)
+    low, high = (float(end) for end in np.quantile(known, tails))
+    shift = value - float(known.mean())
+    return Interval(
+        min(value, max(low + shift, within[0])),
+        max(value, min(high + shift, within[1])),
+    )
 
 
 def error_interval(value: float, draws: Array, calibrated: Array | None, *, level: float = 0.95) -> Interval:
@@ -78,6 +89,19 @@ def tail_probability(value: float, draws: Array) -> float:
         0.5
     """
     return float((1 + np.count_nonzero(draws >= value)) / (1 + len(draws)))
+
+
+def check_resamples(n_resamples: int, *, where: str) -> None:
+    """Raise unless there is at least one resample.
+
+    Example:
+        >>> check_resamples(0, where="score")
+        Traceback (most recent call last):
+        ...
+        ValueError: score: `n_resamples` must be 1 or more, got 0. 1000 is usual.
+    """
+    if n_resamples < 1:
+        raise ValueError(f"{where}: `n_resamples` must be 1 or more, got {n_resamples}. 1000 is usual.")
 
 
 def _tails(level: float) -> tuple[float, float]:
