@@ -164,7 +164,8 @@ class Resampler:
             self._class_sums(rng, *(column[start : start + step] for column in (weight, gap, spread)))
             for start in range(0, len(weight), step)
         ]
-        absolute, squared = np.sum(parts, axis=0, dtype=np.float64)
+        sums: Array = np.sum(parts, axis=0, dtype=np.float64)
+        absolute, squared = sums
         if copies == 1:
             deviation = np.sqrt(weight) * np.hypot(spread, gap)
             certain = erf(_ratio(np.abs(gap) * weight, np.sqrt(2) * deviation))
