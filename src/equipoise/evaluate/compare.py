@@ -145,6 +145,11 @@ def _check_paired(first: Predictions, second: Predictions) -> None:
             f"{_WHERE}: both predictions must be of the same rows in the same order, got {first!r} and {second!r} "
             "with other labels. Save both models' outputs for the same data."
         )
+    one, two = (np.ones(len(part)) if part.weights is None else part.weights for part in (first, second))
+    if not np.array_equal(one, two):
+        raise DataError(
+            f"{_WHERE}: both predictions must have the same weights, or none. Set them with with_weights."
+        )
     if first.rows.named and second.rows.named and not np.array_equal(first.rows.hashes, second.rows.hashes):
         raise DataError(
             f"{_WHERE}: both predictions must have the same ids in the same order. Sort them by id."

@@ -162,7 +162,9 @@ def score(
             tail_probability(values[key], calibrated[key]) if key in ERRORS and key in calibrated else None
         )
         if key in ERRORS:
-            ends = error_interval(values[key], draws[key], calibrated.get(key), level=level)
+            ends = error_interval(
+                values[key], draws[key], calibrated.get(key), level=level, largest=RANGES[key][1]
+            )
         elif key == "debiased_ece":
             ends = _follow(values, scores["ece"])
         else:

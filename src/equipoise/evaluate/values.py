@@ -68,17 +68,14 @@ PERCENT = frozenset(TITLES) - {
     "auroc",
     "aurc",
 }
-#: What the metrics that are averages can be, for their intervals.
-RANGES = {
-    "accuracy": (0.0, 1.0),
-    "top5_accuracy": (0.0, 1.0),
+#: What a metric can be, which its interval does not leave.
+RANGES = dict.fromkeys(TITLES, (0.0, 1.0)) | {
     "nll": (0.0, np.inf),
     "brier": (0.0, 2.0),
+    "brier_calibration": (0.0, 2.0),
     "brier_refinement": (0.0, 2.0),
     "root_brier": (0.0, 2.0**0.5),
     "confidence_gap": (-1.0, 1.0),
-    "auroc": (0.0, 1.0),
-    "aurc": (0.0, 1.0),
 }
 #: For the rest, higher is better, except the signed gap, which is best at zero.
 LOWER_IS_BETTER = frozenset(TITLES) - {"accuracy", "top5_accuracy", "auroc", "confidence_gap"}

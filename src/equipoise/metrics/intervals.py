@@ -53,7 +53,9 @@ def mean_interval(
     )
 
 
-def error_interval(value: float, draws: Array, calibrated: Array | None, *, level: float = 0.95) -> Interval:
+def error_interval(
+    value: float, draws: Array, calibrated: Array | None, *, level: float = 0.95, largest: float = math.inf
+) -> Interval:
     """Return an interval for a calibration error, which chance pushes up, never down.
 
     The draws exceed the estimate by about as much as the estimate exceeds the truth. The upper end takes that bias off
@@ -65,6 +67,7 @@ def error_interval(value: float, draws: Array, calibrated: Array | None, *, leve
         draws: Bootstrap draws of it.
         calibrated: Draws of a calibrated model with the same confidences.
         level: How often the interval shall hold the truth.
+        largest: What the error cannot exceed.
 
     Example:
         >>> error_interval(0.2, np.linspace(0.1, 0.4, 101), np.zeros(9), level=0.9).low < 0.2
@@ -78,7 +81,7 @@ def error_interval(value: float, draws: Array, calibrated: Array | None, *, leve
     low = min(max(0.0, low - 2 * bias), value)
     if calibrated is not None and value <= float(np.quantile(calibrated, tails[1])):
         low = 0.0
-    return Interval(low, max(high - bias, value))
+    return Interval(low, max(min(high - bias, largest), value))
 
 
 def tail_probability(value: float, draws: Array) -> float:

@@ -164,17 +164,16 @@ class Resampler:
             self._class_sums(rng, *(column[start : start + step] for column in (weight, gap, spread)))
             for start in range(0, len(weight), step)
         ]
-        sums: Array = np.sum(parts, axis=0, dtype=np.float64)
-        absolute, squared = sums
+        absolute, squared = np.array(parts, dtype=np.float64).sum(axis=0)
         if copies == 1:
             deviation = np.sqrt(weight) * np.hypot(spread, gap)
             certain = erf(_ratio(np.abs(gap) * weight, np.sqrt(2) * deviation))
-            absolute += (
-                rng.standard_normal(self.n_resamples) * np.linalg.norm(certain * deviation) * np.sqrt(0.5)
-            )
+            shared = np.sqrt(0.5) * rng.standard_normal(self.n_resamples)
+            absolute += shared * np.linalg.norm(certain * deviation)
+            squared += shared * np.linalg.norm(2 * certain**2 * gap * deviation)
         return {
             "classwise_ece": copies * np.maximum(absolute, 0) / (self.n_rows * self.state.n_classes),
-            "brier_calibration": copies * squared / self.n_rows,
+            "brier_calibration": copies * np.maximum(squared, 0) / self.n_rows,
         }
 
     def _class_sums(
