@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import torch
@@ -16,12 +13,11 @@ from equipoise.core.arrays import Array, as_tensor
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.probabilities import positive_logits, softmax_with_nll, two_columns
+from equipoise.core.threads import over_ranges
 from equipoise.metrics.bins import float_below, lower_edges
 
 __all__ = ["Sums", "sums_by_kernel", "sums_by_torch"]
 
-# Below this many numbers a second thread costs more than it saves.
-_ALONE = 1 << 18
 # What one block of logits holds: small enough for the cache.
 _BLOCK = 1 << 16
 _TINY = float(np.finfo(np.float32).tiny)
@@ -90,16 +86,6 @@ class Sums:
             mine.add_(getattr(other, name).to(mine.device))
 
 
-@cache
-def _pool(n_threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(n_threads, thread_name_prefix="equipoise")
-
-
-# A forked process, such as a worker of a data loader, has the pool but not its threads, and would wait for ever.
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)
-
-
 def sums_by_kernel(predictions: Predictions, template: Sums, closed: str, *, where: str) -> Sums:
     """Sum over rows in memory with the compiled kernel, on as many threads as torch uses.
 
@@ -116,18 +102,14 @@ def sums_by_kernel(predictions: Predictions, template: Sums, closed: str, *, whe
         DataError: If a row is no distribution.
     """
     n_rows, n_classes = len(predictions), predictions.n_classes or 0
-    n_threads = 1 if n_rows * n_classes < _ALONE else max(1, torch.get_num_threads())
-    cuts = np.linspace(0, n_rows, n_threads + 1).astype(int)
 
     def work(start: int, stop: int) -> Sums:
         return _sums_of_range(predictions, (start, stop), template.like(), closed, where=where)
 
-    if n_threads == 1:
-        return work(0, n_rows)
-    results = list(_pool(n_threads).map(work, cuts[:-1], cuts[1:]))
-    for other in results[1:]:
-        results[0].add(other)
-    return results[0]
+    first, *others = over_ranges(work, n_rows, n_numbers=n_rows * n_classes)
+    for other in others:
+        first.add(other)
+    return first
 
 
 def _sums_of_range(
