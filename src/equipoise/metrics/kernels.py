@@ -153,12 +153,21 @@ def accumulate(  # type: ignore[no-untyped-def]
     column_sums = np.zeros(probs.shape[1])
     value = np.empty(1, probs.dtype)
     value_bits = value.view(bits.dtype)
+    plain = np.empty(probs.shape[1], probs.dtype)
+    plain_bits = plain.view(bits.dtype)
     one = probs.dtype.type(1)
+    lowest = np.iinfo(bits.dtype).min
     impossible, bad = 0, -1
     for i in range(probs.shape[0]):
         row, row_bits, label = probs[i], bits[i], labels[i]
         weight = weights[i] if weights.shape[0] else 1.0
         low, high = _range(row_bits)
+        if low == lowest:
+            # A negative zero is a zero, but its bits order below every number.
+            for j in range(row.shape[0]):
+                plain[j] = abs(row[j]) if row[j] == 0 else row[j]
+            row, row_bits = plain, plain_bits
+            low, high = _range(row_bits)
         total, squares = _sums(row)
         if not (abs(total - one) <= tolerance) or low < 0:
             bad = i
@@ -175,7 +184,8 @@ def accumulate(  # type: ignore[no-untyped-def]
         correct = int(rank == 0)
         b = _bin(confidence, edges)
         rows[b, correct] += 1
-        _add_cell(cells[b, correct], weight, confidence, loss, float(squares) - 2.0 * mine + 1.0)
+        brier = max(float(squares) - 2.0 * mine + 1.0, 0.0)
+        _add_cell(cells[b, correct], weight, confidence, loss, brier)
         ranks[min(rank, ranks.shape[0] - 1)] += weight
         fine = sketch[min(int(confidence * sketch.shape[0]), sketch.shape[0] - 1)]
         fine[0] += weight
