@@ -63,7 +63,7 @@ def read_augmented(
 
 # Two loops instead of one: the compiler turns each into vectors, and a joint one into single steps.
 @numba.njit(cache=True, nogil=True)
-def _place(pixels, rows, top, left, flip, channels, out):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+def _place(pixels, rows, top, left, flip, channels, out):  # type: ignore[no-untyped-def]
     height, width = out.shape[1], out.shape[2] // channels
     for place in range(len(rows)):
         first = min(max(-left[place], 0), width)
