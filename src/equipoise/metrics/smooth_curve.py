@@ -59,7 +59,8 @@ def smooth_curve(
 
     Args:
         predictions: Predictions, or the state of a stream.
-        bandwidth: Width of the Gaussian kernel; by default the smooth calibration error itself, but at least 0.01.
+        bandwidth: Width of the Gaussian kernel; by default the smooth calibration error itself or, if that is less,
+            the usual width of a density estimate, but at least 0.01.
         level: Level of the band, point by point.
         n_resamples: Bootstrap resamples behind it.
         seed: The same seed gives the same band.
@@ -78,16 +79,14 @@ def smooth_curve(
         Blasiok and Nakkiran (2023), Smooth ECE: principled reliability diagrams via kernel smoothing.
 
     Differs from the authors' code:
-        The same kernel; the band is of the curve itself, where theirs is drawn around the diagonal.
+        The same kernel, but a badly calibrated model's error is too wide a kernel to see where it is off, so the
+        width is held to that of a density estimate. The curve ends where the confidences do.
     """
     state = predictions if isinstance(predictions, CalibrationState) else CalibrationState.of(predictions)
     sketch = state.sums.sketch.cpu().numpy()
-    if bandwidth is None:
-        total = sketch[:, 0].sum()
-        mean = np.divide(sketch[:, 1], sketch[:, 0], out=np.zeros(len(sketch)), where=sketch[:, 0] > 0)
-        spectrum = residual_spectrum(mean, (sketch[:, 1] - sketch[:, 2]) / total)
-        bandwidth = max(fixed_point_error(spectrum), _NARROWEST)
     right, wrong = _on_grid(sketch)
+    if bandwidth is None:
+        bandwidth = max(_NARROWEST, min(_error_width(sketch), _usual_width(right + wrong)))
     n_rows = max(1, round(state.effective_samples))
     share = np.concatenate([right, wrong]) / (right + wrong).sum()
     rng = numpy_generator(seed, "smooth curve")
@@ -99,12 +98,29 @@ def smooth_curve(
     density = rows / rows.mean()
     # What a kernel's width holds, in rows: below a handful the ratio is noise.
     empty = density * n_rows * bandwidth * 2 * np.sqrt(np.pi) < min(_FEWEST_ROWS, n_rows)
+    filled = np.flatnonzero(right + wrong)
+    empty[: filled[0]] = empty[filled[-1] + 1 :] = True
     for part in (frequency, low, high):
         part[empty] = np.nan
     grid = (np.arange(_GRID) + 0.5) / _GRID
     return SmoothCurve(
         grid, frequency, np.fmin(low, frequency), np.fmax(high, frequency), density, bandwidth, level
     )
+
+
+def _error_width(sketch: Array) -> float:
+    """Return the smooth calibration error, read from the sketch."""
+    weight = sketch[:, 0]
+    mean = np.divide(sketch[:, 1], weight, out=np.zeros(len(sketch)), where=weight > 0)
+    return fixed_point_error(residual_spectrum(mean, (sketch[:, 1] - sketch[:, 2]) / weight.sum()))
+
+
+def _usual_width(mass: Array) -> float:
+    """Return Silverman's width for a density with the spread of the confidences."""
+    grid = (np.arange(_GRID) + 0.5) / _GRID
+    mean = mass @ grid / mass.sum()
+    spread = np.sqrt(mass @ (grid - mean) ** 2 / mass.sum())
+    return float(0.9 * spread * mass.sum() ** -0.2)
 
 
 def _on_grid(sketch: Array) -> tuple[Array, Array]:

@@ -1,0 +1,173 @@
+"""Where it goes wrong: calibration of one class or one group at a time, corrected for looking at many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from equipoise.core.arrays import Array
+from equipoise.core.names import look_up
+from equipoise.core.predictions import Predictions
+from equipoise.core.seeds import derive_seed
+from equipoise.metrics.inputs import as_predictions
+from equipoise.metrics.intervals import mean_interval, tail_probability
+from equipoise.metrics.readings import read_cells
+from equipoise.metrics.resample import Resampler
+from equipoise.metrics.state import CalibrationState
+
+__all__ = ["Slice", "score_by_class", "score_by_group"]
+
+
+class Slice(NamedTuple):
+    """Calibration of some of the rows.
+
+    Attributes:
+        name: The class or group.
+        n_samples: How many rows.
+        accuracy: How often they are right.
+        confidence: Their mean confidence.
+        gap: Confidence minus accuracy; above zero is over-confident.
+        low: Lower end of the gap's interval.
+        high: Upper end.
+        ece: Expected calibration error.
+        p_value: How often a calibrated model scores such an ECE on as many rows, multiplied by Holm's factor for the
+            number of slices looked at.
+    """
+
+    name: str
+    n_samples: int
+    accuracy: float
+    confidence: float
+    gap: float
+    low: float
+    high: float
+    ece: float
+    p_value: float
+
+
+def score_by_class(
+    predictions: Predictions,
+    *,
+    n_bins: int = 15,
+    closed: str = "right",
+    level: float = 0.95,
+    n_resamples: int = 500,
+    seed: int = 0,
+) -> tuple[Slice, ...]:
+    """Score the rows of each predicted class apart: when it says this class, how sure is it and how often right?
+
+    Args:
+        predictions: Predictions of any form.
+        n_bins: Bins of equal width.
+        closed: Which side of a bin belongs to it.
+        level: Level of the intervals.
+        n_resamples: Resamples behind intervals and p-values.
+        seed: The same seed gives the same answer.
+
+    Returns:
+        One slice per class that was predicted at least once, the least believable first.
+
+    Example:
+        >>> rows = Predictions(probs=[[0.9, 0.1]] * 40 + [[0.1, 0.9]] * 40, labels=[0] * 36 + [1] * 24 + [0] * 20)
+        >>> [(part.name, round(part.gap, 2)) for part in score_by_class(rows)]
+        [('1', 0.4), ('0', 0.0)]
+    """
+    rows = as_predictions(predictions, None, where="score_by_class")
+    names = rows.class_names
+    parts = (
+        (names[number] if names else str(number), rows.predicted == number)
+        for number in np.unique(rows.predicted).tolist()
+    )
+    return _score_parts(rows, parts, n_bins, closed, level, n_resamples, seed)
+
+
+def score_by_group(
+    predictions: Predictions,
+    by: str,
+    *,
+    n_bins: int = 15,
+    closed: str = "right",
+    level: float = 0.95,
+    n_resamples: int = 500,
+    seed: int = 0,
+) -> tuple[Slice, ...]:
+    """Score the rows of each group apart.
+
+    Args:
+        predictions: Predictions with groups.
+        by: Name of the column of groups.
+        n_bins: Bins of equal width.
+        closed: Which side of a bin belongs to it.
+        level: Level of the intervals.
+        n_resamples: Resamples behind intervals and p-values.
+        seed: The same seed gives the same answer.
+
+    Returns:
+        One slice per value of the column, the least believable first.
+
+    Raises:
+        SpecError: If there is no such column.
+
+    Example:
+        >>> rows = Predictions(probs=[0.9, 0.8, 0.7], labels=[1, 1, 0], groups={"site": ["a", "a", "b"]})
+        >>> [part.name for part in score_by_group(rows, "site")]
+        ['b', 'a']
+    """
+    rows = as_predictions(predictions, None, where="score_by_group")
+    column = look_up(by, rows.groups, what="column of groups", hint="the predictions have no groups.")
+    parts = ((str(value), column == value) for value in np.unique(column).tolist())
+    return _score_parts(rows, parts, n_bins, closed, level, n_resamples, seed)
+
+
+def _score_parts(
+    rows: Predictions,
+    parts: Iterable[tuple[str, Array]],
+    n_bins: int,
+    closed: str,
+    level: float,
+    n_resamples: int,
+    seed: int,
+) -> tuple[Slice, ...]:
+    found = []
+    for name, mask in parts:
+        top = Predictions(
+            labels=rows.labels[mask],
+            predicted=rows.predicted[mask],
+            confidence=rows.confidence[mask],
+            weights=None if rows.weights is None or not rows.weights[mask].any() else rows.weights[mask],
+        )
+        state = CalibrationState.of(top, n_bins=n_bins, closed=closed)
+        resampler = Resampler(state, n_resamples=n_resamples, seed=derive_seed(seed, name))
+        cells = state.sums.cells.cpu().numpy()[..., [0, 1, 3, 5]]
+        values = {key: float(value) for key, value in read_cells(cells).items()}
+        draws = read_cells(resampler.bootstrap_cells())["confidence_gap"]
+        chance = read_cells(resampler.calibrated_cells())["ece"]
+        gap = values["confidence_gap"]
+        found.append(
+            Slice(
+                name,
+                state.n_samples,
+                values["accuracy"],
+                values["confidence"],
+                gap,
+                *mean_interval(gap, draws, level=level),
+                values["ece"],
+                # A resample of rounded counts can tie with the value itself but for the last digit.
+                tail_probability(values["ece"] - 1e-12, chance),
+            )
+        )
+    corrected = _holm([part.p_value for part in found])
+    slices = [part._replace(p_value=p) for part, p in zip(found, corrected, strict=True)]
+    return tuple(sorted(slices, key=lambda part: (part.p_value, -abs(part.gap), part.name)))
+
+
+def _holm(p_values: list[float]) -> list[float]:
+    """Return p-values that may be compared with one level however many there are."""
+    corrected = [1.0] * len(p_values)
+    running = 0.0
+    for place, which in enumerate(np.argsort(p_values, kind="stable").tolist()):
+        running = max(running, min(1.0, (len(p_values) - place) * p_values[which]))
+        corrected[which] = running
+    return corrected
