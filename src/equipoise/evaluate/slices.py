@@ -159,7 +159,8 @@ def _score_parts(
         )
     corrected = _holm([part.p_value for part in found])
     slices = [part._replace(p_value=p) for part, p in zip(found, corrected, strict=True)]
-    return tuple(sorted(slices, key=lambda part: (part.p_value, -abs(part.gap), part.name)))
+    # Worst is what is surely far off: the end of the interval that is nearer to zero decides.
+    return tuple(sorted(slices, key=lambda part: (-max(part.low, -part.high), -abs(part.gap), part.name)))
 
 
 def _gap_p_value(top: Predictions) -> float:

@@ -73,7 +73,10 @@ def report_of(
         _result(name, part, None if name == first else named[first], by, (advice or {}).get(name), settings)
         for name, part in named.items()
     )
-    facts = [(name, _origin(part, (sources or {}).get(name))) for name, part in named.items()]
+    origins: dict[str, list[str]] = {}
+    for name, part in named.items():
+        origins.setdefault(_origin(part, (sources or {}).get(name)), []).append(name)
+    facts = [(", ".join(names), origin) for origin, names in origins.items()]
     return Report(
         title=title,
         methods=methods,

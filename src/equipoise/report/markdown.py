@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 from equipoise.evaluate.values import TITLES
 from equipoise.report.markup import clean
-from equipoise.report.numbers import better_of, chance, count, interval, number, percent, title
+from equipoise.report.numbers import better_of, chance, count, interval, number, percent, short, title
 from equipoise.report.records import MethodResult, Report
 from equipoise.report.tables import COLUMNS
 from equipoise.report.verdict import summarise, verdict_of
 
 __all__ = ["to_markdown"]
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&@:$])")
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#!|~&@$])")
 _SIGNS = {"better": " ▲", "worse": " ▼", "tied": " =", None: ""}
 
 
@@ -40,7 +40,7 @@ def to_markdown(report: Report) -> str:
         f"**{_text(verdict.headline)}.** {_text(' '.join(verdict.sentences))}",
         "",
     ]
-    lines += [f"- **{_text(one.name)}**: {_text(one.words)}" for one in verdict.judgements]
+    lines += [f"- **{_text(one.name)}** ({one.kind}): {_text(one.words)}" for one in verdict.judgements]
     if verdict.judgements:
         lines.append("")
     lines += _comparison(report) if len(report.methods) > 1 else _scorecard(report.methods[0])
@@ -54,7 +54,7 @@ def to_markdown(report: Report) -> str:
 
 def _text(words: object) -> str:
     """Return words as they are: one line, no Markdown, no HTML."""
-    return _SPECIAL.sub(r"\\\1", " ".join(clean(words).split())).replace("\\(", "(").replace("\\)", ")")
+    return _SPECIAL.sub(r"\\\1", " ".join(clean(words).split()))
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -75,7 +75,7 @@ def _comparison(report: Report) -> list[str]:
             cells.append(f"{shown} ({interval(key, score)}){_SIGNS[summarise(method.versus, key)]}")
         rows.append(cells)
     signs = f"▲ better, = tie, ▼ worse than {_text(report.base.name)} on the same rows, by a paired test."
-    return [*_table(["method", *map(title, keys)], rows), signs, ""]
+    return [*_table(["method", *map(short, keys)], rows), signs, ""]
 
 
 def _scorecard(method: MethodResult) -> list[str]:
@@ -96,7 +96,7 @@ def _calibrated(report: Report) -> list[str]:
     ]
     if not rows:
         return []
-    return ["## After calibration", "", *_table(["method", "calibrator", *map(title, keys)], rows)]
+    return ["## After calibration", "", *_table(["method", "calibrator", *map(short, keys)], rows)]
 
 
 def _slices(report: Report) -> list[str]:

@@ -26,7 +26,7 @@ _SIGNS = {
 }  # fmt: skip
 _LARGE = {"sum": "∑", "prod": "∏", "int": "∫"}
 _FUNCTIONS = frozenset(
-    {"log", "exp", "max", "min", "sup", "inf", "arg", "argmin", "argmax", "tanh", "sin", "cos", "det", "dim", "ln", "Pr"}
+    {"log", "exp", "max", "min", "sup", "inf", "arg", "argmin", "argmax", "tanh", "sin", "cos", "det", "dim", "ln"}
 )  # fmt: skip
 _ACCENTS = {"bar": "¯", "hat": "^", "tilde": "~", "overline": "¯", "widehat": "^", "vec": "→"}
 _SPACES = {",": "0.17em", ";": "0.28em", ":": "0.22em", " ": "0.3em", "quad": "1em", "qquad": "2em", "!": "0"}

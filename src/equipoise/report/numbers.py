@@ -7,9 +7,18 @@ import math
 from equipoise.evaluate.scorecard import Score
 from equipoise.evaluate.values import LOWER_IS_BETTER, PERCENT, TITLES
 
-__all__ = ["better_of", "chance", "count", "interval", "number", "percent", "points", "title"]
+__all__ = ["better_of", "chance", "count", "interval", "number", "percent", "points", "short", "title"]
 
 _SIGNED = frozenset({"confidence_gap"})
+_SHORT = {
+    "nll": "NLL",
+    "brier": "Brier",
+    "aurc": "AURC",
+    "auroc": "AUROC",
+    "confidence_gap": "confidence − accuracy",
+}
+# A number and its unit stay on one line.
+_UNIT = "\u00a0%"
 
 
 def title(key: str) -> str:
@@ -17,17 +26,27 @@ def title(key: str) -> str:
     return TITLES.get(key, key).strip()
 
 
+def short(key: str) -> str:
+    """Return the name of a metric where there is little room.
+
+    Example:
+        >>> short("nll"), short("ece")
+        ('NLL', 'ECE')
+    """
+    return _SHORT.get(key, title(key))
+
+
 def number(key: str, value: float) -> str:
-    """Return a value of a metric in its unit.
+    r"""Return a value of a metric in its unit.
 
     Example:
         >>> number("ece", 0.0312), number("nll", 0.25), number("confidence_gap", 0.1)
-        ('3.12 %', '0.2500', '+10.00 %')
+        ('3.12\xa0%', '0.2500', '+10.00\xa0%')
     """
     if not math.isfinite(value):
         return "–"
     sign = "+" if key in _SIGNED else ""
-    text = f"{100 * value:{sign}.2f} %" if key in PERCENT else f"{value:{sign}.4f}"
+    text = f"{100 * value:{sign}.2f}{_UNIT}" if key in PERCENT else f"{value:{sign}.4f}"
     return text.replace("-", "−")
 
 
@@ -38,28 +57,28 @@ def interval(key: str, score: Score) -> str:
         >>> interval("ece", Score(0.03, 0.02, 0.04))
         '2.00 to 4.00'
     """
-    low, high = (number(key, end).removesuffix(" %") for end in (score.low, score.high))
+    low, high = (number(key, end).removesuffix(_UNIT) for end in (score.low, score.high))
     return f"{low} to {high}"
 
 
 def percent(value: float, digits: int = 1) -> str:
-    """Return a share in percent.
+    r"""Return a share in percent.
 
     Example:
         >>> percent(0.123)
-        '12.3 %'
+        '12.3\xa0%'
     """
-    return f"{100 * value:.{digits}f} %".replace("-", "−") if math.isfinite(value) else "–"
+    return f"{100 * value:.{digits}f}{_UNIT}".replace("-", "−") if math.isfinite(value) else "–"
 
 
 def points(value: float) -> str:
-    """Return the size of a difference of shares.
+    r"""Return the size of a difference of shares.
 
     Example:
         >>> points(-0.123)
-        '12.3 points'
+        '12.3\xa0points'
     """
-    return f"{100 * abs(value):.1f} points"
+    return f"{100 * abs(value):.1f}\u00a0points"
 
 
 def count(value: float) -> str:
@@ -73,15 +92,16 @@ def count(value: float) -> str:
 
 
 def chance(p_value: float | None) -> str:
-    """Return a p-value with as many digits as it deserves.
+    r"""Return a p-value with as many digits as it deserves.
 
     Example:
-        >>> chance(0.0004), chance(0.041), chance(None)
-        ('p < 0.001', 'p = 0.041', '')
+        >>> chance(0.0004), chance(0.041)
+        ('p\xa0<\xa00.001', 'p\xa0=\xa00.041')
     """
     if p_value is None or not math.isfinite(p_value):
         return ""
-    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
+    text = "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
+    return text.replace(" ", "\u00a0")
 
 
 def better_of(key: str, values: list[float]) -> float:

@@ -8,7 +8,7 @@ from importlib.resources import files
 
 from equipoise.report.markup import Markup, clean, join, tag
 from equipoise.report.records import Report
-from equipoise.report.sections import SECTIONS, verdict_section
+from equipoise.report.sections import sections_of, verdict_section
 
 __all__ = ["to_html"]
 
@@ -60,8 +60,7 @@ def to_html(report: Report) -> str:
 
 
 def _body(report: Report) -> list[Markup]:
-    made = [(anchor, heading, build(report)) for anchor, heading, build in SECTIONS]
-    kept = [(anchor, heading, content) for anchor, heading, content in made if content]
+    kept = sections_of(report)
     links = [tag("li", tag("a", heading, href=f"#{anchor}")) for anchor, heading, _ in kept]
     sections = [
         tag(

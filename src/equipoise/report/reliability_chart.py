@@ -81,14 +81,15 @@ def bin_table(curve: ReliabilityCurve, *, level: float) -> Markup:
     rows = [
         tag(
             "tr",
-            tag("th", f"{row['low']:.2f} to {row['high']:.2f}", scope="row"),
+            tag("th", f"{row['low']:.2f}–{row['high']:.2f}", scope="row"),
             tag("td", count(row["weight"])),
             tag("td", percent(row["confidence"])),
             tag("td", percent(row["frequency"])),
-            tag("td", f"{percent(low)} to {percent(high)}"),
+            tag("td", f"{100 * low:.0f} to {percent(high, 0)}"),
         )
         for row, low, high in zip(curve.rows(), lows, highs, strict=True)
         if row["weight"]
     ]
     cells = join(*(tag("th", word, scope="col") for word in head))
-    return tag("table", tag("thead", tag("tr", cells)), tag("tbody", *rows), class_="numbers")
+    table = tag("table", tag("thead", tag("tr", cells)), tag("tbody", *rows), class_="numbers")
+    return tag("div", table, class_="narrow")

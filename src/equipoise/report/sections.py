@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from equipoise.evaluate.scorecard import Score
-from equipoise.evaluate.slices import Slice
 from equipoise.report.charts import Series, line_chart, risk_series, scatter_chart
 from equipoise.report.markup import Markup, join, tag
 from equipoise.report.mathml import formula_markup
-from equipoise.report.numbers import chance, count, interval, number, percent, title
+from equipoise.report.numbers import interval, number, short, title
 from equipoise.report.records import MethodCard, MethodResult, Report
 from equipoise.report.reliability_chart import bin_table, reliability_chart
-from equipoise.report.tables import Cell, comparison_table, score_cell, scorecard_table, sortable
+from equipoise.report.remedies import advice_section, posthoc_section
+from equipoise.report.tables import comparison_table, scorecard_table
 from equipoise.report.verdict import verdict_of
+from equipoise.report.worst import slices_section
 
-__all__ = ["SECTIONS"]
+__all__ = ["sections_of", "verdict_section"]
 
 _TILES = ("accuracy", "ece", "confidence_gap", "nll", "brier")
-_WORST = 10
-_SURE = 0.05
 
 
 def verdict_section(report: Report) -> Markup:
@@ -54,7 +50,7 @@ def _tiles(method: MethodResult) -> Markup:
         tiles.append(
             tag(
                 "div",
-                tag("dt", title(key)),
+                tag("dt", short(key) if key == "confidence_gap" else title(key)),
                 tag("dd", number(key, score.value), class_="value"),
                 tag("dd", interval(key, score), class_="range"),
             )
@@ -64,7 +60,8 @@ def _tiles(method: MethodResult) -> Markup:
 
 def reliability_section(report: Report) -> Markup:
     """Return a reliability diagram per method, and after its calibrators."""
-    figures = [_diagram(method) for method in report.methods]
+    several = len(report.methods) > 1
+    figures = [_diagram(method, titled=several) for method in report.methods]
     key = tag(
         "ul",
         tag("li", tag("i", class_="k-came"), "came true"),
@@ -77,23 +74,36 @@ def reliability_section(report: Report) -> Markup:
         "Each bar gathers predictions of about the same confidence; its height is how often they were right. "
         "On the dashed diagonal claims come true. Bins without rows stay empty; the grey bars count rows."
     )
-    return join(tag("p", about, class_="lead"), key, tag("div", *figures, class_="gallery"))
-
-
-def _diagram(method: MethodResult) -> Markup:
-    name, curve, level = method.name, method.curve(), method.first.level
-    return tag(
-        "figure",
-        tag("figcaption", tag("bdi", name), tag("span", f"  ECE {number('ece', method.score('ece').value)}")),
-        reliability_chart(curve, level=level, name=name),
-        tag("details", tag("summary", "Bins as a table"), bin_table(curve, level=level), data_print="no"),
+    return join(
+        tag("p", about, class_="lead"), key, tag("div", *figures, class_="gallery" if several else "solo")
     )
+
+
+def _diagram(method: MethodResult, *, titled: bool) -> Markup:
+    name, curve, level = method.name, method.curve(), method.first.level
+    caption = tag(
+        "figcaption", tag("bdi", name), tag("span", f"  ECE {number('ece', method.score('ece').value)}")
+    )
+    table = tag(
+        "details",
+        tag("summary", "Bins as a table"),
+        bin_table(curve, level=level),
+        data_print="no",
+        open=not titled,
+    )
+    drawn = reliability_chart(curve, level=level, name=name)
+    return tag("figure", caption if titled else None, drawn, table)
 
 
 def table_section(report: Report) -> Markup:
     """Return the table: methods by metrics for a comparison, metrics with intervals for one model."""
     if len(report.methods) == 1:
-        return join(scorecard_table(report.methods[0]), _missing(report.methods[0]))
+        about = (
+            "Every number with its interval. For errors, the chance says how often a calibrated model with the same "
+            "confidences would score as high on as many rows."
+        )
+        only = report.methods[0]
+        return join(tag("p", about, class_="lead"), scorecard_table(only), _missing(only))
     about = (
         f"Values with {100 * report.base.first.level:g} % intervals. The sign compares with "
         f"{report.base.name} on the same rows, by a paired test; a difference that chance explains is a tie. "
@@ -116,96 +126,6 @@ def scatter_section(report: Report) -> Markup | None:
         return None
     about = "Above and to the left is better. The crosses are intervals."
     return join(tag("p", about, class_="lead"), tag("figure", scatter_chart(report.methods)))
-
-
-def posthoc_section(report: Report) -> Markup | None:
-    """Return what calibrators fitted afterwards add, if any were."""
-    if not any(method.calibrated for method in report.methods):
-        return None
-    keys = [key for key in ("accuracy", "ece", "smece", "nll", "brier") if key in report.base.keys]
-    rows: list[tuple[Sequence[Cell], str]] = []
-    for method in report.methods:
-        rows.append(
-            ([_name(method.name), Cell("none"), *(_score_cell(key, method.score(key)) for key in keys)], "")
-        )
-        for one in method.calibrated:
-            what = f"{one.name}, {one.words}" if one.words else one.name
-            rows.append(
-                (
-                    [
-                        _name(method.name),
-                        Cell(tag("bdi", what), one.name),
-                        *(score_cell(key, one.score(key), one.versus) for key in keys),
-                    ],
-                    "",
-                )
-            )
-    about = "Fitted on held-out rows and judged on the others. The sign compares with no calibrator, on the same rows."
-    return join(
-        tag("p", about, class_="lead"),
-        sortable(
-            ("method", "calibrator", *(title(key) for key in keys)),
-            rows,
-            caption="After calibration",
-            words=(1,),
-        ),
-    )
-
-
-def _name(name: str) -> Cell:
-    return Cell(tag("bdi", name), name)
-
-
-def _score_cell(key: str, score: Score) -> Cell:
-    return score_cell(key, score, None)
-
-
-def advice_section(report: Report) -> Markup | None:
-    """Return what the advisor recommends, if it was asked."""
-    found = [method for method in report.methods if method.advice is not None]
-    if not found:
-        return None
-    parts = []
-    for method in found:
-        advice = method.advice
-        assert advice is not None
-        head = tag("h3", tag("bdi", method.name)) if len(report.methods) > 1 else None
-        options = [
-            (
-                [
-                    _name(option.name),
-                    Cell(count(option.n_parameters), option.n_parameters),
-                    Cell(
-                        f"{option.log_loss:.4f}" if option.log_loss == option.log_loss else "–",
-                        option.log_loss,
-                    ),
-                    Cell(
-                        f"{option.improvement:+.4f}" if option.improvement == option.improvement else "–",
-                        option.improvement,
-                    ),
-                    Cell(percent(option.ece, 2), option.ece),
-                    Cell(option.note),
-                ],
-                "",
-            )
-            for option in advice.options
-        ]
-        head_row = ("calibrator", "numbers learnt", "log-loss", "gain", "ECE", "note")
-        parts.append(
-            join(
-                tag(
-                    "div",
-                    head,
-                    tag("p", advice.recommendation),
-                    tag("pre", tag("code", advice.code)) if advice.code else None,
-                    class_="advice",
-                ),
-                sortable(head_row, options, caption="Cross-validated on held-out rows", words=(5,))
-                if options
-                else None,
-            )
-        )
-    return join(*parts)
 
 
 def risk_section(report: Report) -> Markup | None:
@@ -248,62 +168,6 @@ def training_section(report: Report) -> Markup | None:
     return join(tag("p", about, class_="lead"), tag("div", *figures, class_="pair"))
 
 
-def slices_section(report: Report) -> Markup | None:
-    """Return the classes and groups that are off, worst first."""
-    parts = []
-    for method in report.methods:
-        for what, slices in (("predicted class", method.classes), *method.groups.items()):
-            if len(slices) > 1:
-                parts.append(_slices(method.name if len(report.methods) > 1 else "", what, slices))
-    if not parts:
-        return None
-    about = (
-        "Rows that are judged together must be believable together. p-values are corrected for the number of slices "
-        "looked at; a slice that chance explains is not a finding."
-    )
-    return join(tag("p", about, class_="lead"), *parts)
-
-
-def _slices(name: str, what: str, slices: Sequence[Slice]) -> Markup:
-    surprising = [part for part in slices if part.p_value <= _SURE]
-    shown = slices[:_WORST]
-    rows = [
-        (
-            [
-                _name(part.name),
-                Cell(count(part.n_samples), part.n_samples),
-                Cell(percent(part.confidence), part.confidence),
-                Cell(percent(part.accuracy), part.accuracy),
-                Cell(
-                    join(
-                        number("confidence_gap", part.gap),
-                        tag(
-                            "span",
-                            interval("confidence_gap", Score(part.gap, part.low, part.high)),
-                            class_="range",
-                        ),
-                    ),
-                    part.gap,
-                ),
-                Cell(
-                    tag("span", chance(part.p_value), class_="worse" if part.p_value <= _SURE else "tied"),
-                    part.p_value,
-                ),
-            ],
-            "",
-        )
-        for part in shown
-    ]
-    found = f"{len(surprising)} of {len(slices)} are off by more than chance"
-    heading = join(tag("bdi", name), " · " if name else None, "by ", tag("bdi", what), ": ", found)
-    table = sortable(
-        (what, "rows", "claimed", "right", "gap", "corrected p"),
-        rows,
-        caption=f"Worst {len(shown)} by {what}",
-    )
-    return join(tag("h3", heading), table)
-
-
 def cards_section(report: Report) -> Markup | None:
     """Return what the methods are."""
     cards = [_card(method.name, method.card) for method in report.methods if method.card is not None]
@@ -338,15 +202,28 @@ def provenance_section(report: Report) -> Markup:
 
 
 #: Anchor, heading and content of every section after the verdict; those without content are left out.
-SECTIONS = (
-    ("numbers", "The numbers", table_section),
-    ("reliability", "Claims against outcomes", reliability_section),
+_AFTER = (
     ("advice", "What to do", advice_section),
     ("tradeoff", "Accuracy against calibration", scatter_section),
     ("posthoc", "What calibration afterwards adds", posthoc_section),
     ("slices", "Where it is off", slices_section),
     ("selective", "Using only the surest predictions", risk_section),
     ("training", "While training", training_section),
+)
+_NUMBERS = ("numbers", "The numbers", table_section)
+_DIAGRAM = ("reliability", "Claims against outcomes", reliability_section)
+_LAST = (
     ("methods", "The methods", cards_section),
     ("provenance", "Where the numbers come from", provenance_section),
 )
+
+
+def sections_of(report: Report) -> list[tuple[str, str, Markup]]:
+    """Return anchor, heading and content of the sections after the verdict, those without content left out.
+
+    A comparison begins with its table, a single model with its diagram.
+    """
+    several = len(report.methods) > 1
+    order = (_NUMBERS, _DIAGRAM, *_AFTER) if several else (_DIAGRAM, *_AFTER, _NUMBERS)
+    made = [(anchor, heading, build(report)) for anchor, heading, build in (*order, *_LAST)]
+    return [(anchor, heading, content) for anchor, heading, content in made if content]

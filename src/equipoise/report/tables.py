@@ -9,14 +9,14 @@ from equipoise.evaluate.compare import Comparison
 from equipoise.evaluate.scorecard import Score
 from equipoise.evaluate.values import TITLES
 from equipoise.report.markup import Markup, join, tag
-from equipoise.report.numbers import better_of, chance, interval, number, title
+from equipoise.report.numbers import better_of, chance, interval, number, short, title
 from equipoise.report.records import MethodResult, Report
 from equipoise.report.verdict import summarise
 
-__all__ = ["Cell", "comparison_table", "score_cell", "scorecard_table", "sortable"]
+__all__ = ["COLUMNS", "Cell", "comparison_table", "name_cell", "score_cell", "scorecard_table", "sortable"]
 
 #: Columns of a comparison, where all methods have them.
-COLUMNS = ("accuracy", "ece", "smece", "classwise_ece", "nll", "brier", "aurc")
+COLUMNS = ("accuracy", "ece", "smece", "classwise_ece", "nll", "brier")
 _SIGNS = {"better": "▲ better", "tied": "= tie", "worse": "▼ worse"}
 _MEANING = {
     "accuracy": "how often the most probable class is the true one",
@@ -93,6 +93,11 @@ def sortable(
     return tag("div", table, class_="wide", tabindex="0", role="region", aria_label=caption)
 
 
+def name_cell(name: str) -> Cell:
+    """Return a name that a user gave, which may run from right to left."""
+    return Cell(tag("bdi", name), name)
+
+
 def score_cell(key: str, score: Score, versus: Comparison | None, *, best: bool = False) -> Cell:
     """Return a value, its interval and how it compares."""
     kind = summarise(versus, key)
@@ -116,7 +121,7 @@ def comparison_table(report: Report) -> Markup:
             score = method.score(key)
             cells.append(score_cell(key, score, method.versus, best=score.value == best[key]))
         rows.append((cells, "baseline" if method is report.base else ""))
-    return sortable(("method", *map(title, keys)), rows, caption="Methods by metrics")
+    return sortable(("method", *map(short, keys)), rows, caption="Methods by metrics")
 
 
 def scorecard_table(method: MethodResult) -> Markup:
@@ -138,5 +143,5 @@ def scorecard_table(method: MethodResult) -> Markup:
         )
     level = f"{100 * method.first.level:g} % interval"
     return sortable(
-        ("metric", "value", level, "by chance", "what it says"), rows, caption="Scorecard", words=(4,)
+        ("metric", "value", level, "chance", "what it says"), rows, caption="Scorecard", words=(4,)
     )

@@ -87,7 +87,7 @@ def _worst_bin(curve: ReliabilityCurve) -> str:
     low, high = 100 * curve.edges[place], 100 * curve.edges[place + 1]
     rows = count(float(curve.weight[place]))
     return (
-        f"It matters most between {low:.0f} and {high:.0f} % confidence: of the {rows} rows there, "
+        f"It matters most between {low:.0f} and {high:.0f}\u00a0% confidence: of the {rows} rows there, "
         f"{percent(float(curve.frequency[place]))} are right, where {percent(float(curve.confidence[place]))} "
         "are claimed."
     )
@@ -128,10 +128,7 @@ def judge(method: MethodResult, base: str) -> Judgement:
     rows = {row.metric: row for row in method.versus}
     kind = _kind(rows["ece"])
     ece = rows["ece"]
-    words = [
-        f"ECE {number('ece', ece.second)} instead of {number('ece', ece.first)} "
-        f"({_word(kind)}, {chance(ece.p_value)})"
-    ]
+    words = [f"ECE {number('ece', ece.second)} instead of {number('ece', ece.first)} ({chance(ece.p_value)})"]
     if "nll" in rows:
         words.append(f"log-likelihood {_word(_kind(rows['nll']))}")
     words.append(_cost(rows["accuracy"]))
