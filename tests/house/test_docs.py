@@ -1,5 +1,6 @@
 """Python blocks in the README and the docs run."""
 
+import doctest
 import re
 from pathlib import Path
 
@@ -19,5 +20,18 @@ def test_blocks_run_from_top_to_bottom(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "page"}
     for block in BLOCK.findall(page.read_text()):
-        exec(compile(block, str(page.name), "exec"), names)
+        if block.lstrip().startswith(">>>"):
+            run_session(block, names, page.name)
+        else:
+            exec(compile(block, str(page.name), "exec"), names)
     assert capsys.readouterr().err == ""
+
+
+def run_session(block, names, page):
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    runner = doctest.DocTestRunner(optionflags=flags, verbose=False)
+    report = []
+    runner.run(
+        doctest.DocTestParser().get_doctest(block, names, page, page, 0), out=report.append, clear_globs=False
+    )
+    assert runner.failures == 0, "".join(report)

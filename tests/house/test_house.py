@@ -53,10 +53,10 @@ def public_names():
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_public_names_are_listed_in_order(room):
+def test_public_names_are_listed(room):
     module = importlib.import_module(f"equipoise.{room}")
     names = list(getattr(module, "__all__", ()))
-    assert names == sorted(names, key=lambda name: (not name.isupper(), not name[:1].isupper(), name)), names
+    assert len(names) == len(set(names))
     visible = {
         name
         for name, value in vars(module).items()
