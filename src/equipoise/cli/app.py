@@ -8,13 +8,17 @@ import sys
 import click
 
 from equipoise import __version__
-from equipoise.cli import demo, score
+from equipoise.cli import demo, report, score
 from equipoise.core.errors import EquipoiseError
 
 __all__ = ["COMMANDS", "app", "run"]
 
 #: Every command by name.
-COMMANDS: dict[str, click.Command] = {"demo": demo.command, "score": score.command}
+COMMANDS: dict[str, click.Command] = {
+    "demo": demo.command,
+    "report": report.command,
+    "score": score.command,
+}
 
 
 @click.group(
