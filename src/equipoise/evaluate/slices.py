@@ -11,11 +11,8 @@ from scipy.special import ndtr
 from equipoise.core.arrays import Array
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
-from equipoise.core.seeds import derive_seed
+from equipoise.metrics.curve import ReliabilityCurve
 from equipoise.metrics.inputs import as_predictions
-from equipoise.metrics.intervals import mean_interval
-from equipoise.metrics.readings import read_cells
-from equipoise.metrics.resample import Resampler
 from equipoise.metrics.state import CalibrationState
 
 __all__ = ["Slice", "score_by_class", "score_by_group"]
@@ -30,7 +27,7 @@ class Slice(NamedTuple):
         accuracy: How often they are right.
         confidence: Their mean confidence.
         gap: Confidence minus accuracy; above zero is over-confident.
-        low: Lower end of the gap's interval.
+        low: Lower end of the gap's interval, the confidences taken as given.
         high: Upper end.
         ece: Expected calibration error.
         p_value: How often a calibrated model with the same confidences has a gap this wide, by Holm's rule for the
@@ -54,8 +51,6 @@ def score_by_class(
     n_bins: int = 15,
     closed: str = "right",
     level: float = 0.95,
-    n_resamples: int = 500,
-    seed: int = 0,
 ) -> tuple[Slice, ...]:
     """Score the rows of each predicted class apart: when it says this class, how sure is it and how often right?
 
@@ -64,8 +59,6 @@ def score_by_class(
         n_bins: Bins of equal width.
         closed: Which side of a bin belongs to it.
         level: Level of the intervals.
-        n_resamples: Resamples behind intervals and p-values.
-        seed: The same seed gives the same answer.
 
     Returns:
         One slice per class that was predicted at least once, the least believable first.
@@ -81,7 +74,7 @@ def score_by_class(
         (names[number] if names else str(number), rows.predicted == number)
         for number in np.unique(rows.predicted).tolist()
     )
-    return _score_parts(rows, parts, n_bins, closed, level, n_resamples, seed)
+    return _score_parts(rows, parts, n_bins, closed, level)
 
 
 def score_by_group(
@@ -91,8 +84,6 @@ def score_by_group(
     n_bins: int = 15,
     closed: str = "right",
     level: float = 0.95,
-    n_resamples: int = 500,
-    seed: int = 0,
 ) -> tuple[Slice, ...]:
     """Score the rows of each group apart.
 
@@ -102,8 +93,6 @@ def score_by_group(
         n_bins: Bins of equal width.
         closed: Which side of a bin belongs to it.
         level: Level of the intervals.
-        n_resamples: Resamples behind intervals and p-values.
-        seed: The same seed gives the same answer.
 
     Returns:
         One slice per value of the column, the least believable first.
@@ -119,7 +108,7 @@ def score_by_group(
     rows = as_predictions(predictions, None, where="score_by_group")
     column = look_up(by, rows.groups, what="column of groups", hint="the predictions have no groups.")
     parts = ((str(value), column == value) for value in np.unique(column).tolist())
-    return _score_parts(rows, parts, n_bins, closed, level, n_resamples, seed)
+    return _score_parts(rows, parts, n_bins, closed, level)
 
 
 def _score_parts(
@@ -128,8 +117,6 @@ def _score_parts(
     n_bins: int,
     closed: str,
     level: float,
-    n_resamples: int,
-    seed: int,
 ) -> tuple[Slice, ...]:
     found = []
     for name, mask in parts:
@@ -139,28 +126,32 @@ def _score_parts(
             confidence=rows.confidence[mask],
             weights=None if rows.weights is None or not rows.weights[mask].any() else rows.weights[mask],
         )
-        state = CalibrationState.of(top, n_bins=n_bins, closed=closed)
-        resampler = Resampler(state, n_resamples=n_resamples, seed=derive_seed(seed, name))
-        cells = state.sums.cells.cpu().numpy()[..., [0, 1, 3, 5]]
-        values = {key: float(value) for key, value in read_cells(cells).items()}
-        draws = read_cells(resampler.bootstrap_cells())["confidence_gap"]
-        gap = values["confidence_gap"]
-        found.append(
-            Slice(
-                name,
-                state.n_samples,
-                values["accuracy"],
-                values["confidence"],
-                gap,
-                *mean_interval(gap, draws, level=level),
-                values["ece"],
-                _gap_p_value(top),
-            )
-        )
+        curve = CalibrationState.of(top, n_bins=n_bins, closed=closed).curve()
+        found.append(_slice(name, top, curve, level))
     corrected = _holm([part.p_value for part in found])
     slices = [part._replace(p_value=p) for part, p in zip(found, corrected, strict=True)]
     # Worst is what is surely far off: the end of the interval that is nearer to zero decides.
     return tuple(sorted(slices, key=lambda part: (-max(part.low, -part.high), -abs(part.gap), part.name)))
+
+
+def _slice(name: str, top: Predictions, curve: ReliabilityCurve, level: float) -> Slice:
+    weight = np.ones(len(top)) if top.weights is None else top.weights
+    total = float(weight.sum())
+    accuracy, confidence = (float(part.sum()) / total for part in (curve.outcome_sum, curve.confidence_sum))
+    # One bin of as many equally weighted rows: its interval stays honest for few rows that are all right.
+    n_rows = np.array([total**2 / float(weight @ weight)])
+    low, high = ReliabilityCurve(n_rows, n_rows * confidence, n_rows * accuracy).intervals(level=level)
+    return Slice(
+        name,
+        len(top),
+        accuracy,
+        confidence,
+        confidence - accuracy,
+        confidence - float(high[0]),
+        confidence - float(low[0]),
+        curve.expected_error(),
+        _gap_p_value(top),
+    )
 
 
 def _gap_p_value(top: Predictions) -> float:

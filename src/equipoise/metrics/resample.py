@@ -48,7 +48,7 @@ class Resampler:
 
     def bootstrap(self) -> dict[str, Array]:
         """Return draws of every metric under resampling of the rows, ``(n_resamples,)`` each."""
-        draws = read_cells(self.bootstrap_cells())
+        draws = read_cells(self._resampled_cells())
         draws.update(self._fine_metrics(*self._resampled_fine()))
         if self.state.n_classes:
             draws.update(self._classwise(noise_only=False))
@@ -62,7 +62,13 @@ class Resampler:
     def calibrated(self) -> dict[str, Array]:
         """Return draws of the error metrics of a calibrated model with the same confidences."""
         rng = numpy_generator(self._seed, "calibrated")
-        draws = read_cells(self.calibrated_cells(rng))
+        cells = self.state.sums.cells.cpu().numpy().sum(axis=1)
+        weight, mean = self._counts(cells[:, 0]), _ratio(cells[:, 1], cells[:, 0])
+        right = rng.binomial(weight, np.clip(mean, 0, 1), size=(self.n_resamples, len(weight)))
+        drawn = np.zeros((self.n_resamples, len(weight), 2, 4))
+        drawn[..., 1, 0], drawn[..., 0, 0] = right, weight - right
+        drawn[..., 1, 1], drawn[..., 0, 1] = right * mean, (weight - right) * mean
+        draws = read_cells(drawn)
         fine = self._fine_cells()
         count = self._counts(fine[:, 0])
         confidence = _ratio(fine[:, 1], fine[:, 0])
@@ -73,23 +79,12 @@ class Resampler:
         unused = ("accuracy", "confidence", "nll", "brier", "auroc", "aurc")
         return {name: value for name, value in draws.items() if name not in unused}
 
-    def calibrated_cells(self, rng: np.random.Generator | None = None) -> Array:
-        """Draw sums by bin and correctness of a calibrated model with the same confidences; nll and Brier are 0."""
-        rng = numpy_generator(self._seed, "calibrated") if rng is None else rng
-        cells = self.state.sums.cells.cpu().numpy().sum(axis=1)
-        weight, mean = self._counts(cells[:, 0]), _ratio(cells[:, 1], cells[:, 0])
-        right = rng.binomial(weight, np.clip(mean, 0, 1), size=(self.n_resamples, len(weight)))
-        drawn = np.zeros((self.n_resamples, len(weight), 2, 4))
-        drawn[..., 1, 0], drawn[..., 0, 0] = right, weight - right
-        drawn[..., 1, 1], drawn[..., 0, 1] = right * mean, (weight - right) * mean
-        return drawn
-
     def _counts(self, weight: Array) -> Array:
         counts: Array = np.round(weight * (self.n_rows / weight.sum())).astype(np.int64)
         return counts
 
-    def bootstrap_cells(self) -> Array:
-        """Draw sums by bin and correctness (weight, confidence, nll, Brier), ``(n_resamples, bins, 2, 4)``."""
+    def _resampled_cells(self) -> Array:
+        """Draw sums by bin and correctness, ``(n_resamples, bins, 2, 4)``."""
         rng = numpy_generator(self._seed, "cells")
         cells = self.state.sums.cells.cpu().numpy()
         weight = cells[..., 0].reshape(-1)

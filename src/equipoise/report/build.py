@@ -102,13 +102,14 @@ def _result(
     advice: Advice | None,
     settings: _Settings,
 ) -> MethodResult:
-    # Slices are many, and their intervals coarse: a few hundred resamples of each are enough.
-    slices: _Settings = {**settings, "n_resamples": min(settings["n_resamples"], 500)}
+    n_bins, closed, level = settings["n_bins"], settings["closed"], settings["level"]
     return MethodResult(
         name=name,
         runs=(Run(scores=score(part, **settings)),),
-        classes=score_by_class(part, **slices),
-        groups={column: score_by_group(part, column, **slices) for column in by},
+        classes=score_by_class(part, n_bins=n_bins, closed=closed, level=level),
+        groups={
+            column: score_by_group(part, column, n_bins=n_bins, closed=closed, level=level) for column in by
+        },
         risk=risk_coverage(part),
         versus=None if base is None else compare(base, part, **settings),
         advice=advice,
