@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from equipoise import Predictions
+from equipoise import Predictions, score
 from equipoise.core.errors import SpecError
 from equipoise.evaluate import score_by_class, score_by_group
+from equipoise.evaluate.slices import _holm
 
 
 def top1(confidence, correct, groups=None):
@@ -68,3 +69,26 @@ def test_certainty_that_fails_is_off_and_one_that_holds_is_not():
 def test_an_unknown_column_is_named():
     with pytest.raises(SpecError, match="did you mean 'site'"):
         score_by_group(top1([0.9], [1], ["a"]), "sight")
+
+
+def test_every_slice_equals_the_scorecard_of_its_rows():
+    rng = np.random.default_rng(2)
+    probs = rng.dirichlet(np.ones(4), 500)
+    rows = Predictions(probs=probs, labels=rng.integers(0, 4, 500), weights=rng.uniform(0.5, 2, 500))
+    for part in score_by_class(rows):
+        card = score(rows.take(rows.predicted == int(part.name)), n_resamples=5)
+        assert part.ece == pytest.approx(card["ece"].value)
+        assert part.accuracy == pytest.approx(card["accuracy"].value)
+        assert part.gap == pytest.approx(card["confidence_gap"].value)
+        assert part.n_samples == card.n_samples
+
+
+def test_holm_by_hand():
+    # 0.01 x 3, 0.02 x 2, and 0.5, each at least the one before
+    np.testing.assert_allclose(_holm(np.array([0.5, 0.01, 0.02])), [0.5, 0.03, 0.04])
+    np.testing.assert_allclose(_holm(np.array([0.02, 0.01])), [0.02, 0.02])
+
+
+def test_a_slice_without_weight_is_left_out():
+    rows = top1([0.9, 0.8], [1, 1], ["a", "b"]).with_weights([1, 0])
+    assert [part.name for part in score_by_group(rows, "site")] == ["a"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -11,9 +10,9 @@ from scipy.special import ndtr
 from equipoise.core.arrays import Array
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
-from equipoise.metrics.curve import ReliabilityCurve
+from equipoise.metrics.bins import check_bins, lower_edges
+from equipoise.metrics.curve import ReliabilityCurve, calibration_errors
 from equipoise.metrics.inputs import as_predictions
-from equipoise.metrics.state import CalibrationState
 
 __all__ = ["Slice", "score_by_class", "score_by_group"]
 
@@ -69,12 +68,9 @@ def score_by_class(
         [('1', 0.4), ('0', 0.0)]
     """
     rows = as_predictions(predictions, None, where="score_by_class")
-    names = rows.class_names
-    parts = (
-        (names[number] if names else str(number), rows.predicted == number)
-        for number in np.unique(rows.predicted).tolist()
-    )
-    return _score_parts(rows, parts, n_bins, closed, level)
+    known, which = np.unique(rows.predicted, return_inverse=True)
+    names = [rows.class_names[number] if rows.class_names else str(number) for number in known.tolist()]
+    return _score_parts(rows, names, which, n_bins, closed, level)
 
 
 def score_by_group(
@@ -107,73 +103,65 @@ def score_by_group(
     """
     rows = as_predictions(predictions, None, where="score_by_group")
     column = look_up(by, rows.groups, what="column of groups", hint="the predictions have no groups.")
-    parts = ((str(value), column == value) for value in np.unique(column).tolist())
-    return _score_parts(rows, parts, n_bins, closed, level)
+    known, which = np.unique(column, return_inverse=True)
+    return _score_parts(rows, list(map(str, known.tolist())), which, n_bins, closed, level)
 
 
 def _score_parts(
-    rows: Predictions,
-    parts: Iterable[tuple[str, Array]],
-    n_bins: int,
-    closed: str,
-    level: float,
+    rows: Predictions, names: list[str], which: Array, n_bins: int, closed: str, level: float
 ) -> tuple[Slice, ...]:
-    found = []
-    for name, mask in parts:
-        top = Predictions(
-            labels=rows.labels[mask],
-            predicted=rows.predicted[mask],
-            confidence=rows.confidence[mask],
-            weights=None if rows.weights is None or not rows.weights[mask].any() else rows.weights[mask],
-        )
-        curve = CalibrationState.of(top, n_bins=n_bins, closed=closed).curve()
-        found.append(_slice(name, top, curve, level))
-    corrected = _holm([part.p_value for part in found])
-    slices = [part._replace(p_value=p) for part, p in zip(found, corrected, strict=True)]
+    """Score all slices at once, ``which`` telling the slice of each row."""
+    check_bins(n_bins, closed, where="slices")
+    confidence = np.minimum(rows.confidence.astype(np.float64), 1.0)
+    weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+    cell = which * n_bins + np.searchsorted(lower_edges(n_bins, closed)[1:-1], confidence, side="left")
+
+    def table(values: Array) -> Array:
+        return np.bincount(cell, weights * values, len(names) * n_bins).reshape(len(names), n_bins)
+
+    mass, claimed, right = table(np.ones(len(rows))), table(confidence), table(rows.correct)
+    squares = np.bincount(which, weights**2, len(names))
+    kept = mass.sum(axis=1) > 0
+    total = np.where(kept, mass.sum(axis=1), 1.0)
+    # As many equally weighted rows as carry the same information: the interval of one bin that holds them all.
+    n_rows = total**2 / np.where(kept, squares, 1.0)
+    mean, accuracy = claimed.sum(axis=1) / total, right.sum(axis=1) / total
+    low, high = ReliabilityCurve(n_rows, n_rows * mean, n_rows * accuracy).intervals(level=level)
+    spread = np.sqrt(np.bincount(which, weights**2 * confidence * (1 - confidence), len(names)))
+    columns = {
+        "n_samples": np.bincount(which, minlength=len(names)),
+        "accuracy": accuracy,
+        "confidence": mean,
+        "gap": mean - accuracy,
+        "low": mean - high,
+        "high": mean - low,
+        "ece": calibration_errors(mass[kept], claimed[kept], right[kept])["ece"],
+        "p_value": _holm(_gap_p_values(total * np.abs(mean - accuracy), spread, squares / total)[kept]),
+    }
+    lists = [
+        column[kept].tolist() if len(column) == len(kept) else column.tolist() for column in columns.values()
+    ]
+    found = [
+        Slice(*row) for row in zip([n for n, k in zip(names, kept, strict=True) if k], *lists, strict=True)
+    ]
     # Worst is what is surely far off: the end of the interval that is nearer to zero decides.
-    return tuple(sorted(slices, key=lambda part: (-max(part.low, -part.high), -abs(part.gap), part.name)))
+    return tuple(sorted(found, key=lambda part: (-max(part.low, -part.high), -abs(part.gap), part.name)))
 
 
-def _slice(name: str, top: Predictions, curve: ReliabilityCurve, level: float) -> Slice:
-    weight = np.ones(len(top)) if top.weights is None else top.weights
-    total = float(weight.sum())
-    accuracy, confidence = (float(part.sum()) / total for part in (curve.outcome_sum, curve.confidence_sum))
-    # One bin of as many equally weighted rows: its interval stays honest for few rows that are all right.
-    n_rows = np.array([total**2 / float(weight @ weight)])
-    low, high = ReliabilityCurve(n_rows, n_rows * confidence, n_rows * accuracy).intervals(level=level)
-    return Slice(
-        name,
-        len(top),
-        accuracy,
-        confidence,
-        confidence - accuracy,
-        confidence - float(high[0]),
-        confidence - float(low[0]),
-        curve.expected_error(),
-        _gap_p_value(top),
-    )
-
-
-def _gap_p_value(top: Predictions) -> float:
-    """Test the gap against a calibrated model's: a sum of independent right-or-wrong draws, nearly normal.
+def _gap_p_values(excess: Array, spread: Array, one_row: Array) -> Array:
+    """Test gaps against a calibrated model's: sums of independent right-or-wrong draws, nearly normal.
 
     Half a row is taken off, as for every sum of whole numbers, which keeps the test honest with few rows.
     """
-    confidence = top.confidence.astype(np.float64)
-    weight = np.ones(len(top)) if top.weights is None else top.weights
-    excess = abs(float(weight @ (confidence - top.correct)))
-    spread = float(np.sqrt(weight**2 @ (confidence * (1 - confidence))))
-    beyond = max(0.0, excess - 0.5 * float(weight @ weight / weight.sum()))
-    if beyond == 0:
-        return 1.0
-    return float(2 * ndtr(-beyond / spread)) if spread > 0 else 0.0
+    beyond = np.maximum(excess - 0.5 * one_row - 1e-12, 0)
+    score = np.divide(beyond, spread, out=np.full(len(beyond), np.inf), where=spread > 0)
+    return np.where(beyond > 0, 2 * ndtr(-score), 1.0)
 
 
-def _holm(p_values: list[float]) -> list[float]:
+def _holm(p_values: Array) -> Array:
     """Return p-values that may be compared with one level however many there are."""
-    corrected = [1.0] * len(p_values)
-    running = 0.0
-    for place, which in enumerate(np.argsort(p_values, kind="stable").tolist()):
-        running = max(running, min(1.0, (len(p_values) - place) * p_values[which]))
-        corrected[which] = running
+    order = np.argsort(p_values, kind="stable")
+    factors = np.arange(len(p_values), 0, -1)
+    corrected = np.empty_like(p_values)
+    corrected[order] = np.minimum(1.0, np.maximum.accumulate(factors * p_values[order]))
     return corrected
