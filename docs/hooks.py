@@ -17,5 +17,7 @@ def on_page_markdown(markdown, **_):
 
 def formulas(text):
     """Return text with its formulas as MathML."""
-    text = DISPLAY.sub(lambda found: f"\n<div>{convert(found.group(1).strip(), display='block')}</div>\n", text)
+    text = DISPLAY.sub(
+        lambda found: f"\n<div>{convert(found.group(1).strip(), display='block')}</div>\n", text
+    )
     return INLINE.sub(lambda found: convert(found.group(1)), text)

@@ -8,7 +8,7 @@ import sys
 import click
 
 from equipoise import __version__
-from equipoise.cli import demo, listing, report, runs, score, training
+from equipoise.cli import demo, listing, runs, score, training
 from equipoise.core.errors import EquipoiseError
 
 __all__ = ["COMMANDS", "app", "run"]
@@ -23,6 +23,7 @@ COMMANDS: dict[str, click.Command] = {
     "runs": runs.runs_command,
     "table": runs.table_command,
     "score": score.command,
+    "report": report.command,
 }
 
 
