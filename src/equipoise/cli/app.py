@@ -8,7 +8,7 @@ import sys
 import click
 
 from equipoise import __version__
-from equipoise.cli import demo, listing, runs, score, training
+from equipoise.cli import demo, listing, report, runs, score, training
 from equipoise.core.errors import EquipoiseError
 
 __all__ = ["COMMANDS", "app", "run"]
