@@ -75,6 +75,6 @@ class _Hinge(torch.autograd.Function):
         logits, margins, weights, top, excess = ctx.saved_tensors
         if torch.is_grad_enabled():  # a second derivative is wanted: connect the excess to the logits
             excess = _excess(logits, top, margins)
-        slopes = excess.sign() * weights if ctx.power == 1 else 2 * weights * excess
-        fall = slopes * -grads[0][:, None]
-        return fall.scatter_add(-1, top, -fall.sum(-1, keepdim=True)), None, None, None
+        slopes = excess.sign().mul_(weights) if ctx.power == 1 else 2 * weights * excess
+        fall = slopes.mul_(-grads[0][:, None])
+        return fall.scatter_add_(-1, top, -fall.sum(-1, keepdim=True)), None, None, None
