@@ -191,9 +191,9 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     full = arguments.full
     load = os.getloadavg()[0]
-    print(
-        f"{arguments.threads} threads; least of {7 if not full else 5} repeats; load {load:.1f} of {os.cpu_count()} cores"
-    )
+    repeats = 5 if full else 7
+    cores = os.cpu_count()
+    print(f"{arguments.threads} threads; least of {repeats} repeats; load {load:.1f} on {cores} cores")
     if load > 1:
         print(
             "the machine is busy: our times need both cores, numpy.sum one, so ratios to it come out too high"
