@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import os
 import resource
 import time
 from collections.abc import Callable
@@ -189,9 +190,16 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     full = arguments.full
-    print(f"{arguments.threads} threads; least of {7 if not full else 5} repeats")
+    load = os.getloadavg()[0]
+    repeats = 5 if full else 7
+    cores = os.cpu_count()
+    print(f"{arguments.threads} threads; least of {repeats} repeats; load {load:.1f} on {cores} cores")
+    if load > 1:
+        print(
+            "the machine is busy: our times need both cores, numpy.sum one, so ratios to it come out too high"
+        )
     for n, k in FULL if full else QUICK:
-        whole_state(n, k, 5 if full else 7)
+        whole_state(n, k, repeats)
     extra_memory()
     exactness(10_000_000)
     intervals(1_000_000, 100, 3)

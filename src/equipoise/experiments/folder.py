@@ -174,7 +174,25 @@ def find_runs(root: str | os.PathLike[str]) -> list[RunFolder]:
         )
     if (base / "spec.toml").exists():
         return [RunFolder(base)]
-    return [RunFolder(file.parent) for file in sorted(base.glob("*/spec.toml"))]
+    return sorted((RunFolder(file.parent) for file in base.glob("*/spec.toml")), key=_place)
+
+
+def _place(folder: RunFolder) -> tuple[Any, ...]:
+    """Sort by data, network, place of the method in the catalogue (cross-entropy first), and seed; broken ones last."""
+    try:
+        spec = folder.spec()
+    except EquipoiseError:
+        return (1, folder.name)
+    known = spec_order()
+    rank = known.index(spec.objective.name) if spec.objective.name in known else len(known)
+    return (0, spec.data.name, spec.model.name, rank, spec.objective.label, spec.seed, folder.name)
+
+
+def spec_order() -> list[str]:
+    """Return all methods in the order of the catalogue."""
+    from equipoise.experiments.catalogue import CATALOGUE
+
+    return [key for room in ("losses", "pairs", "objectives") for key in CATALOGUE[room]]
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:

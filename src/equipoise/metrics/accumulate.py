@@ -123,7 +123,8 @@ def _sums_of_range(
     weights = np.empty(0) if predictions.weights is None else _plain(predictions.weights[start:stop])
     labels = _plain(predictions.labels[start:stop])
     arrays = {name: part.numpy() for name, part in sums.parts().items()}
-    for offset, probs, nll in _blocks(predictions, start, stop):
+
+    def add(offset: int, probs: Array, nll: Array) -> None:
         rows = slice(offset, offset + len(probs))
         signed = np.dtype(f"i{probs.dtype.itemsize}")
         bad, impossible = accumulate(
@@ -142,11 +143,18 @@ def _sums_of_range(
             arrays["ranks"],
             arrays["sketch"],
         )
-        if bad >= 0:
+        sums.impossible.add_(impossible)
+        if bad < 0:
+            return
+        if not ((probs[bad] == 0) & np.signbit(probs[bad])).any():
             raise DataError(
                 f"{where}: row {start + offset + bad} is no probability distribution: {probs[bad]}."
             )
-        sums.impossible += impossible
+        # A negative zero is a zero, but its bits order below every number; adding zero drops the sign.
+        add(offset + bad, probs[bad:] + probs.dtype.type(0), nll[bad:])
+
+    for block in _blocks(predictions, start, stop):
+        add(*block)
     _fill_lowest(sums.classwise, torch.from_numpy(columns), sums.cells[..., 0].sum())
     sums.squares += float(weights @ weights) if len(weights) else float(stop - start)
     return sums

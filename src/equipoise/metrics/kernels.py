@@ -147,27 +147,19 @@ def accumulate(  # type: ignore[no-untyped-def]
         sketch: ``(f, 3)``: weight, confidence, correct over a fine grid of confidence.
 
     Returns:
-        The first row that is no distribution, or -1; and the rows that gave the true class no probability.
+        The first row that is no distribution, or holds a negative zero, where it stopped, or -1; and the rows that
+        gave the true class no probability.
     """
     found = np.empty(probs.shape[1] + 1, np.int64)
     column_sums = np.zeros(probs.shape[1])
     value = np.empty(1, probs.dtype)
     value_bits = value.view(bits.dtype)
-    plain = np.empty(probs.shape[1], probs.dtype)
-    plain_bits = plain.view(bits.dtype)
     one = probs.dtype.type(1)
-    lowest = np.iinfo(bits.dtype).min
     impossible, bad = 0, -1
     for i in range(probs.shape[0]):
         row, row_bits, label = probs[i], bits[i], labels[i]
         weight = weights[i] if weights.shape[0] else 1.0
         low, high = _range(row_bits)
-        if low == lowest:
-            # A negative zero is a zero, but its bits order below every number.
-            for j in range(row.shape[0]):
-                plain[j] = abs(row[j]) if row[j] == 0 else row[j]
-            row, row_bits = plain, plain_bits
-            low, high = _range(row_bits)
         total, squares = _sums(row)
         if not (abs(total - one) <= tolerance) or low < 0:
             bad = i
