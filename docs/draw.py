@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from equipoise.experiments.catalogue.entry import Entry
 from equipoise.losses import Adaptive, Loss
+from equipoise.theory import gradient_weight
 
 N_CLASSES = 10
 INK, PLAIN, RIGHT, WRONG = "#1f4e79", "#8a8a8a", "#1f7a4d", "#b3412f"
@@ -82,13 +83,8 @@ def _per_sample(axes: Axes, loss: nn.Module) -> None:
 
 
 def _pull_on_truth(loss: nn.Module, odds: Tensor) -> np.ndarray:
-    """Minus the gradient in the true logit, for rows whose other logits are equal and centred with it."""
-    gap = odds + math.log(N_CLASSES - 1)
-    others = torch.zeros(len(odds), N_CLASSES - 1, dtype=torch.float64)
-    logits = torch.cat([gap[:, None], others], -1) - gap[:, None] / N_CLASSES
-    logits.requires_grad_()
-    loss(logits, torch.zeros(len(odds), dtype=torch.long)).backward()
-    return _rounded(-len(odds) * logits.grad[:, 0])
+    pull = gradient_weight(loss, confidence=torch.sigmoid(odds).numpy(), n_classes=N_CLASSES)
+    return _rounded(torch.from_numpy(pull.weight))
 
 
 def _teach(loss: Adaptive) -> None:

@@ -2,7 +2,7 @@
 
 from equipoise.evaluate.compare import Comparison, Difference, compare
 from equipoise.evaluate.scorecard import Score, Scorecard, score
-from equipoise.evaluate.slices import Slice, score_by_class, score_by_group
+from equipoise.evaluate.slices import Slice, SliceSums, score_by_class, score_by_group
 
 __all__ = [
     "Comparison",
@@ -10,6 +10,7 @@ __all__ = [
     "Score",
     "Scorecard",
     "Slice",
+    "SliceSums",
     "compare",
     "score",
     "score_by_class",

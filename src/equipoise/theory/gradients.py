@@ -51,12 +51,13 @@ def gradient_weight(
             f"gradient_weight: `confidence` must be numbers between 0 and 1, got {confidence!r}. "
             "At the ends the logits are infinite."
         )
-    label = torch.zeros(1, dtype=torch.int64)
-    pulls = []
-    for value in values.tolist():
-        row = torch.full((1, n_classes), (1 - value) / (n_classes - 1), dtype=torch.float64)
-        row[0, 0] = value
-        logits = row.log().requires_grad_()
-        (slope,) = torch.autograd.grad(loss(logits, label).sum(), logits)
-        pulls.append(-float(slope[0, 0]))
-    return GradientWeight(values, np.array(pulls))
+    return GradientWeight(values, np.array([_pull(loss, value, n_classes) for value in values.tolist()]))
+
+
+def _pull(loss: Callable[[Tensor, Tensor], Tensor], confidence: float, n_classes: int) -> float:
+    probs = torch.full((1, n_classes), (1 - confidence) / (n_classes - 1), dtype=torch.float64)
+    probs[0, 0] = confidence
+    # Losses that look at the size of logits are asked where a network's usually lie: around zero.
+    logits = (probs.log() - probs.log().mean()).requires_grad_()
+    (slope,) = torch.autograd.grad(loss(logits, torch.zeros(1, dtype=torch.int64)).sum(), logits)
+    return -float(slope[0, 0])
