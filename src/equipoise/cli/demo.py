@@ -11,6 +11,8 @@ import click
 from equipoise.cli.shared import json_option, quiet_option
 from equipoise.cli.training import print_outcome
 from equipoise.experiments import RunOptions, read_comparison, run_comparison
+from equipoise.experiments.reporting import report_of_runs
+from equipoise.report import write_report
 
 __all__ = ["command"]
 
@@ -25,7 +27,7 @@ __all__ = ["command"]
 @json_option
 @quiet_option
 def command(out: Path, overrides: tuple[str, ...], as_json: bool, quiet: bool) -> int:
-    """Train five methods with two seeds on embedded data, calibrate, score, and print the table."""
+    """Train five methods with two seeds on embedded data, calibrate, score, print the table and write a report."""
     with as_file(files("equipoise").joinpath("data", "embedded", "demo.toml")) as path:
         comparison = read_comparison(path, overrides=overrides)
     if not (quiet or as_json):
@@ -35,4 +37,11 @@ def command(out: Path, overrides: tuple[str, ...], as_json: bool, quiet: bool) -
             err=True,
         )
     outcome = run_comparison(comparison, out, options=RunOptions(quiet=quiet or as_json))
-    return print_outcome(outcome, style="text", as_json=as_json, quiet=quiet)
+    code = print_outcome(outcome, style="text", as_json=as_json, quiet=quiet)
+    if outcome.report.is_whole and not as_json:
+        order = {spec.identity: number for number, spec in enumerate(comparison.specs)}
+        runs = sorted(outcome.report.done, key=lambda run: order[run.name])
+        for report in report_of_runs(runs, baseline=comparison.baseline, n_resamples=500).values():
+            write_report(report, out / "report.html")
+        click.echo(f"report:  {out / 'report.html'}")
+    return code
