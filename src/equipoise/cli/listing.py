@@ -46,26 +46,19 @@ def list_command(room: str | None, as_json: bool, quiet: bool) -> None:
 @quiet_option
 def show_command(name: str, as_json: bool, quiet: bool) -> None:
     """Show one method: what it does, when to use it, its parameters, and what its paper reported."""
-    known = {key: (room, entry) for room, table in CATALOGUE.items() for key, entry in table.items()}
-    room, entry = look_up(name, known, what="method", hint="`equipoise list` shows all.")
-    printed = find_published(method=entry.key)
+    known: dict[str, list[tuple[str, Entry]]] = {}
+    for room, table in CATALOGUE.items():
+        for key, entry in table.items():
+            known.setdefault(key, []).append((room, entry))
+    found = look_up(name, known, what="method", hint="`equipoise list` shows all.")
+    printed = find_published(method=name)
     if as_json:
-        print_json({"room": room, **_record(entry), "published": [row._asdict() for row in printed]})
+        records = [{"room": room, **_record(entry)} for room, entry in found]
+        print_json({"entries": records, "published": [row._asdict() for row in printed]})
         return
-    click.echo(f"{entry.title}  ({room}: {entry.key})\n")
-    for label, text in (
-        ("", entry.summary),
-        ("use when", entry.use_when),
-        ("avoid when", entry.avoid_when),
-        ("formula", entry.formula),
-        ("paper", entry.paper),
-        ("fidelity", entry.fidelity),
-        ("needs", ", ".join(sorted(entry.needs))),
-        ("main setting", ", ".join(f"{key}={value}" for key, value in entry.parameters.items())),
-        ("parameters", _parameters(entry)),
-    ):
-        if text:
-            click.echo(f"{label + ':' if label else '':<14}{text}")
+    for number, (room, entry) in enumerate(found):
+        click.echo(("\n" if number else "") + f"{entry.title}  ({room}: {entry.key})\n")
+        _print_entry(entry)
     if printed and not quiet:
         click.echo(
             f"\nPrinted in papers ({len(printed)} numbers; splits and recipes differ between papers):\n"
@@ -83,6 +76,22 @@ def show_command(name: str, as_json: bool, quiet: bool) -> None:
             for row in printed
         ]
         print_table(("data", "network", "metric", "stage", "value", "source", "note"), rows)
+
+
+def _print_entry(entry: Entry) -> None:
+    for label, text in (
+        ("", entry.summary),
+        ("use when", entry.use_when),
+        ("avoid when", entry.avoid_when),
+        ("formula", entry.formula),
+        ("paper", entry.paper),
+        ("fidelity", entry.fidelity),
+        ("needs", ", ".join(sorted(entry.needs))),
+        ("main setting", ", ".join(f"{key}={value}" for key, value in entry.parameters.items())),
+        ("parameters", _parameters(entry)),
+    ):
+        if text:
+            click.echo(f"{label + ':' if label else '':<14}{text}")
 
 
 def _parameters(entry: Entry) -> str:
