@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO, final
 
+from equipoise.core.progress import clock_text
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.spec import Spec
 
@@ -76,7 +77,9 @@ class StatusLine:
         if self._first is None:
             self._first = share
         gained, elapsed = share - self._first, self._clock() - self._began
-        left = f", about {_clock(elapsed * (1 - share) / gained)} left" if gained > 0 and elapsed > 2 else ""
+        left = (
+            f", about {clock_text(elapsed * (1 - share) / gained)} left" if gained > 0 and elapsed > 2 else ""
+        )
         now = "; ".join(
             f"{spec.objective.label} seed {spec.seed} {self._place(spec)}" for spec in running[:3]
         )
@@ -110,9 +113,3 @@ class StatusLine:
         if self._live:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
