@@ -76,7 +76,14 @@ def _place(pixels, rows, top, left, flip, channels, out):  # type: ignore[no-unt
                 continue
             given = pixels[rows[place], source, begin : begin + count]
             part = out[place, y, start : start + count]
-            if flip[place]:
+            if flip[place] and channels == 3:
+                # Written out for colour images: a loop over channels inside was measured to be slower.
+                for x in range(last - first):
+                    goal = count - 3 * (x + 1)
+                    part[goal] = given[3 * x]
+                    part[goal + 1] = given[3 * x + 1]
+                    part[goal + 2] = given[3 * x + 2]
+            elif flip[place]:
                 for x in range(last - first):
                     for channel in range(channels):
                         part[count - (x + 1) * channels + channel] = given[x * channels + channel]
