@@ -1,5 +1,6 @@
 """CSV: bounded memory, and a line number in every complaint."""
 
+import json
 import tracemalloc
 
 import numpy as np
@@ -185,6 +186,31 @@ def test_ids_from_text_equal_ids_from_numbers(csv, tmp_path):
     np.savez(tmp_path / "a.npz", labels=[1, 0], probs=[0.5, 0.5], ids=[17, 18])
     text = read_predictions(csv("id,label,prob\n17,1,0.5\n18,0,0.5\n"), ids="id")
     assert text.fingerprint == read_predictions(tmp_path / "a.npz", ids="ids").fingerprint
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        (",".join(["a"] * 500_000), r"names the column 'a' twice"),
+        (
+            ",".join(f"x{number}" for number in range(300_000)),
+            r"no scores under a known name.*and 299988 more",
+        ),
+        ("x" * 100_000, r"no scores under a known name"),
+    ],
+    ids=["doubled", "many", "long"],
+)
+def test_absurd_headers_are_refused_without_long_thought(csv, header, message):
+    with pytest.raises(DataError, match=message) as caught:
+        read_predictions(csv(header + "\n" + ",".join(["1"] * (header.count(",") + 1)) + "\n"))
+    assert len(str(caught.value)) < 700
+
+
+@pytest.mark.parametrize("dtype", ["U999999999", "O", "V8", "<M8[s]", "S99999999", 7, ["f4"]])
+def test_notes_cannot_ask_for_strange_types(csv, dtype):
+    notes = json.dumps({"dtypes": {"group_g": dtype, "prob": dtype}}).replace('"', '""')
+    predictions = read_predictions(csv(f'label,prob,group_g,equipoise\n1,0.5,a,"{notes}"\n'))
+    assert predictions.groups["g"].tolist() == ["a"]
 
 
 def test_lines_count_through_quoted_line_breaks(csv):

@@ -325,3 +325,28 @@ def test_an_unknown_split_word_in_the_file(tmp_path):
     with pytest.raises(ValueError, match=r"a\.npz.*`split` must be one of train, tune, calib, test"):
         read_predictions(tmp_path / "a.npz")
     assert read_predictions(tmp_path / "a.npz", split="tune").split == "tune"
+
+
+def test_thousands_of_members(archive):
+    with pytest.raises(DataError, match=r"holds 5000 members. Save scores as one array"):
+        read_predictions(archive({f"x{number}.npy": b"" for number in range(5000)}))
+
+
+def test_a_file_larger_than_memory(tmp_path, monkeypatch):
+    np.savez(tmp_path / "a.npz", logits=LOGITS, labels=LABELS)
+
+    def full(*_):
+        raise MemoryError
+
+    monkeypatch.setattr("equipoise.core.formats.npz.NpzTable._take", full)
+    with pytest.raises(
+        DataError, match=r"does not fit into memory. Read it in chunks, with iter_predictions"
+    ):
+        read_predictions(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("extra", [{"weights": np.array(["a"] * 50)}, {"weights": np.ones((50, 2))}])
+def test_bad_weights(tmp_path, extra):
+    np.savez(tmp_path / "a.npz", logits=LOGITS, labels=LABELS, **extra)
+    with pytest.raises(DataError, match=r"^a\.npz: `weights` must"):
+        list(iter_predictions(tmp_path / "a.npz", chunk_rows=10, ignore_index=7))

@@ -78,7 +78,8 @@ class Assembly:
 
     def _all_ignored(self, batch: Batch, layout: Layout) -> bool:
         labels = as_numpy(batch.columns[layout.labels])
-        return self._options.ignore_index is not None and bool((labels == self._options.ignore_index).all())
+        ignored = self._options.ignore_index
+        return ignored is not None and labels.dtype.kind in "iu" and bool((labels == ignored).all())
 
     def _predictions(
         self, table: Table, batch: Batch, layout: Layout, names: Sequence[str] | None, text: bool
@@ -137,8 +138,10 @@ def _scores(table: Table, columns: Any, layout: Layout) -> Any:
 
 def _weights(columns: Any, layout: Layout) -> Any:
     """Return the weights; None if all are zero, which is fine in one chunk of many."""
-    weights = columns[layout.weights] if layout.weights else None
-    return weights if weights is not None and as_numpy(weights).any() else None
+    if layout.weights is None:
+        return None
+    weights = as_numpy(columns[layout.weights])
+    return None if weights.dtype.kind in "fiub" and not weights.any() else weights
 
 
 def _flat(table: Table, column: Any, name: str) -> Array:

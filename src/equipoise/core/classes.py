@@ -71,6 +71,6 @@ def class_numbers(table: Table, batch: Batch, column: str, names: Sequence[str] 
 def _unknown(table: Table, batch: Batch, column: str, row: int, names: Sequence[str]) -> DataError:
     text = str(as_numpy(batch.columns[column]).reshape(-1)[row])
     place = f"row {batch.start + row}" if batch.lines is None else f"line {batch.lines[row]}"
-    guess = nearest(text, names)
+    guess = nearest(text[:100], names[:1000])
     remedy = f"Did you mean {guess!r}?" if guess else f"Known: {', '.join(map(repr, names[:8]))}."
     return table.fail(f"`{column}` must name a class, got {text[:60]!r} in {place}. {remedy}")

@@ -71,8 +71,13 @@ def read_predictions(
     """
     wanted = Wanted(logits, probs, labels, predicted, confidence, weights, groups, ids)
     options = Options(class_names, n_classes, check_split(split, where="read_predictions"), ignore_index)
-    parts = list(_Stream(find_sources(path), wanted, options).chunks(None))
-    return parts[0] if len(parts) == 1 else concatenate(parts)
+    try:
+        parts = list(_Stream(find_sources(path), wanted, options).chunks(None))
+        return parts[0] if len(parts) == 1 else concatenate(parts)
+    except MemoryError:
+        raise DataError(
+            "read_predictions: the file does not fit into memory. Read it in chunks, with iter_predictions."
+        ) from None
 
 
 def iter_predictions(

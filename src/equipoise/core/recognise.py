@@ -14,6 +14,7 @@ from equipoise.core.names import nearest
 __all__ = ["find_layout"]
 
 _GROUP = "group_"
+_MANY, _LONG = 500, 100
 
 
 def find_layout(table: Table, wanted: Wanted) -> Layout:
@@ -183,7 +184,7 @@ class _Finder:
         }
 
     def _missing(self, name: str, role: str) -> DataError:
-        guess = nearest(name, self._names)
+        guess = nearest(name[:_LONG], self._short_list())
         remedy = f" Did you mean {guess!r}?" if guess else ""
         return self._table.fail(f"holds no column {name!r} for {role}; {self._held()}.{remedy}")
 
@@ -214,11 +215,15 @@ class _Finder:
 
     def _near(self, roles: Iterable[str]) -> str:
         known = {alias: role for role in roles for alias in KNOWN_NAMES[role]}
-        for name in self._names:
+        for name in self._short_list():
             guess = nearest(name.strip(), known)
             if guess:
                 return f"{name!r} is near {guess!r}. "
         return ""
+
+    def _short_list(self) -> list[str]:
+        """Return names to compare letter by letter: a hostile file may have millions, or one of a million letters."""
+        return [name for name in self._names[:_MANY] if len(name) <= _LONG]
 
     def _held(self) -> str:
         return f"it holds {_listed(self._names)}"

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from glob import glob, has_magic
+from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
@@ -137,7 +138,9 @@ def _checked(path: Path) -> Path:
             raise DataError(f"{path}: is a directory. Name the file in it, or a pattern such as '*.npz'.")
         ending_of(path)
         if not path.exists():
-            there = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
+            there = (
+                [file.name for file in islice(path.parent.iterdir(), 1000)] if path.parent.is_dir() else []
+            )
             guess = nearest(path.name, there)
             raise DataError(f"{path}: there is no such file.{f' Did you mean {guess!r}?' if guess else ''}")
         if not path.is_file():

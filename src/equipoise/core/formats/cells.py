@@ -20,6 +20,8 @@ _LONGEST_TEXT = 256
 #: A class number with a decimal point is a slip; it must not become the name of a class.
 _DECIMAL = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?|[+-]?\d+[eE][+-]?\d+")
 
+_NUMBER_TYPE = re.compile(r"\|b1|[<>|=]?[iuf][1248]")
+
 
 def is_integer(cell: str) -> bool:
     """Say whether a cell is an integer.
@@ -62,7 +64,7 @@ class Cells:
             dtype: The type it had before it was written, if the file tells.
         """
         if reading == "number":
-            column = self._convert(name, cells, _float, np.float64, "a number")
+            column = self._numbers(name, cells)
             self.columns[name] = column.astype(np.float32) if dtype == "<f4" else column
         elif reading == "label":
             self.columns[name] = self._convert(name, cells, _int, np.int64, "class numbers, integers")
@@ -73,6 +75,16 @@ class Cells:
         else:
             text = self._text(name, cells)
             self.columns[name] = self._typed(name, text, dtype) if reading == "group" else text
+
+    def _numbers(self, name: str, cells: list[str]) -> Array:
+        try:
+            numbers = np.array(list(map(float, cells)))
+        except ValueError:
+            return self._convert(name, cells, _float, np.float64, "a number")
+        # Python takes 1_000 for a number; in a file it is a slip.
+        return (
+            self._convert(name, cells, _float, np.float64, "a number") if "_" in "".join(cells) else numbers
+        )
 
     def _convert(
         self, name: str, cells: list[str], convert: Callable[[str], Any], dtype: Any, wanted: str
@@ -90,11 +102,10 @@ class Cells:
         return np.array(cells, dtype=np.str_)
 
     def _typed(self, name: str, text: Array, dtype: Any) -> Array:
-        if dtype is None or str(dtype)[1:2] == "U":
+        if not isinstance(dtype, str) or not _NUMBER_TYPE.fullmatch(dtype):
             return text
         try:
-            wanted = np.dtype(dtype)
-            return text == "True" if wanted.kind == "b" else text.astype(wanted)
+            return text == "True" if "b" in dtype else text.astype(np.dtype(dtype))
         except (ValueError, TypeError, OverflowError):
             raise self._failed(name, 0, f"values of type {dtype}, as the notes say", str(text[0])) from None
 

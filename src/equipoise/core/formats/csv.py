@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
@@ -98,11 +99,11 @@ class CsvTable(Table):
             raise self.fail(
                 "line 1 holds numbers, not names. Put a header such as true_label,pred_label,confidence."
             )
-        seen = (
-            {name for place, name in enumerate(names) if name in names[:place]} if _repeats(names) else set()
-        )
-        if seen:
-            raise self.fail(f"line 1 names the column {min(seen)!r} twice. Give every column its own name.")
+        repeated = [name for name, count in Counter(names).items() if count > 1]
+        if repeated:
+            raise self.fail(
+                f"line 1 names the column {repeated[0][:60]!r} twice. Give every column its own name."
+            )
         return delimiter, names
 
     def _records(self, stream: BinaryIO) -> Iterator[tuple[int, list[str]]]:
@@ -134,10 +135,6 @@ class CsvTable(Table):
             return raw.decode("utf-8")
         except UnicodeDecodeError:
             raise self.fail(f"line {number} is not UTF-8 text. Save the file as UTF-8.") from None
-
-
-def _repeats(names: list[str]) -> bool:
-    return len(set(names)) < len(names)
 
 
 def _is_number(cell: str) -> bool:

@@ -25,6 +25,7 @@ _PIECE = 1 << 20
 
 #: A directory longer than this holds tens of thousands of members; it is read in one go.
 _LONGEST_READ = 4 << 20
+_MOST_MEMBERS = 4096
 
 #: Deflate can shrink constant arrays a thousandfold, so a ratio alone is no sign of malice; with the size it is.
 _RATIO = 200
@@ -164,6 +165,10 @@ class _Careful(io.RawIOBase):
 def _checked_members(archive: zipfile.ZipFile, path: Path) -> dict[str, zipfile.ZipInfo]:
     size = path.stat().st_size
     members: dict[str, zipfile.ZipInfo] = {}
+    if len(archive.infolist()) > _MOST_MEMBERS:
+        raise DataError(
+            f"{path.name} holds {len(archive.infolist())} members. Save scores as one array, not one each."
+        )
     for info in archive.infolist():
         _check_member(info, size, path.name)
         name = info.filename.removesuffix(".npy")

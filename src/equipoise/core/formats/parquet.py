@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from math import prod
 from pathlib import Path
@@ -34,10 +35,9 @@ class ParquetTable(Table):
             self._schema = self._file.schema_arrow
         except (self._arrow.ArrowException, OSError, ValueError) as error:
             raise self._corrupt(error) from None
-        names = list(self._schema.names)
-        repeated = [name for name in names if names.count(name) > 1] if len(set(names)) < len(names) else []
+        repeated = [name for name, count in Counter(self._schema.names).items() if count > 1]
         if repeated:
-            raise self.fail(f"holds the column {repeated[0]!r} twice. Give every column its own name.")
+            raise self.fail(f"holds the column {repeated[0][:60]!r} twice. Give every column its own name.")
         self.row_shapes = {field.name: self._row_shape(field.type) for field in self._schema}
         self._size = path.stat().st_size
         text = (self._schema.metadata or {}).get(_NOTES, b"").decode("utf-8", "replace")
@@ -90,7 +90,7 @@ class ParquetTable(Table):
 
     def _parts(self, size: int, names: list[str]) -> Iterator[Any]:
         try:
-            yield from self._file.iter_batches(batch_size=size, columns=names, use_threads=False)
+            yield from self._file.iter_batches(batch_size=size, columns=names)
         except (self._arrow.ArrowException, OSError, ValueError, MemoryError) as error:
             raise self._corrupt(error) from None
 
