@@ -92,6 +92,18 @@ def timed(call):
     return time.process_time() - start
 
 
+def fit_seconds(objective, source, *, epochs):
+    """Seconds of processor time per epoch of ``fit``; setting up, which is once per run, is left out."""
+    began = []
+
+    def stamped(**where):
+        began.append(time.process_time())
+        return source(**where)
+
+    fit(objective, stamped, epochs=epochs, hardware=CPU, quiet=True)
+    return (time.process_time() - began[0]) / epochs
+
+
 def make_loop(loop, name, options):
     """Return a function that runs one of the three loops for some epochs and gives the seconds of one."""
     images, labels = make_images(options.batches)
@@ -120,18 +132,7 @@ def make_loop(loop, name, options):
 
         return lambda: timed(bare) / EPOCHS
     objective = Supervised(network, nn.CrossEntropyLoss(), recipe=FOCAL_RECIPE)
-
-    def ours():
-        began = []
-
-        def stamped(**where):
-            began.append(time.process_time())  # setting up is once per run, not per epoch
-            return source(**where)
-
-        fit(objective, stamped, epochs=EPOCHS, hardware=CPU, quiet=True)
-        return (time.process_time() - began[0]) / EPOCHS
-
-    return ours
+    return lambda: fit_seconds(objective, source, epochs=EPOCHS)
 
 
 def serve(connection, loop, name, options):
@@ -183,12 +184,12 @@ def compare_objectives(options):
     parts = Parts(make_network=models.small_cnn, recipe=FOCAL_RECIPE, held_out=tune, n_samples=len(images))
     made = {key: entry.make(parts=parts) for key, entry in OBJECTIVES.items()}
 
-    def seconds(key):
-        return fit(made[key], train, epochs=1, hardware=CPU, quiet=True)[-1]["seconds"]
-
-    for key in made:
-        seconds(key)
-    times = [{key: seconds(key) for key in made} for _ in range(options.repeats)]
+    for objective in made.values():
+        fit_seconds(objective, train, epochs=1)
+    times = [
+        {key: fit_seconds(objective, train, epochs=1) for key, objective in made.items()}
+        for _ in range(options.repeats)
+    ]
     print("\n| objective (small_cnn, parameters of the catalogue) | step, as a multiple of supervised |")
     print("|---|---|")
     for key in made:

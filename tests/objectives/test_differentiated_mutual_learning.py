@@ -24,7 +24,7 @@ def test_golden_values_and_gradients():
     objective = make(logits, other)
     scalars = objective.step(batch).scalars
     assert float(scalars["loss"]) == pytest.approx(case["expected"]["loss_f"], rel=1e-6)
-    assert float(scalars["loss_auxiliary"]) == pytest.approx(case["expected"]["loss_g"], rel=1e-6)
+    assert float(scalars["diversity"]) == pytest.approx(case["expected"]["loss_g"], rel=1e-6)
     assert torch.allclose(logits - objective.network().logits, toys.double(case["grad_logits"]), atol=1e-8)
     moved = objective.auxiliaries[0].network.logits
     assert torch.allclose(other - moved, toys.double(case["grad_aux_logits"]), atol=1e-8)

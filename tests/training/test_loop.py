@@ -295,6 +295,11 @@ def test_importing_training_does_not_import_lightning():
     assert done.stdout.strip() == b"False"
 
 
+def test_a_step_without_a_loss_is_refused():
+    with pytest.raises(ValueError, match="`scalars` must hold 'loss', got kl"):
+        Step(torch.zeros(1, 2), {"kl": torch.tensor(0.0)})
+
+
 def test_refuses_no_epochs():
     with pytest.raises(ValueError, match="`epochs` must be at least 1"):
         run(epochs=0)

@@ -47,7 +47,7 @@ class DifferentiatedMutualLearning(Objective):
         >>> batch = torch.ones(4, 2), torch.tensor([0, 1, 2, 0]), torch.arange(4)
         >>> from collections import namedtuple
         >>> sorted(objective.step(namedtuple("Batch", "inputs targets index")(*batch)).scalars)
-        ['disagreement', 'diversity', 'kl', 'loss', 'loss_auxiliary']
+        ['disagreement', 'diversity', 'kl', 'loss']
 
     Reference:
         Liu et al. (2025), Improving accuracy and calibration via differentiated deep mutual learning;
@@ -113,7 +113,6 @@ class DifferentiatedMutualLearning(Objective):
             {
                 "loss": loss.detach(),
                 "kl": kl.detach(),
-                "loss_auxiliary": diversity,
                 "diversity": diversity,
                 "disagreement": torch.stack(differ).mean(),
             },

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias, final
 
 from torch import Tensor, nn
@@ -37,7 +37,14 @@ class Step:
     """
 
     logits: Tensor
-    scalars: Mapping[str, Tensor] = field(default_factory=dict)
+    scalars: Mapping[str, Tensor]
+
+    def __post_init__(self) -> None:
+        if "loss" not in self.scalars:
+            raise ValueError(
+                f"Step: `scalars` must hold 'loss', got {', '.join(self.scalars) or 'nothing'}. It is what the loop "
+                "watches and the history begins with."
+            )
 
 
 class Objective(nn.Module, ABC):
