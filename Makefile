@@ -8,11 +8,11 @@ export NUMBA_CACHE_DIR
 
 .PHONY: help demo test check format docs bench clean
 help:
-	@echo "make demo    score the embedded predictions"
+	@echo "make demo    train, compare and report on embedded data"
 	@echo "make test    all tests and doctests"
 	@echo "make check   format, lint, types, stairs, docs"
 	@echo "make format  rewrite the files as 'check' wants them"
-	@echo "make docs    rebuild the generated pages"
+	@echo "make docs    rebuild generated pages, build the site"
 	@echo "make bench   speed against peers, as ratios"
 
 $(READY): pyproject.toml constraints.txt
@@ -23,8 +23,9 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	@$(BIN)/equipoise demo
 
+# One thread per process: two processes are as many as small machines have cores.
 test: $(READY)
-	$(BIN)/python -m pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 check: $(READY)
 	$(BIN)/ruff format --check .
@@ -38,8 +39,11 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 docs: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/check.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "site/index.html"
 
 bench: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench]"
