@@ -123,10 +123,22 @@ def temperature_pass(  # noqa: PLR0917 - compiled functions take no keywords che
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def _square(x: Any, size: int) -> None:
-    """Square in place; what cannot matter any more becomes 0, before it turns denormal and slow."""
-    for j in range(size):
-        x[j] = x[j] * x[j] if x[j] > 1e-60 else 0.0
+def _square_and_sum(e: Any) -> float:
+    """Square in place and sum; what cannot matter any more becomes 0, before it turns denormal and slow."""
+    total = 0.0
+    for j in range(e.shape[0]):
+        value = e[j] * e[j] if e[j] > 1e-60 else 0.0
+        e[j] = value
+        total += value
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _sum(e: Any) -> float:
+    total = 0.0
+    for j in range(e.shape[0]):
+        total += e[j]
+    return total
 
 
 @njit(cache=True, nogil=True, fastmath=True)
@@ -143,15 +155,11 @@ def _ladder(  # noqa: PLR0917
         for j in range(size):
             x[j] = max(gaps[j] * betas[r], -700.0)
         _exponential(x, size, whole, bits)
-        for octave in range(octaves):
-            if octave > 0:
-                _square(x, size)
+        for i in range(n_rows):
+            sums[i, r] = _sum(x[i * k : (i + 1) * k])
+        for octave in range(1, octaves):
             for i in range(n_rows):
-                e = x[i * k : (i + 1) * k]
-                total = 0.0
-                for j in range(k):
-                    total += e[j]
-                sums[i, octave * rungs + r] = total
+                sums[i, octave * rungs + r] = _square_and_sum(x[i * k : (i + 1) * k])
 
 
 @njit(cache=True, nogil=True)
