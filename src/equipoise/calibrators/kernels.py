@@ -134,6 +134,14 @@ def _square_and_sum(e: Any) -> float:
 
 
 @njit(cache=True, nogil=True, fastmath=True)
+def _dot(short: Any, long: Any) -> float:
+    total = 0.0
+    for j in range(short.shape[0]):
+        total += short[j] * long[j]
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=True)
 def _sum(e: Any) -> float:
     total = 0.0
     for j in range(e.shape[0]):
@@ -162,7 +170,7 @@ def _ladder(  # noqa: PLR0917
                 sums[i, octave * rungs + r] = _square_and_sum(x[i * k : (i + 1) * k])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=True)
 def confidence_bins(  # noqa: PLR0917
     logits: Any,
     labels: Any,
@@ -209,9 +217,7 @@ def confidence_bins(  # noqa: PLR0917
             correct = 1.0 if predicted == labels[i] else 0.0
             weight = weights[i] if weights.shape[0] > 0 else 1.0
             for t in range(wanted):
-                partition = 0.0
-                for c in range(stencils.shape[1]):
-                    partition += stencils[t, c] * sums[i - first, offsets[t] + c]
+                partition = _dot(stencils[t], sums[i - first, offsets[t] :])
                 confidence = min(1.0 / partition, 1.0)
                 b = min(int(confidence * n_bins), n_bins - 1)
                 while b > 0 and confidence <= edges[b]:
