@@ -198,14 +198,14 @@ def confidence_bins(  # noqa: PLR0917
         stop: Row after the last.
 
     Returns:
-        ``(t, n_bins, 3)``: sums of weight, weight x confidence, weight x correct.
+        ``(t, n_bins)``: sums of weight x (confidence - correct).
     """
     k, n_bins, wanted = logits.shape[1], edges.shape[0] - 1, offsets.shape[0]
     per_block = max(1, _BUFFER // k)
     gaps, x, whole = np.empty(per_block * k), np.empty(per_block * k), np.empty(per_block * k)
     bits = whole.view(np.int64)
     sums = np.empty((per_block, octaves * betas.shape[0]))
-    table = np.zeros((wanted, n_bins, 3))
+    table = np.zeros((wanted, n_bins))
     for first in range(start, stop, per_block):
         last = min(first + per_block, stop)
         _gaps(logits, first, last, gaps)
@@ -224,7 +224,5 @@ def confidence_bins(  # noqa: PLR0917
                     b -= 1
                 while b < n_bins - 1 and confidence > edges[b + 1]:
                     b += 1
-                table[t, b, 0] += weight
-                table[t, b, 1] += weight * confidence
-                table[t, b, 2] += weight * correct
+                table[t, b] += weight * (confidence - correct)
     return table

@@ -228,8 +228,8 @@ def _ece(arrays: Any, ladder: _Ladder, n_bins: int) -> Array:
         lambda start, stop: confidence_bins(*arrays, *ladder, edges, start, stop),
         len(arrays[1]),
     )
-    table = np.sum(parts, axis=0)
-    gaps: Array = np.abs(table[..., 1] - table[..., 2]).sum(axis=1) / table[..., 0].sum(axis=1)
+    total = arrays[2].sum() if len(arrays[2]) else len(arrays[1])
+    gaps: Array = np.abs(np.sum(parts, axis=0)).sum(axis=1) / total
     return gaps
 
 
