@@ -82,7 +82,7 @@ def test_the_grid_search_equals_the_loop_of_the_papers(seed: int, k: int, scale:
     by_loop = np.array([ece(scale * logits / temperature, labels) for temperature in GRID])
     best, by_ladder = ece_on_grid(scale * logits, labels, None, n_bins=15)
     assert by_loop[best] == pytest.approx(by_loop.min(), abs=1e-12)
-    assert np.median(np.abs(by_ladder - by_loop)) < 1e-7  # a row may lie on an edge
+    assert np.median(np.abs(by_ladder - by_loop)) < 1e-6  # a row may lie on an edge
 
 
 def test_a_start_on_few_rows_ends_at_the_same_place_on_many() -> None:

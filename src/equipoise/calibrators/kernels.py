@@ -121,10 +121,30 @@ def temperature_pass(logits: Any, labels: Any, weights: Any, beta: float, start:
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def _square(x: Any, size: int) -> None:
-    """Square in place; what cannot matter any more becomes 0, before it turns denormal and slow."""
-    for j in range(size):
-        x[j] = x[j] * x[j] if x[j] > 1e-60 else 0.0
+def _square_and_sum(e: Any) -> float:
+    """Square in place and sum; what cannot matter any more becomes 0, before it turns denormal and slow."""
+    total = 0.0
+    for j in range(e.shape[0]):
+        value = e[j] * e[j] if e[j] > 1e-60 else 0.0
+        e[j] = value
+        total += value
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _dot(short: Any, long: Any) -> float:
+    total = 0.0
+    for j in range(short.shape[0]):
+        total += short[j] * long[j]
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _sum(e: Any) -> float:
+    total = 0.0
+    for j in range(e.shape[0]):
+        total += e[j]
+    return total
 
 
 @njit(cache=True, nogil=True, fastmath=True)
@@ -141,18 +161,14 @@ def _ladder(
         for j in range(size):
             x[j] = max(gaps[j] * betas[r], -700.0)
         _exponential(x, size, whole, bits)
-        for octave in range(octaves):
-            if octave > 0:
-                _square(x, size)
+        for i in range(n_rows):
+            sums[i, r] = _sum(x[i * k : (i + 1) * k])
+        for octave in range(1, octaves):
             for i in range(n_rows):
-                e = x[i * k : (i + 1) * k]
-                total = 0.0
-                for j in range(k):
-                    total += e[j]
-                sums[i, octave * rungs + r] = total
+                sums[i, octave * rungs + r] = _square_and_sum(x[i * k : (i + 1) * k])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=True)
 def confidence_bins(
     logits: Any,
     labels: Any,
@@ -180,14 +196,14 @@ def confidence_bins(
         stop: Row after the last.
 
     Returns:
-        ``(t, n_bins, 3)``: sums of weight, weight x confidence, weight x correct.
+        ``(t, n_bins)``: sums of weight x (confidence - correct).
     """
     k, n_bins, wanted = logits.shape[1], edges.shape[0] - 1, offsets.shape[0]
     per_block = max(1, _BUFFER // k)
     gaps, x, whole = np.empty(per_block * k), np.empty(per_block * k), np.empty(per_block * k)
     bits = whole.view(np.int64)
     sums = np.empty((per_block, octaves * betas.shape[0]))
-    table = np.zeros((wanted, n_bins, 3))
+    table = np.zeros((wanted, n_bins))
     for first in range(start, stop, per_block):
         last = min(first + per_block, stop)
         _gaps(logits, first, last, gaps)
@@ -199,16 +215,12 @@ def confidence_bins(
             correct = 1.0 if predicted == labels[i] else 0.0
             weight = weights[i] if weights.shape[0] > 0 else 1.0
             for t in range(wanted):
-                partition = 0.0
-                for c in range(stencils.shape[1]):
-                    partition += stencils[t, c] * sums[i - first, offsets[t] + c]
+                partition = _dot(stencils[t], sums[i - first, offsets[t] :])
                 confidence = min(1.0 / partition, 1.0)
                 b = min(int(confidence * n_bins), n_bins - 1)
                 while b > 0 and confidence <= edges[b]:
                     b -= 1
                 while b < n_bins - 1 and confidence > edges[b + 1]:
                     b += 1
-                table[t, b, 0] += weight
-                table[t, b, 1] += weight * confidence
-                table[t, b, 2] += weight * correct
+                table[t, b] += weight * (confidence - correct)
     return table

@@ -22,6 +22,7 @@ _MOST_STEPS = 60
 _DIRECT = 150
 _SEPARABLE = 1e-4
 _TOLERANCE = 1e-11
+_LOOSE_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,8 @@ def fit_softmax(
         if trial.objective > state.objective:
             break
         theta, state = theta + length * direction, trial
-        if step_gap <= _TOLERANCE * max(1.0, state.objective) or state.objective < _SEPARABLE:
+        tolerance = _TOLERANCE if problem.direct else _LOOSE_TOLERANCE
+        if step_gap <= tolerance * max(1.0, state.objective) or state.objective < _SEPARABLE:
             break
     gradient = float(state.gradient.abs().max())
     gap = max(step_gap, 0.0)
@@ -168,7 +170,7 @@ class _Problem:
     def direction(self, state: _State, step: int) -> Tensor:
         if self.direct:
             return -_solve(self._hessian(state), state.gradient.flatten()).reshape(state.gradient.shape)
-        tolerance = 0.1 if step == 1 else 0.03
+        tolerance = 0.3 if step == 1 else 0.1
         return -_conjugate_gradients(
             self._product(state), self._preconditioner(state), state.gradient, tolerance
         )
