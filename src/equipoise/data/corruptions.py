@@ -10,7 +10,7 @@ from types import MappingProxyType
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import conv2d, interpolate, pad
+from torch.nn.functional import conv2d, pad
 
 from equipoise.core.names import look_up
 from equipoise.core.seeds import numpy_generator
@@ -62,12 +62,6 @@ def _brightness(images: Tensor, strength: float, random: np.random.Generator) ->
     return torch.where(value > 0, images * raised / value.clamp(min=1e-12), raised)
 
 
-def _pixelate(images: Tensor, strength: float, random: np.random.Generator) -> Tensor:
-    height, width = images.shape[2:]
-    small = interpolate(images, size=(int(height * strength), int(width * strength)), mode="area")
-    return interpolate(small, size=(height, width), mode="nearest")
-
-
 def _normal(images: Tensor, random: np.random.Generator) -> Tensor:
     return torch.from_numpy(random.standard_normal(tuple(images.shape), dtype=np.float32))
 
@@ -80,7 +74,6 @@ _TABLE: dict[str, tuple[_Corruption, Sequence[float]]] = {
     "gaussian_blur": (_gaussian_blur, (0.4, 0.6, 0.7, 0.8, 1.0)),
     "gaussian_noise": (_gaussian_noise, (0.04, 0.06, 0.08, 0.09, 0.10)),
     "impulse_noise": (_impulse_noise, (0.01, 0.02, 0.03, 0.05, 0.07)),
-    "pixelate": (_pixelate, (0.95, 0.9, 0.85, 0.75, 0.65)),
     "shot_noise": (_shot_noise, (500, 250, 100, 75, 50)),
     "speckle_noise": (_speckle_noise, (0.06, 0.1, 0.12, 0.16, 0.2)),
 }
@@ -115,8 +108,7 @@ def corrupt_images(images: Tensor, name: str, *, severity: int, seed: int = 0) -
         Hendrycks and Dietterich (2019), Benchmarking Neural Network Robustness to Common Corruptions.
 
     Differs from the authors' code:
-        Noise comes from a seeded generator; pixelate averages instead of filtering with a box of another
-        size.
+        Noise comes from a seeded generator, image after image.
     """
     function, strengths = look_up(name, _TABLE, what="corruption")
     if severity not in range(1, len(strengths) + 1):

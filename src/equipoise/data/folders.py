@@ -29,13 +29,16 @@ __all__ = [
 ]
 
 
-def open_root(root: str | os.PathLike[str] | None, *, name: str, download: bool = False) -> Path:
+def open_root(
+    root: str | os.PathLike[str] | None, *, name: str, download: bool = False, make: bool = False
+) -> Path:
     """Return the data folder, with the dataset in it if a download is wanted.
 
     Args:
         root: The folder; by default the environment variable ``EQUIPOISE_DATA``.
         name: The dataset, for the message and the download.
         download: Bring what is missing.
+        make: Make the folder if there is none.
 
     Returns:
         A folder that exists.
@@ -53,8 +56,9 @@ def open_root(root: str | os.PathLike[str] | None, *, name: str, download: bool 
             f"{name}: no data folder is given. Pass root=..., or set the environment variable EQUIPOISE_DATA."
         )
     folder = Path(chosen).expanduser()
-    if download:
+    if download or make:
         folder.mkdir(parents=True, exist_ok=True)
+    if download:
         fetch(name, folder)
     if not folder.is_dir():
         raise DataError(f"{name}: the data folder {folder} does not exist. Make it, or pass another root.")

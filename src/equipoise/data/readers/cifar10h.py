@@ -57,11 +57,10 @@ def cifar10h(
     Reference:
         Peterson et al. (2019), Human uncertainty makes classification more robust.
     """
-    folder = open_root(root, name="cifar10h")
-    if download:
+    folder = open_root(root, name="cifar10h", make=download)
+    if download and _find(folder) is None:
         fetch("cifar10h", folder)
-    options = [folder / "cifar10h" / f"cifar10h-{kind}.npy" for kind in ("counts", "probs")]
-    file = next((path for path in options if path.is_file()), None)
+    file = _find(folder)
     if file is None:
         raise missing("cifar10h", folder)
     votes = read_votes(file, count=OFFICIAL["cifar10h"].counts[1])
@@ -74,6 +73,11 @@ def cifar10h(
         soft_labels=soft,
         provenance=(*images.provenance, file_record(file, folder)),
     )
+
+
+def _find(root: Path) -> Path | None:
+    options = [root / "cifar10h" / f"cifar10h-{kind}.npy" for kind in ("counts", "probs")]
+    return next((path for path in options if path.is_file()), None)
 
 
 def read_votes(path: Path, *, count: int) -> Tensor:

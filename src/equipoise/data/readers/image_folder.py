@@ -66,8 +66,26 @@ def image_folder(
         raise DataError(
             f"image_folder: {folder} does not exist. Pass path=... of a folder with one folder per class."
         )
+    paths, labels, classes, splits = _list_all(folder)
+    if not splits:
+        splits = stratified_split(labels, {"tune": tune, "calib": calib, "test": test}, seed=seed)
+    files = ImageFiles(folder=str(folder), paths=tuple(paths), size=size, resize=resize or size)
+    return Dataset(
+        name=folder.name,
+        kind="image",
+        inputs=read_all(files) if in_memory else files,
+        labels=labels,
+        class_names=tuple(classes),
+        splits=splits,
+        mean=torch.tensor(IMAGENET_MEAN),
+        std=torch.tensor(IMAGENET_STD),
+        provenance=(listing_record(folder, paths, folder.parent),),
+    )
+
+
+def _list_all(folder: Path) -> tuple[list[str], Tensor, list[str], dict[str, Tensor]]:
     tops = [split for split in SPLITS if (folder / split).is_dir()]
-    classes = list_classes(folder / tops[0]) if tops else list_classes(folder)
+    classes = list_classes(folder / tops[0] if tops else folder)
     paths: list[str] = []
     numbers: list[int] = []
     splits: dict[str, Tensor] = {}
@@ -76,26 +94,12 @@ def image_folder(
             raise DataError(
                 f"{folder / top}: must have the classes of {folder / tops[0]}. Rename the folders."
             )
-        start = len(paths)
         found, labels = list_images(folder, top, classes)
+        if top:
+            splits[top] = torch.arange(len(paths), len(paths) + len(found))
         paths += found
         numbers += labels
-        splits[top] = torch.arange(start, len(paths))
-    labels_all = torch.tensor(numbers, dtype=torch.int64)
-    if not tops:
-        splits = stratified_split(labels_all, {"tune": tune, "calib": calib, "test": test}, seed=seed)
-    files = ImageFiles(folder=str(folder), paths=tuple(paths), size=size, resize=resize or size)
-    return Dataset(
-        name=folder.name,
-        kind="image",
-        inputs=read_all(files) if in_memory else files,
-        labels=labels_all,
-        class_names=tuple(classes),
-        splits=splits,
-        mean=torch.tensor(IMAGENET_MEAN),
-        std=torch.tensor(IMAGENET_STD),
-        provenance=(listing_record(folder, paths, folder.parent),),
-    )
+    return paths, torch.tensor(numbers, dtype=torch.int64), classes, splits
 
 
 def list_classes(folder: Path) -> list[str]:

@@ -7,7 +7,7 @@ import json
 import os
 import tarfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,7 +114,7 @@ def newsgroups(
     check_choice(recipe, ("shuffled", "bydate"), where="newsgroups", name="recipe")
     check_choice(vocabulary_from, ("train", "all"), where="newsgroups", name="vocabulary_from")
     check_choice(embedding, ("glove", "none"), where="newsgroups", name="embedding")
-    folder = open_root(root, name="newsgroups")
+    folder = open_root(root, name="newsgroups", make=download)
     if download:
         _download(folder, embedding)
     posts, record = read_posts(folder)
@@ -198,10 +198,12 @@ def read_posts(root: Path) -> tuple[list[Post], FileRecord]:
     if (root / _FOLDER).is_dir():
         posts, where = list(_from_folder(root / _FOLDER, "")), root / _FOLDER
         check_count(len(posts), WHOLE_CORPUS, where=str(where), what="posts")
-        return sorted(posts), _listing(root / _FOLDER, posts, root)
+        paths = sorted(f"{post.group}/{post.number}" for post in posts)
+        return sorted(posts), listing_record(root / _FOLDER, paths, root)
     if all((root / name).is_dir() for name in _BYDATE.values()):
         posts = [post for part, name in _BYDATE.items() for post in _from_folder(root / name, part)]
-        record = _listing(root / _BYDATE["train"], [post for post in posts if post.part == "train"], root)
+        paths = sorted(f"{_BYDATE[post.part]}/{post.group}/{post.number}" for post in posts)
+        record = listing_record(root, paths, root)
     elif archive.is_file():
         posts, record = list(_from_archive(archive)), file_record(archive, root)
     elif lines is not None:
@@ -212,10 +214,6 @@ def read_posts(root: Path) -> tuple[list[Post], FileRecord]:
         found = sum(post.part == part for post in posts)
         check_count(found, count, where=f"{root / record.path} ({part})", what="posts")
     return sorted(posts), record
-
-
-def _listing(folder: Path, posts: Iterable[Post], root: Path) -> FileRecord:
-    return listing_record(folder, sorted(f"{post.group}/{post.number}" for post in posts), root)
 
 
 def _checked(part: str, group: str, number: str, text: str, where: str) -> Post:

@@ -65,12 +65,12 @@ def npz(
     if all(key in stored for key in _FOUR):
         x, y = (np.concatenate([stored[f"{k}_train"], stored[f"{k}_test"]]) for k in "xy")
         n_train = len(stored["x_train"])
-        labels = torch.as_tensor(y.astype(np.int64))
+        labels = torch.from_numpy(_whole(y, file))
         splits = stratified_split(labels, sizes, seed=seed, rows=torch.arange(n_train))
         splits["test"] = torch.arange(n_train, len(x))
     elif "x" in stored and "y" in stored:
         x, y = stored["x"], stored["y"]
-        labels = torch.as_tensor(y.astype(np.int64))
+        labels = torch.from_numpy(_whole(y, file))
         splits = stratified_split(labels, {**sizes, "test": test}, seed=seed)
     else:
         raise DataError(

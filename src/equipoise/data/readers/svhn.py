@@ -99,6 +99,7 @@ def read_mat(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         EOFError,
         NotImplementedError,
         zlib.error,
+        IndexError,
         struct.error,
     ) as error:
         raise DataError(
