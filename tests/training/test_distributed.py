@@ -44,4 +44,4 @@ def test_both_processes_see_the_same_history(ranks):
 @pytest.mark.parametrize("name", two_processes.CASES)
 def test_two_processes_see_what_one_sees(name, ranks, alone):
     for mine, theirs in zip(ranks[0][name], alone[name], strict=True):
-        assert mine == pytest.approx(theirs, rel=2e-4, abs=2e-5)
+        assert mine == pytest.approx(theirs, rel=1e-5, abs=1e-6)

@@ -34,7 +34,7 @@ class Hardware:
         strategy: ``"auto"``, ``"ddp"`` ...
         precision: ``"32-true"``, ``"bf16-mixed"``, ``"16-mixed"``, ``"64-true"`` ...
         keep_memory: On a CPU under Linux, keep memory that a step has freed for the next one. Otherwise the system
-            takes large blocks back and clears them anew in every step, which costs small networks some 5 %.
+            takes large blocks back and clears them anew in every step. The process then keeps its peak of memory.
 
     Example:
         >>> Hardware(accelerator="cpu").make_fabric().world_size
