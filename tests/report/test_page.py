@@ -92,7 +92,9 @@ def test_a_comparison_has_every_section_and_one_model_its_own(single, comparison
         "verdict", "numbers", "reliability", "advice", "tradeoff", "posthoc", "slices", "selective", "training",
         "methods", "provenance",
     }  # fmt: skip
-    assert sections(single) == {"verdict", "numbers", "reliability", "slices", "selective", "provenance"}
+    assert sections(single) == {
+        "verdict", "numbers", "reliability", "advice", "slices", "selective", "provenance",
+    }  # fmt: skip
 
 
 def test_bars_of_the_picture_are_the_record(single):

@@ -82,9 +82,7 @@ def _gaps(logits: Any, first: int, last: int, gaps: Any, lanes: Any) -> None:
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def temperature_pass(  # noqa: PLR0917 - compiled functions take no keywords cheaply
-    logits: Any, labels: Any, weights: Any, beta: float, start: int, stop: int
-) -> Any:
+def temperature_pass(logits: Any, labels: Any, weights: Any, beta: float, start: int, stop: int) -> Any:
     """Return the sums over rows of NLL(beta * logits), its first and second derivative, and the weight.
 
     Args:
@@ -137,7 +135,7 @@ def _square(x: Any, size: int) -> None:
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def _ladder(  # noqa: PLR0917
+def _ladder(
     gaps: Any, n_rows: int, k: int, betas: Any, octaves: int, x: Any, whole: Any, bits: Any, sums: Any
 ) -> None:
     """Fill ``sums[row, octave * len(betas) + r]`` with the partition function at ``betas[r] * 2**octave``.
@@ -162,7 +160,7 @@ def _ladder(  # noqa: PLR0917
 
 
 @njit(cache=True, nogil=True)
-def confidence_bins(  # noqa: PLR0917
+def confidence_bins(
     logits: Any,
     labels: Any,
     weights: Any,
