@@ -16,9 +16,7 @@ from pathlib import Path
 
 from draw import caption, gradient_picture
 
-from equipoise.experiments.catalogue.entry import Entry
-from equipoise.experiments.catalogue.losses import LOSSES
-from equipoise.experiments.catalogue.penalties import PAIRS, PENALTIES
+from equipoise.experiments.catalogue import CATALOGUE, Entry
 
 FOLDER = Path(__file__).resolve().parent / "methods"
 NOTE = "<!-- Written by docs/generate.py from the catalogue and the docstrings; edit those. -->"
@@ -60,7 +58,95 @@ def loss_usage(entry: Entry) -> str:
             "held_out_logits, held_out_labels = torch.randn(50, 10), torch.randint(0, 10, (50,))",
             "loss.update(held_out_logits, held_out_labels)",
         ]
-    return "\n".join(lines)
+    return python(lines)
+
+
+def python(lines: list[str]) -> str:
+    """Write lines as a block of Python, which tests run."""
+    return "\n".join(["```python", *lines, "```"])
+
+
+def calibrator_usage(entry: Entry) -> str:
+    """Write a block that fits the calibrator on one split and applies it to another."""
+    name = entry.factory.__name__
+    settings = ", ".join(f"{key}={spelled(value)}" for key, value in entry.parameters.items())
+    lines = [
+        "import numpy as np",
+        "",
+        "from equipoise import Predictions",
+        f"from equipoise.calibrators import {name}",
+        "",
+        "rng = np.random.default_rng(0)",
+        "logits, labels = 3 * rng.normal(size=(600, 3)), rng.integers(0, 3, 600)",
+        'calib = Predictions(logits=logits[:300], labels=labels[:300], split="calib")',
+        'test = Predictions(logits=logits[300:], labels=labels[300:], split="test")',
+        f"calibrator = {name}({settings}).fit(calib)",
+        "print(calibrator.result)",
+        "better = calibrator(test)",
+    ]
+    shell = f"```console\n$ equipoise calibrate calib.npz -o calibrator.json --method {entry.key}\n```"
+    return python(lines) + "\n\n" + shell
+
+
+def metric_usage(entry: Entry) -> str:
+    """Write a block that computes the metric."""
+    name = entry.factory.__name__
+    settings = "".join(f", {key}={spelled(value)}" for key, value in entry.parameters.items())
+    two = name == "out_of_distribution_auroc"
+    call = f"{name}(predictions, other{settings})" if two else f"{name}(predictions{settings})"
+    lines = [
+        "import numpy as np",
+        "",
+        "from equipoise import Predictions",
+        f"from equipoise.metrics import {name}",
+        "",
+        "rng = np.random.default_rng(0)",
+        "predictions = Predictions(logits=rng.normal(size=(200, 10)), labels=rng.integers(0, 10, 200))",
+        *(
+            ["other = Predictions(logits=rng.normal(size=(200, 10)) / 2, labels=rng.integers(0, 10, 200))"]
+            if two
+            else []
+        ),
+        f"print({call})",
+    ]
+    return python(lines)
+
+
+#: What goes with entries that do not go with everything.
+PARTNERS = {
+    "digits": {"model": "mlp"},
+    "mixture": {"model": "mlp"},
+    "npz": {"model": "mlp"},
+    "table": {"model": "mlp"},
+    "newsgroups": {"model": "global_pooling_cnn", "recipe": "newsgroups", "data": "newsgroups"},
+    "voc2012": {"model": "deeplabv3_resnet34", "recipe": "voc2012", "data": "voc2012"},
+    "mlp": {"data": "digits"},
+    "global_pooling_cnn": {"data": "newsgroups"},
+    "deeplabv3_resnet34": {"data": "voc2012"},
+    "resnet50_tiny": {"data": "tiny_imagenet"},
+    "resnet50_imagenet": {"data": "imagenet"},
+    "swinv2_t": {"data": "imagenet"},
+}
+
+
+def spec_usage(key: str) -> Callable[[Entry], str]:
+    """Return a writer of a run's spec in which one key names the entry."""
+
+    def write(entry: Entry) -> str:
+        partner = PARTNERS.get(
+            entry.key, {"data": {"model": "resnet20"}, "model": {"data": "cifar10"}}.get(key, {})
+        )
+        spec = {
+            "data": "digits",
+            "model": "mlp",
+            "objective": "ce",
+            "recipe": "quick",
+            **partner,
+            key: entry.key,
+        }
+        return "\n".join(["```toml", *(f'{name} = "{value}"' for name, value in spec.items()), "```"])
+
+    return write
 
 
 def spelled(value: object) -> str:
@@ -73,10 +159,46 @@ ROOMS = {
         title="Losses",
         opening="Every loss has the signature of `nn.CrossEntropyLoss`. [Choose a loss](../../choose-a-loss.md) "
         "says in plain words which one to take.",
-        entries={**LOSSES, **PENALTIES, **PAIRS},
+        entries={**CATALOGUE["losses"], **CATALOGUE["penalties"], **CATALOGUE["pairs"]},
         usage=loss_usage,
         picture=gradient_picture,
         caption=caption,
+    ),
+    "objectives": Room(
+        title="Objectives",
+        opening="Methods that own their step. [Train](../../training.md) says how to run them, and how to write one.",
+        entries=CATALOGUE["objectives"],
+        usage=spec_usage("objective"),
+    ),
+    "calibrators": Room(
+        title="Calibrators",
+        opening="Maps fitted on held-out predictions. [Choose a calibrator](../../choose-a-calibrator.md) says which.",
+        entries=CATALOGUE["calibrators"],
+        usage=calibrator_usage,
+    ),
+    "metrics": Room(
+        title="Metrics",
+        opening="Numbers about predictions. [Choose a metric](../../choose-a-metric.md) says which to report.",
+        entries=CATALOGUE["metrics"],
+        usage=metric_usage,
+    ),
+    "datasets": Room(
+        title="Datasets",
+        opening="Data by name. [Data](../../data.md) says where to put files, and how to bring your own.",
+        entries=CATALOGUE["datasets"],
+        usage=spec_usage("data"),
+    ),
+    "models": Room(
+        title="Networks",
+        opening="Networks by name. [Networks](../../models.md) says which is which.",
+        entries=CATALOGUE["models"],
+        usage=spec_usage("model"),
+    ),
+    "recipes": Room(
+        title="Recipes",
+        opening="How the papers trained, and quick ways for small machines.",
+        entries=CATALOGUE["recipes"],
+        usage=spec_usage("recipe"),
     ),
 }
 
@@ -102,7 +224,7 @@ def index(room: Room) -> str:
         f"| [`{key}`]({slug(key)}.md) | {entry.title} | {entry.summary} | {', '.join(sorted(entry.needs)) or '–'} |"
         for key, entry in room.entries.items()
     ]
-    table = ["| key | name | what it does | needs besides logits and labels |", "|---|---|---|---|", *rows]
+    table = ["| key | name | what it does | needs |", "|---|---|---|---|", *rows]
     return "\n".join([NOTE, f"# {room.title}", "", room.opening, "", *table, ""])
 
 
@@ -118,7 +240,7 @@ def page(room: Room, entry: Entry) -> str:
     if room.picture and room.caption:
         picture = f"pictures/{slug(entry.key)}.svg"
         parts += ["## Picture", "", f"![{entry.title}]({picture})", "", room.caption(entry), ""]
-    parts += ["## Use", "", "```python", room.usage(entry), "```", ""]
+    parts += ["## Use", "", room.usage(entry), ""]
     parameters = section(inspect.getdoc(entry.factory), "Args")
     if parameters and not entry.factory.__module__.startswith("torch"):
         parts += ["## Parameters", "", *bullets(parameters), ""]
@@ -135,6 +257,11 @@ def facts(entry: Entry) -> Iterator[tuple[str, str]]:
     if entry.paper:
         yield "paper", entry.paper
     yield "fidelity", entry.fidelity
+    if entry.parameters:
+        yield (
+            "main setting",
+            ", ".join(f"`{key} = {spelled(value)}`" for key, value in entry.parameters.items()),
+        )
     if entry.needs:
         yield "needs", ", ".join(sorted(entry.needs))
 

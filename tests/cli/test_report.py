@@ -83,7 +83,7 @@ def test_the_model_card_is_written_beside(files):
     ("arguments", "sentence"),
     [
         (["{0}/sure.npz", "-o", "{0}/r.pdf"], ".html or .md"),
-        (["{0}"], "is a folder"),
+        (["{0}"], "no finished run"),
         (["{0}/sure.npz", "{0}/sure.npz"], "given once"),
         (["{0}/sure.npz", "--baseline", "nobody", "-o", "{0}/r.html"], "baseline must be one of"),
         (["{0}/sure.npz", "--by", "sight", "-o", "{0}/r.html"], "sight"),

@@ -54,3 +54,18 @@ def test_refusals() -> None:
         EntropyRegularizedLoss(strength=-0.1)
     with pytest.raises(ValueError, match="'sum' or 'mean'"):
         EntropyRegularizedLoss(over_classes="max")
+
+
+def test_functional_transforms_and_second_derivatives() -> None:
+    logits = torch.tensor([[0.5, -1.0, 0.2], [6.0, 0.0, -2.0]], dtype=torch.float64)
+    labels = torch.tensor([0, 2])
+
+    def value(z: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return entropy_regularized_loss(z[None], y[None], strength=0.5).sum()
+
+    def plain(z: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return -z.log_softmax(-1).gather(-1, y[None])[0] + 0.5 * (z.softmax(-1) * z.log_softmax(-1)).sum()
+
+    for transform in (torch.func.grad, lambda f: torch.func.jacrev(torch.func.grad(f))):
+        got = torch.func.vmap(transform(value))(logits, labels)
+        torch.testing.assert_close(got, torch.func.vmap(transform(plain))(logits, labels))

@@ -96,7 +96,7 @@ def _by_nll(found: Optimum) -> FitResult:
         words=describe_temperature(1.0 / found.beta),
         converged=found.bound is None,
         iterations=found.iterations,
-        certificate={"gradient": abs(found.gradient), "gap": found.gap},
+        certificate={"gradient": found.gradient, "gap": found.gap},
         warnings=() if found.bound is None else (_BOUNDS[found.bound],),
         nll_before=found.nll_before,
         nll_after=found.nll,

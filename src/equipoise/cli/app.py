@@ -8,7 +8,7 @@ import sys
 import click
 
 from equipoise import __version__
-from equipoise.cli import demo, report, score
+from equipoise.cli import demo, listing, report, runs, score, training
 from equipoise.core.errors import EquipoiseError
 
 __all__ = ["COMMANDS", "app", "run"]
@@ -16,8 +16,14 @@ __all__ = ["COMMANDS", "app", "run"]
 #: Every command by name.
 COMMANDS: dict[str, click.Command] = {
     "demo": demo.command,
-    "report": report.command,
+    "list": listing.list_command,
+    "show": listing.show_command,
+    "train": training.train_command,
+    "compare": training.compare_command,
+    "runs": runs.runs_command,
+    "table": runs.table_command,
     "score": score.command,
+    "report": report.command,
 }
 
 
@@ -35,7 +41,7 @@ def run(arguments: list[str]) -> int:
     """Run a command; a user's mistake is one sentence on standard error, never a traceback."""
     try:
         result = app.main(arguments, prog_name="equipoise", standalone_mode=False)
-    except click.exceptions.Abort:
+    except (click.exceptions.Abort, KeyboardInterrupt):
         return 130
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()

@@ -13,6 +13,8 @@ from equipoise import Predictions, read_predictions
 from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.core.errors import DataError
 from equipoise.core.files import write_text
+from equipoise.experiments import find_runs
+from equipoise.experiments.reporting import report_of_runs
 from equipoise.report import Report, report_of, to_model_card, write_report
 from equipoise.report.verdict import verdict_of
 
@@ -20,7 +22,9 @@ __all__ = ["command"]
 
 
 @click.command("report", epilog="Example:  equipoise report before.npz after.npz -o report.html --by site")
-@click.argument("paths", metavar="PREDICTIONS...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument(
+    "paths", metavar="RUNS|PREDICTIONS...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
 @click.option(
     "--output",
     "-o",
@@ -71,13 +75,18 @@ def command(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Write a report on PREDICTIONS: one file that opens offline, with verdict, tables and pictures.
+    """Write a report on folders of runs or on predictions: one file that opens offline.
 
     One file of predictions is reported on its own; several, of the same rows in the same order, are compared with the
     first or with --baseline.
     """
     if card is not None and not dataset:
         raise click.UsageError("--card needs --dataset, the name of the dataset.")
+    if any(path.is_dir() for path in paths):
+        _report_runs(
+            paths, output, title=title, baseline=baseline, resamples=resamples, as_json=as_json, quiet=quiet
+        )
+        return
     if calib and len(calib) != len(paths):
         raise click.UsageError(f"--calib must be given once per file, {len(paths)} times, got {len(calib)}.")
     read = partial(_read, logits=logits, probs=probs, labels=labels)
@@ -104,12 +113,33 @@ def command(
     _tell(report, output, as_json=as_json, quiet=quiet)
 
 
+def _report_runs(
+    paths: Sequence[Path],
+    output: Path,
+    *,
+    title: str | None,
+    baseline: str | None,
+    resamples: int,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Report on folders of runs: one file per dataset and network."""
+    runs = [run for path in paths for run in find_runs(path) if run.status() == "finished"]
+    if not runs:
+        raise DataError(
+            f"report: no finished run in {', '.join(map(str, paths))}. `equipoise runs` shows what is there."
+        )
+    reports = report_of_runs(runs, baseline=baseline, title=title, n_resamples=resamples)
+    for place, report in reports.items():
+        target = output if len(reports) == 1 else output.with_name(f"{output.stem}-{place}{output.suffix}")
+        write_report(report, target)
+        _tell(report, target, as_json=as_json, quiet=quiet)
+
+
 def _read(
     path: Path, by: Sequence[str], *, logits: str | None, probs: str | None, labels: str | None
 ) -> Predictions:
-    """Read what a path holds; folders of runs will have their own reader in the experiments room."""
-    if path.is_dir():
-        raise DataError(f"report: {path} is a folder. Pass the files of predictions in it.")
+    """Read a file of predictions."""
     return read_predictions(path, logits=logits, probs=probs, labels=labels, groups=tuple(by))
 
 

@@ -46,7 +46,10 @@ def hinge(
 
 
 def _excess(logits: Tensor, top: Int[Tensor, "n 1"], margins: Tensor) -> Tensor:
-    return (logits.gather(-1, top) - logits).sub_(margins).relu_()
+    largest = logits.gather(-1, top)
+    if margins.ndim == 0:  # one pass less
+        return (largest - margins - logits).relu_()
+    return (largest - logits).sub_(margins).relu_()
 
 
 class _Hinge(torch.autograd.Function):

@@ -10,6 +10,7 @@ from equipoise.metrics.classwise_calibration_error import (
     classwise_calibration_error,
     classwise_calibration_errors,
 )
+from equipoise.metrics.consistency import ConsistencyTest, consistency_test
 from equipoise.metrics.curve import ReliabilityCurve
 from equipoise.metrics.debiased_calibration_error import debiased_calibration_error
 from equipoise.metrics.expected_calibration_error import expected_calibration_error, reliability_curve
@@ -31,6 +32,7 @@ from equipoise.metrics.thresholded_adaptive_calibration_error import thresholded
 __all__ = [
     "BrierSplit",
     "CalibrationState",
+    "ConsistencyTest",
     "ReliabilityCurve",
     "RiskCoverage",
     "SmoothCurve",
@@ -47,6 +49,7 @@ __all__ = [
     "classwise_calibration_error",
     "classwise_calibration_errors",
     "confidence_gap",
+    "consistency_test",
     "debiased_calibration_error",
     "error_auroc",
     "expected_calibration_error",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.stats import norm
 
 from equipoise.core.errors import DataError
 from equipoise.evaluate.compare import Comparison
@@ -231,9 +231,13 @@ class Report:
 
 
 def _over_runs(scores: list[Score], level: float) -> Score:
+    """Return the mean over runs; its interval holds the chance of the rows, which runs share, and of the seeds."""
     if len(scores) == 1:
         return scores[0]
     values = np.array([score.value for score in scores])
-    half = float(student.ppf((1 + level) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
-    mean = float(values.mean())
-    return Score(mean, mean - half, mean + half)
+    width = float(norm.ppf((1 + level) / 2))
+    rows = float(np.mean([score.high - score.low for score in scores])) / (2 * width)
+    seeds = float(values.std(ddof=1)) / np.sqrt(len(values))
+    half, mean = width * float(np.hypot(rows, seeds)), float(values.mean())
+    signed = any(score.low < 0 for score in scores)
+    return Score(mean, mean - half if signed else max(0.0, mean - half), mean + half)
