@@ -28,7 +28,7 @@ def test_seeds_give_mean_and_an_interval_of_rows_and_seeds(single):
     half = np.hypot(0.05, norm.ppf(0.975) * np.std(values, ddof=1) / np.sqrt(3))
     assert score.value == pytest.approx(np.mean(values))
     assert score.high - score.value == pytest.approx(half)
-    np.testing.assert_allclose(method.curve().weight, 3 * run.scores.curve.weight)
+    np.testing.assert_allclose(method.curve().weight, run.scores.curve.weight)
 
 
 def test_names_must_differ_and_the_baseline_must_be_among_them(single):
