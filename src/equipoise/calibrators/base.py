@@ -40,6 +40,12 @@ class Calibrator(ABC):
         needs_fit: False for maps that follow from their settings alone.
         penalised: True if a penalty that grows with classes and shrinks with rows keeps the map from over-fitting.
         exports: Whether the module exports through ``torch.export``.
+
+    Example:
+        >>> from equipoise.calibrators import TemperatureScaling
+        >>> calibrator: Calibrator = TemperatureScaling()
+        >>> calibrator.fit(np.array([[3.0, 0.0], [3.0, 0.0], [0.0, 3.0]]), [0, 1, 1]).result.converged
+        True
     """
 
     kind: str

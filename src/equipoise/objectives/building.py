@@ -73,7 +73,13 @@ class Parts:
 
 
 def make_supervised(parts: Parts) -> Supervised:
-    """Return one network with one loss."""
+    """Return one network with one loss.
+
+    Example:
+        >>> objective = make_supervised(Parts(make_network=lambda: nn.Linear(2, 3)))
+        >>> type(objective).__name__
+        'Supervised'
+    """
     return Supervised(parts.make_network(), parts.loss(), recipe=parts.recipe)
 
 
@@ -85,7 +91,13 @@ def make_mutual_learning(
     peers: Literal["mean", "sum"] = "mean",
     refresh: bool = True,
 ) -> MutualLearning:
-    """Return several networks of one kind that teach each other."""
+    """Return several networks of one kind that teach each other.
+
+    Example:
+        >>> objective = make_mutual_learning(Parts(make_network=lambda: nn.Linear(2, 3)), n_networks=3)
+        >>> type(objective).__name__
+        'MutualLearning'
+    """
     networks = [parts.make_network() for _ in range(n_networks)]
     return MutualLearning(
         networks, loss=parts.loss(), weight=weight, peers=peers, refresh=refresh, recipe=parts.recipe
@@ -101,7 +113,13 @@ def make_differentiated_mutual_learning(
     beta: float | None = None,
     peers: Literal["mean", "sum"] = "mean",
 ) -> DifferentiatedMutualLearning:
-    """Return a primary with auxiliaries that learn from it at a constant rate."""
+    """Return a primary with auxiliaries that learn from it at a constant rate.
+
+    Example:
+        >>> objective = make_differentiated_mutual_learning(Parts(make_network=lambda: nn.Linear(2, 3)))
+        >>> type(objective).__name__
+        'DifferentiatedMutualLearning'
+    """
     make_auxiliary = parts.make_auxiliary or parts.make_network
     return DifferentiatedMutualLearning(
         parts.make_network(),
@@ -116,7 +134,13 @@ def make_differentiated_mutual_learning(
 
 
 def make_deep_ensemble(parts: Parts, *, n_members: int = 5) -> DeepEnsemble:
-    """Return members of one kind, initialised apart."""
+    """Return members of one kind, initialised apart.
+
+    Example:
+        >>> objective = make_deep_ensemble(Parts(make_network=lambda: nn.Linear(2, 3)), n_members=3)
+        >>> type(objective).__name__
+        'DeepEnsemble'
+    """
     return DeepEnsemble([make_supervised(parts) for _ in range(n_members)])
 
 
@@ -130,7 +154,17 @@ def make_gamma_net(
     ce_weight: float = 0.0,
     gamma_rate: float = 1e-3,
 ) -> GammaNet:
-    """Return a network whose focal gammas are learnt."""
+    """Return a network whose focal gammas are learnt.
+
+    Example:
+        >>> import torch
+        >>> from equipoise.models import mlp
+        >>> from equipoise.training import Loader
+        >>> held_out = Loader([(torch.eye(2), torch.tensor([0, 1]))])
+        >>> parts = Parts(make_network=lambda: mlp(n_classes=2, n_inputs=2), held_out=held_out)
+        >>> type(make_gamma_net(parts)).__name__
+        'GammaNet'
+    """
     return GammaNet(
         parts.make_network(),
         parts.only_held_out("gamma_net"),
@@ -152,7 +186,17 @@ def make_meta_label_smoothing(
     outer_weight: float = 0.5,
     smoothing_rate: float = 1e-3,
 ) -> MetaLabelSmoothing:
-    """Return a network whose label smoothing is learnt."""
+    """Return a network whose label smoothing is learnt.
+
+    Example:
+        >>> import torch
+        >>> from equipoise.models import mlp
+        >>> from equipoise.training import Loader
+        >>> held_out = Loader([(torch.eye(2), torch.tensor([0, 1]))])
+        >>> parts = Parts(make_network=lambda: mlp(n_classes=2, n_inputs=2), held_out=held_out)
+        >>> type(make_meta_label_smoothing(parts)).__name__
+        'MetaLabelSmoothing'
+    """
     return MetaLabelSmoothing(
         parts.make_network(),
         parts.only_held_out("meta_label_smoothing"),
@@ -165,7 +209,15 @@ def make_meta_label_smoothing(
 
 
 def make_pruned(parts: Parts, *, period: int, fraction: float, momentum: float) -> Pruned:
-    """Return one network with one loss, on samples that grow fewer."""
+    """Return one network with one loss, on samples that grow fewer.
+
+    Example:
+        >>> objective = make_pruned(
+        ...     Parts(make_network=lambda: nn.Linear(2, 3), n_samples=9), period=2, fraction=0.1, momentum=0.3
+        ... )
+        >>> type(objective).__name__
+        'Pruned'
+    """
     if parts.n_samples is None:
         raise ValueError("pruned: it remembers every sample. Give the length of the dataset as `n_samples`.")
     return Pruned(

@@ -29,6 +29,16 @@ class Batch(Protocol):
         inputs: What the network is called with, one row per sample.
         targets: Class numbers ``(n,)``, dense ``(n, d1, ...)``, or soft targets ``(n, k)``.
         index: Numbers that identify the samples ``(n,)``.
+
+    Example:
+        >>> from typing import NamedTuple
+        >>> class Mine(NamedTuple):
+        ...     inputs: Tensor
+        ...     targets: Tensor
+        ...     index: Tensor
+        >>> batch: Batch = Mine(torch.zeros(2, 3), torch.tensor([0, 1]), torch.tensor([7, 8]))
+        >>> len(batch.index)
+        2
     """
 
     @property
@@ -44,6 +54,12 @@ class Source(Protocol):
 
     The same call must give the same batches: then the place of a run in its data is the epoch and the number
     of batches done, and nothing else has to be saved.
+
+    Example:
+        >>> source: Source = Loader([(torch.zeros(2, 3), torch.tensor([0, 1]))])
+        >>> found = source(epoch=0, visit=None, start=0, rank=0, world_size=1, device=torch.device("cpu"))
+        >>> [len(batch.index) for batch in found]
+        [2]
     """
 
     def __call__(
