@@ -39,7 +39,6 @@ class Calibrator(ABC):
         preserves_order: Within a row, a class with a higher score never falls below one with a lower.
         needs_fit: False for maps that follow from their settings alone.
         penalised: True if a penalty that grows with classes and shrinks with rows keeps the map from over-fitting.
-        exports: Whether the module exports through ``torch.export``.
 
     Example:
         >>> from equipoise.calibrators import TemperatureScaling
@@ -54,7 +53,6 @@ class Calibrator(ABC):
     preserves_order: bool = False
     needs_fit: bool = True
     penalised: bool = False
-    exports: bool = True
 
     _result: FitResult | None = None
     _n_classes: int | None = None

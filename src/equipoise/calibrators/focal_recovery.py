@@ -13,7 +13,7 @@ from equipoise.calibrators.result import FitResult
 from equipoise.calibrators.words import check_not_negative
 from equipoise.core.names import check_choice
 from equipoise.core.predictions import Predictions
-from equipoise.theory import recover_posterior
+from equipoise.theory.posterior import posterior_of_minimiser
 
 __all__ = ["FocalRecovery"]
 
@@ -49,7 +49,6 @@ class FocalRecovery(Calibrator):
     kind = "focal_recovery"
     gives = "probs"
     needs_fit = False
-    exports = False
 
     def __post_init__(self) -> None:
         check_choice(self.loss, ("focal", "dual_focal"), where="FocalRecovery", name="loss")
@@ -66,4 +65,5 @@ class FocalRecovery(Calibrator):
         )
 
     def _map(self, logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
-        return recover_posterior(logits.softmax(-1), loss=self.loss, gamma=self.gamma)
+        probs = logits.double().softmax(-1)
+        return posterior_of_minimiser(probs, loss=self.loss, gamma=self.gamma).to(logits.dtype)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from equipoise.core.names import check_choice
 
-__all__ = ["confidence_bias", "recover_posterior"]
+__all__ = ["confidence_bias", "posterior_of_minimiser", "recover_posterior"]
 
 Array = TypeVar("Array", Tensor, NDArray[np.floating])
 
@@ -70,15 +70,26 @@ def recover_posterior(
         raise ValueError(
             f"recover_posterior: `gamma` must be at least 0, got {gamma}. Pass the value used in training."
         )
-    q = _as_probs(probs)
+    posterior = posterior_of_minimiser(_as_probs(probs), loss=loss, gamma=gamma, coupled=coupled)
+    if isinstance(probs, Tensor):
+        return posterior.to(probs.dtype)
+    return posterior.numpy().astype(probs.dtype)
+
+
+def posterior_of_minimiser(
+    q: Tensor, *, loss: Literal["focal", "dual_focal"], gamma: float, coupled: bool = True
+) -> Tensor:
+    """Return the posterior of float64 probabilities without looking at values, so that it can be exported.
+
+    Example:
+        >>> posterior_of_minimiser(torch.tensor([0.5, 0.5], dtype=torch.float64), loss="focal", gamma=3.0)
+        tensor([0.5000, 0.5000], dtype=torch.float64)
+    """
     if loss == "focal":
         log_x, _ = _log_terms(q, torch.zeros_like(q), gamma)
     else:
         log_x = _dual_log_terms(q, gamma, coupled=coupled)
-    posterior = log_x.softmax(-1)
-    if isinstance(probs, Tensor):
-        return posterior.to(probs.dtype)
-    return posterior.numpy().astype(probs.dtype)
+    return log_x.softmax(-1)
 
 
 def confidence_bias(
