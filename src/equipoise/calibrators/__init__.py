@@ -1,1 +1,52 @@
 """Post-hoc maps from logits to logits, fitted on held-out predictions; one file per method."""
+
+from equipoise.calibrators.base import Calibrator
+from equipoise.calibrators.bbq import BayesianBinning
+from equipoise.calibrators.beta import BetaCalibration
+from equipoise.calibrators.choose import Choice, Trial, choose
+from equipoise.calibrators.dirichlet import DirichletCalibration
+from equipoise.calibrators.ensemble import average_predictions
+from equipoise.calibrators.ensemble_temperature import EnsembleTemperatureScaling
+from equipoise.calibrators.focal_recovery import FocalRecovery
+from equipoise.calibrators.histogram import HistogramBinning
+from equipoise.calibrators.identity import Identity
+from equipoise.calibrators.isotonic import IsotonicCalibration
+from equipoise.calibrators.load import from_artifact, load
+from equipoise.calibrators.matrix import MatrixScaling
+from equipoise.calibrators.module import CalibratorModule
+from equipoise.calibrators.platt import PlattScaling
+from equipoise.calibrators.result import FitResult
+from equipoise.calibrators.scaling_binning import ScalingBinning
+from equipoise.calibrators.spline import SplineCalibration
+from equipoise.calibrators.structured_matrix import StructuredMatrixScaling
+from equipoise.calibrators.structured_vector import StructuredVectorScaling
+from equipoise.calibrators.temperature import TemperatureScaling
+from equipoise.calibrators.vector import VectorScaling
+
+__all__ = [
+    "BayesianBinning",
+    "BetaCalibration",
+    "Calibrator",
+    "CalibratorModule",
+    "Choice",
+    "DirichletCalibration",
+    "EnsembleTemperatureScaling",
+    "FitResult",
+    "FocalRecovery",
+    "HistogramBinning",
+    "Identity",
+    "IsotonicCalibration",
+    "MatrixScaling",
+    "PlattScaling",
+    "ScalingBinning",
+    "SplineCalibration",
+    "StructuredMatrixScaling",
+    "StructuredVectorScaling",
+    "TemperatureScaling",
+    "Trial",
+    "VectorScaling",
+    "average_predictions",
+    "choose",
+    "from_artifact",
+    "load",
+]

@@ -1,0 +1,192 @@
+"""Calibrators on disk: versioned JSON or safetensors with a content hash, never a pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from equipoise.calibrators.result import FitResult
+from equipoise.core.errors import DataError, require
+from equipoise.core.files import atomic_path, write_text
+
+__all__ = ["FORMAT", "VERSION", "pack", "read", "unpack_result", "write"]
+
+FORMAT = "equipoise.calibrator"
+VERSION = 1
+_LARGEST_JSON = 100_000
+
+
+def pack(
+    *,
+    kind: str,
+    settings: Mapping[str, Any],
+    n_classes: int | None,
+    fingerprint: str | None,
+    result: FitResult,
+) -> dict[str, Any]:
+    """Return a fitted calibrator as plain numbers and text, with a hash over all of it.
+
+    Example:
+        >>> content = pack(kind="temperature", settings={}, n_classes=2, fingerprint=None,
+        ...                result=FitResult(parameters={"temperature": 2.0}, words=""))
+        >>> content["format"], content["version"], content["parameters"]["temperature"]
+        ('equipoise.calibrator', 1, {'shape': [], 'values': [2.0]})
+    """
+    content: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "kind": kind,
+        "settings": dict(settings),
+        "n_classes": n_classes,
+        "fitted_on": fingerprint,
+        "result": _pack_result(result),
+        "parameters": {
+            name: {"shape": list(value.shape), "values": value.ravel().tolist()}
+            for name, value in result.parameters.items()
+        },
+    }
+    content["hash"] = _hash(content)
+    return content
+
+
+def unpack_result(content: Mapping[str, Any]) -> FitResult:
+    """Return the fit result inside an artifact.
+
+    Example:
+        >>> content = pack(kind="t", settings={}, n_classes=2, fingerprint=None,
+        ...                result=FitResult(parameters={"a": 2.0}, words="so"))
+        >>> unpack_result(content).words
+        'so'
+    """
+    parameters = {
+        name: np.array(entry["values"], np.float64).reshape(entry["shape"])
+        for name, entry in content["parameters"].items()
+    }
+    told = dict(content["result"])
+    told["warnings"] = tuple(told["warnings"])
+    return FitResult(parameters=parameters, **told)
+
+
+def write(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
+    """Write an artifact; the ending of the name decides the form.
+
+    Raises:
+        ValueError: For another ending, or a map too large for JSON.
+
+    Example:
+        >>> import tempfile
+        >>> content = pack(kind="t", settings={}, n_classes=2, fingerprint=None,
+        ...                result=FitResult(parameters={"a": 2.0}, words="so", nll_before=1.0, nll_after=0.5))
+        >>> target = Path(tempfile.mkdtemp()) / "map.json"
+        >>> write(target, content)
+        >>> read(target) == content
+        True
+    """
+    ending = Path(path).suffix
+    size = sum(len(entry["values"]) for entry in content["parameters"].values())
+    if ending == ".safetensors":
+        _write_safetensors(path, content)
+    elif ending != ".json":
+        raise ValueError(
+            f"save: the name must end in .json or .safetensors, got {str(path)!r}. Calibrators are never pickled."
+        )
+    elif size > _LARGEST_JSON:
+        raise ValueError(f"save: {size} numbers are too many for JSON. Save it as .safetensors.")
+    else:
+        write_text(path, json.dumps(content, indent=1) + "\n")
+
+
+def read(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read an artifact and check that it is whole.
+
+    Raises:
+        DataError: If it is no such file, is from a newer version, or was changed since it was written.
+
+    Example:
+        >>> import tempfile
+        >>> target = Path(tempfile.mkdtemp()) / "other.json"
+        >>> _ = target.write_text("{}")
+        >>> read(target)
+        Traceback (most recent call last):
+        ...
+        equipoise.core.errors.DataError: load: ...other.json is not a saved calibrator...
+    """
+    try:
+        if Path(path).suffix == ".safetensors":
+            content = _read_safetensors(path)
+        else:
+            content = json.loads(Path(path).read_text("utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"load: {path} is not a saved calibrator: {error}.") from error
+    return _checked(content, str(path))
+
+
+def _checked(content: Any, where: str) -> dict[str, Any]:
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise DataError(f"load: {where} is not a saved calibrator. Write one with calibrator.save(path).")
+    if content["version"] > VERSION:
+        raise DataError(
+            f"load: {where} has version {content['version']}, this package reads up to {VERSION}. "
+            "Upgrade equipoise."
+        )
+    if content.get("hash") != _hash(content):
+        raise DataError(
+            f"load: {where} was changed or damaged since it was written: its content does not match its hash. "
+            "Fit and save the calibrator again."
+        )
+    return content
+
+
+def _hash(content: Mapping[str, Any]) -> str:
+    """Hash everything but the hash; numbers as their bytes, so that both forms agree."""
+    digest = hashlib.blake2b(digest_size=16)
+    told = {name: value for name, value in content.items() if name not in ("hash", "parameters")}
+    digest.update(json.dumps(told, sort_keys=True).encode())
+    for name, entry in sorted(content["parameters"].items()):
+        digest.update(f"{name}{entry['shape']}".encode())
+        digest.update(np.array(entry["values"], "<f8").tobytes())
+    return digest.hexdigest()
+
+
+def _pack_result(result: FitResult) -> dict[str, Any]:
+    return {
+        "words": result.words,
+        "converged": bool(result.converged),
+        "iterations": int(result.iterations),
+        "certificate": {name: float(value) for name, value in result.certificate.items()},
+        "warnings": list(result.warnings),
+        "nll_before": float(result.nll_before),
+        "nll_after": float(result.nll_after),
+        "identity": bool(result.identity),
+    }
+
+
+def _write_safetensors(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
+    numpy = require("safetensors.numpy", extra="safetensors", purpose="save a calibrator as .safetensors")
+    tensors = {
+        name: np.array(entry["values"], np.float64).reshape(entry["shape"])
+        for name, entry in content["parameters"].items()
+    }
+    told = {name: value for name, value in content.items() if name != "parameters"}
+    with atomic_path(path) as temporary:
+        numpy.save_file(tensors, temporary, metadata={FORMAT: json.dumps(told)})
+
+
+def _read_safetensors(path: str | os.PathLike[str]) -> Any:
+    tensors = require("safetensors", extra="safetensors", purpose="load a calibrator from .safetensors")
+    try:
+        with tensors.safe_open(path, framework="numpy") as stream:
+            content = json.loads((stream.metadata() or {}).get(FORMAT, "{}"))
+            arrays = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
+    except tensors.SafetensorError as error:
+        raise DataError(f"load: {path} is not a safetensors file: {error}.") from error
+    content["parameters"] = {
+        name: {"shape": list(value.shape), "values": value.ravel().tolist()} for name, value in arrays.items()
+    }
+    return content

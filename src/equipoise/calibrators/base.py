@@ -1,0 +1,268 @@
+"""The one base of all calibrators: checks, split rules, forms in and out, the promise never to make it worse."""
+
+from __future__ import annotations
+
+import math
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from typing import Any, Literal, Self, final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from equipoise.calibrators import artifact
+from equipoise.calibrators.forms import as_rows, blocks, one_column, restore
+from equipoise.calibrators.module import CalibratorModule
+from equipoise.calibrators.result import FitResult
+from equipoise.core.arrays import Array, as_tensor
+from equipoise.core.errors import NotFittedError, SplitError
+from equipoise.core.predictions import Predictions
+from equipoise.core.rows import Rows
+
+__all__ = ["Calibrator"]
+
+
+class Calibrator(ABC):
+    """A map from logits to better ones, fitted on held-out predictions.
+
+    Subclasses are final dataclasses whose fields are their settings. They write two methods: ``_learn``, from
+    predictions to a :class:`FitResult`, and ``_map``, a pure torch function of logits and parameters, which
+    serves arrays, tensors and the exported module alike.
+
+    Attributes:
+        kind: The name in the catalogue and in files.
+        gives: ``"logits"`` or ``"probs"``: what comes out.
+        preserves_accuracy: The predicted class of a row never changes.
+        preserves_order: Within a row, a class with a higher score never falls below one with a lower.
+        needs_fit: False for maps that follow from their settings alone.
+        penalised: True if a penalty that grows with classes and shrinks with rows keeps the map from over-fitting.
+        exports: Whether the module exports through ``torch.export``.
+    """
+
+    kind: str
+    gives: Literal["logits", "probs"] = "logits"
+    preserves_accuracy: bool = False
+    preserves_order: bool = False
+    needs_fit: bool = True
+    penalised: bool = False
+    exports: bool = True
+
+    _result: FitResult | None = None
+    _n_classes: int | None = None
+    _rows: Rows | None = None
+    _fingerprint: str | None = None
+
+    @abstractmethod
+    def _learn(self, predictions: Predictions) -> FitResult:
+        """Find the parameters."""
+
+    @abstractmethod
+    def _map(self, logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+        """Map rows ``(m, k)`` of logits; what comes out is named by ``gives``."""
+
+    @abstractmethod
+    def n_parameters(self, n_classes: int) -> int:
+        """Count the numbers that the map learns for so many classes."""
+
+    @final
+    def fit(self, predictions: Any, labels: Any = None, sample_weight: Any = None) -> Self:
+        """Learn the map.
+
+        Args:
+            predictions: :class:`~equipoise.Predictions`; or logits ``(n, k)``, one column ``(n,)`` of log-odds, or
+                dense ``(n, k, d1, ...)``. Probabilities are passed as ``Predictions(probs=...)``.
+            labels: True classes, with logits only.
+            sample_weight: One weight per row, with logits only; a row of weight 2 counts as two rows.
+
+        Returns:
+            The calibrator itself; what was found is in ``result``.
+
+        Raises:
+            SplitError: If the predictions are from the split ``test``.
+        """
+        data = self._data(predictions, labels, sample_weight)
+        if data.split == "test":
+            raise SplitError(
+                f"{type(self).__name__}.fit: the predictions are from the split 'test', which only judges. "
+                "Fit on 'calib'."
+            )
+        if data.weights is not None and not data.weights.all():
+            data = data.take(data.weights > 0)
+        found = self._learn(data)
+        self._n_classes, self._rows, self._fingerprint = data.n_classes, data.rows, data.fingerprint
+        self._result = self._judged(found, data)
+        return self
+
+    @final
+    def __call__(self, predictions: Any) -> Any:
+        """Apply the map.
+
+        Args:
+            predictions: :class:`~equipoise.Predictions`, or logits in any form that :meth:`fit` takes.
+
+        Returns:
+            Predictions for Predictions; for an array or tensor one of the same type, precision and shape, holding
+            logits or probabilities as ``gives`` says.
+
+        Raises:
+            NotFittedError: If there is no map yet.
+            ValueError: If the number of classes is not the one fitted.
+        """
+        if isinstance(predictions, Predictions):
+            rows = self._mapped(predictions.logits)
+            column = one_column(rows, gives=self.gives) if predictions.one_column else rows
+            return predictions.with_scores(**{self.gives: column}, fitted_on=self._fitted_on(predictions))
+        rows = self._mapped(as_rows(predictions, where=type(self).__name__))
+        return restore(rows, predictions, gives=self.gives)
+
+    @final
+    def transform(self, predictions: Any) -> Any:
+        """Apply the map; the same as calling it."""
+        return self(predictions)
+
+    @property
+    def result(self) -> FitResult:
+        """What the fit found."""
+        if self._result is None:
+            raise NotFittedError(
+                f"{type(self).__name__}: not fitted yet. Call fit(predictions) with held-out predictions first."
+            )
+        return self._result
+
+    @property
+    def fitted(self) -> bool:
+        """Whether there is a map to apply."""
+        return self._result is not None or not self.needs_fit
+
+    @property
+    def n_classes(self) -> int | None:
+        """Number of classes the map was fitted for; None before the fit."""
+        return self._n_classes
+
+    @property
+    def fingerprint(self) -> str | None:
+        """Identifies the rows it was fitted on; None before the fit."""
+        return self._fingerprint
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's parameters."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    @final
+    def as_module(self) -> CalibratorModule:
+        """Give the map as a torch module with buffers, to put behind a network and to export."""
+        parameters = {name: torch.tensor(value) for name, value in self._parameters().items()}
+        return CalibratorModule(self._function(), parameters, gives=self.gives, n_classes=self._n_classes)
+
+    @final
+    def to_artifact(self) -> dict[str, Any]:
+        """Give everything worth keeping as plain numbers and text; :func:`from_artifact` reads it."""
+        return artifact.pack(
+            kind=self.kind,
+            settings=self.settings,
+            n_classes=self._n_classes,
+            fingerprint=self._fingerprint,
+            result=self.result,
+        )
+
+    @final
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a versioned artifact: ``.json``, or ``.safetensors`` for large maps. Never a pickle."""
+        artifact.write(path, self.to_artifact())
+
+    @final
+    def _restored(self, result: FitResult, n_classes: int | None, fingerprint: str | None) -> Self:
+        self._result, self._n_classes, self._fingerprint, self._rows = result, n_classes, fingerprint, None
+        return self
+
+    def _data(self, predictions: Any, labels: Any, sample_weight: Any) -> Predictions:
+        if isinstance(predictions, Predictions):
+            if labels is not None or sample_weight is not None:
+                raise TypeError(
+                    f"{type(self).__name__}.fit: Predictions carry their own labels and weights. "
+                    "Pass Predictions alone, or logits with labels."
+                )
+            return predictions
+        if labels is None:
+            raise TypeError(
+                f"{type(self).__name__}.fit: `labels` are missing. Pass fit(logits, labels) or fit(predictions)."
+            )
+        return Predictions(logits=predictions, labels=labels, weights=sample_weight)
+
+    def _judged(self, found: FitResult, data: Predictions) -> FitResult:
+        """Fill in the NLL before and after; give the map up if it makes the fit rows worse."""
+        before = found.nll_before if math.isfinite(found.nll_before) else _mean_nll(data, None, "logits")
+        after = found.nll_after
+        if not math.isfinite(after):
+            after = _mean_nll(data, self._bound(found), self.gives)
+        # Rounding in the last digits is no evidence against a map.
+        if after <= before + 1e-12 * max(1.0, abs(before)):
+            return replace(found, nll_before=before, nll_after=min(after, before))
+        note = f"the map was given up: it raises the NLL of its own fit rows from {before:.6g} to {after:.6g}"
+        return replace(
+            found,
+            words="left alone: no map of this kind improves these predictions",
+            warnings=(*found.warnings, note),
+            nll_before=before,
+            nll_after=before,
+            identity=True,
+        )
+
+    def _parameters(self) -> Mapping[str, Array]:
+        return self.result.parameters if self.needs_fit else {}
+
+    def _function(self) -> Callable[[Tensor, Mapping[str, Tensor]], Tensor]:
+        if self._result is None or not self._result.identity:
+            return self._map
+        return _unchanged if self.gives == "logits" else _as_probs
+
+    def _bound(self, found: FitResult) -> Callable[[Tensor], Tensor]:
+        parameters = {name: as_tensor(value) for name, value in found.parameters.items()}
+        return lambda logits: self._map(logits, parameters)
+
+    def _mapped(self, logits: Array) -> Array:
+        parameters = {name: as_tensor(value) for name, value in self._parameters().items()}
+        function = self._function()
+        n_rows, n_classes = logits.shape
+        if self._n_classes is not None and n_classes != self._n_classes:
+            raise ValueError(
+                f"{type(self).__name__}: `logits` must have {self._n_classes} classes, as in the fit, "
+                f"got {n_classes}. Fit a map for this network."
+            )
+        result = np.empty(logits.shape, logits.dtype)
+        for block in blocks(n_rows, n_classes):
+            result[block] = function(as_tensor(logits[block]).double(), parameters).numpy()
+        return result
+
+    def _fitted_on(self, predictions: Predictions) -> Rows | None:
+        rows = self._rows
+        if rows is None and self._fingerprint is not None and predictions.fingerprint == self._fingerprint:
+            rows = predictions.rows  # a loaded map knows its rows only by their fingerprint
+        earlier = predictions.fitted_on
+        if rows is None or earlier is None or rows.named != earlier.named:
+            return rows or earlier
+        return Rows(np.union1d(rows.hashes, earlier.hashes), rows.named)
+
+
+def _unchanged(logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+    return logits
+
+
+def _as_probs(logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+    return logits.softmax(-1)
+
+
+def _mean_nll(data: Predictions, function: Callable[[Tensor], Tensor] | None, gives: str) -> float:
+    logits, total = data.logits, 0.0
+    weights = np.ones(len(data)) if data.weights is None else data.weights
+    for block in blocks(*logits.shape):
+        scores = as_tensor(logits[block]).double()
+        mapped = scores if function is None else function(scores)
+        log_probs = mapped.log_softmax(-1) if gives == "logits" else mapped.log()
+        picked = log_probs.gather(1, as_tensor(data.labels[block])[:, None])[:, 0]
+        total -= float(picked @ as_tensor(weights[block]))
+    return total / float(weights.sum())

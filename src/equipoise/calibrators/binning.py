@@ -1,0 +1,79 @@
+"""Bins for one column of scores: edges of equal width or mass, and what lies in each bin."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from equipoise.core.arrays import Array
+
+__all__ = ["bin_sums", "centres", "equal_mass_edges", "equal_width_edges", "expected_calibration_error"]
+
+
+def equal_width_edges(n_bins: int) -> Array:
+    """Return the inner edges of equal bins on [0, 1].
+
+    Example:
+        >>> equal_width_edges(4)
+        array([0.25, 0.5 , 0.75])
+    """
+    return np.linspace(0.0, 1.0, n_bins + 1)[1:-1]
+
+
+def equal_mass_edges(values: Array, weights: Array, n_bins: int) -> Array:
+    """Return inner edges so that bins hold about the same weight; midway between neighbouring values.
+
+    Equal values are never parted, so there may be fewer bins.
+
+    Example:
+        >>> equal_mass_edges(np.array([0.1, 0.2, 0.6, 0.8]), np.ones(4), 2)
+        array([0.4])
+        >>> equal_mass_edges(np.array([0.5, 0.5, 0.5]), np.ones(3), 3)
+        array([], dtype=float64)
+    """
+    distinct, place = np.unique(values, return_inverse=True)
+    mass = np.cumsum(np.bincount(place, weights))
+    # A share of one part in 1e12 guards against sums that miss a whole number by rounding.
+    wanted = mass[-1] * np.arange(1, n_bins) / n_bins * (1 - 1e-12)
+    last = np.unique(np.searchsorted(mass, wanted))
+    last = last[last < len(distinct) - 1]
+    edges: Array = (distinct[last] + distinct[last + 1]) / 2
+    return edges
+
+
+def bin_sums(values: Array, targets: Array, weights: Array, edges: Array) -> tuple[Array, Array]:
+    """Return the weight, and the weighted sum of targets, in every right-closed bin.
+
+    Example:
+        >>> bin_sums(np.array([0.2, 0.5, 0.9]), np.array([0.0, 1.0, 1.0]), np.ones(3), np.array([0.5]))
+        (array([2., 1.]), array([1., 1.]))
+    """
+    place = np.searchsorted(edges, values, side="left")
+    size = len(edges) + 1
+    return np.bincount(place, weights, size), np.bincount(place, weights * targets, size)
+
+
+def centres(edges: Array) -> Array:
+    """Return the middle of every bin on [0, 1] with these inner edges.
+
+    Example:
+        >>> centres(np.array([0.5]))
+        array([0.25, 0.75])
+    """
+    bounds = np.concatenate([[0.0], edges, [1.0]])
+    middle: Array = (bounds[1:] + bounds[:-1]) / 2
+    return middle
+
+
+def expected_calibration_error(
+    confidence: Array, correct: Array, weights: Array, *, n_bins: int = 15
+) -> float:
+    """Return the weighted mean gap between confidence and accuracy over equal right-closed bins.
+
+    Example:
+        >>> round(expected_calibration_error(np.array([0.9, 0.9]), np.array([1.0, 0.0]), np.ones(2)), 6)
+        0.4
+    """
+    edges = equal_width_edges(n_bins)
+    _, told = bin_sums(confidence, confidence, weights, edges)
+    _, true = bin_sums(confidence, correct, weights, edges)
+    return float(np.abs(told - true).sum() / weights.sum())

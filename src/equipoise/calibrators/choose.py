@@ -1,0 +1,288 @@
+"""The advisor: which calibrator, by cross-validated log-loss, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import nan, sqrt
+from typing import final
+
+import numpy as np
+
+from equipoise.calibrators.base import Calibrator
+from equipoise.calibrators.binning import expected_calibration_error
+from equipoise.calibrators.identity import Identity
+from equipoise.calibrators.load import KINDS
+from equipoise.calibrators.one_vs_rest import row_weights
+from equipoise.core.arrays import Array
+from equipoise.core.errors import SplitError
+from equipoise.core.names import look_up
+from equipoise.core.predictions import Predictions
+from equipoise.core.probabilities import softmax
+from equipoise.core.seeds import numpy_generator
+
+__all__ = ["CANDIDATES", "Choice", "Trial", "choose"]
+
+#: What is tried unless the caller says otherwise, simple maps first.
+CANDIDATES = ("identity", "temperature", "ets", "platt", "svs", "vector", "beta", "isotonic", "sms")
+_ROWS_PER_PARAMETER = 10
+_FEWEST_ROWS = 20
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One line of the comparison.
+
+    Attributes:
+        name: The calibrator.
+        n_parameters: How many numbers it learns.
+        log_loss: Mean over held-out rows; nan if refused.
+        improvement: How much lower that is than without calibration.
+        error: Standard error of the improvement.
+        ece: 15-bin ECE of the held-out confidences; told, never the criterion.
+        note: "chosen", or why it was refused.
+    """
+
+    name: str
+    n_parameters: int
+    log_loss: float = nan
+    improvement: float = nan
+    error: float = nan
+    ece: float = nan
+    note: str = ""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What the advisor recommends, and why.
+
+    Attributes:
+        calibrator: The recommended calibrator, fitted on all rows.
+        trials: Every candidate's line.
+        reason: The recommendation as a sentence.
+        improvement: What choosing and fitting in this way gains in log-loss on rows that took no part in either.
+        interval: 95 % interval of the improvement.
+    """
+
+    calibrator: Calibrator
+    trials: tuple[Trial, ...]
+    reason: str
+    improvement: float
+    interval: tuple[float, float]
+
+    def __str__(self) -> str:
+        head = ("calibrator", "numbers", "log-loss", "gain", "+-", "ECE", "")
+        lines = [head, *(_line(trial) for trial in self.trials)]
+        widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+        rows = [
+            "  ".join(
+                cell.ljust(width) if column in (0, 6) else cell.rjust(width)
+                for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in lines
+        ]
+        low, high = self.interval
+        gain = f"expected gain in log-loss {self.improvement:.4f} (95 % interval {low:.4f} to {high:.4f})"
+        return "\n".join([*rows, "", self.reason, gain])
+
+
+def choose(
+    predictions: Predictions,
+    *,
+    candidates: Sequence[str | Calibrator] = CANDIDATES,
+    folds: int = 5,
+    seed: int = 0,
+) -> Choice:
+    """Pick a calibrator by cross-validated log-loss, or recommend to leave the predictions alone.
+
+    Among candidates whose log-loss is within one standard error of the best, the one with the fewest
+    parameters wins; no calibration is always among them. Maps with more than one parameter per ten rows
+    are refused unless a penalty holds them. The choice itself is cross-validated once more (nested), so
+    that the expected gain is not that of the luckiest candidate.
+
+    Args:
+        predictions: Held-out predictions, of the split ``calib``.
+        candidates: Names of calibrators, or calibrators with settings of their own.
+        folds: Parts of the cross-validation.
+        seed: Decides which row is in which part.
+
+    Returns:
+        The fitted calibrator, and a table to print.
+
+    Raises:
+        SplitError: If the predictions are from the split ``test``.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> logits = rng.normal(size=(500, 3)) * 2
+        >>> labels = (logits + rng.gumbel(size=(500, 3))).argmax(1)
+        >>> choice = choose(Predictions(logits=3 * logits, labels=labels), candidates=["temperature", "vector"])
+        >>> choice.calibrator.kind
+        'temperature'
+        >>> choice = choose(Predictions(logits=logits, labels=labels), candidates=["temperature", "vector"])
+        >>> choice.calibrator.kind
+        'identity'
+    """
+    if predictions.split == "test":
+        raise SplitError(
+            "choose: the predictions are from the split 'test', which only judges. Choose on 'calib'."
+        )
+    named = _named(candidates)
+    n_classes = predictions.logits.shape[1]
+    weights = row_weights(predictions.weights, len(predictions))
+    refused = {name: _refusal(one, float(weights.sum()), n_classes) for name, one in named.items()}
+    tried = {name: one for name, one in named.items() if not refused[name]}
+    size = {name: one.n_parameters(n_classes) for name, one in named.items()}
+    folds = min(folds, len(predictions))
+    if len(predictions) < _FEWEST_ROWS or folds < 3:
+        return _too_few(predictions, len(predictions))
+    outcome = _cross_validate(predictions, tried, folds, numpy_generator(seed, "choose"))
+    chosen = _simplest(outcome.losses, weights, size)
+    gain, error = _mean(outcome.losses["identity"] - outcome.nested(weights, size), weights)
+    return Choice(
+        calibrator=named[chosen].fit(predictions),
+        trials=tuple(
+            _trial(name, size[name], outcome, weights, note=refused[name] or "chosen" * (name == chosen))
+            for name in named
+        ),
+        reason=_reason(chosen, outcome.losses, weights),
+        improvement=gain,
+        interval=(gain - 1.96 * error, gain + 1.96 * error),
+    )
+
+
+def _named(candidates: Sequence[str | Calibrator]) -> dict[str, Calibrator]:
+    named: dict[str, Calibrator] = {"identity": Identity()}
+    for one in candidates:
+        made = look_up(one, KINDS, what="calibrator")() if isinstance(one, str) else one
+        name = made.kind if isinstance(one, str) else repr(one)
+        named.setdefault(name, made)
+    return named
+
+
+def _refusal(calibrator: Calibrator, rows: float, n_classes: int) -> str:
+    size = calibrator.n_parameters(n_classes)
+    if calibrator.penalised:
+        return f"refused: fewer rows than classes ({n_classes})" if rows < n_classes else ""
+    needed = _ROWS_PER_PARAMETER * size
+    return f"refused: {size} parameters want {needed} rows, there are {rows:.0f}" if rows < needed else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """Out-of-fold losses.
+
+    Attributes:
+        fold: Which part each row is in.
+        losses: By candidate, the loss of each row under a map fitted without its part.
+        inner: By part left out, then candidate: the same, from maps fitted without that part either.
+        tops: By candidate, held-out confidence and correctness.
+    """
+
+    fold: Array
+    losses: Mapping[str, Array]
+    inner: Sequence[Mapping[str, Array]]
+    tops: Mapping[str, tuple[Array, Array]]
+
+    def nested(self, weights: Array, size: Mapping[str, int]) -> Array:
+        """Return each row's loss under the candidate chosen, and fitted, without its part."""
+        result = np.empty(len(self.fold))
+        for part, losses in enumerate(self.inner):
+            inside = self.fold == part
+            seen = {name: values[~inside] for name, values in losses.items()}
+            result[inside] = self.losses[_simplest(seen, weights[~inside], size)][inside]
+        return result
+
+
+def _cross_validate(
+    predictions: Predictions, tried: Mapping[str, Calibrator], folds: int, rng: np.random.Generator
+) -> _Outcome:
+    n_rows = len(predictions)
+    fold = rng.permutation(n_rows) % folds
+    losses = {name: np.empty(n_rows) for name in tried}
+    tops = {name: (np.empty(n_rows), np.empty(n_rows)) for name in tried}
+    inner = [{name: np.empty(n_rows) for name in tried} for _ in range(folds)]
+    for left_out in [*combinations(range(folds), 1), *combinations(range(folds), 2)]:
+        rows = predictions.take(~np.isin(fold, left_out))
+        for name, calibrator in tried.items():
+            fitted = calibrator.fit(rows)
+            for part in left_out:
+                held = fold == part
+                probs = _probs(fitted, predictions.logits[held])
+                loss = -np.log(np.maximum(probs[np.arange(len(probs)), predictions.labels[held]], 1e-38))
+                if len(left_out) == 1:
+                    losses[name][held] = loss
+                    tops[name][0][held] = probs.max(1)
+                    tops[name][1][held] = probs.argmax(1) == predictions.labels[held]
+                else:
+                    other = left_out[0] if part == left_out[1] else left_out[1]
+                    inner[other][name][held] = loss
+    return _Outcome(fold, losses, inner, tops)
+
+
+def _probs(calibrator: Calibrator, logits: Array) -> Array:
+    scores = calibrator(logits.astype(np.float64))
+    probs: Array = softmax(scores) if calibrator.gives == "logits" else scores
+    return probs
+
+
+def _simplest(losses: Mapping[str, Array], weights: Array, size: Mapping[str, int]) -> str:
+    """Return the smallest map whose loss is within one standard error of the best."""
+    best = min(losses, key=lambda name: _mean(losses[name], weights)[0])
+    near = []
+    for name, loss in losses.items():
+        excess, error = _mean(loss - losses[best], weights)
+        if excess <= error:
+            near.append(name)
+    return min(near, key=lambda name: size[name])
+
+
+def _mean(values: Array, weights: Array) -> tuple[float, float]:
+    """Return the weighted mean and its standard error."""
+    total = float(weights.sum())
+    mean = float(values @ weights) / total
+    return mean, sqrt(float((values - mean) ** 2 @ weights) / total / total)
+
+
+def _trial(name: str, size: int, outcome: _Outcome, weights: Array, *, note: str) -> Trial:
+    if name not in outcome.losses:
+        return Trial(name=name, n_parameters=size, note=note)
+    gain, error = _mean(outcome.losses["identity"] - outcome.losses[name], weights)
+    return Trial(
+        name=name,
+        n_parameters=size,
+        log_loss=_mean(outcome.losses[name], weights)[0],
+        improvement=gain,
+        error=error,
+        ece=expected_calibration_error(*outcome.tops[name], weights),
+        note=note,
+    )
+
+
+def _reason(chosen: str, losses: Mapping[str, Array], weights: Array) -> str:
+    best = min(losses, key=lambda name: _mean(losses[name], weights)[0])
+    if chosen == "identity":
+        return "Leave it alone: no map lowers the held-out log-loss by more than its standard error."
+    if chosen == best:
+        return f"Use {chosen}: it has the lowest held-out log-loss."
+    return f"Use {chosen}: the simplest map within one standard error of the best, {best}."
+
+
+def _too_few(predictions: Predictions, rows: int) -> Choice:
+    return Choice(
+        calibrator=Identity().fit(predictions),
+        trials=(Trial(name="identity", n_parameters=0, note="chosen"),),
+        reason=f"Leave it alone: {rows} rows are too few to compare maps; at least {_FEWEST_ROWS} are needed.",
+        improvement=0.0,
+        interval=(0.0, 0.0),
+    )
+
+
+def _line(trial: Trial) -> tuple[str, ...]:
+    if np.isnan(trial.log_loss):
+        return (trial.name, str(trial.n_parameters), "", "", "", "", trial.note)
+    numbers = (trial.log_loss, trial.improvement, trial.error, trial.ece)
+    return (trial.name, str(trial.n_parameters), *(f"{number:.4f}" for number in numbers), trial.note)

@@ -1,0 +1,223 @@
+"""Compiled passes over logits: likelihood and its derivatives in 1/T, confidences at many temperatures.
+
+Imported only when a temperature is fitted, because numba takes a second to import.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+__all__ = ["confidence_bins", "temperature_pass"]
+
+_BUFFER = 2048
+_LANES = 16
+_LOG2_E = 1.4426950408889634
+# Adding 1.5 * 2**52 rounds a double to a whole number and leaves it in the low bits.
+_ROUND = 6755399441055744.0
+_LN2_HIGH = 6.93147180369123816490e-01
+_LN2_LOW = 1.90821492927058770002e-10
+# Reassociation would cancel the rounding trick, so the exponential gets every other licence.
+_STRICT = {"contract", "nnan", "ninf", "nsz"}
+
+
+@njit(cache=True, nogil=True, fastmath=_STRICT)
+def _exponential(x: Any, size: int, whole: Any, bits: Any) -> None:
+    """Overwrite ``x <= 0`` with exp(x), to the last bit or two; compilers vectorise this, not math.exp."""
+    for j in range(size):
+        shifted = x[j] * _LOG2_E + _ROUND
+        whole[j] = shifted
+        power = shifted - _ROUND
+        r = x[j] - power * _LN2_HIGH
+        r = r - power * _LN2_LOW
+        p = 1 / 39916800
+        p = p * r + 1 / 3628800
+        p = p * r + 1 / 362880
+        p = p * r + 1 / 40320
+        p = p * r + 1 / 5040
+        p = p * r + 1 / 720
+        p = p * r + 1 / 120
+        p = p * r + 1 / 24
+        p = p * r + 1 / 6
+        p = p * r + 0.5
+        p = p * r + 1.0
+        x[j] = p * r + 1.0
+    for j in range(size):
+        bits[j] = (bits[j] + 1023) << 52
+    for j in range(size):
+        x[j] *= whole[j]
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _largest(row: Any, lanes: Any) -> Any:
+    """Return the largest entry; side-by-side lanes keep the loop free of a serial dependency."""
+    size = row.shape[0]
+    whole = size - size % _LANES
+    for c in range(_LANES):
+        lanes[c] = row[0]
+    for start in range(0, whole, _LANES):
+        part = row[start : start + _LANES]
+        for c in range(_LANES):
+            lanes[c] = max(lanes[c], part[c])
+    top = lanes[0]
+    for c in range(1, _LANES):
+        top = max(top, lanes[c])
+    for j in range(whole, size):
+        top = max(top, row[j])
+    return top
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _gaps(logits: Any, first: int, last: int, gaps: Any, lanes: Any) -> None:
+    """Write each row's distances below its largest logit, row after row."""
+    k = logits.shape[1]
+    for i in range(first, last):
+        row = logits[i]
+        top = np.float64(_largest(row, lanes))
+        out = gaps[(i - first) * k : (i - first + 1) * k]
+        for j in range(k):
+            out[j] = np.float64(row[j]) - top
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def temperature_pass(  # noqa: PLR0917 - compiled functions take no keywords cheaply
+    logits: Any, labels: Any, weights: Any, beta: float, start: int, stop: int
+) -> Any:
+    """Return the sums over rows of NLL(beta * logits), its first and second derivative, and the weight.
+
+    Args:
+        logits: ``(n, k)``, float32 or float64; read once, in blocks that stay in the first-level cache.
+        labels: ``(n,)`` int64.
+        weights: ``(n,)``, or empty for ones.
+        beta: Inverse temperature.
+        start: First row.
+        stop: Row after the last.
+
+    Returns:
+        Four sums, accumulated in float64.
+    """
+    k = logits.shape[1]
+    per_block = max(1, _BUFFER // k)
+    gaps, x, whole = np.empty(per_block * k), np.empty(per_block * k), np.empty(per_block * k)
+    bits, lanes = whole.view(np.int64), np.empty(_LANES, logits.dtype)
+    value = slope = curvature = total = 0.0
+    for first in range(start, stop, per_block):
+        last = min(first + per_block, stop)
+        size = (last - first) * k
+        _gaps(logits, first, last, gaps, lanes)
+        for j in range(size):
+            x[j] = max(gaps[j] * beta, -700.0)
+        _exponential(x, size, whole, bits)
+        for i in range(first, last):
+            d = gaps[(i - first) * k : (i - first + 1) * k]
+            e = x[(i - first) * k : (i - first + 1) * k]
+            zeroth = once = twice = 0.0
+            for j in range(k):
+                weighted = e[j] * d[j]
+                zeroth += e[j]
+                once += weighted
+                twice += weighted * d[j]
+            mean = once / zeroth
+            own = d[labels[i]]
+            weight = weights[i] if weights.shape[0] > 0 else 1.0
+            value += weight * (np.log(zeroth) - beta * own)
+            slope += weight * (mean - own)
+            curvature += weight * (twice / zeroth - mean * mean)
+            total += weight
+    return value, slope, curvature, total
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _square(x: Any, size: int) -> None:
+    """Square in place; what cannot matter any more becomes 0, before it turns denormal and slow."""
+    for j in range(size):
+        x[j] = x[j] * x[j] if x[j] > 1e-60 else 0.0
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _ladder(  # noqa: PLR0917
+    gaps: Any, n_rows: int, k: int, betas: Any, octaves: int, x: Any, whole: Any, bits: Any, sums: Any
+) -> None:
+    """Fill ``sums[row, octave * len(betas) + r]`` with the partition function at ``betas[r] * 2**octave``.
+
+    Doubling an inverse temperature squares every exponential, so one exponential serves a whole column.
+    """
+    rungs = betas.shape[0]
+    size = n_rows * k
+    for r in range(rungs):
+        for j in range(size):
+            x[j] = max(gaps[j] * betas[r], -700.0)
+        _exponential(x, size, whole, bits)
+        for octave in range(octaves):
+            if octave > 0:
+                _square(x, size)
+            for i in range(n_rows):
+                e = x[i * k : (i + 1) * k]
+                total = 0.0
+                for j in range(k):
+                    total += e[j]
+                sums[i, octave * rungs + r] = total
+
+
+@njit(cache=True, nogil=True)
+def confidence_bins(  # noqa: PLR0917
+    logits: Any,
+    labels: Any,
+    weights: Any,
+    betas: Any,
+    octaves: int,
+    offsets: Any,
+    stencils: Any,
+    edges: Any,
+    start: int,
+    stop: int,
+) -> Any:
+    """Bin top-label confidences at many temperatures in one pass over the logits.
+
+    Args:
+        logits: ``(n, k)``.
+        labels: ``(n,)`` int64.
+        weights: ``(n,)``, or empty for ones.
+        betas: Inverse temperatures of the lowest octave.
+        octaves: How often they are doubled.
+        offsets: For each wanted temperature, the first rung it is interpolated from.
+        stencils: For each wanted temperature, the interpolation weights ``(t, width)``.
+        edges: Bin edges; bins are right-closed.
+        start: First row.
+        stop: Row after the last.
+
+    Returns:
+        ``(t, n_bins, 3)``: sums of weight, weight x confidence, weight x correct.
+    """
+    k, n_bins, wanted = logits.shape[1], edges.shape[0] - 1, offsets.shape[0]
+    per_block = max(1, _BUFFER // k)
+    gaps, x, whole = np.empty(per_block * k), np.empty(per_block * k), np.empty(per_block * k)
+    bits, lanes = whole.view(np.int64), np.empty(_LANES, logits.dtype)
+    sums = np.empty((per_block, octaves * betas.shape[0]))
+    table = np.zeros((wanted, n_bins, 3))
+    for first in range(start, stop, per_block):
+        last = min(first + per_block, stop)
+        _gaps(logits, first, last, gaps, lanes)
+        _ladder(gaps, last - first, k, betas, octaves, x, whole, bits, sums)
+        for i in range(first, last):
+            predicted = 0
+            while gaps[(i - first) * k + predicted] < 0.0:
+                predicted += 1
+            correct = 1.0 if predicted == labels[i] else 0.0
+            weight = weights[i] if weights.shape[0] > 0 else 1.0
+            for t in range(wanted):
+                partition = 0.0
+                for c in range(stencils.shape[1]):
+                    partition += stencils[t, c] * sums[i - first, offsets[t] + c]
+                confidence = min(1.0 / partition, 1.0)
+                b = min(int(confidence * n_bins), n_bins - 1)
+                while b > 0 and confidence <= edges[b]:
+                    b -= 1
+                while b < n_bins - 1 and confidence > edges[b + 1]:
+                    b += 1
+                table[t, b, 0] += weight
+                table[t, b, 1] += weight * confidence
+                table[t, b, 2] += weight * correct
+    return table

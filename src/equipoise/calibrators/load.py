@@ -1,0 +1,83 @@
+"""Saved calibrators, back from disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from equipoise.calibrators import artifact
+from equipoise.calibrators.base import Calibrator
+from equipoise.calibrators.bbq import BayesianBinning
+from equipoise.calibrators.beta import BetaCalibration
+from equipoise.calibrators.dirichlet import DirichletCalibration
+from equipoise.calibrators.ensemble_temperature import EnsembleTemperatureScaling
+from equipoise.calibrators.focal_recovery import FocalRecovery
+from equipoise.calibrators.histogram import HistogramBinning
+from equipoise.calibrators.identity import Identity
+from equipoise.calibrators.isotonic import IsotonicCalibration
+from equipoise.calibrators.matrix import MatrixScaling
+from equipoise.calibrators.platt import PlattScaling
+from equipoise.calibrators.scaling_binning import ScalingBinning
+from equipoise.calibrators.spline import SplineCalibration
+from equipoise.calibrators.structured_matrix import StructuredMatrixScaling
+from equipoise.calibrators.structured_vector import StructuredVectorScaling
+from equipoise.calibrators.temperature import TemperatureScaling
+from equipoise.calibrators.vector import VectorScaling
+from equipoise.core.names import look_up
+
+__all__ = ["KINDS", "from_artifact", "load"]
+
+#: Every calibrator by the name it has in files and in the catalogue.
+KINDS: Mapping[str, type[Calibrator]] = {
+    "identity": Identity,
+    "temperature": TemperatureScaling,
+    "ets": EnsembleTemperatureScaling,
+    "svs": StructuredVectorScaling,
+    "sms": StructuredMatrixScaling,
+    "vector": VectorScaling,
+    "matrix": MatrixScaling,
+    "dirichlet": DirichletCalibration,
+    "platt": PlattScaling,
+    "beta": BetaCalibration,
+    "isotonic": IsotonicCalibration,
+    "histogram": HistogramBinning,
+    "scaling_binning": ScalingBinning,
+    "bbq": BayesianBinning,
+    "spline": SplineCalibration,
+    "focal_recovery": FocalRecovery,
+}
+
+
+def load(path: str | os.PathLike[str]) -> Calibrator:
+    """Read a saved calibrator, ``.json`` or ``.safetensors``.
+
+    Args:
+        path: What :meth:`Calibrator.save` wrote.
+
+    Returns:
+        The fitted calibrator. It remembers the rows it was fitted on by their fingerprint.
+
+    Raises:
+        DataError: If the file is no calibrator, is from a newer version, or was changed.
+
+    Example:
+        >>> import tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "calibrator.json"
+        >>> TemperatureScaling().fit([[3.0, 0.0]] * 4, [0, 0, 0, 1]).save(path)
+        >>> load(path).result.words
+        'over-confident: divide logits by 2.73'
+    """
+    return from_artifact(artifact.read(path))
+
+
+def from_artifact(content: Mapping[str, Any]) -> Calibrator:
+    """Rebuild a calibrator from what :meth:`Calibrator.to_artifact` gave.
+
+    Example:
+        >>> fitted = TemperatureScaling().fit([[3.0, 0.0]] * 4, [0, 0, 0, 1])
+        >>> from_artifact(fitted.to_artifact())
+        TemperatureScaling(criterion='nll', n_bins=15)
+    """
+    made = look_up(content["kind"], KINDS, what="calibrator")(**content["settings"])
+    return made._restored(artifact.unpack_result(content), content["n_classes"], content["fitted_on"])

@@ -1,0 +1,59 @@
+"""What a fit found, and how sure it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import nan
+from types import MappingProxyType
+from typing import final
+
+import numpy as np
+
+from equipoise.core.arrays import Array, freeze
+
+__all__ = ["FitResult"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FitResult:
+    """The outcome of fitting a calibrator.
+
+    Attributes:
+        parameters: What was learnt, by name; read-only float64 arrays.
+        words: The finding as a sentence: "over-confident: divide logits by 2.37".
+        converged: Whether the certificate meets the solver's tolerance. False at a bound.
+        iterations: Steps taken; 0 for closed forms.
+        certificate: Evidence of optimality, such as ``gradient`` (largest slope left) and ``gap`` (estimated
+            excess of the objective over its minimum). Empty for closed forms.
+        warnings: Sentences about what is right but unusual: a bound reached, classes absent.
+        nll_before: Mean negative log-likelihood of the fit rows before the map.
+        nll_after: The same after the map; never larger than before.
+        identity: True if the map was given up because it made the fit rows worse; the calibrator then
+            returns its input.
+
+    Example:
+        >>> print(FitResult(parameters={}, words="nothing to do", nll_before=0.5, nll_after=0.5))
+        nothing to do (NLL 0.5 -> 0.5)
+    """
+
+    parameters: Mapping[str, Array]
+    words: str
+    converged: bool = True
+    iterations: int = 0
+    certificate: Mapping[str, float] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    nll_before: float = nan
+    nll_after: float = nan
+    identity: bool = False
+
+    def __post_init__(self) -> None:
+        frozen = {name: freeze(np.asarray(value, np.float64)) for name, value in self.parameters.items()}
+        object.__setattr__(self, "parameters", MappingProxyType(frozen))
+        object.__setattr__(self, "certificate", MappingProxyType(dict(self.certificate)))
+
+    def __str__(self) -> str:
+        status = "" if self.converged else ", not converged"
+        line = f"{self.words} (NLL {self.nll_before:.6g} -> {self.nll_after:.6g}{status})"
+        return "\n".join([line, *(f"! {warning}" for warning in self.warnings)])

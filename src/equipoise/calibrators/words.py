@@ -1,0 +1,58 @@
+"""Sentences about fitted maps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from equipoise.core.arrays import Array
+
+__all__ = ["absent_classes", "check_not_negative", "describe_offsets"]
+
+
+def absent_classes(labels: Array, weights: Array | None, n_classes: int) -> tuple[str, ...]:
+    """Warn about classes that no fit row has.
+
+    Example:
+        >>> absent_classes(np.array([0, 2]), None, 4)
+        ('2 of 4 classes have no row to fit on (1, 3): their probabilities are driven towards zero',)
+    """
+    counts = np.bincount(labels, weights, n_classes)
+    missing = np.flatnonzero(counts == 0)
+    if not len(missing):
+        return ()
+    shown = ", ".join(map(str, missing[:5])) + (" ..." if len(missing) > 5 else "")
+    return (
+        f"{len(missing)} of {n_classes} classes have no row to fit on ({shown}): "
+        "their probabilities are driven towards zero",
+    )
+
+
+def describe_offsets(offset: Array, class_names: Sequence[str] | None) -> str:
+    """Say which class is raised and which lowered most.
+
+    Example:
+        >>> describe_offsets(np.array([0.5, -0.2, -0.3]), ["cat", "dog", "cow"])
+        'raises cat most (+0.5) and lowers cow most (-0.3)'
+    """
+    if np.ptp(offset) < 0.01:
+        return "treats all classes alike"
+    names = [f"class {j}" for j in range(len(offset))] if class_names is None else class_names
+    high, low = int(offset.argmax()), int(offset.argmin())
+    return (
+        f"raises {names[high]} most ({offset[high]:+.2g}) and lowers {names[low]} most ({offset[low]:+.2g})"
+    )
+
+
+def check_not_negative(value: float, *, where: str, name: str) -> None:
+    """Raise unless a strength is a finite number of at least 0.
+
+    Example:
+        >>> check_not_negative(-1.0, where="doc", name="offset")
+        Traceback (most recent call last):
+        ...
+        ValueError: doc: `offset` must be at least 0, got -1.0.
+    """
+    if not (np.isfinite(value) and value >= 0):
+        raise ValueError(f"{where}: `{name}` must be at least 0, got {value}.")
