@@ -1,0 +1,242 @@
+"""Where it goes wrong: calibration of one class or one group at a time, corrected for looking at many."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, final
+
+import numpy as np
+from scipy.special import stdtrit
+
+from equipoise.core.arrays import Array
+from equipoise.core.errors import DataError
+from equipoise.core.names import look_up
+from equipoise.core.predictions import Predictions
+from equipoise.core.rows import Rows
+from equipoise.evaluate.chance import gap_p_values, holm
+from equipoise.metrics.bins import check_bins, lower_edges
+from equipoise.metrics.curve import calibration_errors
+from equipoise.metrics.inputs import as_predictions
+
+__all__ = ["Slice", "SliceSums", "score_by_class", "score_by_group"]
+
+_MOST = 100_000
+_TABLE = 1 << 16
+
+
+class Slice(NamedTuple):
+    """Calibration of some of the rows.
+
+    Attributes:
+        name: The class or group.
+        n_samples: How many rows.
+        accuracy: How often they are right.
+        confidence: Their mean confidence.
+        gap: Confidence minus accuracy; above zero is over-confident.
+        low: Lower end of the gap's interval.
+        high: Upper end.
+        ece: Expected calibration error.
+        p_value: How often a calibrated model with the same confidences has a gap this wide, by Holm's rule for the
+            number of slices looked at.
+    """
+
+    name: str
+    n_samples: int
+    accuracy: float
+    confidence: float
+    gap: float
+    low: float
+    high: float
+    ece: float
+    p_value: float
+
+
+@final
+class SliceSums:
+    """Sums over the rows of each slice, of fixed size per slice, filled chunk by chunk.
+
+    Args:
+        n_bins: Bins of equal width.
+        closed: Which side of a bin belongs to it.
+        most: The most slices; a column with more different values is no column of groups.
+
+    Example:
+        >>> sums = SliceSums()
+        >>> for site in ("a", "b", "a"):
+        ...     sums.update(Predictions(probs=[0.9, 0.2], labels=[1, 1]), [site, site], name="site")
+        >>> [(part.name, part.n_samples) for part in sums.slices()]
+        [('a', 4), ('b', 2)]
+    """
+
+    def __init__(self, *, n_bins: int = 15, closed: str = "right", most: int = 1000) -> None:
+        check_bins(n_bins, closed, where="SliceSums")
+        self._most, self._edges = most, lower_edges(n_bins, closed)
+        self._names: dict[str, int] = {}
+        self._rows = np.zeros(0, np.int64)
+        # Per bin: weight, confidence, correct. Per slice: squared weight; with it the gap and the squared gap.
+        self._bins = np.zeros((0, n_bins, 3))
+        self._squares = np.zeros((0, 3))
+
+    def update(self, predictions: Predictions, column: Array | list[str], *, name: str = "column") -> None:
+        """Add rows.
+
+        Args:
+            predictions: A chunk of predictions of any form.
+            column: One value per row: the slice it belongs to.
+            name: What the column is called, for messages.
+
+        Raises:
+            DataError: If there are too many different values.
+        """
+        values, which = _distinct(np.asarray(column))
+        places = self._places(values, name)[which]
+        confidence = predictions.confidence.astype(np.float64)
+        correct = predictions.correct.astype(np.float64)
+        weight = np.ones(len(confidence)) if predictions.weights is None else predictions.weights
+        n_bins, gap = self._bins.shape[1], confidence - correct
+        cells = places * n_bins + np.searchsorted(self._edges[1:-1], confidence, side="left")
+        self._rows += np.bincount(places, minlength=len(self._rows))
+        for i, value in enumerate((weight, weight * confidence, weight * correct)):
+            self._bins[..., i].reshape(-1)[:] += np.bincount(cells, value, len(self._rows) * n_bins)
+        for i, value in enumerate((weight**2, weight**2 * gap, (weight * gap) ** 2)):
+            self._squares[:, i] += np.bincount(places, value, len(self._rows))
+
+    def _places(self, values: Array, name: str) -> Array:
+        """Return the number of each slice; new ones get a place."""
+        for value in values.tolist():
+            self._names.setdefault(str(value), len(self._names))
+        grown = len(self._names) - len(self._rows)
+        if len(self._names) > self._most:
+            raise DataError(
+                f"SliceSums: `{name}` has more than {self._most} different values, too many to look at one by one. "
+                "Name a column of groups, or put its values into ranges first."
+            )
+        self._rows = np.pad(self._rows, (0, grown))
+        self._bins = np.pad(self._bins, ((0, grown), (0, 0), (0, 0)))
+        self._squares = np.pad(self._squares, ((0, grown), (0, 0)))
+        return np.array([self._names[str(value)] for value in values.tolist()], np.int64)
+
+    def slices(self, *, level: float = 0.95) -> tuple[Slice, ...]:
+        """Return the slices, the least believable first; those whose rows all have weight zero are left out.
+
+        The interval is that of Student's t around the mean gap; one right and one wrong row are added to its variance,
+        so that a few rows that are all right do not look certain.
+
+        Args:
+            level: Level of the intervals.
+        """
+        if not 0 < level < 1:
+            raise ValueError(f"slices: `level` must be between 0 and 1, got {level}. 0.95 is usual.")
+        kept = np.flatnonzero(self._bins[..., 0].sum(axis=1) > 0)
+        names = [list(self._names)[place] for place in kept]
+        weight, confidence, correct = np.moveaxis(self._bins[kept], -1, 0)
+        errors = calibration_errors(weight, confidence, correct)
+        total = weight.sum(axis=1)
+        accuracy, gap = correct.sum(axis=1) / total, errors["gap"]
+        effective = total**2 / self._squares[kept, 0]
+        margin = self._margins(kept, accuracy, gap, effective, level)
+        # Weights count rows only up to a factor: what a row of effective size one adds is told by their squares.
+        scale = (effective / total)[:, None]
+        mean = np.divide(confidence, weight, out=np.zeros_like(weight), where=weight > 0)
+        p_values = holm(gap_p_values(weight * scale, mean, correct * scale))
+        columns = {
+            "n_samples": self._rows[kept],
+            "accuracy": accuracy,
+            "confidence": accuracy + gap,
+            "gap": gap,
+            "low": np.maximum(gap - margin, -1.0),
+            "high": np.minimum(gap + margin, 1.0),
+            "ece": errors["ece"],
+            "p_value": p_values,
+        }
+        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+        found = [Slice(name, *row) for name, row in zip(names, rows, strict=True)]
+        return tuple(sorted(found, key=lambda part: (part.p_value, -abs(part.gap), part.name)))
+
+    def _margins(self, kept: Array, accuracy: Array, gap: Array, effective: Array, level: float) -> Array:
+        squares, gaps, squared_gaps = self._squares[kept].T
+        spread = np.maximum(squared_gaps - 2 * gap * gaps + gap**2 * squares, 0.0) / squares
+        variance = (effective * spread + accuracy**2 + (1 - accuracy) ** 2) / (effective + 2)
+        margin: Array = stdtrit(effective + 1, (1 + level) / 2) * np.sqrt(variance / effective)
+        return margin
+
+
+def _distinct(column: Array) -> tuple[Array, Array]:
+    """Return the different values of a column, and which of them each row has."""
+    if column.dtype.kind == "U":
+        # Sorting one number per row is far quicker than sorting text.
+        _, first, which = np.unique(Rows.from_ids(column).hashes, return_index=True, return_inverse=True)
+        return column[first], which
+    if column.dtype.kind in "iu" and len(column):
+        low, high = int(column.min()), int(column.max())
+        if high - low < _TABLE:
+            shifted = column - low
+            table = np.bincount(shifted, minlength=high - low + 1) > 0
+            return np.flatnonzero(table) + low, (np.cumsum(table) - 1)[shifted]
+    values, which = np.unique(column, return_inverse=True)
+    return values, which
+
+
+def score_by_class(
+    predictions: Predictions, *, n_bins: int = 15, closed: str = "right", level: float = 0.95
+) -> tuple[Slice, ...]:
+    """Score the rows of each predicted class apart: when it says this class, how sure is it and how often right?
+
+    Args:
+        predictions: Predictions of any form.
+        n_bins: Bins of equal width.
+        closed: Which side of a bin belongs to it.
+        level: Level of the intervals.
+
+    Returns:
+        One slice per class that was predicted at least once, the least believable first.
+
+    Example:
+        >>> rows = Predictions(probs=[[0.9, 0.1]] * 40 + [[0.1, 0.9]] * 40, labels=[0] * 36 + [1] * 24 + [0] * 20)
+        >>> [(part.name, round(abs(part.gap), 2)) for part in score_by_class(rows)]
+        [('1', 0.4), ('0', 0.0)]
+    """
+    rows = as_predictions(predictions, None, where="score_by_class")
+    sums = SliceSums(n_bins=n_bins, closed=closed, most=_MOST)
+    sums.update(rows, rows.predicted, name="predicted")
+    return with_class_names(sums.slices(level=level), rows.class_names)
+
+
+def with_class_names(slices: tuple[Slice, ...], names: tuple[str, ...] | None) -> tuple[Slice, ...]:
+    """Return slices of classes by name instead of number.
+
+    Example:
+        >>> with_class_names((Slice("1", 9, 0.5, 0.6, 0.1, 0.0, 0.2, 0.1, 0.5),), ("cat", "dog"))[0].name
+        'dog'
+    """
+    return tuple(part._replace(name=names[int(part.name)]) for part in slices) if names else slices
+
+
+def score_by_group(
+    predictions: Predictions, by: str, *, n_bins: int = 15, closed: str = "right", level: float = 0.95
+) -> tuple[Slice, ...]:
+    """Score the rows of each group apart.
+
+    Args:
+        predictions: Predictions with groups.
+        by: Name of the column of groups.
+        n_bins: Bins of equal width.
+        closed: Which side of a bin belongs to it.
+        level: Level of the intervals.
+
+    Returns:
+        One slice per value of the column, the least believable first.
+
+    Raises:
+        SpecError: If there is no such column.
+        DataError: If it has more than a thousand different values.
+
+    Example:
+        >>> rows = Predictions(probs=[0.9, 0.8, 0.7], labels=[1, 1, 0], groups={"site": ["a", "a", "b"]})
+        >>> [part.name for part in score_by_group(rows, "site")]
+        ['b', 'a']
+    """
+    rows = as_predictions(predictions, None, where="score_by_group")
+    column = look_up(by, rows.groups, what="column of groups", hint="the predictions have no groups.")
+    sums = SliceSums(n_bins=n_bins, closed=closed)
+    sums.update(rows, column, name=by)
+    return sums.slices(level=level)
