@@ -30,9 +30,9 @@ def gap_p_values(count: Array, confidence: Array, correct: Array) -> Array:
         p-values ``(...)``.
 
     Example:
-        >>> p = gap_p_values(np.array([5.0]), np.array([0.9]), np.array([3.0]))
-        >>> round(float(p), 3)  # twice the chance of at most 3 of 5, which is 0.08146
-        0.162
+        >>> p = gap_p_values(np.array([50.0]), np.array([0.9]), np.array([40.0]))
+        >>> round(float(p), 3)  # twice the chance of at most 40 of 50
+        0.049
 
     Reference:
         Lugannani and Rice (1980), Saddle point approximation for the distribution of the sum of independent random
@@ -52,7 +52,7 @@ def gap_p_values(count: Array, confidence: Array, correct: Array) -> Array:
 def _upper_tail(count: Array, chance: Array, at_least: Array) -> Array:
     """Return the probability that binomial counts add up to ``at_least`` or more, which is above their mean."""
     slope = _slope(count, chance, at_least)
-    growth, mean, variance = _cumulants(count, chance, slope)
+    growth, _, variance = _cumulants(count, chance, slope)
     # The first cannot be below zero but for rounding, and the bound is met exactly where every row must be a hit.
     exponent = np.maximum(slope * at_least - growth, 0.0)
     bound = np.exp(-exponent)

@@ -17,7 +17,7 @@ from equipoise.metrics.bins import check_bins, lower_edges
 from equipoise.metrics.curve import calibration_errors
 from equipoise.metrics.inputs import as_predictions
 
-__all__ = ["Slice", "SliceSums", "score_by_class", "score_by_group"]
+__all__ = ["Slice", "SliceSums", "distinct", "score_by_class", "score_by_group", "with_class_names"]
 
 _MOST = 100_000
 _TABLE = 1 << 16
@@ -87,7 +87,7 @@ class SliceSums:
         Raises:
             DataError: If there are too many different values.
         """
-        values, which = _distinct(np.asarray(column))
+        values, which = distinct(np.asarray(column))
         places = self._places(values, name)[which]
         confidence = predictions.confidence.astype(np.float64)
         correct = predictions.correct.astype(np.float64)
@@ -160,8 +160,13 @@ class SliceSums:
         return margin
 
 
-def _distinct(column: Array) -> tuple[Array, Array]:
-    """Return the different values of a column, and which of them each row has."""
+def distinct(column: Array) -> tuple[Array, Array]:
+    """Return the different values of a column, and which of them each row has.
+
+    Example:
+        >>> distinct(np.array([7, 3, 7]))
+        (array([3, 7]), array([1, 0, 1]))
+    """
     if column.dtype.kind == "U":
         # Sorting one number per row is far quicker than sorting text.
         _, first, which = np.unique(Rows.from_ids(column).hashes, return_index=True, return_inverse=True)
