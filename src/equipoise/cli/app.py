@@ -3,18 +3,40 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 
 import click
 
 from equipoise import __version__
-from equipoise.cli import demo, score
+from equipoise.cli import apply, audit, calibrate, demo, doctor, score
 from equipoise.core.errors import EquipoiseError
 
 __all__ = ["COMMANDS", "app", "run"]
 
 #: Every command by name.
-COMMANDS: dict[str, click.Command] = {"demo": demo.command, "score": score.command}
+COMMANDS: dict[str, click.Command] = {
+    "apply": apply.command,
+    "audit": audit.command,
+    "calibrate": calibrate.command,
+    "demo": demo.command,
+    "doctor": doctor.command,
+    "score": score.command,
+}
+
+#: Arguments that messages of the library name, and the options that stand for them.
+_OPTIONS = {
+    "logits": "--logits",
+    "probs": "--probs",
+    "labels": "--labels",
+    "predicted": "--predicted",
+    "confidence": "--confidence",
+    "weights": "--weights",
+    "groups": "--by",
+    "ids": "--ids",
+    "split": "--split",
+    "ignore_index": "--ignore-index",
+}
 
 
 @click.group(
@@ -46,6 +68,14 @@ def run(arguments: list[str]) -> int:
             return 0
         if os.environ.get("EQUIPOISE_DEBUG"):
             raise
-        click.echo(f"equipoise: {error}", err=True)
+        click.echo(f"equipoise: {_sentence(error)}", err=True)
         return 2
     return result if isinstance(result, int) else 0
+
+
+def _sentence(error: Exception) -> str:
+    """Return an error in one line, with arguments of functions as the options that give them."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    for name, option in _OPTIONS.items():
+        text = re.sub(rf"(?<![\w`]){name}=(?=\S)", f"{option} ", text)
+    return "".join(letter if letter.isprintable() else "?" for letter in text)

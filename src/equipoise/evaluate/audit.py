@@ -88,8 +88,20 @@ class Audit:
             "notes": list(card.notes),
         }
 
+    def describe(self, *, quiet: bool = False) -> str:
+        """Return the audit as plain text.
+
+        Args:
+            quiet: Results only, without heading, warnings and notes.
+
+        Example:
+            >>> print(audit(Predictions(probs=[0.9] * 50, labels=[1] * 45 + [0] * 5)).describe(quiet=True))
+            Consistent with a calibrated model...
+        """
+        return describe_audit(self, quiet=quiet)
+
     def __str__(self) -> str:
-        return describe_audit(self)
+        return self.describe()
 
 
 def audit(

@@ -29,17 +29,19 @@ _WIDTH = 100
 _LONGEST_NAME = 32
 
 
-def describe_audit(found: Audit) -> str:
-    """Return a whole audit as plain text."""
+def describe_audit(found: Audit, *, quiet: bool = False) -> str:
+    """Return an audit as plain text; if quiet, without heading, warnings and notes."""
     card = found.card
-    lines = [f"Audit of {heading(card)}", "", *_wrapped(verdict(card)), *_wrapped(chance_words(found)), ""]
+    lines = [] if quiet else [f"Audit of {heading(card)}", ""]
+    lines += [*_wrapped(verdict(card)), *_wrapped(chance_words(found)), ""]
     lines += plain_table([], score_cells(card))
     for title, slices in titled_slices(found):
         lines += ["", *_wrapped(slice_words(found, title, slices))]
         worst = found.worst(slices)
         lines += plain_table(SLICE_HEADS, map(slice_cells, worst)) if worst else []
     warnings = [f"Warning: {caution.text}" for caution in found.cautions]
-    for text in (*warnings, *(f"Note: {remark}" for remark in remarks(card))):
+    notes = [f"Note: {remark}" for remark in remarks(card)]
+    for text in () if quiet else (*warnings, *notes):
         lines += ["", *_wrapped(text)]
     return "\n".join(lines)
 
@@ -63,7 +65,7 @@ def chance_words(found: Audit) -> str:
 def slice_words(found: Audit, title: str, slices: Sequence[Slice]) -> str:
     """Say how many slices are off by more than chance explains."""
     n_off = sum(part.p_value < 1 - found.card.level for part in slices)
-    rule = f"at level {100 * found.card.level:g} %, corrected for {len(slices)} of them by Holm's rule"
+    rule = f"at level {100 * found.card.level:g} %, corrected for all {len(slices)} by Holm's rule"
     if n_off == 0:
         return f"{title}: none is off by more than chance explains ({rule})."
     shown = len(found.worst(slices))
