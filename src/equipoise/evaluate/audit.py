@@ -12,13 +12,13 @@ import numpy as np
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
+from equipoise.core.seeds import numpy_generator
 from equipoise.evaluate.audit_words import describe_audit
 from equipoise.evaluate.cautions import Caution, Evidence
 from equipoise.evaluate.scorecard import Scorecard, score
 from equipoise.evaluate.slices import Slice, SliceSums, with_class_names
 from equipoise.metrics.consistency import ConsistencyTest
 from equipoise.metrics.inputs import as_predictions
-from equipoise.metrics.resample import Resampler
 from equipoise.metrics.state import CalibrationState
 
 __all__ = ["Audit", "audit"]
@@ -147,19 +147,27 @@ def audit(
         state.update(chunk)
     if state is None:
         raise DataError("audit: no predictions were given. Pass at least one chunk.")
-    # A few hundred draws less or more do not matter here; the same ones judge the error and tell what chance does.
-    draws = Resampler(state.calibration, n_resamples=n_resamples, seed=seed).calibrated()["ece"]
     settings: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "seed": seed}
     card = score(state.calibration if alone is None else alone, n_bins=n_bins, closed=closed, **settings)
-    ece = card.scores["ece"]
     return Audit(
         card=card,
-        consistency=ConsistencyTest(
-            "ece", ece.value, float(draws.mean()), float(np.quantile(draws, 0.95)), float(ece.p_value or 0.0)
-        ),
+        consistency=_consistency(card, state.calibration),
         classes=with_class_names(state.classes.slices(level=level), state.class_names),
         groups=MappingProxyType({name: sums.slices(level=level) for name, sums in state.groups.items()}),
         cautions=(*state.evidence.cautions(), *state.refused),
+    )
+
+
+def _consistency(card: Scorecard, state: CalibrationState) -> ConsistencyTest:
+    """Return the test that the scorecard made, with what chance explains."""
+    curve, rng = card.curve, numpy_generator(card.seed, "consistency")
+    count = np.round(curve.weight * (state.effective_samples / state.total_weight)).astype(np.int64)
+    mean = np.clip(np.nan_to_num(curve.confidence), 0.0, 1.0)
+    right = rng.binomial(count, mean, size=(card.n_resamples, len(count)))
+    draws = np.abs(count * mean - right).sum(axis=1) / max(1, count.sum())
+    ece = card.scores["ece"]
+    return ConsistencyTest(
+        "ece", ece.value, float(draws.mean()), float(np.quantile(draws, 0.95)), float(ece.p_value or 0.0)
     )
 
 
