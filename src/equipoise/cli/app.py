@@ -24,6 +24,7 @@ COMMANDS: dict[str, click.Command] = {
     "score": score.command,
 }
 
+_LONGEST = 600
 #: Arguments that messages of the library name, and the options that stand for them.
 _OPTIONS = {
     "logits": "--logits",
@@ -61,6 +62,9 @@ def run(arguments: list[str]) -> int:
     except click.ClickException as error:
         error.show()
         return 2
+    except MemoryError:
+        click.echo("equipoise: there is not enough memory for this.", err=True)
+        return 2
     except (EquipoiseError, ValueError, TypeError, OSError) as error:
         if isinstance(error, BrokenPipeError):
             # The reader of a pipe has gone; close standard output quietly so that the interpreter's exit is quiet too.
@@ -78,4 +82,5 @@ def _sentence(error: Exception) -> str:
     text = " ".join(str(error).split()) or type(error).__name__
     for name, option in _OPTIONS.items():
         text = re.sub(rf"(?<![\w`]){name}=(?=\S)", f"{option} ", text)
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
+    text = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"

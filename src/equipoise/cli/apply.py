@@ -9,6 +9,7 @@ import click
 from equipoise.calibrators.load import load
 from equipoise.cli.inputs import Columns, column_options, one_or_several
 from equipoise.cli.shared import check_output, json_option, print_json, quiet_option
+from equipoise.core.errors import DataError
 from equipoise.core.formats import WRITERS
 from equipoise.core.reading import read_predictions
 from equipoise.core.writing import write_predictions
@@ -40,7 +41,12 @@ def command(
     """
     check_output(output, tuple(WRITERS))
     fitted = load(calibrator)
-    predictions = fitted(read_predictions(one_or_several(files), **columns.arguments()))
+    raw = read_predictions(one_or_several(files), **columns.arguments())
+    try:
+        predictions = fitted(raw)
+    except RuntimeError as error:
+        # A hash tells damage, not malice: the numbers of a forged file need not fit together.
+        raise DataError(f"{calibrator}: does not work on these predictions ({error}). Fit it again.") from error
     write_predictions(predictions, output)
     if as_json:
         print_json(

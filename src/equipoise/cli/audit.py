@@ -33,7 +33,7 @@ Examples:
 @click.option(
     "--by", multiple=True, metavar="NAME", help="Column of groups to look at one by one; repeatable."
 )
-@click.option("--bins", "n_bins", default=15, show_default=True, help="Bins of equal width.")
+@click.option("--bins", "n_bins", default=15, type=click.IntRange(1, 10_000), show_default=True, help="Bins of equal width.")
 @click.option(
     "--closed",
     type=click.Choice(["right", "left"]),
@@ -41,8 +41,20 @@ Examples:
     show_default=True,
     help="Which side of a bin belongs to it.",
 )
-@click.option("--level", default=0.95, show_default=True, help="Level of intervals and tests.")
-@click.option("--resamples", default=1000, show_default=True, help="Bootstrap resamples.")
+@click.option(
+    "--level",
+    default=0.95,
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    show_default=True,
+    help="Level of intervals and tests.",
+)
+@click.option(
+    "--resamples",
+    default=1000,
+    type=click.IntRange(1, 100_000),
+    show_default=True,
+    help="Bootstrap resamples.",
+)
 @click.option("--seed", default=0, show_default=True, help="Seed of the resamples.")
 @click.option(
     "--max", "maxima", type=METRIC_LIMIT, multiple=True, help="Exit with 1 if a metric is above this."

@@ -145,12 +145,13 @@ def _not_worse(row: Difference, margin: float | None, level: float) -> Gate:
     if margin < 0:
         raise SpecError(f"gate: the margin of {row.metric} must be 0 or more, got {margin:g}.")
     passed = bool(worst <= margin)
-    beyond = "within" if passed else "beyond"
+    if worst <= 0:
+        return Gate(row.metric, True, f"{title} is no worse than the baseline's, whole {100 * level:g} % interval")
     return Gate(
         row.metric,
         passed,
-        f"{title} may be worse than the baseline's by {_lost(row.metric, max(worst, 0.0))} "
-        f"({100 * level:g} % interval), {beyond} the margin of {_lost(row.metric, margin, exact=True)}",
+        f"{title} may be worse than the baseline's by {_lost(row.metric, worst)} ({100 * level:g} % interval), "
+        f"{'within' if passed else 'beyond'} the margin of {_lost(row.metric, margin, exact=True)}",
     )
 
 
