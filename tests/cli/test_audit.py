@@ -207,14 +207,15 @@ def test_rows_that_fitted_the_calibrator_are_refused(tmp_path, capsys):
     assert len(err.splitlines()) == 1
 
 
+#: Some sources computed in single precision, and some rounded; the tolerances are theirs.
 PUBLISHED = {
     "resnet20_cifar10_test_logits.npz": (["accuracy"], [1 - 0.0827], 1e-9, 15),
     "resnet44_cifar10_test_logits.npz": (["accuracy"], [1 - 0.0690], 1e-9, 15),
     "wideresnet-16-4-cifar-10.npz": (["ece"], [0.05372], 5e-6, 15),
     # The source rounds 0.142153 up.
     "densenet-bc-100-cifar-100.npz": (["ece"], [0.14216], 1e-5, 15),
-    "resnet110_cifar10_top1.csv": (["ece", "mce"], [0.047503518641, 0.295798957348], 2e-9, 15),
-    "densenet40_cifar100_top1.csv": (["ece", "mce"], [0.211562852757, 0.45400331452], 2e-9, 15),
+    "resnet110_cifar10_top1.csv": (["ece", "mce"], [0.047503518641, 0.295798957348], 3e-8, 15),
+    "densenet40_cifar100_top1.csv": (["ece", "mce"], [0.211562852757, 0.45400331452], 3e-8, 15),
     "resnet101_imagenet_top1.csv": (["ece"], [0.0491], 5e-5, 10),
 }
 
