@@ -38,11 +38,13 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 docs: $(READY)
+	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/check.py
 
 bench: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench]"
 	$(BIN)/python benchmarks/metrics.py
+	$(BIN)/python benchmarks/losses.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

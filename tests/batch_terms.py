@@ -9,6 +9,8 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
+from per_sample import softmax
+
 Batch = tuple[Tensor, Tensor]
 
 
@@ -22,11 +24,7 @@ def batches(draw: st.DrawFn, least: int = 1, most: int = 12) -> Batch:
 
 
 def probabilities(logits: Tensor) -> list[list[float]]:
-    rows = []
-    for row in logits.tolist():
-        powers = [math.exp(z - max(row)) for z in row]
-        rows.append([power / sum(powers) for power in powers])
-    return rows
+    return [softmax(row) for row in logits.tolist()]
 
 
 def plain(logits: Tensor, labels: Tensor) -> tuple[list[float], list[float]]:
@@ -62,11 +60,12 @@ def edge_batches() -> dict[str, Batch]:
 
 
 def check_edges(term: Callable[[Tensor, Tensor], Tensor]) -> None:
-    """Value and gradient are finite on every edge, in single and double precision."""
+    """Value and gradient are finite on every edge, in every precision, also under autocast."""
     for name, (logits, labels) in edge_batches().items():
-        for dtype in (torch.float32, torch.float64):
+        for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
             inputs = logits.to(dtype).requires_grad_()
-            value = term(inputs, labels)
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=dtype == torch.bfloat16):
+                value = term(inputs, labels)
             [gradient] = torch.autograd.grad(value, inputs)
             assert value.isfinite(), f"{name}: {value}"
             assert gradient.isfinite().all(), f"{name}: {gradient}"

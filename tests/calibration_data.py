@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from equipoise.calibrators import TemperatureScaling
+
 GOLDEN = Path(__file__).parent / "golden" / "golden.json"
 
 
@@ -41,3 +43,14 @@ def sample(n: int, k: int, *, seed: int = 0, size: float = 1.5) -> tuple[np.ndar
     rng = np.random.default_rng(seed)
     logits = size * rng.normal(size=(n, k))
     return logits, (logits + rng.gumbel(size=(n, k))).argmax(1)
+
+
+#: The first two rows of the second set that golden values named ``S_...`` are about, as those values imply them.
+SECOND = np.array([[0.228, 2.728, -4.867], [-3.466, -5.741, 6.025]])
+
+
+def tempered(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Mix tempered probabilities with the uniform distribution at weight 1 / (n + 1), and take the logarithm."""
+    n, k = logits.shape
+    temperature = TemperatureScaling().fit(logits, labels).temperature
+    return np.log(n / (n + 1) * probs(logits / temperature) + 1 / (n + 1) / k)

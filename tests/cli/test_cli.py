@@ -20,9 +20,13 @@ def predictions_file(tmp_path):
     return path
 
 
-def test_demo_prints_a_scorecard(capsys):
-    assert main(["demo"]) == 0
-    assert "ECE" in capsys.readouterr().out
+def test_demo_prints_a_table_and_writes_a_report(capsys, tmp_path):
+    words = ["--set", "recipe.epochs=1", "--set", "seed=0", "--set", 'objective=["ce","focal"]', "--quiet"]
+    assert main(["demo", "--out", str(tmp_path), *words]) == 0
+    printed = capsys.readouterr().out
+    assert "ECE" in printed
+    assert printed.rstrip().endswith("report.html")
+    assert "<html" in (tmp_path / "report.html").read_text()
 
 
 def test_score_prints_what_the_library_says(predictions_file, capsys):

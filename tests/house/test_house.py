@@ -38,7 +38,9 @@ def test_import_takes_nothing_heavy_along():
     assert HEAVY.isdisjoint(loaded.split())
 
 
-@pytest.mark.parametrize("room", ["losses", "metrics", "calibrators", "core", "evaluate", "theory"])
+@pytest.mark.parametrize(
+    "room", ["losses", "metrics", "calibrators", "core", "evaluate", "theory", "plots", "report"]
+)
 def test_light_rooms_stay_light(room):
     code = f"import sys, equipoise.{room}; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

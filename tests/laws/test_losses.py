@@ -56,6 +56,24 @@ def differentiated(loss: nn.Module, logits: Tensor, labels: Tensor) -> tuple[Ten
     return value.detach(), torch.autograd.grad(value.sum(), logits)[0]
 
 
+class Case:
+    """A batch with or without class weights, void labels and dense axes, and what counts of it by hand."""
+
+    def __init__(self, *, weighted: bool, ignored: bool, dense: bool) -> None:
+        self.dense = dense
+        self.logits, self.labels = batch(5, 2, 3) if dense else batch(30)
+        if ignored:
+            self.labels.view(-1)[::4] = VOID
+        weight = torch.tensor([0.5, 3.0, 1.0, 0.25] if weighted else [1.0] * K, dtype=torch.float64)
+        self.options = {"weight": weight if weighted else None, "ignore_index": VOID if ignored else -100}
+        self.kept = [i for i, label in enumerate(self.labels.flatten().tolist()) if label != VOID]
+        self.kept_labels = self.labels.flatten()[self.kept]
+        self.kept_weights = weight[self.kept_labels]
+
+    def flat(self, tensor: Tensor) -> Tensor:
+        return (tensor.movedim(1, -1) if self.dense else tensor).reshape(-1, K)
+
+
 @every
 def test_it_is_a_finite_scalar_with_a_gradient(key: str) -> None:
     value, grad = differentiated(make(key), *batch(7))
@@ -71,24 +89,19 @@ def test_it_is_a_finite_scalar_with_a_gradient(key: str) -> None:
 def test_signature_equals_computation_by_hand(
     key: str, weighted: bool, ignored: bool, dense: bool, reduction: str
 ) -> None:
-    logits, labels = batch(5, 2, 3) if dense else batch(30)
-    if ignored:
-        labels.view(-1)[::4] = VOID
-    weight = torch.tensor([0.5, 3.0, 1.0, 0.0], dtype=torch.float64) if weighted else torch.ones(K).double()
-    loss = make(
-        key, weight=weight if weighted else None, ignore_index=VOID if ignored else -100, reduction=reduction
-    )
-    value, grad = differentiated(loss, logits, labels)
+    case = Case(weighted=weighted, ignored=ignored, dense=dense)
+    value, grad = differentiated(make(key, reduction=reduction, **case.options), case.logits, case.labels)
 
-    rows = (logits.movedim(1, -1) if dense else logits).reshape(-1, K).requires_grad_()
-    kept = [i for i, label in enumerate(labels.flatten().tolist()) if label != VOID]
-    each = make(key).per_sample(rows[kept], labels.flatten()[kept]) * weight[labels.flatten()[kept]]
-    none = torch.zeros(labels.numel(), dtype=torch.float64).index_put((torch.tensor(kept),), each)
-    total = weight[labels.flatten()[kept]].sum()
-    wanted = {"mean": each.sum() / total, "sum": each.sum(), "none": none.reshape(labels.shape)}[reduction]
+    rows = case.flat(case.logits).requires_grad_()
+    each = make(key).per_sample(rows[case.kept], case.kept_labels) * case.kept_weights
+    none = torch.zeros(case.labels.numel(), dtype=torch.float64).index_put((torch.tensor(case.kept),), each)
+    wanted = {
+        "mean": each.sum() / case.kept_weights.sum(),
+        "sum": each.sum(),
+        "none": none.reshape(case.labels.shape),
+    }[reduction]
     torch.testing.assert_close(value, wanted.detach())
-    flat_grad = torch.autograd.grad(wanted.sum(), rows)[0]
-    torch.testing.assert_close((grad.movedim(1, -1) if dense else grad).reshape(-1, K), flat_grad)
+    torch.testing.assert_close(case.flat(grad), torch.autograd.grad(wanted.sum(), rows)[0])
 
 
 @pytest.mark.parametrize("key", PENALTIES)
@@ -97,19 +110,10 @@ def test_signature_equals_computation_by_hand(
 def test_penalty_equals_term_of_what_counts(
     key: str, weighted: bool, ignored: bool, dense: bool, reduction: str
 ) -> None:
-    logits, labels = batch(5, 2, 3) if dense else batch(30)
-    if ignored:
-        labels.view(-1)[::4] = VOID
-    weight = torch.tensor([0.5, 3.0, 1.0, 0.25], dtype=torch.float64) if weighted else torch.ones(K).double()
-    penalty = make(
-        key, weight=weight if weighted else None, ignore_index=VOID if ignored else -100, reduction=reduction
-    )
-    rows = (logits.movedim(1, -1) if dense else logits).reshape(-1, K)
-    kept = [i for i, label in enumerate(labels.flatten().tolist()) if label != VOID]
-    weights = weight[labels.flatten()[kept]]
-    term = make(key).term(rows[kept], labels.flatten()[kept], weights)
-    wanted = term * weights.sum() if reduction == "sum" else term
-    torch.testing.assert_close(penalty(logits, labels), wanted)
+    case = Case(weighted=weighted, ignored=ignored, dense=dense)
+    value = make(key, reduction=reduction, **case.options)(case.logits, case.labels)
+    term = make(key).term(case.flat(case.logits)[case.kept], case.kept_labels, case.kept_weights)
+    torch.testing.assert_close(value, term * case.kept_weights.sum() if reduction == "sum" else term)
 
 
 @pytest.mark.parametrize("key", sorted(set(PENALTIES) - LEAVE_ONE_OUT))
@@ -291,6 +295,21 @@ def test_update_of_dense_predictions_with_void_equals_the_flat_ones(key: str) ->
         shaped.update(dense, labels.reshape(4, 10))
     for name, value in flat.state_dict().items():
         assert torch.equal(value, shaped.state_dict()[name]), name
+
+
+@pytest.mark.parametrize("key", ADAPTIVE)
+def test_update_takes_predictions_made_in_inference_mode(key: str) -> None:
+    logits, labels = held_out()
+    inside, outside, plain = make(key), make(key), make(key)
+    with torch.inference_mode():
+        predictions = 2 * logits
+        inside.update(predictions, labels)
+    outside.update(predictions, labels)
+    plain.update(2 * logits, labels)
+    for name, value in plain.state_dict().items():
+        assert torch.equal(value, inside.state_dict()[name]), name
+        assert torch.equal(value, outside.state_dict()[name]), name
+    differentiated(inside, *batch(5))
 
 
 @pytest.mark.parametrize("key", ADAPTIVE)

@@ -128,9 +128,19 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise DataError(f"load: {path} cannot be read ({error.strerror or error}).") from error
     except DataError:
         raise
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError, MemoryError) as error:
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        RecursionError,
+        OverflowError,
+        MemoryError,
+    ) as error:
         # Whatever stands where the content should be, there is one answer; only what we wrote can be trusted.
-        raise DataError(f"load: {path} is not a saved calibrator, or is damaged: {_reason(error)}.") from error
+        raise DataError(
+            f"load: {path} is not a saved calibrator, or is damaged: {_reason(error)}."
+        ) from error
 
 
 def _small_text(path: Path) -> str:

@@ -18,7 +18,7 @@ from equipoise.calibrators.forms import as_rows, blocks, one_column, restore
 from equipoise.calibrators.module import CalibratorModule
 from equipoise.calibrators.result import FitResult
 from equipoise.core.arrays import Array, as_tensor
-from equipoise.core.errors import NotFittedError, SplitError
+from equipoise.core.errors import DataError, NotFittedError, SplitError
 from equipoise.core.predictions import Predictions
 from equipoise.core.rows import Rows
 
@@ -52,6 +52,7 @@ class Calibrator(ABC):
 
     _result: FitResult | None = None
     _n_classes: int | None = None
+    _fitted_with: Predictions | None = None
     _rows: Rows | None = None
     _fingerprint: str | None = None
 
@@ -92,7 +93,8 @@ class Calibrator(ABC):
         if data.weights is not None and not data.weights.all():
             data = data.take(data.weights > 0)
         found = self._learn(data)
-        self._n_classes, self._rows, self._fingerprint = data.n_classes, data.rows, data.fingerprint
+        self._n_classes, self._rows, self._fingerprint = data.n_classes, None, None
+        self._fitted_with = data
         self._result = self._judged(found, data)
         return self
 
@@ -145,6 +147,10 @@ class Calibrator(ABC):
     @property
     def fingerprint(self) -> str | None:
         """Identifies the rows it was fitted on; None before the fit."""
+        if self._fitted_with is not None:
+            # Hashing rows takes as long as fitting a temperature, so it waits until somebody asks.
+            self._rows, self._fingerprint = self._fitted_with.rows, self._fitted_with.fingerprint
+            self._fitted_with = None
         return self._fingerprint
 
     @property
@@ -165,7 +171,7 @@ class Calibrator(ABC):
             kind=self.kind,
             settings=self.settings,
             n_classes=self._n_classes,
-            fingerprint=self._fingerprint,
+            fingerprint=self.fingerprint,
             result=self.result,
         )
 
@@ -176,7 +182,7 @@ class Calibrator(ABC):
 
     @final
     def _restored(self, result: FitResult, n_classes: int | None, fingerprint: str | None) -> Self:
-        self._result, self._n_classes, self._fingerprint, self._rows = result, n_classes, fingerprint, None
+        self._result, self._n_classes, self._fingerprint = result, n_classes, fingerprint
         return self
 
     def _data(self, predictions: Any, labels: Any, sample_weight: Any) -> Predictions:
@@ -185,6 +191,11 @@ class Calibrator(ABC):
                 raise TypeError(
                     f"{type(self).__name__}.fit: Predictions carry their own labels and weights. "
                     "Pass Predictions alone, or logits with labels."
+                )
+            if predictions.kind == "top1":
+                raise DataError(
+                    f"{type(self).__name__}.fit: only the predicted class and its confidence are known here. "
+                    "Save logits or probabilities to calibrate."
                 )
             return predictions
         if labels is None:
@@ -239,8 +250,9 @@ class Calibrator(ABC):
         return result
 
     def _fitted_on(self, predictions: Predictions) -> Rows | None:
+        known = self.fingerprint
         rows = self._rows
-        if rows is None and self._fingerprint is not None and predictions.fingerprint == self._fingerprint:
+        if rows is None and known is not None and predictions.fingerprint == known:
             rows = predictions.rows  # a loaded map knows its rows only by their fingerprint
         earlier = predictions.fitted_on
         if rows is None or earlier is None or rows.named != earlier.named:

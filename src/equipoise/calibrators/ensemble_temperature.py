@@ -57,7 +57,7 @@ class EnsembleTemperatureScaling(Calibrator):
     def _learn(self, predictions: Predictions) -> FitResult:
         temperature, steps = _temperature(_brier(predictions))
         mixture = _simplex_minimum(*_normal_equations(predictions, temperature))
-        at_bound = not 1.001 * _LOWEST < temperature < 0.999 * _HIGHEST
+        at_bound = not 1.1 * _LOWEST < temperature < 0.99 * _HIGHEST
         return FitResult(
             parameters={"temperature": np.array(temperature), "mixture": mixture},
             words=f"mixes {mixture[0]:.0%} at T = {temperature:.3g}, {mixture[1]:.0%} raw and {mixture[2]:.0%} uniform",

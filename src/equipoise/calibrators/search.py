@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import inf, log2, sqrt
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -16,7 +16,9 @@ from equipoise.core.arrays import Array
 __all__ = ["GRID", "Optimum", "ece_on_grid", "fit_beta", "papers_grid"]
 
 _ROWS_PER_THREAD = 1024
-_SUBSAMPLE = 4096
+_SUBSAMPLES = (512, 4096)
+_SEPARABLE = 1e-6
+_LAST_STEP = 1e-8
 _RUNGS = 6
 _WIDTH = 10
 
@@ -42,10 +44,10 @@ class Optimum:
         beta: The inverse temperature.
         nll: Mean NLL there.
         nll_before: Mean NLL at 1.
-        gradient: Slope of the mean NLL in log T.
-        gap: Estimated excess over the minimum, half the Newton decrement.
+        gradient: Size of the slope of the mean NLL in log T, before the last step.
+        gap: Estimated excess over the minimum.
         iterations: Passes over all rows.
-        bound: ``"sharp"`` or ``"flat"`` if the search ended at a bound.
+        bound: ``"sharp"`` or ``"flat"`` if the search was stopped on the way to 0 or to infinity.
     """
 
     beta: float
@@ -60,8 +62,9 @@ class Optimum:
 def fit_beta(logits: Array, labels: Array, weights: Array | None) -> Optimum:
     """Minimise the mean NLL of ``beta * logits``, which is convex in beta.
 
-    A subsample gives the start, so that two or three passes over all rows suffice. The bounds are the
-    temperatures at which logits of typical size become 100 (saturated) and 0.01 (uniform).
+    Subsamples give the start, so that two or three passes over all rows suffice. The bounds are the
+    temperatures at which logits of typical size become 100 (saturated) and 0.01 (uniform); the search also stops
+    at a mean NLL of 1e-6, where the classes are separated and it would fall without end.
 
     Args:
         logits: ``(n, k)``, float32 or float64; read in place, never copied.
@@ -77,53 +80,72 @@ def fit_beta(logits: Array, labels: Array, weights: Array | None) -> Optimum:
         0.366204
     """
     whole = _objective(logits, labels, weights)
-    few = whole
-    if len(labels) > 2 * _SUBSAMPLE:
-        step = slice(None, None, len(labels) // _SUBSAMPLE)
-        few = _objective(logits[step], labels[step], None if weights is None else weights[step])
-    size = sqrt(max(few(0.0)[2], 0.0))
-    before = whole(1.0)
+    parts = [_subsample(logits, labels, weights, rows) for rows in _SUBSAMPLES if len(labels) > 2 * rows]
+    size = sqrt(max((parts[0] if parts else whole)(0.0)[2], 0.0))
+    before, *_ = whole(1.0)
     if size == 0.0:
-        return Optimum(1.0, before[0], before[0], 0.0, 0.0, 1, None)
+        return Optimum(1.0, before, before, 0.0, 0.0, 1, None)
     bounds = (0.01 / size, 100.0 / size)
-    start = 1.0 if few is whole else _newton(few, bounds, 1.0, 1e-8)[0]
-    beta, (value, slope, curvature), passes, bound = _newton(whole, bounds, start, 1e-15)
-    gap = 0.5 * slope**2 / curvature if curvature > 0 else inf
-    return Optimum(beta, value, before[0], -beta * slope, gap, passes + 1, bound)
+    start = 1.0
+    for part in parts:
+        start = _newton(part, bounds, start).beta
+    end = _newton(whole, bounds, start)
+    return Optimum(end.beta, end.value, before, end.beta * abs(end.slope), end.gap, end.passes + 1, end.bound)
 
 
-Derivatives = tuple[float, float, float]
+Derivatives: TypeAlias = tuple[float, float, float]
 
 
-def _newton(
-    objective: Callable[[float], Derivatives], bounds: tuple[float, float], start: float, tolerance: float
-) -> tuple[float, Derivatives, int, str | None]:
-    """Newton's method on a convex function, kept inside a bracket that shrinks with every slope seen."""
-    low, high = bounds
-    floor, ceiling = bounds
-    beta = min(max(start, low), high)
+class _End(NamedTuple):
+    """Where Newton's method ended: value and gap after the last step, slope before it."""
+
+    beta: float
+    value: float
+    slope: float
+    gap: float
+    passes: int
+    bound: str | None
+
+
+def _newton(objective: Callable[[float], Derivatives], bounds: tuple[float, float], start: float) -> _End:
+    """Newton's method on a convex function, kept inside a bracket that shrinks with every slope seen.
+
+    The last step is not evaluated: once it promises less than 1e-8, what is left after it is of the order of
+    that promise squared, by a factor that the step before has shown.
+    """
+    floor, ceiling = low, high = bounds
+    beta, promised = min(max(start, low), high), inf
     for passes in range(1, 101):
-        found = objective(beta)
-        value, slope, curvature = found
-        if beta == ceiling and slope <= 0:
-            return beta, found, passes, "sharp"
+        value, slope, curvature = objective(beta)
+        if slope <= 0 and (beta == ceiling or value < _SEPARABLE):
+            return _End(beta, value, slope, value, passes, "sharp")
         if beta == floor and slope >= 0:
-            return beta, found, passes, "flat"
-        if slope > 0:
-            high = beta
-        else:
-            low = beta
+            return _End(beta, value, slope, inf, passes, "flat")
+        low, high = (low, beta) if slope > 0 else (beta, high)
         step = -slope / curvature if curvature > 0 else -inf * slope
-        if abs(slope * step) <= tolerance * max(1.0, value) or high - low <= 1e-14 * high:
-            break
-        target = beta + step
-        if low < target < high:
-            beta = target
-        elif target >= high:
-            beta = high if high == ceiling else sqrt(low * high)
-        else:
-            beta = low if low == floor else sqrt(low * high)
-    return beta, found, passes, None
+        before, promised = promised, abs(slope * step)
+        if promised <= 1e-15 or high - low <= 1e-14 * high:
+            return _End(beta, value, slope, promised / 2, passes, None)
+        if promised <= _LAST_STEP and promised < before < 1e-2:
+            left = promised * (promised / before) ** 2
+            return _End(beta + step, value - promised / 2, slope, left, passes, None)
+        beta = _inside(beta + step, low, high, bounds)
+    return _End(beta, value, slope, promised, passes, None)
+
+
+def _inside(target: float, low: float, high: float, bounds: tuple[float, float]) -> float:
+    """Keep a step inside the bracket; a bound that was never tried is tried, else the bracket is halved."""
+    if low < target < high:
+        return target
+    tried = high if target >= high else low
+    return tried if tried in bounds else sqrt(low * high)
+
+
+def _subsample(
+    logits: Array, labels: Array, weights: Array | None, rows: int
+) -> Callable[[float], Derivatives]:
+    step = slice(None, None, len(labels) // rows)
+    return _objective(logits[step], labels[step], None if weights is None else weights[step])
 
 
 def _objective(logits: Array, labels: Array, weights: Array | None) -> Callable[[float], Derivatives]:

@@ -18,10 +18,10 @@ from equipoise.core.predictions import Predictions
 __all__ = ["TemperatureScaling", "describe_temperature"]
 
 _BOUNDS = {
-    "sharp": "the temperature is at its lower bound: the classes are separated by the logits, so the NLL falls "
+    "sharp": "stopped on the way to T = 0: the logits separate the classes of the fit rows, so the NLL falls "
     "without end; use more or harder rows",
-    "flat": "the temperature is at its upper bound: the logits tell nothing about the labels; are rows and "
-    "labels in the same order?",
+    "flat": "stopped on the way to an infinite T: the logits tell nothing about the labels; are rows and labels in "
+    "the same order?",
 }
 
 
@@ -96,7 +96,7 @@ def _by_nll(found: Optimum) -> FitResult:
         words=describe_temperature(1.0 / found.beta),
         converged=found.bound is None,
         iterations=found.iterations,
-        certificate={"gradient": abs(found.gradient), "gap": found.gap},
+        certificate={"gradient": found.gradient, "gap": found.gap},
         warnings=() if found.bound is None else (_BOUNDS[found.bound],),
         nll_before=found.nll_before,
         nll_after=found.nll,

@@ -9,7 +9,18 @@ import sys
 import click
 
 from equipoise import __version__
-from equipoise.cli import apply, audit, calibrate, demo, doctor, score
+from equipoise.cli import (
+    apply,
+    audit,
+    calibrate,
+    demo,
+    doctor,
+    listing,
+    report,
+    runs,
+    score,
+    training,
+)
 from equipoise.core.errors import EquipoiseError
 
 __all__ = ["COMMANDS", "app", "run"]
@@ -19,9 +30,16 @@ COMMANDS: dict[str, click.Command] = {
     "apply": apply.command,
     "audit": audit.command,
     "calibrate": calibrate.command,
+    "compare": training.compare_command,
     "demo": demo.command,
     "doctor": doctor.command,
+    "list": listing.list_command,
+    "report": report.command,
+    "runs": runs.runs_command,
     "score": score.command,
+    "show": listing.show_command,
+    "table": runs.table_command,
+    "train": training.train_command,
 }
 
 _LONGEST = 600
@@ -54,7 +72,7 @@ def run(arguments: list[str]) -> int:
     """Run a command; a user's mistake is one sentence on standard error, never a traceback."""
     try:
         result = app.main(arguments, prog_name="equipoise", standalone_mode=False)
-    except click.exceptions.Abort:
+    except (click.exceptions.Abort, KeyboardInterrupt):
         return 130
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()

@@ -46,7 +46,9 @@ def command(
         predictions = fitted(raw)
     except RuntimeError as error:
         # A hash tells damage, not malice: the numbers of a forged file need not fit together.
-        raise DataError(f"{calibrator}: does not work on these predictions ({error}). Fit it again.") from error
+        raise DataError(
+            f"{calibrator}: does not work on these predictions ({error}). Fit it again."
+        ) from error
     write_predictions(predictions, output)
     if as_json:
         print_json(

@@ -33,7 +33,14 @@ Examples:
 @click.option(
     "--by", multiple=True, metavar="NAME", help="Column of groups to look at one by one; repeatable."
 )
-@click.option("--bins", "n_bins", default=15, type=click.IntRange(1, 10_000), show_default=True, help="Bins of equal width.")
+@click.option(
+    "--bins",
+    "n_bins",
+    default=15,
+    type=click.IntRange(1, 10_000),
+    show_default=True,
+    help="Bins of equal width.",
+)
 @click.option(
     "--closed",
     type=click.Choice(["right", "left"]),
@@ -154,7 +161,7 @@ def _print(
         print_json(content)
         return
     if sys.stdout.isatty():
-        from equipoise.cli.tables import show_audit  # rich is slow to load, and a pipe does not need it
+        from equipoise.cli.audit_tables import show_audit  # rich is slow to load, and a pipe does not need it
 
         show_audit(found, quiet=quiet)
     else:

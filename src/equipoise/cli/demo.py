@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
+import os
 from importlib.resources import as_file, files
+from pathlib import Path
 
 import click
 
-from equipoise import read_predictions, score
-from equipoise.cli.shared import json_option, print_json
+from equipoise.cli.shared import json_option, quiet_option
+from equipoise.cli.training import print_outcome
+from equipoise.experiments import RunOptions, read_comparison, run_comparison
+from equipoise.experiments.reporting import report_of_runs
+from equipoise.report import write_report
 
 __all__ = ["command"]
 
 
 @click.command("demo", epilog="Example:  equipoise demo")
+@click.option(
+    "--out", default="runs/demo", show_default=True, type=click.Path(path_type=Path), help="Run folders."
+)
+@click.option(
+    "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of the demo's comparison."
+)
 @json_option
-def command(as_json: bool) -> None:
-    """Score the embedded predictions of a small network on handwritten digits."""
-    with as_file(files("equipoise").joinpath("data", "embedded", "digits.npz")) as path:
-        card = score(read_predictions(path))
-    if as_json:
-        print_json(card.to_dict())
-    else:
-        click.echo("A small network on scikit-learn's noisy digits, trained too long:\n")
-        click.echo(str(card))
+@quiet_option
+def command(out: Path, overrides: tuple[str, ...], as_json: bool, quiet: bool) -> int:
+    """Train five methods with two seeds on embedded data, calibrate, score, print the table and write a report."""
+    with as_file(files("equipoise").joinpath("data", "embedded", "demo.toml")) as path:
+        comparison = read_comparison(path, overrides=overrides)
+    if not (quiet or as_json):
+        click.echo(
+            f"{len(comparison.specs)} runs of a small network on noisy handwritten digits, "
+            f"{os.cpu_count()} at a time; finished ones are kept in {out}.\n",
+            err=True,
+        )
+    outcome = run_comparison(comparison, out, options=RunOptions(quiet=quiet or as_json))
+    code = print_outcome(outcome, style="text", as_json=as_json, quiet=quiet)
+    if outcome.report.is_whole and not as_json:
+        order = {spec.identity: number for number, spec in enumerate(comparison.specs)}
+        runs = sorted(outcome.report.done, key=lambda run: order[run.name])
+        for report in report_of_runs(runs, baseline=comparison.baseline, n_resamples=500).values():
+            write_report(report, out / "report.html")
+        click.echo(f"report:  {out / 'report.html'}")
+    return code

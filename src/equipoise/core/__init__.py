@@ -2,6 +2,7 @@
 
 from equipoise.core.errors import (
     DataError,
+    DivergenceError,
     EquipoiseError,
     MissingExtraError,
     NotFittedError,
@@ -17,6 +18,7 @@ from equipoise.core.writing import write_predictions
 __all__ = [
     "SPLITS",
     "DataError",
+    "DivergenceError",
     "EquipoiseError",
     "MissingExtraError",
     "NotFittedError",

@@ -6,6 +6,7 @@
     ├── DataError             predictions or a file hold something that cannot be scored (also a ValueError)
     ├── SpecError             a name, key or parameter is not known or not allowed (also a ValueError)
     ├── SplitError            a row would be used both to fit and to judge (also a ValueError)
+    ├── DivergenceError       training left the finite numbers (also an ArithmeticError)
     ├── NotFittedError        a map is used before it was fitted (also a RuntimeError)
     └── MissingExtraError     an optional package is not installed (also an ImportError)
 
@@ -20,6 +21,7 @@ from types import ModuleType
 
 __all__ = [
     "DataError",
+    "DivergenceError",
     "EquipoiseError",
     "MissingExtraError",
     "NotFittedError",
@@ -61,6 +63,15 @@ class SplitError(EquipoiseError, ValueError):
 
     Example:
         >>> issubclass(SplitError, ValueError)
+        True
+    """
+
+
+class DivergenceError(EquipoiseError, ArithmeticError):
+    """Training left the finite numbers; the message names epoch, batch and likely cause.
+
+    Example:
+        >>> issubclass(DivergenceError, ArithmeticError)
         True
     """
 

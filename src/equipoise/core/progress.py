@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Sized
 from typing import TextIO, TypeVar
 
-__all__ = ["progress"]
+__all__ = ["clock_text", "progress"]
 
 T = TypeVar("T")
 
@@ -64,13 +64,20 @@ def progress(
 
 def _line(label: str, done: int, total: int | None, unit: str, seconds: float) -> str:
     if not total:
-        return f"{label} {done} {unit} ({_clock(seconds)})"
+        return f"{label} {done} {unit} ({clock_text(seconds)})"
     share = min(done / total, 1.0)
     filled = round(24 * share)
-    left = f", {_clock(seconds / share - seconds)} left" if share else ""
+    left = f", {clock_text(seconds / share - seconds)} left" if share else ""
     return f"{label} {'█' * filled}{'░' * (24 - filled)} {done}/{total} {unit}{left}"
 
 
-def _clock(seconds: float) -> str:
+def clock_text(seconds: float) -> str:
+    """Return a duration as people write it.
+
+    Example:
+        >>> clock_text(75), clock_text(3675)
+        ('1:15', '1:01:15')
+    """
     minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}:{rest:02d}"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -15,7 +15,7 @@ from equipoise.core.seeds import numpy_generator
 from equipoise.evaluate.values import LOWER_IS_BETTER, PERCENT, TITLES
 from equipoise.metrics.bins import check_bins, lower_edges
 from equipoise.metrics.inputs import as_predictions
-from equipoise.metrics.intervals import mean_interval
+from equipoise.metrics.intervals import check_resamples, mean_interval
 from equipoise.metrics.readings import read_cells
 
 __all__ = ["Comparison", "Difference", "compare"]
@@ -116,6 +116,7 @@ def compare(
         ['tie', 'second better']
     """
     check_bins(n_bins, closed, where=_WHERE)
+    check_resamples(n_resamples, where=_WHERE)
     _check_paired(first, second)
     top1 = "top1" in (first.kind, second.kind)
     known = {key: key for key in _METRICS if not (top1 and key in _PER_CLASS)}
@@ -143,6 +144,11 @@ def _check_paired(first: Predictions, second: Predictions) -> None:
         raise DataError(
             f"{_WHERE}: both predictions must be of the same rows in the same order, got {first!r} and {second!r} "
             "with other labels. Save both models' outputs for the same data."
+        )
+    one, two = (np.ones(len(part)) if part.weights is None else part.weights for part in (first, second))
+    if not np.array_equal(one, two):
+        raise DataError(
+            f"{_WHERE}: both predictions must have the same weights, or none. Set them with with_weights."
         )
     if first.rows.named and second.rows.named and not np.array_equal(first.rows.hashes, second.rows.hashes):
         raise DataError(

@@ -146,7 +146,9 @@ def _not_worse(row: Difference, margin: float | None, level: float) -> Gate:
         raise SpecError(f"gate: the margin of {row.metric} must be 0 or more, got {margin:g}.")
     passed = bool(worst <= margin)
     if worst <= 0:
-        return Gate(row.metric, True, f"{title} is no worse than the baseline's, whole {100 * level:g} % interval")
+        return Gate(
+            row.metric, True, f"{title} is no worse than the baseline's, whole {100 * level:g} % interval"
+        )
     return Gate(
         row.metric,
         passed,

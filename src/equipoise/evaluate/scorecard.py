@@ -8,11 +8,17 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, final
 
 from equipoise.core.predictions import Predictions
-from equipoise.evaluate.values import ERRORS, TITLES, exact_values, sketched_values
+from equipoise.evaluate.values import ERRORS, RANGES, TITLES, exact_values, sketched_values
 from equipoise.evaluate.words import describe
 from equipoise.metrics.curve import ReliabilityCurve
 from equipoise.metrics.inputs import as_predictions
-from equipoise.metrics.intervals import Interval, error_interval, mean_interval, tail_probability
+from equipoise.metrics.intervals import (
+    Interval,
+    check_resamples,
+    error_interval,
+    mean_interval,
+    tail_probability,
+)
 from equipoise.metrics.readings import read_state
 from equipoise.metrics.resample import Resampler
 from equipoise.metrics.state import CalibrationState
@@ -140,6 +146,7 @@ def score(
         >>> card["ece"].low <= card["ece"].value <= card["ece"].high
         True
     """
+    check_resamples(n_resamples, where="score")
     if isinstance(predictions, CalibrationState):
         state, rows = predictions, None
         values = {**read_state(state), **sketched_values(state)}
@@ -155,11 +162,13 @@ def score(
             tail_probability(values[key], calibrated[key]) if key in ERRORS and key in calibrated else None
         )
         if key in ERRORS:
-            ends = error_interval(values[key], draws[key], calibrated.get(key), level=level)
+            ends = error_interval(
+                values[key], draws[key], calibrated.get(key), level=level, largest=RANGES[key][1]
+            )
         elif key == "debiased_ece":
             ends = _follow(values, scores["ece"])
         else:
-            ends = mean_interval(values[key], draws[key], level=level)
+            ends = mean_interval(values[key], draws[key], level=level, within=RANGES[key])
         scores[key] = Score(values[key], *ends, p_value)
     return Scorecard(
         scores=MappingProxyType(scores),
@@ -189,7 +198,11 @@ def _missing(state: CalibrationState, scores: Mapping[str, Score]) -> dict[str, 
     if state.n_classes == 0:
         why = "only the predicted class and its confidence are known"
         return dict.fromkeys(absent, why)
-    return {"top5_accuracy": "five classes or fewer"} if "top5_accuracy" in absent else {}
+    reasons = {
+        "top5_accuracy": "five classes or fewer",
+        "auroc": "all predictions are right, or all are wrong",
+    }
+    return {key: reasons.get(key, "not defined for these rows") for key in absent}
 
 
 def _notes(state: CalibrationState, rows: Predictions | None) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from equipoise.metrics.smooth_calibration_error import (
 )
 from equipoise.metrics.state import CalibrationState
 
-__all__ = ["ERRORS", "LOWER_IS_BETTER", "PERCENT", "TITLES", "exact_values", "sketched_values"]
+__all__ = ["ERRORS", "LOWER_IS_BETTER", "PERCENT", "RANGES", "TITLES", "exact_values", "sketched_values"]
 
 #: Everything a scorecard holds, in the order it is printed.
 TITLES = {
@@ -68,6 +68,15 @@ PERCENT = frozenset(TITLES) - {
     "auroc",
     "aurc",
 }
+#: What a metric can be, which its interval does not leave.
+RANGES = dict.fromkeys(TITLES, (0.0, 1.0)) | {
+    "nll": (0.0, np.inf),
+    "brier": (0.0, 2.0),
+    "brier_calibration": (0.0, 2.0),
+    "brier_refinement": (0.0, 2.0),
+    "root_brier": (0.0, 2.0**0.5),
+    "confidence_gap": (-1.0, 1.0),
+}
 #: For the rest, higher is better, except the signed gap, which is best at zero.
 LOWER_IS_BETTER = frozenset(TITLES) - {"accuracy", "top5_accuracy", "auroc", "confidence_gap"}
 
@@ -88,6 +97,8 @@ def exact_values(predictions: Predictions, state: CalibrationState) -> dict[str,
 def sketched_values(state: CalibrationState) -> dict[str, float]:
     """Return the same metrics for a stream, from the state's sketch of confidence."""
     sketch = state.sums.sketch.cpu().numpy()
+    # Weights count rows, as in the metrics of arrays.
+    sketch = sketch * max(1.0, state.n_samples / state.total_weight)
     mass, right = sketch[:, 0], sketch[:, 2]
     wrong, gaps = np.maximum(mass - right, 0), sketch[:, 1] - right
     total = mass.sum()

@@ -19,9 +19,9 @@ def describe(card: Scorecard) -> str:
     lines += [f"  {TITLES[key]:<{width}}  {_number(key, score)}" for key, score in card.scores.items()]
     lines += ["", f"  {verdict(card)}"]
     lines += [f"  Note: {note}" for note in card.notes]
-    if len(card.missing) > 1:
-        names = ", ".join(TITLES[key].strip() for key in card.missing)
-        lines.append(f"  Not known: {names} ({next(iter(card.missing.values()))}).")
+    for why in dict.fromkeys(card.missing.values()):
+        names = ", ".join(TITLES[key].strip() for key in card.missing if card.missing[key] == why)
+        lines.append(f"  Not known: {names} ({why}).")
     return "\n".join(lines)
 
 

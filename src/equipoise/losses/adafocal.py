@@ -165,7 +165,7 @@ class GammaBins(nn.Module):
     ) -> None:
         super().__init__()
         if n_bins < 1:
-            raise ValueError(f"GammaBins: `n_bins` must be at least 1, got {n_bins}. The paper uses 15.")
+            raise ValueError(f"AdaFocal: `n_bins` must be at least 1, got {n_bins}. The paper uses 15.")
         self.rate = rate
         self.switch = switch
         self.bounds = bounds

@@ -68,7 +68,23 @@ def p3(h: Tensor, multipliers: Tensor, rho: Tensor) -> Tensor:
     return multipliers * (broken + rho * broken.square() + kept / (1 - rho * kept))
 
 
-PENALTIES: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {"phr": phr, "p2": p2, "p3": p3}
+def _phr_slope(h: Tensor, multipliers: Tensor, rho: Tensor) -> Tensor:
+    return torch.relu(multipliers + rho * h)
+
+
+def _p2_slope(h: Tensor, multipliers: Tensor, rho: Tensor) -> Tensor:
+    return _p3_slope(h, multipliers, rho) + (rho * torch.relu(h)).square() / 2
+
+
+def _p3_slope(h: Tensor, multipliers: Tensor, rho: Tensor) -> Tensor:
+    return multipliers * (1 + 2 * rho * torch.relu(h)) / (1 - rho * h.clamp(max=0)).square()
+
+
+_Function = Callable[[Tensor, Tensor, Tensor], Tensor]
+PENALTIES: dict[str, _Function] = {"phr": phr, "p2": p2, "p3": p3}
+#: Their derivatives in *h*, which the multipliers move to. Written out, because held-out predictions may
+#: come from inference mode, where nothing can be differentiated.
+SLOPES: dict[str, _Function] = {"phr": _phr_slope, "p2": _p2_slope, "p3": _p3_slope}
 
 
 def constraints(logits: Float[Tensor, "n k"], *, margin: float) -> Float[Tensor, "n k"]:
@@ -220,25 +236,19 @@ class ClassAdaptiveLoss(Loss, Adaptive):
             over_classes=self.over_classes,
         )
 
+    @torch.no_grad()
     def update(self, logits: Tensor, labels: Tensor) -> None:
         """Move the multipliers to the penalty's mean slope, then grow rho where a constraint stays broken."""
         held_out, _ = self.held_out(logits, labels)
         h = constraints(held_out, margin=self.margin)
-        slopes = self._slopes(h)
-        with torch.no_grad():
-            if self.clip_each:
-                slopes = slopes.clamp(_LEAST, _MOST)
-            self.multipliers.copy_(slopes.mean(0).clamp(_LEAST, _MOST))
-            mean = h.mean(0)
-            self.epoch += 1
-            if int(self.epoch) > 1 and int(self.epoch) % self.rho_period == 0:
-                broken = mean > self.patience * self.previous.to(mean).clamp(min=0)
-                grown = torch.where(broken, self.growth * self.rho, self.rho)
-                self.rho.copy_(grown.clamp(1.0, self.rho_max))
-            self.previous.copy_(mean)
-
-    def _slopes(self, h: Tensor) -> Tensor:
-        with torch.enable_grad():
-            h = h.detach().requires_grad_()
-            costs = PENALTIES[self.penalty](h, self.multipliers.to(h), self.rho.to(h))
-            return torch.autograd.grad(costs.sum(), h)[0]
+        slopes = SLOPES[self.penalty](h, self.multipliers.to(h), self.rho.to(h))
+        if self.clip_each:
+            slopes = slopes.clamp(_LEAST, _MOST)
+        self.multipliers.copy_(slopes.mean(0).clamp(_LEAST, _MOST))
+        mean = h.mean(0)
+        self.epoch += 1
+        if int(self.epoch) > 1 and int(self.epoch) % self.rho_period == 0:
+            broken = mean > self.patience * self.previous.to(mean).clamp(min=0)
+            grown = torch.where(broken, self.growth * self.rho, self.rho)
+            self.rho.copy_(grown.clamp(1.0, self.rho_max))
+        self.previous.copy_(mean)

@@ -57,7 +57,7 @@ def class_adaptive_heuristic_loss(
     """
     cross_entropy = nn.functional.cross_entropy(logits, labels, reduction="none")
     weights = multipliers.to(logits) / (1 if over_classes == "sum" else logits.shape[-1])
-    return cross_entropy + hinge(logits, margins=torch.tensor(margin).to(logits), weights=weights)
+    return cross_entropy + hinge(logits, margins=logits.new_full((), margin), weights=weights)
 
 
 @final

@@ -74,9 +74,11 @@ def _others(logits: Tensor, labels: Tensor) -> Tensor:
 
 def _exclusion(others: Tensor, self_pairs: bool) -> Tensor:
     n_others = others.shape[-1]
-    # Recomputing the pairs in backward keeps memory at one chunk of them instead of n k^2.
     parts = torch.split(others, max(1, _CHUNK // n_others**2))
-    totals = torch.cat([checkpoint(_pairs, part, use_reentrant=False) for part in parts])
+    if len(parts) == 1:
+        totals = _pairs(others)
+    else:  # recomputing the pairs in backward keeps memory at one chunk of them instead of n k^2
+        totals = torch.cat([checkpoint(_pairs, part, use_reentrant=False) for part in parts])
     own = 0.0 if self_pairs else n_others * math.log(2)
     return (totals - own) / (2 * n_others * (n_others - 1))
 

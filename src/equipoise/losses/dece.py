@@ -106,12 +106,8 @@ class DifferentiableECE(Penalty):
         gather: bool = False,
     ) -> None:
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, gather=gather)
-        check_bins(
-            n_bins,
-            where="DifferentiableECE",
-            rank_temperature=rank_temperature,
-            bin_temperature=bin_temperature,
-        )
+        temperatures = {"rank_temperature": rank_temperature, "bin_temperature": bin_temperature}
+        check_bins(n_bins, temperatures, where="DifferentiableECE")
         self.n_bins = n_bins
         self.rank_temperature = rank_temperature
         self.bin_temperature = bin_temperature

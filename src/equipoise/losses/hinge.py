@@ -41,30 +41,43 @@ def hinge(
     if torch.compiler.is_compiling():  # which fuses the passes by itself
         excess = _excess(logits, logits.argmax(-1, keepdim=True), margins.detach())
         return excess.pow(power) @ weights.detach()
-    value: Tensor = _Hinge.apply(logits, margins.detach(), weights.detach(), power)  # type: ignore[no-untyped-call]
+    value: Tensor = _Hinge.apply(logits, margins.detach(), weights.detach(), power)[0]  # type: ignore[no-untyped-call]
     return value
 
 
 def _excess(logits: Tensor, top: Int[Tensor, "n 1"], margins: Tensor) -> Tensor:
-    return (logits.gather(-1, top) - logits).sub_(margins).relu_()
+    largest = logits.gather(-1, top)
+    if margins.ndim == 0:  # one pass less
+        return (largest - margins - logits).relu_()
+    return (largest - logits).sub_(margins).relu_()
 
 
 class _Hinge(torch.autograd.Function):
     """One backward pass over the logits, where automatic differentiation would take six."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, margins: Tensor, weights: Tensor, power: int) -> Tensor:
+    def forward(
+        logits: Tensor, margins: Tensor, weights: Tensor, power: int
+    ) -> tuple[Tensor, Int[Tensor, "n 1"], Tensor]:
         top = logits.max(-1, keepdim=True).indices
         excess = _excess(logits, top, margins)
-        ctx.power = power
-        ctx.save_for_backward(logits, top, margins, weights, excess)
-        return (excess if power == 1 else excess.square()) @ weights
+        return (excess if power == 1 else excess.square()) @ weights, top, excess
+
+    @staticmethod
+    def setup_context(
+        ctx: Any, inputs: tuple[Tensor, Tensor, Tensor, int], output: tuple[Tensor, Tensor, Tensor]
+    ) -> None:
+        logits, margins, weights, ctx.power = inputs
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(logits, margins, weights, *output[1:])
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
-        logits, top, margins, weights, excess = ctx.saved_tensors
+        logits, margins, weights, top, excess = ctx.saved_tensors
         if torch.is_grad_enabled():  # a second derivative is wanted: connect the excess to the logits
             excess = _excess(logits, top, margins)
-        slopes = excess.sign() * weights if ctx.power == 1 else 2 * weights * excess
+        slopes = excess.sign().mul_(weights) if ctx.power == 1 else 2 * weights * excess
         fall = slopes.mul_(-grads[0][:, None])
-        return fall.scatter_add(-1, top, -fall.sum(-1, keepdim=True)), None, None, None
+        return fall.scatter_add_(-1, top, -fall.sum(-1, keepdim=True)), None, None, None

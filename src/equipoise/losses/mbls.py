@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, final
 
-import torch
 from torch import Tensor, nn
 
 from equipoise.losses.base import Loss, Reduction
@@ -48,6 +47,7 @@ def margin_loss(
         One value per sample.
 
     Example:
+        >>> import torch
         >>> margin_loss(torch.tensor([[12.0, 0.0]]), torch.tensor([0]), margin=10.0, strength=1.0)
         tensor([2.0000])
 
@@ -61,7 +61,7 @@ def margin_loss(
     cross_entropy = nn.functional.cross_entropy(logits, labels, reduction="none")
     n_classes = logits.shape[-1]
     weights = logits.new_full((n_classes,), strength if over_classes == "sum" else strength / n_classes)
-    return cross_entropy + hinge(logits, margins=torch.tensor(margin).to(logits), weights=weights)
+    return cross_entropy + hinge(logits, margins=logits.new_full((), margin), weights=weights)
 
 
 @final
@@ -75,6 +75,7 @@ class MarginLoss(Loss):
         weight, ignore_index, reduction: As in :class:`~equipoise.losses.Loss`.
 
     Example:
+        >>> import torch
         >>> MarginLoss(strength=1.0)(torch.tensor([[12.0, 0.0]]), torch.tensor([0]))
         tensor(2.0000)
     """

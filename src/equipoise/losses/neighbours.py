@@ -20,7 +20,10 @@ __all__ = ["MOST_PAIRS", "Power", "check_kernel", "neighbour_errors"]
 Power = Literal[1, 2]
 
 #: Pairs held in memory at once; beyond, rows are taken in blocks and computed again in the backward pass.
-MOST_PAIRS = 2048 * 2048
+MOST_PAIRS = 1024 * 1024
+
+# Log kernel of a sample that is not there; finite, so that a row without neighbours has a gradient.
+_NEVER = -1e30
 
 
 def neighbour_errors(
@@ -53,21 +56,22 @@ def neighbour_errors(
         >>> neighbour_errors(lambda rows: -(points[rows] - points.T) ** 2, points, points, torch.ones(2))
         tensor([1., 1.])
     """
-    n_samples, absent = len(share), share == 0
-    log_share = share.where(~absent, 1.0).log()
-    index = torch.arange(n_samples, device=share.device)
+    n_samples, present = len(share), share > 0
+    hidden = torch.where(present, 0.0, _NEVER).to(share)
+    log_share = share.where(present, 1.0).log()
+    others = present.sum() - (0 if include_self else present.long())
+    alone = (others == 0).expand(n_samples)[:, None]
 
     def block(rows: slice) -> Tensor:
-        unseen = absent if include_self else absent | (index[rows, None] == index)
-        kernel = log_kernel(rows).masked_fill(unseen, -torch.inf)
-        alone = unseen.all(-1)[..., None]  # no softmax over nothing: such a row is computed as if uniform
-        kernel = kernel.where(~alone, 0.0)
+        kernel = log_kernel(rows) + hidden
+        if not include_self:
+            kernel = kernel.diagonal_scatter(share.new_full((len(kernel),), _NEVER), offset=rows.start)
         average = (kernel + log_share).softmax(-1) @ targets
         if least_density is not None:
             density = kernel.logsumexp(-1, keepdim=True)
             average = average * (density - log(least_density)).clamp(max=0).exp()
         difference = (average - predictions[rows]).abs()
-        return (difference if power == 1 else difference.square()).where(~alone, 0.0).sum(-1)
+        return (difference if power == 1 else difference.square()).where(~alone[rows], 0.0).sum(-1)
 
     size = max(1, MOST_PAIRS // max(n_samples, 1))
     if n_samples <= size:

@@ -1,16 +1,20 @@
 """The papers' pairs of a loss and a batch-level term, with the papers' weights between them.
 
 Any other pair is one line: ``DualFocalLoss() + 0.5 * SmoothECE(bandwidth=0.05)``. In all pairs ``strength``
-is the weight of the term (λ), and both terms receive ``weight``, ``ignore_index`` and ``reduction``
-(``"mean"`` or ``"sum"``); the other parameters are described at the loss or the term they belong to.
+is the weight of the term (λ), both terms receive ``weight``, ``ignore_index`` and ``reduction`` (``"mean"``
+or ``"sum"``), and ``gather`` computes the term over the batch of all processes; the other parameters are
+described at the loss or the term they belong to.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from torch import Tensor, nn
 
 from equipoise.losses.avuc import AvUC
-from equipoise.losses.base import Reduction
+from equipoise.losses.base import Penalty, Reduction
 from equipoise.losses.dca import DCA
 from equipoise.losses.dece import DifferentiableECE
 from equipoise.losses.focal import FocalLoss
@@ -39,6 +43,19 @@ __all__ = [
 ]
 
 
+def _pair(
+    loss: Callable[..., nn.Module],
+    term: Callable[..., Penalty],
+    strength: float,
+    weight: Tensor | None,
+    ignore_index: int,
+    reduction: Reduction,
+    gather: bool,
+) -> Sum:
+    shared = {"weight": weight, "ignore_index": ignore_index, "reduction": reduction}
+    return Sum(loss(**shared), strength * term(**shared, gather=gather))
+
+
 def ce_mmce(
     *,
     strength: float = 0.1,
@@ -46,19 +63,16 @@ def ce_mmce(
     weight: Tensor | None = None,
     ignore_index: int = -100,
     reduction: Reduction = "mean",
+    gather: bool = False,
 ) -> Sum:
     """Cross-entropy and the squared maximum mean calibration error; the weight is that of Liu et al. (2023).
 
     Example:
-        >>> ce_mmce().terms[1]
-        Scaled(
-          factor=0.1
-          (term): MMCE()
-        )
+        >>> ce_mmce().terms[1].factor
+        0.1
     """
-    loss = nn.CrossEntropyLoss(weight=weight, ignore_index=ignore_index, reduction=reduction)
-    term = MMCE(squared=squared, weight=weight, ignore_index=ignore_index, reduction=reduction)
-    return Sum(loss, strength * term)
+    term = partial(MMCE, squared=squared)
+    return _pair(nn.CrossEntropyLoss, term, strength, weight, ignore_index, reduction, gather)
 
 
 def ce_mmce_weighted(
@@ -68,21 +82,16 @@ def ce_mmce_weighted(
     weight: Tensor | None = None,
     ignore_index: int = -100,
     reduction: Reduction = "mean",
+    gather: bool = False,
 ) -> Sum:
     """Cross-entropy and balanced MMCE; its weight is that of Mukhoti et al. (2020), Kumar et al. use 4 to 10.
 
     Example:
-        >>> ce_mmce_weighted().terms[1]
-        Scaled(
-          factor=2
-          (term): MMCEWeighted()
-        )
+        >>> ce_mmce_weighted().terms[1].factor
+        2.0
     """
-    loss = nn.CrossEntropyLoss(weight=weight, ignore_index=ignore_index, reduction=reduction)
-    term = MMCEWeighted(
-        normalisation=normalisation, weight=weight, ignore_index=ignore_index, reduction=reduction
-    )
-    return Sum(loss, strength * term)
+    term = partial(MMCEWeighted, normalisation=normalisation)
+    return _pair(nn.CrossEntropyLoss, term, strength, weight, ignore_index, reduction, gather)
 
 
 def ce_dca(
@@ -91,19 +100,15 @@ def ce_dca(
     weight: Tensor | None = None,
     ignore_index: int = -100,
     reduction: Reduction = "mean",
+    gather: bool = False,
 ) -> Sum:
     """Cross-entropy and DCA, with the weight of later comparisons; Liang et al. (2020) use 10.
 
     Example:
-        >>> ce_dca().terms[1]
-        Scaled(
-          factor=1
-          (term): DCA()
-        )
+        >>> ce_dca().terms[1].factor
+        1.0
     """
-    loss = nn.CrossEntropyLoss(weight=weight, ignore_index=ignore_index, reduction=reduction)
-    term = DCA(weight=weight, ignore_index=ignore_index, reduction=reduction)
-    return Sum(loss, strength * term)
+    return _pair(nn.CrossEntropyLoss, DCA, strength, weight, ignore_index, reduction, gather)
 
 
 def ce_soft_ece(
@@ -115,26 +120,16 @@ def ce_soft_ece(
     weight: Tensor | None = None,
     ignore_index: int = -100,
     reduction: Reduction = "mean",
+    gather: bool = False,
 ) -> Sum:
     """Cross-entropy and soft-binned ECE, whose weight Karandikar et al. (2021) tune for each task.
 
     Example:
-        >>> ce_soft_ece().terms[1]
-        Scaled(
-          factor=1
-          (term): SoftBinnedECE()
-        )
+        >>> ce_soft_ece().terms[1].factor
+        1.0
     """
-    loss = nn.CrossEntropyLoss(weight=weight, ignore_index=ignore_index, reduction=reduction)
-    term = SoftBinnedECE(
-        n_bins=n_bins,
-        temperature=temperature,
-        binning=binning,
-        weight=weight,
-        ignore_index=ignore_index,
-        reduction=reduction,
-    )
-    return Sum(loss, strength * term)
+    term = partial(SoftBinnedECE, n_bins=n_bins, temperature=temperature, binning=binning)
+    return _pair(nn.CrossEntropyLoss, term, strength, weight, ignore_index, reduction, gather)
 
 
 def ce_avuc(
@@ -144,19 +139,16 @@ def ce_avuc(
     weight: Tensor | None = None,
     ignore_index: int = -100,
     reduction: Reduction = "mean",
+    gather: bool = False,
 ) -> Sum:
     """Cross-entropy and AvUC, with the weight of Krishnan and Tickoo (2020).
 
     Example:
-        >>> ce_avuc().terms[1]
-        Scaled(
-          factor=3
-          (term): AvUC()
-        )
+        >>> ce_avuc().terms[1].factor
+        3.0
     """
-    loss = nn.CrossEntropyLoss(weight=weight, ignore_index=ignore_index, reduction=reduction)
-    term = AvUC(n_updates=n_updates, weight=weight, ignore_index=ignore_index, reduction=reduction)
-    return Sum(loss, strength * term)
+    term = partial(AvUC, n_updates=n_updates)
+    return _pair(nn.CrossEntropyLoss, term, strength, weight, ignore_index, reduction, gather)
 
 
 def ce_soft_avuc(
@@ -167,25 +159,16 @@ def ce_soft_avuc(
     weight: Tensor | None = None,
     ignore_index: int = -100,
     reduction: Reduction = "mean",
+    gather: bool = False,
 ) -> Sum:
     """Cross-entropy and soft AvUC, whose weight Karandikar et al. (2021) tune for each task.
 
     Example:
-        >>> ce_soft_avuc().terms[1]
-        Scaled(
-          factor=1
-          (term): SoftAvUC()
-        )
+        >>> ce_soft_avuc().terms[1].factor
+        1.0
     """
-    loss = nn.CrossEntropyLoss(weight=weight, ignore_index=ignore_index, reduction=reduction)
-    term = SoftAvUC(
-        threshold=threshold,
-        temperature=temperature,
-        weight=weight,
-        ignore_index=ignore_index,
-        reduction=reduction,
-    )
-    return Sum(loss, strength * term)
+    term = partial(SoftAvUC, threshold=threshold, temperature=temperature)
+    return _pair(nn.CrossEntropyLoss, term, strength, weight, ignore_index, reduction, gather)
 
 
 def ce_dece(
@@ -195,19 +178,16 @@ def ce_dece(
     weight: Tensor | None = None,
     ignore_index: int = -100,
     reduction: Reduction = "mean",
+    gather: bool = False,
 ) -> Sum:
     """Cross-entropy and DECE: the outer loss of meta-calibration, with the weight of Bohdal et al. (2021).
 
     Example:
-        >>> ce_dece().terms[1]
-        Scaled(
-          factor=0.5
-          (term): DifferentiableECE()
-        )
+        >>> ce_dece().terms[1].factor
+        0.5
     """
-    loss = nn.CrossEntropyLoss(weight=weight, ignore_index=ignore_index, reduction=reduction)
-    term = DifferentiableECE(n_bins=n_bins, weight=weight, ignore_index=ignore_index, reduction=reduction)
-    return Sum(loss, strength * term)
+    term = partial(DifferentiableECE, n_bins=n_bins)
+    return _pair(nn.CrossEntropyLoss, term, strength, weight, ignore_index, reduction, gather)
 
 
 def ce_kde(
@@ -218,21 +198,16 @@ def ce_kde(
     weight: Tensor | None = None,
     ignore_index: int = -100,
     reduction: Reduction = "mean",
+    gather: bool = False,
 ) -> Sum:
     """Cross-entropy and kernel ECE (KDE-XE), whose weight Popordanoska et al. (2022) cross-validate.
 
     Example:
-        >>> ce_kde().terms[1]
-        Scaled(
-          factor=1
-          (term): KernelECE()
-        )
+        >>> ce_kde().terms[1].factor
+        1.0
     """
-    loss = nn.CrossEntropyLoss(weight=weight, ignore_index=ignore_index, reduction=reduction)
-    term = KernelECE(
-        bandwidth=bandwidth, kind=kind, weight=weight, ignore_index=ignore_index, reduction=reduction
-    )
-    return Sum(loss, strength * term)
+    term = partial(KernelECE, bandwidth=bandwidth, kind=kind)
+    return _pair(nn.CrossEntropyLoss, term, strength, weight, ignore_index, reduction, gather)
 
 
 def ce_sece(
@@ -242,19 +217,16 @@ def ce_sece(
     weight: Tensor | None = None,
     ignore_index: int = -100,
     reduction: Reduction = "mean",
+    gather: bool = False,
 ) -> Sum:
     """Cross-entropy and smooth ECE: an outer loss for a gamma network, with the weight of its DECE twin.
 
     Example:
-        >>> ce_sece().terms[1]
-        Scaled(
-          factor=0.5
-          (term): SmoothECE()
-        )
+        >>> ce_sece().terms[1].factor
+        0.5
     """
-    loss = nn.CrossEntropyLoss(weight=weight, ignore_index=ignore_index, reduction=reduction)
-    term = SmoothECE(bandwidth=bandwidth, weight=weight, ignore_index=ignore_index, reduction=reduction)
-    return Sum(loss, strength * term)
+    term = partial(SmoothECE, bandwidth=bandwidth)
+    return _pair(nn.CrossEntropyLoss, term, strength, weight, ignore_index, reduction, gather)
 
 
 def focal_mdca(
@@ -264,19 +236,16 @@ def focal_mdca(
     weight: Tensor | None = None,
     ignore_index: int = -100,
     reduction: Reduction = "mean",
+    gather: bool = False,
 ) -> Sum:
     """Focal loss and MDCA, with the setting of Hebbalaguppe et al. (2022) for CIFAR-10.
 
     Example:
-        >>> focal_mdca().terms[1]
-        Scaled(
-          factor=1
-          (term): MDCA()
-        )
+        >>> focal_mdca().terms[1].factor
+        1.0
     """
-    loss = FocalLoss(gamma=gamma, weight=weight, ignore_index=ignore_index, reduction=reduction)
-    term = MDCA(weight=weight, ignore_index=ignore_index, reduction=reduction)
-    return Sum(loss, strength * term)
+    loss = partial(FocalLoss, gamma=gamma)
+    return _pair(loss, MDCA, strength, weight, ignore_index, reduction, gather)
 
 
 def focal_huber_ca(
@@ -287,16 +256,14 @@ def focal_huber_ca(
     weight: Tensor | None = None,
     ignore_index: int = -100,
     reduction: Reduction = "mean",
+    gather: bool = False,
 ) -> Sum:
     """Focal loss and the Huber norm of confidence minus accuracy: the loss of DTDP, with provisional weights.
 
     Example:
-        >>> focal_huber_ca().terms[1]
-        Scaled(
-          factor=10
-          (term): HuberConfidenceAccuracy()
-        )
+        >>> focal_huber_ca().terms[1].factor
+        10.0
     """
-    loss = FocalLoss(gamma=gamma, weight=weight, ignore_index=ignore_index, reduction=reduction)
-    term = HuberConfidenceAccuracy(alpha=alpha, weight=weight, ignore_index=ignore_index, reduction=reduction)
-    return Sum(loss, strength * term)
+    loss = partial(FocalLoss, gamma=gamma)
+    term = partial(HuberConfidenceAccuracy, alpha=alpha)
+    return _pair(loss, term, strength, weight, ignore_index, reduction, gather)

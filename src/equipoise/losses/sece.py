@@ -43,7 +43,7 @@ def sece_penalty(
         weights: Weight of each sample; shares :math:`\omega` are 1/n by default.
 
     Returns:
-        One value for the batch. Beyond 2048 samples memory stays bounded: rows come in blocks.
+        One value for the batch. Beyond 1024 samples memory stays bounded: rows come in blocks.
 
     Example:
         >>> import torch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, final
 
 import torch
@@ -115,7 +116,7 @@ class SoftBinnedECE(Penalty):
     ) -> None:
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, gather=gather)
         check_choice(binning, ("confidence", "label"), where="SoftBinnedECE", name="binning")
-        check_bins(n_bins, where="SoftBinnedECE", temperature=temperature)
+        check_bins(n_bins, {"temperature": temperature}, where="SoftBinnedECE")
         self.n_bins = n_bins
         self.temperature = temperature
         self.binning: Binning = binning
@@ -134,11 +135,11 @@ class SoftBinnedECE(Penalty):
         )
 
 
-def check_bins(n_bins: int, *, where: str, **temperatures: float) -> None:
+def check_bins(n_bins: int, temperatures: Mapping[str, float], *, where: str) -> None:
     """Raise unless soft bins are at least one and their temperatures positive.
 
     Example:
-        >>> check_bins(15, where="SoftBinnedECE", temperature=0.01)
+        >>> check_bins(15, {"temperature": 0.01}, where="SoftBinnedECE")
     """
     if n_bins < 1:
         raise ValueError(f"{where}: `n_bins` must be at least 1, got {n_bins}. The papers use 15.")

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import final
 
-import torch
 from torch import Tensor, nn
 
 __all__ = ["Adaptive", "Scaled", "Sum", "Term"]
@@ -66,6 +65,7 @@ class Scaled(Term, Adaptive):
         factor: What its value is multiplied with.
 
     Example:
+        >>> import torch
         >>> from equipoise.losses import BrierLoss
         >>> logits, labels = torch.zeros(1, 2), torch.tensor([0])
         >>> (0.5 * BrierLoss())(logits, labels)
@@ -108,6 +108,7 @@ class Sum(Term, Adaptive):
             change the weights between them.
 
     Example:
+        >>> import torch
         >>> from equipoise.losses import BrierLoss
         >>> logits, labels = torch.zeros(1, 2), torch.tensor([0])
         >>> Sum(nn.CrossEntropyLoss(), 2.0 * BrierLoss())(logits, labels)
@@ -122,7 +123,7 @@ class Sum(Term, Adaptive):
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return the sum of all terms."""
         values: list[Tensor] = [term(logits, labels) for term in self.terms]
-        return torch.stack(values).sum(0)
+        return sum(values[1:], values[0])
 
     def update(self, logits: Tensor, labels: Tensor) -> None:
         """Re-tune the terms that adapt."""

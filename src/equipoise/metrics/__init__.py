@@ -10,6 +10,7 @@ from equipoise.metrics.classwise_calibration_error import (
     classwise_calibration_error,
     classwise_calibration_errors,
 )
+from equipoise.metrics.consistency import ConsistencyTest, consistency_test
 from equipoise.metrics.curve import ReliabilityCurve
 from equipoise.metrics.debiased_calibration_error import debiased_calibration_error
 from equipoise.metrics.expected_calibration_error import expected_calibration_error, reliability_curve
@@ -19,17 +20,23 @@ from equipoise.metrics.kolmogorov_smirnov_error import kolmogorov_smirnov_error
 from equipoise.metrics.maximum_calibration_error import maximum_calibration_error
 from equipoise.metrics.negative_log_likelihood import negative_log_likelihood
 from equipoise.metrics.overconfidence import confidence_gap, over_confidence_error
+from equipoise.metrics.rival import rival_probability
 from equipoise.metrics.root_mean_square_calibration_error import root_mean_square_calibration_error
 from equipoise.metrics.smooth_calibration_error import smooth_calibration_error
+from equipoise.metrics.smooth_curve import SmoothCurve, smooth_curve
 from equipoise.metrics.state import CalibrationState
 from equipoise.metrics.sweep_calibration_error import sweep_calibration_error
+from equipoise.metrics.temperature_sweep import TemperatureSweep, sweep_temperatures
 from equipoise.metrics.thresholded_adaptive_calibration_error import thresholded_adaptive_calibration_error
 
 __all__ = [
     "BrierSplit",
     "CalibrationState",
+    "ConsistencyTest",
     "ReliabilityCurve",
     "RiskCoverage",
+    "SmoothCurve",
+    "TemperatureSweep",
     "accuracy",
     "adaptive_calibration_error",
     "adaptive_edges",
@@ -42,6 +49,7 @@ __all__ = [
     "classwise_calibration_error",
     "classwise_calibration_errors",
     "confidence_gap",
+    "consistency_test",
     "debiased_calibration_error",
     "error_auroc",
     "expected_calibration_error",
@@ -54,10 +62,13 @@ __all__ = [
     "over_confidence_error",
     "reliability_curve",
     "risk_coverage",
+    "rival_probability",
     "root_brier_score",
     "root_mean_square_calibration_error",
     "smooth_calibration_error",
+    "smooth_curve",
     "sweep_calibration_error",
+    "sweep_temperatures",
     "thresholded_adaptive_calibration_error",
     "top_k_accuracy",
 ]

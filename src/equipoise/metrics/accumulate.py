@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import torch
@@ -15,12 +13,11 @@ from equipoise.core.arrays import Array, as_tensor
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.probabilities import positive_logits, softmax_with_nll, two_columns
+from equipoise.core.threads import over_ranges
 from equipoise.metrics.bins import float_below, lower_edges
 
 __all__ = ["Sums", "sums_by_kernel", "sums_by_torch"]
 
-# Below this many numbers a second thread costs more than it saves.
-_ALONE = 1 << 18
 # What one block of logits holds: small enough for the cache.
 _BLOCK = 1 << 16
 _TINY = float(np.finfo(np.float32).tiny)
@@ -89,11 +86,6 @@ class Sums:
             mine.add_(getattr(other, name).to(mine.device))
 
 
-@cache
-def _pool(n_threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(n_threads, thread_name_prefix="equipoise")
-
-
 def sums_by_kernel(predictions: Predictions, template: Sums, closed: str, *, where: str) -> Sums:
     """Sum over rows in memory with the compiled kernel, on as many threads as torch uses.
 
@@ -110,18 +102,14 @@ def sums_by_kernel(predictions: Predictions, template: Sums, closed: str, *, whe
         DataError: If a row is no distribution.
     """
     n_rows, n_classes = len(predictions), predictions.n_classes or 0
-    n_threads = 1 if n_rows * n_classes < _ALONE else max(1, torch.get_num_threads())
-    cuts = np.linspace(0, n_rows, n_threads + 1).astype(int)
 
     def work(start: int, stop: int) -> Sums:
         return _sums_of_range(predictions, (start, stop), template.like(), closed, where=where)
 
-    if n_threads == 1:
-        return work(0, n_rows)
-    results = list(_pool(n_threads).map(work, cuts[:-1], cuts[1:]))
-    for other in results[1:]:
-        results[0].add(other)
-    return results[0]
+    first, *others = over_ranges(work, n_rows, n_numbers=n_rows * n_classes)
+    for other in others:
+        first.add(other)
+    return first
 
 
 def _sums_of_range(
@@ -135,7 +123,8 @@ def _sums_of_range(
     weights = np.empty(0) if predictions.weights is None else _plain(predictions.weights[start:stop])
     labels = _plain(predictions.labels[start:stop])
     arrays = {name: part.numpy() for name, part in sums.parts().items()}
-    for offset, probs, nll in _blocks(predictions, start, stop):
+
+    def add(offset: int, probs: Array, nll: Array) -> None:
         rows = slice(offset, offset + len(probs))
         signed = np.dtype(f"i{probs.dtype.itemsize}")
         bad, impossible = accumulate(
@@ -154,11 +143,18 @@ def _sums_of_range(
             arrays["ranks"],
             arrays["sketch"],
         )
-        if bad >= 0:
+        sums.impossible.add_(impossible)
+        if bad < 0:
+            return
+        if not ((probs[bad] == 0) & np.signbit(probs[bad])).any():
             raise DataError(
                 f"{where}: row {start + offset + bad} is no probability distribution: {probs[bad]}."
             )
-        sums.impossible += impossible
+        # A negative zero is a zero, but its bits order below every number; adding zero drops the sign.
+        add(offset + bad, probs[bad:] + probs.dtype.type(0), nll[bad:])
+
+    for block in _blocks(predictions, start, stop):
+        add(*block)
     _fill_lowest(sums.classwise, torch.from_numpy(columns), sums.cells[..., 0].sum())
     sums.squares += float(weights @ weights) if len(weights) else float(stop - start)
     return sums
@@ -182,7 +178,7 @@ def _blocks(predictions: Predictions, start: int, stop: int) -> Iterator[tuple[i
     scores = predictions.scores
     assert scores is not None
     is_logits = predictions.kind == "logits"
-    whole = scores.ndim == 2 and not is_logits
+    whole = scores.ndim == 2 and not is_logits and scores.flags.c_contiguous
     step = max(1, stop - start if whole else _BLOCK // (predictions.n_classes or 1))
     widen: Callable[[Array], Array] = positive_logits if is_logits else two_columns
     for first in range(start, stop, step):
@@ -203,6 +199,7 @@ def sums_by_torch(
     closed: str,
     *,
     nll: Tensor | None = None,
+    kept: Tensor | None = None,
 ) -> Sums:
     """Sum over rows with torch operations alone: for GPUs, and as the oracle of the compiled kernel.
 
@@ -213,6 +210,7 @@ def sums_by_torch(
         template: Sums of the shapes wanted, on the device of ``probs``.
         closed: Which side of a bin is closed.
         nll: ``(n,)`` negative log-likelihoods, if known better than ``probs`` can tell.
+        kept: ``(n,)`` bool: the rows that count; the others must have weight zero.
 
     Returns:
         Fresh sums.
@@ -225,11 +223,13 @@ def sums_by_torch(
     ties = (wide == mine[:, None]) & (torch.arange(wide.shape[1], device=wide.device) < labels[:, None])
     rank = (wide > mine[:, None]).sum(1) + ties.sum(1)
     loss = -mine.clamp_min(_TINY).log() if nll is None else nll.double()
-    brier = wide.square().sum(1) - 2 * mine + 1
-    add_confidence(sums, wide.amax(1).clamp_max(1.0), rank == 0, weight, edges, loss=loss, brier=brier)
+    brier = (wide.square().sum(1) - 2 * mine + 1).clamp_min(0.0)
+    count = torch.ones_like(labels) if kept is None else kept.to(labels.dtype)
+    confidence = wide.amax(1).clamp_max(1.0)
+    add_confidence(sums, confidence, rank == 0, weight, edges, loss=loss, brier=brier, count=count)
     sums.ranks.index_add_(0, rank.clamp_max(len(sums.ranks) - 1), weight)
     if nll is None:
-        sums.impossible += (mine <= 0).sum()
+        sums.impossible += ((mine <= 0) * count).sum()
     hit = torch.zeros_like(wide).scatter_(1, labels[:, None], 1.0)
     place = torch.bucketize(wide, edges[1:-1]) + torch.arange(wide.shape[1], device=wide.device) * len(
         sums.rows
@@ -248,6 +248,7 @@ def add_confidence(
     *,
     loss: Tensor | None = None,
     brier: Tensor | None = None,
+    count: Tensor | None = None,
 ) -> None:
     """Add what confidence and correctness alone tell; all that a top-1 file has."""
     confidence = confidence.double()
@@ -266,7 +267,7 @@ def add_confidence(
     hit = correct.to(torch.int64)
     place = torch.bucketize(confidence, edges[1:-1]) * 2 + hit
     sums.cells.view(-1, len(values)).index_add_(0, place, torch.stack(values, dim=-1) * weight[:, None])
-    sums.rows.view(-1).index_add_(0, place, torch.ones_like(place))
+    sums.rows.view(-1).index_add_(0, place, torch.ones_like(place) if count is None else count)
     fine = (confidence * len(sums.sketch)).long().clamp_max(len(sums.sketch) - 1)
     sums.sketch.index_add_(0, fine, torch.stack([weight, weight * confidence, weight * hit], dim=-1))
     sums.squares += weight.square().sum()

@@ -92,7 +92,8 @@ def _interpolated_edges(confidence: Array, weight: Array | None, n_bins: int) ->
         left = np.minimum(position.astype(np.int64), n - 1)
         right = np.minimum(left + 1, n - 1)
         share = np.minimum(position, n - 1) - left
-        edges = confidence[left] * (1 - share) + confidence[right] * share
+        # This form gives equal neighbours back exactly, so no edge falls just below the rows it should hold.
+        edges = confidence[left] + (confidence[right] - confidence[left]) * share
         return edges
     # A row of weight w fills the positions from the weight before it to one less than the weight up to it.
     end = np.cumsum(weight)

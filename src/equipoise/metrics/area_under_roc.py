@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.arrays import Array
+from equipoise.core.arrays import Array, as_floats, as_numpy
+from equipoise.core.checks import check_weights
+from equipoise.core.errors import DataError
 from equipoise.core.names import check_choice
 from equipoise.core.predictions import Predictions
 from equipoise.metrics.inputs import top_label
@@ -25,13 +27,27 @@ def area_under_roc(scores: Any, positives: Any, *, sample_weight: Any = None) ->
     Returns:
         A number from 0 to 1; NaN if one kind is missing.
 
+    Raises:
+        ValueError: If the lengths differ, or a score is no number.
+
     Example:
         >>> area_under_roc([0.9, 0.5, 0.5], [True, True, False])
         0.75
     """
-    values = np.asarray(scores, dtype=np.float64)
-    positive = np.asarray(positives, dtype=bool)
-    weight = np.ones(len(values)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    where = "area_under_roc"
+    values = as_floats(scores, where=where, name="scores").astype(np.float64)
+    positive = as_numpy(positives).astype(bool)
+    weight = np.ones(len(values)) if sample_weight is None else as_numpy(sample_weight).astype(np.float64)
+    if values.ndim != 1 or len(values) == 0 or not values.shape == positive.shape == weight.shape:
+        raise ValueError(
+            f"{where}: `scores`, `positives` and weights must be as long as each other, one value per row, got "
+            f"{values.shape}, {positive.shape} and {weight.shape}."
+        )
+    if np.isnan(values).any():
+        raise DataError(
+            f"{where}: `scores` must be numbers, got nan in row {int(np.isnan(values).argmax())}."
+        )
+    check_weights(weight, where=where)
     order = np.argsort(values)
     values, positive, weight = values[order], positive[order], weight[order]
     starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
@@ -97,4 +113,9 @@ def out_of_distribution_auroc(
         part.confidence if score == "confidence" else (part.probs * part.log_probs).sum(axis=1)
         for part in (known, unknown)
     ]
-    return area_under_roc(np.concatenate(scores), np.arange(len(known) + len(unknown)) < len(known))
+    weights = [np.ones(len(part)) if part.weights is None else part.weights for part in (known, unknown)]
+    return area_under_roc(
+        np.concatenate(scores),
+        np.arange(len(known) + len(unknown)) < len(known),
+        sample_weight=np.concatenate(weights),
+    )

@@ -8,7 +8,7 @@ import numpy as np
 
 from equipoise.core.names import look_up
 from equipoise.metrics.inputs import as_predictions
-from equipoise.metrics.intervals import tail_probability
+from equipoise.metrics.intervals import check_resamples, tail_probability
 from equipoise.metrics.readings import read_state
 from equipoise.metrics.resample import Resampler
 from equipoise.metrics.state import CalibrationState
@@ -69,6 +69,7 @@ def consistency_test(
     Reference:
         Broecker and Smith (2007), Increasing the reliability of reliability diagrams.
     """
+    check_resamples(n_resamples, where="consistency_test")
     predictions = as_predictions(probs, labels, sample_weight, where="consistency_test")
     state = CalibrationState.of(predictions, n_bins=n_bins, closed=closed)
     names = ("ece", "mce", "rms_ce", "avg_ce", "classwise_ece")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
+from scipy.special import ndtri
 
 from equipoise.core.arrays import Array
 
@@ -84,6 +85,25 @@ class ReliabilityCurve:
     def frequency(self) -> Array:
         """How often it was right per bin; NaN where it is empty."""
         return _ratio(self.outcome_sum, self.weight)
+
+    def intervals(self, *, level: float = 0.95) -> tuple[Array, Array]:
+        """Return the lower and upper ends of an interval for the frequency of each bin; NaN where it is empty.
+
+        Wilson's interval, which stays honest in bins with few rows, or where all of them are right.
+
+        Example:
+            >>> curve = ReliabilityCurve(np.array([0.0, 4.0]), np.array([0.0, 3.2]), np.array([0.0, 4.0]))
+            >>> low, high = curve.intervals()
+            >>> low.round(3), high
+            (array([ nan, 0.51]), array([nan,  1.]))
+        """
+        z = float(ndtri((1 + level) / 2))
+        count, share = self.weight, self.frequency
+        stretch = 1 + _ratio(np.full_like(count, z**2), count)
+        centre = (share + _ratio(np.full_like(count, z**2 / 2), count)) / stretch
+        spread = _ratio(share * (1 - share), count) + _ratio(np.full_like(count, z**2 / 4), count**2)
+        half = z * np.sqrt(spread) / stretch
+        return np.clip(centre - half, 0, share), np.clip(centre + half, share, 1)
 
     def errors(self) -> dict[str, float]:
         """Return all errors of :func:`calibration_errors`."""

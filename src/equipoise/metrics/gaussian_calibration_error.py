@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.metrics.inputs import top_label
+from equipoise.metrics.inputs import check_bandwidth, top_label
 
 __all__ = ["gaussian_calibration_error"]
 
@@ -48,8 +48,7 @@ def gaussian_calibration_error(
         public, and whether a row counts itself is not said.
     """
     where = "gaussian_calibration_error"
-    if bandwidth <= 0:
-        raise ValueError(f"{where}: `bandwidth` must be above 0, got {bandwidth}.")
+    check_bandwidth(bandwidth, where=where)
     top = top_label(probs, labels, sample_weight, where=where)
     confidence, correct = top.confidence.astype(np.float64), top.correct.astype(np.float64)
     weight = np.ones(len(correct)) if top.weight is None else top.weight

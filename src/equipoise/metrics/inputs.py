@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from equipoise.core.arrays import Array
+from equipoise.core.checks import check_weights
 from equipoise.core.predictions import Predictions
 from equipoise.core.rows import check_disjoint
 
-__all__ = ["TopLabel", "as_predictions", "sort_by_confidence", "top_label"]
+__all__ = ["TopLabel", "as_predictions", "check_bandwidth", "sort_by_confidence", "top_label"]
 
 
 def as_predictions(probs: Any, labels: Any, sample_weight: Any = None, *, where: str) -> Predictions:
@@ -43,13 +44,28 @@ def as_predictions(probs: Any, labels: Any, sample_weight: Any = None, *, where:
     return Predictions(probs=probs, labels=labels, weights=sample_weight)
 
 
+def check_bandwidth(bandwidth: float, *, where: str) -> None:
+    """Raise unless the width of a kernel is a finite number above zero.
+
+    Example:
+        >>> check_bandwidth(0.0, where="doc")
+        Traceback (most recent call last):
+        ...
+        ValueError: doc: `bandwidth` must be a finite number above 0, got 0.0. The papers use 0.01 to 0.1.
+    """
+    if not 0 < bandwidth < float("inf"):
+        raise ValueError(
+            f"{where}: `bandwidth` must be a finite number above 0, got {bandwidth}. The papers use 0.01 to 0.1."
+        )
+
+
 class TopLabel(NamedTuple):
     """Confidence and correctness, all that top-label metrics need.
 
     Attributes:
         confidence: ``(n,)`` in the precision of the scores.
         correct: ``(n,)`` bool.
-        weight: ``(n,)`` float64, or None.
+        weight: ``(n,)`` float64, none of them zero, or None.
     """
 
     confidence: Array
@@ -58,14 +74,26 @@ class TopLabel(NamedTuple):
 
 
 def top_label(probs: Any, labels: Any, sample_weight: Any = None, *, where: str) -> TopLabel:
-    """Return confidence, correctness and weights.
+    """Return confidence, correctness and weights; rows of weight zero are left out.
+
+    Weights count rows. Where they add up to less than the rows there are, as weights that sum to one do, they are
+    scaled to average one, so that what depends on the number of rows has the right number.
 
     Example:
         >>> top_label([[0.9, 0.1]], [0], where="doc").confidence
         array([0.9])
+        >>> top_label([[0.9, 0.1], [0.2, 0.8]], [0, 1], [0.5, 0.5], where="doc").weight
+        array([1., 1.])
     """
     predictions = as_predictions(probs, labels, sample_weight, where=where)
-    return TopLabel(predictions.confidence, predictions.correct, predictions.weights)
+    confidence, correct, weight = predictions.confidence, predictions.correct, predictions.weights
+    if weight is None:
+        return TopLabel(confidence, correct, None)
+    check_weights(weight, where=where)
+    if not weight.all():
+        kept = weight > 0
+        confidence, correct, weight = confidence[kept], correct[kept], weight[kept]
+    return TopLabel(confidence, correct, weight * max(1.0, len(weight) / weight.sum()))
 
 
 def sort_by_confidence(top: TopLabel) -> tuple[Array, Array, Array | None]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from equipoise.core.arrays import Array
 
-__all__ = ["Interval", "error_interval", "mean_interval", "tail_probability"]
+__all__ = ["Interval", "check_resamples", "error_interval", "mean_interval", "tail_probability"]
 
 
 class Interval(NamedTuple):
@@ -23,26 +24,38 @@ class Interval(NamedTuple):
     high: float
 
 
-def mean_interval(value: float, draws: Array, *, level: float = 0.95) -> Interval:
+def mean_interval(
+    value: float, draws: Array, *, level: float = 0.95, within: tuple[float, float] = (-math.inf, math.inf)
+) -> Interval:
     """Return the percentile interval of bootstrap draws, moved so that they centre on the estimate.
 
     For averages, such as accuracy or log-likelihood, whose estimate has no bias.
 
     Args:
         value: The estimate.
-        draws: Bootstrap draws of it.
+        draws: Bootstrap draws of it; NaN where a resample does not define it.
         level: How often the interval shall hold the truth.
+        within: The range of the metric, which the interval does not leave.
 
     Example:
-        >>> mean_interval(0.5, np.linspace(0.4, 0.6, 101), level=0.9)
-        Interval(low=0.41, high=0.59)
+        >>> low, high = mean_interval(0.5, np.linspace(0.4, 0.6, 101), level=0.9)
+        >>> round(low, 6), round(high, 6)
+        (0.41, 0.59)
     """
-    low, high = np.nanquantile(draws, _tails(level))
-    shift = value - float(np.nanmean(draws))
-    return Interval(round(float(low + shift), 12), round(float(high + shift), 12))
+    tails, known = _tails(level), draws[~np.isnan(draws)]
+    if len(known) == 0:
+        return Interval(value, value)
+    low, high = (float(end) for end in np.quantile(known, tails))
+    shift = value - float(known.mean())
+    return Interval(
+        min(value, max(low + shift, within[0])),
+        max(value, min(high + shift, within[1])),
+    )
 
 
-def error_interval(value: float, draws: Array, calibrated: Array | None, *, level: float = 0.95) -> Interval:
+def error_interval(
+    value: float, draws: Array, calibrated: Array | None, *, level: float = 0.95, largest: float = math.inf
+) -> Interval:
     """Return an interval for a calibration error, which chance pushes up, never down.
 
     The draws exceed the estimate by about as much as the estimate exceeds the truth. The upper end takes that bias off
@@ -54,6 +67,7 @@ def error_interval(value: float, draws: Array, calibrated: Array | None, *, leve
         draws: Bootstrap draws of it.
         calibrated: Draws of a calibrated model with the same confidences.
         level: How often the interval shall hold the truth.
+        largest: What the error cannot exceed.
 
     Example:
         >>> error_interval(0.2, np.linspace(0.1, 0.4, 101), np.zeros(9), level=0.9).low < 0.2
@@ -67,7 +81,7 @@ def error_interval(value: float, draws: Array, calibrated: Array | None, *, leve
     low = min(max(0.0, low - 2 * bias), value)
     if calibrated is not None and value <= float(np.quantile(calibrated, tails[1])):
         low = 0.0
-    return Interval(low, max(high - bias, value))
+    return Interval(low, max(min(high - bias, largest), value))
 
 
 def tail_probability(value: float, draws: Array) -> float:
@@ -78,6 +92,19 @@ def tail_probability(value: float, draws: Array) -> float:
         0.5
     """
     return float((1 + np.count_nonzero(draws >= value)) / (1 + len(draws)))
+
+
+def check_resamples(n_resamples: int, *, where: str) -> None:
+    """Raise unless there is at least one resample.
+
+    Example:
+        >>> check_resamples(0, where="score")
+        Traceback (most recent call last):
+        ...
+        ValueError: score: `n_resamples` must be 1 or more, got 0. 1000 is usual.
+    """
+    if n_resamples < 1:
+        raise ValueError(f"{where}: `n_resamples` must be 1 or more, got {n_resamples}. 1000 is usual.")
 
 
 def _tails(level: float) -> tuple[float, float]:

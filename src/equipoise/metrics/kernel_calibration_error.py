@@ -11,7 +11,7 @@ from scipy.special import gammaln, logsumexp
 from equipoise.core.arrays import Array
 from equipoise.core.names import check_choice
 from equipoise.core.predictions import Predictions
-from equipoise.metrics.inputs import as_predictions
+from equipoise.metrics.inputs import as_predictions, check_bandwidth
 
 __all__ = ["choose_bandwidth", "kernel_calibration_error"]
 
@@ -65,10 +65,15 @@ def kernel_calibration_error(
     predictions = as_predictions(probs, labels, where=where)
     if len(predictions) < 2:
         raise ValueError(f"{where}: needs at least two rows, got {len(predictions)}.")
+    if predictions.weights is not None:
+        raise ValueError(f"{where}: sample weights are not defined here. Use expected_calibration_error.")
+    if target == "positive" and predictions.n_classes != 2:
+        raise ValueError(
+            f"{where}: target='positive' is for two classes, got {predictions.n_classes}. Use 'classwise'."
+        )
     points, outcomes = _points(predictions, target)
     width = choose_bandwidth(points[:, 0]) if bandwidth is None else float(bandwidth)
-    if width <= 0:
-        raise ValueError(f"{where}: `bandwidth` must be above 0, got {width}.")
+    check_bandwidth(width, where=where)
     columns = (0,) if target in ("top_label", "positive") else slice(None)
     errors = [
         _error(points[:, k], outcomes[:, k], width, power, columns if points.shape[1] == 1 else (0,))

@@ -147,7 +147,8 @@ def accumulate(  # type: ignore[no-untyped-def]
         sketch: ``(f, 3)``: weight, confidence, correct over a fine grid of confidence.
 
     Returns:
-        The first row that is no distribution, or -1; and the rows that gave the true class no probability.
+        The first row that is no distribution, or holds a negative zero, where it stopped, or -1; and the rows that
+        gave the true class no probability.
     """
     found = np.empty(probs.shape[1] + 1, np.int64)
     column_sums = np.zeros(probs.shape[1])
@@ -175,7 +176,8 @@ def accumulate(  # type: ignore[no-untyped-def]
         correct = int(rank == 0)
         b = _bin(confidence, edges)
         rows[b, correct] += 1
-        _add_cell(cells[b, correct], weight, confidence, loss, float(squares) - 2.0 * mine + 1.0)
+        brier = max(float(squares) - 2.0 * mine + 1.0, 0.0)
+        _add_cell(cells[b, correct], weight, confidence, loss, brier)
         ranks[min(rank, ranks.shape[0] - 1)] += weight
         fine = sketch[min(int(confidence * sketch.shape[0]), sketch.shape[0] - 1)]
         fine[0] += weight

@@ -8,7 +8,7 @@ from equipoise.core.arrays import Array
 from equipoise.metrics.curve import calibration_errors
 from equipoise.metrics.state import CalibrationState
 
-__all__ = ["read_cells", "read_state"]
+__all__ = ["has_top5", "read_cells", "read_state"]
 
 
 def read_cells(cells: Array) -> dict[str, Array]:
@@ -66,10 +66,14 @@ def read_state(state: CalibrationState) -> dict[str, float]:
     found["brier_calibration"] = brier_calibration(state)
     found["brier_refinement"] = found["brier"] - found["brier_calibration"]
     found["root_brier"] = float(np.sqrt(found["brier"]))
-    found["top5_accuracy"] = top_k_from_state(state, 5)
-    if state.n_classes <= 5:
-        del found["top5_accuracy"]
+    if has_top5(state):
+        found["top5_accuracy"] = top_k_from_state(state, 5)
     return found
+
+
+def has_top5(state: CalibrationState) -> bool:
+    """Return whether top-5 accuracy is known, and not 1 for want of classes."""
+    return state.n_classes > 5 and state.n_ranks >= 5
 
 
 def brier_calibration(state: CalibrationState) -> float:

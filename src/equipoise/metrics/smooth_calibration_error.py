@@ -9,7 +9,7 @@ from scipy.fft import dct, idct
 from scipy.optimize import brentq
 
 from equipoise.core.arrays import Array
-from equipoise.metrics.inputs import top_label
+from equipoise.metrics.inputs import check_bandwidth, top_label
 
 __all__ = ["fixed_point_error", "residual_spectrum", "smooth_calibration_error", "smoothed_error"]
 
@@ -49,6 +49,8 @@ def smooth_calibration_error(
         the reflected Gaussian is diagonal, and the fixed point is solved to 1e-9; theirs rounds confidences to a coarse
         grid, adds 1e-4 to densities and stops bisection at 1e-3, which shifts values by up to 1e-3.
     """
+    if bandwidth is not None:
+        check_bandwidth(bandwidth, where="smooth_calibration_error")
     top = top_label(probs, labels, sample_weight, where="smooth_calibration_error")
     weight = np.ones(len(top.correct)) if top.weight is None else top.weight
     residual = weight * (top.confidence.astype(np.float64) - top.correct) / weight.sum()

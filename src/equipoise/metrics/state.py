@@ -11,9 +11,11 @@ from torch import Tensor
 from equipoise.core.arrays import Array, as_tensor
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
+from equipoise.core.rows import check_disjoint
 from equipoise.metrics.accumulate import Sums, add_confidence, sums_by_kernel, sums_by_torch
 from equipoise.metrics.bins import check_bins, lower_edges
 from equipoise.metrics.curve import ReliabilityCurve, calibration_errors
+from equipoise.metrics.device import flat_batch
 
 __all__ = ["CalibrationState"]
 
@@ -56,6 +58,7 @@ class CalibrationState:
         device: torch.device | str = "cpu",
     ) -> None:
         check_bins(n_bins, closed, where=_WHERE)
+        _check_sizes(n_classes, n_ranks, n_fine)
         self.n_classes, self.n_bins, self.closed = int(n_classes), int(n_bins), closed
         self.n_ranks, self.n_fine = int(n_ranks), int(n_fine)
         self.sums = Sums.zeros(
@@ -105,7 +108,17 @@ class CalibrationState:
             confidence: their probabilities.
             weights: One weight per row.
             ignore_index: Rows with this label are left out.
+
+        Raises:
+            TypeError: If Predictions come with further arguments.
+            DataError: If the rows do not fit this state.
+            SplitError: If the rows were used to fit the calibrator that made these predictions.
         """
+        beside = (labels, logits, probs, predicted, confidence, weights, ignore_index)
+        if predictions is not None and any(part is not None for part in beside):
+            raise TypeError(
+                f"{_WHERE}.update: Predictions hold their labels and weights already; pass nothing beside them."
+            )
         scores = logits if logits is not None else probs
         if predictions is None and isinstance(scores, Tensor) and scores.device.type != "cpu":
             self._update_on_device(scores, labels, weights, ignore_index, is_logits=logits is not None)
@@ -120,6 +133,8 @@ class CalibrationState:
                 weights=weights,
                 ignore_index=ignore_index,
             )
+        if predictions.fitted_on is not None:
+            check_disjoint(predictions.rows, predictions.fitted_on, where=f"{_WHERE}.update")
         self.sums.add(self._sums_of(predictions))
 
     def _sums_of(self, predictions: Predictions) -> Sums:
@@ -155,22 +170,26 @@ class CalibrationState:
         is_logits: bool,
     ) -> None:
         """Add a batch that lives on a GPU: flattened, ignored rows given weight zero, nothing read back."""
-        rows = scores.detach().movedim(1, -1).reshape(-1, scores.shape[1])
-        flat = labels.reshape(-1).to(rows.device, torch.int64)
-        weight = torch.ones(len(flat), dtype=torch.float64, device=rows.device)
-        if weights is not None:
-            weight = weights.to(rows.device, torch.float64).reshape(-1)
-        nll = None
-        if ignore_index is not None:
-            kept = flat != ignore_index
-            rows, flat, weight = rows[kept], flat[kept], weight[kept]
-        if is_logits:
-            log_probs = torch.log_softmax(rows.double(), dim=1)
-            rows, nll = log_probs.exp(), -log_probs.gather(1, flat[:, None])[:, 0]
+        batch = flat_batch(scores, labels, weights, ignore_index, is_logits=is_logits)
+        if batch.probs.shape[1] != self.n_classes:
+            raise DataError(
+                f"{_WHERE}: this state is for {self.n_classes} classes, got {batch.probs.shape[1]}. "
+                "Start a state of its own for each kind of predictions."
+            )
         template = self.sums
-        if template.rows.device != rows.device:
-            template = Sums(**{name: part.to(rows.device) for name, part in self.sums.parts().items()})
-        self.sums.add(sums_by_torch(rows, flat, weight, template, self.closed, nll=nll))
+        if template.rows.device != scores.device:
+            template = Sums(**{name: part.to(scores.device) for name, part in self.sums.parts().items()})
+        self.sums.add(
+            sums_by_torch(
+                batch.probs,
+                batch.labels,
+                batch.weight,
+                template,
+                self.closed,
+                nll=batch.nll,
+                kept=batch.kept,
+            )
+        )
 
     def merge(self, other: CalibrationState) -> None:
         """Add the rows of another state to this one.
@@ -293,8 +312,22 @@ class CalibrationState:
             )
 
     def _check_filled(self) -> None:
-        if self.n_samples == 0:
-            raise DataError(f"{_WHERE}: no rows yet. Call update first.")
+        if self.total_weight == 0:
+            what = "every row has weight zero" if self.n_samples else "no rows yet"
+            raise DataError(f"{_WHERE}: {what}. Call update with rows to score first.")
 
     def __repr__(self) -> str:
         return f"CalibrationState(n={self.n_samples}, k={self.n_classes}, n_bins={self.n_bins}, closed={self.closed})"
+
+
+def _check_sizes(n_classes: int, n_ranks: int, n_fine: int) -> None:
+    if n_classes < 0 or n_classes == 1:
+        raise ValueError(
+            f"{_WHERE}: `n_classes` must be 2 or more, or 0 for top-1 data, got {n_classes}. "
+            "One column of the positive class is two classes."
+        )
+    if n_ranks < 1 or n_fine < 2:
+        raise ValueError(
+            f"{_WHERE}: `n_ranks` must be 1 or more and `n_fine` 2 or more, got {n_ranks} and {n_fine}. "
+            "Leave them at 5 and 4096."
+        )

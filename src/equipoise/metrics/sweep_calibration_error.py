@@ -49,7 +49,10 @@ def sweep_calibration_error(
     confidence, correct, _ = sort_by_confidence(top)
     sums = np.concatenate([[[0.0, 0.0]], np.cumsum(np.stack([confidence, correct], axis=1), axis=0)])
     n, best = len(correct), 0.0
-    for n_bins in range(1, min(n, max_bins or n) + 1):
+    most = min(n, max_bins or n)
+    # If no right prediction stands below a wrong one, accuracy rises whatever the bins.
+    fewest = most if (np.diff(correct) >= 0).all() else 1
+    for n_bins in range(fewest, most + 1):
         bounds = np.linspace(0, n, n_bins + 1).round().astype(np.int64)
         count = np.diff(bounds)
         pieces = np.diff(sums[bounds], axis=0)

@@ -71,7 +71,7 @@ def _class_errors(
     """Return the errors of some classes at once, a class per row."""
     from equipoise.metrics.kernels import count_up_to
 
-    columns = np.ascontiguousarray(block.T, dtype=np.float64)
+    columns = np.array(block.T, dtype=np.float64, order="C")
     columns[columns < threshold] = 0.0
     hit = labels == first + np.arange(len(columns))[:, None]
     order = np.argsort(columns, axis=1, kind="stable")

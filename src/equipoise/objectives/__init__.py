@@ -1,1 +1,42 @@
 """Methods that need more than a loss: mutual learning, gamma-net, pruning, ensembles."""
+
+from equipoise.objectives.building import (
+    Parts,
+    make_deep_ensemble,
+    make_differentiated_mutual_learning,
+    make_gamma_net,
+    make_meta_label_smoothing,
+    make_mutual_learning,
+    make_pruned,
+    make_supervised,
+)
+from equipoise.objectives.deep_ensemble import DeepEnsemble, MeanNetwork
+from equipoise.objectives.differentiated_mutual_learning import DifferentiatedMutualLearning
+from equipoise.objectives.gamma_net import GammaMap, GammaNet
+from equipoise.objectives.kl import kl_divergence
+from equipoise.objectives.meta_label_smoothing import MetaLabelSmoothing, Smoothing
+from equipoise.objectives.mutual_learning import MutualLearning
+from equipoise.objectives.pruned import Pruned
+from equipoise.objectives.supervised import Supervised
+
+__all__ = [
+    "DeepEnsemble",
+    "DifferentiatedMutualLearning",
+    "GammaMap",
+    "GammaNet",
+    "MeanNetwork",
+    "MetaLabelSmoothing",
+    "MutualLearning",
+    "Parts",
+    "Pruned",
+    "Smoothing",
+    "Supervised",
+    "kl_divergence",
+    "make_deep_ensemble",
+    "make_differentiated_mutual_learning",
+    "make_gamma_net",
+    "make_meta_label_smoothing",
+    "make_mutual_learning",
+    "make_pruned",
+    "make_supervised",
+]

@@ -1,1 +1,33 @@
 """Figures drawn from records that metrics and histories give."""
+
+from equipoise.plots.classwise import draw_classwise
+from equipoise.plots.gammas import draw_gammas
+from equipoise.plots.gradient_weights import draw_gradient_weights
+from equipoise.plots.history import draw_history
+from equipoise.plots.max_logits import draw_max_logits
+from equipoise.plots.multipliers import draw_multipliers
+from equipoise.plots.phi import draw_phi
+from equipoise.plots.reliability import draw_confidence_histogram, draw_reliability, draw_reliability_diagrams
+from equipoise.plots.risk_coverage import draw_risk_coverage
+from equipoise.plots.rivals import draw_rivals
+from equipoise.plots.scatter import draw_accuracy_against_error
+from equipoise.plots.smooth_reliability import draw_smooth_reliability
+from equipoise.plots.temperature import draw_temperature_sweep
+
+__all__ = [
+    "draw_accuracy_against_error",
+    "draw_classwise",
+    "draw_confidence_histogram",
+    "draw_gammas",
+    "draw_gradient_weights",
+    "draw_history",
+    "draw_max_logits",
+    "draw_multipliers",
+    "draw_phi",
+    "draw_reliability",
+    "draw_reliability_diagrams",
+    "draw_risk_coverage",
+    "draw_rivals",
+    "draw_smooth_reliability",
+    "draw_temperature_sweep",
+]

@@ -1,1 +1,34 @@
-"""Scores and curves as one self-contained HTML file, Markdown, LaTeX or CSV."""
+"""Scores and curves as one self-contained HTML file, Markdown, or a model card."""
+
+from equipoise.report.build import report_of
+from equipoise.report.markdown import to_markdown
+from equipoise.report.model_card import model_card_metadata, to_model_card
+from equipoise.report.page import to_html
+from equipoise.report.records import (
+    Advice,
+    Calibrated,
+    MethodCard,
+    MethodResult,
+    Option,
+    Provenance,
+    Report,
+    Run,
+)
+from equipoise.report.write import write_report
+
+__all__ = [
+    "Advice",
+    "Calibrated",
+    "MethodCard",
+    "MethodResult",
+    "Option",
+    "Provenance",
+    "Report",
+    "Run",
+    "model_card_metadata",
+    "report_of",
+    "to_html",
+    "to_markdown",
+    "to_model_card",
+    "write_report",
+]

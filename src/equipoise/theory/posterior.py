@@ -114,7 +114,12 @@ def confidence_bias(
 
 
 def _as_probs(probs: Tensor | NDArray[np.floating]) -> Tensor:
-    q = torch.as_tensor(probs).double()
+    # A copy in C order: torch cannot view read-only or reversed arrays.
+    q = (
+        probs.double()
+        if isinstance(probs, Tensor)
+        else torch.from_numpy(np.array(probs, np.float64, order="C"))
+    )
     total = q.sum(-1)
     if q.ndim == 0 or bool((q < 0).any()) or not torch.allclose(total, torch.ones_like(total), atol=1e-3):
         raise ValueError(

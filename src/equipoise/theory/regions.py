@@ -116,7 +116,7 @@ def dual_focal_regions(*, gamma: float, rival: float = 0.0) -> ConfidenceRegions
 def _check_gamma(gamma: float, *, where: str) -> None:
     if not (isfinite(gamma) and gamma > 0):
         raise ValueError(
-            f"{where}: `gamma` must be above 0, got {gamma}. With 0 the loss is cross-entropy, without regions."
+            f"{where}: `gamma` must be above 0, got {gamma}. With 0 it is cross-entropy, without regions."
         )
 
 

@@ -1,1 +1,46 @@
 """Learner (moves a network), Objective (abstract), the loop, checkpoints, history."""
+
+from equipoise.training.batches import Batch, Inputs, Loader, Source, gather
+from equipoise.training.checkpoint import read_checkpoint, write_checkpoint
+from equipoise.training.cycle import Cycle
+from equipoise.training.evaluation import evaluating, predict
+from equipoise.training.hardware import Hardware
+from equipoise.training.history import History
+from equipoise.training.learner import Learner
+from equipoise.training.loop import fit
+from equipoise.training.objective import HeldOut, Objective, Step
+from equipoise.training.recipes import FOCAL_RECIPE, SGD, Adam, AdamW, Optimizer, Recipe
+from equipoise.training.schedules import Constant, Cosine, MultiStep, Schedule, WarmUp
+from equipoise.training.selection import Selection
+
+__all__ = [
+    "FOCAL_RECIPE",
+    "SGD",
+    "Adam",
+    "AdamW",
+    "Batch",
+    "Constant",
+    "Cosine",
+    "Cycle",
+    "Hardware",
+    "HeldOut",
+    "History",
+    "Inputs",
+    "Learner",
+    "Loader",
+    "MultiStep",
+    "Objective",
+    "Optimizer",
+    "Recipe",
+    "Schedule",
+    "Selection",
+    "Source",
+    "Step",
+    "WarmUp",
+    "evaluating",
+    "fit",
+    "gather",
+    "predict",
+    "read_checkpoint",
+    "write_checkpoint",
+]

@@ -19,24 +19,22 @@ LOSSES: dict[str, Entry] = {
         use_when="You want the baseline every other loss is measured against, or will fit a temperature "
         "afterwards.",
         avoid_when="The network is large enough to fit the training set: it goes on raising confidence after "
-        "the "
-        "last error is gone.",
+        "the last error is gone.",
         formula=r"-\log p_y",
     ),
     "label_smoothing": Entry(
         key="label_smoothing",
         title="Label smoothing",
         factory=losses.LabelSmoothingLoss,
-        paper="Szegedy et al. (2016), Rethinking the Inception architecture for computer vision; "
-        "Müller et al. (2019), When does label smoothing help?",
+        paper="Szegedy et al. (2016), Rethinking the Inception architecture for computer vision; Müller et "
+        "al. (2019), When does label smoothing help?",
         fidelity="authors' code compared",
         parameters={"smoothing": 0.05},
         summary="Cross-entropy against a target that gives a little probability to every class.",
         use_when="You want one cheap change that helps most networks and has one parameter nobody argues "
         "about.",
         avoid_when="You need the order of the wrong classes (distillation, retrieval), or to tell outliers "
-        "by "
-        "confidence: it softens all samples alike.",
+        "by confidence: it softens all samples alike.",
         formula=r"-(1 - \alpha) \log p_y - \frac{\alpha}{k} \sum_j \log p_j",
     ),
     "brier": Entry(
@@ -49,8 +47,7 @@ LOSSES: dict[str, Entry] = {
         use_when="Some labels are wrong: one confident mistake costs at most 2, so it cannot dominate a "
         "batch.",
         avoid_when="There are hundreds of classes: confident mistakes have almost no gradient, so training "
-        "starts "
-        "slowly and wants another learning rate.",
+        "starts slowly and wants another learning rate.",
         formula=r"\sum_j (p_j - 1[j = y])^2",
     ),
     "focal": Entry(
@@ -58,15 +55,13 @@ LOSSES: dict[str, Entry] = {
         title="Focal loss",
         factory=losses.FocalLoss,
         paper="Lin et al. (2017), Focal loss for dense object detection; Mukhoti et al. (2020), Calibrating "
-        "deep "
-        "neural networks using focal loss",
+        "deep neural networks using focal loss",
         fidelity="authors' code compared",
         parameters={"gamma": 3.0},
         summary="Cross-entropy that loses interest in a sample as the network grows sure of it.",
         use_when="A large network is over-confident: the first thing to try, with gamma 1 to 3.",
         avoid_when="The network is small or stops early and is not over-confident: focal loss then makes it "
-        "doubt "
-        "what it knows.",
+        "doubt what it knows.",
         formula=r"-(1 - p_y)^\gamma \log p_y",
     ),
     "flsd": Entry(
@@ -80,8 +75,7 @@ LOSSES: dict[str, Entry] = {
         use_when="You want focal loss without choosing gamma; the paper's cuts did well on CIFAR and "
         "Tiny-ImageNet.",
         avoid_when="Your data differ much from those: the cuts are fixed. AdaFocal finds its own.",
-        formula=r"-(1 - p_y)^{\gamma(p_y)} \log p_y, \quad "
-        r"\gamma = 5 \text{ if } p_y < 0.2 \text{ else } 3",
+        formula=r"-(1 - p_y)^{\gamma(p_y)} \log p_y, \quad \gamma = 5 \text{ if } p_y < 0.2 \text{ else } 3",
     ),
     "inverse_focal": Entry(
         key="inverse_focal",
@@ -108,8 +102,7 @@ LOSSES: dict[str, Entry] = {
         use_when="Focal loss helps but leaves the network under-confident; the best single loss of its "
         "paper.",
         avoid_when="You cannot afford to tune gamma: calibration changes fast with it, 5 being the paper's "
-        "best "
-        "on CIFAR-10.",
+        "best on CIFAR-10.",
         formula=r"-(1 - p_y + q)^\gamma \log p_y, \quad q = \max \{p_j : p_j < p_y\}",
     ),
     "adafocal": Entry(
@@ -162,8 +155,8 @@ LOSSES: dict[str, Entry] = {
         parameters={"strength": 0.05, "order": 1.0},
         summary="Cross-entropy plus the size of the logits: regularisation in function space.",
         use_when="Over-confidence comes from logits that keep growing, and weight decay is already used.",
-        avoid_when="There are many classes at this strength: the L1 norm grows with their number "
-        "(the paper uses 0.01 for 100).",
+        avoid_when="There are many classes at this strength: the L1 norm grows with their number (the paper "
+        "uses 0.01 for 100).",
         formula=r"-\log p_y + \alpha \lVert z \rVert_1",
     ),
     "mbls": Entry(
@@ -220,8 +213,7 @@ LOSSES: dict[str, Entry] = {
         use_when="There are ten to a hundred classes and the wrong ones should be equally unlikely.",
         avoid_when="There are two classes, where it is not defined, or a thousand, where its pairs take too "
         "long.",
-        formula=r"-\log p_y - \frac{\lambda_D}{k - 1} \sum_{j \ne y} \log \sigma(z_y - z_j) "
-        r"- \frac{\lambda_E}{(k - 1)(k - 2)} \sum_{j \ne y} \sum_{i \ne y, j} \tfrac12 \log \sigma(z_j - "
-        r"z_i)",
+        formula=r"-\log p_y - \frac{\lambda_D}{k - 1} \sum_{j \ne y} \log \sigma(z_y - z_j) - "
+        r"\frac{\lambda_E}{(k - 1)(k - 2)} \sum_{j \ne y} \sum_{i \ne y, j} \tfrac12 \log \sigma(z_j - z_i)",
     ),
 }

@@ -7,19 +7,35 @@ from equipoise.experiments.catalogue.entry import Entry
 
 __all__ = ["PAIRS", "PENALTIES"]
 
-_MMCE = "Kumar, Sarawagi and Jain (2018), Trainable calibration measures from kernel mean embeddings"
-_DCA = "Liang et al. (2020), Improved trainable calibration method for neural networks on medical imaging"
-_MDCA = "Hebbalaguppe et al. (2022), A stitch in time saves nine: a train-time regularizing loss"
+_MMCE = (
+    "Kumar, Sarawagi and Jain (2018), Trainable calibration measures for neural networks from kernel mean "
+    "embeddings"
+)
+_DCA = (
+    "Liang et al. (2020), Improved trainable calibration method for neural networks on medical imaging "
+    "classification"
+)
+_MDCA = (
+    "Hebbalaguppe et al. (2022), A stitch in time saves nine: a train-time regularizing loss for improved "
+    "neural network calibration"
+)
 _SOFT = "Karandikar et al. (2021), Soft calibration objectives for neural networks"
 _AVUC = (
     "Krishnan and Tickoo (2020), Improving model calibration with accuracy versus uncertainty optimization"
 )
-_DECE = "Bohdal, Yang and Hospedales (2021), Meta-calibration: learning of model calibration using DECE"
+_DECE = (
+    "Bohdal, Yang and Hospedales (2021), Meta-calibration: learning of model calibration using differentiable "
+    "expected calibration error"
+)
 _KDE = (
-    "Popordanoska, Sayer and Blaschko (2022), A consistent and differentiable Lp canonical calibration error"
+    "Popordanoska, Sayer and Blaschko (2022), A consistent and differentiable Lp canonical calibration error "
+    "estimator"
 )
 _SECE = "Wang and Golebiowski (2024), Towards unbiased calibration using meta-regularization"
-_DTDP = "Patra et al. (2023), Calibrating deep neural networks using explicit regularisation and data pruning"
+_DTDP = (
+    "Patra et al. (2023), Calibrating deep neural networks using explicit regularisation and dynamic data "
+    "pruning"
+)
 
 PENALTIES: dict[str, Entry] = {
     "mmce": Entry(

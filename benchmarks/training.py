@@ -1,0 +1,213 @@
+"""Images per second of whole training loops, interleaved in one run, each in a process of its own.
+
+Three loops train the same network on the same number of augmented images (crop with padding, flip, normalise):
+
+* research: the loop of the research repositories. Images are augmented one by one in a DataLoader, the network is in
+  torch's old layout, and the loss is read after every batch;
+* bare: our batches and layout in a loop written by hand, with nothing around it;
+* ours: ``fit``.
+
+Usage: python benchmarks/training.py [--threads 1] [--repeats 5] [--batches 4] [networks ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import random
+import statistics
+import time
+from functools import partial
+
+import numpy as np
+import torch
+from PIL import Image, ImageOps
+from torch import nn
+from torch.utils.data import DataLoader
+
+from equipoise import models
+from equipoise.data import Augment, batches, from_arrays
+from equipoise.experiments.catalogue.objectives import OBJECTIVES
+from equipoise.models import Network
+from equipoise.objectives import Parts, Supervised
+from equipoise.training import FOCAL_RECIPE, Hardware, fit
+
+MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)
+BATCH = 128
+CPU = Hardware(accelerator="cpu", devices=1)
+LOOPS = ("research", "bare", "ours")
+EPOCHS = 2
+NETWORKS = {"small_cnn": models.small_cnn, "resnet20": models.resnet20}
+
+
+def make_images(n_batches):
+    """Return noise that looks like CIFAR to a loop: uint8 images and ten classes."""
+    generator = np.random.default_rng(0)
+    images = generator.integers(0, 256, (n_batches * BATCH, 3, 32, 32), dtype=np.uint8)
+    return images, generator.integers(0, 10, len(images))
+
+
+class OneByOne(torch.utils.data.Dataset):
+    """Augments images as the usual chain of transforms does."""
+
+    def __init__(self, images, labels):
+        self.images, self.labels = images.transpose(0, 2, 3, 1).copy(), labels
+        self.mean, self.std = (torch.tensor(values).view(3, 1, 1) for values in (MEAN, STD))
+
+    def __len__(self):
+        return len(self.images)
+
+    def __getitem__(self, row):
+        image = ImageOps.expand(Image.fromarray(self.images[row]), border=4)
+        top, left = random.randint(0, 8), random.randint(0, 8)
+        image = image.crop((left, top, left + 32, top + 32))
+        if random.random() < 0.5:
+            image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+        pixels = torch.from_numpy(np.array(image)).permute(2, 0, 1).contiguous().float().div(255)
+        return pixels.sub_(self.mean).div_(self.std), int(self.labels[row])
+
+
+def hand_written(network, read_loss):
+    """Return an epoch of the plain loop: summed loss, clipped gradient, SGD."""
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4)
+
+    def epoch(loader):
+        total = 0.0
+        for inputs, labels in loader:
+            loss = nn.functional.cross_entropy(network(inputs), labels, reduction="sum")
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(network.parameters(), 2.0)
+            optimizer.step()
+            if read_loss:
+                total += loss.item()
+
+    return epoch
+
+
+def timed(call):
+    """Seconds of processor time, which others on the machine change less than the clock."""
+    start = time.process_time()
+    call()
+    return time.process_time() - start
+
+
+def fit_seconds(objective, source, *, epochs):
+    """Seconds of processor time per epoch of ``fit``; setting up, which is once per run, is left out."""
+    began = []
+
+    def stamped(**where):
+        began.append(time.process_time())
+        return source(**where)
+
+    fit(objective, stamped, epochs=epochs, hardware=CPU, quiet=True)
+    return (time.process_time() - began[0]) / epochs
+
+
+def make_loop(loop, name, options):
+    """Return a function that runs one of the three loops for some epochs and gives the seconds of one."""
+    images, labels = make_images(options.batches)
+    network = NETWORKS[name]()
+    if loop == "research":
+        loader = DataLoader(OneByOne(images, labels), batch_size=BATCH, shuffle=True)
+        epoch = hand_written(Network(network.body, network.head, channels_last=False), read_loss=True)
+        return lambda: timed(lambda: [epoch(loader) for _ in range(EPOCHS)]) / EPOCHS
+    rows = torch.arange(len(images))
+    dataset = from_arrays(
+        torch.from_numpy(images),
+        torch.from_numpy(labels),
+        name="noise",
+        splits={"train": rows},
+        mean=MEAN,
+        std=STD,
+    )
+    source = partial(batches, dataset, "train", batch_size=BATCH, augment=Augment(crop_padding=4, flip=True))
+    CPU.make_fabric()  # the bare loop gets the same memory settings
+    if loop == "bare":
+        epoch = hand_written(network, read_loss=False)
+
+        def bare():
+            for number in range(EPOCHS):
+                epoch((batch.inputs, batch.targets) for batch in source(epoch=number))
+
+        return lambda: timed(bare) / EPOCHS
+    objective = Supervised(network, nn.CrossEntropyLoss(), recipe=FOCAL_RECIPE)
+    return lambda: fit_seconds(objective, source, epochs=EPOCHS)
+
+
+def serve(connection, loop, name, options):
+    """A process of its own for each loop: allocator settings and warm caches are nobody else's."""
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(0)
+    run = make_loop(loop, name, options)
+    run()
+    while connection.recv():
+        connection.send(run())
+
+
+def compare_loops(options):
+    context = multiprocessing.get_context("spawn")
+    print(
+        "| network | research, images per CPU second | bare | ours | ours / research | overhead over bare |"
+    )
+    print("|---|---|---|---|---|---|")
+    for name in options.networks:
+        ends = {}
+        for loop in LOOPS:
+            ends[loop], other = context.Pipe()
+            context.Process(target=serve, args=(other, loop, name, options), daemon=True).start()
+        times = [{loop: ask(end) for loop, end in ends.items()} for _ in range(options.repeats)]
+        for end in ends.values():
+            end.send(False)
+        speed = {loop: options.batches * BATCH / min(row[loop] for row in times) for loop in LOOPS}
+        faster = statistics.median(row["research"] / row["ours"] for row in times)
+        over = statistics.median(row["ours"] / row["bare"] for row in times) - 1
+        print(
+            f"| {name} | {speed['research']:.0f} | {speed['bare']:.0f} | {speed['ours']:.0f} "
+            f"| {faster:.2f} | {100 * over:+.1f} % |",
+            flush=True,
+        )
+
+
+def ask(end):
+    end.send(True)
+    return end.recv()
+
+
+def compare_objectives(options):
+    """Print what a step of every objective costs, as a multiple of one of ``supervised``."""
+    images, labels = make_images(options.batches)
+    rows = torch.arange(len(images))
+    splits = {"train": rows[BATCH:], "tune": rows[:BATCH]}
+    dataset = from_arrays(torch.from_numpy(images), torch.from_numpy(labels), name="noise", splits=splits)
+    train, tune = (partial(batches, dataset, split, batch_size=BATCH) for split in splits)
+    parts = Parts(make_network=models.small_cnn, recipe=FOCAL_RECIPE, held_out=tune, n_samples=len(images))
+    made = {key: entry.make(parts=parts) for key, entry in OBJECTIVES.items()}
+
+    for objective in made.values():
+        fit_seconds(objective, train, epochs=1)
+    times = [
+        {key: fit_seconds(objective, train, epochs=1) for key, objective in made.items()}
+        for _ in range(options.repeats)
+    ]
+    print("\n| objective (small_cnn, parameters of the catalogue) | step, as a multiple of supervised |")
+    print("|---|---|")
+    for key in made:
+        print(f"| {key} | {statistics.median(row[key] / row['supervised'] for row in times):.2f} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("networks", nargs="*", default=list(NETWORKS))
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--batches", type=int, default=4)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    print(f"torch {torch.__version__}, {options.threads} thread(s), batches of {BATCH}\n")
+    compare_loops(options)
+    compare_objectives(options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,329 @@
+"""Write the pages of all methods from the catalogue and the docstrings, or check that they are fresh.
+
+python docs/generate.py            write docs/methods/
+python docs/generate.py --check    fail if a page is stale, missing or left over
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from draw import caption, gradient_picture
+
+from equipoise.experiments.catalogue import CATALOGUE, Entry
+
+FOLDER = Path(__file__).resolve().parent / "methods"
+NOTE = "<!-- Written by docs/generate.py from the catalogue and the docstrings; edit those. -->"
+SECTION = re.compile(r"^(?P<name>[A-Z][^\n:]*):\n(?P<body>(?:[ ]{4}.*\n?|\n)+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Room:
+    """A folder of pages: which methods, and what is drawn and shown of each."""
+
+    title: str
+    opening: str
+    entries: Mapping[str, Entry]
+    usage: Callable[[Entry], str]
+    picture: Callable[[Entry], str] | None = None
+    caption: Callable[[Entry], str] | None = None
+
+
+def loss_usage(entry: Entry) -> str:
+    """Write a block that builds the loss, calls it, and re-tunes it if it adapts."""
+    module = "torch.nn" if entry.factory.__module__.startswith("torch") else "equipoise.losses"
+    name = entry.factory.__name__
+    settings = [f"{key}={spelled(value)}" for key, value in entry.parameters.items()]
+    if "n_classes" in entry.needs:
+        settings.insert(0, "n_classes=10")
+    lines = [
+        "import torch",
+        "",
+        f"from {module} import {name}",
+        "",
+        f"loss = {name}({', '.join(settings)})",
+        "logits, labels = torch.randn(8, 10, requires_grad=True), torch.randint(0, 10, (8,))",
+        "loss(logits, labels).backward()",
+    ]
+    if "held_out" in entry.needs:
+        lines += [
+            "",
+            "# once per epoch, with all held-out predictions:",
+            "held_out_logits, held_out_labels = torch.randn(50, 10), torch.randint(0, 10, (50,))",
+            "loss.update(held_out_logits, held_out_labels)",
+        ]
+    return python(lines)
+
+
+def python(lines: list[str]) -> str:
+    """Write lines as a block of Python, which tests run."""
+    return "\n".join(["```python", *lines, "```"])
+
+
+def calibrator_usage(entry: Entry) -> str:
+    """Write a block that fits the calibrator on one split and applies it to another."""
+    name = entry.factory.__name__
+    settings = ", ".join(f"{key}={spelled(value)}" for key, value in entry.parameters.items())
+    lines = [
+        "import numpy as np",
+        "",
+        "from equipoise import Predictions",
+        f"from equipoise.calibrators import {name}",
+        "",
+        "rng = np.random.default_rng(0)",
+        "logits, labels = 3 * rng.normal(size=(600, 3)), rng.integers(0, 3, 600)",
+        'calib = Predictions(logits=logits[:300], labels=labels[:300], split="calib")',
+        'test = Predictions(logits=logits[300:], labels=labels[300:], split="test")',
+        f"calibrator = {name}({settings}).fit(calib)",
+        "print(calibrator.result)",
+        "better = calibrator(test)",
+    ]
+    shell = f"```console\n$ equipoise calibrate calib.npz -o calibrator.json --method {entry.key}\n```"
+    return python(lines) + "\n\n" + shell
+
+
+def metric_usage(entry: Entry) -> str:
+    """Write a block that computes the metric."""
+    name = entry.factory.__name__
+    settings = "".join(f", {key}={spelled(value)}" for key, value in entry.parameters.items())
+    two = name == "out_of_distribution_auroc"
+    call = f"{name}(predictions, other{settings})" if two else f"{name}(predictions{settings})"
+    lines = [
+        "import numpy as np",
+        "",
+        "from equipoise import Predictions",
+        f"from equipoise.metrics import {name}",
+        "",
+        "rng = np.random.default_rng(0)",
+        "predictions = Predictions(logits=rng.normal(size=(200, 10)), labels=rng.integers(0, 10, 200))",
+        *(
+            ["other = Predictions(logits=rng.normal(size=(200, 10)) / 2, labels=rng.integers(0, 10, 200))"]
+            if two
+            else []
+        ),
+        f"print({call})",
+    ]
+    return python(lines)
+
+
+#: What goes with entries that do not go with everything.
+PARTNERS = {
+    "digits": {"model": "mlp"},
+    "mixture": {"model": "mlp"},
+    "npz": {"model": "mlp"},
+    "table": {"model": "mlp"},
+    "newsgroups": {"model": "global_pooling_cnn", "recipe": "newsgroups", "data": "newsgroups"},
+    "voc2012": {"model": "deeplabv3_resnet34", "recipe": "voc2012", "data": "voc2012"},
+    "mlp": {"data": "digits"},
+    "global_pooling_cnn": {"data": "newsgroups"},
+    "deeplabv3_resnet34": {"data": "voc2012"},
+    "resnet50_tiny": {"data": "tiny_imagenet"},
+    "resnet50_imagenet": {"data": "imagenet"},
+    "swinv2_t": {"data": "imagenet"},
+}
+
+
+def spec_usage(key: str) -> Callable[[Entry], str]:
+    """Return a writer of a run's spec in which one key names the entry."""
+
+    def write(entry: Entry) -> str:
+        partner = PARTNERS.get(
+            entry.key, {"data": {"model": "resnet20"}, "model": {"data": "cifar10"}}.get(key, {})
+        )
+        spec = {
+            "data": "digits",
+            "model": "mlp",
+            "objective": "ce",
+            "recipe": "quick",
+            **partner,
+            key: entry.key,
+        }
+        return "\n".join(["```toml", *(f'{name} = "{value}"' for name, value in spec.items()), "```"])
+
+    return write
+
+
+def spelled(value: object) -> str:
+    """Write a parameter as the formatter would, which also formats the blocks of these pages."""
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+ROOMS = {
+    "losses": Room(
+        title="Losses",
+        opening="Every loss has the signature of `nn.CrossEntropyLoss`. [Choose a loss](../../choose-a-loss.md) "
+        "says in plain words which one to take.",
+        entries={**CATALOGUE["losses"], **CATALOGUE["penalties"], **CATALOGUE["pairs"]},
+        usage=loss_usage,
+        picture=gradient_picture,
+        caption=caption,
+    ),
+    "objectives": Room(
+        title="Objectives",
+        opening="Methods that own their step. [Train](../../training.md) says how to run them, and how to write one.",
+        entries=CATALOGUE["objectives"],
+        usage=spec_usage("objective"),
+    ),
+    "calibrators": Room(
+        title="Calibrators",
+        opening="Maps fitted on held-out predictions. [Choose a calibrator](../../choose-a-calibrator.md) says which.",
+        entries=CATALOGUE["calibrators"],
+        usage=calibrator_usage,
+    ),
+    "metrics": Room(
+        title="Metrics",
+        opening="Numbers about predictions. [Choose a metric](../../choose-a-metric.md) says which to report.",
+        entries=CATALOGUE["metrics"],
+        usage=metric_usage,
+    ),
+    "datasets": Room(
+        title="Datasets",
+        opening="Data by name. [Data](../../data.md) says where to put files, and how to bring your own.",
+        entries=CATALOGUE["datasets"],
+        usage=spec_usage("data"),
+    ),
+    "models": Room(
+        title="Networks",
+        opening="Networks by name. [Networks](../../models.md) says which is which.",
+        entries=CATALOGUE["models"],
+        usage=spec_usage("model"),
+    ),
+    "recipes": Room(
+        title="Recipes",
+        opening="How the papers trained, and quick ways for small machines.",
+        entries=CATALOGUE["recipes"],
+        usage=spec_usage("recipe"),
+    ),
+}
+
+
+def pages() -> Iterator[tuple[Path, str]]:
+    """Give every generated file with its content."""
+    for name, room in ROOMS.items():
+        yield FOLDER / name / "index.md", index(room)
+        for key, entry in room.entries.items():
+            yield FOLDER / name / f"{slug(key)}.md", page(room, entry)
+            if room.picture:
+                yield FOLDER / name / "pictures" / f"{slug(key)}.svg", room.picture(entry)
+
+
+def slug(key: str) -> str:
+    """Turn a key into a file name: ``focal+mdca`` is ``focal-mdca``."""
+    return key.replace("+", "-")
+
+
+def index(room: Room) -> str:
+    """Write the table of a room."""
+    rows = [
+        f"| [`{key}`]({slug(key)}.md) | {entry.title} | {entry.summary} | {', '.join(sorted(entry.needs)) or '–'} |"
+        for key, entry in room.entries.items()
+    ]
+    table = ["| key | name | what it does | needs |", "|---|---|---|---|", *rows]
+    return "\n".join([NOTE, f"# {room.title}", "", room.opening, "", *table, ""])
+
+
+def page(room: Room, entry: Entry) -> str:
+    """Write the page of one method."""
+    parts = [NOTE, f"# {entry.title}", "", entry.summary, ""]
+    parts += ["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in facts(entry)), ""]
+    for heading, text in (("When to use it", entry.use_when), ("When not", entry.avoid_when)):
+        if text:
+            parts += [f"## {heading}", "", text, ""]
+    if entry.formula:
+        parts += ["## Formula", "", "$$", entry.formula, "$$", ""]
+    if room.picture and room.caption:
+        picture = f"pictures/{slug(entry.key)}.svg"
+        parts += ["## Picture", "", f"![{entry.title}]({picture})", "", room.caption(entry), ""]
+    parts += ["## Use", "", room.usage(entry), ""]
+    parameters = section(inspect.getdoc(entry.factory), "Args")
+    if parameters and not entry.factory.__module__.startswith("torch"):
+        parts += ["## Parameters", "", *bullets(parameters), ""]
+    differs = differences(entry)
+    if differs:
+        parts += ["## Differs from the authors' code", "", markdown(" ".join(differs.split())), ""]
+    return "\n".join(parts)
+
+
+def facts(entry: Entry) -> Iterator[tuple[str, str]]:
+    """Give the rows of the table at the top of a page."""
+    yield "key", f"`{entry.key}`"
+    yield "in Python", f"`{entry.factory.__module__.rsplit('.', 1)[0]}.{entry.factory.__name__}`"
+    if entry.paper:
+        yield "paper", entry.paper
+    yield "fidelity", entry.fidelity
+    if entry.parameters:
+        yield (
+            "main setting",
+            ", ".join(f"`{key} = {spelled(value)}`" for key, value in entry.parameters.items()),
+        )
+    if entry.needs:
+        yield "needs", ", ".join(sorted(entry.needs))
+
+
+def differences(entry: Entry) -> str:
+    """Find the section in the method's function, which stands beside its class, or in the factory itself."""
+    module = inspect.getmodule(entry.factory)
+    functions = [
+        value
+        for value in vars(module).values()
+        if inspect.isfunction(value) and value.__module__ == module.__name__
+    ]
+    candidates = [entry.factory] if entry.factory in functions else [entry.factory, *functions]
+    found = (section(inspect.getdoc(each), "Differs from the authors' code") for each in candidates)
+    return next(filter(None, found), "")
+
+
+def section(docstring: str | None, name: str) -> str:
+    """Return the body of one section of a Google docstring, unindented."""
+    for match in SECTION.finditer((docstring or "") + "\n"):
+        if match["name"] == name:
+            return inspect.cleandoc(match["body"])
+    return ""
+
+
+def bullets(parameters: str) -> list[str]:
+    """Turn an ``Args`` section into a list."""
+    joined = re.sub(r"\n +", " ", parameters)
+    return [
+        re.sub(r"^([\w, ]+): ", lambda match: f"- `{match[1].replace(', ', '`, `')}`: ", markdown(line))
+        for line in joined.splitlines()
+    ]
+
+
+def markdown(text: str) -> str:
+    """Turn the marks of docstrings into Markdown."""
+    text = re.sub(r":math:`([^`]*)`", r"$\1$", text)
+    text = re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", text)
+    return text.replace("``", "`")
+
+
+def main() -> int:
+    """Write or check all pages."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a file differs")
+    check = parser.parse_args().check
+    wanted = dict(pages())
+    there = {path for room in ROOMS for path in (FOLDER / room).rglob("*.*")}
+    stale = [path for path, text in wanted.items() if not path.exists() or path.read_text("utf-8") != text]
+    left_over = sorted(there - set(wanted))
+    if check:
+        for path in [*stale, *left_over]:
+            print(f"{path.relative_to(FOLDER.parent.parent)} is stale: run python docs/generate.py")
+        return 1 if stale or left_over else 0
+    for path in stale:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(wanted[path], encoding="utf-8")
+    for path in left_over:
+        path.unlink()
+    print(f"{len(stale)} of {len(wanted)} files written, {len(left_over)} removed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""``equipoise runs`` and ``equipoise table``: what was run, and what came out."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import click
+
+from equipoise.cli.shared import json_option, print_json, quiet_option
+from equipoise.cli.tables import print_table
+from equipoise.core.errors import SpecError
+from equipoise.experiments import RunFolder, find_runs, format_table, make_tables
+
+__all__ = ["runs_command", "table_command"]
+
+
+@click.command("runs", epilog="Example:  equipoise runs runs --why")
+@click.argument("folder", default="runs", type=click.Path(path_type=Path))
+@click.option("--why", is_flag=True, help="Say why runs failed.")
+@click.option("--clean", is_flag=True, help="Remove failed and broken runs, so that they start over.")
+@json_option
+@quiet_option
+def runs_command(folder: Path, why: bool, clean: bool, as_json: bool, quiet: bool) -> None:
+    """List the runs in FOLDER: finished, half-finished, failed, broken."""
+    records = [_record(run) for run in find_runs(folder)]
+    removed = [record["run"] for record in records if clean and record["status"] in ("failed", "broken")]
+    for name in removed:
+        shutil.rmtree(folder / str(name))
+    if as_json:
+        print_json({"runs": records, "removed": removed})
+        return
+    rows = [tuple(str(record[key]) for key in ("run", "status", "epochs", "label")) for record in records]
+    print_table(("run", "status", "epochs", "what"), rows)
+    if why:
+        for record in records:
+            if record["error"]:
+                click.echo(f"\n{record['run']} {record['label']}\n  {record['error']}")
+    if removed and not quiet:
+        click.echo(f"\nremoved {len(removed)}: {', '.join(map(str, removed))}")
+
+
+def _record(run: RunFolder) -> dict[str, object]:
+    status = run.status()
+    if status == "broken":
+        return {
+            "run": run.name,
+            "status": status,
+            "epochs": "",
+            "label": "",
+            "error": "its files cannot be read",
+        }
+    spec, error = run.spec(), run.error()
+    return {
+        "run": run.name,
+        "status": status,
+        "epochs": f"{len(run.history())}/{spec.recipe.epochs}",
+        "label": spec.label,
+        "error": "" if error is None else f"{error['stage']}: {error['kind']}: {error['message']}",
+    }
+
+
+@click.command("table", epilog="Example:  equipoise table runs --format markdown")
+@click.argument("folder", default="runs", type=click.Path(path_type=Path))
+@click.option("--format", "style", type=click.Choice(["text", "markdown", "latex", "csv"]), default="text")
+@click.option("--baseline", help="The method others are compared with; the first by default.")
+@click.option("--metric", "metrics", multiple=True, help="Columns; repeat for several.")
+@json_option
+@quiet_option
+def table_command(
+    folder: Path, style: str, baseline: str | None, metrics: tuple[str, ...], as_json: bool, quiet: bool
+) -> None:
+    """Print the table of the finished runs in FOLDER: methods in rows, metrics in columns, ties marked."""
+    finished = [run for run in find_runs(folder) if run.status() == "finished"]
+    if not finished:
+        raise SpecError(f"{folder}: no finished run. `equipoise runs {folder}` shows what is there.")
+    tables = make_tables(finished, baseline=baseline, **({"metrics": metrics} if metrics else {}))
+    if as_json:
+        print_json({"rows": [row for run in finished for row in run.scores()]})
+        return
+    click.echo("\n\n".join(format_table(table, style) for table in tables))

@@ -1,0 +1,152 @@
+"""``equipoise train`` and ``equipoise compare``: runs from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from equipoise.cli.shared import json_option, print_json, quiet_option
+from equipoise.experiments import RunOptions, read_comparison, read_spec, run, run_comparison
+from equipoise.experiments.comparing import Outcome
+from equipoise.experiments.table import format_table
+
+__all__ = ["compare_command", "print_outcome", "train_command"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _run_options(function: F) -> F:
+    """Add what training and comparing have in common."""
+    for option in reversed(
+        (
+            click.option(
+                "--out",
+                default="runs",
+                show_default=True,
+                type=click.Path(path_type=Path),
+                help="Run folders.",
+            ),
+            click.option("--data", "root", type=click.Path(), help="Data folder; else EQUIPOISE_DATA."),
+            click.option("--download", is_flag=True, help="Bring official files that are missing."),
+            click.option(
+                "--set",
+                "overrides",
+                multiple=True,
+                metavar="KEY=VALUE",
+                help="Override a key, e.g. recipe.epochs=5.",
+            ),
+            click.option(
+                "--threads", default=0, help="Threads per run; by default the cores are shared out."
+            ),
+            click.option("--accelerator", default="auto", show_default=True, help="cpu, cuda, mps ..."),
+            click.option("--resamples", default=1000, show_default=True, help="Resamples behind intervals."),
+        )
+    ):
+        function = option(function)
+    return function
+
+
+@click.command("train", epilog="Example:  equipoise train run.toml --set recipe.epochs=5")
+@click.argument("spec", type=click.Path(path_type=Path))
+@click.option("--calibrator", "calibrators", multiple=True, default=("temperature",), show_default=True)
+@_run_options
+@json_option
+@quiet_option
+def train_command(
+    spec: Path,
+    calibrators: tuple[str, ...],
+    out: Path,
+    root: str | None,
+    download: bool,
+    overrides: tuple[str, ...],
+    threads: int,
+    accelerator: str,
+    resamples: int,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Train, predict and score one run, or go on where it stopped."""
+    options = RunOptions(
+        calibrators=tuple(dict.fromkeys(("identity", *calibrators))),
+        root=root,
+        download=download,
+        threads=threads,
+        accelerator=accelerator,
+        n_resamples=resamples,
+        quiet=quiet or as_json,
+    )
+    folder = run(read_spec(spec, overrides=overrides), out, options=options)
+    if as_json:
+        print_json({"run": folder.name, "path": str(folder.path), "scores": folder.scores()})
+        return
+    shown = {"accuracy", "nll", "brier", "ece", "classwise_ece"}
+    for row in folder.scores():
+        if row["split"] == "test" and row["metric"] in shown:
+            click.echo(
+                f"{row['calibrator']:<14}{row['metric']:<16}{row['value']:.4f}  [{row['low']:.4f}, {row['high']:.4f}]"
+            )
+    if not quiet:
+        click.echo(f"\n{folder.path}")
+
+
+@click.command("compare", epilog="Example:  equipoise compare examples/specs/digits.toml --workers 2")
+@click.argument("comparison", type=click.Path(path_type=Path))
+@click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True)
+@click.option(
+    "--workers", type=click.IntRange(min=1), help="Processes on this machine; by default one per core."
+)
+@click.option("--address", help="Ray cluster; 'auto' for the one this machine belongs to.")
+@click.option("--format", "style", type=click.Choice(["text", "markdown", "latex", "csv"]), default="text")
+@_run_options
+@json_option
+@quiet_option
+def compare_command(
+    comparison: Path,
+    engine: str,
+    workers: int | None,
+    address: str | None,
+    style: str,
+    out: Path,
+    root: str | None,
+    download: bool,
+    overrides: tuple[str, ...],
+    threads: int,
+    accelerator: str,
+    resamples: int,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Run methods x networks x data x seeds from one file, and print the table; finished runs are not run again."""
+    outcome = run_comparison(
+        read_comparison(comparison, overrides=overrides),
+        out,
+        options=RunOptions(
+            root=root,
+            download=download,
+            threads=threads,
+            accelerator=accelerator,
+            n_resamples=resamples,
+            quiet=quiet or as_json,
+        ),
+        engine=engine,
+        workers=workers,
+        address=address,
+    )
+    return print_outcome(outcome, style=style, as_json=as_json, quiet=quiet)
+
+
+def print_outcome(outcome: Outcome, *, style: str, as_json: bool, quiet: bool) -> int:
+    """Print tables and what failed; return 1 if anything did."""
+    if as_json:
+        rows = [row for folder in outcome.report.done for row in folder.scores()]
+        print_json({"results": str(outcome.results), "failed": outcome.report.failed, "rows": rows})
+    else:
+        click.echo("\n\n".join(format_table(table, style) for table in outcome.tables))
+        if not quiet:
+            click.echo(f"\nresults: {outcome.results}")
+    for label, sentence in outcome.report.failed.items():
+        click.echo(f"equipoise: {label}: {sentence}", err=True)
+    return 0 if outcome.report.is_whole else 1

@@ -1,0 +1,46 @@
+"""The compiled look at rows of probabilities: is there anything that the checks must name?"""
+
+from __future__ import annotations
+
+from numba import njit
+
+__all__ = ["first_odd_row"]
+
+# Sums may be reordered; NaN must still propagate, because the row's sum is what reveals it.
+_SUMS = {"reassoc", "contract", "nsz", "arcp"}
+
+
+@njit(cache=True, nogil=True, fastmath=_SUMS)
+def _total(row):  # type: ignore[no-untyped-def]
+    total = row[0] * 0
+    for j in range(row.shape[0]):
+        total += row[j]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _range(bits):  # type: ignore[no-untyped-def]
+    low = bits[0]
+    high = bits[0]
+    for j in range(bits.shape[0]):
+        low = min(low, bits[j])
+        high = max(high, bits[j])
+    return low, high
+
+
+@njit(cache=True, nogil=True)
+def first_odd_row(probs, bits, largest, margin):  # type: ignore[no-untyped-def]
+    """Return the first row that is not surely a distribution, or -1.
+
+    Args:
+        probs: ``(m, k)``, contiguous, float32 or float64.
+        bits: The same memory as signed integers: negative where a number is, and in its order where it is not.
+        largest: The bits of the largest entry allowed.
+        margin: How far a row's sum may be from one.
+    """
+    for i in range(probs.shape[0]):
+        low, high = _range(bits[i])
+        total = _total(probs[i])
+        if low < 0 or high > largest or not (abs(total - 1) <= margin):
+            return i
+    return -1

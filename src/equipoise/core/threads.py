@@ -1,0 +1,51 @@
+"""Threads for compiled loops over rows, as many as torch uses."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import TypeVar
+
+import numpy as np
+import torch
+
+__all__ = ["ALONE", "over_ranges"]
+
+T = TypeVar("T")
+
+#: Below this many numbers a second thread costs more than it saves.
+ALONE = 1 << 18
+
+
+@cache
+def _pool(n_threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="equipoise")
+
+
+# A forked process, such as a worker of a data loader, has the pool but not its threads, and would wait for ever.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+def over_ranges(work: Callable[[int, int], T], n_rows: int, *, n_numbers: int) -> list[T]:
+    """Call ``work(start, stop)`` for ranges that make up all rows, at the same time if they are many.
+
+    Args:
+        work: What to do with a range; it must let go of the interpreter's lock to gain anything.
+        n_rows: How many rows there are.
+        n_numbers: How many numbers they hold.
+
+    Returns:
+        The results, in the order of the ranges.
+
+    Example:
+        >>> over_ranges(lambda start, stop: stop - start, 10, n_numbers=10)
+        [10]
+    """
+    n_threads = 1 if n_numbers < ALONE else max(1, torch.get_num_threads())
+    if n_threads == 1:
+        return [work(0, n_rows)]
+    cuts = np.linspace(0, n_rows, n_threads + 1).astype(int).tolist()
+    return list(_pool(n_threads).map(work, cuts[:-1], cuts[1:]))

@@ -1,0 +1,99 @@
+"""Datasets by name."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from equipoise.core.errors import SpecError
+from equipoise.core.names import look_up, nearest
+from equipoise.data.dataset import Dataset
+from equipoise.data.readers.cifar import cifar10, cifar100
+from equipoise.data.readers.cifar10c import cifar10c, cifar100c
+from equipoise.data.readers.cifar10h import cifar10h
+from equipoise.data.readers.digits import digits
+from equipoise.data.readers.image_folder import image_folder
+from equipoise.data.readers.imagenet import imagenet, imagenet_lt
+from equipoise.data.readers.mixtures import mixture
+from equipoise.data.readers.mnist import fashion_mnist, mnist
+from equipoise.data.readers.newsgroups import newsgroups
+from equipoise.data.readers.npz import npz
+from equipoise.data.readers.svhn import svhn
+from equipoise.data.readers.table import table
+from equipoise.data.readers.tiny_imagenet import tiny_imagenet
+from equipoise.data.readers.voc2012 import voc2012
+
+__all__ = ["READERS", "load"]
+
+#: Every dataset that can be loaded by name.
+READERS: Mapping[str, Callable[..., Dataset]] = MappingProxyType(
+    {
+        "cifar10": cifar10,
+        "cifar100": cifar100,
+        "cifar100c": cifar100c,
+        "cifar10c": cifar10c,
+        "cifar10h": cifar10h,
+        "digits": digits,
+        "fashion_mnist": fashion_mnist,
+        "image_folder": image_folder,
+        "imagenet": imagenet,
+        "imagenet_lt": imagenet_lt,
+        "mixture": mixture,
+        "mnist": mnist,
+        "newsgroups": newsgroups,
+        "npz": npz,
+        "svhn": svhn,
+        "table": table,
+        "tiny_imagenet": tiny_imagenet,
+        "voc2012": voc2012,
+    }
+)
+
+
+def load(
+    name: str,
+    *,
+    root: str | os.PathLike[str] | None = None,
+    seed: int = 0,
+    download: bool = False,
+    options: Mapping[str, Any] = MappingProxyType({}),
+) -> Dataset:
+    """Load a dataset by name.
+
+    Args:
+        name: A key of :data:`READERS`.
+        root: The data folder; by default the environment variable ``EQUIPOISE_DATA``. Datasets that need
+            none, because they are built in or have a path of their own, do not look at it.
+        seed: Of the splits, and of whatever else is random.
+        download: Bring the official files if they are not there.
+        options: Further parameters of the reader, for example ``{"path": "mine.npz"}``.
+
+    Returns:
+        The dataset.
+
+    Raises:
+        SpecError: If there is no such dataset or option; the nearest is named.
+        DataError: If its files are not there, or are wrong.
+
+    Example:
+        >>> load("digits", options={"test": 0.5}).class_counts("test").sum()
+        tensor(898)
+    """
+    reader = look_up(name, READERS, what="dataset")
+    known = inspect.signature(reader).parameters
+    for key in options:
+        if key not in known or key in ("root", "seed", "download"):
+            guess = nearest(key, known)
+            remedy = f"did you mean {guess!r}?" if guess else f"it has {', '.join(known)}."
+            raise SpecError(f"dataset {name!r} has no option {key!r}; {remedy}")
+    wanted = [key for key, value in known.items() if value.default is value.empty and key not in options]
+    if wanted:
+        raise SpecError(
+            f"dataset {name!r} needs the option {wanted[0]!r}; pass options={{{wanted[0]!r}: ...}}."
+        )
+    given = {"root": root, "seed": seed, "download": download}
+    shared = {key: value for key, value in given.items() if key in known}
+    return reader(**shared, **options)

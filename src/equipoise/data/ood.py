@@ -1,0 +1,80 @@
+"""Pairs of known and foreign images, to ask whether confidence tells them apart."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from dataclasses import dataclass
+
+from equipoise.core.errors import DataError
+from equipoise.data.corruptions import CORRUPTIONS, corrupt
+from equipoise.data.dataset import Dataset
+from equipoise.data.loading import load
+from equipoise.data.streaming import ImageFiles
+
+__all__ = ["OodPair", "ood_pair"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OodPair:
+    """Data a network was made for, and data it was not.
+
+    Attributes:
+        inside: What it was trained on; judged on ``test``.
+        outside: What is foreign to it; judged on ``test``, and normalised as ``inside`` is.
+
+    Example:
+        >>> ood_pair("digits", "contrast").outside.name
+        'digits_contrast_5'
+    """
+
+    inside: Dataset
+    outside: Dataset
+
+
+def ood_pair(
+    inside: str | Dataset,
+    outside: str | Dataset,
+    *,
+    root: str | os.PathLike[str] | None = None,
+    seed: int = 0,
+    download: bool = False,
+    severity: int = 5,
+) -> OodPair:
+    """Pair a dataset with a foreign one, or with its own test images corrupted.
+
+    Args:
+        inside: A name or a dataset.
+        outside: A name, a dataset, or the name of a corruption.
+        root: The data folder, for names.
+        seed: Of splits and noise.
+        download: Bring what is not there.
+        severity: Of the corruption, 1 to 5.
+
+    Returns:
+        Two datasets with ``test`` rows of one shape.
+
+    Raises:
+        DataError: If their images differ in shape.
+
+    Example:
+        >>> pair = ood_pair("digits", "gaussian_noise", severity=3)
+        >>> pair.inside.mean is pair.outside.mean
+        True
+    """
+    known = load(inside, root=root, seed=seed, download=download) if isinstance(inside, str) else inside
+    if isinstance(outside, str) and outside in CORRUPTIONS:
+        return OodPair(inside=known, outside=corrupt(known, outside, severity=severity, seed=seed))
+    foreign = load(outside, root=root, seed=seed, download=download) if isinstance(outside, str) else outside
+    if _shape(known) != _shape(foreign):
+        raise DataError(
+            f"ood_pair: both must have inputs of one shape, got {_shape(known)} of {known.name} and "
+            f"{_shape(foreign)} of {foreign.name}. CIFAR goes with SVHN, MNIST with Fashion-MNIST."
+        )
+    return OodPair(inside=known, outside=dataclasses.replace(foreign, mean=known.mean, std=known.std))
+
+
+def _shape(dataset: Dataset) -> tuple[int, ...]:
+    if isinstance(dataset.inputs, ImageFiles):
+        return (3, dataset.inputs.size, dataset.inputs.size)
+    return tuple(dataset.inputs.shape[1:])

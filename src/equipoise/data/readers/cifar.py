@@ -1,0 +1,242 @@
+"""CIFAR-10 and CIFAR-100, from the python batches, the binary batches, or one .npz file."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from equipoise.core.errors import DataError
+from equipoise.data.arrays import as_images, from_arrays
+from equipoise.data.dataset import Dataset
+from equipoise.data.folders import check_count, file_record, missing, open_root
+from equipoise.data.official import OFFICIAL
+from equipoise.data.readers.class_names import CIFAR10, CIFAR100
+from equipoise.data.readers.npz import read_train_and_test
+from equipoise.data.readers.safe_pickle import read_plain_pickle
+from equipoise.data.splitting import official_splits
+
+__all__ = ["cifar10", "cifar100", "read_binary_batch", "read_python_batch"]
+
+_PIXELS = 3 * 32 * 32
+#: Means and spreads that the focal-calibration code uses for both datasets.
+_MEAN, _STD = (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layout:
+    python: str
+    binary: str
+    train: tuple[str, ...]
+    test: str
+    label_key: str
+    label_bytes: int
+    class_names: tuple[str, ...]
+
+
+_LAYOUTS = {
+    "cifar10": _Layout(
+        python="cifar-10-batches-py",
+        binary="cifar-10-batches-bin",
+        train=tuple(f"data_batch_{number}" for number in range(1, 6)),
+        test="test_batch",
+        label_key="labels",
+        label_bytes=1,
+        class_names=CIFAR10,
+    ),
+    "cifar100": _Layout(
+        python="cifar-100-python",
+        binary="cifar-100-binary",
+        train=("train",),
+        test="test",
+        label_key="fine_labels",
+        label_bytes=2,
+        class_names=CIFAR100,
+    ),
+}
+
+
+def cifar10(
+    *,
+    root: str | os.PathLike[str] | None = None,
+    seed: int = 0,
+    download: bool = False,
+    recipe: str = "stratified",
+    tune: int = 2_500,
+    calib: int = 2_500,
+) -> Dataset:
+    """Read CIFAR-10: 32 x 32 colour images of 10 things.
+
+    The papers train on 45,000 images and hold 5,000 out; here the 5,000 are halved into ``tune`` and
+    ``calib``.
+
+    Args:
+        root: The data folder; by default the environment variable ``EQUIPOISE_DATA``.
+        seed: Of the splits.
+        download: Bring it if it is not there.
+        recipe: ``"stratified"``, or ``"focal"`` for the held-out rows of the focal-calibration code.
+        tune: Size of ``tune``.
+        calib: Size of ``calib``.
+
+    Returns:
+        60,000 images, training images first.
+
+    Raises:
+        DataError: If it is not there, or a file is wrong or truncated.
+
+    Example:
+        >>> cifar10(root=".")
+        Traceback (most recent call last):
+        ...
+        equipoise.core.errors.DataError: cifar10: not found in .. Put there cifar-10-batches-py/ ...
+
+    Reference:
+        Krizhevsky (2009), Learning Multiple Layers of Features from Tiny Images.
+    """
+    folder = open_root(root, name="cifar10", download=download)
+    return _read("cifar10", folder, seed=seed, recipe=recipe, tune=tune, calib=calib)
+
+
+def cifar100(
+    *,
+    root: str | os.PathLike[str] | None = None,
+    seed: int = 0,
+    download: bool = False,
+    recipe: str = "stratified",
+    tune: int = 2_500,
+    calib: int = 2_500,
+) -> Dataset:
+    """Read CIFAR-100: 32 x 32 colour images of 100 things.
+
+    Args:
+        root: The data folder; by default the environment variable ``EQUIPOISE_DATA``.
+        seed: Of the splits.
+        download: Bring it if it is not there.
+        recipe: ``"stratified"``, or ``"focal"`` for the held-out rows of the focal-calibration code.
+        tune: Size of ``tune``.
+        calib: Size of ``calib``.
+
+    Returns:
+        60,000 images with fine labels, training images first.
+
+    Raises:
+        DataError: If it is not there, or a file is wrong or truncated.
+
+    Example:
+        >>> cifar100(root=".")
+        Traceback (most recent call last):
+        ...
+        equipoise.core.errors.DataError: cifar100: not found in .. Put there cifar-100-python/ ...
+
+    Reference:
+        Krizhevsky (2009), Learning Multiple Layers of Features from Tiny Images.
+    """
+    folder = open_root(root, name="cifar100", download=download)
+    return _read("cifar100", folder, seed=seed, recipe=recipe, tune=tune, calib=calib)
+
+
+def _read(name: str, root: Path, *, seed: int, recipe: str, tune: int, calib: int) -> Dataset:
+    layout, counts = _LAYOUTS[name], OFFICIAL[name].counts
+    if (root / layout.python).is_dir() or (root / layout.binary).is_dir():
+        images, labels, files = _read_batches(layout, root, counts)
+    elif (root / f"{name}.npz").is_file():
+        files = [root / f"{name}.npz"]
+        images, labels = read_train_and_test(files[0], counts=counts, shape=(32, 32, 3))
+    else:
+        raise missing(name, root)
+    numbers = torch.from_numpy(labels)
+    splits = official_splits(numbers, counts[0], tune=tune, calib=calib, seed=seed, recipe=recipe)
+    return from_arrays(
+        as_images(images),
+        numbers,
+        name=name,
+        class_names=layout.class_names,
+        splits=dict(splits),
+        mean=_MEAN,
+        std=_STD,
+        provenance=tuple(file_record(file, root) for file in files),
+    )
+
+
+def _read_batches(
+    layout: _Layout, root: Path, counts: tuple[int, int]
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], list[Path]]:
+    python = (root / layout.python).is_dir()
+    folder = root / (layout.python if python else layout.binary)
+    names = [*layout.train, layout.test]
+    files = [folder / (name if python else f"{name}.bin") for name in names]
+    sizes = [counts[0] // len(layout.train)] * len(layout.train) + [counts[1]]
+    images = np.empty((sum(counts), 32, 32, 3), dtype=np.uint8)
+    labels = np.empty(sum(counts), dtype=np.int64)
+    start = 0
+    for file, size in zip(files, sizes, strict=True):
+        if not file.is_file():
+            raise DataError(f"{file}: no such file, though its folder is there. Unpack the archive again.")
+        if python:
+            planes, numbers = read_python_batch(file, label_key=layout.label_key)
+        else:
+            planes, numbers = read_binary_batch(file, label_bytes=layout.label_bytes)
+        check_count(len(planes), size, where=str(file))
+        images[start : start + size] = planes.transpose(0, 2, 3, 1)
+        labels[start : start + size] = numbers
+        start += size
+    return images, labels, files
+
+
+def read_python_batch(path: Path, *, label_key: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Read one batch of the python version, without letting the pickle run code.
+
+    Args:
+        path: The file.
+        label_key: ``"labels"`` for CIFAR-10, ``"fine_labels"`` for CIFAR-100.
+
+    Returns:
+        Images ``(n, 3, 32, 32)`` and labels ``(n,)``.
+
+    Raises:
+        DataError: If it holds something else.
+    """
+    batch = read_plain_pickle(path)
+    if not isinstance(batch, dict) or "data" not in batch or label_key not in batch:
+        raise DataError(
+            f"{path}: a dictionary with 'data' and {label_key!r} was wanted. Is it a CIFAR batch?"
+        )
+    pixels, labels = batch["data"], batch[label_key]
+    fits = (
+        isinstance(pixels, np.ndarray) and pixels.dtype == np.uint8 and pixels.shape == (len(labels), _PIXELS)
+    )
+    if not fits:
+        raise DataError(
+            f"{path}: 'data' must be uint8 of shape ({len(labels)}, {_PIXELS}), one row per label, got "
+            f"{getattr(pixels, 'dtype', type(pixels).__name__)} of shape {getattr(pixels, 'shape', '?')}. "
+            "Get the file again."
+        )
+    return pixels.reshape(-1, 3, 32, 32), np.asarray(labels, dtype=np.int64)
+
+
+def read_binary_batch(path: Path, *, label_bytes: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Read one batch of the binary version.
+
+    Args:
+        path: The file.
+        label_bytes: 1 for CIFAR-10; 2 for CIFAR-100, where the second byte is the fine label.
+
+    Returns:
+        Images ``(n, 3, 32, 32)`` and labels ``(n,)``.
+
+    Raises:
+        DataError: If the file is not a whole number of records.
+    """
+    raw = np.fromfile(path, dtype=np.uint8)
+    record = label_bytes + _PIXELS
+    if raw.size == 0 or raw.size % record:
+        raise DataError(
+            f"{path}: the size must be a multiple of {record} bytes, got {raw.size}. It is truncated; get "
+            "it again."
+        )
+    records = raw.reshape(-1, record)
+    return records[:, label_bytes:].reshape(-1, 3, 32, 32), records[:, label_bytes - 1].astype(np.int64)

@@ -1,0 +1,283 @@
+"""From a spec to what it names: data, networks, an objective, batches."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, final
+
+import torch
+from torch import Tensor, nn
+
+from equipoise.core.errors import SpecError
+from equipoise.core.seeds import derive_seed
+from equipoise.data import Augment, Batch, Dataset, batches, load
+from equipoise.experiments.catalogue import CATALOGUE
+from equipoise.experiments.fields import plain
+from equipoise.experiments.methods import split_method
+from equipoise.experiments.spec import DataSpec, ModelSpec, RecipeSpec, Spec
+from equipoise.models import Network
+from equipoise.objectives import Parts
+from equipoise.training import (
+    SGD,
+    Adam,
+    AdamW,
+    Constant,
+    Cosine,
+    MultiStep,
+    Objective,
+    Optimizer,
+    Recipe,
+    Schedule,
+    Selection,
+    Source,
+    WarmUp,
+)
+
+__all__ = ["Built", "build", "load_data", "make_network", "make_recipe", "split_source"]
+
+#: What kinds of data a network takes, where it is not images.
+_TAKES = {
+    "mlp": ("features", "image"),
+    "global_pooling_cnn": ("text",),
+    "deeplabv3_resnet34": ("segmentation",),
+}
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Built:
+    """Everything a run needs, ready to go.
+
+    Attributes:
+        data: The dataset.
+        objective: The method, with freshly initialised networks.
+        train: Its training batches.
+        tune: Held-out batches, or None if the data have none.
+        selection: How the best epoch is chosen.
+    """
+
+    data: Dataset
+    objective: Objective
+    train: Source
+    tune: Source | None
+    selection: Selection
+
+
+def build(spec: Spec, *, root: str | None = None, download: bool = False) -> Built:
+    """Return what a spec names.
+
+    Args:
+        spec: A checked spec.
+        root: The data folder.
+        download: Bring the official files if they are not there.
+
+    Returns:
+        Data, objective and batches; the same initial weights for the same seed.
+
+    Example:
+        >>> spec = Spec.from_table({"data": "digits", "model": "mlp", "objective": "focal"})
+        >>> type(build(spec).objective).__name__
+        'Supervised'
+    """
+    data = load_data(spec.data, root=root, download=download)
+    objective_entry, loss = split_method(spec.objective)
+    tune = split_source(data, "tune", spec) if "tune" in data.splits else None
+    torch.manual_seed(derive_seed(spec.seed, "initial weights"))
+    parts = Parts(
+        make_network=partial(make_network, spec.model, data),
+        make_auxiliary=None
+        if spec.objective.auxiliary is None
+        else partial(make_network, spec.objective.auxiliary, data),
+        make_loss=None if loss is None else partial(_make_loss, loss, data),
+        recipe=make_recipe(spec.recipe),
+        held_out=tune,
+        n_samples=len(data),
+    )
+    objective: Objective = objective_entry.make(parts=parts)
+    selection = Selection(metric=spec.recipe.select, patience=spec.recipe.patience or None)  # type: ignore[arg-type]
+    return Built(
+        data=data,
+        objective=objective,
+        train=split_source(data, "train", spec),
+        tune=tune,
+        selection=selection,
+    )
+
+
+def load_data(data: DataSpec, *, root: str | None = None, download: bool = False) -> Dataset:
+    """Return a dataset; runs of one process share it.
+
+    Example:
+        >>> load_data(DataSpec(name="digits")) is load_data(DataSpec(name="digits"))
+        True
+    """
+    return _load(json.dumps(plain(data), sort_keys=True), root, download)
+
+
+@lru_cache(maxsize=2)
+def _load(content: str, root: str | None, download: bool) -> Dataset:
+    table = json.loads(content)
+    options = {**CATALOGUE["datasets"][table["name"]].parameters, **table.get("options", {})}
+    return load(table["name"], root=root, seed=table["seed"], download=download, options=options)
+
+
+def make_network(model: ModelSpec, data: Dataset) -> nn.Module:
+    """Return a fresh network for a dataset; its inputs and classes come from the data.
+
+    Raises:
+        SpecError: If the network does not take such data.
+
+    Example:
+        >>> make_network(ModelSpec(name="mlp"), load_data(DataSpec(name="digits"))).n_classes
+        10
+    """
+    takes = _TAKES.get(model.name, ("image",))
+    if data.kind not in takes:
+        fitting = [key for key in CATALOGUE["models"] if data.kind in _TAKES.get(key, ("image",))]
+        raise SpecError(
+            f"model {model.name!r} takes {' or '.join(takes)}, but {data.name!r} holds {data.kind}. "
+            f"Use {' or '.join(map(repr, fitting[:4]))}."
+        )
+    entry = CATALOGUE["models"][model.name]
+    sizes = {"n_classes": data.n_classes, **_input_sizes(data)}
+    known = inspect.signature(entry.factory).parameters
+    options = {
+        **entry.parameters,
+        **{key: value for key, value in sizes.items() if key in known},
+        **model.options,
+    }
+    network: Network = entry.factory(**options)
+    if data.kind == "text" and data.embedding is not None:
+        return Network(_Embedded(data.embedding, network.body), network.head)
+    return network
+
+
+def _input_sizes(data: Dataset) -> dict[str, int]:
+    if data.kind == "text":
+        return {} if data.embedding is None else {"n_embedding": int(data.embedding.shape[1])}
+    if not isinstance(data.inputs, Tensor):
+        return {"in_channels": 3}
+    shape = data.inputs.shape[1:]
+    return {"in_channels": int(shape[0]), "n_inputs": int(shape.numel())}
+
+
+@final
+class _Embedded(nn.Module):
+    """A body for embedded words, given token numbers; the vectors are data and stay as they are."""
+
+    vectors: Tensor
+
+    def __init__(self, vectors: Tensor, body: nn.Module) -> None:
+        super().__init__()
+        self.register_buffer("vectors", vectors.float(), persistent=False)
+        self.body = body
+
+    def forward(self, tokens: Tensor) -> Any:
+        return self.body(nn.functional.embedding(tokens, self.vectors))
+
+
+def _make_loss(loss: Any, data: Dataset) -> nn.Module:
+    known = inspect.signature(loss.entry.factory).parameters
+    extra: dict[str, Any] = {}
+    if data.ignore_index is not None and "ignore_index" in known:
+        extra["ignore_index"] = data.ignore_index
+    if "n_classes" in known:
+        extra["n_classes"] = data.n_classes
+    made: nn.Module = loss.make(**extra)
+    return made
+
+
+def make_recipe(recipe: RecipeSpec) -> Recipe:
+    """Return the recipe of one network.
+
+    Example:
+        >>> make_recipe(RecipeSpec(clip_norm=2.0)).clip_norm
+        2.0
+    """
+    optimizers: dict[str, Optimizer] = {
+        "sgd": SGD(
+            rate=recipe.rate,
+            weight_decay=recipe.weight_decay,
+            momentum=recipe.momentum,
+            nesterov=recipe.nesterov,
+        ),
+        "adam": Adam(rate=recipe.rate, weight_decay=recipe.weight_decay),
+        "adamw": AdamW(rate=recipe.rate, weight_decay=recipe.weight_decay),
+    }
+    schedules: dict[str, Schedule] = {
+        "constant": Constant(),
+        "multistep": MultiStep(recipe.milestones, recipe.decay),
+        "cosine": Cosine(),
+    }
+    schedule = schedules[recipe.schedule]
+    return Recipe(
+        optimizer=optimizers[recipe.optimizer],
+        schedule=WarmUp(recipe.warm_up, then=schedule) if recipe.warm_up else schedule,
+        clip_norm=recipe.clip_norm or None,
+        reduction=recipe.reduction,  # type: ignore[arg-type]
+        accumulate=recipe.accumulate,
+    )
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class _SplitSource:
+    """Batches of one split, as the loop asks for them."""
+
+    data: Dataset
+    split: str
+    batch_size: int
+    seed: int
+    augment: Augment | None
+
+    def __call__(
+        self,
+        *,
+        epoch: int,
+        visit: Tensor | None,
+        start: int,
+        rank: int,
+        world_size: int,
+        device: torch.device,
+    ) -> Iterable[Batch]:
+        return batches(
+            self.data,
+            self.split,
+            batch_size=self.batch_size,
+            seed=self.seed,
+            epoch=epoch,
+            augment=self.augment,
+            visit=visit,
+            start=start,
+            drop_last=self.split == "train" and len(self.data.rows(self.split)) >= self.batch_size,
+            rank=rank,
+            world_size=world_size,
+            device=device,
+        )
+
+
+def split_source(data: Dataset, split: str, spec: Spec) -> Source:
+    """Return the batches of a split; only ``train`` is shuffled and augmented.
+
+    Example:
+        >>> spec = Spec.from_table({"data": "digits", "model": "mlp"})
+        >>> source = split_source(load_data(spec.data), "test", spec)
+        >>> first = next(iter(source(epoch=0, visit=None, start=0, rank=0, world_size=1, device="cpu")))
+        >>> first.targets.shape
+        torch.Size([128])
+    """
+    recipe = spec.recipe
+    augment = None
+    if split == "train":
+        augment = Augment(
+            area=recipe.area or None,
+            crop_padding=recipe.crop_padding,
+            flip=recipe.flip,
+            cutout=recipe.cutout,
+            mixup=recipe.mixup,
+        )
+    return _SplitSource(data=data, split=split, batch_size=recipe.batch_size, seed=spec.seed, augment=augment)

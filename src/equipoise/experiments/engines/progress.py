@@ -1,0 +1,115 @@
+"""What runs, what is done, how long it will take: read from the run folders, so any engine can tell it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO, final
+
+from equipoise.core.progress import clock_text
+from equipoise.experiments.folder import RunFolder
+from equipoise.experiments.spec import Spec
+
+__all__ = ["Report", "StatusLine"]
+
+
+@final
+@dataclass(frozen=True)
+class Report:
+    """How a set of runs ended.
+
+    Attributes:
+        done: Folders of runs that are finished.
+        failed: Label and sentence of each run that is not.
+
+    Example:
+        >>> Report().is_whole
+        True
+    """
+
+    done: list[RunFolder] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every run is finished."""
+        return not self.failed
+
+
+@final
+class StatusLine:
+    """One line on a terminal that says how far a set of runs is.
+
+    Args:
+        specs: The runs.
+        folder: Where their folders are.
+        quiet: Say nothing.
+        stream: Where to write; standard error by default.
+        clock: Tells the time.
+
+    Example:
+        >>> line = StatusLine([], Path("."), quiet=True)
+        >>> line.show(done=0, running=[])
+    """
+
+    def __init__(
+        self,
+        specs: Sequence[Spec],
+        folder: Path,
+        *,
+        quiet: bool,
+        stream: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._specs, self._folder, self._clock = specs, folder, clock
+        self._stream = sys.stderr if stream is None else stream
+        self._live = not quiet and self._stream.isatty()
+        self._lines = not quiet and not self._live
+        self._began = clock()
+        self._first: float | None = None
+
+    def text(self, *, done: int, running: Sequence[Spec]) -> str:
+        """Return the line."""
+        share = (done + sum(self._share(spec) for spec in running)) / max(len(self._specs), 1)
+        if self._first is None:
+            self._first = share
+        gained, elapsed = share - self._first, self._clock() - self._began
+        left = (
+            f", about {clock_text(elapsed * (1 - share) / gained)} left" if gained > 0 and elapsed > 2 else ""
+        )
+        now = "; ".join(
+            f"{spec.objective.label} seed {spec.seed} {self._place(spec)}" for spec in running[:3]
+        )
+        return f"{done}/{len(self._specs)} runs done{left}" + (f" · {now}" if now else "")
+
+    def _epochs(self, spec: Spec) -> int:
+        return len(RunFolder(self._folder / spec.identity).history())
+
+    def _share(self, spec: Spec) -> float:
+        return min(self._epochs(spec) / spec.recipe.epochs, 1.0)
+
+    def _place(self, spec: Spec) -> str:
+        return f"epoch {self._epochs(spec)}/{spec.recipe.epochs}"
+
+    def show(self, *, done: int, running: Sequence[Spec]) -> None:
+        """Draw the line over the last one, if there is a terminal."""
+        if self._live:
+            self._stream.write("\r\x1b[K" + self.text(done=done, running=running)[:150])
+            self._stream.flush()
+
+    def tell(self, sentence: str) -> None:
+        """Write a line that stays."""
+        if self._live:
+            self._stream.write(f"\r\x1b[K{sentence}\n")
+        elif self._lines:
+            self._stream.write(f"{sentence}\n")
+        self._stream.flush()
+
+    def clear(self) -> None:
+        """Leave the terminal clean."""
+        if self._live:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()

@@ -1,0 +1,76 @@
+"""A worker process: takes runs from its parent one by one, and does not outlive it.
+
+It is a program of its own (``python -m equipoise.experiments.engines.worker``), so that the parent may be a script, a
+notebook or a pipe. Jobs come as lines of JSON on standard input; answers go out the same way.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from equipoise.experiments.run import RunOptions, run
+from equipoise.experiments.spec import Spec
+
+__all__ = ["decode_job", "die_with_parent", "encode_job", "main", "work"]
+
+
+def work(table: dict[str, Any], folder: str, options: RunOptions) -> str:
+    """Do one run; give back the folder's path."""
+    return str(run(Spec.from_table(table), Path(folder), options=options).path)
+
+
+def encode_job(spec: Spec, folder: Path, options: RunOptions) -> str:
+    """Return a job as one line."""
+    return json.dumps({"spec": spec.to_table(), "folder": str(folder), "options": asdict(options)})
+
+
+def decode_job(line: str) -> tuple[dict[str, Any], str, RunOptions]:
+    """Return the job that a line describes.
+
+    Example:
+        >>> spec = Spec.from_table({"data": "digits", "model": "mlp"})
+        >>> table, folder, options = decode_job(encode_job(spec, Path("runs"), RunOptions()))
+        >>> Spec.from_table(table).identity == spec.identity, options == RunOptions()
+        (True, True)
+    """
+    job = json.loads(line)
+    options = {**job["options"], "calibrators": tuple(job["options"]["calibrators"])}
+    return job["spec"], job["folder"], RunOptions(**options)
+
+
+def die_with_parent() -> None:
+    """End this process soon after its parent has gone, so that a killed comparison leaves nobody at work."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.2)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True, name="watch-parent").start()
+
+
+def main() -> None:
+    """Answer jobs until there are no more."""
+    die_with_parent()
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
+    os.dup2(
+        sys.stderr.fileno(), sys.stdout.fileno()
+    )  # whatever a library prints must not look like an answer
+    for line in sys.stdin:
+        try:
+            answer = {"path": work(*decode_job(line))}
+        except Exception as error:  # noqa: BLE001 - the parent tells it; the next job may be fine
+            answer = {"error": f"{error}" or type(error).__name__}
+        answers.write(json.dumps(answer) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,189 @@
+"""From run folders to the records of a report."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from equipoise.core.predictions import Predictions
+from equipoise.evaluate import Comparison, Difference, compare, score
+from equipoise.evaluate.slices import score_by_class
+from equipoise.evaluate.values import LOWER_IS_BETTER
+from equipoise.experiments.folder import RunFolder
+from equipoise.experiments.methods import method_entry, split_method
+from equipoise.experiments.results import Contrast, contrast
+from equipoise.experiments.scoring import calibrated_predictions
+from equipoise.experiments.spec import MethodSpec
+from equipoise.metrics.area_under_risk_coverage import risk_coverage
+from equipoise.report import Calibrated, MethodCard, MethodResult, Provenance, Report, Run
+
+__all__ = ["report_of_runs"]
+
+
+def report_of_runs(
+    runs: Sequence[RunFolder],
+    *,
+    baseline: str | None = None,
+    title: str | None = None,
+    n_resamples: int = 1000,
+) -> dict[str, Report]:
+    """Return one report per dataset and network, by a short name.
+
+    Args:
+        runs: Finished runs.
+        baseline: Label of the method others are compared with; the first by default.
+        title: What stands on top.
+        n_resamples: Resamples behind intervals.
+
+    Returns:
+        Reports by ``data-model``.
+
+    Example:
+        >>> report_of_runs([])
+        {}
+    """
+    places: dict[str, list[RunFolder]] = {}
+    for run in runs:
+        spec = run.spec()
+        places.setdefault(f"{spec.data.name}-{spec.model.name}", []).append(run)
+    return {place: _report(place, folders, baseline, title, n_resamples) for place, folders in places.items()}
+
+
+def _report(
+    place: str, folders: Sequence[RunFolder], baseline: str | None, title: str | None, n_resamples: int
+) -> Report:
+    methods: dict[str, list[RunFolder]] = {}
+    for folder in folders:
+        methods.setdefault(folder.spec().objective.label, []).append(folder)
+    for group in methods.values():
+        group.sort(key=lambda folder: folder.spec().seed)
+    base = baseline if baseline in methods else next(iter(methods))
+    return Report(
+        title=title or f"Calibration of {len(methods)} methods: {place.replace('-', ', ')}",
+        methods=tuple(
+            _result(label, group, methods[base] if label != base else None, n_resamples)
+            for label, group in methods.items()
+        ),
+        baseline=base,
+        provenance=_provenance(folders),
+    )
+
+
+def _result(
+    label: str, group: Sequence[RunFolder], base: Sequence[RunFolder] | None, n_resamples: int
+) -> MethodResult:
+    first = group[0].predictions("test")
+    return MethodResult(
+        name=label,
+        runs=tuple(
+            Run(
+                scores=score(folder.predictions("test"), n_resamples=n_resamples),
+                seed=folder.spec().seed,
+                history=folder.history(),
+            )
+            for folder in group
+        ),
+        calibrated=tuple(
+            _calibrated(name, group, n_resamples) for name in group[0].calibrators() if name != "identity"
+        ),
+        classes=score_by_class(first),
+        risk=risk_coverage(first),
+        versus=None if base is None else _versus(base, group),
+        card=_card(group[0].spec().objective),
+    )
+
+
+def _calibrated(name: str, group: Sequence[RunFolder], n_resamples: int) -> Calibrated:
+    after = [calibrated_predictions(folder, name, "test") for folder in group]
+    raw: Predictions = group[0].predictions("test")
+    return Calibrated(
+        name=name,
+        scores=tuple(score(one.predictions, n_resamples=n_resamples) for one in after),
+        words=after[0].words,
+        versus=compare(raw, after[0].predictions, n_resamples=n_resamples),
+    )
+
+
+def _versus(base: Sequence[RunFolder], group: Sequence[RunFolder]) -> Comparison | None:
+    """Return the paired differences over seeds, if both methods have the same seeds."""
+    if [folder.spec().seed for folder in base] != [folder.spec().seed for folder in group]:
+        return None
+    means = [_means(folders) for folders in (base, group)]
+    return Comparison(
+        _difference(metric, means[0][metric], means[1][metric], found)
+        for metric, found in contrast(base, group).items()
+    )
+
+
+def _means(folders: Sequence[RunFolder]) -> dict[str, float]:
+    values: dict[str, list[float]] = {}
+    for folder in folders:
+        for row in folder.scores():
+            if row["split"] == "test" and row["calibrator"] == "identity":
+                values.setdefault(row["metric"], []).append(row["value"])
+    return {metric: sum(found) / len(found) for metric, found in values.items()}
+
+
+def _difference(metric: str, first: float, second: float, found: Contrast) -> Difference:
+    verdict = "tie"
+    if found.is_clear():
+        sign = 1 if metric in LOWER_IS_BETTER else -1
+        worth = [abs(value) if metric == "confidence_gap" else sign * value for value in (first, second)]
+        verdict = "second better" if worth[1] < worth[0] else "first better"
+    half = 1.96 * found.error
+    return Difference(
+        metric,
+        first,
+        second,
+        found.difference,
+        found.difference - half,
+        found.difference + half,
+        found.p_value,
+        verdict,
+    )
+
+
+def _card(method: MethodSpec) -> MethodCard:
+    entry = method_entry(method)
+    objective, loss = split_method(method)
+    chosen = loss if loss is not None and loss.entry is entry else objective
+    return MethodCard(
+        title=entry.title,
+        summary=entry.summary,
+        formula=entry.formula,
+        paper=entry.paper,
+        fidelity=entry.fidelity,
+        parameters={**entry.parameters, **chosen.parameters},
+        use_when=entry.use_when,
+        avoid_when=entry.avoid_when,
+    )
+
+
+def _provenance(folders: Sequence[RunFolder]) -> Provenance:
+    first = folders[0]
+    spec = first.spec()
+    environment = json.loads((first.path / "environment.json").read_text(encoding="utf-8"))
+    data = environment["data"]
+    seeds = sorted({folder.spec().seed for folder in folders})
+    facts = [
+        (
+            "data",
+            f"{spec.data.name}, split seed {spec.data.seed}, options {dict(spec.data.options) or 'none'}",
+        ),
+        ("rows", ", ".join(f"{name} {count:,}" for name, count in data["rows"].items())),
+        ("fingerprints", ", ".join(f"{name} {mark[:12]}" for name, mark in data["fingerprints"].items())),
+        ("network", f"{spec.model.name} {dict(spec.model.options) or ''}".strip()),
+        ("recipe", ", ".join(f"{key} {value}" for key, value in spec.to_table()["recipe"].items())),
+        ("seeds", ", ".join(map(str, seeds))),
+        ("runs", ", ".join(folder.name for folder in folders)),
+        ("versions", ", ".join(f"{name} {version}" for name, version in environment["packages"].items())),
+        (
+            "machine",
+            f"{environment['system']}, {environment['cores']} cores, {environment['threads']} threads per run",
+        ),
+    ]
+    return Provenance(
+        facts=tuple(facts), command=shlex.join(["equipoise", "report", str(Path(first.path).parent)])
+    )

@@ -1,0 +1,174 @@
+"""Results of many runs: tidy rows, and paired differences from a baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from scipy.special import ndtr
+
+from equipoise.core.predictions import Predictions
+from equipoise.evaluate import compare
+from equipoise.experiments.folder import RunFolder
+from equipoise.experiments.scoring import calibrated_predictions
+
+__all__ = ["Cell", "Contrast", "cells", "contrast", "gather_rows"]
+
+#: Metrics whose difference is tested row by row; the others by their intervals.
+_PAIRED = ("accuracy", "nll", "brier", "ece", "rms_ce", "mce", "confidence_gap")
+
+
+def gather_rows(runs: Iterable[RunFolder]) -> list[dict[str, Any]]:
+    """Return the tidy rows of all runs: one per run, split, calibrator and metric.
+
+    Example:
+        >>> gather_rows([])
+        []
+    """
+    return [row for folder in runs for row in folder.scores()]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One number of a table: a metric over seeds.
+
+    Attributes:
+        mean: Over seeds.
+        error: Standard error over seeds; None for one seed.
+        spread: Standard error from the rows, averaged over seeds.
+        n_seeds: How many seeds.
+        temperature: Mean temperature, for maps that have one.
+
+    Example:
+        >>> Cell(mean=0.5, error=None, spread=0.1, n_seeds=1, temperature=None).mean
+        0.5
+    """
+
+    mean: float
+    error: float | None
+    spread: float
+    n_seeds: int
+    temperature: float | None
+
+
+def cells(rows: Sequence[Mapping[str, Any]], *, split: str = "test") -> dict[tuple[str, ...], Cell]:
+    """Return a cell per (data, model, method, calibrator, metric).
+
+    Example:
+        >>> row = {"data": "d", "model": "m", "method": "ce", "calibrator": "identity", "metric": "ece", "seed": 0}
+        >>> found = cells([{**row, "split": "test", "value": 0.1, "low": 0.0, "high": 0.2}])
+        >>> found["d", "m", "ce", "identity", "ece"].mean
+        0.1
+    """
+    groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        if row["split"] == split:
+            key = tuple(str(row[name]) for name in ("data", "model", "method", "calibrator", "metric"))
+            groups.setdefault(key, []).append(row)
+    return {key: _cell(group) for key, group in groups.items()}
+
+
+def _cell(group: Sequence[Mapping[str, Any]]) -> Cell:
+    values = np.array([row["value"] for row in group], dtype=np.float64)
+    widths = np.array([row["high"] - row["low"] for row in group], dtype=np.float64)
+    temperatures = [row["temperature"] for row in group if row.get("temperature") is not None]
+    return Cell(
+        mean=float(values.mean()),
+        error=float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None,
+        spread=float(widths.mean() / (2 * 1.96)),
+        n_seeds=len(values),
+        temperature=float(np.mean(temperatures)) if temperatures else None,
+    )
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Contrast:
+    """How a method differs from the baseline, over seeds.
+
+    Attributes:
+        difference: Mean over seeds, method minus baseline.
+        error: Its standard error, from rows and seeds together.
+        p_value: Two-sided.
+        paired: Whether rows were compared one by one.
+
+    Example:
+        >>> Contrast(difference=-0.1, error=0.01, p_value=0.0, paired=True).is_clear(0.05)
+        True
+    """
+
+    difference: float
+    error: float
+    p_value: float
+    paired: bool
+
+    def is_clear(self, alpha: float = 0.05) -> bool:
+        """Whether chance is an unlikely explanation."""
+        return self.p_value < alpha
+
+
+def contrast(
+    baseline: Sequence[RunFolder],
+    method: Sequence[RunFolder],
+    *,
+    calibrator: str = "identity",
+    n_bins: int = 15,
+) -> dict[str, Contrast]:
+    """Compare two methods' runs on the same test rows, seed by seed.
+
+    Every seed gives a paired difference with its bootstrap error. Seeds share their test rows, so that error does not
+    shrink with their number; the scatter over seeds adds to it.
+
+    Args:
+        baseline: Runs of the baseline, one per seed.
+        method: Runs of the method, with the same seeds in the same order.
+        calibrator: After which map.
+        n_bins: Bins of the binned metrics.
+
+    Returns:
+        One contrast per metric.
+    """
+    found: dict[str, list[tuple[float, float]]] = {}
+    for one, other in zip(baseline, method, strict=True):
+        pair = [_test(folder, calibrator) for folder in (one, other)]
+        for row in compare(
+            *pair, metrics=[m for m in _PAIRED if _has(pair, m)], n_bins=n_bins, n_resamples=400
+        ):
+            found.setdefault(row.metric, []).append((row.difference, (row.high - row.low) / (2 * 1.96)))
+    return {metric: _combine(np.array(values), paired=True) for metric, values in found.items()}
+
+
+def _test(folder: RunFolder, calibrator: str) -> Predictions:
+    return calibrated_predictions(folder, calibrator, "test").predictions
+
+
+def _has(pair: Sequence[Predictions], metric: str) -> bool:
+    return metric not in ("nll", "brier") or all(part.kind != "top1" for part in pair)
+
+
+def _combine(values: Any, *, paired: bool) -> Contrast:
+    differences, errors = values[:, 0], values[:, 1]
+    n_seeds = len(differences)
+    scatter = differences.std(ddof=1) / np.sqrt(n_seeds) if n_seeds > 1 else 0.0
+    error = float(np.hypot(errors.mean(), scatter))
+    mean = float(differences.mean())
+    p_value = float(2 * ndtr(-abs(mean) / error)) if error > 0 else float(mean == 0)
+    return Contrast(difference=mean, error=error, p_value=p_value, paired=paired)
+
+
+def contrast_of_cells(baseline: Cell, method: Cell) -> Contrast:
+    """Compare two cells by their intervals alone; wider than a paired test, so it calls more ties.
+
+    Example:
+        >>> one = Cell(mean=0.1, error=None, spread=0.01, n_seeds=1, temperature=None)
+        >>> contrast_of_cells(one, one).p_value
+        1.0
+    """
+    variances = [cell.spread**2 + (cell.error or 0.0) ** 2 for cell in (baseline, method)]
+    error = float(np.sqrt(sum(variances)))
+    mean = method.mean - baseline.mean
+    p_value = float(2 * ndtr(-abs(mean) / error)) if error > 0 else float(mean == 0)
+    return Contrast(difference=mean, error=error, p_value=p_value, paired=False)

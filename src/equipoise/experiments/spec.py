@@ -1,0 +1,252 @@
+"""Spec: everything that decides one training run, and its identity."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, final
+
+from equipoise.core.errors import SpecError
+from equipoise.core.files import write_text
+from equipoise.experiments.fields import plain, read_record, set_key
+from equipoise.experiments.toml import format_toml, parse_override, read_toml
+
+__all__ = ["DataSpec", "MethodSpec", "ModelSpec", "RecipeSpec", "Spec", "read_spec", "write_spec"]
+
+_FORMAT = 1
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class DataSpec:
+    """Which data.
+
+    Attributes:
+        name: A dataset of the catalogue.
+        seed: Of its splits; runs that are compared share it.
+        options: Parameters of its reader, for example ``{"path": "mine.npz"}``.
+
+    Example:
+        >>> DataSpec(name="digits").seed
+        0
+    """
+
+    name: str
+    seed: int = 0
+    options: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class ModelSpec:
+    """Which network.
+
+    Attributes:
+        name: A network of the catalogue.
+        options: Parameters of its factory beyond the number of classes and inputs, which the data tell.
+
+    Example:
+        >>> ModelSpec(name="mlp", options={"hidden": (32,)}).name
+        'mlp'
+    """
+
+    name: str
+    options: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class MethodSpec:
+    """Which method: a loss, a ready pair of losses, or an objective that owns its step.
+
+    Attributes:
+        name: A loss, pair or objective of the catalogue.
+        parameters: What differs from the paper's main setting.
+        loss: The loss inside an objective that takes one.
+        loss_parameters: What differs from that loss's main setting.
+        auxiliary: The helping network of an objective that has one; the model itself by default.
+
+    Example:
+        >>> MethodSpec(name="focal", parameters={"gamma": 2.0}).label
+        'focal(gamma=2.0)'
+    """
+
+    name: str
+    parameters: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    loss: str | None = None
+    loss_parameters: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    auxiliary: ModelSpec | None = None
+
+    @property
+    def label(self) -> str:
+        """A short name for tables."""
+        parts = [f"{key}={value}" for key, value in self.parameters.items()]
+        if self.loss:
+            parts.append(self.loss)
+        parts += [f"{key}={value}" for key, value in self.loss_parameters.items()]
+        if self.auxiliary:
+            parts.append(f"auxiliary={self.auxiliary.name}")
+        return f"{self.name}({', '.join(parts)})" if parts else self.name
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class RecipeSpec:
+    """How long and how the network is moved.
+
+    Attributes:
+        name: A recipe of the catalogue that the other keys change; it is no part of a run's identity.
+        epochs: Times through the data.
+        batch_size: Samples per step.
+        optimizer: ``"sgd"``, ``"adam"`` or ``"adamw"``.
+        rate: First learning rate.
+        weight_decay: Pull towards zero.
+        momentum: Of SGD.
+        nesterov: Of SGD.
+        schedule: ``"constant"``, ``"multistep"`` or ``"cosine"``.
+        milestones: Epochs at whose start a multi-step rate falls.
+        decay: What it is multiplied with.
+        warm_up: Epochs of a straight rise before the schedule.
+        clip_norm: Largest gradient norm; 0 does not clip.
+        reduction: ``"mean"``, or ``"sum"`` as in the focal repository and its kin.
+        accumulate: Batches per step.
+        crop_padding: Pixels of random shifting.
+        flip: Random mirroring.
+        cutout: Side of a square set to zero.
+        mixup: Parameter of mixup; 0 is none.
+        area: Smallest share of a streamed image that a random crop shows; 0 is none.
+        keep: ``"last"`` epoch's network, or the ``"best"`` by ``select``.
+        select: ``"tune_nll"``, ``"tune_accuracy"`` or ``"tune_ece"``.
+        patience: Epochs without a new best after which training stops; 0 never stops.
+        precision: In the words of Lightning Fabric.
+
+    Example:
+        >>> RecipeSpec(epochs=3).batch_size
+        128
+    """
+
+    name: str = ""
+    epochs: int = 10
+    batch_size: int = 128
+    optimizer: str = "sgd"
+    rate: float = 0.1
+    weight_decay: float = 5e-4
+    momentum: float = 0.9
+    nesterov: bool = False
+    schedule: str = "constant"
+    milestones: tuple[int, ...] = ()
+    decay: float = 0.1
+    warm_up: float = 0.0
+    clip_norm: float = 0.0
+    reduction: str = "mean"
+    accumulate: int = 1
+    crop_padding: int = 0
+    flip: bool = False
+    cutout: int = 0
+    mixup: float = 0.0
+    area: float = 0.0
+    keep: str = "last"
+    select: str = "tune_nll"
+    patience: int = 0
+    precision: str = "32-true"
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Spec:
+    """Everything that decides one run.
+
+    Attributes:
+        data: Which data.
+        model: Which network.
+        objective: Which method.
+        recipe: How it is trained.
+        seed: Of initial weights, order, augmentation and everything else that is random.
+
+    Example:
+        >>> spec = Spec.from_table({"data": "digits", "model": "mlp", "objective": "focal", "recipe": "quick"})
+        >>> spec.objective.name, len(spec.identity)
+        ('focal', 16)
+        >>> spec.identity == Spec.from_table(spec.to_table()).identity
+        True
+    """
+
+    data: DataSpec
+    model: ModelSpec
+    objective: MethodSpec = field(default_factory=lambda: MethodSpec(name="ce"))
+    recipe: RecipeSpec = field(default_factory=RecipeSpec)
+    seed: int = 0
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any], *, where: str = "spec") -> Spec:
+        """Return a checked spec; a named recipe is filled in.
+
+        Raises:
+            SpecError: With file, key and nearest valid name.
+        """
+        from equipoise.experiments.validation import check_spec, fill_recipe
+
+        filled = dict(table)
+        if "recipe" in filled:
+            filled["recipe"] = fill_recipe(filled["recipe"], where=f"{where}.recipe")
+        spec = read_record(cls, filled, where=where)
+        check_spec(spec, where=where)
+        return spec
+
+    def to_table(self) -> dict[str, Any]:
+        """Return plain values, ready for TOML or JSON."""
+        table = plain(self)
+        table["recipe"].pop("name", None)
+        result: dict[str, Any] = table
+        return result
+
+    @property
+    def identity(self) -> str:
+        """Sixteen letters that are the same for the same content, and name the run's folder."""
+        nameless = replace(self, recipe=replace(self.recipe, name=""))
+        content = json.dumps([_FORMAT, plain(nameless)], sort_keys=True)
+        return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
+
+    @property
+    def label(self) -> str:
+        """A few words for people."""
+        return f"{self.objective.label} · {self.model.name} · {self.data.name} · seed {self.seed}"
+
+
+def read_spec(path: str | os.PathLike[str], *, overrides: Iterable[str] = ()) -> Spec:
+    """Read a spec from a TOML file, with ``key=value`` overrides.
+
+    Example:
+        >>> import tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "run.toml")
+        >>> write_spec(Spec.from_table({"data": "digits", "model": "mlp"}), path)
+        >>> read_spec(path, overrides=["recipe.epochs=5"]).recipe.epochs
+        5
+    """
+    table = read_toml(path)
+    for text in overrides:
+        set_key(table, *parse_override(text))
+    several = [key for key in ("data", "model", "objective", "seed") if isinstance(table.get(key), list)]
+    if several:
+        raise SpecError(
+            f"{path}: {several[0]!r} is a list, so this is a comparison. Use `equipoise compare {path}`."
+        )
+    return Spec.from_table(table, where=str(path))
+
+
+def write_spec(spec: Spec, path: str | os.PathLike[str]) -> None:
+    """Write a spec as TOML, all or nothing.
+
+    Example:
+        >>> import tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "run.toml")
+        >>> write_spec(Spec.from_table({"data": "digits", "model": "mlp", "seed": 3}), path)
+        >>> read_spec(path).seed
+        3
+    """
+    write_text(path, format_toml(spec.to_table()))

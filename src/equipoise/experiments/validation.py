@@ -1,0 +1,116 @@
+"""What can be said against a spec before anything is loaded."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from equipoise.core.errors import SpecError
+from equipoise.core.names import check_choice, look_up, nearest
+from equipoise.experiments.catalogue import CATALOGUE, Entry
+from equipoise.experiments.fields import plain
+from equipoise.experiments.methods import split_method
+from equipoise.experiments.spec import MethodSpec, ModelSpec, RecipeSpec, Spec
+
+__all__ = ["check_parameters", "check_spec", "fill_recipe"]
+
+_WORDS = {
+    "optimizer": ("sgd", "adam", "adamw"),
+    "schedule": ("constant", "multistep", "cosine"),
+    "reduction": ("mean", "sum"),
+    "keep": ("last", "best"),
+    "select": ("tune_nll", "tune_accuracy", "tune_ece"),
+}
+_AT_LEAST_ONE = ("epochs", "batch_size", "accumulate")
+#: Parameters that the experiment fills in itself.
+_OURS = frozenset(
+    {"parts", "self", "n_classes", "in_channels", "n_inputs", "n_embedding", "root", "seed", "download"}
+)
+
+
+def fill_recipe(recipe: Any, *, where: str) -> dict[str, Any]:
+    """Return a recipe's table with the values of the recipe it names.
+
+    Example:
+        >>> fill_recipe({"name": "quick", "epochs": 3}, where="doc")["epochs"]
+        3
+    """
+    table = {"name": recipe} if isinstance(recipe, str) else recipe
+    if not isinstance(table, Mapping):
+        raise SpecError(f"{where}: must be a name or a table, got {recipe!r}.")
+    if not table.get("name"):
+        return dict(table)
+    with_file = _located(where + ".name")
+    entry: Entry = with_file(lambda: look_up(str(table["name"]), CATALOGUE["recipes"], what="recipe"))
+    return {**plain(entry.make()), "name": entry.key, **table}
+
+
+def check_spec(spec: Spec, *, where: str) -> None:
+    """Raise unless names are known, parameters exist, and the parts fit each other.
+
+    Raises:
+        SpecError: With file, key and nearest valid name.
+    """
+    data = _located(f"{where}.data.name")(
+        lambda: look_up(spec.data.name, CATALOGUE["datasets"], what="dataset")
+    )
+    check_parameters(data, spec.data.options, where=f"{where}.data.options")
+    _check_model(spec.model, where=f"{where}.model")
+    _check_method(spec.objective, where=f"{where}.objective")
+    _check_recipe(spec.recipe, where=f"{where}.recipe")
+
+
+def _check_model(model: ModelSpec, *, where: str) -> None:
+    entry = _located(f"{where}.name")(lambda: look_up(model.name, CATALOGUE["models"], what="model"))
+    check_parameters(entry, model.options, where=f"{where}.options")
+
+
+def _check_method(method: MethodSpec, *, where: str) -> None:
+    objective, loss = _located(f"{where}.name")(lambda: split_method(method))
+    check_parameters(objective.entry, objective.parameters, where=f"{where}.parameters")
+    if loss is not None:
+        check_parameters(loss.entry, loss.parameters, where=f"{where}.parameters")
+    if method.auxiliary is not None:
+        _check_model(method.auxiliary, where=f"{where}.auxiliary")
+
+
+def _check_recipe(recipe: RecipeSpec, *, where: str) -> None:
+    for key, words in _WORDS.items():
+        _located(f"{where}.{key}")(
+            partial(check_choice, getattr(recipe, key), words, where="recipe", name=key)
+        )
+    for key in _AT_LEAST_ONE:
+        if getattr(recipe, key) < 1:
+            raise SpecError(f"{where}.{key}: must be at least 1, got {getattr(recipe, key)}.")
+    if not recipe.rate > 0:
+        raise SpecError(f"{where}.rate: must be above 0, got {recipe.rate}.")
+    if recipe.schedule == "multistep" and not recipe.milestones:
+        raise SpecError(f"{where}.milestones: a multistep schedule needs some, for example [150, 250].")
+
+
+def check_parameters(entry: Entry, parameters: Mapping[str, Any], *, where: str) -> None:
+    """Raise if a factory has no such parameter.
+
+    Raises:
+        SpecError: With the nearest parameter it has.
+    """
+    known = [name for name in inspect.signature(entry.factory).parameters if name not in _OURS]
+    for key in parameters:
+        if key not in known:
+            guess = nearest(key, known)
+            remedy = f"did you mean {guess!r}?" if guess else f"it has {', '.join(known) or 'none'}."
+            raise SpecError(f"{where}: {entry.key!r} has no parameter {key!r}; {remedy}")
+
+
+def _located(where: str) -> Callable[[Callable[[], Any]], Any]:
+    """Run a check and put file and key before what it says."""
+
+    def run(check: Callable[[], Any]) -> Any:
+        try:
+            return check()
+        except ValueError as error:
+            raise SpecError(f"{where}: {error}") from error
+
+    return run

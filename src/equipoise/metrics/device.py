@@ -1,0 +1,90 @@
+"""Batches on a GPU as rows, without waiting for the device."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+__all__ = ["FlatBatch", "flat_batch"]
+
+
+class FlatBatch(NamedTuple):
+    """A batch as rows, all of them, whether they count or not.
+
+    Attributes:
+        probs: ``(n, k)`` float64.
+        labels: ``(n,)`` int64; 0 where the row does not count.
+        weight: ``(n,)`` float64; 0 where the row does not count.
+        nll: ``(n,)`` float64 where logits tell it, else None.
+        kept: ``(n,)`` bool: which rows count; None if all do.
+    """
+
+    probs: Tensor
+    labels: Tensor
+    weight: Tensor
+    nll: Tensor | None
+    kept: Tensor | None
+
+
+def flat_batch(
+    scores: Tensor, labels: Any, weights: Any, ignore_index: int | None, *, is_logits: bool
+) -> FlatBatch:
+    """Return a batch as rows of probabilities; shapes are checked, values are not.
+
+    Args:
+        scores: ``(n, k)``, ``(n, k, d1, ...)``, or one column ``(n,)``, ``(n, 1)`` or ``(n, 1, d1, ...)``.
+        labels: ``(n,)`` or ``(n, d1, ...)``.
+        weights: ``(n,)``, or like the labels, or None.
+        ignore_index: Rows with this label do not count, whatever their scores.
+        is_logits: Whether the scores are logits.
+
+    Returns:
+        The batch on the device of the scores.
+
+    Raises:
+        ValueError: If the shapes do not belong together.
+
+    Example:
+        >>> flat_batch(torch.zeros(2, 3, 4), torch.zeros(2, 4).long(), None, None, is_logits=True).probs.shape
+        torch.Size([8, 3])
+    """
+    scores = scores.detach()
+    truth = torch.as_tensor(labels, device=scores.device)
+    columns = scores[:, None] if scores.ndim == 1 else scores
+    if truth.shape != (columns.shape[0], *columns.shape[2:]) or truth.is_floating_point():
+        raise ValueError(
+            f"CalibrationState: `labels` must be integers of shape {(columns.shape[0], *columns.shape[2:])} to match "
+            f"scores {tuple(scores.shape)}, got {truth.dtype} of shape {tuple(truth.shape)}. "
+            "One-hot labels? Pass labels.argmax(1)."
+        )
+    rows = columns.movedim(1, -1).reshape(-1, columns.shape[1]).double()
+    flat = truth.reshape(-1).long()
+    weight = _per_row(weights, truth)
+    kept = None
+    if ignore_index is not None:
+        # Zeros in place of what an ignored row holds, which may be anything, NaN included.
+        kept = flat != ignore_index
+        rows = torch.where(kept[:, None], rows, 0.0)
+        flat, weight = torch.where(kept, flat, 0), torch.where(kept, weight, 0.0)
+    if rows.shape[1] == 1:
+        rows = torch.cat([torch.zeros_like(rows) if is_logits else 1 - rows, rows], dim=1)
+    if not is_logits:
+        return FlatBatch(rows, flat, weight, None, kept)
+    log_probs = torch.log_softmax(rows, dim=1)
+    return FlatBatch(log_probs.exp(), flat, weight, -log_probs.gather(1, flat[:, None])[:, 0], kept)
+
+
+def _per_row(weights: Any, labels: Tensor) -> Tensor:
+    if weights is None:
+        return torch.ones(labels.numel(), dtype=torch.float64, device=labels.device)
+    given = torch.as_tensor(weights, device=labels.device).double()
+    if given.shape == labels.shape:
+        return given.reshape(-1)
+    if given.shape == labels.shape[:1]:
+        return given.repeat_interleave(labels[0].numel())
+    raise ValueError(
+        f"CalibrationState: `weights` must have shape {tuple(labels.shape[:1])}, one value per row, got "
+        f"{tuple(given.shape)}."
+    )

@@ -1,0 +1,58 @@
+"""One network, one loss."""
+
+from __future__ import annotations
+
+from typing import final
+
+from torch import nn
+
+from equipoise.objectives.adapting import adapt, check_mean, loss_terms
+from equipoise.training import Batch, HeldOut, Learner, Objective, Recipe, Step, gather
+
+__all__ = ["Supervised"]
+
+
+@final
+class Supervised(Objective):
+    r"""Train a network with any loss of (logits, labels), ours or torch's.
+
+    A loss that adapts is re-tuned at the end of every epoch from the held-out predictions. Over several processes
+    the loss is that of the whole batch, batch statistics included; leave a penalty's own ``gather`` off.
+
+    .. math:: \min_\theta \frac{1}{n} \sum_i L(f_\theta(x_i), y_i)
+
+    Args:
+        network: A module from inputs to logits.
+        loss: A module of (logits, labels) that gives the mean over the batch.
+        recipe: How the network is moved.
+
+    Example:
+        >>> from equipoise.losses import FocalLoss
+        >>> Supervised(nn.Linear(2, 3), FocalLoss(gamma=3)).network()
+        Linear(in_features=2, out_features=3, bias=True)
+
+    Differs from the authors' code:
+        Nothing known; published recipes that sum the loss are ``recipe=FOCAL_RECIPE``.
+    """
+
+    def __init__(self, network: nn.Module, loss: nn.Module, *, recipe: Recipe | None = None) -> None:
+        super().__init__()
+        check_mean(loss, where="Supervised")
+        self.learner = Learner(network, recipe=recipe)
+        self.loss = loss
+
+    def step(self, batch: Batch) -> Step:
+        """Descend on the loss of a batch."""
+        logits = self.learner(batch.inputs)
+        everyone, targets = gather(logits, batch.targets)
+        loss, terms = loss_terms(self.loss, everyone, targets)
+        self.learner.descend(loss, n_samples=len(targets))
+        return Step(logits.detach(), terms)
+
+    def network(self) -> nn.Module:
+        """Return the network."""
+        return self.learner.network
+
+    def end_epoch(self, held_out: HeldOut | None) -> None:
+        """Re-tune the loss, if it adapts."""
+        adapt(self.loss, self.network(), held_out, where="Supervised")

@@ -1,0 +1,47 @@
+"""How hard losses pull at samples of which the network is more or less sure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import cycle
+from typing import TYPE_CHECKING
+
+from equipoise.plots.style import COLOURS, GREY, check_not_empty, dress, on_axes
+from equipoise.theory.gradients import GradientWeight
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["draw_gradient_weights"]
+
+_DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (5, 1.2, 1.5, 1.2)))
+
+
+def draw_gradient_weights(weights: Mapping[str, GradientWeight], *, ax: Axes | None = None) -> Axes:
+    """Draw the pull of each loss on the true class by the probability that it has already.
+
+    Where a line crosses zero, the loss holds a sample for sure enough, and pushes down beyond.
+
+    Args:
+        weights: Records by the name of the loss.
+        ax: Where to draw; by default a new figure.
+
+    Returns:
+        The axes.
+
+    Example:
+        >>> import torch
+        >>> from equipoise.theory import gradient_weight
+        >>> pull = gradient_weight(torch.nn.functional.cross_entropy, confidence=[0.25, 0.75])
+        >>> draw_gradient_weights({"ce": pull}).lines[1].get_xdata().tolist()
+        [0.25, 0.75]
+    """
+    check_not_empty(weights, where="draw_gradient_weights")
+    ax = on_axes(ax, size=(5.4, 3.6))
+    ax.axhline(0.0, color=GREY, linewidth=1)
+    styles = zip(cycle(COLOURS), cycle(_DASHES), strict=False)
+    for (name, record), (colour, dash) in zip(weights.items(), styles, strict=False):
+        ax.plot(record.confidence, record.weight, color=colour, linestyle=dash, linewidth=1.6, label=name)
+    ax.set(xlim=(0, 1))
+    ax.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return dress(ax, x="probability of the true class", y=r"pull on its logit")

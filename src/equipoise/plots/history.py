@@ -1,0 +1,56 @@
+"""How a number moved while networks were trained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import cycle
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from equipoise.core.names import look_up
+from equipoise.plots.style import COLOURS, check_not_empty, dress, on_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["draw_history"]
+
+_TITLES = {"tune_ece": "ECE on tune (%)", "tune_nll": "NLL on tune", "tune_accuracy": "accuracy on tune (%)"}
+_PERCENT = frozenset({"tune_ece", "tune_accuracy"})
+_DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (5, 1.2, 1.5, 1.2)))
+
+
+def draw_history(
+    histories: Mapping[str, Sequence[Mapping[str, float]]],
+    *,
+    column: str = "tune_ece",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a column of the training history of one or several methods over epochs.
+
+    Args:
+        histories: Rows, one per epoch, by the name of the method.
+        column: Which number, such as ``"tune_ece"``, ``"tune_nll"`` or ``"loss"``.
+        ax: Where to draw; by default a new figure.
+
+    Returns:
+        The axes.
+
+    Example:
+        >>> rows = [{"epoch": 0, "tune_ece": 0.10}, {"epoch": 1, "tune_ece": 0.05}]
+        >>> draw_history({"focal": rows}).lines[0].get_ydata().tolist()
+        [10.0, 5.0]
+    """
+    check_not_empty(histories, where="draw_history")
+    known = {name: name for rows in histories.values() for row in rows for name in row}
+    look_up(column, known, what="column of the history")
+    ax = on_axes(ax)
+    factor = 100.0 if column in _PERCENT else 1.0
+    styles = zip(cycle(COLOURS), cycle(_DASHES), strict=False)
+    for (name, rows), (colour, dash) in zip(histories.items(), styles, strict=False):
+        epochs = [row.get("epoch", place) + 1 for place, row in enumerate(rows)]
+        values = factor * np.array([row.get(column, np.nan) for row in rows])
+        ax.plot(epochs, values, color=colour, linestyle=dash, linewidth=1.6, label=name)
+    ax.legend(frameon=False, fontsize="small")
+    return dress(ax, x="epoch", y=_TITLES.get(column, column))

@@ -1,0 +1,51 @@
+"""How the multipliers of class-adaptive smoothing grew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from equipoise.core.errors import DataError
+from equipoise.plots.style import BLUE, dress, on_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["draw_multipliers"]
+
+
+def draw_multipliers(
+    rows: Sequence[Mapping[str, float]], *, buffer: str = "multipliers", ax: Axes | None = None
+) -> Axes:
+    """Draw what an adaptive loss learnt over the epochs: its mean over classes, and the range from least to largest.
+
+    Args:
+        rows: The training history, with the columns ``<buffer>_mean``, ``_min`` and ``_max``.
+        buffer: What was learnt: ``"multipliers"`` and ``"rho"`` of CALS, ``"gammas"`` of AdaFocal.
+        ax: Where to draw; by default a new figure.
+
+    Returns:
+        The axes.
+
+    Raises:
+        DataError: If the history has no such columns.
+
+    Example:
+        >>> rows = [{"epoch": 0, "multipliers_mean": 1.0, "multipliers_min": 0.5, "multipliers_max": 2.0}]
+        >>> draw_multipliers(rows).lines[0].get_ydata().tolist()
+        [1.0]
+    """
+    names = [f"{buffer}_{end}" for end in ("mean", "min", "max")]
+    kept = [row for row in rows if all(name in row for name in names)]
+    if not kept:
+        raise DataError(
+            f"draw_multipliers: the history must have the columns {', '.join(names)}, and has none. "
+            "Only losses that adapt write them."
+        )
+    ax = on_axes(ax)
+    epochs = [row["epoch"] + 1 for row in kept]
+    mean, low, high = ([row[name] for row in kept] for name in names)
+    ax.fill_between(epochs, low, high, color=BLUE, alpha=0.2, linewidth=0, label="range over classes")
+    ax.plot(epochs, mean, color=BLUE, linewidth=1.6, label="mean")
+    ax.legend(frameon=False, fontsize="small")
+    return dress(ax, x="epoch", y=buffer)

@@ -1,0 +1,148 @@
+"""Scatter and lines of the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from equipoise.report.markup import Markup, join, tag
+from equipoise.report.numbers import interval, number, percent, title
+from equipoise.report.records import MethodResult
+from equipoise.report.svg import Frame, nice_ticks, picture
+
+__all__ = ["Series", "legend", "line_chart", "risk_series", "scatter_chart"]
+
+#: Name, horizontal and vertical values.
+Series = tuple[str, Sequence[float], Sequence[float]]
+_STYLES = 8
+_MARKS = 400
+_POINTS = 160
+
+
+def legend(names: Sequence[str]) -> Markup:
+    """Return a key of colours and dashes."""
+    items = (
+        tag(
+            "li",
+            tag(
+                "svg",
+                tag("line", x1=1, y1=6, x2=25, y2=6, class_=f"series s{place % _STYLES}"),
+                viewBox="0 0 26 12",
+                aria_hidden="true",
+            ),
+            tag("bdi", name),
+        )
+        for place, name in enumerate(names)
+    )
+    return tag("ul", *items, class_="legend")
+
+
+def line_chart(
+    series: Sequence[Series], *, x_label: str, y_label: str, label: str, percent_up: bool
+) -> Markup:
+    """Return lines over a common frame, with their key; points are marks to hover while they are few."""
+    factor = 100.0 if percent_up else 1.0
+    xs = [x for _, across, _ in series for x in across]
+    ys = [factor * y for _, _, up in series for y in up if math.isfinite(y)]
+    if not xs or not ys:
+        return Markup("")
+    x_ticks, y_ticks = nice_ticks(min(xs), max(xs), about=6), nice_ticks(min(0.0, *ys), max(ys))
+    frame = Frame(
+        left=52,
+        top=10,
+        width=456,
+        height=230,
+        across=(min(xs), max(*xs, min(xs) + 1e-9)),
+        up=(y_ticks[0], y_ticks[-1]),
+    )
+    inside = [tick for tick in x_ticks if min(xs) - 1e-9 <= tick <= max(xs) + 1e-9]
+    lines = [
+        frame.path(across, [factor * y for y in up], class_=f"series s{place % _STYLES}")
+        for place, (_, across, up) in enumerate(series)
+    ]
+    drawn = picture(
+        frame.axes(x_ticks=inside, y_ticks=y_ticks, x_label=x_label, y_label=y_label),
+        *lines,
+        *_marks(series, frame, factor, x_label, y_label),
+        width=520,
+        height=284,
+        label=label,
+        class_="lines",
+        steps=len(xs) <= _MARKS,
+    )
+    return join(drawn, legend([name for name, _, _ in series]) if len(series) > 1 else None)
+
+
+def _marks(series: Sequence[Series], frame: Frame, factor: float, x_label: str, y_label: str) -> list[Markup]:
+    if sum(len(across) for _, across, _ in series) > _MARKS:
+        return []
+    return [
+        tag(
+            "circle",
+            cx=frame.x(x),
+            cy=frame.y(factor * y),
+            r=5,
+            class_=f"mark dot s{place % _STYLES}",
+            data_tip=f"{name}\n{x_label} {x:g}\n{y_label} {factor * y:.4g}",
+        )
+        for place, (name, across, up) in enumerate(series)
+        for x, y in zip(across, up, strict=True)
+        if math.isfinite(y)
+    ]
+
+
+def risk_series(method: MethodResult) -> Series | None:
+    """Return error rate by coverage, in percent of rows, thinned to what a line can show."""
+    if method.risk is None:
+        return None
+    coverage, risk = method.risk.coverage, method.risk.risk
+    place = np.unique(np.linspace(0, len(coverage) - 1, min(_POINTS, len(coverage))).round().astype(int))
+    return method.name, (100 * coverage[place]).tolist(), risk[place].tolist()
+
+
+def scatter_chart(methods: Sequence[MethodResult], *, key: str = "ece") -> Markup:
+    """Return accuracy against an error, a cross of intervals per method; the best corner is above on the left."""
+    found = [(method, method.score(key), method.score("accuracy")) for method in methods]
+    x_ticks = nice_ticks(0.0, max(100 * across.high for _, across, _ in found))
+    y_ticks = nice_ticks(
+        min(100 * up.low for _, _, up in found), min(100.0, max(100 * up.high for _, _, up in found))
+    )
+    frame = Frame(
+        left=52, top=10, width=456, height=250, across=(x_ticks[0], x_ticks[-1]), up=(y_ticks[0], y_ticks[-1])
+    )
+    parts = []
+    for place, (method, across, up) in enumerate(found):
+        style = f"s{place % _STYLES}"
+        x, y = 100 * across.value, 100 * up.value
+        tip = "\n".join(
+            [
+                method.name,
+                f"{title(key)} {number(key, across.value)}  [{interval(key, across)}]",
+                f"accuracy {percent(up.value, 2)}  [{interval('accuracy', up)}]",
+            ]
+        )
+        parts.append(
+            tag(
+                "g",
+                frame.line(
+                    max(100 * across.low, x_ticks[0]), y, 100 * across.high, y, class_=f"cross {style}"
+                ),
+                frame.line(x, 100 * up.low, x, 100 * up.high, class_=f"cross {style}"),
+                tag("circle", cx=frame.x(x), cy=frame.y(y), r=6, class_=f"dot {style}"),
+                tag("circle", cx=frame.x(x), cy=frame.y(y), r=14, class_="hit"),
+                class_="mark",
+                data_tip=tip,
+            )
+        )
+    drawn = picture(
+        frame.axes(x_ticks=x_ticks, y_ticks=y_ticks, x_label=f"{title(key)} (%)", y_label="accuracy (%)"),
+        *parts,
+        width=520,
+        height=304,
+        class_="scatter",
+        steps=True,
+        label=f"Accuracy against {title(key)} of {len(found)} methods; the table holds the same numbers.",
+    )
+    return join(drawn, legend([method.name for method in methods]))

@@ -1,0 +1,114 @@
+"""A report as Markdown, for a pull request or a README."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from equipoise.evaluate.values import TITLES
+from equipoise.report.markup import clean
+from equipoise.report.numbers import better_of, chance, count, interval, number, percent, short, title
+from equipoise.report.records import MethodResult, Report
+from equipoise.report.tables import COLUMNS
+from equipoise.report.verdict import summarise, verdict_of
+
+__all__ = ["to_markdown"]
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#!|~&@$])")
+_SIGNS = {"better": " ▲", "worse": " ▼", "tied": " =", None: ""}
+
+
+def to_markdown(report: Report) -> str:
+    """Return a report as Markdown: verdict, tables, worst slices, provenance.
+
+    Args:
+        report: What to tell.
+
+    Returns:
+        The text. Whatever a user supplied is escaped.
+
+    Example:
+        >>> from equipoise import Predictions
+        >>> from equipoise.report import report_of
+        >>> print(to_markdown(report_of(Predictions(probs=[0.9, 0.8, 0.3], labels=[1, 0, 0]))).splitlines()[0])
+        # Calibration report
+    """
+    verdict = verdict_of(report)
+    lines = [
+        f"# {_text(report.title)}",
+        "",
+        f"**{_text(verdict.headline)}.** {_text(' '.join(verdict.sentences))}",
+        "",
+    ]
+    lines += [f"- **{_text(one.name)}** ({one.kind}): {_text(one.words)}" for one in verdict.judgements]
+    if verdict.judgements:
+        lines.append("")
+    lines += _comparison(report) if len(report.methods) > 1 else _scorecard(report.methods[0])
+    lines += _calibrated(report)
+    lines += _slices(report)
+    lines += ["## Where the numbers come from", ""]
+    lines += [f"- {_text(name)}: {_text(value)}" for name, value in report.provenance.facts]
+    lines += [f"- Note: {_text(note)}" for note in report.notes]
+    return "\n".join(lines) + "\n"
+
+
+def _text(words: object) -> str:
+    """Return words as they are: one line, no Markdown, no HTML."""
+    return _SPECIAL.sub(r"\\\1", " ".join(clean(words).split()))
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    marks = [":---", *("---:" for _ in head[1:])]
+    return [f"| {' | '.join(row)} |" for row in (head, marks, *rows)] + [""]
+
+
+def _comparison(report: Report) -> list[str]:
+    keys = [key for key in COLUMNS if all(key in method.keys for method in report.methods)]
+    best = {key: better_of(key, [method.score(key).value for method in report.methods]) for key in keys}
+    rows = []
+    for method in report.methods:
+        cells = [_text(method.name)]
+        for key in keys:
+            score = method.score(key)
+            shown = number(key, score.value)
+            shown = f"**{shown}**" if score.value == best[key] else shown
+            cells.append(f"{shown} ({interval(key, score)}){_SIGNS[summarise(method.versus, key)]}")
+        rows.append(cells)
+    signs = f"▲ better, = tie, ▼ worse than {_text(report.base.name)} on the same rows, by a paired test."
+    return [*_table(["method", *map(short, keys)], rows), signs, ""]
+
+
+def _scorecard(method: MethodResult) -> list[str]:
+    scores = [(key, method.score(key)) for key in TITLES if key in method.keys]
+    rows = [
+        [title(key), number(key, one.value), interval(key, one), chance(one.p_value)] for key, one in scores
+    ]
+    return _table(["metric", "value", f"{100 * method.first.level:g} % interval", "by chance"], rows)
+
+
+def _calibrated(report: Report) -> list[str]:
+    keys = [key for key in ("accuracy", "ece", "nll") if key in report.base.keys]
+    rows = [
+        [_text(method.name), _text(f"{one.name} {one.words}".strip())]
+        + [number(key, one.score(key).value) + _SIGNS[summarise(one.versus, key)] for key in keys]
+        for method in report.methods
+        for one in method.calibrated
+    ]
+    if not rows:
+        return []
+    return ["## After calibration", "", *_table(["method", "calibrator", *map(short, keys)], rows)]
+
+
+def _slices(report: Report) -> list[str]:
+    rows = [
+        [_text(method.name), _text(f"{what} {part.name}"), count(part.n_samples), percent(part.confidence),
+         percent(part.accuracy), chance(part.p_value)]
+        for method in report.methods
+        for what, slices in (("class", method.classes), *method.groups.items())
+        for part in slices[:5]
+        if part.p_value <= 0.05
+    ]  # fmt: skip
+    if not rows:
+        return []
+    head = ["method", "slice", "rows", "claimed", "right", "corrected p"]
+    return ["## Where it is off", "", *_table(head, rows)]

@@ -1,0 +1,243 @@
+"""What a report tells: results by method, what calibrators add, advice, provenance.
+
+A single set of predictions fills these records, and so does a folder of runs; pages know nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+from scipy.stats import norm
+
+from equipoise.core.errors import DataError
+from equipoise.evaluate.compare import Comparison
+from equipoise.evaluate.scorecard import Score, Scorecard
+from equipoise.evaluate.slices import Slice
+from equipoise.metrics.area_under_risk_coverage import RiskCoverage
+from equipoise.metrics.curve import ReliabilityCurve
+
+__all__ = ["Advice", "Calibrated", "MethodCard", "MethodResult", "Option", "Provenance", "Report", "Run"]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One training of a method, or one file of predictions.
+
+    Attributes:
+        scores: Its scorecard on the split that judges.
+        seed: The seed it was trained with, if known.
+        history: One row per epoch, if it was trained here.
+    """
+
+    scores: Scorecard
+    seed: int | None = None
+    history: Sequence[Mapping[str, float]] = ()
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Calibrated:
+    """The same predictions after a post-hoc map.
+
+    Attributes:
+        name: The calibrator.
+        scores: Scorecards after it, one per run.
+        words: What was fitted, such as ``"T = 1.83"``.
+        versus: The paired comparison with no calibrator.
+    """
+
+    name: str
+    scores: tuple[Scorecard, ...]
+    words: str = ""
+    versus: Comparison | None = None
+
+    def score(self, key: str) -> Score:
+        """Return a number over the runs: their mean with its interval."""
+        return _over_runs([card.scores[key] for card in self.scores], self.scores[0].level)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class MethodCard:
+    """What a method is, as the catalogue tells it.
+
+    Attributes:
+        title: The name people say.
+        summary: One sentence: what it does.
+        formula: LaTeX without dollar signs.
+        paper: Authors (year), title.
+        fidelity: How far it was checked against its source.
+        parameters: The values used.
+        use_when: When it is the right choice.
+        avoid_when: When it is not.
+    """
+
+    title: str
+    summary: str = ""
+    formula: str = ""
+    paper: str = ""
+    fidelity: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    use_when: str = ""
+    avoid_when: str = ""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """One calibrator that the advisor tried.
+
+    Attributes:
+        name: Which.
+        n_parameters: How many numbers it learns.
+        log_loss: On held-out rows; NaN if it was not tried.
+        improvement: How much lower that is than without calibration.
+        ece: Of the held-out confidences.
+        note: ``"chosen"``, or why it was refused.
+    """
+
+    name: str
+    n_parameters: int
+    log_loss: float
+    improvement: float
+    ece: float
+    note: str = ""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Advice:
+    """What to do about it.
+
+    Attributes:
+        recommendation: One sentence.
+        options: What was tried.
+        code: Lines to paste.
+    """
+
+    recommendation: str
+    options: tuple[Option, ...] = ()
+    code: str = ""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class MethodResult:
+    """Everything known about one method, or one file of predictions.
+
+    Attributes:
+        name: How it is called in tables and pictures.
+        runs: At least one; several are seeds of the same method.
+        calibrated: After each calibrator.
+        classes: Slices by predicted class, worst first.
+        groups: Slices by the values of each column.
+        risk: Error rate by coverage.
+        versus: The paired comparison with the baseline, baseline first.
+        card: What the method is.
+        advice: What to do.
+    """
+
+    name: str
+    runs: tuple[Run, ...]
+    calibrated: tuple[Calibrated, ...] = ()
+    classes: tuple[Slice, ...] = ()
+    groups: Mapping[str, tuple[Slice, ...]] = field(default_factory=dict)
+    risk: RiskCoverage | None = None
+    versus: Comparison | None = None
+    card: MethodCard | None = None
+    advice: Advice | None = None
+
+    @property
+    def first(self) -> Scorecard:
+        """The scorecard of the first run."""
+        return self.runs[0].scores
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The metrics that every run has."""
+        return tuple(key for key in self.first.scores if all(key in run.scores.scores for run in self.runs))
+
+    def score(self, key: str) -> Score:
+        """Return a number over the runs: one run's own, or the mean with the interval that its spread gives."""
+        return _over_runs([run.scores.scores[key] for run in self.runs], self.first.level)
+
+    def curve(self) -> ReliabilityCurve:
+        """Return the reliability curve of all runs together."""
+        curves = [run.scores.curve for run in self.runs]
+        first = curves[0]
+        weight, confidence, outcome = (
+            np.sum([getattr(curve, name) for curve in curves], axis=0)
+            for name in ("weight", "confidence_sum", "outcome_sum")
+        )
+        return ReliabilityCurve(weight, confidence, outcome, target=first.target, closed=first.closed)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """Where the numbers come from.
+
+    Attributes:
+        facts: Labels and values, in the order they are shown.
+        command: What makes this report again.
+    """
+
+    facts: tuple[tuple[str, str], ...] = ()
+    command: str = ""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """A whole report.
+
+    Attributes:
+        title: What stands on top.
+        methods: One result is a report of its own; several are a comparison.
+        baseline: Name of the method the others are compared with; by default the first.
+        provenance: Where the numbers come from.
+        notes: Sentences a reader should know.
+    """
+
+    title: str
+    methods: tuple[MethodResult, ...]
+    baseline: str | None = None
+    provenance: Provenance = Provenance()
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = [method.name for method in self.methods]
+        if not names:
+            raise DataError("Report: nothing to report, `methods` is empty. Pass at least one result.")
+        if len(set(names)) < len(names):
+            raise DataError(f"Report: methods must have names of their own, got {names}. Rename one.")
+        if self.baseline is not None and self.baseline not in names:
+            raise DataError(f"Report: the baseline must be one of {names}, got {self.baseline!r}.")
+
+    @property
+    def base(self) -> MethodResult:
+        """The baseline."""
+        wanted = self.baseline or self.methods[0].name
+        return next(method for method in self.methods if method.name == wanted)
+
+    @property
+    def others(self) -> tuple[MethodResult, ...]:
+        """All methods but the baseline."""
+        return tuple(method for method in self.methods if method is not self.base)
+
+
+def _over_runs(scores: list[Score], level: float) -> Score:
+    """Return the mean over runs; its interval holds the chance of the rows, which runs share, and of the seeds."""
+    if len(scores) == 1:
+        return scores[0]
+    values = np.array([score.value for score in scores])
+    width = float(norm.ppf((1 + level) / 2))
+    rows = float(np.mean([score.high - score.low for score in scores])) / (2 * width)
+    seeds = float(values.std(ddof=1)) / np.sqrt(len(values))
+    half, mean = width * float(np.hypot(rows, seeds)), float(values.mean())
+    signed = any(score.low < 0 for score in scores)
+    return Score(mean, mean - half if signed else max(0.0, mean - half), mean + half)

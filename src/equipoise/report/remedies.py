@@ -1,0 +1,76 @@
+"""What to do about it: calibrators fitted afterwards, and the advisor's recommendation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from equipoise.report.markup import Markup, join, tag
+from equipoise.report.numbers import count, percent, short
+from equipoise.report.records import Advice, Option, Report
+from equipoise.report.tables import Cell, name_cell, score_cell, sortable
+
+__all__ = ["advice_section", "posthoc_section"]
+
+
+def posthoc_section(report: Report) -> Markup | None:
+    """Return what calibrators fitted afterwards add, if any were."""
+    scaled = [method for method in report.methods if method.calibrated]
+    if not scaled:
+        return None
+    keys = [key for key in ("accuracy", "ece", "smece", "nll", "brier") if key in report.base.keys]
+    rows: list[tuple[Sequence[Cell], str]] = []
+    for method in scaled:
+        plain = [score_cell(key, method.score(key), None) for key in keys]
+        rows.append(([name_cell(method.name), Cell("none"), *plain], ""))
+        for one in method.calibrated:
+            what = join(tag("bdi", one.name), tag("span", one.words, class_="range") if one.words else None)
+            after = [score_cell(key, one.score(key), one.versus) for key in keys]
+            rows.append(([name_cell(method.name), Cell(what, one.name), *after], ""))
+    about = (
+        "Fitted on held-out rows, judged on others. The sign compares with no calibrator, on the same rows."
+    )
+    head = ("method", "calibrator", *map(short, keys))
+    return join(tag("p", about, class_="lead"), sortable(head, rows, caption="After calibration", words=(1,)))
+
+
+def advice_section(report: Report) -> Markup | None:
+    """Return what the advisor recommends, if it was asked."""
+    several = len(report.methods) > 1
+    parts = [
+        _advice(method.name if several else None, method.advice)
+        for method in report.methods
+        if method.advice is not None
+    ]
+    return join(*parts) if parts else None
+
+
+def _advice(name: str | None, advice: Advice) -> Markup:
+    said = tag(
+        "div",
+        tag("h3", tag("bdi", name)) if name is not None else None,
+        tag("p", advice.recommendation),
+        tag("pre", tag("code", advice.code)) if advice.code else None,
+        class_="advice",
+    )
+    if not advice.options:
+        return said
+    head = ("calibrator", "numbers learnt", "log-loss", "gain", "ECE", "note")
+    rows = [(_option(option), "") for option in advice.options]
+    return join(said, sortable(head, rows, caption="Cross-validated on held-out rows", words=(5,)))
+
+
+def _option(option: Option) -> list[Cell]:
+    loss, gain = (
+        Cell(f"{value:{sign}.4f}".replace("-", "−") if math.isfinite(value) else "–", value)
+        for value, sign in ((option.log_loss, ""), (option.improvement, "+"))
+    )
+    learnt = Cell(count(option.n_parameters), option.n_parameters)
+    return [
+        name_cell(option.name),
+        learnt,
+        loss,
+        gain,
+        Cell(percent(option.ece, 2), option.ece),
+        Cell(option.note),
+    ]

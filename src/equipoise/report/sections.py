@@ -1,0 +1,229 @@
+"""The sections of the page, from verdict to provenance."""
+
+from __future__ import annotations
+
+from equipoise.report.charts import Series, line_chart, risk_series, scatter_chart
+from equipoise.report.markup import Markup, join, tag
+from equipoise.report.mathml import formula_markup
+from equipoise.report.numbers import interval, number, short, title
+from equipoise.report.records import MethodCard, MethodResult, Report
+from equipoise.report.reliability_chart import bin_table, reliability_chart
+from equipoise.report.remedies import advice_section, posthoc_section
+from equipoise.report.tables import comparison_table, scorecard_table
+from equipoise.report.verdict import verdict_of
+from equipoise.report.worst import slices_section
+
+__all__ = ["sections_of", "verdict_section"]
+
+_TILES = ("accuracy", "ece", "confidence_gap", "nll", "brier")
+
+
+def verdict_section(report: Report) -> Markup:
+    """Return the verdict in words, and for one model its main numbers."""
+    verdict = verdict_of(report)
+    judged = [
+        tag(
+            "li",
+            tag("b", tag("bdi", one.name)),
+            tag("span", _SIGNS[one.kind], class_=f"sign {one.kind}"),
+            " ",
+            one.words,
+        )
+        for one in verdict.judgements
+    ]
+    parts = [
+        tag("h2", verdict.headline, id="verdict-title"),
+        *(tag("p", sentence) for sentence in verdict.sentences),
+        tag("ul", *judged, class_="judgements") if judged else None,
+    ]
+    section = tag("section", *parts, id="verdict", class_=verdict.tone, aria_labelledby="verdict-title")
+    return join(section, _tiles(report.methods[0]) if len(report.methods) == 1 else None)
+
+
+_SIGNS = {"better": "▲ better", "tied": "= tie", "worse": "▼ worse", "unknown": "not compared"}
+
+
+def _tiles(method: MethodResult) -> Markup:
+    tiles = []
+    for key in (key for key in _TILES if key in method.keys):
+        score = method.score(key)
+        tiles.append(
+            tag(
+                "div",
+                tag("dt", short(key) if key == "confidence_gap" else title(key)),
+                tag("dd", number(key, score.value), class_="value"),
+                tag("dd", interval(key, score), class_="range"),
+            )
+        )
+    return tag("dl", *tiles, class_="tiles", aria_label="Main numbers with their intervals")
+
+
+def reliability_section(report: Report) -> Markup:
+    """Return a reliability diagram per method, and after its calibrators."""
+    several = len(report.methods) > 1
+    figures = [_diagram(method, titled=several) for method in report.methods]
+    key = tag(
+        "ul",
+        tag("li", tag("i", class_="k-came"), "came true"),
+        tag("li", tag("i", class_="k-gap"), "gap to what was claimed"),
+        tag("li", tag("i", class_="k-claimed"), "mean confidence"),
+        tag("li", tag("i", class_="k-right"), "accuracy"),
+        class_="key",
+    )
+    about = (
+        "Each bar gathers predictions of about the same confidence; its height is how often they were right. "
+        "On the dashed diagonal claims come true. Bins without rows stay empty; the grey bars count rows."
+    )
+    return join(
+        tag("p", about, class_="lead"), key, tag("div", *figures, class_="gallery" if several else "solo")
+    )
+
+
+def _diagram(method: MethodResult, *, titled: bool) -> Markup:
+    name, curve, level = method.name, method.curve(), method.first.level
+    caption = tag(
+        "figcaption", tag("bdi", name), tag("span", f"  ECE {number('ece', method.score('ece').value)}")
+    )
+    table = tag(
+        "details",
+        tag("summary", "Bins as a table"),
+        bin_table(curve, level=level),
+        data_print="no",
+        open=not titled,
+    )
+    drawn = reliability_chart(curve, level=level, name=name)
+    return tag("figure", caption if titled else None, drawn, table)
+
+
+def table_section(report: Report) -> Markup:
+    """Return the table: methods by metrics for a comparison, metrics with intervals for one model."""
+    if len(report.methods) == 1:
+        about = (
+            "Every number with its interval. For errors, the chance says how often a calibrated model with the same "
+            "confidences would score as high on as many rows."
+        )
+        only = report.methods[0]
+        return join(tag("p", about, class_="lead"), scorecard_table(only), _missing(only))
+    about = (
+        f"Values with {100 * report.base.first.level:g} % intervals. The sign compares with "
+        f"{report.base.name} on the same rows, by a paired test; a difference that chance explains is a tie. "
+        "The best value of a column is bold. Choose a heading to sort."
+    )
+    return join(tag("p", about, class_="lead"), comparison_table(report))
+
+
+def _missing(method: MethodResult) -> Markup | None:
+    missing = method.first.missing
+    if not missing:
+        return None
+    names = ", ".join(title(key) for key in missing)
+    return tag("p", f"Not known: {names} ({next(iter(missing.values()))}).", class_="lead")
+
+
+def scatter_section(report: Report) -> Markup | None:
+    """Return accuracy against ECE, if there is more than one method."""
+    if len(report.methods) == 1:
+        return None
+    about = "Above and to the left is better. The crosses are intervals."
+    return join(tag("p", about, class_="lead"), tag("figure", scatter_chart(report.methods)))
+
+
+def risk_section(report: Report) -> Markup | None:
+    """Return error rate by coverage."""
+    series = [one for one in map(risk_series, report.methods) if one is not None]
+    if not series:
+        return None
+    about = "If only the surest predictions are used and the rest are passed to a person, how many mistakes remain?"
+    chart = line_chart(
+        series,
+        x_label="rows kept (%)",
+        y_label="errors (%)",
+        percent_up=True,
+        label="Error rate among the rows kept, by the share of rows kept, most confident first.",
+    )
+    return join(tag("p", about, class_="lead"), tag("figure", chart))
+
+
+def training_section(report: Report) -> Markup | None:
+    """Return ECE and NLL over training, for methods with a history."""
+    figures = []
+    for column, label, in_percent in (
+        ("tune_ece", "ECE on tune (%)", True),
+        ("tune_nll", "NLL on tune", False),
+    ):
+        series: list[Series] = []
+        for method in report.methods:
+            history = method.runs[0].history
+            if any(column in row for row in history):
+                epochs = [row.get("epoch", place) + 1 for place, row in enumerate(history)]
+                series.append((method.name, epochs, [row.get(column, float("nan")) for row in history]))
+        if series:
+            chart = line_chart(
+                series, x_label="epoch", y_label=label, percent_up=in_percent, label=f"{label} over epochs."
+            )
+            figures.append(tag("figure", chart))
+    if not figures:
+        return None
+    about = "Measured on the split that training may see. The first seed of each method."
+    return join(tag("p", about, class_="lead"), tag("div", *figures, class_="pair"))
+
+
+def cards_section(report: Report) -> Markup | None:
+    """Return what the methods are."""
+    cards = [_card(method.name, method.card) for method in report.methods if method.card is not None]
+    return tag("div", *cards, class_="cards") if cards else None
+
+
+def _card(name: str, card: MethodCard) -> Markup:
+    settings = ", ".join(f"{key} = {value}" for key, value in card.parameters.items())
+    return tag(
+        "article",
+        tag("h3", card.title, " ", tag("code", name)),
+        tag("p", card.summary) if card.summary else None,
+        tag("div", formula_markup(card.formula), class_="formula") if card.formula else None,
+        tag("p", tag("b", "Parameters: "), settings) if settings else None,
+        tag("p", tag("b", "Use when: "), card.use_when) if card.use_when else None,
+        tag("p", tag("b", "Avoid when: "), card.avoid_when) if card.avoid_when else None,
+        tag("p", card.paper, class_="lead") if card.paper else None,
+        tag("span", card.fidelity, class_="tag") if card.fidelity else None,
+        class_="card",
+    )
+
+
+def provenance_section(report: Report) -> Markup:
+    """Return where the numbers come from, and how to get them again."""
+    facts = [join(tag("dt", tag("bdi", name)), tag("dd", value)) for name, value in report.provenance.facts]
+    notes = [tag("p", f"Note: {note}") for note in report.notes]
+    command = report.provenance.command
+    again = (
+        join(tag("p", "To make this report again:"), tag("pre", tag("code", command))) if command else None
+    )
+    return join(*notes, tag("dl", *facts, class_="facts") if facts else None, again)
+
+
+#: Anchor, heading and content of every section after the verdict; those without content are left out.
+_AFTER = (
+    ("advice", "What to do", advice_section),
+    ("tradeoff", "Accuracy against calibration", scatter_section),
+    ("posthoc", "What calibration afterwards adds", posthoc_section),
+    ("slices", "Where it is off", slices_section),
+    ("selective", "Using only the surest predictions", risk_section),
+    ("training", "While training", training_section),
+)
+_NUMBERS = ("numbers", "The numbers", table_section)
+_DIAGRAM = ("reliability", "Claims against outcomes", reliability_section)
+_LAST = (
+    ("methods", "The methods", cards_section),
+    ("provenance", "Where the numbers come from", provenance_section),
+)
+
+
+def sections_of(report: Report) -> list[tuple[str, str, Markup]]:
+    """Return anchor, heading and content of the sections after the verdict, those without content left out.
+
+    A comparison begins with its table, a single model with its diagram.
+    """
+    several = len(report.methods) > 1
+    order = (_NUMBERS, _DIAGRAM, *_AFTER) if several else (_DIAGRAM, *_AFTER, _NUMBERS)
+    made = [(anchor, heading, build(report)) for anchor, heading, build in (*order, *_LAST)]
+    return [(anchor, heading, content) for anchor, heading, content in made if content]

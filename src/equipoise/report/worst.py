@@ -1,0 +1,73 @@
+"""Which classes and groups are off."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from equipoise.evaluate.scorecard import Score
+from equipoise.evaluate.slices import Slice
+from equipoise.report.markup import Markup, join, tag
+from equipoise.report.numbers import chance, count, interval, number, percent
+from equipoise.report.records import MethodResult, Report
+from equipoise.report.tables import Cell, name_cell, sortable
+
+__all__ = ["slices_section"]
+
+_WORST = 10
+_SURE = 0.05
+
+
+def slices_section(report: Report) -> Markup | None:
+    """Return the classes and groups that are off, worst first; folded where there are several methods."""
+    several = len(report.methods) > 1
+    parts = [
+        _folded(method, what, slices) if several else _open(what, slices)
+        for method in report.methods
+        for what, slices in (("predicted class", method.classes), *method.groups.items())
+        if len(slices) > 1
+    ]
+    if not parts:
+        return None
+    about = (
+        "Rows that are judged together must be believable together. p-values are corrected for the number of slices "
+        "looked at; a slice that chance explains is not a finding."
+    )
+    return join(tag("p", about, class_="lead"), *parts)
+
+
+def _open(what: str, slices: Sequence[Slice]) -> Markup:
+    heading = tag("h3", "By ", tag("bdi", what), ": ", _found(slices))
+    return join(heading, _table(what, slices))
+
+
+def _folded(method: MethodResult, what: str, slices: Sequence[Slice]) -> Markup:
+    summary = tag(
+        "summary", tag("b", tag("bdi", method.name)), " by ", tag("bdi", what), ": ", _found(slices)
+    )
+    return tag("details", summary, _table(what, slices), data_print="no", class_="fold")
+
+
+def _found(slices: Sequence[Slice]) -> str:
+    surprising = sum(part.p_value <= _SURE for part in slices)
+    return f"{surprising or 'none'} of {len(slices)} off by more than chance"
+
+
+def _table(what: str, slices: Sequence[Slice]) -> Markup:
+    shown = slices[:_WORST]
+    caption = f"The {len(shown)} worst by {what}" if len(shown) < len(slices) else f"By {what}"
+    head = (what, "rows", "claimed", "right", "gap", "corrected p")
+    return sortable(head, [(_row(part), "") for part in shown], caption=caption)
+
+
+def _row(part: Slice) -> list[Cell]:
+    ends = interval("confidence_gap", Score(part.gap, part.low, part.high))
+    gap = join(number("confidence_gap", part.gap), tag("span", ends, class_="range"))
+    chances = tag("span", chance(part.p_value), class_="worse" if part.p_value <= _SURE else "tied")
+    return [
+        name_cell(part.name),
+        Cell(count(part.n_samples), part.n_samples),
+        Cell(percent(part.confidence), part.confidence),
+        Cell(percent(part.accuracy), part.accuracy),
+        Cell(gap, part.gap),
+        Cell(chances, part.p_value),
+    ]

@@ -1,0 +1,45 @@
+"""A report as a file: HTML or Markdown by its ending, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from equipoise.core.files import write_text
+from equipoise.core.names import look_up
+from equipoise.report.markdown import to_markdown
+from equipoise.report.page import to_html
+from equipoise.report.records import Report
+
+__all__ = ["write_report"]
+
+_FORMS = {".html": to_html, ".htm": to_html, ".md": to_markdown}
+
+
+def write_report(report: Report, path: str | os.PathLike[str]) -> Path:
+    """Write a report.
+
+    Args:
+        report: What to tell.
+        path: Where; the ending decides the form: ``.html`` or ``.md``.
+
+    Returns:
+        The path.
+
+    Raises:
+        SpecError: If the ending is neither.
+
+    Example:
+        >>> import tempfile
+        >>> from equipoise import Predictions
+        >>> from equipoise.report import report_of
+        >>> report = report_of(Predictions(probs=[0.9, 0.8, 0.3], labels=[1, 0, 0]))
+        >>> write_report(report, Path(tempfile.mkdtemp()) / "report.html").name
+        'report.html'
+    """
+    target = Path(path)
+    form = look_up(
+        target.suffix.lower(), _FORMS, what="form of a report", hint="use a path that ends in .html or .md."
+    )
+    write_text(target, form(report))
+    return target

@@ -1,0 +1,172 @@
+"""What the loop asks of data, and how processes join their parts of a batch."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sized
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol, final
+
+import torch
+from torch import Tensor
+
+from equipoise.losses.gather import gather_rows
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+__all__ = ["Batch", "Inputs", "Loader", "Source", "draw", "gather"]
+
+#: What a network is called with.
+Inputs = Tensor | Mapping[str, Tensor]
+
+
+class Batch(Protocol):
+    """Some samples, their classes, and which samples they are; ``equipoise.data.Batch`` is one.
+
+    Attributes:
+        inputs: What the network is called with, one row per sample.
+        targets: Class numbers ``(n,)``, dense ``(n, d1, ...)``, or soft targets ``(n, k)``.
+        index: Numbers that identify the samples ``(n,)``.
+    """
+
+    @property
+    def inputs(self) -> Inputs: ...  # noqa: D102
+    @property
+    def targets(self) -> Tensor: ...  # noqa: D102
+    @property
+    def index(self) -> Tensor: ...  # noqa: D102
+
+
+class Source(Protocol):
+    """Makes the batches of an epoch; ``functools.partial(batches, dataset, "train", batch_size=128)`` is one.
+
+    The same call must give the same batches: then the place of a run in its data is the epoch and the number
+    of batches done, and nothing else has to be saved.
+    """
+
+    def __call__(
+        self,
+        *,
+        epoch: int,
+        visit: Tensor | None,
+        start: int,
+        rank: int,
+        world_size: int,
+        device: torch.device,
+    ) -> Iterable[Batch]:
+        """Return the batches of an epoch.
+
+        Args:
+            epoch: Counted from 0.
+            visit: Numbers of the samples to visit; None visits all.
+            start: How many batches to leave out, after a resume.
+            rank: The number of this process, which gets its part of every batch.
+            world_size: How many processes there are.
+            device: Where the batches shall be.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    inputs: Inputs
+    targets: Tensor
+    index: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """Batches whose number is known, so that a schedule can move within the epoch."""
+
+    batches: Iterator[Batch]
+    left: int
+
+    def __len__(self) -> int:
+        return self.left
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self.batches
+
+
+@final
+class Loader:
+    """A source made of anybody's batches: a ``DataLoader`` or list of (inputs, labels) or (inputs, labels, index).
+
+    It is gone through once per epoch; the loop seeds torch before, so a shuffling loader gives the same order in
+    a resumed run. Several processes must go through equal batches, and each keeps its part.
+
+    Args:
+        batches: What to go through. Without an index, samples are numbered in the order they come.
+
+    Example:
+        >>> source = Loader([(torch.zeros(2, 3), torch.tensor([0, 1])), (torch.ones(1, 3), torch.tensor([1]))])
+        >>> parts = source(epoch=0, visit=None, start=0, rank=0, world_size=1, device=torch.device("cpu"))
+        >>> [batch.index.tolist() for batch in parts]
+        [[0, 1], [2]]
+    """
+
+    def __init__(self, batches: Iterable[tuple[Tensor, ...]]) -> None:
+        self._batches = batches
+
+    def __call__(
+        self,
+        *,
+        epoch: int,
+        visit: Tensor | None,
+        start: int,
+        rank: int,
+        world_size: int,
+        device: torch.device,
+    ) -> Iterable[Batch]:
+        """Return this process's part of each batch."""
+        if visit is not None:
+            raise ValueError(
+                "Loader: it goes through all its batches, but the objective visits a part of the samples. Give "
+                "the data as a Dataset: functools.partial(batches, dataset, 'train', batch_size=128)."
+            )
+        batches = self._numbered()
+        # Passed over now and not at the first batch asked for: they may draw random numbers of their own,
+        # and the random state of an interrupted run is restored in between.
+        deque(islice(batches, start), maxlen=0)
+        parts = (
+            _Rows(*(part.tensor_split(world_size)[rank].to(device) for part in rows)) for rows in batches
+        )
+        return _Counted(parts, len(self._batches) - start) if isinstance(self._batches, Sized) else parts
+
+    def _numbered(self) -> Iterator[tuple[Tensor, ...]]:
+        seen = 0
+        for batch in self._batches:
+            numbers = torch.arange(seen, seen + len(batch[1]))
+            seen += len(numbers)
+            yield (*batch, numbers)[:3]
+
+
+def draw(
+    source: Source, fabric: Fabric, *, epoch: int, visit: Tensor | None = None, start: int = 0
+) -> Iterable[Batch]:
+    """Return this process's part of an epoch's batches, on its device."""
+    return source(
+        epoch=epoch,
+        visit=visit,
+        start=start,
+        rank=fabric.global_rank,
+        world_size=fabric.world_size,
+        device=fabric.device,
+    )
+
+
+def gather(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Return the rows of all processes, in order of rank, with gradient; one process gets back what it gave.
+
+    A loss of gathered rows is the loss of the whole batch, whatever its formula and however uneven the parts,
+    and the gradient that data parallelism then averages is that of the whole batch.
+
+    Example:
+        >>> [rows] = gather(torch.tensor([1.0, 2.0]))
+        >>> rows
+        tensor([1., 2.])
+    """
+    here = torch.ones(len(tensors[0]), device=tensors[0].device)
+    *gathered, there = gather_rows(*tensors, here)
+    return tensors if there is here else tuple(rows[there > 0] for rows in gathered)

@@ -1,0 +1,66 @@
+"""One file holds a whole run: written at once or not at all, read without running any code in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from equipoise.core.errors import DataError
+from equipoise.core.files import atomic_path
+
+__all__ = ["read_checkpoint", "write_checkpoint"]
+
+_FORMAT = 1
+
+
+def write_checkpoint(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
+    """Write tensors, numbers, text and nests of them; a crash leaves the old file or the new one, whole.
+
+    Args:
+        path: Where to.
+        content: What :func:`read_checkpoint` shall give back.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "last.pt"
+        >>> write_checkpoint(path, {"epoch": 3})
+        >>> read_checkpoint(path)["epoch"]
+        3
+    """
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    with atomic_path(path) as temporary:
+        torch.save({"format": _FORMAT, **content}, temporary)
+
+
+def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read a checkpoint to the CPU, with ``weights_only=True``: a file from a stranger cannot run code.
+
+    Raises:
+        FileNotFoundError: If there is none.
+        DataError: If it is of another program or version, or damaged.
+
+    Example:
+        >>> read_checkpoint("nowhere.pt")
+        Traceback (most recent call last):
+        ...
+        FileNotFoundError: ...
+    """
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        raise DataError(
+            f"{path}: a checkpoint of this package was wanted, got a file that cannot be read ({error}). "
+            "Delete it to start over."
+        ) from error
+    if not isinstance(content, dict) or content.get("format") != _FORMAT:
+        raise DataError(
+            f"{path}: a checkpoint of format {_FORMAT} was wanted, got something else. Was it written by another "
+            "program or version? Delete it to start over."
+        )
+    return content

@@ -1,0 +1,87 @@
+"""Where a run happens: device, precision and processes are arguments, not code."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+from equipoise.core.errors import require
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+__all__ = ["Hardware"]
+
+# From glibc's malloc.h.
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Hardware:
+    """What a run is given, in the words of Lightning Fabric.
+
+    Attributes:
+        accelerator: ``"auto"``, ``"cpu"``, ``"cuda"``, ``"mps"`` ...
+        devices: How many per machine; None takes the number torchrun says, or one without torchrun.
+        nodes: How many machines; None takes the number torchrun says, or one.
+        strategy: ``"auto"``, ``"ddp"`` ...
+        precision: ``"32-true"``, ``"bf16-mixed"``, ``"16-mixed"``, ``"64-true"`` ...
+        keep_memory: On a CPU under Linux, keep memory that a step has freed for the next one. Otherwise the system
+            takes large blocks back and clears them anew in every step, which costs small networks some 5 %.
+
+    Example:
+        >>> Hardware(accelerator="cpu").make_fabric().world_size
+        1
+    """
+
+    accelerator: str = "auto"
+    devices: int | None = None
+    nodes: int | None = None
+    strategy: str = "auto"
+    precision: str = "32-true"
+    keep_memory: bool = True
+
+    def make_fabric(self) -> Fabric:
+        """Return a Fabric that was launched: from here on there are as many processes as asked for.
+
+        Raises:
+            MissingExtraError: If Lightning Fabric is not installed.
+        """
+        with _quiet_import():
+            fabric = require("lightning_fabric", extra="train", purpose="train networks")
+        local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+        machines = int(os.environ.get("WORLD_SIZE", "1")) // local
+        made: Any = fabric.Fabric(
+            accelerator=self.accelerator,
+            devices=self.devices or local,
+            num_nodes=self.nodes or machines,
+            strategy=self.strategy,
+            precision=self.precision,
+        )
+        made.launch()
+        if self.keep_memory and made.device.type == "cpu":
+            _keep_memory()
+        return made
+
+
+def _keep_memory() -> None:
+    """Tell glibc never to trim its heap, and to take even large blocks from it."""
+    if platform.libc_ver()[0] == "glibc":
+        libc = ctypes.CDLL(None)
+        libc.mallopt(_TRIM_THRESHOLD, 2**31 - 1)
+        libc.mallopt(_MMAP_THRESHOLD, 2**30)
+
+
+@contextmanager
+def _quiet_import() -> Iterator[None]:
+    """Keep the deprecations of other packages' modules out of the user's sight."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        yield

@@ -1,0 +1,123 @@
+"""Learner: the only place where an optimizer steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
+
+import torch
+from torch import Tensor, nn
+
+from equipoise.training.hardware import Hardware
+from equipoise.training.recipes import Recipe
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+__all__ = ["Learner"]
+
+NetworkT = TypeVar("NetworkT", bound=nn.Module)
+
+
+@final
+class Learner(nn.Module, Generic[NetworkT]):
+    """A network and what moves it: optimizer, schedule, clipping, mixed precision, accumulation, processes.
+
+    Its ``state_dict`` holds the optimizer's state and gradients not yet stepped on beside the weights, so
+    whoever saves the module saves the run.
+
+    Args:
+        network: What is moved; any module.
+        recipe: How.
+
+    Example:
+        >>> learner = Learner(nn.Linear(2, 2), recipe=Recipe())
+        >>> loss = learner(torch.ones(4, 2)).square().mean()
+        >>> learner.descend(loss, n_samples=4)
+        >>> bool(learner(torch.ones(4, 2)).square().mean() < loss)
+        True
+    """
+
+    network: NetworkT
+
+    def __init__(self, network: NetworkT, *, recipe: Recipe | None = None) -> None:
+        super().__init__()
+        self.network = network
+        self.recipe = recipe or Recipe()
+        self._optimizer = self.recipe.optimizer.make(network.parameters())
+        self._waiting = 0
+        # A tuple, so that the wrapped network does not become a second child beside the network itself.
+        self._attached: tuple[Fabric, Any, Any] | None = None
+
+    def attach(self, fabric: Fabric) -> None:
+        """Move to a device and take part in its processes; the loop does this before the first epoch."""
+        module, optimizer = fabric.setup(self.network, self._optimizer)
+        self._attached = (fabric, module, optimizer)
+
+    def _running(self) -> tuple[Fabric, Any, Any]:
+        if self._attached is None:
+            device = next(self.network.parameters()).device
+            self.attach(Hardware(accelerator=device.type, devices=1, nodes=1).make_fabric())
+        assert self._attached is not None
+        return self._attached
+
+    @property
+    def fabric(self) -> Fabric:
+        """The processes and devices it runs on; outside the loop, the device its network is on."""
+        return self._running()[0]
+
+    @property
+    def rate(self) -> float:
+        """The learning rate of the next step."""
+        return float(self._optimizer.param_groups[0]["lr"])
+
+    def set_rate(self, epoch: float, *, epochs: int) -> None:
+        """Set the learning rate for a moment of the run; the loop does this before every batch."""
+        rate = self.recipe.optimizer.rate * self.recipe.schedule.factor(epoch, epochs=epochs)
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
+
+    @property
+    def _completes(self) -> bool:
+        return self._waiting + 1 >= self.recipe.accumulate
+
+    def forward(self, inputs: Any) -> Any:
+        """Return the network's output, in the precision and over the processes it is attached to."""
+        fabric, module, _ = self._running()
+        with fabric.no_backward_sync(module, enabled=not self._completes):
+            return module(inputs)
+
+    def descend(self, loss: Tensor, *, n_samples: int) -> None:
+        """Follow the gradient of a loss: backward, clip, step, forget.
+
+        Args:
+            loss: A mean over the batch, by convention; the recipe says whether it is descended on as it is.
+            n_samples: Size of the batch over all processes.
+        """
+        fabric, module, optimizer = self._running()
+        recipe, steps = self.recipe, self._completes
+        scale = n_samples if recipe.reduction == "sum" else 1 / recipe.accumulate
+        with fabric.no_backward_sync(module, enabled=not steps):
+            fabric.backward(loss * scale if scale != 1 else loss, model=module)
+        self._waiting = 0 if steps else self._waiting + 1
+        if not steps:
+            return
+        if recipe.clip_norm is not None:
+            fabric.clip_gradients(module, optimizer, max_norm=recipe.clip_norm, error_if_nonfinite=False)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """Return what moves the network: the optimizer's state, and gradients that wait for a step."""
+        gradients = [p.grad for p in self.network.parameters()] if self._waiting else []
+        return {"optimizer": self._optimizer.state_dict(), "waiting": self._waiting, "gradients": gradients}
+
+    def set_extra_state(self, state: Mapping[str, Any]) -> None:
+        """Take back what :meth:`get_extra_state` gave."""
+        self._optimizer.load_state_dict(state["optimizer"])
+        self._waiting = state["waiting"]
+        parameters = list(self.network.parameters())
+        for parameter, gradient in zip(
+            parameters, state["gradients"] or [None] * len(parameters), strict=True
+        ):
+            parameter.grad = None if gradient is None else torch.as_tensor(gradient).to(parameter, copy=True)

@@ -1,0 +1,287 @@
+"""The loop: it owns time and knows no method."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Sized
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import torch
+from torch import Tensor
+
+from equipoise.core.progress import progress
+from equipoise.training.batches import Batch, Source, draw
+from equipoise.training.checkpoint import read_checkpoint, write_checkpoint
+from equipoise.training.divergence import divergence_error
+from equipoise.training.evaluation import TunePredictions
+from equipoise.training.hardware import Hardware
+from equipoise.training.history import EpochLog, History, epoch_row
+from equipoise.training.interruption import Interruption
+from equipoise.training.learner import Learner
+from equipoise.training.objective import Objective
+from equipoise.training.randomness import random_state, restore_random_state, seed_epoch
+from equipoise.training.selection import Selection
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+__all__ = ["fit"]
+
+# How often processes or devices that would have to wait for each other are asked.
+_PERIOD = 20
+
+
+def fit(
+    objective: Objective,
+    train: Source,
+    *,
+    epochs: int,
+    tune: Source | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    resume: bool = True,
+    selection: Selection | None = None,
+    hardware: Hardware | None = None,
+    seed: int = 0,
+    ignore_index: int | None = None,
+    quiet: bool = False,
+) -> History:
+    """Train; go on where an earlier run in the same folder stopped.
+
+    A resumed run equals the straight run bit for bit on a CPU. Ctrl-C and SIGTERM are obeyed after the current
+    batch: the run is saved, then KeyboardInterrupt or SystemExit(143) is raised. A crash loses the current epoch
+    at most.
+
+    Args:
+        objective: The method; it holds the networks, which are trained in place.
+        train: Batches of the ``train`` split.
+        epochs: How many times through them.
+        tune: Batches of the ``tune`` split. It scores every epoch, chooses the best one and re-tunes objectives
+            that adapt; it must hold nothing that the result is judged by later.
+        folder: Where ``last.pt`` (everything), ``best.pt`` (the best epoch's network) and ``history.csv`` are
+            kept; None keeps nothing.
+        resume: Whether to go on from ``last.pt`` if there is one; False starts over.
+        selection: How the best epoch is chosen, and whether to stop early.
+        hardware: Devices, precision, processes.
+        seed: Of every random number drawn during training; initial weights are the caller's.
+        ignore_index: Label of rows of ``tune`` that are no class, for dense labels.
+        quiet: Draw no progress bar.
+
+    Returns:
+        One row per epoch.
+
+    Raises:
+        DivergenceError: If the loss stops being finite.
+        ValueError: If the folder holds a run of something else.
+
+    Example:
+        >>> from torch import nn
+        >>> from equipoise.objectives import Supervised
+        >>> from equipoise.training import Loader
+        >>> batches = Loader([(torch.eye(2), torch.tensor([0, 1]))])
+        >>> objective = Supervised(nn.Linear(2, 2), nn.CrossEntropyLoss())
+        >>> history = fit(objective, batches, epochs=5, tune=batches, hardware=Hardware(accelerator="cpu"))
+        >>> history[-1]["loss"] < history[0]["loss"]
+        True
+    """
+    if epochs < 1:
+        raise ValueError(f"fit: `epochs` must be at least 1, got {epochs}.")
+    fabric = (hardware or Hardware()).make_fabric()
+    objective.to(fabric.device)
+    learners = [module for module in objective.modules() if isinstance(module, Learner)]
+    for learner in learners:
+        learner.attach(fabric)
+    objective.train()
+    run = _Run(
+        objective=objective,
+        learners=learners,
+        train=train,
+        tune=tune,
+        epochs=epochs,
+        seed=seed,
+        fabric=fabric,
+        folder=None if folder is None else Path(folder),
+        selection=selection or Selection(),
+        ignore_index=ignore_index,
+        quiet=quiet,
+    )
+    if resume:
+        run.load()
+    else:
+        run.forget()
+    with Interruption() as interruption:
+        while not run.is_over():
+            run.train_epoch(interruption)
+            run.end_epoch()
+            run.obey(interruption)
+    return run.history
+
+
+@final
+@dataclass(kw_only=True)
+class _Run:
+    """Where a run is in time, and how to get back there."""
+
+    objective: Objective
+    learners: list[Learner[Any]]
+    train: Source
+    tune: Source | None
+    epochs: int
+    seed: int
+    fabric: Fabric
+    folder: Path | None
+    selection: Selection
+    ignore_index: int | None
+    quiet: bool
+    history: History = field(default_factory=History)
+    epoch: int = 0
+    batch: int = 0
+    visit: Tensor | None = None
+    log: EpochLog = field(default_factory=EpochLog)
+    random: dict[str, Any] | None = None
+    began: float = 0.0
+
+    def is_over(self) -> bool:
+        """Whether all epochs are done, or patience is used up."""
+        return self.epoch >= self.epochs or (self.batch == 0 and self.selection.is_over(self.history))
+
+    def train_epoch(self, interruption: Interruption) -> None:
+        """Go through the epoch's batches, or through those that are left of it."""
+        batches = self._begin_epoch()
+        left = len(batches) if isinstance(batches, Sized) else None
+        total = None if left is None else self.batch + left
+        label = f"epoch {self.epoch + 1}/{self.epochs}"
+        if self.history:
+            label += f" loss {self.history[-1]['loss']:.4f}"
+        quiet = self.quiet or not self.fabric.is_global_zero
+        for batch in progress(batches, label=label, total=left, unit="batches", quiet=quiet):
+            moment = self.epoch + (self.batch / total if total else 0.0)
+            for learner in self.learners:
+                learner.set_rate(moment, epochs=self.epochs)
+            step = self.objective.step(batch)
+            self.log.add(step.scalars, n_samples=len(batch.index))
+            self.batch += 1
+            if self.fabric.device.type == "cpu" or self.batch % _PERIOD == 0:
+                self._check(batch)
+            if self.fabric.world_size == 1 or self.batch % _PERIOD == 0:
+                self.obey(interruption)
+        self._check(None)
+
+    def _begin_epoch(self) -> Iterable[Batch]:
+        self.began = time.monotonic()
+        if self.batch == 0:
+            self._restore_random()
+            self.visit = self.objective.plan_epoch(self.epoch)
+        seed_epoch(self.seed, self.epoch, rank=self.fabric.global_rank)
+        batches = draw(self.train, self.fabric, epoch=self.epoch, visit=self.visit, start=self.batch)
+        self._restore_random()  # of an epoch resumed in the middle; nothing is left to restore otherwise
+        return batches
+
+    def end_epoch(self) -> None:
+        """Score, adapt, remember, save."""
+        held_out = (
+            None
+            if self.tune is None
+            else TunePredictions(self.tune, fabric=self.fabric, ignore_index=self.ignore_index)
+        )
+        row = epoch_row(self.epoch, self.log.joined(self.fabric), self.objective, held_out)
+        self.objective.end_epoch(held_out)
+        self.history.add({**row, "seconds": round(time.monotonic() - self.began, 3)})
+        self.epoch, self.batch, self.log = self.epoch + 1, 0, EpochLog()
+        self._save()
+
+    def obey(self, interruption: Interruption) -> None:
+        """Save and leave, if a signal was heard by any process."""
+        if self.fabric.world_size > 1:
+            heard = torch.tensor(interruption.heard, device=self.fabric.device)
+            interruption.heard = int(self.fabric.all_reduce(heard, reduce_op="max"))
+        if interruption.heard:
+            self._check(None)
+            self._save()
+            interruption.leave()
+
+    def _check(self, batch: Batch | None) -> None:
+        number = self.log.first_bad_batch()
+        if number is not None:
+            at_hand = batch if number == self.batch - 1 else None
+            learner = self.learners[0] if self.learners else None
+            raise divergence_error(epoch=self.epoch, number=number, batch=at_hand, learner=learner)
+
+    def _save(self) -> None:
+        """Write everything; on every process, because all have random states to give."""
+        if self.folder is None:
+            return
+        log, states = self.log.joined(self.fabric), _random_states(self.fabric)
+        if self.fabric.is_global_zero:
+            if self.batch == 0 and self.selection.best(self.history) == len(self.history) - 1:
+                network = self.objective.network().state_dict()
+                write_checkpoint(self.folder / "best.pt", {"epoch": self.epoch - 1, "network": network})
+            content = {
+                "objective": self.objective.state_dict(),
+                "kind": type(self.objective).__name__,
+                "seed": self.seed,
+                "epoch": self.epoch,
+                "batch": self.batch,
+                "visit": self.visit,
+                "log": {"columns": log.columns(), "sizes": log.sizes},
+                "history": list(self.history),
+                "random": states,
+                "precision": self.fabric.strategy.precision.state_dict(),
+            }
+            write_checkpoint(self.folder / "last.pt", content)
+            self.history.write(self.folder / "history.csv")
+        self.fabric.barrier()
+
+    def forget(self) -> None:
+        """Remove what an earlier run left, so that it cannot be taken for this one after a crash."""
+        if self.folder is not None and self.fabric.is_global_zero:
+            for name in ("last.pt", "best.pt", "history.csv"):
+                (self.folder / name).unlink(missing_ok=True)
+        self.fabric.barrier()
+
+    def load(self) -> None:
+        """Go back to where ``last.pt`` was written, if there is one."""
+        if self.folder is None or not (self.folder / "last.pt").exists():
+            return
+        content = read_checkpoint(self.folder / "last.pt")
+        self._check_same(content)
+        try:
+            self.objective.load_state_dict(content["objective"])
+        except (RuntimeError, ValueError) as error:
+            raise ValueError(self._other_run(f"networks of other shapes ({error})")) from error
+        self.epoch, self.batch, self.visit = content["epoch"], content["batch"], content["visit"]
+        self.history = History(content["history"])
+        sizes = content["log"]["sizes"]
+        self.log = EpochLog(
+            content["log"]["columns"], sizes if self.fabric.is_global_zero else [0] * len(sizes)
+        )
+        if self.fabric.global_rank < len(content["random"]):
+            self.random = content["random"][self.fabric.global_rank]
+        self.fabric.strategy.precision.load_state_dict(content["precision"])
+
+    def _check_same(self, content: dict[str, Any]) -> None:
+        kind = type(self.objective).__name__
+        if content["kind"] != kind:
+            raise ValueError(self._other_run(f"{content['kind']}, not {kind}"))
+        if content["seed"] != self.seed:
+            raise ValueError(self._other_run(f"seed {content['seed']}, not {self.seed}"))
+
+    def _other_run(self, what: str) -> str:
+        return (
+            f"fit: {self.folder} holds a run of {what}. Pass another folder, or resume=False to overwrite it."
+        )
+
+    def _restore_random(self) -> None:
+        if self.random is not None:
+            restore_random_state(self.random)
+            self.random = None
+
+
+def _random_states(fabric: Fabric) -> list[dict[str, Any]]:
+    states: list[Any] = [random_state()]
+    if fabric.world_size > 1:
+        states *= fabric.world_size
+        torch.distributed.all_gather_object(states, random_state())
+    return states

@@ -1,0 +1,22 @@
+"""The three numbers a run is followed by."""
+
+from __future__ import annotations
+
+from equipoise.core.predictions import Predictions
+from equipoise.metrics import accuracy, expected_calibration_error, negative_log_likelihood
+
+__all__ = ["tune_scores"]
+
+
+def tune_scores(predictions: Predictions) -> dict[str, float]:
+    """Return accuracy, negative log-likelihood and expected calibration error.
+
+    Example:
+        >>> tune_scores(Predictions(probs=[[0.75, 0.25], [0.25, 0.75]], labels=[0, 0]))
+        {'tune_accuracy': 0.5, 'tune_nll': 0.8369..., 'tune_ece': 0.25}
+    """
+    return {
+        "tune_accuracy": accuracy(predictions),
+        "tune_nll": negative_log_likelihood(predictions),
+        "tune_ece": expected_calibration_error(predictions),
+    }

@@ -1,0 +1,17 @@
+"""No calibration."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibration_data import sample
+from equipoise.calibrators import Identity
+
+
+def test_nothing_changes_fitted_or_not() -> None:
+    logits, labels = sample(20, 3)
+    np.testing.assert_array_equal(Identity()(logits), logits)
+    fitted = Identity().fit(logits, labels)
+    np.testing.assert_array_equal(fitted(logits), logits)
+    assert fitted.result.nll_before == fitted.result.nll_after
+    assert not fitted.result.identity  # nothing was given up

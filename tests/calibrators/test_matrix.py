@@ -1,0 +1,50 @@
+"""Matrix scaling."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from calibration_data import SECOND, batch, expected, nll, probs, sample
+from equipoise.calibrators import MatrixScaling, VectorScaling
+from equipoise.calibrators import softmax_regression as regression
+
+
+def test_swapped_classes_are_swapped_back() -> None:
+    logits, labels = sample(2000, 3)
+    swapped = logits[:, [1, 0, 2]]
+    calibrator = MatrixScaling().fit(swapped, labels)
+    assert calibrator.result.nll_after <= nll(logits, labels)
+    assert (probs(calibrator(swapped)).argmax(1) == logits.argmax(1)).mean() > 0.95
+
+
+def test_golden_values() -> None:
+    want = expected("matrix.R")
+    calibrator = MatrixScaling().fit(*batch("R"))
+    assert calibrator.result.nll_after == pytest.approx(want["nll"], rel=1e-8)
+    np.testing.assert_allclose(probs(calibrator(SECOND)), want["S_probs_first2"], rtol=1e-5)
+
+
+def test_at_least_as_good_as_its_diagonal() -> None:
+    logits, labels = sample(200, 4)
+    assert (
+        MatrixScaling().fit(logits, labels).result.nll_after
+        <= VectorScaling().fit(logits, labels).result.nll_after
+    )
+
+
+def test_conjugate_gradients_end_where_the_exact_hessian_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    logits, labels = sample(1500, 6)
+    direct = MatrixScaling().fit(logits, labels).result
+    monkeypatch.setattr(regression, "_DIRECT", 0)
+    iterative = MatrixScaling().fit(logits, labels).result
+    assert iterative.converged
+    assert iterative.nll_after == pytest.approx(direct.nll_after, abs=1e-9)
+
+
+def test_gradient_at_the_end_is_nothing() -> None:
+    logits, labels = sample(500, 4)
+    calibrator = MatrixScaling().fit(logits, labels)
+    residual = probs(calibrator(logits)) - np.eye(4)[labels]
+    assert np.abs(residual.T @ logits / 500).max() < 1e-8
+    assert calibrator.result.certificate["gradient"] < 1e-8

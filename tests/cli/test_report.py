@@ -1,0 +1,88 @@
+"""``equipoise report``: files in, one file out."""
+
+import json
+
+import numpy as np
+import pytest
+
+from equipoise.cli import main
+
+
+@pytest.fixture
+def files(tmp_path):
+    rng = np.random.default_rng(0)
+    logits = 2 * rng.normal(size=(300, 3))
+    labels = (logits + rng.gumbel(size=logits.shape)).argmax(1)
+    site = np.array(["north", "south"])[rng.integers(0, 2, 300)]
+    for name, factor in (("sure", 3.0), ("fair", 1.0)):
+        np.savez(tmp_path / f"{name}.npz", logits=factor * logits, labels=labels, site=site)
+    return tmp_path
+
+
+def test_one_file_gives_one_page(files, capsys):
+    out = files / "page.html"
+    arguments = ["report", str(files / "sure.npz"), "-o", str(out), "--by", "site", "--resamples", "50"]
+    assert main(arguments) == 0
+    printed = capsys.readouterr().out
+    assert "Over-confident" in printed
+    assert printed.splitlines()[-1] == str(out)
+    page = out.read_text(encoding="utf-8")
+    assert "<h3>By <bdi>site</bdi>" in page
+    assert "equipoise report " in page
+
+
+def test_several_files_are_compared_with_the_baseline(files, capsys):
+    out = files / "page.md"
+    both = [str(files / "sure.npz"), str(files / "fair.npz")]
+    assert main(["report", *both, "-o", str(out), "--resamples", "50", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["methods"] == {"fair": "better"}
+    assert main(["report", *both, "-o", str(out), "--resamples", "50", "--baseline", "fair", "-q"]) == 0
+    assert capsys.readouterr().out == f"{out}\n"
+    assert "sure is worse calibrated than fair" in out.read_text(encoding="utf-8")
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders(files, capsys):
+    other = files / "other"
+    other.mkdir()
+    (other / "sure.npz").write_bytes((files / "fair.npz").read_bytes())
+    out = files / "page.md"
+    arguments = [
+        "report",
+        str(files / "sure.npz"),
+        str(other / "sure.npz"),
+        "-o",
+        str(out),
+        "--resamples",
+        "20",
+    ]
+    assert main([*arguments, "--json"]) == 0
+    assert list(json.loads(capsys.readouterr().out)["methods"]) == [str(other / "sure.npz")]
+
+
+def test_the_model_card_is_written_beside(files):
+    card = files / "card.yaml"
+    words = ["report", str(files / "sure.npz"), "-o", str(files / "r.html"), "--resamples", "20"]
+    assert main([*words, "--card", str(card), "--dataset", "Toys"]) == 0
+    assert card.read_text().startswith("model-index:")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["{0}/sure.npz", "-o", "{0}/r.pdf"], ".html or .md"),
+        (["{0}"], "no finished run"),
+        (["{0}/sure.npz", "{0}/sure.npz"], "given once"),
+        (["{0}/sure.npz", "--baseline", "nobody", "-o", "{0}/r.html"], "baseline must be one of"),
+        (["{0}/sure.npz", "--by", "sight", "-o", "{0}/r.html"], "sight"),
+        (["{0}/sure.npz", "--card", "{0}/c.yaml"], "--dataset"),
+        (["{0}/sure.npz", "-o", "{0}/no/such/folder/r.html"], "no/such/folder"),
+    ],
+)
+def test_mistakes_exit_2_with_a_sentence_and_leave_nothing(arguments, sentence, files, capsys):
+    before = sorted(files.iterdir())
+    assert main(["report", *(word.format(files) for word in arguments), "--resamples", "20"]) == 2
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert "Traceback" not in error
+    assert sorted(files.iterdir()) == before

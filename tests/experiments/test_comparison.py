@@ -1,0 +1,171 @@
+"""Comparisons: every combination once, results as tidy rows, a table that calls ties ties."""
+
+import csv
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from equipoise.core.errors import SpecError
+from equipoise.experiments import (
+    Comparison,
+    find_runs,
+    format_table,
+    make_tables,
+    read_comparison,
+    run_comparison,
+)
+from equipoise.experiments.engines.local import fair_threads
+from equipoise.experiments.results import Cell, contrast_of_cells
+from tiny_runs import QUICK, TABLE
+
+SPECS = sorted((Path(__file__).resolve().parents[2] / "examples" / "specs").glob("*.toml"))
+
+
+@pytest.fixture
+def comparison(table):
+    return {
+        "name": "tiny",
+        "data": table["data"],
+        "model": table["model"],
+        "objective": ["ce", {"name": "focal", "parameters": {"gamma": 2.0}}],
+        "seed": [0, 1],
+        "recipe": table["recipe"],
+    }
+
+
+@pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
+def test_shipped_comparisons_are_valid(path):
+    found = read_comparison(path)
+    assert found.specs
+    assert found.name == path.stem
+
+
+def test_every_combination_is_a_run(comparison):
+    found = Comparison.from_table(comparison)
+    assert [(spec.objective.label, spec.seed) for spec in found.specs] == [
+        ("ce", 0),
+        ("ce", 1),
+        ("focal(gamma=2.0)", 0),
+        ("focal(gamma=2.0)", 1),
+    ]
+    assert found.calibrators == ("identity", "temperature")
+    assert found.baseline == "ce"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        ("objectives", ["ce"], "did you mean 'objective'"),
+        ("objective", ["ce", "ce"], "listed twice"),
+        ("calibrators", ["temprature"], "did you mean 'temperature'"),
+        ("baseline", "focal", "no method 'focal' here"),
+        ("data", [], "the key 'data' is missing"),
+    ],
+)
+def test_mistakes_name_key_and_remedy(comparison, key, value, sentence):
+    with pytest.raises(SpecError, match=re.escape(sentence)):
+        Comparison.from_table({**comparison, key: value})
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("finished")
+    table = {**TABLE, "name": "tiny", "objective": ["ce", "focal"], "seed": [0, 1]}
+    return folder, run_comparison(Comparison.from_table(table), folder, options=QUICK, workers=1)
+
+
+def test_results_are_tidy_rows(finished):
+    folder, outcome = finished
+    assert outcome.report.is_whole
+    with (folder / "tiny.results.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert {row["method"] for row in rows} == {"ce", "focal"}
+    keys = [tuple(row[k] for k in ("run", "split", "calibrator", "metric")) for row in rows]
+    assert len(keys) == len(set(keys))
+
+
+def test_workers_give_the_same_bits_as_one_process(finished, tmp_path, quick):
+    folder, _ = finished
+    table = {**TABLE, "name": "tiny", "objective": ["ce", "focal"], "seed": [0, 1]}
+    outcome = run_comparison(Comparison.from_table(table), tmp_path, options=quick, workers=2)
+    assert outcome.report.failed == {}
+    assert (tmp_path / "tiny.results.csv").read_bytes() == (folder / "tiny.results.csv").read_bytes()
+
+
+def test_one_failure_does_not_stop_the_others(comparison, tmp_path, quick):
+    table = {**comparison, "model": ["mlp", "global_pooling_cnn"], "objective": "ce", "seed": 0}
+    outcome = run_comparison(Comparison.from_table(table), tmp_path, options=quick, workers=1)
+    assert len(outcome.report.done) == 1
+    [sentence] = outcome.report.failed.values()
+    assert "takes text" in sentence
+
+
+@pytest.mark.parametrize("style", ["text", "markdown", "latex", "csv"])
+def test_tables_hold_the_means(finished, style):
+    folder, outcome = finished
+    [table] = make_tables(outcome.report.done, baseline="ce")
+    text = format_table(table, style)
+    cell = table.rows[0].cells["ece"]
+    assert (repr(cell.mean) if style == "csv" else f"{100 * cell.mean:.2f}") in text
+    assert "focal" in text
+    assert len(find_runs(folder)) == 4
+
+
+def test_table_marks_best_and_ties(finished):
+    [table] = make_tables(finished[1].report.done)
+    for metric in table.metrics:
+        for calibrator in ("identity", "temperature"):
+            marks = [row.marks[metric] for row in table.rows if row.calibrator == calibrator]
+            assert marks.count("best") == 1
+    assert all(row.versus["ece"] == "" for row in table.rows if row.method == "ce")
+
+
+def test_equal_cells_are_a_tie_and_far_ones_are_not():
+    def cell(mean):
+        return Cell(mean=mean, error=0.01, spread=0.01, n_seeds=2, temperature=None)
+
+    assert not contrast_of_cells(cell(0.1), cell(0.1)).is_clear()
+    assert contrast_of_cells(cell(0.1), cell(0.5)).is_clear()
+
+
+def test_cores_are_shared_fairly():
+    assert [fair_threads(n, cores=4) for n in (1, 2, 3, 8)] == [4, 2, 1, 1]
+
+
+def test_killed_and_repeated_equals_undisturbed(finished, tmp_path):
+    """The short form of benchmarks/crash.py: three kills, the same command again, the same bits."""
+    folder, _ = finished
+    spec = tmp_path / "tiny.toml"
+    spec.write_text(
+        'name = "tiny"\ndata = { name = "digits", options = { noise = 0.3 } }\n'
+        'model = { name = "mlp", options = { hidden = [16] } }\nobjective = ["ce", "focal"]\nseed = [0, 1]\n'
+        'recipe = { name = "quick", epochs = 2 }\n'
+    )
+    words = ["compare", str(spec), "--out", str(tmp_path / "runs"), "--workers", "2", "--threads", "1"]
+    command = [
+        sys.executable,
+        "-m",
+        "equipoise",
+        *words,
+        "--resamples",
+        "20",
+        "--quiet",
+        "--accelerator",
+        "cpu",
+    ]
+    for seconds in (4.0, 6.0, 8.0):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+            time.sleep(0.5)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    assert (tmp_path / "runs" / "tiny.results.csv").read_bytes() == (folder / "tiny.results.csv").read_bytes()

@@ -1,0 +1,133 @@
+"""Runs: stages that can be repeated alone, resumed, and never run twice."""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from equipoise.core.errors import SpecError
+from equipoise.experiments import RunFolder, Spec, find_runs, run
+from equipoise.experiments.build import build, make_network
+from equipoise.experiments.spec import ModelSpec
+
+
+def contents(folder):
+    kinds = ("scores/*.csv", "predictions/*.npz", "calibrators/*")
+    return {str(f.relative_to(folder.path)): f.read_bytes() for kind in kinds for f in folder.path.glob(kind)}
+
+
+def test_a_run_writes_what_it_promises(spec, quick, tmp_path):
+    done = run(spec, tmp_path, options=quick)
+    assert done.name == spec.identity
+    assert done.status() == "finished"
+    assert done.splits() == ["calib", "test", "tune"]
+    assert done.calibrators() == ["identity", "temperature"]
+    assert len(done.history()) == spec.recipe.epochs
+    rows = done.scores()
+    assert {row["split"] for row in rows if row["calibrator"] == "identity"} == {"calib", "test", "tune"}
+    assert {row["split"] for row in rows if row["calibrator"] == "temperature"} == {"test"}
+    assert all(row["low"] <= row["value"] <= row["high"] for row in rows if row["value"] is not None)
+    environment = json.loads((done.path / "environment.json").read_text())
+    assert environment["data"]["rows"]["test"] > 0
+    assert environment["packages"]["torch"]
+
+
+def test_a_finished_run_is_not_touched(spec, quick, tmp_path):
+    done = run(spec, tmp_path, options=quick)
+    before = {
+        file: file.stat().st_mtime_ns
+        for file in done.path.rglob("*")
+        if file.is_file() and file.name != ".lock"
+    }
+    run(spec, tmp_path, options=quick)
+    assert before == {file: file.stat().st_mtime_ns for file in before}
+
+
+@pytest.mark.parametrize(
+    "lost", ["scores/temperature.csv", "predictions/test.npz", "trained.json", "predicted.json", "spec.toml"]
+)
+def test_a_lost_stage_is_made_again_and_equal(spec, quick, tmp_path, lost):
+    done = run(spec, tmp_path, options=quick)
+    before = contents(done)
+    (done.path / lost).unlink()
+    if lost.startswith("predictions"):
+        (done.path / "scores" / "identity.csv").unlink()
+    run(spec, tmp_path, options=quick)
+    assert contents(done) == before
+
+
+def test_a_failure_is_kept_and_named(table, quick, tmp_path):
+    table["model"] = "resnet8"
+    table["data"] = {"name": "mixture", "options": {"n": 200}}
+    spec = Spec.from_table(table)
+    with pytest.raises(SpecError, match=r"'resnet8' takes image, but 'mixture' holds features. Use 'mlp'"):
+        run(spec, tmp_path, options=quick)
+    [folder] = find_runs(tmp_path)
+    assert folder.status() == "failed"
+    assert folder.error()["stage"] == "train"
+    assert "takes image" in folder.error()["message"]
+
+
+def test_a_broken_folder_is_found(spec, quick, tmp_path):
+    done = run(spec, tmp_path, options=quick)
+    (done.path / "spec.toml").write_text("data = [")
+    assert RunFolder(done.path).status() == "broken"
+
+
+def test_a_lock_keeps_others_out_and_dies_with_its_process(spec, tmp_path):
+    folder = RunFolder(tmp_path / spec.identity)
+    code = (
+        "import sys, time; from pathlib import Path; from equipoise.experiments import RunFolder\n"
+        "with RunFolder(Path(sys.argv[1])).locked():\n"
+        "    print('locked', flush=True); time.sleep(60)"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code, str(folder.path)], stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout.readline() == "locked\n"
+    assert folder.is_locked()
+    holder.kill()
+    holder.wait()
+    holder.stdout.close()
+    assert not folder.is_locked()
+
+
+def test_two_at_once_do_the_work_once(spec, quick, tmp_path):
+    folders = []
+    threads = [
+        threading.Thread(target=lambda: folders.append(run(spec, tmp_path, options=quick))) for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+        time.sleep(0.05)
+    for thread in threads:
+        thread.join()
+    assert len({folder.path for folder in folders}) == 1
+    assert len(folders[0].history()) == spec.recipe.epochs
+
+
+def test_initial_weights_follow_the_seed(table):
+    one, same, other = (
+        build(Spec.from_table({**table, "seed": seed})).objective.network().state_dict() for seed in (0, 0, 1)
+    )
+    assert all(np.array_equal(one[key], same[key]) for key in one)
+    assert any(not np.array_equal(one[key], other[key]) for key in one)
+
+
+@pytest.mark.parametrize(
+    "method", ["focal+mdca", "adafocal", "mutual_learning", "gamma_net", "pruned", "deep_ensemble"]
+)
+def test_kinds_of_methods_run_to_the_end(table, quick, tmp_path, method):
+    table["objective"] = method
+    table["recipe"]["epochs"] = 1
+    assert run(Spec.from_table(table), tmp_path, options=quick).status() == "finished"
+
+
+def test_networks_take_sizes_from_the_data():
+    data = build(Spec.from_table({"data": "digits", "model": "mlp"})).data
+    for name in ("resnet8", "small_cnn", "mlp"):
+        assert make_network(ModelSpec(name=name), data).n_classes == 10

@@ -1,0 +1,115 @@
+"""Specs: checked at the door, written and read as TOML, known by their content."""
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from equipoise.core.errors import SpecError
+from equipoise.experiments import Spec, read_spec, write_spec
+from equipoise.experiments.catalogue import CATALOGUE
+from equipoise.experiments.toml import format_toml, parse_override
+
+
+def changed(table, path, value):
+    inner = table
+    *parents, last = path.split(".")
+    for parent in parents:
+        inner = inner.setdefault(parent, {})
+    inner[last] = value
+    return table
+
+
+def test_round_trip_through_toml(spec, tmp_path):
+    write_spec(spec, tmp_path / "run.toml")
+    again = read_spec(tmp_path / "run.toml")
+    assert again.identity == spec.identity
+    assert again.to_table() == spec.to_table()
+
+
+@given(
+    st.dictionaries(
+        st.text(
+            st.characters(codec="utf-8", exclude_characters="\x00", exclude_categories=["Cs", "Cc"]),
+            min_size=1,
+        ),
+        st.one_of(st.integers(-(2**62), 2**62), st.booleans(), st.text(), st.lists(st.integers(0, 9))),
+    )
+)
+def test_toml_writer_is_undone_by_the_standard_reader(table):
+    import tomllib
+
+    assert tomllib.loads(format_toml(table)) == table
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "sentence"),
+    [
+        ("modle", "mlp", "no key 'modle'; did you mean 'model'"),
+        ("data.name", "digts", "spec.data.name: no dataset 'digts'; did you mean 'digits'"),
+        ("model.name", "mpl", "spec.model.name: no model 'mpl'; did you mean 'mlp'"),
+        ("model.options", {"hiden": [4]}, "'mlp' has no parameter 'hiden'; did you mean 'hidden'"),
+        ("objective", "focall", "spec.objective.name: no method 'focall'; did you mean 'focal'"),
+        (
+            "objective",
+            {"name": "focal", "parameters": {"gama": 1}},
+            "no parameter 'gama'; did you mean 'gamma'",
+        ),
+        ("objective", "mmce", "a penalty that needs a loss beside it; use 'ce+mmce'"),
+        ("objective", {"name": "focal", "loss": "ce"}, "go with objectives"),
+        ("recipe.name", "quik", "spec.recipe.name: no recipe 'quik'; did you mean 'quick'"),
+        ("recipe.epochs", 0, "spec.recipe.epochs: must be at least 1, got 0"),
+        ("recipe.epochs", "many", "spec.recipe.epochs: must be int, got str 'many'"),
+        ("recipe.epochs", True, "spec.recipe.epochs: must be int, got bool"),
+        ("recipe.optimizer", "sdg", "Did you mean 'sgd'"),
+        ("recipe.schedule", "multistep", "spec.recipe.milestones: a multistep schedule needs some"),
+        ("seed", 1.5, "spec.seed: must be int"),
+        ("data.options", {"paht": "x"}, "'digits' has no parameter 'paht'"),
+    ],
+)
+def test_mistakes_name_key_and_remedy(table, path, value, sentence):
+    with pytest.raises(SpecError) as found:
+        Spec.from_table(changed(table, path, value))
+    assert sentence in str(found.value)
+
+
+def test_missing_key_is_named():
+    with pytest.raises(SpecError, match="the key 'model' is missing"):
+        Spec.from_table({"data": "digits"})
+
+
+def test_identity_depends_on_content_alone(table, spec):
+    named = spec.identity
+    written_out = spec.to_table()
+    assert "name" not in written_out["recipe"]
+    assert Spec.from_table(written_out).identity == named
+    assert Spec.from_table(changed(table, "seed", 1)).identity != named
+
+
+@pytest.mark.parametrize("path", ["recipe.rate", "recipe.epochs", "recipe.mixup", "recipe.batch_size"])
+def test_every_change_is_another_run(table, spec, path):
+    assert Spec.from_table(changed(table, path, 1)).identity != spec.identity
+
+
+def test_overrides(spec, tmp_path):
+    write_spec(spec, tmp_path / "run.toml")
+    again = read_spec(tmp_path / "run.toml", overrides=["recipe.epochs=7", "objective=focal"])
+    assert again.recipe.epochs == 7
+    assert again.objective.name == "focal"
+    with pytest.raises(SpecError, match="must be key=value"):
+        parse_override("epochs")
+
+
+@pytest.mark.parametrize("key", sorted(CATALOGUE["recipes"]))
+def test_every_recipe_makes_a_spec(key):
+    spec = Spec.from_table({"data": "digits", "model": "mlp", "recipe": key})
+    assert spec.recipe.name == key
+    assert dataclasses.replace(spec.recipe, name="") is not None
+
+
+@pytest.mark.parametrize(
+    "key", sorted({**CATALOGUE["losses"], **CATALOGUE["pairs"], **CATALOGUE["objectives"]})
+)
+def test_every_method_makes_a_spec(key):
+    assert Spec.from_table({"data": "digits", "model": "mlp", "objective": key}).objective.name == key

@@ -1,0 +1,395 @@
+import copy
+import multiprocessing
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from equipoise import Predictions
+from equipoise.core.errors import SplitError
+from equipoise.metrics import CalibrationState
+from equipoise.metrics.accumulate import Sums, sums_by_torch
+from equipoise.metrics.bins import lower_edges
+from equipoise.metrics.readings import read_state
+from metric_samples import draw, rows, softmax, weights_for
+
+
+def parts(state):
+    return {name: part.clone() for name, part in state.sums.parts().items()}
+
+
+def assert_same(one, two, **tolerance):
+    for name, part in one.items():
+        torch.testing.assert_close(part, two[name], msg=lambda text, n=name: f"{n}: {text}", **tolerance)
+
+
+def by_torch(probs, labels, weights=None, *, closed="right", n_bins=15, nll=None):
+    probs = torch.as_tensor(probs)
+    template = Sums.zeros(n_classes=probs.shape[1], n_bins=n_bins, n_ranks=5, n_fine=4096)
+    weight = None if weights is None else torch.as_tensor(weights, dtype=torch.float64)
+    return sums_by_torch(probs, torch.as_tensor(labels), weight, template, closed, nll=nll).parts()
+
+
+@given(
+    rows(max_classes=5).flatmap(lambda r: st.tuples(st.just(r), weights_for(len(r[1])))),
+    st.integers(1, 12),
+    st.sampled_from(["right", "left"]),
+)
+def test_kernel_equals_torch_on_ties_and_edges(sample, n_bins, closed):
+    (probs, labels), weight = sample
+    state = CalibrationState(probs.shape[1], n_bins=n_bins, closed=closed)
+    state.update(probs=probs, labels=labels, weights=weight)
+    want = by_torch(probs, labels, weight, n_bins=n_bins, closed=closed)
+    assert_same(parts(state), want, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("closed", ["right", "left"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("k", [2, 3, 50])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_kernel_equals_torch(dtype, k, weighted, closed):
+    probs, labels = draw(700, k, spread=2.5)
+    probs = torch.tensor(probs, dtype=dtype)
+    weight = np.random.default_rng(1).random(700) if weighted else None
+    state = CalibrationState(k, closed=closed)
+    state.update(probs=probs, labels=labels, weights=weight)
+    precise = dtype == torch.float64
+    want = by_torch(probs, labels, weight, closed=closed)
+    assert_same(parts(state), want, rtol=1e-9 if precise else 2e-6, atol=1e-10 if precise else 1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("k", [2, 30])
+def test_logits_equal_their_softmax(dtype, k):
+    probs, labels = draw(500, k)
+    logits = torch.tensor(np.log(probs)).to(dtype)
+    exact = torch.log_softmax(logits.double(), dim=1)
+    state = CalibrationState(k)
+    state.update(logits=logits, labels=labels)
+    nll = -exact.gather(1, torch.as_tensor(labels)[:, None])[:, 0]
+    want = by_torch(exact.exp(), labels, nll=nll)
+    assert_same(parts(state), want, rtol=5e-6, atol=1e-4)
+
+
+@pytest.mark.parametrize("is_logits", [False, True])
+def test_one_column_equals_two(is_logits):
+    rng = np.random.default_rng(0)
+    column, labels = rng.normal(0, 2, 300), rng.integers(0, 2, 300)
+    one, two = CalibrationState(2), CalibrationState(2)
+    if is_logits:
+        one.update(logits=column, labels=labels)
+        two.update(logits=np.stack([0 * column, column], 1), labels=labels)
+    else:
+        positive = 1 / (1 + np.exp(-column))
+        one.update(probs=positive[:, None], labels=labels)
+        two.update(probs=np.stack([1 - positive, positive], 1), labels=labels)
+    assert_same(parts(one), parts(two), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("is_logits", [False, True])
+def test_dense_outputs_equal_their_rows(is_logits):
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(2, 3, 4, 5))
+    labels = rng.integers(0, 3, (2, 4, 5))
+    labels[0, 0, :3] = 255
+    kept = labels.reshape(-1) != 255
+    flat = np.moveaxis(logits, 1, -1).reshape(-1, 3)[kept]
+    dense, plain = CalibrationState(3), CalibrationState(3)
+    probs = np.moveaxis(softmax(np.moveaxis(logits, 1, -1).reshape(-1, 3)).reshape(2, 4, 5, 3), -1, 1)
+    scores = {"logits": logits} if is_logits else {"probs": probs}
+    dense.update(**scores, labels=labels, ignore_index=255)
+    plain.update(
+        **({"logits": flat} if is_logits else {"probs": softmax(flat)}), labels=labels.reshape(-1)[kept]
+    )
+    assert dense.n_samples == kept.sum() == 37
+    assert_same(parts(dense), parts(plain), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("is_logits", [False, True])
+@pytest.mark.parametrize("shape", ["column", "rows", "dense"])
+def test_the_way_of_the_gpu_equals_the_kernel(shape, is_logits):
+    rng = np.random.default_rng(0)
+    size = {"column": (40,), "rows": (40, 3), "dense": (8, 3, 5)}[shape]
+    logits = torch.tensor(rng.normal(size=size))
+    k = 2 if shape == "column" else 3
+    labels = torch.tensor(rng.integers(0, k, (8, 5) if shape == "dense" else 40))
+    labels.view(-1)[3] = -100
+    weights = torch.tensor(rng.random(len(logits)))
+    scores = logits if is_logits else (torch.sigmoid(logits) if k == 2 else torch.softmax(logits, 1))
+    there, here = CalibrationState(k), CalibrationState(k)
+    name = "logits" if is_logits else "probs"
+    here.update(**{name: scores}, labels=labels, weights=weights, ignore_index=-100)
+    damaged = scores.clone()
+    if shape == "rows":
+        damaged[3] = torch.nan
+    there._update_on_device(damaged, labels, weights, -100, is_logits=is_logits)
+    assert_same(parts(there), parts(here), rtol=1e-9, atol=1e-9)
+
+
+def test_the_way_of_the_gpu_checks_shapes():
+    state = CalibrationState(3)
+    with pytest.raises(ValueError, match="One-hot labels"):
+        state._update_on_device(torch.zeros(4, 3), torch.zeros(4, 3).long(), None, None, is_logits=True)
+    with pytest.raises(ValueError, match="one value per row"):
+        state._update_on_device(torch.zeros(4, 3), torch.zeros(4).long(), torch.ones(3), None, is_logits=True)
+    with pytest.raises(ValueError, match="a state of its own"):
+        state._update_on_device(torch.zeros(4, 2), torch.zeros(4).long(), None, None, is_logits=True)
+
+
+@given(rows(min_rows=3), st.integers(1, 5))
+def test_merging_and_batches_equal_the_whole(sample, step):
+    probs, labels = sample
+    k = probs.shape[1]
+    whole, batches, merged = (CalibrationState(k) for _ in range(3))
+    whole.update(probs=probs, labels=labels)
+    for start in range(0, len(labels), step):
+        piece = Predictions(probs=probs[start : start + step], labels=labels[start : start + step])
+        batches.update(piece)
+        merged.merge(CalibrationState.of(piece))
+    assert_same(parts(batches), parts(whole), rtol=1e-12, atol=1e-12)
+    assert_same(parts(merged), parts(whole), rtol=1e-12, atol=1e-12)
+    assert torch.equal(batches.sums.rows, whole.sums.rows)
+
+
+@given(rows(), st.integers(1, 40), st.sampled_from(["right", "left"]))
+def test_every_row_is_in_one_bin(sample, n_bins, closed):
+    probs, labels = sample
+    state = CalibrationState(probs.shape[1], n_bins=n_bins, closed=closed)
+    state.update(probs=probs, labels=labels)
+    assert int(state.sums.rows.sum()) == state.n_samples == len(labels)
+    assert state.curve().weight.sum() == len(labels)
+    np.testing.assert_allclose([c.weight.sum() for c in state.class_curves()], len(labels))
+    assert min(c.weight.min() for c in state.class_curves()) >= 0
+
+
+@pytest.mark.parametrize("closed", ["right", "left"])
+@pytest.mark.parametrize("n_bins", [1, 2, 10, 15])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_zero_one_and_every_edge_in_every_precision(dtype, n_bins, closed):
+    edges = torch.linspace(0, 1, n_bins + 1, dtype=torch.float64).to(dtype)
+    confidence = (
+        torch.cat(
+            [
+                edges,
+                torch.nextafter(edges, edges * 0 + 2).clamp_max(1),
+                torch.nextafter(edges, edges * 0 - 1).clamp_min(0),
+            ]
+        )
+        if dtype in (torch.float32, torch.float64)
+        else edges
+    )
+    exact = confidence.double().numpy()
+    want = np.searchsorted(lower_edges(n_bins, closed), exact, side="left") - 1
+    top = CalibrationState(0, n_bins=n_bins, closed=closed)
+    zeros = torch.zeros(len(exact), dtype=torch.int64)
+    top.update(predicted=zeros, confidence=confidence, labels=zeros)
+    counts = np.bincount(want, minlength=n_bins)
+    assert top.curve().weight.tolist() == counts.tolist()
+    # The same numbers as probabilities of the positive class, through the compiled pass.
+    binary = CalibrationState(2, n_bins=n_bins, closed=closed)
+    binary.update(probs=confidence, labels=zeros)
+    assert binary.curve("positive").weight.tolist() == counts.tolist()
+    assert binary.n_samples == len(exact)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_constant_calibrated_predictor_scores_zero_at_scale(dtype):
+    n = 1_000_000
+    labels = (np.arange(n) % 20 == 0).astype(np.int64)
+    state = CalibrationState(2)
+    state.update(probs=np.broadcast_to(np.array([0.95, 0.05], dtype=dtype), (n, 2)), labels=labels)
+    assert state.curve().expected_error() < 1e-6
+    assert read_state(state)["classwise_ece"] < 1e-6
+    assert state.n_samples == n
+
+
+def test_huge_logits_are_finite():
+    for dtype in (np.float32, np.float64):
+        state = CalibrationState(3)
+        state.update(
+            logits=np.array([[1e4, -1e4, 0], [-1e4, 1e4, 0], [0, 0, 0]], dtype=dtype), labels=[1, 1, 2]
+        )
+        found = read_state(state)
+        assert np.isfinite(list(found.values())).all()
+        assert found["nll"] == pytest.approx((2e4 + 0 + np.log(3)) / 3)
+        assert state.n_impossible == 0
+
+
+def test_negative_zeros_are_zeros():
+    plain, signed = CalibrationState(3), CalibrationState(3)
+    plain.update(probs=[[0.0, 0.0, 1.0], [0.5, 0.0, 0.5]], labels=[1, 2])
+    signed.update(probs=[[0.0, -0.0, 1.0], [0.5, -0.0, 0.5]], labels=[1, 2])
+    assert_same(parts(signed), parts(plain), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("layout", ["fortran", "strided", "reversed", "read-only"])
+def test_any_layout_of_memory(layout):
+    probs, labels = draw(300, 7)
+    laid = {
+        "fortran": np.asfortranarray(probs),
+        "strided": np.repeat(probs, 2, axis=0)[::2],
+        "reversed": np.ascontiguousarray(probs[::-1])[::-1],
+        "read-only": probs.copy(),
+    }[layout]
+    laid.flags.writeable = layout != "read-only"
+    one, two = CalibrationState(7), CalibrationState(7)
+    one.update(probs=laid, labels=labels)
+    two.update(probs=probs, labels=labels)
+    assert_same(parts(one), parts(two), rtol=1e-12, atol=1e-12)
+    assert (laid == probs).all()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"probs": [[0.5, 0.5, 0.0]], "labels": [0]},
+        {"probs": [[0.5, 0.6]], "labels": [0]},
+        {"probs": [[0.5, 0.5], [np.nan, 0.5]], "labels": [0, 0]},
+        {"logits": [[0.5, np.inf]], "labels": [0]},
+        {"probs": [[0.5, 0.5]], "labels": [2]},
+        {"predicted": [0], "confidence": [0.5], "labels": [0]},
+        {"probs": [[0.5, 0.5]], "labels": [0], "weights": [-1.0]},
+    ],
+)
+def test_a_refused_batch_leaves_no_trace(bad):
+    state = CalibrationState(2)
+    state.update(probs=[[0.9, 0.1]], labels=[0])
+    before = parts(state)
+    with pytest.raises(ValueError, match=r"."):
+        state.update(**bad)
+    assert_same(parts(state), before, rtol=0, atol=0)
+
+
+def test_predictions_come_alone():
+    state = CalibrationState(2)
+    with pytest.raises(TypeError, match="pass nothing beside"):
+        state.update(Predictions(probs=[0.9], labels=[1]), weights=[2.0])
+
+
+def test_rows_that_fitted_a_calibrator_cannot_be_added():
+    raw = Predictions(logits=np.random.default_rng(0).normal(size=(50, 3)), labels=[0] * 50)
+    fitted = raw.with_scores(logits=raw.logits / 2, fitted_on=raw.rows)
+    with pytest.raises(SplitError, match="Fit on 'calib'"):
+        CalibrationState(3).update(fitted)
+
+
+def test_state_dict_round_trip(tmp_path):
+    state = CalibrationState(3, n_bins=7, closed="left", n_ranks=2, n_fine=64)
+    state.update(probs=[[0.2, 0.3, 0.5]], labels=[1], weights=[2.0])
+    torch.save(state.state_dict(), tmp_path / "state.pt")
+    loaded = CalibrationState.from_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
+    assert loaded.settings() == state.settings()
+    assert_same(parts(loaded), parts(state), rtol=0, atol=0)
+    loaded.update(probs=[[0.2, 0.3, 0.5]], labels=[1])
+    assert (loaded.n_samples, state.n_samples) == (2, 1)
+
+
+def test_top1_state_knows_what_it_can():
+    probs, labels = draw(200, 4)
+    full = Predictions(probs=probs, labels=labels)
+    top = Predictions(predicted=full.predicted, confidence=full.confidence, labels=labels, n_classes=4)
+    state, whole = CalibrationState.of(top), CalibrationState.of(full)
+    found, known = read_state(state), read_state(whole)
+    unknown = {"nll", "brier", "classwise_ece", "brier_calibration", "brier_refinement", "root_brier"}
+    assert set(known) - set(found) == unknown
+    for name, value in found.items():
+        assert value == pytest.approx(known[name], abs=1e-12)
+    with pytest.raises(ValueError, match="Save logits or probabilities"):
+        state.class_errors()
+    with pytest.raises(ValueError, match="Save logits or probabilities"):
+        state.curve("positive")
+
+
+def test_the_number_of_threads_does_not_matter():
+    probs, labels = draw(6000, 60)
+    before = torch.get_num_threads()
+    found = []
+    try:
+        for n_threads in (1, 2, 3):
+            torch.set_num_threads(n_threads)
+            found.append(parts(CalibrationState.of(Predictions(probs=probs, labels=labels))))
+    finally:
+        torch.set_num_threads(before)
+    for other in found[1:]:
+        assert torch.equal(other["rows"], found[0]["rows"])
+        assert_same(other, found[0], rtol=1e-12, atol=1e-9)
+
+
+def _count_in_child(queue, probs, labels):
+    queue.put(CalibrationState.of(Predictions(probs=probs, labels=labels)).n_samples)
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs fork")
+def test_a_forked_process_does_not_wait_for_threads_it_lacks():
+    probs, labels = draw(6000, 60)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    context = multiprocessing.get_context("fork")
+    try:
+        CalibrationState.of(Predictions(probs=probs, labels=labels))
+        queue = context.Queue()
+        child = context.Process(target=_count_in_child, args=(queue, probs, labels))
+        child.start()
+        assert queue.get(timeout=60) == 6000
+        child.join(timeout=60)
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_one_row_a_missing_class_and_many_classes():
+    state = CalibrationState(3)
+    state.update(probs=[[0.2, 0.3, 0.5]], labels=[2])
+    assert read_state(state)["ece"] == pytest.approx(0.5)
+    probs, _ = draw(20, 2000, spread=4)
+    wide = CalibrationState(2000)
+    wide.update(probs=probs, labels=np.zeros(20, int))
+    assert_same(parts(wide), by_torch(probs, np.zeros(20, int)), rtol=1e-9, atol=1e-9)
+
+
+def test_fewer_ranks_do_not_pass_for_top5():
+    state = CalibrationState(8, n_ranks=2)
+    state.update(probs=np.full((1, 8), 0.125), labels=[3])
+    assert "top5_accuracy" not in read_state(state)
+
+
+def test_weights_say_how_many_rows_they_are_worth():
+    state = CalibrationState(2)
+    state.update(probs=[0.9, 0.8, 0.7], labels=[1, 1, 0], weights=[2.0, 1.0, 1.0])
+    assert state.total_weight == 4.0
+    assert state.effective_samples == pytest.approx(16 / 6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_classes": 1}, "two classes"),
+        ({"n_classes": -3}, "two classes"),
+        ({"n_classes": 3, "n_bins": 0}, "field uses 15"),
+        ({"n_classes": 3, "closed": "both"}, "'right' or 'left'"),
+        ({"n_classes": 3, "n_ranks": 0}, "Leave them"),
+    ],
+)
+def test_refuses_sizes_that_are_none(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        CalibrationState(**arguments)
+
+
+def test_refuses_to_read_nothing_and_to_merge_what_differs():
+    with pytest.raises(ValueError, match="Call update"):
+        CalibrationState(2).curve()
+    empty = CalibrationState(2)
+    empty.update(Predictions(probs=[0.9], labels=[1]).with_weights([0.0]))
+    with pytest.raises(ValueError, match="every row has weight zero"):
+        empty.class_errors()
+    with pytest.raises(ValueError, match="same bins and classes"):
+        CalibrationState(2).merge(CalibrationState(2, n_bins=10))
+
+
+def test_a_copy_is_a_copy():
+    state = CalibrationState(2)
+    other = copy.deepcopy(state)
+    other.update(probs=[0.9], labels=[1])
+    assert (state.n_samples, other.n_samples) == (0, 1)
+    assert repr(other) == "CalibrationState(n=1, k=2, n_bins=15, closed=right)"

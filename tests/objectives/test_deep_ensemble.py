@@ -1,0 +1,72 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+import toys
+from equipoise.losses import AdaFocalLoss
+from equipoise.objectives import DeepEnsemble, MeanNetwork, Pruned, Supervised
+from equipoise.objectives.deep_ensemble import mean_log_probs
+from equipoise.training import fit
+
+
+def member(seed):
+    return Supervised(toys.make_network(seed, plain=True), nn.CrossEntropyLoss(), recipe=toys.RECIPE)
+
+
+def test_golden_probabilities():
+    case = toys.golden("ensemble.A")
+    logits, batch = toys.batch_a()
+    combined = mean_log_probs([logits, toys.double(case["params"]["member2_logits"])])
+    assert torch.allclose(combined.exp(), toys.double(case["expected"]["probs"]), atol=1e-9)
+    nll = nn.functional.cross_entropy(combined, batch.targets)
+    assert float(nll) == pytest.approx(case["expected"]["nll"], rel=1e-6)
+
+
+def test_mean_by_hand():
+    # Probabilities (1, 0) and (1/2, 1/2) average to (3/4, 1/4).
+    network = MeanNetwork([toys.Says(torch.tensor([[99.0, 0.0]])), toys.Says(torch.zeros(1, 2))])
+    assert network(torch.tensor([0])).exp()[0].tolist() == pytest.approx([0.75, 0.25])
+
+
+def test_members_train_as_if_alone():
+    ensemble = DeepEnsemble([member(0), member(1)])
+    alone = member(1)
+    for objective in (ensemble, alone):
+        fit(objective, toys.TRAIN, epochs=2, hardware=toys.CPU)
+    toys.assert_equal(ensemble.members[1].network().state_dict(), alone.network().state_dict())
+
+
+def test_equal_members_say_what_one_says():
+    logits = torch.randn(4, 3, dtype=torch.float64)
+    assert torch.allclose(mean_log_probs([logits, logits]), torch.log_softmax(logits, 1))
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 10**6), st.integers(2, 5))
+def test_it_is_the_mean_of_probabilities(seed, n):
+    generator = torch.Generator().manual_seed(seed)
+    logits = [5 * torch.randn(3, 4, generator=generator, dtype=torch.float64) for _ in range(n)]
+    expected = sum(part.softmax(1) for part in logits) / n
+    assert torch.allclose(mean_log_probs(logits).exp(), expected, atol=1e-12)
+
+
+def test_extreme_logits_stay_finite():
+    combined = mean_log_probs([torch.tensor([[1e4, 0.0]]), torch.tensor([[0.0, 1e4]])])
+    assert combined[0].tolist() == pytest.approx([-0.6931472, -0.6931472])
+
+
+def test_each_member_adapts_to_its_own_predictions():
+    ensemble = DeepEnsemble([Supervised(toys.make_network(k), AdaFocalLoss(n_bins=3)) for k in range(2)])
+    fit(ensemble, toys.TRAIN, epochs=1, tune=toys.TUNE, hardware=toys.CPU)
+    one, two = ([*m.loss.buffers()] for m in ensemble.members)
+    assert any(not torch.equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match="at least two"):
+        DeepEnsemble([member(0)])
+    pruning = [Pruned(member(k), n_samples=40, period=1, fraction=0.5, momentum=0.5) for k in range(2)]
+    with pytest.raises(ValueError, match="Prune the ensemble instead"):
+        fit(DeepEnsemble(pruning), toys.TRAIN, epochs=2, hardware=toys.CPU)

@@ -1,0 +1,140 @@
+import copy
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+import toys
+from equipoise.losses import FocalLoss
+from equipoise.losses.focal import focal_loss
+from equipoise.losses.sece import SmoothECE, sece_penalty
+from equipoise.objectives import GammaMap, GammaNet, Supervised
+from equipoise.training import SGD, Recipe, fit
+
+META = toys.Blobs(10, batch_size=10, seed=2, shuffle=False)
+STILL = Recipe(optimizer=SGD(rate=0.0, momentum=0.0, weight_decay=0.0))
+
+
+def first_batch(source=toys.TRAIN):
+    where = {"epoch": 0, "visit": None, "start": 0, "rank": 0, "world_size": 1}
+    return source(**where, device=torch.device("cpu"))[0]
+
+
+def test_gammas_start_where_they_are_told():
+    for positive in ("softplus", "abs", "exp"):
+        gammas = GammaMap(5, positive=positive, start=2.5, temperature=0.3)(torch.randn(4, 5))
+        assert gammas.tolist() == pytest.approx([2.5] * 4, rel=1e-5)
+
+
+def test_gamma_by_hand():
+    gammas = GammaMap(1, hidden=1, temperature=2.0)
+    with torch.no_grad():
+        for parameter in gammas.parameters():
+            parameter.fill_(1.0)
+    # h = 3: relu(1 * 3 + 1) = 4, then 1 * 4 + 1 = 5, over 2; softplus(2.5) = ln(1 + e^2.5).
+    assert gammas(torch.tensor([[3.0]])).item() == pytest.approx(math.log1p(math.exp(2.5)))
+
+
+def test_gammas_that_never_move_are_a_constant_focal_loss():
+    meta = GammaNet(toys.make_network(0, plain=True), META, start=2.0, recipe=toys.RECIPE, gamma_recipe=STILL)
+    focal = Supervised(toys.make_network(0, plain=True), FocalLoss(gamma=2.0), recipe=toys.RECIPE)
+    for objective in (meta, focal):
+        fit(objective, toys.TRAIN, epochs=2, hardware=toys.CPU)
+    for name, weights in meta.network().state_dict().items():
+        assert torch.allclose(weights, focal.network().state_dict()[name], atol=1e-5)
+
+
+def outer_value(objective, batch, meta):
+    """The outer loss as a function of the gamma-network, written out by hand for a linear head."""
+    network, gammas = objective.network(), objective.gammas.network
+    features = network.features(batch.inputs).detach()
+    head = copy.deepcopy(network.head)
+    loss = focal_loss(head(features), batch.targets, gamma=gammas(features)).mean()
+    weight, bias = torch.autograd.grad(loss, (head.weight, head.bias), create_graph=True)
+    rate = objective.learner.rate
+    ahead = (head.weight - rate * weight, head.bias - rate * bias)
+    logits = nn.functional.linear(network.features(meta.inputs).detach(), *ahead)
+    return sece_penalty(logits, meta.targets, bandwidth=0.1)
+
+
+@pytest.mark.parametrize("inner", ["head", "all"])
+def test_hypergradient_is_that_of_finite_differences(inner):
+    network = toys.make_network(0, plain=True).double()
+    objective = GammaNet(
+        network,
+        META,
+        hidden=3,
+        inner=inner,
+        outer_loss=SmoothECE(bandwidth=0.1),
+        recipe=toys.PLAIN_STEP,
+        gamma_recipe=toys.PLAIN_STEP,
+    )
+    gammas = objective.gammas.network.double()
+    nn.init.normal_(gammas.layers[2].weight, std=0.3)
+    batch, meta = first_batch(), first_batch(META)
+    batch, meta = (toys.Rows(b.inputs.double(), b.targets, b.index) for b in (batch, meta))
+    objective.held_out.next_batch = lambda fabric: meta
+    before = [parameter.detach().clone() for parameter in gammas.parameters()]
+
+    def outer():
+        features = objective.network().features(batch.inputs).detach()
+        return float(copy.deepcopy(objective)._improve_gammas(batch, features))
+
+    expected = toys.slopes(gammas.parameters(), outer)
+    if inner == "head":
+        assert outer() == pytest.approx(float(outer_value(objective, batch, meta).detach()), rel=1e-9)
+    objective.step(batch)
+    for old, new, slope in zip(before, gammas.parameters(), expected, strict=True):
+        assert torch.allclose(old - new, slope, atol=1e-7, rtol=1e-4)
+
+
+def test_held_out_samples_leave_no_trace_in_the_network():
+    objective = GammaNet(toys.make_network(0), META, recipe=toys.RECIPE)
+    before = copy.deepcopy(objective.network().state_dict())
+    batch = first_batch()
+    with torch.no_grad():
+        features = torch.randn(len(batch.targets), 6)
+    objective._improve_gammas(batch, features)
+    toys.assert_equal(objective.network().state_dict(), before)
+    assert all(parameter.grad is None for parameter in objective.network().parameters())
+
+
+def test_gammas_learn_and_are_reported():
+    objective = GammaNet(toys.make_network(0), META, recipe=toys.RECIPE)
+    history = fit(objective, toys.TRAIN, epochs=3, hardware=toys.CPU)
+    assert history[-1]["gamma_min"] < history[-1]["gamma_mean"] < history[-1]["gamma_max"]
+    assert {"outer_loss", "rate", "rate_1"} <= set(history.columns)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 10**6), st.sampled_from(["softplus", "abs", "exp"]))
+def test_gammas_are_never_negative_and_depend_on_their_own_sample_only(seed, positive):
+    torch.manual_seed(seed)
+    gammas = GammaMap(3, hidden=4, positive=positive)
+    nn.init.normal_(gammas.layers[2].weight)
+    features = torch.randn(5, 3)
+    values = gammas(features)
+    assert (values >= 0).all()
+    assert torch.allclose(values[[3, 1]], gammas(features[[3, 1]]), atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e4, -1e4])
+def test_extreme_logits_leave_finite_weights(size):
+    network = toys.make_network(0, plain=True)
+    with torch.no_grad():
+        network.head.bias.copy_(torch.tensor([size, 0.0, 0.0]))
+    objective = GammaNet(network, META, start=0.5, recipe=Recipe(optimizer=SGD(rate=0.01)))
+    objective.step(first_batch())
+    assert all(torch.isfinite(parameter).all() for parameter in objective.parameters())
+
+
+def test_refusals():
+    with pytest.raises(TypeError, match="a body and a head"):
+        GammaNet(nn.Linear(2, 2), META)
+    with pytest.raises(ValueError, match="Did you mean 'softplus'"):
+        GammaNet(toys.make_network(0), META, positive="softplu")
+    with pytest.raises(ValueError, match="`start` must be above 0"):
+        GammaMap(2, start=0.0)

@@ -1,0 +1,180 @@
+"""Every other picture draws the numbers of its record."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from equipoise import Predictions, plots, score
+from equipoise.core.errors import DataError, SpecError
+from equipoise.metrics import (
+    CalibrationState,
+    SmoothCurve,
+    TemperatureSweep,
+    risk_coverage,
+    rival_probability,
+)
+from equipoise.theory import GradientWeight, dual_focal_phi, focal_regions
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    logits = 2 * rng.normal(size=(300, 4))
+    return Predictions(logits=logits, labels=(logits / 2 + rng.gumbel(size=logits.shape)).argmax(1))
+
+
+def test_smooth_curve_and_the_gap_to_the_diagonal():
+    grid = np.linspace(0, 1, 11)
+    record = SmoothCurve(grid, grid**2, grid**2 - 0.1, grid**2 + 0.1, np.ones(11), 0.1, 0.95)
+    ax = plots.draw_smooth_reliability(record, title="mine")
+    np.testing.assert_allclose(ax.lines[1].get_ydata(), grid**2)
+    band = ax.collections[0].get_paths()[0].vertices[:, 1]
+    assert (band.min(), band.max()) == (pytest.approx(-0.1), pytest.approx(1.1))
+    assert ax.get_title(loc="left") == "mine"
+
+
+def test_heat_map_holds_the_gaps_and_leaves_empty_bins_empty(rows):
+    curves = CalibrationState.of(rows).class_curves()
+    ax = plots.draw_classwise(curves, class_names=["a", "b", "$c$", "d" * 99])
+    drawn = ax.images[0].get_array()
+    wanted = np.stack([curve.confidence - curve.frequency for curve in curves])
+    np.testing.assert_allclose(drawn.filled(np.nan), wanted)
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    assert names[2] == r"\$c\$"
+    assert len(names[3]) == 24
+
+
+def test_heat_map_of_no_class_is_refused():
+    with pytest.raises(ValueError, match="one curve per class"):
+        plots.draw_classwise([])
+
+
+def test_scatter_stands_at_its_scores_with_both_intervals(rows):
+    card = score(rows, n_resamples=50)
+    ax = plots.draw_accuracy_against_error({"mine": card})
+    point, _, (across, up) = ax.containers[0]
+    assert point.get_xydata().tolist() == [[100 * card["ece"].value, 100 * card["accuracy"].value]]
+    np.testing.assert_allclose(
+        across.get_segments()[0][:, 0], [100 * card["ece"].low, 100 * card["ece"].high]
+    )
+    np.testing.assert_allclose(
+        up.get_segments()[0][:, 1], [100 * card["accuracy"].low, 100 * card["accuracy"].high]
+    )
+
+
+def test_scatter_refuses_an_unknown_metric(rows):
+    with pytest.raises(SpecError, match="did you mean 'ece'"):
+        plots.draw_accuracy_against_error({"mine": score(rows, n_resamples=5)}, metric="ecee")
+
+
+def test_history_draws_each_method_and_leaves_gaps():
+    histories = {
+        "ce": [{"epoch": 0, "tune_nll": 1.0}, {"epoch": 1}, {"epoch": 2, "tune_nll": 0.5}],
+        "focal": [{"epoch": 0, "tune_nll": 2.0}],
+    }
+    ax = plots.draw_history(histories, column="tune_nll")
+    assert ax.lines[0].get_xdata().tolist() == [1, 2, 3]
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), [1.0, np.nan, 0.5])
+    assert ax.get_legend_handles_labels()[1] == ["ce", "focal"]
+
+
+def test_history_refuses_an_unknown_column():
+    with pytest.raises(SpecError, match="did you mean 'loss'"):
+        plots.draw_history({"ce": [{"epoch": 0, "loss": 1.0}]}, column="lss")
+
+
+def test_max_logits_are_a_density_over_common_edges(rows):
+    ax = plots.draw_max_logits({"one": rows, "two": rows.with_scores(logits=rows.logits / 2)}, n_bins=20)
+    for patch, values in zip(ax.patches, (rows.logits.max(1), rows.logits.max(1) / 2), strict=True):
+        heights, edges, _ = patch.get_data()
+        np.testing.assert_allclose(heights, np.histogram(values, edges, density=True)[0])
+        assert heights @ np.diff(edges) == pytest.approx(1)
+
+
+def test_rivals_box_is_median_and_quartiles(rows):
+    rivals = rival_probability(rows)
+    ax = plots.draw_rivals({"ce": rivals})
+    lines = [line.get_ydata() for line in ax.lines]
+    assert any(np.allclose(line, np.median(rivals)) for line in lines)
+    whisker = rivals[rivals <= np.quantile(rivals, 0.95)].max()
+    assert any(np.isclose(line.max(), whisker) for line in lines)
+
+
+def test_multipliers_show_mean_and_range():
+    names = ("mean", "min", "max")
+    history = [
+        {"epoch": e, **{f"rho_{n}": v * e for n, v in zip(names, (2, 1, 4), strict=True)}} for e in range(3)
+    ]
+    ax = plots.draw_multipliers(history, buffer="rho")
+    assert ax.lines[0].get_ydata().tolist() == [0, 2, 4]
+    assert ax.collections[0].get_paths()[0].vertices[:, 1].max() == 8
+
+
+def test_multipliers_of_a_loss_without_any_are_refused():
+    with pytest.raises(DataError, match="Only losses that adapt"):
+        plots.draw_multipliers([{"epoch": 0, "loss": 1.0}])
+
+
+def test_gammas_mark_their_medians():
+    ax = plots.draw_gammas({"epoch 1": np.array([1.0, 2, 3]), "epoch 2": np.array([4.0, 5, 9])})
+    assert [line.get_xdata()[0] for line in ax.lines] == [2.0, 5.0]
+
+
+def test_temperature_sweep_marks_both_lowest_points():
+    record = TemperatureSweep(np.array([0.5, 1, 2]), np.array([0.3, 0.1, 0.2]), np.array([3.0, 2, 1]))
+    ax = plots.draw_temperature_sweep(record)
+    other = next(one for one in ax.figure.axes if one is not ax)
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), 100 * record.ece)
+    assert ax.lines[1].get_xydata().tolist() == [[1.0, 10.0]]
+    np.testing.assert_allclose(other.lines[0].get_ydata(), record.nll)
+    assert other.lines[1].get_xydata().tolist() == [[2.0, 1.0]]
+
+
+def test_risk_coverage_draws_the_curve(rows):
+    curve = risk_coverage(rows)
+    ax = plots.draw_risk_coverage({"ce": curve})
+    np.testing.assert_allclose(ax.lines[0].get_xydata(), 100 * np.stack([curve.coverage, curve.risk], 1))
+
+
+def test_phi_and_the_regions_of_focal_loss():
+    ax = plots.draw_phi(gamma=3.0, rivals=[0.0, 0.2])
+    line = next(one for one in ax.lines if one.get_label() == "dual focal, rival 0.2")
+    q, phi = line.get_xydata().T
+    np.testing.assert_allclose(phi, dual_focal_phi(q, 0.2, gamma=3.0))
+    marks = focal_regions(gamma=3.0)
+    over, under = ax.patches[:2]
+    assert over.get_x() + over.get_width() == pytest.approx(marks.v_m)
+    assert under.get_x() == pytest.approx(marks.v_uc)
+
+
+def test_gradient_weights_draw_their_records():
+    record = GradientWeight(np.array([0.2, 0.8]), np.array([0.8, 0.2]))
+    ax = plots.draw_gradient_weights({"ce": record})
+    assert ax.lines[1].get_ydata().tolist() == [0.8, 0.2]
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        plots.draw_history,
+        plots.draw_max_logits,
+        plots.draw_rivals,
+        plots.draw_gammas,
+        plots.draw_risk_coverage,
+        plots.draw_gradient_weights,
+        plots.draw_accuracy_against_error,
+    ],
+)
+def test_nothing_to_draw_is_refused(draw):
+    with pytest.raises(ValueError, match="nothing to draw"):
+        draw({})
+
+
+def test_drawing_changes_no_global_setting_and_importing_loads_no_plotting_library():
+    code = (
+        "import sys, equipoise.plots as plots; assert 'matplotlib' not in sys.modules; import matplotlib as m; "
+        "before = dict(m.rcParams); plots.draw_phi(); assert dict(m.rcParams) == before"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)

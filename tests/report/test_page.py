@@ -1,0 +1,134 @@
+"""The page: whole, escaped, self-contained, and holding the numbers of its records."""
+
+import re
+import xml.etree.ElementTree as ElementTree
+from html.parser import HTMLParser
+
+import pytest
+
+from equipoise.report import to_html, write_report
+from equipoise.report.markup import Markup, join, tag
+from report_names import HOSTILE
+
+TAGS = """
+html head meta title link style body header main section nav ul li a h1 h2 h3 p dl dt dd div table caption
+thead tbody tr th td button span b bdi i figure figcaption details summary svg g rect line path circle text
+article code pre footer script math mrow mi mn mo msub msup msubsup mfrac mover munder munderover mspace mtext
+"""
+ALLOWED = set(TAGS.split())
+
+
+class Reader(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.tags, self.attributes, self.text = [], [], []
+        self.open = []
+
+    def handle_starttag(self, name, attributes):
+        self.tags.append(name)
+        self.attributes += attributes
+        if name not in ("meta", "link"):
+            self.open.append(name)
+
+    def handle_startendtag(self, name, attributes):
+        self.tags.append(name)
+        self.attributes += attributes
+
+    def handle_endtag(self, name):
+        assert self.open.pop() == name
+
+    def handle_data(self, text):
+        self.text.append(text)
+
+
+def read(page):
+    reader = Reader()
+    reader.feed(page)
+    assert reader.open == []
+    return reader
+
+
+@pytest.mark.parametrize("which", ["single", "comparison"])
+def test_only_our_own_tags_and_one_script(which, request):
+    reader = read(to_html(request.getfixturevalue(which)))
+    assert set(reader.tags) <= ALLOWED
+    assert reader.tags.count("script") == 1
+    assert not [name for name, _ in reader.attributes if name.startswith("on")]
+
+
+@pytest.mark.parametrize("which", ["single", "comparison"])
+def test_nothing_points_outside(which, request):
+    reader = read(to_html(request.getfixturevalue(which)))
+    links = [value for name, value in reader.attributes if name in ("href", "src", "xlink:href", "action")]
+    assert all(link.startswith("#") or link == "data:," for link in links)
+    assert not re.search(r"url\(|@import|fetch\(|XMLHttpRequest", to_html(request.getfixturevalue(which)))
+
+
+def test_hostile_names_are_there_as_text(single):
+    text = "".join(read(to_html(single)).text)
+    for name in HOSTILE[:5]:
+        assert name in text
+    assert "\x00" not in text
+    assert "\u202e" not in text
+
+
+def test_anchors_lead_somewhere(comparison):
+    reader = read(to_html(comparison))
+    ids = {value for name, value in reader.attributes if name == "id"}
+    anchors = {value[1:] for name, value in reader.attributes if name == "href" and value.startswith("#")}
+    assert anchors
+    assert anchors <= ids
+    labels = {value for name, value in reader.attributes if name == "aria-labelledby"}
+    assert labels <= ids
+
+
+def test_a_comparison_has_every_section_and_one_model_its_own(single, comparison):
+    def sections(report):
+        return set(
+            re.findall(r'<section [^>]*id="(\w+)"', to_html(report).replace("<section id", "<section  id"))
+        )
+
+    assert sections(comparison) == {
+        "verdict", "numbers", "reliability", "advice", "tradeoff", "posthoc", "slices", "selective", "training",
+        "methods", "provenance",
+    }  # fmt: skip
+    assert sections(single) == {"verdict", "numbers", "reliability", "slices", "selective", "provenance"}
+
+
+def test_bars_of_the_picture_are_the_record(single):
+    curve = single.methods[0].curve()
+    page = to_html(single)
+    picture = re.search(r'<svg [^>]*class="reliability".*?</svg>', page, re.DOTALL).group()
+    tree = ElementTree.fromstring(picture.replace("data-steps", ['data-steps=""', "x"][0]))
+    heights = [float(part.get("height")) for part in tree.iter("rect") if part.get("class") == "came"]
+    wanted = [266 * value for value in curve.frequency[curve.weight > 0]]
+    assert heights == pytest.approx(wanted, abs=0.02)
+    tips = [part.get("data-tip") for part in tree.iter("g")]
+    counts = [int(re.search(r"([\d,]+) rows", tip).group(1).replace(",", "")) for tip in tips]
+    assert counts == curve.weight[curve.weight > 0].tolist()
+
+
+def test_the_table_holds_the_scores(comparison):
+    page = to_html(comparison)
+    for method in comparison.methods:
+        for key in ("accuracy", "ece", "nll"):
+            assert f'data-sort="{method.score(key).value}"' in page
+
+
+def test_markup_escapes_whatever_is_not_markup():
+    assert tag("p", "<b>", title='"&') == '<p title="&quot;&amp;">&lt;b&gt;</p>'
+    assert join("<", Markup("<br/>"), None, 3) == "&lt;<br/>3"
+    assert tag("td", None, hidden=False, open=True) == "<td open></td>"
+
+
+def test_written_whole_by_its_ending(single, tmp_path):
+    page, notes = (write_report(single, tmp_path / name) for name in ("r.html", "r.md"))
+    assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert notes.read_text(encoding="utf-8").startswith("# ")
+    with pytest.raises(ValueError, match=r"\.html or \.md"):
+        write_report(single, tmp_path / "r.pdf")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r.html", "r.md"]
+
+
+def test_a_page_of_six_hundred_rows_is_small(single):
+    assert len(to_html(single)) < 120_000

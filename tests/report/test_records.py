@@ -1,0 +1,49 @@
+"""Records of a report: runs are averaged, names are checked."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import t as student
+
+from equipoise.core.errors import DataError
+from equipoise.report import MethodResult, Report, Run, report_of
+
+
+def test_one_run_keeps_its_own_interval(single):
+    method = single.methods[0]
+    assert method.score("ece") == method.first["ece"]
+
+
+def test_seeds_give_mean_and_students_interval(single):
+    run = single.methods[0].runs[0]
+    values = [0.1, 0.2, 0.4]
+    cards = [replace(run.scores, scores={"ece": run.scores["ece"]._replace(value=value)}) for value in values]
+    method = MethodResult(name="m", runs=tuple(Run(scores=card, seed=i) for i, card in enumerate(cards)))
+    score = method.score("ece")
+    half = student.ppf(0.975, 2) * np.std(values, ddof=1) / np.sqrt(3)
+    assert score.value == pytest.approx(np.mean(values))
+    assert score.high - score.value == pytest.approx(half)
+    np.testing.assert_allclose(method.curve().weight, 3 * run.scores.curve.weight)
+
+
+def test_names_must_differ_and_the_baseline_must_be_among_them(single):
+    method = single.methods[0]
+    with pytest.raises(DataError, match="names of their own"):
+        Report(title="", methods=(method, method))
+    with pytest.raises(DataError, match="baseline must be one of"):
+        Report(title="", methods=(method,), baseline="other")
+    with pytest.raises(DataError, match="nothing to report"):
+        Report(title="", methods=())
+
+
+def test_other_rows_cannot_be_compared(rows):
+    with pytest.raises(DataError, match="same rows"):
+        report_of({"a": rows, "b": rows.take(slice(0, 100))}, n_resamples=10)
+
+
+def test_a_report_is_the_same_every_time(rows):
+    from equipoise.report import to_html
+
+    pages = {to_html(report_of(rows, n_resamples=20)) for _ in range(2)}
+    assert len(pages) == 1

@@ -1,0 +1,11 @@
+"""The smallest experiment that shows something, shared by tests."""
+
+from equipoise.experiments import RunOptions
+
+TABLE = {
+    "data": {"name": "digits", "options": {"noise": 0.3}},
+    "model": {"name": "mlp", "options": {"hidden": [16]}},
+    "objective": "ce",
+    "recipe": {"name": "quick", "epochs": 2},
+}
+QUICK = RunOptions(n_resamples=20, quiet=True, accelerator="cpu", threads=1)
