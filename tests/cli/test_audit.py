@@ -136,6 +136,17 @@ def test_against_a_baseline(tmp_path, capsys):
     assert "FAIL  ECE is worse than the baseline's by" in out
 
 
+def test_a_report_beside_the_audit(file, tmp_path, capsys):
+    path = tmp_path / "report.html"
+    code, out, _ = run(capsys, "audit", file, "--report", str(path), "--resamples", "20", "--max", "ece=0.01")
+    assert code == 1
+    assert "FAIL" in out
+    assert "<html" in path.read_text()[:500]
+    words = ["--against", file, "--report", str(tmp_path / "both.md"), "--resamples", "20", "--json"]
+    assert json.loads(run(capsys, "audit", file, *words)[1])["comparison"]
+    assert "baseline" in (tmp_path / "both.md").read_text()
+
+
 def test_files_and_patterns_are_one_stream(tmp_path, capsys):
     data = rows()
     for number, part in enumerate(data.blocks(500)):
@@ -188,6 +199,8 @@ def test_columns_of_classes_by_list_or_pattern(tmp_path, capsys):
         (["--level", "1"], "--level"),
         (["--resamples", "0"], "--resamples"),
         (["--against", "nowhere.npz"], "nowhere.npz"),
+        (["--report", "report.pdf"], "must end in .html"),
+        (["--report", "no/such/folder/report.html"], "does not exist"),
     ],
 )
 def test_mistakes(words, sentence, file, capsys):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
 from equipoise.cli.inputs import Columns, column_options, one_or_several
 from equipoise.cli.limits import MARGIN, METRIC_LIMIT
-from equipoise.cli.shared import json_option, print_json, quiet_option
+from equipoise.cli.shared import check_output, json_option, print_json, quiet_option
+from equipoise.core.predictions import Predictions
 from equipoise.core.progress import progress
 from equipoise.core.reading import iter_predictions, read_predictions
 from equipoise.evaluate.audit import Audit, audit
@@ -86,6 +88,11 @@ Examples:
     help="Exit with 1 if a metric is shown to be worse than in --against; "
     "with a margin: unless it is shown to be worse by no more.",
 )
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a report too, .html or .md; the rows are then held in memory.",
+)
 @json_option
 @quiet_option
 def command(
@@ -102,6 +109,7 @@ def command(
     bound: Bound | None,
     against: str | None,
     not_worse: tuple[tuple[str, float | None], ...],
+    report: Path | None,
     as_json: bool,
     quiet: bool,
 ) -> int:
@@ -117,30 +125,47 @@ def command(
     """
     if not_worse and against is None:
         raise click.UsageError("--not-worse needs --against FILE, the predictions to compare with.")
-    arguments: dict[str, Any] = {
-        "n_bins": n_bins,
-        "closed": closed,
-        "level": level,
-        "n_resamples": resamples,
-        "seed": seed,
-    }
-    reading = columns.arguments() | {"groups": by}
-    source = one_or_several(files)
-    comparison: Comparison | None = None
-    if against is None:
+    if report is not None:
+        check_output(report, (".html", ".htm", ".md"), option="--report")
+    settings: dict[str, Any] = {"n_bins": n_bins, "closed": closed, "level": level, "n_resamples": resamples}
+    settings["seed"] = seed
+    reading, source = columns.arguments() | {"groups": by}, one_or_several(files)
+    rows: Predictions | None = None
+    baseline = None if against is None else read_predictions(against, **columns.arguments())
+    if baseline is None and report is None:
         chunks = progress(iter_predictions(source, **reading), label="auditing", unit="chunks", quiet=quiet)
-        found = audit(chunks, by=by or None, **arguments)
+        found = audit(chunks, by=by or None, **settings)
     else:
-        rows, baseline = read_predictions(source, **reading), read_predictions(against, **columns.arguments())
-        found = audit(rows, by=by or None, **arguments)
-        comparison = compare(baseline, rows, **arguments)
+        rows = read_predictions(source, **reading)
+        found = audit(rows, by=by or None, **settings)
+    comparison = None if baseline is None or rows is None else compare(baseline, rows, **settings)
     limits = [Limit(key, "max", number) for key, number in maxima]
     limits += [Limit(key, "min", number) for key, number in minima]
     gates = check_limits(found.card, limits, bound=bound)
     if comparison is not None:
         gates += check_not_worse(comparison, not_worse, level=level)
+    if report is not None and rows is not None:
+        _write_report(report, rows, baseline, files, tuple(found.groups), settings)
     _print(found, comparison, gates, files, as_json=as_json, quiet=quiet)
     return 0 if all(gate.passed for gate in gates) else 1
+
+
+def _write_report(
+    path: Path,
+    rows: Predictions,
+    baseline: Predictions | None,
+    files: tuple[str, ...],
+    by: tuple[str, ...],
+    settings: dict[str, Any],
+) -> None:
+    from equipoise.report import report_of, write_report
+
+    name = Path(files[0]).stem if len(files) == 1 else "all files"
+    # The baseline may lack the columns of groups, and it is not what is audited.
+    named = {name: rows} if baseline is None else {"baseline": baseline, name: rows}
+    shared = by if baseline is None else tuple(column for column in by if column in baseline.groups)
+    report = report_of(named, title=f"Audit of {name}", by=shared, **settings)
+    write_report(report, path)
 
 
 def _print(

@@ -25,20 +25,17 @@ def quiet_option(function: F) -> F:
     return click.option("--quiet", "-q", is_flag=True, help="Print results only.")(function)
 
 
-def check_output(path: Path, endings: tuple[str, ...]) -> None:
+def check_output(path: Path, endings: tuple[str, ...], *, option: str = "--output") -> None:
     """Raise before any work is done if a result could not be written in the end."""
+    problem = ""
     if path.suffix.lower() not in endings:
-        raise click.BadParameter(
-            f"{str(path)!r} must end in {' or '.join(endings)}.", param_hint="'--output' / '-o'"
-        )
-    if not path.parent.is_dir():
-        raise click.BadParameter(
-            f"the folder {str(path.parent)!r} does not exist. Make it first.", param_hint="'--output' / '-o'"
-        )
-    if path.is_dir():
-        raise click.BadParameter(
-            f"{str(path)!r} is a folder. Name a file in it.", param_hint="'--output' / '-o'"
-        )
+        problem = f"{str(path)!r} must end in {' or '.join(endings)}."
+    elif not path.parent.is_dir():
+        problem = f"the folder {str(path.parent)!r} does not exist. Make it first."
+    elif path.is_dir():
+        problem = f"{str(path)!r} is a folder. Name a file in it."
+    if problem:
+        raise click.BadParameter(problem, param_hint=f"'{option}'")
 
 
 def print_json(content: Any) -> None:
