@@ -280,6 +280,16 @@ def test_bombs_stay_small(tmp_path):
     assert grown < 64, f"{grown} MB"
 
 
+def test_remedies_name_options_but_leave_code_alone(tmp_path, capsys):
+    for name, remedy in (
+        ("torch.pt", "numpy.savez(path, logits=..., labels=...)"),
+        ("ambiguous.npz", "Pass --logits 'scores' or --probs 'scores'."),
+        ("no-labels.npz", 'Name the column: --labels "..."'),
+    ):
+        (tmp_path / name).write_bytes(FILES[name])
+        assert remedy in one_sentence(capsys, ["audit", str(tmp_path / name)])[2]
+
+
 def test_there_are_more_than_two_hundred():
     n_damaged = len(WRITERS) * len(WAYS) * 3 * 4
     assert len(FILES) + n_damaged > 200

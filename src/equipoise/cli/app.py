@@ -99,6 +99,6 @@ def _sentence(error: Exception) -> str:
     """Return an error in one line, with arguments of functions as the options that give them."""
     text = " ".join(str(error).split()) or type(error).__name__
     for name, option in _OPTIONS.items():
-        text = re.sub(rf"(?<![\w`]){name}=(?=\S)", f"{option} ", text)
+        text = re.sub(rf"(?<![\w`]){name}=(?=[^\s.])", f"{option} ", text)
     text = "".join(letter if letter.isprintable() else "?" for letter in text)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
