@@ -60,6 +60,18 @@ def test_files_of_one_name_are_told_apart_by_their_folders(files, capsys):
     assert list(json.loads(capsys.readouterr().out)["methods"]) == [str(other / "sure.npz")]
 
 
+def test_held_out_predictions_bring_advice(files):
+    logits, labels = (np.load(files / "sure.npz")[name] for name in ("logits", "labels"))
+    for name, part in (("fit", slice(0, 150)), ("judge", slice(150, 300))):
+        np.savez(files / f"{name}.npz", logits=logits[part], labels=labels[part])
+    out = files / "page.html"
+    words = ["report", str(files / "judge.npz"), "--calib", str(files / "fit.npz"), "-o", str(out)]
+    assert main([*words, "--resamples", "50", "-q"]) == 0
+    page = out.read_text(encoding="utf-8")
+    assert "divide logits by" in page
+    assert "--calib" in page
+
+
 def test_the_model_card_is_written_beside(files):
     card = files / "card.yaml"
     words = ["report", str(files / "sure.npz"), "-o", str(files / "r.html"), "--resamples", "20"]
@@ -76,6 +88,7 @@ def test_the_model_card_is_written_beside(files):
         (["{0}/sure.npz", "--baseline", "nobody", "-o", "{0}/r.html"], "baseline must be one of"),
         (["{0}/sure.npz", "--by", "sight", "-o", "{0}/r.html"], "sight"),
         (["{0}/sure.npz", "--card", "{0}/c.yaml"], "--dataset"),
+        (["{0}/sure.npz", "{0}/fair.npz", "--calib", "{0}/fair.npz"], "once per file"),
         (["{0}/sure.npz", "-o", "{0}/no/such/folder/r.html"], "no/such/folder"),
     ],
 )

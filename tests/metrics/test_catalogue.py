@@ -25,8 +25,8 @@ def test_everything_on_a_scorecard_has_an_entry():
 
 def test_every_metric_function_has_an_entry():
     helpers = {
-        "adaptive_edges", "area_under_roc", "choose_bandwidth", "classwise_calibration_errors", "reliability_curve",
-        "risk_coverage",
+        "adaptive_edges", "area_under_roc", "choose_bandwidth", "classwise_calibration_errors", "consistency_test",
+        "reliability_curve", "risk_coverage", "rival_probability", "smooth_curve", "sweep_temperatures",
     }  # fmt: skip
     functions = {name for name in metrics.__all__ if inspect.isfunction(getattr(metrics, name))}
     assert functions - helpers == {entry.factory.__name__ for entry in METRICS.values()}

@@ -14,6 +14,7 @@ from selenium import webdriver  # noqa: E402
 from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.support.wait import WebDriverWait  # noqa: E402
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
@@ -55,6 +56,11 @@ def look(browser, address, *, width=1200, height=900):
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     browser.get(address)
     return browser
+
+
+def until(browser, condition):
+    """Wait for what the page does in its own time; the limit is for a machine that is busy with other things."""
+    WebDriverWait(browser, 20, poll_frequency=0.05).until(lambda _: condition())
 
 
 def overflow(browser):
@@ -123,7 +129,7 @@ def test_hovering_a_bin_tells_its_rows_and_interval(browser, pages, single):
     mark = browser.find_elements(By.CSS_SELECTOR, "svg.reliability .mark")[-1]
     browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", mark)
     ActionChains(browser).move_to_element(mark).perform()
-    assert tip.is_displayed()
+    until(browser, tip.is_displayed)
     curve = single.methods[0].curve()
     assert f"{curve.weight[-1]:,.0f} rows" in tip.text
     low, high = (100 * end[-1] for end in curve.intervals())
@@ -131,7 +137,7 @@ def test_hovering_a_bin_tells_its_rows_and_interval(browser, pages, single):
     box = tip.rect
     assert box["x"] >= 0
     ActionChains(browser).move_to_element(browser.find_element(By.CSS_SELECTOR, "#reliability h2")).perform()
-    assert not tip.is_displayed()
+    until(browser, lambda: not tip.is_displayed())
 
 
 def test_arrow_keys_walk_through_the_bins(browser, pages):
@@ -144,7 +150,7 @@ def test_arrow_keys_walk_through_the_bins(browser, pages):
     tip = browser.find_element(By.ID, "tip")
     for wanted in marks[:2]:
         browser.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
-        assert tip.get_attribute("textContent") == wanted
+        until(browser, lambda wanted=wanted: tip.get_attribute("textContent") == wanted)
     browser.switch_to.active_element.send_keys(Keys.ARROW_LEFT)
     assert tip.get_attribute("textContent") == marks[0]
     browser.switch_to.active_element.send_keys(Keys.ESCAPE)
@@ -164,6 +170,7 @@ def test_the_tip_stays_on_a_phones_screen(browser, pages):
     mark = browser.find_elements(By.CSS_SELECTOR, "svg.reliability .mark")[-1]
     browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", mark)
     ActionChains(browser).move_to_element(mark).perform()
+    until(browser, browser.find_element(By.ID, "tip").is_displayed)
     left, right = browser.execute_script(
         "const box = document.getElementById('tip').getBoundingClientRect(); return [box.left, box.right]"
     )

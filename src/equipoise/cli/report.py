@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -35,6 +36,13 @@ __all__ = ["command"]
 @click.option("--title", help="What stands on top.")
 @click.option("--by", multiple=True, metavar="COLUMN", help="Column of groups to look at; may be repeated.")
 @click.option("--baseline", metavar="NAME", help="The file (without ending) that others are compared with.")
+@click.option(
+    "--calib",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Held-out predictions of the same model, to ask the advisor for a calibrator; one per file, in order.",
+)
 @click.option("--logits", help="Name of the array or column with logits.")
 @click.option("--probs", help="Name of the array or column with probabilities.")
 @click.option("--labels", help="Name of the array or column with true classes.")
@@ -54,6 +62,7 @@ def command(
     title: str | None,
     by: tuple[str, ...],
     baseline: str | None,
+    calib: tuple[Path, ...],
     logits: str | None,
     probs: str | None,
     labels: str | None,
@@ -78,18 +87,20 @@ def command(
             paths, output, title=title, baseline=baseline, resamples=resamples, as_json=as_json, quiet=quiet
         )
         return
-    named = {
-        name: _read(path, by, logits=logits, probs=probs, labels=labels)
-        for name, path in _names(paths).items()
-    }
+    if calib and len(calib) != len(paths):
+        raise click.UsageError(f"--calib must be given once per file, {len(paths)} times, got {len(calib)}.")
+    read = partial(_read, logits=logits, probs=probs, labels=labels)
+    named = {name: read(path, by) for name, path in _names(paths).items()}
+    held_out = {name: read(path, ()) for name, path in zip(named, calib, strict=False)}
     report = report_of(
         named,
         title=title
         or ("Calibration report: " + ", ".join(named) if len(named) == 1 else "Calibration report"),
         by=by,
         baseline=baseline,
+        calib=held_out,
         sources={name: str(path) for name, path in _names(paths).items()},
-        command=_again(paths, output, by, baseline),
+        command=_again(paths, output, by, baseline, calib),
         n_bins=n_bins,
         level=level,
         n_resamples=resamples,
@@ -141,10 +152,13 @@ def _names(paths: Sequence[Path]) -> dict[str, Path]:
     return dict(zip(names, paths, strict=True))
 
 
-def _again(paths: Sequence[Path], output: Path, by: Sequence[str], baseline: str | None) -> str:
+def _again(
+    paths: Sequence[Path], output: Path, by: Sequence[str], baseline: str | None, calib: Sequence[Path]
+) -> str:
     words = ["equipoise", "report", *map(str, paths)]
     words += [word for column in by for word in ("--by", column)]
     words += ["--baseline", baseline] if baseline else []
+    words += [word for path in calib for word in ("--calib", str(path))]
     return shlex.join([*words, "-o", str(output)])
 
 

@@ -1,5 +1,6 @@
 """Scores and curves as one self-contained HTML file, Markdown, or a model card."""
 
+from equipoise.report.advisor import advice_of, remedies_of
 from equipoise.report.build import report_of
 from equipoise.report.markdown import to_markdown
 from equipoise.report.model_card import model_card_metadata, to_model_card
@@ -25,7 +26,9 @@ __all__ = [
     "Provenance",
     "Report",
     "Run",
+    "advice_of",
     "model_card_metadata",
+    "remedies_of",
     "report_of",
     "to_html",
     "to_markdown",

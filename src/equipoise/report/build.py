@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import TypedDict
 
 from equipoise.core.errors import DataError
+from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
 from equipoise.evaluate.compare import compare
 from equipoise.evaluate.scorecard import score
 from equipoise.evaluate.slices import score_by_class, score_by_group
 from equipoise.metrics.area_under_risk_coverage import risk_coverage
-from equipoise.report.records import Advice, MethodResult, Provenance, Report, Run
+from equipoise.report.advisor import CANDIDATES, remedies_of
+from equipoise.report.records import MethodResult, Provenance, Report, Run
 
 __all__ = ["report_of"]
 
@@ -24,7 +27,8 @@ def report_of(
     title: str = "Calibration report",
     by: Sequence[str] = (),
     baseline: str | None = None,
-    advice: Mapping[str, Advice] | None = None,
+    calib: Predictions | Mapping[str, Predictions] | None = None,
+    candidates: Sequence[str] = CANDIDATES,
     sources: Mapping[str, str] | None = None,
     command: str = "",
     n_bins: int = 15,
@@ -40,7 +44,9 @@ def report_of(
         title: What stands on top.
         by: Columns of groups to look at one by one.
         baseline: The model the others are compared with; by default the first.
-        advice: What to do, by name of the model.
+        calib: Predictions of the same models on held-out rows. If given, the advisor says which calibrator to fit on
+            them, and the report shows what that adds.
+        candidates: Calibrators that the advisor tries.
         sources: Where the predictions come from, by name of the model.
         command: What makes the report again.
         n_bins: Bins of equal width.
@@ -54,7 +60,7 @@ def report_of(
 
     Raises:
         DataError: If several models were given other rows.
-        SplitError: If rows were used to fit the calibrator that made the predictions.
+        SplitError: If rows were used to fit the calibrator that made the predictions, or stand in ``calib`` too.
 
     Example:
         >>> rows = Predictions(probs=[[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], labels=[0, 1, 1])
@@ -63,14 +69,23 @@ def report_of(
         ['before', 'after']
     """
     named = {"model": predictions} if isinstance(predictions, Predictions) else dict(predictions)
+    held_out = {next(iter(named), "model"): calib} if isinstance(calib, Predictions) else dict(calib or {})
     if not named:
         raise DataError("report_of: nothing to report, no predictions were given.")
+    for name in held_out:
+        look_up(name, named, what="model with predictions to judge")
     first = baseline or next(iter(named))
     if first not in named:
         raise DataError(f"report_of: the baseline must be one of {sorted(named)}, got {baseline!r}.")
     settings = _Settings(n_bins=n_bins, closed=closed, level=level, n_resamples=n_resamples, seed=seed)
     methods = tuple(
-        _result(name, part, None if name == first else named[first], by, (advice or {}).get(name), settings)
+        _with_remedies(
+            _result(name, part, None if name == first else named[first], by, settings),
+            part,
+            held_out.get(name),
+            candidates,
+            settings,
+        )
         for name, part in named.items()
     )
     origins: dict[str, list[str]] = {}
@@ -99,7 +114,6 @@ def _result(
     part: Predictions,
     base: Predictions | None,
     by: Sequence[str],
-    advice: Advice | None,
     settings: _Settings,
 ) -> MethodResult:
     n_bins, closed, level = settings["n_bins"], settings["closed"], settings["level"]
@@ -112,8 +126,20 @@ def _result(
         },
         risk=risk_coverage(part),
         versus=None if base is None else compare(base, part, **settings),
-        advice=advice,
     )
+
+
+def _with_remedies(
+    result: MethodResult,
+    judged: Predictions,
+    held_out: Predictions | None,
+    candidates: Sequence[str],
+    settings: _Settings,
+) -> MethodResult:
+    if held_out is not None:
+        advice, calibrated = remedies_of(judged, held_out, candidates=candidates, **settings)
+        return replace(result, advice=advice, calibrated=calibrated)
+    return result
 
 
 def _origin(part: Predictions, source: str | None) -> str:

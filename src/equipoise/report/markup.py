@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from html import escape
 
-__all__ = ["Markup", "clean", "join", "tag"]
+__all__ = ["Markup", "clean", "join", "name_markup", "tag"]
 
-_VOID = frozenset({"br", "hr", "link", "meta", "path", "line", "rect", "circle", "polyline", "polygon"})
+_VOID = frozenset(
+    {"br", "hr", "link", "meta", "path", "line", "rect", "circle", "polyline", "polygon", "wbr"}
+)
 # Control characters are not allowed in HTML; the others are invisible and reorder the text around them.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufffe\uffff\ud800-\udfff]"
 )
+
+_JOINT = re.compile(r"(?<=[_/.\-])(?=\w)")
 
 
 class Markup(str):
@@ -71,3 +75,14 @@ def tag(name: str, /, *children: object, **attributes: object) -> Markup:
     if name in _VOID and not inside:
         return Markup(f"<{' '.join(words)}/>")
     return Markup(f"<{' '.join(words)}>{inside}</{name}>")
+
+
+def name_markup(name: str) -> Markup:
+    """Return a name that a user gave: it may run from right to left, and may break after its joints.
+
+    Example:
+        >>> name_markup("dual_focal")
+        '<bdi>dual_<wbr/>focal</bdi>'
+    """
+    words = _JOINT.split(clean(name))
+    return tag("bdi", *(join(Markup("<wbr/>") if place else None, word) for place, word in enumerate(words)))

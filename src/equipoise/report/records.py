@@ -166,11 +166,11 @@ class MethodResult:
         return _over_runs([run.scores.scores[key] for run in self.runs], self.first.level)
 
     def curve(self) -> ReliabilityCurve:
-        """Return the reliability curve of all runs together."""
+        """Return the reliability curve over all runs; seeds share their rows, so they add no counts."""
         curves = [run.scores.curve for run in self.runs]
         first = curves[0]
         weight, confidence, outcome = (
-            np.sum([getattr(curve, name) for curve in curves], axis=0)
+            np.mean([getattr(curve, name) for curve in curves], axis=0)
             for name in ("weight", "confidence_sum", "outcome_sum")
         )
         return ReliabilityCurve(weight, confidence, outcome, target=first.target, closed=first.closed)

@@ -9,6 +9,7 @@ from equipoise.report.markup import Markup, join, tag
 from equipoise.report.numbers import count, percent, short
 from equipoise.report.records import Advice, Option, Report
 from equipoise.report.tables import Cell, name_cell, score_cell, sortable
+from equipoise.report.verdict import is_calibrated
 
 __all__ = ["advice_section", "posthoc_section"]
 
@@ -19,19 +20,27 @@ def posthoc_section(report: Report) -> Markup | None:
     if not scaled:
         return None
     keys = [key for key in ("accuracy", "ece", "smece", "nll", "brier") if key in report.base.keys]
+    several = len(report.methods) > 1
     rows: list[tuple[Sequence[Cell], str]] = []
     for method in scaled:
         plain = [score_cell(key, method.score(key), None) for key in keys]
-        rows.append(([name_cell(method.name), Cell("none"), *plain], ""))
+        rows.append(([*_method(method.name, several), Cell("none"), *plain], ""))
         for one in method.calibrated:
-            what = join(tag("bdi", one.name), tag("span", one.words, class_="range") if one.words else None)
+            what = join(tag("bdi", one.name), tag("span", one.words, class_="fitted") if one.words else None)
             after = [score_cell(key, one.score(key), one.versus) for key in keys]
-            rows.append(([name_cell(method.name), Cell(what, one.name), *after], ""))
+            rows.append(([*_method(method.name, several), Cell(what, one.name), *after], ""))
     about = (
         "Fitted on held-out rows, judged on others. The sign compares with no calibrator, on the same rows."
     )
-    head = ("method", "calibrator", *map(short, keys))
-    return join(tag("p", about, class_="lead"), sortable(head, rows, caption="After calibration", words=(1,)))
+    head = (*(["method"] if several else []), "calibrator", *map(short, keys))
+    words = (1,) if several else ()
+    return join(
+        tag("p", about, class_="lead"), sortable(head, rows, caption="After calibration", words=words)
+    )
+
+
+def _method(name: str, several: bool) -> list[Cell]:
+    return [name_cell(name)] if several else []
 
 
 def advice_section(report: Report) -> Markup | None:
@@ -42,7 +51,23 @@ def advice_section(report: Report) -> Markup | None:
         for method in report.methods
         if method.advice is not None
     ]
-    return join(*parts) if parts else None
+    if parts:
+        return join(*parts)
+    return _hint() if not several and not is_calibrated(report.methods[0].first) else None
+
+
+def _hint() -> Markup:
+    """Say how to get advice: it needs rows that are not judged here."""
+    return tag(
+        "div",
+        tag(
+            "p",
+            "A map fitted afterwards may mend this without touching the network. It must be fitted on rows that are "
+            "not judged here; with such predictions the advisor chooses one and this report shows what it adds:",
+        ),
+        tag("pre", tag("code", "equipoise report predictions.npz --calib held-out.npz")),
+        class_="advice",
+    )
 
 
 def _advice(name: str | None, advice: Advice) -> Markup:

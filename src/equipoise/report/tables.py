@@ -8,7 +8,7 @@ from typing import NamedTuple
 from equipoise.evaluate.compare import Comparison
 from equipoise.evaluate.scorecard import Score
 from equipoise.evaluate.values import TITLES
-from equipoise.report.markup import Markup, join, tag
+from equipoise.report.markup import Markup, join, name_markup, tag
 from equipoise.report.numbers import better_of, chance, interval, number, short, title
 from equipoise.report.records import MethodResult, Report
 from equipoise.report.verdict import summarise
@@ -95,7 +95,7 @@ def sortable(
 
 def name_cell(name: str) -> Cell:
     """Return a name that a user gave, which may run from right to left."""
-    return Cell(tag("bdi", name), name)
+    return Cell(name_markup(name), name)
 
 
 def score_cell(key: str, score: Score, versus: Comparison | None, *, best: bool = False) -> Cell:
@@ -116,7 +116,7 @@ def comparison_table(report: Report) -> Markup:
     rows = []
     for method in report.methods:
         seeds = f" ({len(method.runs)} seeds)" if len(method.runs) > 1 else ""
-        cells = [Cell(join(tag("bdi", method.name), seeds), method.name)]
+        cells = [Cell(join(name_markup(method.name), seeds), method.name)]
         for key in keys:
             score = method.score(key)
             cells.append(score_cell(key, score, method.versus, best=score.value == best[key]))

@@ -12,7 +12,7 @@ from equipoise.metrics.curve import ReliabilityCurve
 from equipoise.report.numbers import chance, count, number, percent, points
 from equipoise.report.records import MethodResult, Report
 
-__all__ = ["Judgement", "Verdict", "judge", "verdict_of"]
+__all__ = ["Judgement", "Verdict", "is_calibrated", "judge", "summarise", "verdict_of"]
 
 _SURE = 0.05
 

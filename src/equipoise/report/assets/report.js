@@ -1,10 +1,12 @@
 "use strict";
 (() => {
   const tip = document.getElementById("tip");
+  let shownAt = 0;
 
   const show = (mark, x, y) => {
     tip.textContent = mark.dataset.tip;
     tip.hidden = false;
+    shownAt = scrollY;
     const box = tip.getBoundingClientRect();
     const left = x + 14 + box.width > innerWidth ? x - 14 - box.width : x + 14;
     const top = y + 14 + box.height > innerHeight ? y - 14 - box.height : y + 14;
@@ -25,7 +27,7 @@
     hide();
     if (mark) show(mark, event.clientX, event.clientY);
   });
-  addEventListener("scroll", hide, { passive: true });
+  addEventListener("scroll", () => { if (Math.abs(scrollY - shownAt) > 4) hide(); }, { passive: true });
 
   document.querySelectorAll("svg[data-steps]").forEach((svg) => {
     const marks = [...svg.querySelectorAll(".mark")];

@@ -1,0 +1,123 @@
+"""What to do, asked of the advisor: fitted on held-out predictions, judged on the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+
+from equipoise.calibrators import Calibrator, Choice, TemperatureScaling, choose
+from equipoise.core.predictions import Predictions
+from equipoise.evaluate.compare import compare
+from equipoise.evaluate.scorecard import score
+from equipoise.report.records import Advice, Calibrated, Option
+
+__all__ = ["CANDIDATES", "advice_of", "remedies_of"]
+
+#: What the advisor tries for a report: one number, a few per class, or none at all.
+CANDIDATES = ("temperature", "svs", "isotonic")
+
+
+def advice_of(choice: Choice) -> Advice:
+    """Return the advisor's choice as a report tells it.
+
+    Args:
+        choice: What :func:`equipoise.calibrators.choose` found.
+
+    Returns:
+        The recommendation, what was tried, and lines to paste.
+
+    Example:
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> logits = 2 * rng.normal(size=(500, 3))
+        >>> labels = (logits + rng.gumbel(size=(500, 3))).argmax(1)
+        >>> held_out = Predictions(logits=3 * logits, labels=labels, split="calib")
+        >>> advice_of(choose(held_out, candidates=["temperature"])).code.splitlines()[-1]
+        'calibrated = calibrator(test)'
+    """
+    said = choice.reason
+    if isfinite(choice.improvement) and choice.calibrator.kind != "identity":
+        low, high = choice.interval
+        said += (
+            f" On rows that took no part it lowers the log-loss by {choice.improvement:.3f} "
+            f"(95 % interval {low:.3f} to {high:.3f})."
+        )
+    return Advice(
+        recommendation=said,
+        options=tuple(
+            Option(
+                name=trial.name,
+                n_parameters=trial.n_parameters,
+                log_loss=trial.log_loss,
+                improvement=trial.improvement,
+                ece=trial.ece,
+                note=trial.note,
+            )
+            for trial in choice.trials
+        ),
+        code=_code(choice.calibrator),
+    )
+
+
+def _code(calibrator: Calibrator) -> str:
+    if calibrator.kind == "identity":
+        return ""
+    name = type(calibrator).__name__
+    return (
+        f"from equipoise.calibrators import {name}\n\n"
+        f"calibrator = {name}().fit(calib)\ncalibrated = calibrator(test)"
+    )
+
+
+def remedies_of(
+    judged: Predictions,
+    held_out: Predictions,
+    *,
+    candidates: Sequence[str] = CANDIDATES,
+    n_bins: int = 15,
+    closed: str = "right",
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+) -> tuple[Advice, tuple[Calibrated, ...]]:
+    """Ask the advisor about held-out predictions, and judge its choice, and plain temperature, on others.
+
+    Args:
+        judged: Predictions that the report is about.
+        held_out: Predictions of the same model on other rows.
+        candidates: Calibrators to try.
+        n_bins: Bins of equal width.
+        closed: Which side of a bin belongs to it.
+        level: Level of the intervals.
+        n_resamples: Bootstrap resamples behind them.
+        seed: The same seed gives the same answer.
+
+    Returns:
+        The advice, and the predictions' scores after each calibrator.
+
+    Raises:
+        SplitError: If the held-out rows are from ``test``, or among the judged ones.
+
+    Example:
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> logits = 2 * rng.normal(size=(800, 3))
+        >>> labels = (logits + rng.gumbel(size=(800, 3))).argmax(1)
+        >>> rows = Predictions(logits=3 * logits, labels=labels)
+        >>> advice, after = remedies_of(rows.take(slice(400)), rows.take(slice(400, 800)), candidates=["temperature"])
+        >>> [one.name for one in after]
+        ['temperature']
+    """
+    choice = choose(held_out, candidates=candidates, seed=seed)
+    maps = {"temperature": TemperatureScaling().fit(held_out), choice.calibrator.kind: choice.calibrator}
+    after = []
+    for name, calibrator in maps.items():
+        if name == "identity":
+            continue
+        mapped = calibrator(judged)
+        card = score(mapped, n_bins=n_bins, closed=closed, level=level, n_resamples=n_resamples, seed=seed)
+        versus = compare(
+            judged, mapped, n_bins=n_bins, closed=closed, level=level, n_resamples=n_resamples, seed=seed
+        )
+        after.append(Calibrated(name=name, scores=(card,), words=calibrator.result.words, versus=versus))
+    return advice_of(choice), tuple(after)
