@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from equipoise.core.names import nearest
-from equipoise.evaluate.values import TITLES
+from equipoise.evaluate.values import PERCENT, TITLES
 
 __all__ = ["MARGIN", "METRIC_LIMIT"]
 
@@ -34,6 +34,9 @@ class _MetricLimit(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         number = _number(text)
         if number is None:
             self.fail(f"{value!r} must have the form {metric}=0.03 or {metric}=3%.", param, ctx)
+        if metric in PERCENT and abs(number) > 1:
+            # Said at once, not after a large file was read.
+            self.fail(f"{metric} is a fraction from 0 to 1; for percent write {metric}={number:g}%.", param, ctx)
         return metric, number
 
 
