@@ -20,6 +20,7 @@ __all__ = ["FORMAT", "VERSION", "pack", "read", "unpack_result", "write"]
 FORMAT = "equipoise.calibrator"
 VERSION = 1
 _LARGEST_JSON = 100_000
+_LARGEST_FILE = 1 << 24
 
 
 def pack(
@@ -121,10 +122,36 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         if Path(path).suffix == ".safetensors":
             content = _read_safetensors(path)
         else:
-            content = json.loads(Path(path).read_text("utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"load: {path} is not a saved calibrator: {error}.") from error
-    return _checked(content, str(path))
+            content = json.loads(_small_text(Path(path)))
+        return _checked(content, str(path))
+    except OSError as error:
+        raise DataError(f"load: {path} cannot be read ({error.strerror or error}).") from error
+    except DataError:
+        raise
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        RecursionError,
+        OverflowError,
+        MemoryError,
+    ) as error:
+        # Whatever stands where the content should be, there is one answer; only what we wrote can be trusted.
+        raise DataError(
+            f"load: {path} is not a saved calibrator, or is damaged: {_reason(error)}."
+        ) from error
+
+
+def _small_text(path: Path) -> str:
+    if path.stat().st_size > _LARGEST_FILE:
+        raise DataError(f"load: {path} is too large for a saved calibrator.")
+    return path.read_text("utf-8")
+
+
+def _reason(error: Exception) -> str:
+    text = str(error).splitlines()[0][:120] if str(error) else ""
+    return f"{type(error).__name__} {text}".strip()
 
 
 def _checked(content: Any, where: str) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from equipoise.calibrators.structured_matrix import StructuredMatrixScaling
 from equipoise.calibrators.structured_vector import StructuredVectorScaling
 from equipoise.calibrators.temperature import TemperatureScaling
 from equipoise.calibrators.vector import VectorScaling
+from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
 
 __all__ = ["KINDS", "from_artifact", "load"]
@@ -68,7 +69,10 @@ def load(path: str | os.PathLike[str]) -> Calibrator:
         >>> load(path).result.words
         'over-confident: divide logits by 2.73'
     """
-    return from_artifact(artifact.read(path))
+    try:
+        return from_artifact(artifact.read(path))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"load: {path} is damaged: {type(error).__name__} {error}.") from error
 
 
 def from_artifact(content: Mapping[str, Any]) -> Calibrator:

@@ -3,27 +3,58 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 
 import click
 
 from equipoise import __version__
-from equipoise.cli import demo, listing, report, runs, score, training
+from equipoise.cli import (
+    apply,
+    audit,
+    calibrate,
+    demo,
+    doctor,
+    listing,
+    report,
+    runs,
+    score,
+    training,
+)
 from equipoise.core.errors import EquipoiseError
 
 __all__ = ["COMMANDS", "app", "run"]
 
 #: Every command by name.
 COMMANDS: dict[str, click.Command] = {
-    "demo": demo.command,
-    "list": listing.list_command,
-    "show": listing.show_command,
-    "train": training.train_command,
+    "apply": apply.command,
+    "audit": audit.command,
+    "calibrate": calibrate.command,
     "compare": training.compare_command,
-    "runs": runs.runs_command,
-    "table": runs.table_command,
-    "score": score.command,
+    "demo": demo.command,
+    "doctor": doctor.command,
+    "list": listing.list_command,
     "report": report.command,
+    "runs": runs.runs_command,
+    "score": score.command,
+    "show": listing.show_command,
+    "table": runs.table_command,
+    "train": training.train_command,
+}
+
+_LONGEST = 600
+#: Arguments that messages of the library name, and the options that stand for them.
+_OPTIONS = {
+    "logits": "--logits",
+    "probs": "--probs",
+    "labels": "--labels",
+    "predicted": "--predicted",
+    "confidence": "--confidence",
+    "weights": "--weights",
+    "groups": "--by",
+    "ids": "--ids",
+    "split": "--split",
+    "ignore_index": "--ignore-index",
 }
 
 
@@ -49,6 +80,9 @@ def run(arguments: list[str]) -> int:
     except click.ClickException as error:
         error.show()
         return 2
+    except MemoryError:
+        click.echo("equipoise: there is not enough memory for this.", err=True)
+        return 2
     except (EquipoiseError, ValueError, TypeError, OSError) as error:
         if isinstance(error, BrokenPipeError):
             # The reader of a pipe has gone; close standard output quietly so that the interpreter's exit is quiet too.
@@ -56,6 +90,15 @@ def run(arguments: list[str]) -> int:
             return 0
         if os.environ.get("EQUIPOISE_DEBUG"):
             raise
-        click.echo(f"equipoise: {error}", err=True)
+        click.echo(f"equipoise: {_sentence(error)}", err=True)
         return 2
     return result if isinstance(result, int) else 0
+
+
+def _sentence(error: Exception) -> str:
+    """Return an error in one line, with arguments of functions as the options that give them."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    for name, option in _OPTIONS.items():
+        text = re.sub(rf"(?<![\w`]){name}=(?=[^\s.])", f"{option} ", text)
+    text = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-__all__ = ["json_option", "print_json", "quiet_option"]
+__all__ = ["check_output", "json_option", "print_json", "quiet_option"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -22,6 +23,19 @@ def json_option(function: F) -> F:
 def quiet_option(function: F) -> F:
     """Add ``--quiet``: no progress, no remarks."""
     return click.option("--quiet", "-q", is_flag=True, help="Print results only.")(function)
+
+
+def check_output(path: Path, endings: tuple[str, ...], *, option: str = "--output") -> None:
+    """Raise before any work is done if a result could not be written in the end."""
+    problem = ""
+    if path.suffix.lower() not in endings:
+        problem = f"{str(path)!r} must end in {' or '.join(endings)}."
+    elif not path.parent.is_dir():
+        problem = f"the folder {str(path.parent)!r} does not exist. Make it first."
+    elif path.is_dir():
+        problem = f"{str(path)!r} is a folder. Name a file in it."
+    if problem:
+        raise click.BadParameter(problem, param_hint=f"'{option}'")
 
 
 def print_json(content: Any) -> None:

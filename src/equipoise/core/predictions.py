@@ -30,7 +30,13 @@ from equipoise.core.parts import (
     tolerance_of,
     weights_of,
 )
-from equipoise.core.probabilities import log_softmax, positive_logits, softmax, two_columns
+from equipoise.core.probabilities import (
+    log_softmax,
+    positive_logits,
+    softmax,
+    top_of_rows,
+    two_columns,
+)
 from equipoise.core.rows import Rows
 from equipoise.core.splits import check_split
 
@@ -210,13 +216,18 @@ class Predictions:
             return self._top[0]
         if self.one_column:
             return freeze((self._scores > (0 if self.kind == "logits" else 0.5)).astype(np.int64))
-        return freeze(self._scores.argmax(axis=1))
+        # Logits are compared themselves: different ones may have the same probability after rounding.
+        return freeze(top_of_rows(self._scores)[0] if self.kind == "logits" else self._likeliest[0])
 
     @cached_property
     def confidence(self) -> Array:
         """The probability of the predicted class ``(n,)``; rounding beyond one is cut off."""
-        values = self.probs.max(axis=1) if self._top is None else self._given_confidence
+        values = self._likeliest[1] if self._top is None else self._given_confidence
         return freeze(np.minimum(values, 1)) if values.max(initial=0) > 1 else freeze(values)
+
+    @cached_property
+    def _likeliest(self) -> tuple[Array, Array]:
+        return top_of_rows(self.probs)
 
     @cached_property
     def correct(self) -> Array:

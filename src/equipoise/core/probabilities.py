@@ -7,7 +7,10 @@ import torch
 
 from equipoise.core.arrays import Array, as_tensor
 
-__all__ = ["log_softmax", "positive_logits", "softmax", "softmax_with_nll", "two_columns"]
+__all__ = ["log_softmax", "positive_logits", "softmax", "softmax_with_nll", "top_of_rows", "two_columns"]
+
+# Below this many numbers loading the compiled code costs more than it saves.
+_LARGE = 1 << 20
 
 
 def softmax(logits: Array) -> Array:
@@ -84,3 +87,22 @@ def two_columns(column: Array) -> Array:
         array([[0.25, 0.75]])
     """
     return np.stack([1 - column, column], axis=-1)
+
+
+def top_of_rows(scores: Array) -> tuple[Array, Array]:
+    """Return the column of the largest number of each row, the first of equals, and that number.
+
+    Args:
+        scores: ``(n, k)``, no NaN.
+
+    Example:
+        >>> top_of_rows(np.array([[0.25, 0.75], [0.5, 0.5]]))
+        (array([1, 0]), array([0.75, 0.5 ]))
+    """
+    if scores.size < _LARGE:
+        return scores.argmax(axis=1), scores.max(axis=1)
+    from equipoise.core.top_kernel import top_rows  # numba is loaded when first needed
+
+    predicted, highest = np.empty(len(scores), np.int64), np.empty(len(scores), scores.dtype)
+    top_rows(as_tensor(scores).numpy(), predicted, highest)
+    return predicted, highest

@@ -1,16 +1,26 @@
-"""Predictions x calibrators x metrics: scorecards with intervals, paired comparisons."""
+"""Predictions x calibrators x metrics: scorecards with intervals, paired comparisons, audits."""
 
+from equipoise.evaluate.audit import Audit, audit
+from equipoise.evaluate.cautions import Caution
 from equipoise.evaluate.compare import Comparison, Difference, compare
+from equipoise.evaluate.gates import Gate, Limit, check_limits, check_not_worse
 from equipoise.evaluate.scorecard import Score, Scorecard, score
 from equipoise.evaluate.slices import Slice, SliceSums, score_by_class, score_by_group
 
 __all__ = [
+    "Audit",
+    "Caution",
     "Comparison",
     "Difference",
+    "Gate",
+    "Limit",
     "Score",
     "Scorecard",
     "Slice",
     "SliceSums",
+    "audit",
+    "check_limits",
+    "check_not_worse",
     "compare",
     "score",
     "score_by_class",

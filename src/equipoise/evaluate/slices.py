@@ -7,7 +7,7 @@ from typing import NamedTuple, final
 import numpy as np
 from scipy.special import stdtrit
 
-from equipoise.core.arrays import Array
+from equipoise.core.arrays import Array, as_tensor
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
@@ -89,16 +89,11 @@ class SliceSums:
         """
         values, which = distinct(np.asarray(column))
         places = self._places(values, name)[which]
-        confidence = predictions.confidence.astype(np.float64)
-        correct = predictions.correct.astype(np.float64)
-        weight = np.ones(len(confidence)) if predictions.weights is None else predictions.weights
-        n_bins, gap = self._bins.shape[1], confidence - correct
-        cells = places * n_bins + np.searchsorted(self._edges[1:-1], confidence, side="left")
-        self._rows += np.bincount(places, minlength=len(self._rows))
-        for i, value in enumerate((weight, weight * confidence, weight * correct)):
-            self._bins[..., i].reshape(-1)[:] += np.bincount(cells, value, len(self._rows) * n_bins)
-        for i, value in enumerate((weight**2, weight**2 * gap, (weight * gap) ** 2)):
-            self._squares[:, i] += np.bincount(places, value, len(self._rows))
+        from equipoise.evaluate.kernels import add_rows  # numba is loaded when first needed, not on import
+
+        weights = np.empty(0) if predictions.weights is None else predictions.weights
+        arrays = (predictions.confidence, predictions.correct, weights, places)
+        add_rows(*map(_plain, arrays), self._edges, self._rows, self._bins, self._squares)
 
     def _places(self, values: Array, name: str) -> Array:
         """Return the number of each slice; new ones get a place."""
@@ -158,6 +153,11 @@ class SliceSums:
         variance = (effective * spread + accuracy**2 + (1 - accuracy) ** 2) / (effective + 2)
         margin: Array = stdtrit(effective + 1, (1 + level) / 2) * np.sqrt(variance / effective)
         return margin
+
+
+def _plain(array: Array) -> Array:
+    # The compiler takes read-only arrays for another type; one alias saves a second compilation.
+    return as_tensor(np.ascontiguousarray(array)).numpy()
 
 
 def distinct(column: Array) -> tuple[Array, Array]:

@@ -9,7 +9,7 @@ from equipoise.evaluate.values import PERCENT, TITLES
 if TYPE_CHECKING:
     from equipoise.evaluate.scorecard import Score, Scorecard
 
-__all__ = ["describe", "verdict"]
+__all__ = ["describe", "heading", "remarks", "score_cells", "verdict"]
 
 
 def describe(card: Scorecard) -> str:
@@ -63,3 +63,26 @@ def _says(card: Scorecard) -> str:
     accuracy = card.scores["accuracy"].value
     confidence = accuracy + card.scores["confidence_gap"].value
     return f"{100 * confidence:.1f} % and is right {100 * accuracy:.1f} % of the time"
+
+
+def heading(card: Scorecard) -> str:
+    """Return what was scored and how, in two lines."""
+    return _heading(card).replace("Scorecard of ", "", 1)
+
+
+def score_cells(card: Scorecard) -> list[tuple[str, str, str]]:
+    """Return title, value and interval of every score, as text."""
+    cells = []
+    for key, score in card.scores.items():
+        value, interval = _number(key, score).split("[", 1)
+        cells.append((TITLES[key], value.strip(), f"[{interval}"))
+    return cells
+
+
+def remarks(card: Scorecard) -> list[str]:
+    """Return the notes of a scorecard, and what is not known."""
+    found = list(card.notes)
+    for why in dict.fromkeys(card.missing.values()):
+        names = ", ".join(TITLES[key].strip() for key in card.missing if card.missing[key] == why)
+        found.append(f"Not known: {names} ({why}).")
+    return found

@@ -1,0 +1,66 @@
+"""``equipoise apply``: calibrated predictions from raw ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from equipoise.calibrators.load import load
+from equipoise.cli.inputs import Columns, column_options, one_or_several
+from equipoise.cli.shared import check_output, json_option, print_json, quiet_option
+from equipoise.core.errors import DataError
+from equipoise.core.formats import WRITERS
+from equipoise.core.reading import read_predictions
+from equipoise.core.writing import write_predictions
+
+__all__ = ["command"]
+
+
+@click.command("apply", epilog="Example:  equipoise apply calibrator.json test.npz -o calibrated.npz")
+@click.argument("calibrator", type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--output", "-o", required=True, type=click.Path(path_type=Path), help="Where the predictions go."
+)
+@column_options
+@json_option
+@quiet_option
+def command(
+    calibrator: Path,
+    files: tuple[str, ...],
+    output: Path,
+    columns: Columns,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Apply CALIBRATOR, saved by `equipoise calibrate`, to the predictions in FILE.
+
+    Labels, groups and names stay as they are. The new file remembers if these are the very rows that the calibrator was
+    fitted on, and is then refused when scored.
+    """
+    check_output(output, tuple(WRITERS))
+    fitted = load(calibrator)
+    raw = read_predictions(one_or_several(files), **columns.arguments())
+    try:
+        predictions = fitted(raw)
+    except RuntimeError as error:
+        # A hash tells damage, not malice: the numbers of a forged file need not fit together.
+        raise DataError(
+            f"{calibrator}: does not work on these predictions ({error}). Fit it again."
+        ) from error
+    write_predictions(predictions, output)
+    if as_json:
+        print_json(
+            {
+                "output": str(output),
+                "method": fitted.kind,
+                "words": fitted.result.words if fitted.needs_fit else "",
+                "n_samples": len(predictions),
+                "kind": predictions.kind,
+            }
+        )
+    elif not quiet:
+        click.echo(
+            f"Wrote {len(predictions):,} rows of {predictions.kind} to {output}, through {fitted.kind}."
+        )

@@ -1,0 +1,84 @@
+"""``equipoise calibrate``: fit a calibrator on held-out predictions and save it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from equipoise.calibrators.base import Calibrator
+from equipoise.calibrators.choose import Choice, choose
+from equipoise.calibrators.load import KINDS
+from equipoise.cli.inputs import Columns, column_options, one_or_several
+from equipoise.cli.shared import check_output, json_option, print_json, quiet_option
+from equipoise.core.names import look_up
+from equipoise.core.reading import read_predictions
+
+__all__ = ["command"]
+
+
+@click.command("calibrate", epilog="Example:  equipoise calibrate calib.npz -o calibrator.json")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--output", "-o", required=True, type=click.Path(path_type=Path), help="Where the calibrator goes."
+)
+@click.option(
+    "--method",
+    default="auto",
+    show_default=True,
+    metavar="NAME",
+    help=f"auto picks by cross-validated log-loss, and may leave things alone; or one of {', '.join(KINDS)}.",
+)
+@click.option("--seed", default=0, show_default=True, help="Seed of the cross-validation.")
+@column_options
+@json_option
+@quiet_option
+def command(
+    files: tuple[str, ...],
+    output: Path,
+    method: str,
+    seed: int,
+    columns: Columns,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Fit a calibrator on FILE, held-out predictions with their labels, and save it.
+
+    FILE must not hold rows that will be used to judge the outcome: those of the split 'test' are refused. The
+    calibrator is saved as plain numbers, .json or .safetensors; `equipoise apply` uses it.
+    """
+    check_output(output, (".json", ".safetensors"))
+    if method != "auto":
+        look_up(method, KINDS, what="calibrator")
+    predictions = read_predictions(one_or_several(files), **columns.arguments())
+    choice = choose(predictions, seed=seed) if method == "auto" else None
+    calibrator = choice.calibrator if choice is not None else KINDS[method]().fit(predictions)
+    calibrator.save(output)
+    if as_json:
+        print_json(_content(calibrator, choice, output))
+        return
+    if choice is not None:
+        click.echo(f"{choice}\n")
+    click.echo(f"{calibrator.kind}: {calibrator.result}")
+    if not quiet:
+        click.echo(f"Saved {output}. Use it:  equipoise apply {output} FILE -o calibrated.npz")
+
+
+def _content(calibrator: Calibrator, choice: Choice | None, output: Path) -> dict[str, object]:
+    result = calibrator.result
+    content: dict[str, object] = {
+        "output": str(output),
+        "method": calibrator.kind,
+        "words": result.words,
+        "converged": result.converged,
+        "nll_before": result.nll_before,
+        "nll_after": result.nll_after,
+        "warnings": list(result.warnings),
+    }
+    if choice is not None:
+        content["reason"], content["improvement"] = choice.reason, choice.improvement
+        content["interval"] = list(choice.interval)
+        content["trials"] = [
+            {name: getattr(trial, name) for name in trial.__dataclass_fields__} for trial in choice.trials
+        ]
+    return content

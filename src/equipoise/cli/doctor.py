@@ -1,0 +1,149 @@
+"""``equipoise doctor``: what is installed, what is missing, and how to get it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import tempfile
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import click
+
+from equipoise import __version__
+from equipoise.cli.shared import json_option, print_json
+
+__all__ = ["command"]
+
+_CORE = ("torch", "numpy", "scipy", "numba")
+#: What each extra is for, and the packages that it brings.
+_EXTRAS = {
+    "cli": ("this command line", ("click", "rich")),
+    "parquet": ("read and write .parquet", ("pyarrow",)),
+    "safetensors": ("read and write .safetensors", ("safetensors",)),
+    "data": ("datasets by name", ("scikit-learn", "pillow")),
+    "train": ("train on several devices", ("lightning-fabric",)),
+    "plots": ("pictures and reports", ("matplotlib",)),
+}
+
+
+@click.command("doctor", epilog="Example:  equipoise doctor")
+@json_option
+def command(as_json: bool) -> int:
+    """Explain the installation: versions, extras, threads, and the cache of compiled code.
+
+    Exit codes: 0 the core works, 1 it does not. Missing extras are no fault.
+    """
+    found = _examine()
+    if as_json:
+        print_json(found)
+    else:
+        _print(found)
+    return 0 if not found["problems"] else 1
+
+
+def _examine() -> dict[str, Any]:
+    problems: list[str] = []
+    found: dict[str, Any] = {
+        "equipoise": __version__,
+        "installed_at": str(Path(__file__).resolve().parents[1]),
+        "python": f"{platform.python_version()} ({sys.executable})",
+        "system": platform.platform(),
+        "core": {name: _version(name) for name in _CORE},
+        "extras": {
+            extra: {
+                "purpose": purpose,
+                "packages": {name: _version(name) for name in packages},
+                "install": f"pip install 'equipoise[{extra}]'",
+            }
+            for extra, (purpose, packages) in _EXTRAS.items()
+        },
+        "torch": _torch(problems),
+        "numba": _numba(problems),
+    }
+    missing = [name for name, number in found["core"].items() if number is None]
+    problems += [f"{name} is missing. Run: pip install {name}" for name in missing]
+    found["problems"] = problems
+    return found
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _torch(problems: list[str]) -> dict[str, Any]:
+    import torch
+
+    cuda = torch.version.cuda
+    if cuda is not None and not torch.cuda.is_available():
+        # Right but unusual: it works, only slower than the user may expect.
+        device = f"built for CUDA {cuda}, but no such device was found"
+    elif torch.cuda.is_available():
+        device = torch.cuda.get_device_name(0)
+    else:
+        device = "CPU only"
+    if float(torch.softmax(torch.zeros(2), 0)[0]) != 0.5:
+        problems.append("torch computes a wrong softmax. Install it again.")
+    return {"build": torch.__version__, "device": device, "threads": torch.get_num_threads()}
+
+
+def _numba(problems: list[str]) -> dict[str, Any]:
+    from equipoise.metrics import CalibrationState
+
+    try:
+        state = CalibrationState(2)
+        state.update(probs=[[0.75, 0.25]], labels=[0])
+        works = state.n_samples == 1
+    except Exception as error:  # noqa: BLE001 - whatever the compiler raises is the finding
+        works = False
+        problems.append(f"the compiled pass does not run: {type(error).__name__}: {error}")
+    return {"compiled_pass": "works" if works else "does not run", "cache": _cache()}
+
+
+def _cache() -> str:
+    """Say where compiled code is kept, or that it is compiled anew in every process."""
+    from equipoise.metrics import kernels
+
+    named = os.environ.get("NUMBA_CACHE_DIR")
+    folder = Path(named) if named else Path(kernels.__file__).parent / "__pycache__"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return f"kept in {folder}"
+    except OSError:
+        return f"{folder} cannot be written; set NUMBA_CACHE_DIR to a folder that can, or every start compiles anew"
+
+
+def _print(found: dict[str, Any]) -> None:
+    click.echo(f"equipoise {found['equipoise']}, {found['installed_at']}")
+    rows = [("Python", found["python"]), ("system", found["system"])]
+    rows += [(name, number or "missing") for name, number in found["core"].items()]
+    rows += [
+        ("device", found["torch"]["device"]),
+        ("threads", str(found["torch"]["threads"])),
+        ("compiled pass", found["numba"]["compiled_pass"]),
+        ("compiled code", found["numba"]["cache"]),
+    ]
+    width = max(len(name) for name, _ in rows)
+    for name, text in rows:
+        click.echo(f"  {name.ljust(width)}  {text}")
+    click.echo("\nextras")
+    lines = []
+    for extra, about in found["extras"].items():
+        packages = about["packages"]
+        absent = [name for name, number in packages.items() if number is None]
+        have = ", ".join(f"{name} {number}" for name, number in packages.items() if number is not None)
+        lines.append((extra, about["purpose"], f"missing: {about['install']}" if absent else have))
+    widths = [max(len(line[i]) for line in lines) for i in range(2)]
+    for extra, purpose, state in lines:
+        click.echo(f"  {extra.ljust(widths[0])}  {purpose.ljust(widths[1])}  {state}")
+    click.echo("")
+    for problem in found["problems"]:
+        click.echo(f"Problem: {problem}")
+    if not found["problems"]:
+        click.echo("Everything that is needed works.")

@@ -1,0 +1,54 @@
+"""Words such as ``ece=0.03`` on the command line, as limits and margins."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import click
+
+from equipoise.core.names import nearest
+from equipoise.evaluate.values import PERCENT, TITLES
+
+__all__ = ["MARGIN", "METRIC_LIMIT"]
+
+
+class _MetricLimit(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """A metric and a number: ``ece=0.03`` or ``ece=3%``; with ``optional`` the number may be missing."""
+
+    def __init__(self, *, optional: bool) -> None:
+        self.name = "METRIC[=MARGIN]" if optional else "METRIC=NUMBER"
+        self._optional = optional
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the metric and the number, or None for it."""
+        if isinstance(value, tuple):
+            return value
+        metric, given, text = (part.strip() for part in str(value).partition("="))
+        if metric not in TITLES:
+            guess = nearest(metric, TITLES)
+            remedy = f"did you mean {guess!r}?" if guess else f"known: {', '.join(TITLES)}."
+            self.fail(f"no metric {metric!r}; {remedy}", param, ctx)
+        if not given and self._optional:
+            return metric, None
+        number = _number(text)
+        if number is None:
+            self.fail(f"{value!r} must have the form {metric}=0.03 or {metric}=3%.", param, ctx)
+        if metric in PERCENT and abs(number) > 1:
+            # Said at once, not after a large file was read.
+            self.fail(f"{metric} is a fraction from 0 to 1; for percent write {metric}={number:g}%.", param, ctx)
+        return metric, number
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+#: ``ece=0.03``
+METRIC_LIMIT = _MetricLimit(optional=False)
+#: ``ece`` or ``ece=0.01``
+MARGIN = _MetricLimit(optional=True)

@@ -1,0 +1,167 @@
+"""Gates: does a scorecard keep within limits, and is a model no worse than another?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+from equipoise.core.errors import SpecError
+from equipoise.core.names import look_up
+from equipoise.evaluate.compare import Comparison, Difference
+from equipoise.evaluate.scorecard import Scorecard
+from equipoise.evaluate.values import LOWER_IS_BETTER, PERCENT, TITLES
+
+__all__ = ["Bound", "Gate", "Limit", "check_limits", "check_not_worse"]
+
+#: Which number is held against a limit: an end of the interval, or the estimate.
+Bound: TypeAlias = Literal["low", "value", "high"]
+
+
+class Limit(NamedTuple):
+    """What a metric must not exceed, or not fall below.
+
+    Attributes:
+        metric: Its key.
+        side: ``"max"`` or ``"min"``.
+        number: The limit itself, never in percent.
+    """
+
+    metric: str
+    side: Literal["max", "min"]
+    number: float
+
+
+class Gate(NamedTuple):
+    """A limit and whether it is kept.
+
+    Attributes:
+        metric: The metric's key.
+        passed: Whether it is kept.
+        text: The reason, as a sentence.
+    """
+
+    metric: str
+    passed: bool
+    text: str
+
+
+def check_limits(card: Scorecard, limits: Iterable[Limit], *, bound: Bound | None = None) -> tuple[Gate, ...]:
+    """Hold a scorecard against limits.
+
+    Args:
+        card: The scores.
+        limits: What must hold.
+        bound: Which number must keep a limit. By default the unfavourable end of the interval, so that a gate passes
+            when the data show that the limit is kept, not when they are too few to show anything: the upper end for
+            ``max``, the lower for ``min``.
+
+    Returns:
+        One gate per limit, in order.
+
+    Raises:
+        SpecError: For an unknown metric, one that these predictions do not give, or a limit that nothing can miss.
+
+    Example:
+        >>> from equipoise import Predictions, score
+        >>> card = score(Predictions(probs=[[0.9, 0.1]] * 40, labels=[0] * 20 + [1] * 20))
+        >>> print(check_limits(card, [Limit("ece", "max", 0.05)], bound="value")[0].text)
+        ECE is 40.00 %, above the limit of 5 %
+    """
+    return tuple(_check(card, limit, bound) for limit in limits)
+
+
+def _check(card: Scorecard, limit: Limit, bound: Bound | None) -> Gate:
+    title = look_up(limit.metric, TITLES, what="metric").strip()
+    if limit.metric not in card.scores:
+        raise SpecError(
+            f"gate: {title} cannot be held to a limit here: {card.missing.get(limit.metric, 'it is not known')}."
+        )
+    if limit.metric in PERCENT and not -1 <= limit.number <= 1:
+        raise SpecError(
+            f"gate: the limit of {limit.metric} must be a fraction from 0 to 1, got {limit.number:g}. "
+            f"For percent write {limit.metric}={limit.number:g}%."
+        )
+    end = bound or ("high" if limit.side == "max" else "low")
+    found = getattr(card.scores[limit.metric], end)
+    passed = bool(found <= limit.number if limit.side == "max" else found >= limit.number)
+    where = {
+        "low": f"{title} may be as low as",
+        "value": f"{title} is",
+        "high": f"{title} may be as high as",
+    }[end]
+    beyond = "above" if limit.side == "max" else "below"
+    return Gate(
+        limit.metric,
+        passed,
+        f"{where} {_shown(limit.metric, found)}, {'within' if passed else beyond} the limit of "
+        f"{_shown(limit.metric, limit.number, exact=True)}",
+    )
+
+
+def check_not_worse(
+    comparison: Comparison, metrics: Sequence[tuple[str, float | None]], *, level: float = 0.95
+) -> tuple[Gate, ...]:
+    """Hold a paired comparison against "not worse than".
+
+    Args:
+        comparison: Baseline first, from :func:`equipoise.compare`.
+        metrics: Keys, each with a margin or None. Without a margin a gate fails if the paired test shows that the
+            second model is worse. With one it fails unless the interval of the difference shows that it is worse by no
+            more than that margin.
+        level: The level at which the comparison was made, for the sentence.
+
+    Returns:
+        One gate per metric, in order.
+
+    Raises:
+        SpecError: For a metric that was not compared, or that has no better end.
+
+    Example:
+        >>> from equipoise import Predictions, compare
+        >>> first = Predictions(probs=[[0.6, 0.4]] * 40, labels=[0] * 24 + [1] * 16)
+        >>> second = first.with_scores(probs=[[0.99, 0.01]] * 40)
+        >>> print(check_not_worse(compare(first, second), [("ece", None)])[0].text)
+        ECE is worse than the baseline's by 39.00 points (p = 0.002)
+    """
+    known = {row.metric: row for row in comparison if row.metric != "confidence_gap"}
+    return tuple(
+        _not_worse(look_up(key, known, what="metric to compare"), margin, level) for key, margin in metrics
+    )
+
+
+def _not_worse(row: Difference, margin: float | None, level: float) -> Gate:
+    title = TITLES[row.metric].strip()
+    loss, worst = (row.difference, row.high) if row.metric in LOWER_IS_BETTER else (-row.difference, -row.low)
+    if margin is None:
+        passed = row.verdict != "first better"
+        if not passed:
+            text = (
+                f"{title} is worse than the baseline's by {_lost(row.metric, loss)} (p = {row.p_value:.3f})"
+            )
+        else:
+            how = "better than" if row.verdict == "second better" else "not shown to be worse than"
+            text = f"{title} is {how} the baseline's (p = {row.p_value:.3f})"
+        return Gate(row.metric, passed, text)
+    if margin < 0:
+        raise SpecError(f"gate: the margin of {row.metric} must be 0 or more, got {margin:g}.")
+    passed = bool(worst <= margin)
+    if worst <= 0:
+        return Gate(
+            row.metric, True, f"{title} is no worse than the baseline's, whole {100 * level:g} % interval"
+        )
+    return Gate(
+        row.metric,
+        passed,
+        f"{title} may be worse than the baseline's by {_lost(row.metric, worst)} ({100 * level:g} % interval), "
+        f"{'within' if passed else 'beyond'} the margin of {_lost(row.metric, margin, exact=True)}",
+    )
+
+
+def _shown(metric: str, number: float, *, exact: bool = False) -> str:
+    if metric in PERCENT:
+        return f"{100 * number:.6g} %" if exact else f"{100 * number:.2f} %"
+    return f"{number:.6g}" if exact else f"{number:.4f}"
+
+
+def _lost(metric: str, number: float, *, exact: bool = False) -> str:
+    return _shown(metric, number, exact=exact).replace(" %", " points")

@@ -1,0 +1,110 @@
+"""`equipoise calibrate` and `equipoise apply`: the whole path without Python."""
+
+import json
+
+import numpy as np
+import pytest
+
+from equipoise import Predictions, read_predictions, score, write_predictions
+from equipoise.calibrators import load
+from equipoise.cli import main
+
+
+def rows(seed, *, split=None, n=1500):
+    generator = np.random.default_rng(seed)
+    logits = 2 * generator.normal(size=(n, 4))
+    labels = (logits + generator.gumbel(size=logits.shape)).argmax(1)
+    groups = {"site": np.arange(n) % 3}
+    return Predictions(
+        logits=2.5 * logits, labels=labels, split=split, class_names=list("wxyz"), groups=groups
+    )
+
+
+@pytest.fixture
+def paths(tmp_path):
+    write_predictions(rows(0, split="calib"), tmp_path / "calib.npz")
+    write_predictions(rows(1, split="test"), tmp_path / "test.npz")
+    return tmp_path
+
+
+def run(capsys, *words):
+    code = main([str(word) for word in words])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.mark.parametrize("method", ["temperature", "vector", "isotonic"])
+@pytest.mark.parametrize("ending", [".npz", ".csv", ".parquet", ".safetensors"])
+def test_the_whole_path(method, ending, paths, capsys):
+    fitted, out = paths / "map.json", paths / f"out{ending}"
+    assert run(capsys, "calibrate", paths / "calib.npz", "-o", fitted, "--method", method)[0] == 0
+    assert run(capsys, "apply", fitted, paths / "test.npz", "-o", out)[0] == 0
+    before, after = read_predictions(paths / "test.npz"), read_predictions(out)
+    assert after.split == "test"
+    assert after.class_names == ("w", "x", "y", "z")
+    assert after.groups["site"].tolist() == before.groups["site"].tolist()
+    assert score(after, n_resamples=5)["nll"].value < score(before, n_resamples=5)["nll"].value - 0.1
+    np.testing.assert_allclose(after.probs, load(fitted)(before).probs, atol=1e-6)
+
+
+def test_auto_chooses_and_says_why(paths, capsys):
+    code, out, _ = run(capsys, "calibrate", paths / "calib.npz", "-o", paths / "map.json")
+    assert code == 0
+    assert "expected gain in log-loss" in out
+    assert "over-confident: divide logits by 2." in out
+    assert "equipoise apply" in out
+
+
+def test_json(paths, capsys):
+    code, out, _ = run(capsys, "calibrate", paths / "calib.npz", "-o", paths / "map.json", "--json")
+    content = json.loads(out)
+    assert code == 0
+    assert content["method"] == load(paths / "map.json").kind
+    assert content["nll_after"] < content["nll_before"]
+    assert {trial["name"] for trial in content["trials"]} >= {"identity", "temperature"}
+    words = ["apply", paths / "map.json", paths / "test.npz", "-o", paths / "out.npz", "--json"]
+    assert json.loads(run(capsys, *words)[1])["n_samples"] == 1500
+
+
+def test_quiet_apply_says_nothing(paths, capsys):
+    words = ["calibrate", paths / "calib.npz", "-o", paths / "map.json", "--method", "temperature", "-q"]
+    assert run(capsys, *words)[0] == 0
+    words = ["apply", paths / "map.json", paths / "test.npz", "-o", paths / "out.npz", "-q"]
+    assert run(capsys, *words) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["calibrate", "{test}", "-o", "{out}.json"], "which only judges"),
+        (["calibrate", "{calib}", "-o", "{out}.pkl"], ".json or .safetensors"),
+        (["calibrate", "{calib}", "-o", "{out}/deep/map.json"], "does not exist"),
+        (
+            ["calibrate", "{calib}", "-o", "{out}.json", "--method", "temprature"],
+            "did you mean 'temperature'",
+        ),
+        (["calibrate", "{calib}"], "--output"),
+        (["apply", "{out}.json", "{test}", "-o", "{out}.npz"], "cannot be read"),
+        (["apply", "{calib}", "{test}", "-o", "{out}.npz"], "not a saved calibrator"),
+        (["apply", "{calib}", "{test}", "-o", "{out}.xls"], "must end in"),
+    ],
+)
+def test_mistakes_leave_nothing_behind(words, sentence, paths, capsys):
+    names = {"calib": paths / "calib.npz", "test": paths / "test.npz", "out": paths / "out"}
+    before = sorted(paths.iterdir())
+    code, out, err = run(capsys, *(word.format(**names) for word in words))
+    assert (code, out) == (2, "")
+    assert sentence in err
+    assert sorted(paths.iterdir()) == before
+
+
+def test_another_number_of_classes_is_refused(paths, capsys):
+    write_predictions(Predictions(logits=np.eye(3), labels=[0, 1, 2]), paths / "three.npz")
+    assert (
+        main(["calibrate", str(paths / "calib.npz"), "-o", str(paths / "map.json"), "--method", "vector"])
+        == 0
+    )
+    capsys.readouterr()
+    code, _, err = run(capsys, "apply", paths / "map.json", paths / "three.npz", "-o", paths / "out.npz")
+    assert code == 2
+    assert "must have 4 classes" in err

@@ -1,0 +1,181 @@
+"""Cautions: each is raised by the slip it is about, and not by honest predictions that look alike."""
+
+import numpy as np
+import pytest
+
+from equipoise.core import Predictions
+from equipoise.core.probabilities import softmax
+from equipoise.evaluate.cautions import Evidence, inner_probs
+
+
+def keys(*chunks):
+    evidence = Evidence()
+    for chunk in chunks:
+        evidence.update(chunk)
+    return {caution.key for caution in evidence.cautions()}
+
+
+def network(n=2000, k=10, *, scale=3.0, seed=0):
+    """Logits of a network and labels drawn from them: as sure as it should be."""
+    generator = np.random.default_rng(seed)
+    logits = scale * generator.normal(size=(n, k))
+    return logits, (logits + generator.gumbel(size=logits.shape)).argmax(1)
+
+
+@pytest.mark.parametrize("k", [2, 3, 10, 100])
+def test_honest_predictions_raise_nothing(k):
+    logits, labels = network(n=100 * k, k=k)
+    assert keys(Predictions(logits=logits, labels=labels)) == set()
+    assert keys(Predictions(probs=softmax(logits), labels=labels)) == set()
+    assert keys(*Predictions(probs=softmax(logits), labels=labels).blocks(77)) == set()
+
+
+# Softmaxed twice ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [2, 3, 10, 100])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_a_second_softmax_is_noticed(k, dtype):
+    logits, labels = network(n=3000, k=k, scale=4.0)
+    twice = softmax(softmax(logits)).astype(dtype)
+    assert keys(Predictions(probs=twice, labels=labels)) == {"softmaxed_twice"}
+    assert "softmaxed_twice" in keys(*Predictions(probs=twice, labels=labels).blocks(500))
+
+
+@pytest.mark.parametrize("k", [2, 10, 100])
+def test_probabilities_called_logits_are_noticed(k):
+    logits, labels = network(n=3000, k=k)
+    found = keys(Predictions(logits=softmax(logits), labels=labels))
+    assert found == {"logits_are_probs"}
+
+
+@pytest.mark.parametrize("scale", [0.05, 0.3, 0.8])
+@pytest.mark.parametrize("k", [2, 5, 10])
+def test_an_honestly_unsure_model_is_not_suspected(k, scale):
+    logits, labels = network(n=20_000, k=k, scale=scale)
+    assert "softmaxed_twice" not in keys(Predictions(probs=softmax(logits), labels=labels))
+
+
+@pytest.mark.parametrize("temperature", [3.0, 6.0, 10.0])
+@pytest.mark.parametrize("k", [2, 5, 10])
+def test_an_underconfident_model_is_not_suspected(k, temperature):
+    logits, labels = network(n=20_000, k=k, scale=3.0)
+    assert "softmaxed_twice" not in keys(Predictions(probs=softmax(logits / temperature), labels=labels))
+
+
+def test_label_smoothing_is_not_suspected():
+    logits, labels = network(n=5000)
+    smoothed = 0.7 * softmax(2 * logits) + 0.03
+    assert "softmaxed_twice" not in keys(Predictions(probs=smoothed, labels=labels))
+
+
+def test_one_sharp_row_clears_the_rest():
+    logits, labels = network(n=3000)
+    probs = softmax(softmax(logits))
+    probs[1234] = np.eye(10)[3]
+    assert keys(*Predictions(probs=probs, labels=labels).blocks(1000)) == set()
+
+
+def test_small_logits_are_still_logits():
+    generator = np.random.default_rng(0)
+    logits = generator.random((500, 4))
+    labels = generator.integers(0, 4, 500)
+    assert "logits_are_probs" not in keys(Predictions(logits=logits, labels=labels))
+
+
+def test_inner_probs_undo_a_softmax():
+    probs = np.random.default_rng(0).dirichlet(np.ones(5), 50)
+    np.testing.assert_allclose(inner_probs(softmax(probs)), probs, atol=1e-12)
+
+
+# Labels off by one ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shift", [1, -1])
+@pytest.mark.parametrize("k", [5, 10, 100])
+def test_labels_off_by_one_are_noticed(shift, k):
+    logits, labels = network(n=3000, k=k - 1)
+    # The model leaves one class out, so that shifted labels still lie in range: a background class, say.
+    blank = np.full((len(labels), 1), -30.0)
+    wide = np.hstack([logits, blank] if shift == 1 else [blank, logits])
+    truth = labels + 1 if shift == 1 else labels
+    assert "labels_off_by_one" in keys(Predictions(logits=wide, labels=truth))
+    top = Predictions(predicted=wide.argmax(1), confidence=softmax(wide).max(1), labels=truth)
+    assert "labels_off_by_one" in keys(*top.blocks(1000))
+
+
+def test_a_constant_prediction_beside_common_labels_is_no_shift():
+    labels = (np.random.default_rng(0).random(4000) < 0.1).astype(int)
+    probs = np.tile([0.2, 0.6, 0.2], (4000, 1))
+    assert "labels_off_by_one" not in keys(Predictions(probs=probs, labels=labels))
+
+
+def test_neighbouring_ratings_are_no_shift():
+    """An ordinal model that is right most often, and off by one in either direction otherwise."""
+    generator = np.random.default_rng(0)
+    labels = generator.integers(0, 5, 5000)
+    predicted = np.clip(labels + generator.choice([-1, 0, 1], 5000, p=[0.3, 0.4, 0.3]), 0, 4)
+    rows = Predictions(predicted=predicted, confidence=np.full(5000, 0.4), labels=labels)
+    assert "labels_off_by_one" not in keys(rows)
+
+
+def test_a_poor_model_is_no_shift():
+    generator = np.random.default_rng(0)
+    logits = generator.normal(size=(5000, 10))
+    rows = Predictions(logits=logits, labels=generator.integers(0, 10, 5000))
+    assert "labels_off_by_one" not in keys(rows)
+
+
+def test_labels_of_any_size_are_counted_in_bounded_memory():
+    labels = np.array([2**60, 2**61, 3] * 40)
+    rows = Predictions(predicted=labels - 1, confidence=np.linspace(0.5, 1, 120), labels=labels)
+    assert "labels_off_by_one" not in keys(rows)
+
+
+def test_swapped_classes_are_noticed():
+    logits, labels = network(k=2)
+    assert keys(Predictions(logits=logits, labels=1 - labels)) == {"worse_than_chance"}
+
+
+# Degenerate files -----------------------------------------------------------------------------------------------
+
+
+def test_decisions_instead_of_probabilities():
+    logits, labels = network()
+    hard = np.eye(10)[logits.argmax(1)]
+    assert keys(Predictions(probs=hard, labels=labels)) == {"few_confidences"}
+
+
+def test_rounded_confidences():
+    generator = np.random.default_rng(0)
+    confidence = generator.choice([0.5, 0.6, 0.7, 0.8, 0.9], 1000)
+    correct = generator.random(1000) < confidence
+    rows = Predictions(predicted=np.ones(1000, int), confidence=confidence, labels=correct.astype(int))
+    assert keys(rows) == {"few_confidences"}
+
+
+def test_few_rows_splits_weights_and_absent_classes():
+    logits, labels = network(n=50, k=3)
+    assert keys(Predictions(logits=logits, labels=labels)) == {"few_rows"}
+    logits, labels = network(n=1000, k=3)
+    assert keys(Predictions(logits=logits, labels=labels, split="train")) == {"not_test"}
+    assert keys(Predictions(logits=logits, labels=labels, split="test")) == set()
+    weights = np.where(np.arange(1000) < 20, 1000.0, 0.01)
+    assert keys(Predictions(logits=logits, labels=labels, weights=weights)) == {"uneven_weights"}
+    some = labels != 2
+    assert keys(Predictions(logits=logits[some], labels=labels[some])) == {"absent_classes"}
+    one = labels == 0
+    assert "one_class" in keys(Predictions(logits=logits[one], labels=labels[one]))
+
+
+def test_confidences_that_no_likeliest_class_has():
+    generator = np.random.default_rng(0)
+    confidence = generator.random(500)
+    rows = Predictions(
+        predicted=np.zeros(500, int), confidence=confidence, labels=generator.integers(0, 2, 500), n_classes=2
+    )
+    assert keys(rows) == {"impossible_confidence"}
+
+
+def test_no_rows_no_cautions():
+    assert Evidence().cautions() == ()
