@@ -36,7 +36,9 @@ class _MetricLimit(click.ParamType):  # type: ignore[type-arg,unused-ignore]
             self.fail(f"{value!r} must have the form {metric}=0.03 or {metric}=3%.", param, ctx)
         if metric in PERCENT and abs(number) > 1:
             # Said at once, not after a large file was read.
-            self.fail(f"{metric} is a fraction from 0 to 1; for percent write {metric}={number:g}%.", param, ctx)
+            self.fail(
+                f"{metric} is a fraction from 0 to 1; for percent write {metric}={number:g}%.", param, ctx
+            )
         return metric, number
 
 
