@@ -10,7 +10,7 @@ import click
 from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.cli.tables import print_table
 from equipoise.core.errors import SpecError
-from equipoise.experiments import RunFolder, find_runs, format_table, make_tables
+from equipoise.experiments import RunFolder, find_runs, format_tables, make_tables
 
 __all__ = ["runs_command", "table_command"]
 
@@ -78,4 +78,4 @@ def table_command(
     if as_json:
         print_json({"rows": [row for run in finished for row in run.scores()]})
         return
-    click.echo("\n\n".join(format_table(table, style) for table in tables))
+    click.echo(format_tables(tables, style))

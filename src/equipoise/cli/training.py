@@ -11,7 +11,7 @@ import click
 from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.experiments import RunOptions, read_comparison, read_spec, run, run_comparison
 from equipoise.experiments.comparing import Outcome
-from equipoise.experiments.table import format_table
+from equipoise.experiments.formatting import format_tables
 
 __all__ = ["compare_command", "print_outcome", "train_command"]
 
@@ -144,7 +144,7 @@ def print_outcome(outcome: Outcome, *, style: str, as_json: bool, quiet: bool) -
         rows = [row for folder in outcome.report.done for row in folder.scores()]
         print_json({"results": str(outcome.results), "failed": outcome.report.failed, "rows": rows})
     else:
-        click.echo("\n\n".join(format_table(table, style) for table in outcome.tables))
+        click.echo(format_tables(outcome.tables, style))
         if not quiet:
             click.echo(f"\nresults: {outcome.results}")
     for label, sentence in outcome.report.failed.items():
