@@ -237,7 +237,9 @@ def find(data, model, method, calibrator="identity", metric="ece"):
 
 def test_settings_find_their_own_rows_only():
     diff = "differentiated_mutual_learning"
-    assert (pytest.approx(0.0090), "S1") in find("cifar10", "resnet50", {"name": diff, "auxiliary": "resnet18"})
+    assert (pytest.approx(0.0090), "S1") in find(
+        "cifar10", "resnet50", {"name": diff, "auxiliary": "resnet18"}
+    )
     assert find("cifar10", "resnet50", diff) == [(pytest.approx(0.0064), "S4")]
     two = {"name": diff, "auxiliary": "resnet18", "parameters": {"n_auxiliaries": 2}}
     assert find("cifar10", "resnet50", two) == [(pytest.approx(0.0063), "S3")]
