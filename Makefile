@@ -8,7 +8,7 @@ export NUMBA_CACHE_DIR
 
 .PHONY: help demo test check format docs bench clean
 help:
-	@echo "make demo    score the embedded predictions"
+	@echo "make demo    train, compare and report on embedded data"
 	@echo "make test    all tests and doctests"
 	@echo "make check   format, lint, types, stairs, docs"
 	@echo "make format  rewrite the files as 'check' wants them"

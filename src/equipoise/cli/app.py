@@ -6,6 +6,7 @@ import os
 import sys
 
 import click
+from click.utils import PacifyFlushWrapper
 
 from equipoise import __version__
 from equipoise.cli import demo, listing, report, runs, score, training
@@ -43,6 +44,11 @@ def run(arguments: list[str]) -> int:
         result = app.main(arguments, prog_name="equipoise", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
         return 130
+    except SystemExit:
+        # click answers a closed pipe with exit code 1 and a muted standard output; to stop reading is no failure.
+        if isinstance(sys.stdout, PacifyFlushWrapper):
+            return 0
+        raise
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return 2

@@ -76,8 +76,8 @@ def table_command(
     finished = [run for run in find_runs(folder) if run.status() == "finished"]
     if not finished:
         raise SpecError(f"{folder}: no finished run. `equipoise runs {folder}` shows what is there.")
-    tables = make_tables(finished, baseline=baseline, **({"metrics": metrics} if metrics else {}))
     if as_json:
         print_json({"rows": [row for run in finished for row in run.scores()]})
         return
+    tables = make_tables(finished, baseline=baseline, **({"metrics": metrics} if metrics else {}))
     click.echo(format_tables(tables, style))

@@ -39,7 +39,10 @@ def _run_options(function: F) -> F:
                 help="Override a key, e.g. recipe.epochs=5.",
             ),
             click.option(
-                "--threads", default=0, help="Threads per run; by default the cores are shared out."
+                "--threads",
+                type=click.IntRange(min=0),
+                default=0,
+                help="Threads per run; by default the cores are shared out.",
             ),
             click.option("--accelerator", default="auto", show_default=True, help="cpu, cuda, mps ..."),
             click.option("--resamples", default=1000, show_default=True, help="Resamples behind intervals."),
@@ -120,6 +123,12 @@ def compare_command(
     quiet: bool,
 ) -> int:
     """Run methods x networks x data x seeds from one file, and print the table; finished runs are not run again."""
+    if engine != "ray" and address is not None:
+        raise click.UsageError("--address goes with --engine ray.")
+    if engine == "ray" and workers is not None:
+        raise click.UsageError(
+            "--workers goes with --engine local; --threads says what a run asks of a cluster."
+        )
     outcome = run_comparison(
         read_comparison(comparison, overrides=overrides),
         out,
