@@ -6,7 +6,6 @@ import os
 import sys
 
 import click
-from click.utils import PacifyFlushWrapper
 
 from equipoise import __version__
 from equipoise.cli import demo, listing, report, runs, score, training
@@ -44,10 +43,10 @@ def run(arguments: list[str]) -> int:
         result = app.main(arguments, prog_name="equipoise", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
         return 130
-    except SystemExit:
-        # click answers a closed pipe with exit code 1 and a muted standard output; to stop reading is no failure.
-        if isinstance(sys.stdout, PacifyFlushWrapper):
-            return 0
+    except SystemExit as stop:
+        # click answers a closed pipe with exit code 1; that a reader stops early is no failure.
+        if isinstance(stop.__context__, BrokenPipeError):
+            return _mute()
         raise
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
@@ -57,11 +56,15 @@ def run(arguments: list[str]) -> int:
         return 2
     except (EquipoiseError, ValueError, TypeError, OSError) as error:
         if isinstance(error, BrokenPipeError):
-            # The reader of a pipe has gone; close standard output quietly so that the interpreter's exit is quiet too.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 0
+            return _mute()
         if os.environ.get("EQUIPOISE_DEBUG"):
             raise
         click.echo(f"equipoise: {error}", err=True)
         return 2
     return result if isinstance(result, int) else 0
+
+
+def _mute() -> int:
+    """Close standard output, whose reader has gone, so that the interpreter's exit is quiet too."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
