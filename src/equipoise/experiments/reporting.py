@@ -16,6 +16,7 @@ from equipoise.experiments.methods import method_entry, split_method
 from equipoise.experiments.places import Place, check_baseline, find_places
 from equipoise.experiments.results import Contrast, contrast
 from equipoise.experiments.scoring import calibrated_predictions
+from equipoise.experiments.soundness import is_whole
 from equipoise.experiments.spec import MethodSpec
 from equipoise.metrics.area_under_risk_coverage import risk_coverage
 from equipoise.report import Calibrated, MethodCard, MethodResult, Provenance, Report, Run
@@ -158,26 +159,36 @@ def _card(method: MethodSpec) -> MethodCard:
 def _provenance(folders: Sequence[RunFolder]) -> Provenance:
     first = folders[0]
     spec = first.spec()
-    environment = json.loads((first.path / "environment.json").read_text(encoding="utf-8"))
-    data = environment["data"]
     seeds = sorted({folder.spec().seed for folder in folders})
     facts = [
         (
             "data",
             f"{spec.data.name}, split seed {spec.data.seed}, options {dict(spec.data.options) or 'none'}",
         ),
-        ("rows", ", ".join(f"{name} {count:,}" for name, count in data["rows"].items())),
-        ("fingerprints", ", ".join(f"{name} {mark[:12]}" for name, mark in data["fingerprints"].items())),
         ("network", f"{spec.model.name} {dict(spec.model.options) or ''}".strip()),
         ("recipe", ", ".join(f"{key} {value}" for key, value in spec.to_table()["recipe"].items())),
         ("seeds", ", ".join(map(str, seeds))),
         ("runs", ", ".join(folder.name for folder in folders)),
+        *_circumstances(first),
+    ]
+    return Provenance(
+        facts=tuple(facts), command=shlex.join(["equipoise", "report", str(Path(first.path).parent)])
+    )
+
+
+def _circumstances(folder: RunFolder) -> list[tuple[str, str]]:
+    """Return rows, versions and machine as the run wrote them down; nothing if that record is lost."""
+    file = folder.path / "environment.json"
+    if not is_whole(file):
+        return [("machine", "not recorded")]
+    environment = json.loads(file.read_text(encoding="utf-8"))
+    data = environment["data"]
+    return [
+        ("rows", ", ".join(f"{name} {count:,}" for name, count in data["rows"].items())),
+        ("fingerprints", ", ".join(f"{name} {mark[:12]}" for name, mark in data["fingerprints"].items())),
         ("versions", ", ".join(f"{name} {version}" for name, version in environment["packages"].items())),
         (
             "machine",
             f"{environment['system']}, {environment['cores']} cores, {environment['threads']} threads per run",
         ),
     ]
-    return Provenance(
-        facts=tuple(facts), command=shlex.join(["equipoise", "report", str(Path(first.path).parent)])
-    )
