@@ -39,6 +39,15 @@ def test_same_scores_as_local_and_a_killed_worker_loses_nothing(cluster, table, 
     assert found.results.read_bytes() == local.results.read_bytes()
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_failure_is_told_in_the_words_of_the_local_engine(cluster, table, quick, tmp_path):
+    comparison = Comparison.from_table({**table, "model": "global_pooling_cnn"})
+    local = run_comparison(comparison, tmp_path / "local", options=quick, workers=1)
+    found = run_comparison(comparison, tmp_path / "ray", options=quick, engine="ray")
+    assert found.report.failed == local.report.failed
+    assert found.report.failed
+
+
 def kill_a_worker(folder, name, stop):
     """Kill the process that holds a run's lock once it has made an epoch."""
     while not stop.is_set():

@@ -1,5 +1,6 @@
 """Runs: stages that can be repeated alone, resumed, and never run twice."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+import torch
 
 from equipoise.core.errors import SpecError
 from equipoise.experiments import RunFolder, Spec, find_runs, run
@@ -58,6 +60,108 @@ def test_a_lost_stage_is_made_again_and_equal(spec, quick, tmp_path, lost):
         (done.path / "scores" / "identity.csv").unlink()
     run(spec, tmp_path, options=quick)
     assert contents(done) == before
+
+
+@pytest.mark.parametrize(
+    "name", ["scores/temperature.csv", "predictions/test.npz", "trained.json", "predicted.json", "spec.toml"]
+)
+def test_a_damaged_file_is_named_and_made_again(spec, quick, tmp_path, name):
+    done = run(spec, tmp_path, options=quick)
+    before = contents(done)
+    file = done.path / name
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    assert done.status() == "broken"
+    assert name in done.problem()
+    run(spec, tmp_path, options=quick)
+    assert done.status() == "finished"
+    assert contents(done) == before
+
+
+@pytest.mark.parametrize(("keep", "lost"), [("last", "last.pt"), ("best", "best.pt")])
+@pytest.mark.parametrize("cut", [True, False])
+def test_a_checkpoint_that_is_needed_and_lost_starts_training_over(table, quick, tmp_path, keep, lost, cut):
+    table["recipe"]["keep"] = keep
+    spec = Spec.from_table(table)
+    done = run(spec, tmp_path, options=quick)
+    before = contents(done)
+    (done.path / "predicted.json").unlink()
+    (done.path / lost).write_bytes(b"PK") if cut else (done.path / lost).unlink()
+    assert (done.status() == "broken") is cut
+    run(spec, tmp_path, options=quick)
+    assert contents(done) == before
+
+
+def test_a_spec_that_was_edited_is_refused(spec, quick, tmp_path):
+    done = run(spec, tmp_path, options=quick)
+    file = done.path / "spec.toml"
+    file.write_text(file.read_text().replace("seed = 0", "seed = 5"))
+    assert done.status() == "broken"
+    with pytest.raises(SpecError, match="Was it edited"):
+        run(spec, tmp_path, options=quick)
+
+
+def test_an_old_failure_is_forgotten_when_work_goes_on(spec, quick, tmp_path):
+    folder = RunFolder(tmp_path / spec.identity)
+    folder.path.mkdir()
+    folder.note_failure("train", ValueError("no disk"), "")
+    run(spec, tmp_path, options=quick)
+    assert folder.error() is None
+
+
+def test_listing_writes_nothing(spec, quick, tmp_path):
+    done = run(spec, tmp_path, options=quick)
+    (done.path / ".lock").unlink(missing_ok=True)
+    before = sorted(done.path.rglob("*"))
+    assert done.status() == "finished"
+    assert sorted(done.path.rglob("*")) == before
+
+
+def test_a_folder_that_may_only_be_read_can_be_listed(spec, quick, tmp_path, monkeypatch):
+    done = run(spec, tmp_path, options=quick)
+    (done.path / ".lock").touch()
+
+    class Refusing:
+        def acquire(self, timeout):
+            raise PermissionError("read-only")
+
+    monkeypatch.setattr(RunFolder, "_lock", lambda self: Refusing())
+    assert done.status() == "finished"
+
+
+def test_a_running_run_is_not_removed(spec, tmp_path):
+    folder = RunFolder(tmp_path / spec.identity)
+    with folder.locked():
+        assert not RunFolder(folder.path).remove()
+        assert folder.path.exists()
+    assert folder.remove()
+    assert not folder.path.exists()
+
+
+def test_threads_are_given_back(spec, quick, tmp_path):
+    before = torch.get_num_threads()
+    run(spec, tmp_path, options=dataclasses.replace(quick, threads=before + 1))
+    assert torch.get_num_threads() == before
+
+
+def test_an_unknown_calibrator_is_refused_before_training(spec, quick, tmp_path):
+    with pytest.raises(SpecError, match="did you mean 'temperature'"):
+        run(spec, tmp_path, options=dataclasses.replace(quick, calibrators=("temprature",)))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_best_epoch_needs_data_to_judge_by(table):
+    table["recipe"]["keep"] = "best"
+    table["data"]["options"]["tune"] = 0.0
+    with pytest.raises(SpecError, match="need a 'tune' split"):
+        build(Spec.from_table(table))
+
+
+def test_an_empty_split_is_no_split(table, quick, tmp_path):
+    table["data"]["options"] |= {"tune": 0.0, "calib": 0.0}
+    done = run(
+        Spec.from_table(table), tmp_path, options=dataclasses.replace(quick, calibrators=("identity",))
+    )
+    assert done.splits() == ["test"]
 
 
 def test_a_failure_is_kept_and_named(table, quick, tmp_path):

@@ -64,6 +64,13 @@ def test_toml_writer_is_undone_by_the_standard_reader(table):
         ("recipe.epochs", True, "spec.recipe.epochs: must be int, got bool"),
         ("recipe.optimizer", "sdg", "Did you mean 'sgd'"),
         ("recipe.schedule", "multistep", "spec.recipe.milestones: a multistep schedule needs some"),
+        ("recipe.momentum", -0.1, "spec.recipe.momentum: must be at least 0, got -0.1"),
+        ("recipe.patience", -1, "spec.recipe.patience: must be at least 0"),
+        (
+            "objective",
+            {"name": "pruned", "loss": "focal", "loss_parameters": {"gama": 1.0}},
+            "spec.objective.loss_parameters: 'focal' has no parameter 'gama'; did you mean 'gamma'",
+        ),
         ("seed", 1.5, "spec.seed: must be int"),
         ("data.options", {"paht": "x"}, "'digits' has no parameter 'paht'"),
     ],

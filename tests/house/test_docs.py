@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from equipoise.cli.app import COMMANDS
+
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+CONSOLE = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
 PAGES = [
     page
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -25,6 +28,16 @@ def test_blocks_run_from_top_to_bottom(page, tmp_path, monkeypatch, capsys):
         else:
             exec(compile(block, str(page.name), "exec"), names)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_is_documented_with_an_example(name):
+    blocks = [
+        block
+        for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+        for block in CONSOLE.findall(page.read_text())
+    ]
+    assert any(f"$ equipoise {name}" in block for block in blocks)
 
 
 def run_session(block, names, page):

@@ -74,6 +74,11 @@ def run(arguments: list[str]) -> int:
         result = app.main(arguments, prog_name="equipoise", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
         return 130
+    except SystemExit as stop:
+        # click answers a closed pipe with exit code 1; that a reader stops early is no failure.
+        if isinstance(stop.__context__, BrokenPipeError):
+            return _mute()
+        raise
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return 2
@@ -85,9 +90,7 @@ def run(arguments: list[str]) -> int:
         return 2
     except (EquipoiseError, ValueError, TypeError, OSError) as error:
         if isinstance(error, BrokenPipeError):
-            # The reader of a pipe has gone; close standard output quietly so that the interpreter's exit is quiet too.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 0
+            return _mute()
         if os.environ.get("EQUIPOISE_DEBUG"):
             raise
         click.echo(f"equipoise: {_sentence(error)}", err=True)
@@ -102,3 +105,9 @@ def _sentence(error: Exception) -> str:
         text = re.sub(rf"(?<![\w`]){name}=(?=[^\s.])", f"{option} ", text)
     text = "".join(letter if letter.isprintable() else "?" for letter in text)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
+
+
+def _mute() -> int:
+    """Close standard output, whose reader has gone, so that the interpreter's exit is quiet too."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0

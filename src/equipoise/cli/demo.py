@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import click
 from equipoise.cli.shared import json_option, quiet_option
 from equipoise.cli.training import print_outcome
 from equipoise.experiments import RunOptions, read_comparison, run_comparison
+from equipoise.experiments.engines.local import usable_cores
 from equipoise.experiments.reporting import report_of_runs
 from equipoise.report import write_report
 
@@ -33,7 +33,7 @@ def command(out: Path, overrides: tuple[str, ...], as_json: bool, quiet: bool) -
     if not (quiet or as_json):
         click.echo(
             f"{len(comparison.specs)} runs of a small network on noisy handwritten digits, "
-            f"{os.cpu_count()} at a time; finished ones are kept in {out}.\n",
+            f"{min(usable_cores(), len(comparison.specs))} at a time; finished ones are kept in {out}.\n",
             err=True,
         )
     outcome = run_comparison(comparison, out, options=RunOptions(quiet=quiet or as_json))
@@ -41,7 +41,9 @@ def command(out: Path, overrides: tuple[str, ...], as_json: bool, quiet: bool) -
     if outcome.report.is_whole and not as_json:
         order = {spec.identity: number for number, spec in enumerate(comparison.specs)}
         runs = sorted(outcome.report.done, key=lambda run: order[run.name])
-        for report in report_of_runs(runs, baseline=comparison.baseline, n_resamples=500).values():
-            write_report(report, out / "report.html")
-        click.echo(f"report:  {out / 'report.html'}")
+        reports = report_of_runs(runs, baseline=comparison.baseline, n_resamples=500)
+        for place, report in reports.items():
+            target = out / ("report.html" if len(reports) == 1 else f"report-{place}.html")
+            write_report(report, target)
+            click.echo(f"report:  {target}")
     return code

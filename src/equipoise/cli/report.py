@@ -130,10 +130,17 @@ def _report_runs(
             f"report: no finished run in {', '.join(map(str, paths))}. `equipoise runs` shows what is there."
         )
     reports = report_of_runs(runs, baseline=baseline, title=title, n_resamples=resamples)
+    targets = {
+        place: output if len(reports) == 1 else output.with_name(f"{output.stem}-{place}{output.suffix}")
+        for place in reports
+    }
     for place, report in reports.items():
-        target = output if len(reports) == 1 else output.with_name(f"{output.stem}-{place}{output.suffix}")
-        write_report(report, target)
-        _tell(report, target, as_json=as_json, quiet=quiet)
+        write_report(report, targets[place])
+    if as_json and len(reports) > 1:
+        print_json({"reports": [_record(report, targets[place]) for place, report in reports.items()]})
+        return
+    for place, report in reports.items():
+        _tell(report, targets[place], as_json=as_json, quiet=quiet)
 
 
 def _read(
@@ -162,14 +169,17 @@ def _again(
     return shlex.join([*words, "-o", str(output)])
 
 
-def _tell(report: Report, output: Path, *, as_json: bool, quiet: bool) -> None:
+def _record(report: Report, output: Path) -> dict[str, object]:
     verdict = verdict_of(report)
+    judged = {one.name: one.kind for one in verdict.judgements}
+    return {"report": str(output), "headline": verdict.headline, "tone": verdict.tone, "methods": judged}
+
+
+def _tell(report: Report, output: Path, *, as_json: bool, quiet: bool) -> None:
     if as_json:
-        judged = {one.name: one.kind for one in verdict.judgements}
-        print_json(
-            {"report": str(output), "headline": verdict.headline, "tone": verdict.tone, "methods": judged}
-        )
+        print_json(_record(report, output))
         return
     if not quiet:
+        verdict = verdict_of(report)
         click.echo(f"{verdict.headline}. {' '.join(verdict.sentences)}".replace("\u00a0", " "))
     click.echo(str(output))

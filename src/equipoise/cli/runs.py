@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import click
@@ -10,7 +9,8 @@ import click
 from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.cli.tables import print_table
 from equipoise.core.errors import SpecError
-from equipoise.experiments import RunFolder, find_runs, format_table, make_tables
+from equipoise.experiments import RunFolder, find_runs, format_tables, make_tables
+from equipoise.experiments.soundness import is_whole
 
 __all__ = ["runs_command", "table_command"]
 
@@ -23,10 +23,13 @@ __all__ = ["runs_command", "table_command"]
 @quiet_option
 def runs_command(folder: Path, why: bool, clean: bool, as_json: bool, quiet: bool) -> None:
     """List the runs in FOLDER: finished, half-finished, failed, broken."""
-    records = [_record(run) for run in find_runs(folder)]
-    removed = [record["run"] for record in records if clean and record["status"] in ("failed", "broken")]
-    for name in removed:
-        shutil.rmtree(folder / str(name))
+    runs = find_runs(folder)
+    records = [_record(run) for run in runs]
+    removed = [
+        run.name
+        for run, record in zip(runs, records, strict=True)
+        if clean and record["status"] in ("failed", "broken") and not _is_misplaced(run) and run.remove()
+    ]
     if as_json:
         print_json({"runs": records, "removed": removed})
         return
@@ -40,16 +43,15 @@ def runs_command(folder: Path, why: bool, clean: bool, as_json: bool, quiet: boo
         click.echo(f"\nremoved {len(removed)}: {', '.join(map(str, removed))}")
 
 
+def _is_misplaced(run: RunFolder) -> bool:
+    """Whether the folder may hold a good run under another name; such are never removed."""
+    return is_whole(run.path / "spec.toml") and run.is_misplaced()
+
+
 def _record(run: RunFolder) -> dict[str, object]:
     status = run.status()
     if status == "broken":
-        return {
-            "run": run.name,
-            "status": status,
-            "epochs": "",
-            "label": "",
-            "error": "its files cannot be read",
-        }
+        return {"run": run.name, "status": status, "epochs": "", "label": "", "error": run.problem()}
     spec, error = run.spec(), run.error()
     return {
         "run": run.name,
@@ -74,8 +76,8 @@ def table_command(
     finished = [run for run in find_runs(folder) if run.status() == "finished"]
     if not finished:
         raise SpecError(f"{folder}: no finished run. `equipoise runs {folder}` shows what is there.")
-    tables = make_tables(finished, baseline=baseline, **({"metrics": metrics} if metrics else {}))
     if as_json:
         print_json({"rows": [row for run in finished for row in run.scores()]})
         return
-    click.echo("\n\n".join(format_table(table, style) for table in tables))
+    tables = make_tables(finished, baseline=baseline, **({"metrics": metrics} if metrics else {}))
+    click.echo(format_tables(tables, style))

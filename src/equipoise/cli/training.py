@@ -11,7 +11,7 @@ import click
 from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.experiments import RunOptions, read_comparison, read_spec, run, run_comparison
 from equipoise.experiments.comparing import Outcome
-from equipoise.experiments.table import format_table
+from equipoise.experiments.formatting import format_tables
 
 __all__ = ["compare_command", "print_outcome", "train_command"]
 
@@ -39,7 +39,10 @@ def _run_options(function: F) -> F:
                 help="Override a key, e.g. recipe.epochs=5.",
             ),
             click.option(
-                "--threads", default=0, help="Threads per run; by default the cores are shared out."
+                "--threads",
+                type=click.IntRange(min=0),
+                default=0,
+                help="Threads per run; by default the cores are shared out.",
             ),
             click.option("--accelerator", default="auto", show_default=True, help="cpu, cuda, mps ..."),
             click.option("--resamples", default=1000, show_default=True, help="Resamples behind intervals."),
@@ -120,6 +123,12 @@ def compare_command(
     quiet: bool,
 ) -> int:
     """Run methods x networks x data x seeds from one file, and print the table; finished runs are not run again."""
+    if engine != "ray" and address is not None:
+        raise click.UsageError("--address goes with --engine ray.")
+    if engine == "ray" and workers is not None:
+        raise click.UsageError(
+            "--workers goes with --engine local; --threads says what a run asks of a cluster."
+        )
     outcome = run_comparison(
         read_comparison(comparison, overrides=overrides),
         out,
@@ -144,7 +153,7 @@ def print_outcome(outcome: Outcome, *, style: str, as_json: bool, quiet: bool) -
         rows = [row for folder in outcome.report.done for row in folder.scores()]
         print_json({"results": str(outcome.results), "failed": outcome.report.failed, "rows": rows})
     else:
-        click.echo("\n\n".join(format_table(table, style) for table in outcome.tables))
+        click.echo(format_tables(outcome.tables, style))
         if not quiet:
             click.echo(f"\nresults: {outcome.results}")
     for label, sentence in outcome.report.failed.items():

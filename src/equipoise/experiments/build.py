@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, final
@@ -14,7 +13,7 @@ from torch import Tensor, nn
 
 from equipoise.core.errors import SpecError
 from equipoise.core.seeds import derive_seed
-from equipoise.data import Augment, Batch, Dataset, batches, load
+from equipoise.data import Augment, Dataset, batches, load
 from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.experiments.fields import plain
 from equipoise.experiments.methods import split_method
@@ -85,7 +84,12 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False) -> Bui
     """
     data = load_data(spec.data, root=root, download=download)
     objective_entry, loss = split_method(spec.objective)
-    tune = split_source(data, "tune", spec) if "tune" in data.splits else None
+    tune = split_source(data, "tune", spec) if len(data.splits.get("tune", ())) else None
+    if tune is None and (spec.recipe.keep == "best" or spec.recipe.patience):
+        raise SpecError(
+            f"recipe: `keep = \"best\"` and `patience` need a 'tune' split to judge by, and {data.name!r} has none. "
+            'Use keep = "last" and patience = 0.'
+        )
     torch.manual_seed(derive_seed(spec.seed, "initial weights"))
     parts = Parts(
         make_network=partial(make_network, spec.model, data),
@@ -223,43 +227,6 @@ def make_recipe(recipe: RecipeSpec) -> Recipe:
     )
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
-class _SplitSource:
-    """Batches of one split, as the loop asks for them."""
-
-    data: Dataset
-    split: str
-    batch_size: int
-    seed: int
-    augment: Augment | None
-
-    def __call__(
-        self,
-        *,
-        epoch: int,
-        visit: Tensor | None,
-        start: int,
-        rank: int,
-        world_size: int,
-        device: torch.device,
-    ) -> Iterable[Batch]:
-        return batches(
-            self.data,
-            self.split,
-            batch_size=self.batch_size,
-            seed=self.seed,
-            epoch=epoch,
-            augment=self.augment,
-            visit=visit,
-            start=start,
-            drop_last=self.split == "train" and len(self.data.rows(self.split)) >= self.batch_size,
-            rank=rank,
-            world_size=world_size,
-            device=device,
-        )
-
-
 def split_source(data: Dataset, split: str, spec: Spec) -> Source:
     """Return the batches of a split; only ``train`` is shuffled and augmented.
 
@@ -280,4 +247,12 @@ def split_source(data: Dataset, split: str, spec: Spec) -> Source:
             cutout=recipe.cutout,
             mixup=recipe.mixup,
         )
-    return _SplitSource(data=data, split=split, batch_size=recipe.batch_size, seed=spec.seed, augment=augment)
+    return partial(
+        batches,
+        data,
+        split,
+        batch_size=recipe.batch_size,
+        seed=spec.seed,
+        augment=augment,
+        drop_last=split == "train" and len(data.rows(split)) >= recipe.batch_size,
+    )

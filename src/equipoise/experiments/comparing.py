@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from equipoise.core.files import write_text
 from equipoise.core.names import check_choice
 from equipoise.experiments.comparison import Comparison
 from equipoise.experiments.engines import Report, run_locally, run_on_ray
-from equipoise.experiments.folder import write_rows
-from equipoise.experiments.results import gather_rows
+from equipoise.experiments.folder import RunFolder, write_rows
+from equipoise.experiments.formatting import format_tables
+from equipoise.experiments.places import find_places
 from equipoise.experiments.run import RunOptions
-from equipoise.experiments.table import Table, format_table, make_tables
+from equipoise.experiments.table import Table, make_tables
 
 __all__ = ["Outcome", "run_comparison"]
 
@@ -24,7 +26,7 @@ class Outcome(NamedTuple):
 
     Attributes:
         report: Which runs are done, which failed.
-        tables: One per dataset and network; empty while runs are missing.
+        tables: One per dataset and network, of the runs that are done.
         results: The file of tidy rows.
     """
 
@@ -74,8 +76,21 @@ def run_comparison(
     order = {spec.identity: number for number, spec in enumerate(comparison.specs)}
     runs = sorted(report.done, key=lambda run: order[run.name])
     results = base / f"{comparison.name}.results.csv"
-    write_rows(results, [row for row in gather_rows(runs) if row["calibrator"] in comparison.calibrators])
-    tables = make_tables(runs, baseline=comparison.baseline) if runs else []
-    text = "\n\n".join(format_table(table, "markdown") for table in tables)
-    write_text(base / f"{comparison.name}.table.md", text + "\n")
+    write_rows(results, _rows(runs, comparison.calibrators))
+    labels = {
+        spec.objective.label for spec in comparison.specs if spec.identity in {run.name for run in runs}
+    }
+    tables = make_tables(runs, baseline=comparison.baseline if comparison.baseline in labels else None)
+    write_text(base / f"{comparison.name}.table.md", format_tables(tables, "markdown") + "\n")
     return Outcome(report, tables, results)
+
+
+def _rows(runs: Sequence[RunFolder], calibrators: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the tidy rows; data that differ in a setting have names that differ."""
+    titles = {run.name: place.title for place in find_places(runs) for run in place.runs}
+    return [
+        {**row, "data": titles[run.name]}
+        for run in runs
+        for row in run.scores()
+        if row["calibrator"] in calibrators
+    ]

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from equipoise.core.errors import EquipoiseError, SpecError, require
 from equipoise.core.files import write_text
 from equipoise.core.predictions import Predictions
 from equipoise.core.reading import read_predictions
+from equipoise.experiments.soundness import is_whole
 from equipoise.experiments.spec import Spec, read_spec
 
 __all__ = ["RunFolder", "Status", "find_runs"]
@@ -37,6 +39,7 @@ class RunFolder:
         history.csv          one row per epoch
         last.pt, best.pt     checkpoints
         trained.json         written when training is over
+        predicted.json       written when all splits are predicted
         predictions/*.npz    one file per split
         calibrators/*        fitted maps
         scores/*.csv         one file per calibrator, tidy rows
@@ -63,7 +66,15 @@ class RunFolder:
 
     def is_trained(self) -> bool:
         """Whether training is over."""
-        return (self.path / "trained.json").exists()
+        return is_whole(self.path / "trained.json")
+
+    def is_predicted(self) -> bool:
+        """Whether the predictions on all splits are there."""
+        file = self.path / "predicted.json"
+        if not is_whole(file):
+            return False
+        splits = json.loads(file.read_text(encoding="utf-8"))["splits"]
+        return all(is_whole(self.predictions_file(split)) for split in splits)
 
     def predictions_file(self, split: str) -> Path:
         """Where the predictions on a split are kept."""
@@ -103,29 +114,67 @@ class RunFolder:
         file = self.path / "error.json"
         return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
 
-    def status(self) -> Status:
-        """Return how far the run is; reads only small files."""
+    def damaged(self) -> list[Path]:
+        """Return the files that were cut short or overwritten; checkpoints count while they are needed."""
+        kinds = ["*.json", "*.toml", "*.csv", "scores/*.csv", "predictions/*.npz"]
+        kinds += [] if self.is_predicted() else ["*.pt"]
+        files = sorted(file for kind in kinds for file in self.path.glob(kind) if file.name[0] != ".")
+        return [file for file in files if not is_whole(file)]
+
+    def problem(self) -> str | None:
+        """Return what is broken and what to do, in a sentence; None if nothing is seen."""
+        found = self.damaged()
+        if found:
+            return f"{found[0]}: damaged. Give the command that made the run again; it makes the file anew."
         try:
-            self.spec()
-            if self.is_locked():
-                return "running"
-            if self.error() is not None:
-                return "failed"
-            if self.is_trained():
-                return "finished" if self.calibrators() else "trained"
-        except (EquipoiseError, OSError, ValueError):
+            spec = self.spec()
+        except (EquipoiseError, OSError) as error:
+            return f"{error} `equipoise runs --clean` removes the run."
+        if self.is_misplaced():
+            return (
+                f"{self.path / 'spec.toml'}: is the spec of {spec.identity}, not of this folder. Was it edited or the "
+                "folder renamed? Put it back, or move the folder away."
+            )
+        return None
+
+    def is_misplaced(self) -> bool:
+        """Whether the folder is not named by its spec's identity."""
+        return self.spec().identity != self.path.resolve().name
+
+    def status(self) -> Status:
+        """Return how far the run is; reads only small files, and writes nothing."""
+        if self.is_locked():
+            return "running"
+        if self.problem() is not None:
             return "broken"
+        if self.error() is not None:
+            return "failed"
+        if self.is_trained():
+            return "finished" if self.calibrators() else "trained"
         return "started"
 
     def is_locked(self) -> bool:
         """Whether a living process works on it."""
+        if not (self.path / ".lock").exists():
+            return False
         lock = self._lock()
         try:
             lock.acquire(timeout=0)
         except TimeoutError:
             return True
+        except OSError:
+            return False  # read-only for us, so it cannot be asked; a reader does no harm
         lock.release()
         return False
+
+    def remove(self) -> bool:
+        """Remove the folder, unless a living process works on it; return whether it is gone."""
+        try:
+            with self.locked(timeout=0):
+                shutil.rmtree(self.path)
+        except TimeoutError:
+            return False
+        return True
 
     @contextmanager
     def locked(self, *, timeout: float = -1) -> Iterator[None]:

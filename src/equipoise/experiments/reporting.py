@@ -13,8 +13,10 @@ from equipoise.evaluate.slices import score_by_class
 from equipoise.evaluate.values import LOWER_IS_BETTER
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.methods import method_entry, split_method
+from equipoise.experiments.places import Place, check_baseline, find_places
 from equipoise.experiments.results import Contrast, contrast
 from equipoise.experiments.scoring import calibrated_predictions
+from equipoise.experiments.soundness import is_whole
 from equipoise.experiments.spec import MethodSpec
 from equipoise.metrics.area_under_risk_coverage import risk_coverage
 from equipoise.report import Calibrated, MethodCard, MethodResult, Provenance, Report, Run
@@ -29,7 +31,7 @@ def report_of_runs(
     title: str | None = None,
     n_resamples: int = 1000,
 ) -> dict[str, Report]:
-    """Return one report per dataset and network, by a short name.
+    """Return one report per dataset, network and recipe, by a short name.
 
     Args:
         runs: Finished runs.
@@ -44,30 +46,21 @@ def report_of_runs(
         >>> report_of_runs([])
         {}
     """
-    places: dict[str, list[RunFolder]] = {}
-    for run in runs:
-        spec = run.spec()
-        places.setdefault(f"{spec.data.name}-{spec.model.name}", []).append(run)
-    return {place: _report(place, folders, baseline, title, n_resamples) for place, folders in places.items()}
+    places = find_places(runs)
+    check_baseline(baseline, places)
+    return {place.slug: _report(place, baseline, title, n_resamples) for place in places}
 
 
-def _report(
-    place: str, folders: Sequence[RunFolder], baseline: str | None, title: str | None, n_resamples: int
-) -> Report:
-    methods: dict[str, list[RunFolder]] = {}
-    for folder in folders:
-        methods.setdefault(folder.spec().objective.label, []).append(folder)
-    for group in methods.values():
-        group.sort(key=lambda folder: folder.spec().seed)
-    base = baseline if baseline in methods else next(iter(methods))
+def _report(place: Place, baseline: str | None, title: str | None, n_resamples: int) -> Report:
+    methods, base = place.methods, place.baseline(baseline)
     return Report(
-        title=title or f"Calibration of {len(methods)} methods: {place.replace('-', ', ')}",
+        title=title or f"Calibration of {len(methods)} methods: {place.title}, {place.model}",
         methods=tuple(
             _result(label, group, methods[base] if label != base else None, n_resamples)
             for label, group in methods.items()
         ),
         baseline=base,
-        provenance=_provenance(folders),
+        provenance=_provenance(place.runs),
     )
 
 
@@ -86,7 +79,9 @@ def _result(
             for folder in group
         ),
         calibrated=tuple(
-            _calibrated(name, group, n_resamples) for name in group[0].calibrators() if name != "identity"
+            _calibrated(name, group, n_resamples)
+            for name in group[0].calibrators()
+            if name != "identity" and all(folder.scores_file(name).exists() for folder in group)
         ),
         classes=score_by_class(first),
         risk=risk_coverage(first),
@@ -164,26 +159,36 @@ def _card(method: MethodSpec) -> MethodCard:
 def _provenance(folders: Sequence[RunFolder]) -> Provenance:
     first = folders[0]
     spec = first.spec()
-    environment = json.loads((first.path / "environment.json").read_text(encoding="utf-8"))
-    data = environment["data"]
     seeds = sorted({folder.spec().seed for folder in folders})
     facts = [
         (
             "data",
             f"{spec.data.name}, split seed {spec.data.seed}, options {dict(spec.data.options) or 'none'}",
         ),
-        ("rows", ", ".join(f"{name} {count:,}" for name, count in data["rows"].items())),
-        ("fingerprints", ", ".join(f"{name} {mark[:12]}" for name, mark in data["fingerprints"].items())),
         ("network", f"{spec.model.name} {dict(spec.model.options) or ''}".strip()),
         ("recipe", ", ".join(f"{key} {value}" for key, value in spec.to_table()["recipe"].items())),
         ("seeds", ", ".join(map(str, seeds))),
         ("runs", ", ".join(folder.name for folder in folders)),
+        *_circumstances(first),
+    ]
+    return Provenance(
+        facts=tuple(facts), command=shlex.join(["equipoise", "report", str(Path(first.path).parent)])
+    )
+
+
+def _circumstances(folder: RunFolder) -> list[tuple[str, str]]:
+    """Return rows, versions and machine as the run wrote them down; nothing if that record is lost."""
+    file = folder.path / "environment.json"
+    if not is_whole(file):
+        return [("machine", "not recorded")]
+    environment = json.loads(file.read_text(encoding="utf-8"))
+    data = environment["data"]
+    return [
+        ("rows", ", ".join(f"{name} {count:,}" for name, count in data["rows"].items())),
+        ("fingerprints", ", ".join(f"{name} {mark[:12]}" for name, mark in data["fingerprints"].items())),
         ("versions", ", ".join(f"{name} {version}" for name, version in environment["packages"].items())),
         (
             "machine",
             f"{environment['system']}, {environment['cores']} cores, {environment['threads']} threads per run",
         ),
     ]
-    return Provenance(
-        facts=tuple(facts), command=shlex.join(["equipoise", "report", str(Path(first.path).parent)])
-    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import stdtr
 
 from equipoise.core.predictions import Predictions
 from equipoise.evaluate import compare
@@ -54,31 +54,31 @@ class Cell:
     temperature: float | None
 
 
-def cells(rows: Sequence[Mapping[str, Any]], *, split: str = "test") -> dict[tuple[str, ...], Cell]:
-    """Return a cell per (data, model, method, calibrator, metric).
+def cells(rows: Sequence[Mapping[str, Any]], *, split: str = "test") -> dict[tuple[str, str, str], Cell]:
+    """Return a cell per (method, calibrator, metric) of runs on the same data with the same network.
 
     Example:
-        >>> row = {"data": "d", "model": "m", "method": "ce", "calibrator": "identity", "metric": "ece", "seed": 0}
+        >>> row = {"method": "ce", "calibrator": "identity", "metric": "ece", "seed": 0}
         >>> found = cells([{**row, "split": "test", "value": 0.1, "low": 0.0, "high": 0.2}])
-        >>> found["d", "m", "ce", "identity", "ece"].mean
+        >>> found["ce", "identity", "ece"].mean
         0.1
     """
-    groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    groups: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
     for row in rows:
-        if row["split"] == split:
-            key = tuple(str(row[name]) for name in ("data", "model", "method", "calibrator", "metric"))
+        if row["split"] == split and row["value"] is not None and np.isfinite(row["value"]):
+            key = (str(row["method"]), str(row["calibrator"]), str(row["metric"]))
             groups.setdefault(key, []).append(row)
     return {key: _cell(group) for key, group in groups.items()}
 
 
 def _cell(group: Sequence[Mapping[str, Any]]) -> Cell:
     values = np.array([row["value"] for row in group], dtype=np.float64)
-    widths = np.array([row["high"] - row["low"] for row in group], dtype=np.float64)
+    widths = [row["high"] - row["low"] for row in group if None not in (row["low"], row["high"])]
     temperatures = [row["temperature"] for row in group if row.get("temperature") is not None]
     return Cell(
         mean=float(values.mean()),
         error=float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None,
-        spread=float(widths.mean() / (2 * 1.96)),
+        spread=float(np.mean(widths) / (2 * 1.96)) if widths else 0.0,
         n_seeds=len(values),
         temperature=float(np.mean(temperatures)) if temperatures else None,
     )
@@ -120,7 +120,7 @@ def contrast(
     """Compare two methods' runs on the same test rows, seed by seed.
 
     Every seed gives a paired difference with its bootstrap error. Seeds share their test rows, so that error does not
-    shrink with their number; the scatter over seeds adds to it.
+    shrink with their number; the scatter over seeds adds to it, and being known from few seeds makes the test milder.
 
     Args:
         baseline: Runs of the baseline, one per seed.
@@ -152,11 +152,8 @@ def _has(pair: Sequence[Predictions], metric: str) -> bool:
 def _combine(values: Any, *, paired: bool) -> Contrast:
     differences, errors = values[:, 0], values[:, 1]
     n_seeds = len(differences)
-    scatter = differences.std(ddof=1) / np.sqrt(n_seeds) if n_seeds > 1 else 0.0
-    error = float(np.hypot(errors.mean(), scatter))
-    mean = float(differences.mean())
-    p_value = float(2 * ndtr(-abs(mean) / error)) if error > 0 else float(mean == 0)
-    return Contrast(difference=mean, error=error, p_value=p_value, paired=paired)
+    scatter = float(differences.std(ddof=1) / np.sqrt(n_seeds)) if n_seeds > 1 else 0.0
+    return _contrast(float(differences.mean()), float(errors.mean()), [(scatter, n_seeds)], paired=paired)
 
 
 def contrast_of_cells(baseline: Cell, method: Cell) -> Contrast:
@@ -167,8 +164,15 @@ def contrast_of_cells(baseline: Cell, method: Cell) -> Contrast:
         >>> contrast_of_cells(one, one).p_value
         1.0
     """
-    variances = [cell.spread**2 + (cell.error or 0.0) ** 2 for cell in (baseline, method)]
-    error = float(np.sqrt(sum(variances)))
-    mean = method.mean - baseline.mean
-    p_value = float(2 * ndtr(-abs(mean) / error)) if error > 0 else float(mean == 0)
-    return Contrast(difference=mean, error=error, p_value=p_value, paired=False)
+    rows = float(np.hypot(baseline.spread, method.spread))
+    scatters = [(cell.error or 0.0, cell.n_seeds) for cell in (baseline, method)]
+    return _contrast(method.mean - baseline.mean, rows, scatters, paired=False)
+
+
+def _contrast(mean: float, rows: float, scatters: Sequence[tuple[float, int]], *, paired: bool) -> Contrast:
+    """Join the error from rows, of many degrees of freedom, with scatters over few seeds (Welch and Satterthwaite)."""
+    error = float(np.hypot(rows, np.hypot.reduce([scatter for scatter, _ in scatters])))
+    loose = sum(scatter**4 / (n_seeds - 1) for scatter, n_seeds in scatters if n_seeds > 1)
+    freedom = error**4 / loose if loose > 0 else np.inf
+    p_value = float(2 * stdtr(freedom, -abs(mean) / error)) if error > 0 else float(mean == 0)
+    return Contrast(difference=mean, error=error, p_value=p_value, paired=paired)

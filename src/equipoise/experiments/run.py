@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -14,8 +14,10 @@ from typing import Any, final
 import torch
 
 from equipoise.core.errors import SpecError
+from equipoise.core.names import look_up
 from equipoise.core.writing import write_predictions
 from equipoise.experiments.build import Built, build, split_source
+from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.experiments.environment import describe_environment
 from equipoise.experiments.folder import RunFolder, write_rows
 from equipoise.experiments.scoring import score_rows
@@ -76,10 +78,10 @@ def run(spec: Spec, folder: str | os.PathLike[str], *, options: RunOptions | Non
         'finished'
     """
     options = options or RunOptions()
+    for name in options.calibrators:
+        look_up(name, CATALOGUE["calibrators"], what="calibrator")
     target = RunFolder(Path(folder) / spec.identity)
-    if options.threads:
-        torch.set_num_threads(options.threads)
-    with target.locked():
+    with _threads(options.threads), target.locked():
         stage = "prepare"
         try:
             _prepare(spec, target)
@@ -87,19 +89,44 @@ def run(spec: Spec, folder: str | os.PathLike[str], *, options: RunOptions | Non
             for name, work in (("train", todo.train), ("predict", todo.predict), ("score", todo.score)):
                 stage = name
                 work()
-            (target.path / "error.json").unlink(missing_ok=True)
         except Exception as error:
             target.note_failure(stage, error, traceback.format_exc())
             raise
     return target
 
 
+@contextmanager
+def _threads(number: int) -> Iterator[None]:
+    """Use so many threads, and give torch its own number back afterwards."""
+    before = torch.get_num_threads()
+    if number:
+        torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def _prepare(spec: Spec, target: RunFolder) -> None:
+    """Forget the last failure and what is damaged; every file but the spec can be made again, bit for bit."""
+    (target.path / "error.json").unlink(missing_ok=True)
+    for damaged in target.damaged():
+        damaged.unlink()
     file = target.path / "spec.toml"
     if not file.exists():
         write_spec(spec, file)
-    elif target.spec() != spec and target.spec().identity != spec.identity:
-        raise SpecError(f"{file}: holds another spec than its folder's name says. Move the folder away.")
+    elif target.is_misplaced():
+        raise SpecError(f"{target.problem()}")
+    if not _is_resumable(spec, target):
+        for name in ("trained.json", "last.pt", "best.pt", "history.csv"):
+            (target.path / name).unlink(missing_ok=True)
+
+
+def _is_resumable(spec: Spec, target: RunFolder) -> bool:
+    """Whether no checkpoint is lost that is still needed; if one is, training starts over."""
+    needed = ["last.pt", *(["best.pt"] if spec.recipe.keep == "best" else [])]
+    begun = target.is_trained() or (target.path / "last.pt").exists()
+    return not begun or target.is_predicted() or all((target.path / name).exists() for name in needed)
 
 
 @final
@@ -150,13 +177,13 @@ class _Todo:
         self._target.write_json("trained.json", {"epochs": len(history), "seconds": seconds})
 
     def predict(self) -> None:
-        if self._is_predicted():
+        if self._target.is_predicted():
             return
         built = self._built()
         self._load_network(built)
         network = built.objective.network()
         device = next(network.parameters()).device
-        splits = [split for split in _SPLITS if split in built.data.splits]
+        splits = [split for split in _SPLITS if len(built.data.splits.get(split, ()))]
         for split in splits:
             source = split_source(built.data, split, self._spec)
             found = source(epoch=0, visit=None, start=0, rank=0, world_size=1, device=device)
@@ -166,16 +193,9 @@ class _Todo:
             write_predictions(predictions, file)
         self._target.write_json("predicted.json", {"splits": splits})
 
-    def _is_predicted(self) -> bool:
-        file = self._target.path / "predicted.json"
-        if not file.exists():
-            return False
-        splits = json.loads(file.read_text(encoding="utf-8"))["splits"]
-        return all(self._target.predictions_file(split).exists() for split in splits)
-
     def _load_network(self, built: Built) -> None:
         """Put the weights of the epoch that is kept into the network, whatever it holds now."""
-        if self._spec.recipe.keep == "best" and (self._target.path / "best.pt").exists():
+        if self._spec.recipe.keep == "best":
             content: dict[str, Any] = read_checkpoint(self._target.path / "best.pt")
             built.objective.network().load_state_dict(content["network"])
         else:

@@ -35,7 +35,7 @@ def score_rows(spec: Spec, target: RunFolder, calibrator: str, options: RunOptio
     }
     rows: list[dict[str, Any]] = []
     for split in splits:
-        after = calibrated_predictions(target, calibrator, split)
+        after = calibrated_predictions(target, calibrator, split, keep=True)
         card = score(after.predictions, n_bins=options.n_bins, n_resamples=options.n_resamples)
         fit = {"split": split, "temperature": after.temperature, "words": after.words}
         rows += [{**about, **fit, **{key: row[key] for key in _KEPT}} for row in card.rows()]
@@ -56,8 +56,20 @@ class Calibrated(NamedTuple):
     temperature: float | None = None
 
 
-def calibrated_predictions(target: RunFolder, calibrator: str, split: str) -> Calibrated:
-    """Return a run's predictions on a split after a calibrator, which is fitted on ``calib`` and kept."""
+def calibrated_predictions(
+    target: RunFolder, calibrator: str, split: str, *, keep: bool = False
+) -> Calibrated:
+    """Return a run's predictions on a split after a calibrator, which is fitted on ``calib``.
+
+    Args:
+        target: The run.
+        calibrator: Key of the post-hoc map.
+        split: What to map.
+        keep: Whether to write the fitted map into the folder, which reading alone must not need.
+
+    Returns:
+        The predictions, and what the map found.
+    """
     predictions = target.predictions(split)
     if calibrator == "identity":
         return Calibrated(predictions)
@@ -67,9 +79,10 @@ def calibrated_predictions(target: RunFolder, calibrator: str, split: str) -> Ca
         )
     entry = look_up(calibrator, CATALOGUE["calibrators"], what="calibrator")
     fitted = entry.make().fit(target.predictions("calib"))
-    folder = target.path / "calibrators"
-    folder.mkdir(exist_ok=True)
-    large = fitted.n_parameters(predictions.n_classes) > _LARGE
-    fitted.save(folder / f"{calibrator}{'.safetensors' if large else '.json'}")
+    if keep:
+        folder = target.path / "calibrators"
+        folder.mkdir(exist_ok=True)
+        large = fitted.n_parameters(predictions.n_classes) > _LARGE
+        fitted.save(folder / f"{calibrator}{'.safetensors' if large else '.json'}")
     value = fitted.result.parameters.get("temperature")
     return Calibrated(fitted(predictions), fitted.result.words, None if value is None else float(value))

@@ -21,6 +21,11 @@ _FORMAT = 1
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
+def _label(name: str, settings: Mapping[str, Any]) -> str:
+    parts = [f"{key}={plain(value)}" for key, value in settings.items()]
+    return f"{name}({', '.join(parts)})" if parts else name
+
+
 @final
 @dataclass(frozen=True, kw_only=True)
 class DataSpec:
@@ -40,6 +45,11 @@ class DataSpec:
     seed: int = 0
     options: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
 
+    @property
+    def label(self) -> str:
+        """A short name that tells settings apart."""
+        return _label(self.name, {**self.options, **({"split seed": self.seed} if self.seed else {})})
+
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +67,11 @@ class ModelSpec:
 
     name: str
     options: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+
+    @property
+    def label(self) -> str:
+        """A short name that tells settings apart."""
+        return _label(self.name, self.options)
 
 
 @final
@@ -90,7 +105,7 @@ class MethodSpec:
             parts.append(self.loss)
         parts += [f"{key}={value}" for key, value in self.loss_parameters.items()]
         if self.auxiliary:
-            parts.append(f"auxiliary={self.auxiliary.name}")
+            parts.append(f"auxiliary={self.auxiliary.label}")
         return f"{self.name}({', '.join(parts)})" if parts else self.name
 
 
@@ -215,7 +230,7 @@ class Spec:
     @property
     def label(self) -> str:
         """A few words for people."""
-        return f"{self.objective.label} · {self.model.name} · {self.data.name} · seed {self.seed}"
+        return f"{self.objective.label} · {self.model.label} · {self.data.label} · seed {self.seed}"
 
 
 def read_spec(path: str | os.PathLike[str], *, overrides: Iterable[str] = ()) -> Spec:

@@ -24,6 +24,18 @@ _WORDS = {
     "select": ("tune_nll", "tune_accuracy", "tune_ece"),
 }
 _AT_LEAST_ONE = ("epochs", "batch_size", "accumulate")
+_AT_LEAST_ZERO = (
+    "weight_decay",
+    "momentum",
+    "decay",
+    "warm_up",
+    "clip_norm",
+    "crop_padding",
+    "cutout",
+    "mixup",
+    "area",
+    "patience",
+)
 #: Parameters that the experiment fills in itself.
 _OURS = frozenset(
     {"parts", "self", "n_classes", "in_channels", "n_inputs", "n_embedding", "root", "seed", "download"}
@@ -71,7 +83,8 @@ def _check_method(method: MethodSpec, *, where: str) -> None:
     objective, loss = _located(f"{where}.name")(lambda: split_method(method))
     check_parameters(objective.entry, objective.parameters, where=f"{where}.parameters")
     if loss is not None:
-        check_parameters(loss.entry, loss.parameters, where=f"{where}.parameters")
+        key = "parameters" if method.loss is None else "loss_parameters"
+        check_parameters(loss.entry, loss.parameters, where=f"{where}.{key}")
     if method.auxiliary is not None:
         _check_model(method.auxiliary, where=f"{where}.auxiliary")
 
@@ -84,6 +97,9 @@ def _check_recipe(recipe: RecipeSpec, *, where: str) -> None:
     for key in _AT_LEAST_ONE:
         if getattr(recipe, key) < 1:
             raise SpecError(f"{where}.{key}: must be at least 1, got {getattr(recipe, key)}.")
+    for key in _AT_LEAST_ZERO:
+        if not getattr(recipe, key) >= 0:
+            raise SpecError(f"{where}.{key}: must be at least 0, got {getattr(recipe, key)}.")
     if not recipe.rate > 0:
         raise SpecError(f"{where}.rate: must be above 0, got {recipe.rate}.")
     if recipe.schedule == "multistep" and not recipe.milestones:

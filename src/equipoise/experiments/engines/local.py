@@ -6,24 +6,37 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import final
 
-from equipoise.core.errors import EquipoiseError
 from equipoise.experiments.engines.progress import Report, StatusLine
 from equipoise.experiments.engines.worker import encode_job
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.run import RunOptions, run
 from equipoise.experiments.spec import Spec
+from equipoise.training.interruption import Interruption
 
-__all__ = ["fair_threads", "run_locally"]
+__all__ = ["fair_threads", "run_locally", "usable_cores"]
 
 _TRIES = 3
+_LAST_WORDS = 3
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use, which in a container may be fewer than the machine has.
+
+    Example:
+        >>> usable_cores() >= 1
+        True
+    """
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def fair_threads(n_workers: int, *, cores: int | None = None) -> int:
@@ -33,7 +46,7 @@ def fair_threads(n_workers: int, *, cores: int | None = None) -> int:
         >>> fair_threads(2, cores=5)
         2
     """
-    return max(1, (cores or os.cpu_count() or 1) // n_workers)
+    return max(1, (cores or usable_cores()) // n_workers)
 
 
 def run_locally(
@@ -54,7 +67,7 @@ def run_locally(
         What is done, and what failed and why.
     """
     base = Path(folder)
-    n_workers = min(workers or os.cpu_count() or 1, len(specs)) or 1
+    n_workers = min(workers or usable_cores(), len(specs)) or 1
     options = replace(options, threads=options.threads or fair_threads(n_workers))
     line = StatusLine(specs, base, quiet=options.quiet)
     if n_workers == 1:
@@ -68,9 +81,9 @@ def _one_by_one(specs: Sequence[Spec], base: Path, options: RunOptions, line: St
         line.tell(f"{len(report.done) + len(report.failed) + 1}/{len(specs)} {spec.label}")
         try:
             report.done.append(run(spec, base, options=options))
-        except (EquipoiseError, ValueError, RuntimeError, OSError) as error:
-            report.failed[spec.label] = str(error)
-            line.tell(f"failed: {spec.label}: {error}")
+        except Exception as error:  # noqa: BLE001 - it is kept in the run's folder; the next run may be fine
+            report.failed[spec.label] = str(error) or type(error).__name__
+            line.tell(f"failed: {spec.label}: {report.failed[spec.label]}")
     return report
 
 
@@ -82,9 +95,12 @@ def _side_by_side(
     for thread in threads:
         thread.start()
     try:
-        while any(thread.is_alive() for thread in threads):
-            line.show(done=len(crew.report.done), running=list(crew.running.values()))
-            time.sleep(0.25)
+        with Interruption() as interruption:
+            while any(thread.is_alive() for thread in threads):
+                line.show(done=len(crew.report.done), running=list(crew.running.values()))
+                time.sleep(0.25)
+                if interruption.heard:
+                    interruption.leave()
     except BaseException:
         crew.dismiss()
         raise
@@ -101,54 +117,56 @@ class _Crew:
         self._waiting = deque(specs)
         self._base, self._options, self._line, self._total = base, options, line, len(specs)
         self._deaths: dict[str, int] = {}
-        self._processes: set[subprocess.Popen[str]] = set()
+        self._processes: set[_Worker] = set()
         self._dismissed = False
         self.report = Report()
         self.running: dict[int, Spec] = {}
 
     def serve(self) -> None:
         """Hand runs to a worker until none is left; replace the worker if it dies."""
-        process = None
+        worker = None
         while not self._dismissed:
             try:
                 spec = self._waiting.popleft()
             except IndexError:
                 break
-            if process is None or process.poll() is not None:
-                process = self._hire()
+            if worker is not None and not worker.is_alive():
+                worker.close()
+                worker = None
+            if worker is None:
+                worker = _Worker(self._options.threads)
+                self._processes.add(worker)
             self.running[threading.get_ident()] = spec
-            answer = _ask(process, encode_job(spec, self._base, self._options))
-            self._take(spec, answer)
+            answer = worker.ask(encode_job(spec, self._base, self._options))
+            self._take(spec, answer, worker)
             self.running.pop(threading.get_ident(), None)
-        if process is not None:
-            _close(process)
-            self._processes.discard(process)
+        if worker is not None:
+            worker.close()
+            self._processes.discard(worker)
 
-    def _hire(self) -> subprocess.Popen[str]:
-        environment = {**os.environ, "OMP_NUM_THREADS": str(self._options.threads)}
-        process = subprocess.Popen(
-            [sys.executable, "-m", "equipoise.experiments.engines.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env=environment,
-        )
-        self._processes.add(process)
-        return process
-
-    def _take(self, spec: Spec, answer: dict[str, str] | None) -> None:
+    def _take(self, spec: Spec, answer: dict[str, str] | None, worker: _Worker) -> None:
         if answer is None:
             deaths = self._deaths[spec.identity] = self._deaths.get(spec.identity, 0) + 1
+            self._processes.discard(worker)
+            if self._dismissed:
+                return
             if deaths < _TRIES:
                 self._waiting.append(spec)
             else:
-                self._fail(spec, f"its process died {deaths} times. Out of memory?")
+                sentence = f"its process died {deaths} times{worker.last_words()}"
+                self._remember(spec, sentence)
+                self._fail(spec, sentence)
         elif "error" in answer:
             self._fail(spec, answer["error"])
         else:
             self.report.done.append(RunFolder(Path(answer["path"])))
             self._line.tell(f"{len(self.report.done)}/{self._total} done: {spec.label}")
+
+    def _remember(self, spec: Spec, sentence: str) -> None:
+        """Keep in the run's folder what its dead process could not write."""
+        folder = RunFolder(self._base / spec.identity)
+        if folder.path.exists():
+            folder.note_failure("process", RuntimeError(sentence), sentence)
 
     def _fail(self, spec: Spec, sentence: str) -> None:
         self.report.failed[spec.label] = sentence
@@ -158,35 +176,74 @@ class _Crew:
         """Ask all workers to save and leave."""
         self._dismissed = True
         self._waiting.clear()
-        for process in list(self._processes):
-            process.terminate()
-        for process in list(self._processes):
-            try:
-                process.wait(timeout=30)
-            except subprocess.TimeoutExpired:
-                process.kill()
+        leaving = list(self._processes)
+        for worker in leaving:
+            worker.terminate()
+        for worker in leaving:
+            worker.wait(timeout=30)
 
 
-def _ask(process: subprocess.Popen[str], job: str) -> dict[str, str] | None:
-    """Give a worker a job and wait for its answer; None if it died."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        process.stdin.write(job + "\n")
-        process.stdin.flush()
-        line = process.stdout.readline()
-    except (BrokenPipeError, ValueError):
-        line = ""
-    if not line:
-        process.kill()
-        process.wait()
-        return None
-    answer: dict[str, str] = json.loads(line)
-    return answer
+@final
+class _Worker:
+    """A worker process. It has a session of its own: a Ctrl-C reaches it through its parent, once."""
 
+    def __init__(self, threads: int) -> None:
+        self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "equipoise.experiments.engines.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._words,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": str(threads)},
+            start_new_session=True,
+        )
 
-def _close(process: subprocess.Popen[str]) -> None:
-    for stream in (process.stdin, process.stdout):
-        if stream is not None:
-            stream.close()
-    process.wait()
+    def is_alive(self) -> bool:
+        """Whether it can take a job."""
+        return self._process.poll() is None
+
+    def ask(self, job: str) -> dict[str, str] | None:
+        """Give it a job and wait for its answer; None if it died."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            self._process.stdin.write(job + "\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except (BrokenPipeError, ValueError):
+            line = ""
+        if not line:
+            self.wait(timeout=30)
+            return None
+        answer: dict[str, str] = json.loads(line)
+        return answer
+
+    def last_words(self) -> str:
+        """Return how it died, and the last lines it wrote."""
+        code = self._process.returncode
+        killed = f", the last time by signal {-code}. Out of memory?" if code and code < 0 else "."
+        self._words.seek(0)
+        lines = self._words.read().decode(errors="replace").strip().splitlines()[-_LAST_WORDS:]
+        return killed + (f" Its last words: {' | '.join(line.strip() for line in lines)}" if lines else "")
+
+    def terminate(self) -> None:
+        """Ask it to save and leave."""
+        self._process.terminate()
+
+    def wait(self, *, timeout: float) -> None:
+        """Wait until it is gone; end it if it does not go."""
+        try:
+            self._process.wait(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def close(self) -> None:
+        """Let it go; without more jobs it ends by itself."""
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with suppress(BrokenPipeError):
+                    stream.close()
+        self._process.wait()
+        self._words.close()

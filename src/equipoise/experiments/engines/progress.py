@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -97,7 +98,8 @@ class StatusLine:
     def show(self, *, done: int, running: Sequence[Spec]) -> None:
         """Draw the line over the last one, if there is a terminal."""
         if self._live:
-            self._stream.write("\r\x1b[K" + self.text(done=done, running=running)[:150])
+            width = shutil.get_terminal_size().columns - 1
+            self._stream.write("\r\x1b[K" + self.text(done=done, running=running)[:width])
             self._stream.flush()
 
     def tell(self, sentence: str) -> None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from equipoise.core.errors import require
 from equipoise.experiments.engines.progress import Report, StatusLine
@@ -33,7 +34,8 @@ def run_on_ray(
     Args:
         specs: What to run.
         folder: Where run folders are; every machine must see it under the same path.
-        options: What does not change results; ``threads`` is what each run asks of the cluster.
+        options: What does not change results; ``threads`` is what each run asks of the cluster, and
+            with ``accelerator="cuda"`` it asks for a graphics card.
         address: The cluster, ``"auto"`` for the one this machine belongs to; None starts one here.
 
     Returns:
@@ -46,30 +48,52 @@ def run_on_ray(
     base = Path(folder).resolve()
     base.mkdir(parents=True, exist_ok=True)
     threads = options.threads or 1
+    root = options.root and str(Path(options.root).resolve())
+    there = replace(options, threads=threads, root=root, quiet=True)
     started = not ray.is_initialized()
     if started:
+        # Else Ray hides graphics cards from runs that ask for none, and warns that it will not in future.
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         ray.init(address=address, log_to_driver=False, include_dashboard=False, configure_logging=False)
+    running: dict[Any, Spec] = {}
     try:
-        remote = ray.remote(num_cpus=threads, max_retries=_RETRIES, retry_exceptions=False)(work)
-        quiet = replace(options, threads=threads, quiet=True)
-        running = {remote.remote(spec.to_table(), str(base), quiet): spec for spec in specs}
-        report, line = Report(), StatusLine(specs, base, quiet=options.quiet)
-        while running:
-            ended, _ = ray.wait(list(running), num_returns=1, timeout=0.5)
-            line.show(done=len(report.done), running=_started(list(running.values()), base))
-            for reference in ended:
-                spec = running.pop(reference)
-                try:
-                    report.done.append(RunFolder(Path(ray.get(reference))))
-                    line.tell(f"{len(report.done)}/{len(specs)} done: {spec.label}")
-                except ray.exceptions.RayError as error:
-                    report.failed[spec.label] = str(error).strip().splitlines()[-1]
-                    line.tell(f"failed: {spec.label}: {report.failed[spec.label]}")
-        line.clear()
-        return report
+        cards = 1 if options.accelerator in ("cuda", "gpu") else 0
+        remote = ray.remote(num_cpus=threads, num_gpus=cards, max_retries=_RETRIES, retry_exceptions=False)(
+            work
+        )
+        running = {remote.remote(spec.to_table(), str(base), there): spec for spec in specs}
+        return _gather(ray, running, StatusLine(specs, base, quiet=options.quiet), base)
+    except BaseException:
+        for reference in running:
+            ray.cancel(reference, force=True)
+        raise
     finally:
         if started:
             ray.shutdown()
+
+
+def _gather(ray: Any, running: dict[Any, Spec], line: StatusLine, base: Path) -> Report:
+    """Wait for all runs, telling how far they are."""
+    report, total = Report(), len(running)
+    while running:
+        ended, _ = ray.wait(list(running), num_returns=1, timeout=0.5)
+        line.show(done=len(report.done), running=_started(list(running.values()), base))
+        for reference in ended:
+            spec = running.pop(reference)
+            try:
+                report.done.append(RunFolder(Path(ray.get(reference))))
+                line.tell(f"{len(report.done)}/{total} done: {spec.label}")
+            except ray.exceptions.RayError as error:
+                report.failed[spec.label] = _sentence(error)
+                line.tell(f"failed: {spec.label}: {report.failed[spec.label]}")
+    line.clear()
+    return report
+
+
+def _sentence(error: Exception) -> str:
+    """Return what the run itself said, or else the first line of what Ray says of its process."""
+    cause = getattr(error, "cause", None)
+    return str(cause or error).strip().splitlines()[0]
 
 
 def _started(specs: Sequence[Spec], base: Path) -> list[Spec]:

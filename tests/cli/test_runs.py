@@ -1,0 +1,131 @@
+"""``train``, ``compare``, ``runs``, ``table``, ``list`` and ``show`` as a shell sees them."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from equipoise.cli import main
+from equipoise.experiments import find_runs
+
+SPEC = """
+data = { name = "digits", options = { noise = 0.3 } }
+model = { name = "mlp", options = { hidden = [16] } }
+recipe = { name = "quick", epochs = 1 }
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """Two methods on two kinds of data, compared once."""
+    folder = tmp_path_factory.mktemp("home")
+    (folder / "run.toml").write_text(SPEC)
+    (folder / "both.toml").write_text(
+        'objective = ["ce", "focal"]\nmodel = { name = "mlp", options = { hidden = [16] } }\n'
+        'data = [{ name = "digits", options = { noise = 0.3 } }, { name = "digits", options = { noise = 0.1 } }]\n'
+        'recipe = { name = "quick", epochs = 1 }\n'
+    )
+    words = ["--out", str(folder / "runs"), "--resamples", "20", "--workers", "1", "--quiet"]
+    assert main(["compare", str(folder / "both.toml"), *words]) == 0
+    return folder
+
+
+def test_train_prints_only_json_if_asked(home, capsys):
+    words = ["train", str(home / "run.toml"), "--out", str(home / "runs"), "--resamples", "20", "--json"]
+    assert main(words) == 0
+    captured = capsys.readouterr()
+    assert {row["calibrator"] for row in json.loads(captured.out)["scores"]} == {"identity", "temperature"}
+    assert captured.err == ""
+
+
+def test_compare_and_table_print_only_json_if_asked(home, capsys):
+    words = ["--out", str(home / "runs"), "--resamples", "20", "--workers", "1", "--json"]
+    assert main(["compare", str(home / "both.toml"), *words]) == 0
+    assert json.loads(capsys.readouterr().out)["failed"] == {}
+    assert main(["table", str(home / "runs"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"]
+
+
+def test_table_keeps_data_of_other_settings_apart(home, capsys):
+    assert main(["table", str(home / "runs"), "--format", "csv"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert {line.split(",")[0] for line in lines[1:]} == {"digits (noise=0.3)", "digits (noise=0.1)"}
+
+
+def test_report_on_two_kinds_of_data_is_one_json_document(home, capsys):
+    words = ["report", str(home / "runs"), "-o", str(home / "report.html"), "--resamples", "20", "--json"]
+    assert main(words) == 0
+    found = json.loads(capsys.readouterr().out)["reports"]
+    assert len(found) == 2
+    assert len({report["report"] for report in found}) == 2
+
+
+def test_a_failed_run_is_exit_1_named_and_cleaned(tmp_path, capsys):
+    (tmp_path / "bad.toml").write_text(
+        SPEC.replace('"mlp", options = { hidden = [16] }', '"global_pooling_cnn"')
+    )
+    runs = str(tmp_path / "runs")
+    text = (tmp_path / "bad.toml").read_text() + 'objective = ["ce"]\n'
+    (tmp_path / "bad.toml").write_text(text)
+    assert main(["compare", str(tmp_path / "bad.toml"), "--out", runs, "--workers", "1", "--quiet"]) == 1
+    assert "takes text" in capsys.readouterr().err
+    assert main(["runs", runs, "--why"]) == 0
+    assert "takes text" in capsys.readouterr().out
+    assert main(["runs", str(find_runs(runs)[0].path), "--clean", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["removed"]) == 1
+    assert find_runs(runs) == []
+
+
+def test_a_broken_run_is_named(tmp_path, home, capsys):
+    assert (
+        main(["train", str(home / "run.toml"), "--out", str(tmp_path), "--resamples", "20", "--quiet"]) == 0
+    )
+    [run] = find_runs(tmp_path)
+    (run.path / "predictions" / "test.npz").write_bytes(b"PK")
+    capsys.readouterr()
+    assert main(["runs", str(tmp_path), "--why"]) == 0
+    printed = capsys.readouterr().out
+    assert "broken" in printed
+    assert "test.npz: damaged" in printed
+
+
+def test_a_renamed_run_is_never_cleaned_away(tmp_path, home, capsys):
+    assert (
+        main(["train", str(home / "run.toml"), "--out", str(tmp_path), "--resamples", "20", "--quiet"]) == 0
+    )
+    [run] = find_runs(tmp_path)
+    run.path.rename(tmp_path / "the-good-one")
+    assert main(["runs", str(tmp_path), "--clean"]) == 0
+    assert (tmp_path / "the-good-one" / "spec.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["compare", "{home}/both.toml", "--address", "auto"], "--address goes with --engine ray"),
+        (["compare", "{home}/both.toml", "--engine", "ray", "--workers", "2"], "--workers goes with"),
+        (["train", "{home}/run.toml", "--calibrator", "temprature"], "did you mean 'temperature'"),
+        (["train", "{home}/run.toml", "--set", "recipe.epoch=1"], "run.toml.recipe: no key 'epoch'"),
+        (["train", "{home}/both.toml"], "this is a comparison. Use `equipoise compare"),
+        (["table", "{home}/runs", "--baseline", "focall"], "did you mean 'focal'"),
+        (["table", "{home}/runs", "--metric", "eec"], "did you mean 'ece'"),
+        (["report", "{home}/runs", "--baseline", "focall"], "did you mean 'focal'"),
+        (["runs", "{home}/nowhere"], "no such folder"),
+        (["list", "loses"], "did you mean 'losses'"),
+        (["show", "focall"], "did you mean 'focal'"),
+    ],
+)
+def test_mistakes_exit_2_with_a_sentence(home, words, sentence, capsys, monkeypatch):
+    monkeypatch.chdir(home)
+    assert main([word.format(home=home) for word in words]) == 2
+    captured = capsys.readouterr()
+    assert sentence in captured.err
+    assert captured.out == ""
+
+
+def test_a_reader_that_stops_early_is_no_failure():
+    command = f"set -o pipefail; {sys.executable} -m equipoise list --json | head -1"
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert result.stderr == ""
+    assert result.returncode == 0

@@ -1,0 +1,255 @@
+"""The table: nothing is merged that differs, marks follow the tests, every style can be read back."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+
+from equipoise.core.errors import SpecError
+from equipoise.core.predictions import Predictions
+from equipoise.core.writing import write_predictions
+from equipoise.experiments import RunFolder, Spec, format_tables, make_tables, write_spec
+from equipoise.experiments.folder import write_rows
+from equipoise.experiments.formatting import format_table
+from equipoise.experiments.published import published_for, published_rows
+from equipoise.experiments.reporting import report_of_runs
+from equipoise.experiments.results import Cell, _combine
+from equipoise.experiments.scoring import score_rows
+from equipoise.experiments.table import Table, TableRow
+from tiny_runs import QUICK, TABLE
+
+
+@pytest.fixture
+def finish(tmp_path):
+    """Make the folder of a finished run whose logits are the truth times a sharpness."""
+
+    def make(sharpness=1.0, calibrators=("identity", "temperature"), **changes):
+        spec = Spec.from_table({**TABLE, **changes})
+        folder = RunFolder(tmp_path / spec.identity)
+        (folder.path / "predictions").mkdir(parents=True)
+        write_spec(spec, folder.path / "spec.toml")
+        for number, split in enumerate(("calib", "test")):
+            rng = np.random.default_rng(number)
+            logits = rng.normal(size=(600, 3)) * 2
+            uniform = rng.uniform(size=(600, 1))
+            probs = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+            labels = (probs.cumsum(1) < uniform).sum(1)
+            noise = np.random.default_rng([spec.seed, 7]).normal(size=logits.shape) * 0.01
+            predictions = Predictions(logits=sharpness * logits + noise, labels=labels, split=split)
+            write_predictions(predictions, folder.predictions_file(split))
+        for calibrator in calibrators:
+            write_rows(folder.scores_file(calibrator), score_rows(spec, folder, calibrator, QUICK))
+        return folder
+
+    return make
+
+
+def test_runs_that_differ_in_a_setting_never_share_a_cell(finish):
+    runs = [
+        finish(),
+        finish(sharpness=3.0, data={"name": "digits", "options": {"noise": 0.1}}),
+        finish(recipe={"name": "quick", "epochs": 3}),
+    ]
+    tables = make_tables(runs)
+    assert [table.data for table in tables] == [
+        "digits (noise=0.3, epochs=2)",
+        "digits (noise=0.1, epochs=2)",
+        "digits (noise=0.3, epochs=3)",
+    ]
+    assert all(cell.n_seeds == 1 for table in tables for row in table.rows for cell in row.cells.values())
+    assert len(make_tables(runs[:1])[0].data.split()) == 1
+
+
+def test_helping_networks_with_other_options_are_other_methods():
+    def label(hidden):
+        helper = {"name": "mlp", "options": {"hidden": hidden}}
+        method = {"name": "differentiated_mutual_learning", "auxiliary": helper}
+        return Spec.from_table({**TABLE, "objective": method}).objective.label
+
+    assert label([8]) != label([16])
+
+
+def test_far_apart_is_marked_and_equal_is_tied(finish):
+    runs = [finish(objective=name, sharpness=s) for name, s in (("ce", 3.0), ("focal", 1.0), ("brier", 1.0))]
+    [table] = make_tables(runs)
+    raw = {row.method: row for row in table.rows if row.calibrator == "identity"}
+    assert [raw[name].versus["ece"] for name in raw] == ["", "better", "better"]
+    assert sorted(raw[name].marks["ece"] for name in raw) == ["", "best", "tied"]
+    after = [row.versus["ece"] for row in table.rows if row.calibrator == "temperature"]
+    assert after == ["", "tie", "tie"]
+
+
+def test_the_signed_gap_is_best_at_zero(finish):
+    runs = [finish(objective="ce", sharpness=0.2), finish(objective="focal", sharpness=1.0)]
+    [table] = make_tables(runs, metrics=["confidence_gap"])
+    rows = {row.method: row for row in table.rows if row.calibrator == "identity"}
+    assert rows["ce"].cells["confidence_gap"].mean < rows["focal"].cells["confidence_gap"].mean
+    assert rows["focal"].marks["confidence_gap"] == "best"
+    assert rows["focal"].versus["confidence_gap"] == "better"
+
+
+def test_a_calibrator_that_some_runs_lack_is_left_out_for_them(finish):
+    runs = [finish(calibrators=("identity",)), finish(objective="focal")]
+    [table] = make_tables(runs)
+    assert [(row.method, row.calibrator) for row in table.rows] == [
+        ("ce", "identity"),
+        ("focal", "identity"),
+        ("focal", "temperature"),
+    ]
+    assert table.rows[-1].versus["ece"] == ""
+    assert "focal + temperature" in format_table(table)
+    [report] = report_of_runs(runs, n_resamples=20).values()
+    assert [[part.name for part in method.calibrated] for method in report.methods] == [[], ["temperature"]]
+
+
+def test_a_report_is_made_without_a_record_of_the_machine(finish):
+    [report] = report_of_runs([finish(), finish(objective="focal")], n_resamples=20).values()
+    assert ("machine", "not recorded") in report.provenance.facts
+
+
+def test_methods_with_other_seeds_are_compared_on_those_they_share(finish):
+    runs = [finish(seed=0), finish(seed=1), finish(seed=1, objective="focal", sharpness=3.0)]
+    [table] = make_tables(runs)
+    assert table.rows[1].versus["nll"] == "worse"
+    assert "1 to 2 seeds" in table.caption
+
+
+def test_a_baseline_or_metric_that_is_not_there_is_refused(finish):
+    runs = [finish(), finish(objective="focal")]
+    with pytest.raises(SpecError, match="did you mean 'focal'"):
+        make_tables(runs, baseline="focall")
+    with pytest.raises(SpecError, match="did you mean 'ece'"):
+        make_tables(runs, metrics=["eec"])
+
+
+def test_reading_a_table_writes_nothing(finish):
+    runs = [finish(), finish(objective="focal")]
+    before = {file: file.stat().st_mtime_ns for run in runs for file in run.path.rglob("*")}
+    make_tables(runs)
+    assert before == {file: file.stat().st_mtime_ns for run in runs for file in run.path.rglob("*")}
+
+
+def test_two_seeds_that_scatter_make_the_test_milder():
+    """Differences 1 and 3 with hardly any error from rows: t = 2 with one degree of freedom, p = 0.295."""
+    found = _combine(np.array([[1.0, 1e-9], [3.0, 1e-9]]), paired=True)
+    assert found.p_value == pytest.approx(0.2952, abs=1e-4)
+    steady = _combine(np.array([[2.0, 1.0], [2.0, 1.0]]), paired=True)
+    assert steady.p_value == pytest.approx(0.0455, abs=1e-4)
+
+
+def made(method, metric="ece"):
+    cell = Cell(mean=0.05, error=0.01, spread=0.01, n_seeds=2, temperature=None)
+    row = TableRow(
+        method=method,
+        calibrator="identity",
+        fidelity="ours",
+        cells={metric: cell},
+        marks={metric: "best"},
+        versus={metric: ""},
+        printed={metric: "4.00 % (paper, table 1)"},
+    )
+    return Table(
+        data="d",
+        model="m",
+        baseline=method,
+        metrics=(metric, "nll"),
+        rows=(row,),
+        n_seeds=2,
+        n_test=9,
+        n_bins=15,
+    )
+
+
+def test_csv_of_several_tables_is_one_file():
+    label = 'npz(path="a, b", x=1)'
+    rows = list(csv.DictReader(io.StringIO(format_tables([made(label), made("ce")], "csv"))))
+    assert [row["method"] for row in rows] == [label, "ce"]
+    assert float(rows[0]["mean"]) == 0.05
+    assert rows[0]["printed"] == "4.00 % (paper, table 1)"
+
+
+def test_latex_is_escaped_and_keeps_what_papers_printed():
+    text = format_table(made("a_b{c}^2 & 5%"), "latex")
+    assert r"a\_b\{c\}\textasciicircum{}2 \& 5\% & $\mathbf{5.00 \pm 1.00}$ & -- & ours \\" in text
+    assert r"4.00 \% (paper, table 1)" in text
+    assert text.isascii()
+
+
+def test_markdown_bars_do_not_break_the_table():
+    line = format_table(made("a|b"), "markdown").splitlines()[2]
+    assert line.startswith(r"| a\|b |")
+
+
+PLACES = [
+    ("cifar10", "resnet50", "ResNet-50"),
+    ("cifar100", "resnet34", "ResNet-34"),
+    ("cifar10", "resnet110_focal", "ResNet-110"),
+    ("cifar100", "wide_resnet_26_10", "Wide-ResNet-26-10"),
+    ("cifar10", "densenet121", "DenseNet-121"),
+    ("tiny_imagenet", "resnet50_tiny", "ResNet-50"),
+    ("imagenet", "resnet50_imagenet", "ResNet-50"),
+    ("imagenet_lt", "swinv2_t", "SwinV2-T"),
+    ("newsgroups", "global_pooling_cnn", "Global Pooling CNN"),
+    ("voc2012", "deeplabv3_resnet34", "DeepLabV3"),
+]
+
+
+@pytest.mark.parametrize(("data", "model", "title"), PLACES)
+def test_printed_numbers_are_found_where_we_can_run(data, model, title):
+    rows = [
+        row
+        for name in ("ce", "differentiated_mutual_learning")
+        for row in published_for(Spec.from_table({"data": data, "model": model, "objective": name}))
+    ]
+    assert rows
+    assert {row.model for row in rows} == {title}
+
+
+def test_every_printed_place_is_reached_or_known_not_to_be():
+    from equipoise.experiments.published import _PLACES
+
+    reached = {(title, name) for title, networks in _PLACES.values() for name in networks.values()}
+    left = {(row.dataset, row.model) for row in published_rows()} - reached
+    assert left == {
+        ("CIFAR-10/SVHN", "DenseNet-121"),
+        ("CIFAR-10/SVHN", "ResNet-50"),
+        ("CIFAR-10/CIFAR-10-C", "ResNet-50"),
+        ("CIFAR-10/CIFAR-10-C", "DenseNet-121"),
+        ("CIFAR-100", "Wide-ResNet"),
+    }
+
+
+def find(data, model, method, calibrator="identity", metric="ece"):
+    spec = Spec.from_table({"data": data, "model": model, "objective": method})
+    return [
+        (row.value, row.table) for row in published_for(spec, calibrator=calibrator) if row.metric == metric
+    ]
+
+
+def test_settings_find_their_own_rows_only():
+    diff = "differentiated_mutual_learning"
+    assert (pytest.approx(0.0090), "S1") in find(
+        "cifar10", "resnet50", {"name": diff, "auxiliary": "resnet18"}
+    )
+    assert find("cifar10", "resnet50", diff) == [(pytest.approx(0.0064), "S4")]
+    two = {"name": diff, "auxiliary": "resnet18", "parameters": {"n_auxiliaries": 2}}
+    assert find("cifar10", "resnet50", two) == [(pytest.approx(0.0063), "S3")]
+    assert find("cifar10", "resnet50", "deep_ensemble") == []
+    three = {"name": "deep_ensemble", "parameters": {"n_members": 3}}
+    assert find("cifar10", "resnet50", three) == [(pytest.approx(0.0077), "S3")]
+    gamma = {"name": "dual_focal", "parameters": {"gamma": 3.0}}
+    assert find("cifar10", "resnet50", gamma) == [(pytest.approx(0.0179), "13")]
+    assert find("cifar10", "resnet50", {"name": "dual_focal", "parameters": {"gamma": 7.0}}) == []
+    assert find("newsgroups", "global_pooling_cnn", {"name": "mbls", "parameters": {"margin": 6.0}})
+
+
+def test_calibrators_find_their_own_rows_only():
+    assert (pytest.approx(0.0135), "1") in find("cifar10", "resnet50", "ce", "temperature_ece")
+    assert find("cifar10", "resnet50", "ce", "vector") == [(pytest.approx(0.0058), "S1")]
+    assert find("cifar10", "resnet50", "ce", "isotonic", metric="accuracy") == []
+
+
+def test_the_two_networks_called_resnet110_are_told_apart():
+    assert {table for _, table in find("cifar10", "resnet110", "dual_focal")} == {"10"}
+    assert "10" not in {table for _, table in find("cifar10", "resnet110_focal", "dual_focal")}
