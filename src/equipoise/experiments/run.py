@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -208,17 +208,3 @@ class _Todo:
             if not file.exists():
                 rows = score_rows(self._spec, self._target, calibrator, self._options)
                 write_rows(file, rows)
-
-
-def summary(folders: Sequence[RunFolder]) -> dict[str, int]:
-    """Count runs by status.
-
-    Example:
-        >>> summary([])
-        {}
-    """
-    counts: dict[str, int] = {}
-    for folder in folders:
-        status = folder.status()
-        counts[status] = counts.get(status, 0) + 1
-    return counts
