@@ -203,8 +203,11 @@ class _Todo:
             built.objective.load_state_dict(content["objective"])
 
     def score(self) -> None:
-        for calibrator in self._options.calibrators:
-            file = self._target.scores_file(calibrator)
-            if not file.exists():
-                rows = score_rows(self._spec, self._target, calibrator, self._options)
-                write_rows(file, rows)
+        missing = [name for name in self._options.calibrators if not self._target.scores_file(name).exists()]
+        if not missing and self._target.is_scored():
+            return
+        (self._target.path / "scored.json").unlink(missing_ok=True)
+        for calibrator in missing:
+            rows = score_rows(self._spec, self._target, calibrator, self._options)
+            write_rows(self._target.scores_file(calibrator), rows)
+        self._target.write_json("scored.json", {"calibrators": self._target.calibrators()})
