@@ -31,6 +31,13 @@ def test_last_words_of_a_worker_that_dies_at_once_are_told(tmp_path, monkeypatch
     assert kept["stage"] == "process"
 
 
+def test_a_worker_that_cannot_be_started_is_a_failure(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "nowhere"))
+    report = run_locally(PAIR, tmp_path, options=QUICK, workers=2)
+    assert len(report.failed) == 2
+    assert not report.is_whole
+
+
 def test_runs_of_one_label_do_not_hide_each_other(tmp_path):
     """Runs that differ only in an option of their data both fail, and both are named."""
     data = [{"name": "mixture", "options": {"n": n}} for n in (200, 300)]

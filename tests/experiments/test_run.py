@@ -164,6 +164,29 @@ def test_an_empty_split_is_no_split(table, quick, tmp_path):
     assert done.splits() == ["test"]
 
 
+def test_a_run_is_not_finished_before_all_is_scored(spec, quick, tmp_path, monkeypatch):
+    """A crash between two calibrators leaves a run that is trained, and the same command finishes it."""
+    from equipoise.experiments import run as module
+
+    real, calls = sys.modules[module.__module__].score_rows, []
+
+    def crash(spec, target, calibrator, options):
+        calls.append(calibrator)
+        if calibrator == "temperature":
+            raise KeyboardInterrupt
+        return real(spec, target, calibrator, options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sys.modules[module.__module__], "score_rows", crash)
+        with pytest.raises(KeyboardInterrupt):
+            run(spec, tmp_path, options=quick)
+    [folder] = find_runs(tmp_path)
+    assert calls == ["identity", "temperature"]
+    assert folder.calibrators() == ["identity"]
+    assert folder.status() == "trained"
+    assert run(spec, tmp_path, options=quick).status() == "finished"
+
+
 def test_a_failure_is_kept_and_named(table, quick, tmp_path):
     table["model"] = "resnet8"
     table["data"] = {"name": "mixture", "options": {"n": 200}}

@@ -28,6 +28,10 @@ class Outcome(NamedTuple):
         report: Which runs are done, which failed.
         tables: One per dataset and network, of the runs that are done.
         results: The file of tidy rows.
+
+    Example:
+        >>> Outcome(Report(), [], Path("runs/mine.results.csv")).report.is_whole
+        True
     """
 
     report: Report

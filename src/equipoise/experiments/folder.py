@@ -40,6 +40,7 @@ class RunFolder:
         last.pt, best.pt     checkpoints
         trained.json         written when training is over
         predicted.json       written when all splits are predicted
+        scored.json          written when all calibrators are scored
         predictions/*.npz    one file per split
         calibrators/*        fitted maps
         scores/*.csv         one file per calibrator, tidy rows
@@ -75,6 +76,14 @@ class RunFolder:
             return False
         splits = json.loads(file.read_text(encoding="utf-8"))["splits"]
         return all(is_whole(self.predictions_file(split)) for split in splits)
+
+    def is_scored(self) -> bool:
+        """Whether everything that was asked for last is scored."""
+        file = self.path / "scored.json"
+        if not is_whole(file):
+            return False
+        names = json.loads(file.read_text(encoding="utf-8"))["calibrators"]
+        return all(is_whole(self.scores_file(name)) for name in names)
 
     def predictions_file(self, split: str) -> Path:
         """Where the predictions on a split are kept."""
@@ -150,7 +159,7 @@ class RunFolder:
         if self.error() is not None:
             return "failed"
         if self.is_trained():
-            return "finished" if self.calibrators() else "trained"
+            return "finished" if self.is_scored() else "trained"
         return "started"
 
     def is_locked(self) -> bool:

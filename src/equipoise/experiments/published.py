@@ -75,6 +75,11 @@ class Published(NamedTuple):
         value: The number, as a fraction.
         temperature: Printed in brackets, if any.
         note: Doubts and details.
+
+    Example:
+        >>> row = published_rows()[0]
+        >>> row.paper, row.dataset, row.metric
+        ('cals', 'Tiny-ImageNet', 'accuracy')
     """
 
     paper: str

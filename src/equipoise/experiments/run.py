@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -203,22 +203,11 @@ class _Todo:
             built.objective.load_state_dict(content["objective"])
 
     def score(self) -> None:
-        for calibrator in self._options.calibrators:
-            file = self._target.scores_file(calibrator)
-            if not file.exists():
-                rows = score_rows(self._spec, self._target, calibrator, self._options)
-                write_rows(file, rows)
-
-
-def summary(folders: Sequence[RunFolder]) -> dict[str, int]:
-    """Count runs by status.
-
-    Example:
-        >>> summary([])
-        {}
-    """
-    counts: dict[str, int] = {}
-    for folder in folders:
-        status = folder.status()
-        counts[status] = counts.get(status, 0) + 1
-    return counts
+        missing = [name for name in self._options.calibrators if not self._target.scores_file(name).exists()]
+        if not missing and self._target.is_scored():
+            return
+        (self._target.path / "scored.json").unlink(missing_ok=True)
+        for calibrator in missing:
+            rows = score_rows(self._spec, self._target, calibrator, self._options)
+            write_rows(self._target.scores_file(calibrator), rows)
+        self._target.write_json("scored.json", {"calibrators": self._target.calibrators()})

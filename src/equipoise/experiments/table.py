@@ -59,6 +59,13 @@ class Table:
         n_seeds: Seeds of the method that has most.
         n_test: Test rows.
         n_bins: Bins of the binned metrics.
+
+    Example:
+        >>> table = Table(
+        ...     data="digits", model="mlp", baseline="ce", metrics=(), rows=(), n_seeds=2, n_test=1000, n_bins=15
+        ... )
+        >>> table.caption[:59]
+        'digits, mlp: mean ± standard error over 2 seeds, 1,000 test'
     """
 
     data: str

@@ -130,19 +130,26 @@ class _Crew:
                 spec = self._waiting.popleft()
             except IndexError:
                 break
-            if worker is not None and not worker.is_alive():
-                worker.close()
-                worker = None
-            if worker is None:
-                worker = _Worker(self._options.threads)
-                self._processes.add(worker)
             self.running[threading.get_ident()] = spec
-            answer = worker.ask(encode_job(spec, self._base, self._options))
-            self._take(spec, answer, worker)
+            try:
+                worker = self._hire(worker)
+                self._take(spec, worker.ask(encode_job(spec, self._base, self._options)), worker)
+            except Exception as error:  # noqa: BLE001 - a run that cannot be started is a run that failed
+                self._fail(spec, str(error) or type(error).__name__)
             self.running.pop(threading.get_ident(), None)
         if worker is not None:
             worker.close()
             self._processes.discard(worker)
+
+    def _hire(self, worker: _Worker | None) -> _Worker:
+        """Return a worker that lives: this one, or a new one in its place."""
+        if worker is not None and worker.is_alive():
+            return worker
+        if worker is not None:
+            worker.close()
+        new = _Worker(self._options.threads)
+        self._processes.add(new)
+        return new
 
     def _take(self, spec: Spec, answer: dict[str, str] | None, worker: _Worker) -> None:
         if answer is None:
@@ -189,15 +196,19 @@ class _Worker:
 
     def __init__(self, threads: int) -> None:
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "equipoise.experiments.engines.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._words,
-            text=True,
-            env={**os.environ, "OMP_NUM_THREADS": str(threads)},
-            start_new_session=True,
-        )
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "equipoise.experiments.engines.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._words,
+                text=True,
+                env={**os.environ, "OMP_NUM_THREADS": str(threads)},
+                start_new_session=True,
+            )
+        except OSError:
+            self._words.close()
+            raise
 
     def is_alive(self) -> bool:
         """Whether it can take a job."""
