@@ -258,3 +258,13 @@ def test_networks_take_sizes_from_the_data():
     data = build(Spec.from_table({"data": "digits", "model": "mlp"})).data
     for name in ("resnet8", "small_cnn", "mlp"):
         assert make_network(ModelSpec(name=name), data).n_classes == 10
+
+
+def test_what_a_killed_process_left_half_written_is_swept_up(spec, quick, tmp_path):
+    done = run(spec, tmp_path, options=quick)
+    before = contents(done)
+    leftover = done.path / "predictions" / ".test-x1y2z3.npz"
+    leftover.write_bytes(b"half a file")
+    run(spec, tmp_path, options=quick)
+    assert not leftover.exists()
+    assert contents(done) == before

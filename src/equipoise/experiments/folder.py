@@ -185,6 +185,11 @@ class RunFolder:
             return False
         return True
 
+    def unfinished(self) -> list[Path]:
+        """Return what a killed process had begun to write; nobody else writes here under the lock."""
+        hidden = (file for file in self.path.rglob(".*") if file.is_file())
+        return [file for file in hidden if file.name != ".lock"]
+
     @contextmanager
     def locked(self, *, timeout: float = -1) -> Iterator[None]:
         """Keep other processes out; the lock dies with its process, so a crash leaves none behind."""

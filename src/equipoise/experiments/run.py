@@ -110,6 +110,8 @@ def _threads(number: int) -> Iterator[None]:
 def _prepare(spec: Spec, target: RunFolder) -> None:
     """Forget the last failure and what is damaged; every file but the spec can be made again, bit for bit."""
     (target.path / "error.json").unlink(missing_ok=True)
+    for unfinished in target.unfinished():
+        unfinished.unlink()
     for damaged in target.damaged():
         damaged.unlink()
     file = target.path / "spec.toml"
