@@ -63,15 +63,15 @@ def test_report_on_two_kinds_of_data_is_one_json_document(home, capsys):
 
 def test_a_failed_run_is_exit_1_named_and_cleaned(tmp_path, capsys):
     (tmp_path / "bad.toml").write_text(
-        SPEC.replace('"mlp", options = { hidden = [16] }', '"global_pooling_cnn"')
+        SPEC.replace('"digits", options = { noise = 0.3 }', '"npz", options = { path = "nowhere.npz" }')
     )
     runs = str(tmp_path / "runs")
     text = (tmp_path / "bad.toml").read_text() + 'objective = ["ce"]\n'
     (tmp_path / "bad.toml").write_text(text)
     assert main(["compare", str(tmp_path / "bad.toml"), "--out", runs, "--workers", "1", "--quiet"]) == 1
-    assert "takes text" in capsys.readouterr().err
+    assert "nowhere.npz" in capsys.readouterr().err
     assert main(["runs", runs, "--why"]) == 0
-    assert "takes text" in capsys.readouterr().out
+    assert "nowhere.npz" in capsys.readouterr().out
     assert main(["runs", str(find_runs(runs)[0].path), "--clean", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["removed"]) == 1
     assert find_runs(runs) == []

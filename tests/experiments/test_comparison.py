@@ -99,11 +99,12 @@ def test_workers_give_the_same_bits_as_one_process(finished, tmp_path, quick):
 
 
 def test_one_failure_does_not_stop_the_others(comparison, tmp_path, quick):
-    table = {**comparison, "model": ["mlp", "global_pooling_cnn"], "objective": "ce", "seed": 0}
+    missing = {"name": "npz", "options": {"path": "nowhere.npz"}}
+    table = {**comparison, "data": [comparison["data"], missing], "objective": "ce", "seed": 0}
     outcome = run_comparison(Comparison.from_table(table), tmp_path, options=quick, workers=1)
     assert len(outcome.report.done) == 1
     [sentence] = outcome.report.failed.values()
-    assert "takes text" in sentence
+    assert "nowhere.npz" in sentence
 
 
 @pytest.mark.parametrize("style", ["text", "markdown", "latex", "csv"])

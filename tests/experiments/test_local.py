@@ -40,8 +40,8 @@ def test_a_worker_that_cannot_be_started_is_a_failure(tmp_path, monkeypatch):
 
 def test_runs_of_one_label_do_not_hide_each_other(tmp_path):
     """Runs that differ only in an option of their data both fail, and both are named."""
-    data = [{"name": "mixture", "options": {"n": n}} for n in (200, 300)]
-    comparison = Comparison.from_table({**TABLE, "data": data, "model": "resnet8"})
+    data = [{"name": "npz", "options": {"path": f"nowhere-{n}.npz"}} for n in (200, 300)]
+    comparison = Comparison.from_table({**TABLE, "data": data})
     report = run_locally(comparison.specs, tmp_path, options=QUICK, workers=1)
     assert len(report.failed) == 2
 

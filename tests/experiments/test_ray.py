@@ -41,7 +41,7 @@ def test_same_scores_as_local_and_a_killed_worker_loses_nothing(cluster, table, 
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_failure_is_told_in_the_words_of_the_local_engine(cluster, table, quick, tmp_path):
-    comparison = Comparison.from_table({**table, "model": "global_pooling_cnn"})
+    comparison = Comparison.from_table({**table, "data": {"name": "npz", "options": {"path": "nowhere.npz"}}})
     local = run_comparison(comparison, tmp_path / "local", options=quick, workers=1)
     found = run_comparison(comparison, tmp_path / "ray", options=quick, engine="ray")
     assert found.report.failed == local.report.failed

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from equipoise.core.errors import SpecError
+from equipoise.core.errors import DataError, SpecError
 from equipoise.experiments import RunFolder, Spec, find_runs, run
 from equipoise.experiments.build import build, make_network
 from equipoise.experiments.spec import ModelSpec
@@ -188,15 +188,14 @@ def test_a_run_is_not_finished_before_all_is_scored(spec, quick, tmp_path, monke
 
 
 def test_a_failure_is_kept_and_named(table, quick, tmp_path):
-    table["model"] = "resnet8"
-    table["data"] = {"name": "mixture", "options": {"n": 200}}
+    table["data"] = {"name": "npz", "options": {"path": "nowhere.npz"}}
     spec = Spec.from_table(table)
-    with pytest.raises(SpecError, match=r"'resnet8' takes image, but 'mixture' holds features. Use 'mlp'"):
+    with pytest.raises(DataError, match=r"nowhere\.npz"):
         run(spec, tmp_path, options=quick)
     [folder] = find_runs(tmp_path)
     assert folder.status() == "failed"
     assert folder.error()["stage"] == "train"
-    assert "takes image" in folder.error()["message"]
+    assert "nowhere.npz" in folder.error()["message"]
 
 
 def test_a_broken_folder_is_found(spec, quick, tmp_path):

@@ -50,6 +50,12 @@ def test_toml_writer_is_undone_by_the_standard_reader(table):
         ("data.name", "digts", "spec.data.name: no dataset 'digts'; did you mean 'digits'"),
         ("model.name", "mpl", "spec.model.name: no model 'mpl'; did you mean 'mlp'"),
         ("model.options", {"hiden": [4]}, "'mlp' has no parameter 'hiden'; did you mean 'hidden'"),
+        ("model", "resnet8x", "no model 'resnet8x'"),
+        (
+            "model",
+            "global_pooling_cnn",
+            "spec.model.name: model 'global_pooling_cnn' takes text, but 'digits' holds image",
+        ),
         ("objective", "focall", "spec.objective.name: no method 'focall'; did you mean 'focal'"),
         (
             "objective",

@@ -16,6 +16,7 @@ from equipoise.core.seeds import derive_seed
 from equipoise.data import Augment, Dataset, batches, load
 from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.experiments.fields import plain
+from equipoise.experiments.fitting import check_fit
 from equipoise.experiments.methods import split_method
 from equipoise.experiments.spec import DataSpec, ModelSpec, RecipeSpec, Spec
 from equipoise.models import Network
@@ -37,13 +38,6 @@ from equipoise.training import (
 )
 
 __all__ = ["Built", "build", "load_data", "make_network", "make_recipe", "split_source"]
-
-#: What kinds of data a network takes, where it is not images.
-_TAKES = {
-    "mlp": ("features", "image"),
-    "global_pooling_cnn": ("text",),
-    "deeplabv3_resnet34": ("segmentation",),
-}
 
 
 @final
@@ -139,13 +133,7 @@ def make_network(model: ModelSpec, data: Dataset) -> nn.Module:
         >>> make_network(ModelSpec(name="mlp"), load_data(DataSpec(name="digits"))).n_classes
         10
     """
-    takes = _TAKES.get(model.name, ("image",))
-    if data.kind not in takes:
-        fitting = [key for key in CATALOGUE["models"] if data.kind in _TAKES.get(key, ("image",))]
-        raise SpecError(
-            f"model {model.name!r} takes {' or '.join(takes)}, but {data.name!r} holds {data.kind}. "
-            f"Use {' or '.join(map(repr, fitting[:4]))}."
-        )
+    check_fit(model.name, data.name, (data.kind,))
     entry = CATALOGUE["models"][model.name]
     sizes = {"n_classes": data.n_classes, **_input_sizes(data)}
     known = inspect.signature(entry.factory).parameters
