@@ -7,7 +7,7 @@ import torch
 
 from equipoise.core.arrays import Array, as_tensor
 
-__all__ = ["log_softmax", "positive_logits", "softmax", "softmax_with_nll", "top_of_rows", "two_columns"]
+__all__ = ["log_softmax", "positive_logits", "softmax", "top_of_rows", "two_columns"]
 
 # Below this many numbers loading the compiled code costs more than it saves.
 _LARGE = 1 << 20
@@ -39,34 +39,6 @@ def log_softmax(logits: Array) -> Array:
     """
     result: Array = torch.log_softmax(as_tensor(logits), dim=-1).numpy()
     return result
-
-
-def softmax_with_nll(logits: Array, labels: Array) -> tuple[Array, Array]:
-    """Return softmax and negative log-likelihoods of a block of rows; fast, on the calling thread alone.
-
-    Args:
-        logits: ``(n, k)``, contiguous, finite, float32 or float64.
-        labels: ``(n,)`` int64 class numbers.
-
-    Returns:
-        Probabilities in the precision of the input, and float64 losses, finite even where probabilities underflow.
-
-    Example:
-        >>> probs, nll = softmax_with_nll(np.array([[0.0, 1e4]]), np.array([0]))
-        >>> probs, nll
-        (array([[0., 1.]]), array([10000.]))
-    """
-    if logits.dtype == np.float64:
-        shifted = logits - logits.max(axis=1, keepdims=True)
-        probs = np.exp(shifted)
-        total = probs.sum(axis=1, keepdims=True)
-        probs /= total
-        return probs, np.log(total[:, 0]) - shifted[np.arange(len(labels)), labels]
-    from equipoise.core.softmax_kernel import softmax_rows  # numba is loaded when first needed
-
-    probs, nll = np.empty_like(logits), np.empty(len(labels))
-    softmax_rows(logits, logits.view(np.int32), labels, probs, nll)
-    return probs, nll
 
 
 def positive_logits(column: Array) -> Array:

@@ -1,87 +1,97 @@
-"""The compiled softmax for blocks of float32 logits, with the log-likelihood on the side.
-
-The exponential is a polynomial in plain arithmetic, so that the compiler can work on many classes at once. Its
-relative error is below 2e-7, as good as the type of the input.
-"""
+"""The compiled softmax of a row of logits, with what the log-likelihood needs on the side."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.extending import intrinsic
 
-__all__ = ["softmax_rows"]
+from equipoise.core.elementary import LOWEST, exponential
+from equipoise.core.lanes import Block, Row, Running, Vector, number_at, over_blocks
 
-_F = np.float32
-_LOG2_E = _F(1.4426950408889634)
-# ln 2 in two parts, the first exact in few bits, so that n * ln 2 can be subtracted without rounding.
-_LN2_HIGH, _LN2_LOW = _F(0.693359375), _F(-2.12194440e-4)
-_LOWEST = _F(-87.0)
-_REORDER = {"reassoc", "contract", "nsz", "arcp"}
+__all__ = ["softmax_row"]
+
+
+@intrinsic
+def _highest(_typing, row, size):  # type: ignore[no-untyped-def]
+    """Return the largest of the first numbers of a row, without NaN."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        logits = Row(context, builder, signature.args[0], arguments[0])
+        nothing = logits.zeros().constant(-math.inf)
+        high = Running(nothing)
+
+        def body(block: Block) -> None:
+            x = logits.load(block.start, logits.lanes)
+            if block.fresh is not None:
+                x = x.where(block.fresh, nothing)
+            high.become(x.highest(high.now()))
+
+        over_blocks(builder, arguments[1], logits.lanes, body)
+        return high.now().largest()
+
+    return row.dtype(row, size), generate
+
+
+@intrinsic
+def _exponentials(_typing, row, size, highest, out):  # type: ignore[no-untyped-def]
+    """Write exp(row - highest), zero where that is hardly a normal number, and return the sum in float64."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        logits, written = (Row(context, builder, signature.args[n], arguments[n]) for n in (0, 3))
+        top = Vector.filled(builder, arguments[2], logits.lanes)
+        lowest = LOWEST[top.width]
+        total = Running(logits.zeros().to_doubles())
+
+        def body(block: Block) -> None:
+            x = logits.load(block.start, logits.lanes) - top
+            exp = exponential(x.highest(lowest)).where(x > lowest, 0.0)
+            written.store(block.start, exp)
+            if block.fresh is not None:
+                exp = exp.where(block.fresh, 0.0)
+            total.become(total.now() + exp.to_doubles())
+
+        over_blocks(builder, arguments[1], logits.lanes, body)
+        return total.now().total()
+
+    return types.float64(row, size, highest, out), generate
+
+
+@intrinsic
+def _scale(_typing, row, size, factor):  # type: ignore[no-untyped-def]
+    """Multiply a row by a factor."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        numbers = Row(context, builder, signature.args[0], arguments[0])
+        factor = arguments[2] if numbers.itemsize == 8 else builder.fptrunc(arguments[2], numbers.element)
+        each = Vector.filled(builder, factor, numbers.lanes)
+
+        def body(block: Block) -> None:
+            x = numbers.load(block.start, numbers.lanes)
+            numbers.store(block.start, x * each if block.fresh is None else (x * each).where(block.fresh, x))
+
+        over_blocks(builder, arguments[1], numbers.lanes, body)
+        return context.get_dummy_value()
+
+    return types.void(row, size, factor), generate
 
 
 @njit(cache=True, nogil=True)
-def _highest(bits):  # type: ignore[no-untyped-def]
-    """Return the bits of the largest float32; flipping negative ones makes bit patterns order like numbers."""
-    high = np.int32(-(2**31))
-    for j in range(bits.shape[0]):
-        high = max(high, bits[j] ^ ((bits[j] >> np.int32(31)) & np.int32(0x7FFFFFFF)))
-    return high ^ ((high >> np.int32(31)) & np.int32(0x7FFFFFFF))
-
-
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def _exponentials(row, highest, mantissa, exponent):  # type: ignore[no-untyped-def]
-    """Split exp(row - highest) into a polynomial and the bits of a power of two."""
-    for j in range(row.shape[0]):
-        x = max(row[j] - highest, _LOWEST)
-        n = np.int32(x * _LOG2_E - _F(0.5))
-        r = x - _F(n) * _LN2_HIGH
-        r = r - _F(n) * _LN2_LOW
-        p = _F(1 / 720) * r + _F(1 / 120)
-        p = p * r + _F(1 / 24)
-        p = p * r + _F(1 / 6)
-        p = p * r + _F(0.5)
-        p = p * r + _F(1.0)
-        mantissa[j] = p * r + _F(1.0)
-        exponent[j] = (n + np.int32(127)) << np.int32(23)
-
-
-@njit(cache=True, nogil=True, fastmath=_REORDER)
-def _total(row, highest, mantissa, power):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for j in range(row.shape[0]):
-        value = mantissa[j] * power[j] if row[j] - highest > _LOWEST else _F(0.0)
-        mantissa[j] = value
-        total += float(value)
-    return total
-
-
-@njit(cache=True, nogil=True, fastmath=_REORDER)
-def _scale(row, factor):  # type: ignore[no-untyped-def]
-    for j in range(row.shape[0]):
-        row[j] *= factor
-
-
-@njit(cache=True, nogil=True)
-def softmax_rows(logits, bits, labels, probs, nll):  # type: ignore[no-untyped-def]
-    """Write softmax and negative log-likelihood of rows of float32 logits.
+def softmax_row(row, size, label, probs):  # type: ignore[no-untyped-def]
+    """Write the softmax of a row; the negative log-likelihood is the logarithm of the first result plus the second.
 
     Args:
-        logits: ``(m, k)`` float32, finite.
-        bits: The same memory as int32.
-        labels: ``(m,)`` int64.
-        probs: ``(m, k)`` float32, written.
-        nll: ``(m,)`` float64, written; finite for any finite logits.
+        row: Pointer to finite logits, float32 or float64; at least one block of memory.
+        size: How many of them are the row.
+        label: The true class.
+        probs: Pointer, written, of the same type; at least one block.
+
+    Returns:
+        The sum of exponentials below the highest logit, and how far the true class is below it.
     """
-    exponent = np.empty(logits.shape[1], np.int32)
-    power = exponent.view(np.float32)
-    value = np.empty(1, np.float32)
-    value_bits = value.view(np.int32)
-    for i in range(logits.shape[0]):
-        value_bits[0] = _highest(bits[i])
-        highest = value[0]
-        _exponentials(logits[i], highest, probs[i], exponent)
-        total = _total(logits[i], highest, probs[i], power)
-        nll[i] = math.log(total) - (float(logits[i, labels[i]]) - float(highest))
-        _scale(probs[i], _F(1.0 / total))
+    highest = _highest(row, size)
+    total = _exponentials(row, size, highest, probs)
+    _scale(probs, size, 1.0 / total)
+    return total, np.float64(highest) - np.float64(number_at(row, label))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from typing import TypeVar
 
@@ -48,4 +49,9 @@ def over_ranges(work: Callable[[int, int], T], n_rows: int, *, n_numbers: int) -
     if n_threads == 1:
         return [work(0, n_rows)]
     cuts = np.linspace(0, n_rows, n_threads + 1).astype(int).tolist()
-    return list(_pool(n_threads).map(work, cuts[:-1], cuts[1:]))
+    # The caller takes the first range itself, which saves waking a thread.
+    others = [_pool(n_threads).submit(work, *span) for span in itertools.pairwise(cuts[1:])]
+    try:
+        return [work(*cuts[:2]), *(other.result() for other in others)]
+    finally:
+        wait(others)

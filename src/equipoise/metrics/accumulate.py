@@ -12,13 +12,13 @@ from torch import Tensor
 from equipoise.core.arrays import Array, as_tensor
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
-from equipoise.core.probabilities import positive_logits, softmax_with_nll, two_columns
+from equipoise.core.probabilities import positive_logits, two_columns
 from equipoise.core.threads import over_ranges
 from equipoise.metrics.bins import float_below, lower_edges
 
 __all__ = ["Sums", "sums_by_kernel", "sums_by_torch"]
 
-# What one block of logits holds: small enough for the cache.
+# What one block of copied rows holds: small enough for the cache.
 _BLOCK = 1 << 16
 _TINY = float(np.finfo(np.float32).tiny)
 
@@ -103,18 +103,21 @@ def sums_by_kernel(predictions: Predictions, template: Sums, closed: str, *, whe
     """
     n_rows, n_classes = len(predictions), predictions.n_classes or 0
 
-    def work(start: int, stop: int) -> Sums:
+    def work(start: int, stop: int) -> tuple[Sums, Array]:
         return _sums_of_range(predictions, (start, stop), template.like(), closed, where=where)
 
-    first, *others = over_ranges(work, n_rows, n_numbers=n_rows * n_classes)
-    for other in others:
-        first.add(other)
-    return first
+    (sums, columns), *others = over_ranges(work, n_rows, n_numbers=n_rows * n_classes)
+    for more, more_columns in others:
+        sums.add(more)
+        columns += more_columns
+    _fill_lowest(sums.classwise, torch.from_numpy(columns), sums.cells[..., 0].sum())
+    return sums
 
 
 def _sums_of_range(
     predictions: Predictions, span: tuple[int, int], sums: Sums, closed: str, *, where: str
-) -> Sums:
+) -> tuple[Sums, Array]:
+    """Return sums without the lowest classwise bin, and the column sums that tell it."""
     from equipoise.metrics.kernels import accumulate  # numba is loaded when first needed, not on import
 
     start, stop = span
@@ -124,16 +127,14 @@ def _sums_of_range(
     labels = _plain(predictions.labels[start:stop])
     arrays = {name: part.numpy() for name, part in sums.parts().items()}
 
-    def add(offset: int, probs: Array, nll: Array) -> None:
-        rows = slice(offset, offset + len(probs))
-        signed = np.dtype(f"i{probs.dtype.itemsize}")
+    for offset, scores in _blocks(predictions, start, stop):
+        rows = slice(offset, offset + len(scores))
         bad, impossible = accumulate(
-            probs,
-            probs.view(signed),
-            float_below(edges[1], probs.dtype).view(signed),
+            scores,
+            predictions.kind == "logits",
+            float_below(edges[1], scores.dtype),
             labels[rows],
             weights[rows],
-            nll,
             edges,
             1e-2,
             arrays["rows"],
@@ -144,20 +145,12 @@ def _sums_of_range(
             arrays["sketch"],
         )
         sums.impossible.add_(impossible)
-        if bad < 0:
-            return
-        if not ((probs[bad] == 0) & np.signbit(probs[bad])).any():
+        if bad >= 0:
             raise DataError(
-                f"{where}: row {start + offset + bad} is no probability distribution: {probs[bad]}."
+                f"{where}: row {start + offset + bad} is no probability distribution: {scores[bad]}."
             )
-        # A negative zero is a zero, but its bits order below every number; adding zero drops the sign.
-        add(offset + bad, probs[bad:] + probs.dtype.type(0), nll[bad:])
-
-    for block in _blocks(predictions, start, stop):
-        add(*block)
-    _fill_lowest(sums.classwise, torch.from_numpy(columns), sums.cells[..., 0].sum())
     sums.squares += float(weights @ weights) if len(weights) else float(stop - start)
-    return sums
+    return sums, columns
 
 
 def _plain(array: Array) -> Array:
@@ -173,22 +166,16 @@ def _fill_lowest(classwise: Tensor, columns: Tensor, total: Tensor) -> None:
     classwise[:, 0] *= (classwise[:, :1, 0] > total * 1e-12).to(classwise.dtype)
 
 
-def _blocks(predictions: Predictions, start: int, stop: int) -> Iterator[tuple[int, Array, Array]]:
-    """Yield offset, probabilities, and negative log-likelihoods where logits tell them better."""
+def _blocks(predictions: Predictions, start: int, stop: int) -> Iterator[tuple[int, Array]]:
+    """Yield offsets and rows: all at once where they lie in memory so, else copies that fit the cache."""
     scores = predictions.scores
     assert scores is not None
-    is_logits = predictions.kind == "logits"
-    whole = scores.ndim == 2 and not is_logits and scores.flags.c_contiguous
+    whole = scores.ndim == 2 and scores.flags.c_contiguous
     step = max(1, stop - start if whole else _BLOCK // (predictions.n_classes or 1))
-    widen: Callable[[Array], Array] = positive_logits if is_logits else two_columns
+    widen: Callable[[Array], Array] = positive_logits if predictions.kind == "logits" else two_columns
     for first in range(start, stop, step):
-        last = min(first + step, stop)
-        block = scores[first:last] if scores.ndim == 2 else widen(scores[first:last])
-        block = _plain(np.ascontiguousarray(block))
-        if is_logits:
-            yield first - start, *softmax_with_nll(block, _plain(predictions.labels[first:last]))
-        else:
-            yield first - start, block, np.empty(0)
+        block = scores[first : min(first + step, stop)]
+        yield first - start, _plain(np.ascontiguousarray(block if block.ndim == 2 else widen(block)))
 
 
 def sums_by_torch(
@@ -199,6 +186,7 @@ def sums_by_torch(
     closed: str,
     *,
     nll: Tensor | None = None,
+    logits: Tensor | None = None,
     kept: Tensor | None = None,
 ) -> Sums:
     """Sum over rows with torch operations alone: for GPUs, and as the oracle of the compiled kernel.
@@ -210,6 +198,7 @@ def sums_by_torch(
         template: Sums of the shapes wanted, on the device of ``probs``.
         closed: Which side of a bin is closed.
         nll: ``(n,)`` negative log-likelihoods, if known better than ``probs`` can tell.
+        logits: ``(n, k)`` where ``probs`` come from; their order is finer, because probabilities can underflow.
         kept: ``(n,)`` bool: the rows that count; the others must have weight zero.
 
     Returns:
@@ -220,8 +209,10 @@ def sums_by_torch(
     weight = torch.ones(len(labels), dtype=torch.float64, device=probs.device) if weights is None else weights
     wide = probs.double()
     mine = wide.gather(1, labels[:, None])[:, 0]
-    ties = (wide == mine[:, None]) & (torch.arange(wide.shape[1], device=wide.device) < labels[:, None])
-    rank = (wide > mine[:, None]).sum(1) + ties.sum(1)
+    order = wide if logits is None else logits
+    own = order.gather(1, labels[:, None])
+    ties = (order == own) & (torch.arange(wide.shape[1], device=wide.device) < labels[:, None])
+    rank = (order > own).sum(1) + ties.sum(1)
     loss = -mine.clamp_min(_TINY).log() if nll is None else nll.double()
     brier = (wide.square().sum(1) - 2 * mine + 1).clamp_min(0.0)
     count = torch.ones_like(labels) if kept is None else kept.to(labels.dtype)

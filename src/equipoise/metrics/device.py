@@ -18,6 +18,7 @@ class FlatBatch(NamedTuple):
         labels: ``(n,)`` int64; 0 where the row does not count.
         weight: ``(n,)`` float64; 0 where the row does not count.
         nll: ``(n,)`` float64 where logits tell it, else None.
+        logits: ``(n, k)`` float64 where they were given, else None.
         kept: ``(n,)`` bool: which rows count; None if all do.
     """
 
@@ -25,6 +26,7 @@ class FlatBatch(NamedTuple):
     labels: Tensor
     weight: Tensor
     nll: Tensor | None
+    logits: Tensor | None
     kept: Tensor | None
 
 
@@ -71,9 +73,10 @@ def flat_batch(
     if rows.shape[1] == 1:
         rows = torch.cat([torch.zeros_like(rows) if is_logits else 1 - rows, rows], dim=1)
     if not is_logits:
-        return FlatBatch(rows, flat, weight, None, kept)
+        return FlatBatch(rows, flat, weight, None, None, kept)
     log_probs = torch.log_softmax(rows, dim=1)
-    return FlatBatch(log_probs.exp(), flat, weight, -log_probs.gather(1, flat[:, None])[:, 0], kept)
+    nll = -log_probs.gather(1, flat[:, None])[:, 0]
+    return FlatBatch(log_probs.exp(), flat, weight, nll, rows, kept)
 
 
 def _per_row(weights: Any, labels: Tensor) -> Tensor:

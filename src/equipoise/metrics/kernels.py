@@ -1,124 +1,163 @@
-"""The compiled pass over probabilities: everything a CalibrationState holds, read from memory once.
+"""The compiled pass over logits or probabilities: everything a CalibrationState holds, read from memory once.
 
-Probabilities are not negative, so their bit patterns order like integers; maxima, ranks and thresholds are taken
-on the bits, which compilers vectorise without assumptions about NaN. Nearly all classwise probabilities lie in the
-lowest bin, so columns are summed whole, only entries above the first edge are scattered, and the caller gets the
-lowest bin by subtraction.
+Nearly all classwise probabilities lie in the lowest bin, so columns are summed whole, only entries above the first edge
+are scattered, and the caller gets the lowest bin by subtraction.
 """
 
 from __future__ import annotations
 
-import math
+from typing import Any
 
 import numpy as np
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+from equipoise.core.elementary import logarithms
+from equipoise.core.lanes import (
+    BLOCK,
+    Block,
+    Row,
+    Running,
+    Vector,
+    add_pair,
+    at,
+    first_bit,
+    number_at,
+    over_blocks,
+)
+from equipoise.core.softmax_kernel import softmax_row
 
 __all__ = ["TINY", "accumulate", "count_up_to"]
 
 #: The probability that stands in for an exact zero on the true class: the smallest normal float32.
 TINY = 1.1754943508222875e-38
 
-# Sums may be reordered; NaN must still propagate, because the row's sum is what reveals it.
-_SUMS = {"reassoc", "contract", "nsz", "arcp"}
+# Logarithms are taken of so many rows at once.
+_BATCH = 64
+
+
+@intrinsic
+def _scan(_typing, row, size, scores, label, weight, threshold, columns, masks):  # type: ignore[no-untyped-def]
+    """Read a row once, for all that needs every entry.
+
+    Args:
+        row: Pointer to probabilities; at least one block of memory.
+        size: How many of them are the row.
+        scores: Pointer to logits or probabilities of the row, by which classes are ranked.
+        label: The true class.
+        weight: Of the row.
+        threshold: Entries above it are to be found.
+        columns: Pointer to as many float64; the weighted row is added.
+        masks: Pointer to uint64, written: one bit per entry, set above the threshold.
+
+    Returns:
+        The sum, the sum of squares, the largest, the smallest, and how many entries rank before the true class.
+    """
+    signature = types.Tuple((row.dtype, row.dtype, row.dtype, row.dtype, types.int64))(
+        row, size, scores, label, weight, threshold, columns, masks
+    )
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        probs, order, sums, found = (
+            Row(context, builder, signature.args[place], arguments[place]) for place in (0, 2, 6, 7)
+        )
+        lanes, zeros = probs.lanes, probs.zeros()
+
+        def everywhere(scalar: Any) -> Vector:
+            return Vector.filled(builder, scalar, lanes)
+
+        def place(scalar: Any) -> Vector:
+            return everywhere(scalar if zeros.width == 64 else builder.trunc(scalar, ir.IntType(zeros.width)))
+
+        own = everywhere(builder.load(builder.gep(order.data, [arguments[3]])))
+        truth, each, lowest = place(arguments[3]), everywhere(arguments[4]), everywhere(arguments[5])
+        numbers = Vector(builder, ir.Constant(zeros.as_bits().value.type, list(range(lanes))))
+        total, squares, high, low = Running(zeros), Running(zeros), Running(zeros), Running(zeros)
+        ahead = Running(zeros.as_bits())
+
+        def body(block: Block) -> None:
+            order.fetch(block.start)
+            x, score = probs.load(block.start, lanes), order.load(block.start, lanes)
+            # Of equals the first ranks first.
+            before = (numbers + place(block.start)) < truth
+            larger = (score > own) | ((score >= own) & before)
+            if block.fresh is not None:
+                x, larger = x.where(block.fresh, 0.0), larger & block.fresh
+            ahead.become(ahead.now() + larger.ones(zeros.width))
+            total.become(total.now() + x)
+            squares.become(squares.now() + x * x)
+            high.become(x.highest(high.now()))
+            low.become(x.lowest(low.now()))
+            found.store_packed(block, x > lowest)
+            sums.store(block.start, sums.load(block.start, lanes) + x.to_doubles() * each)
+
+        over_blocks(builder, arguments[1], lanes, body)
+        rank = ahead.now().total()
+        results = (
+            total.now().total(),
+            squares.now().total(),
+            high.now().largest(),
+            low.now().smallest(),
+            rank if zeros.width == 64 else builder.zext(rank, ir.IntType(64)),
+        )
+        return context.make_tuple(builder, signature.return_type, results)
+
+    return signature, generate
 
 
 @njit(cache=True, nogil=True)
-def _range(bits):  # type: ignore[no-untyped-def]
-    low = bits[0]
-    high = bits[0]
-    for j in range(bits.shape[0]):
-        low = min(low, bits[j])
-        high = max(high, bits[j])
-    return low, high
-
-
-@njit(cache=True, nogil=True, fastmath=_SUMS)
-def _sums(row):  # type: ignore[no-untyped-def]
-    total = row[0] * 0
-    squares = total
-    for j in range(row.shape[0]):
-        total += row[j]
-        squares += row[j] * row[j]
-    return total, squares
-
-
-@njit(cache=True, nogil=True, fastmath=_SUMS)
-def _add_columns(row, weight, columns):  # type: ignore[no-untyped-def]
-    for j in range(row.shape[0]):
-        columns[j] += weight * row[j]
-
-
-@njit(cache=True, nogil=True)
-def _rank(bits, label):  # type: ignore[no-untyped-def]
-    mine = bits[label]
-    ahead = np.int32(0)
-    for j in range(bits.shape[0]):
-        ahead += np.int32(bits[j] > mine)
-    for j in range(label):
-        ahead += np.int32(bits[j] == mine)
-    return ahead
-
-
-@njit(cache=True, nogil=True)
-def _above(bits, threshold, found):  # type: ignore[no-untyped-def]
-    """Write the positions of entries above a threshold; return how many there are."""
-    n_found = 0
-    start = 0
-    while start + 32 <= bits.shape[0]:
-        high = bits[start]
-        for j in range(start, start + 32):
-            high = max(high, bits[j])
-        if high > threshold:
-            for j in range(start, start + 32):
-                found[n_found] = j
-                n_found += int(bits[j] > threshold)
-        start += 32
-    for j in range(start, bits.shape[0]):
-        found[n_found] = j
-        n_found += int(bits[j] > threshold)
-    return n_found
-
-
-@njit(cache=True, nogil=True)
-def _bin(x, edges):  # type: ignore[no-untyped-def]
+def _bin(x, edges, n_bins):  # type: ignore[no-untyped-def]
     # The product is at most one bin off, at an edge; the comparisons put it right.
-    n_bins = edges.shape[0] - 1
     b = min(int(x * n_bins), n_bins - 1)
-    b -= int(x <= edges[b])
-    b += int(x > edges[b + 1])
+    b -= int(x <= number_at(edges, b))
+    b += int(x > number_at(edges, b + 1))
     return b
 
 
 @njit(cache=True, nogil=True)
-def _add_cell(cell, weight, confidence, loss, brier):  # type: ignore[no-untyped-def]
-    cell[0] += weight
-    cell[1] += weight * confidence
-    cell[2] += weight * confidence * confidence
-    cell[3] += weight * loss
-    cell[4] += weight * loss * loss
-    cell[5] += weight * brier
-    cell[6] += weight * brier * brier
+def _add_cells(batch, size, sign, cells):  # type: ignore[no-untyped-def]
+    """Add rows to the cells they belong to.
+
+    Args:
+        batch: ``(7, _BATCH)``: cell, weight, confidence, squares of the gaps, a positive number and what to add to its
+            logarithm for the loss, and room for logarithms.
+        size: How many rows there are.
+        sign: Of the logarithm in the loss.
+        cells: ``(bins * 2, 7)``.
+    """
+    logarithms(at(batch, 4 * _BATCH), size, at(batch, 6 * _BATCH))
+    for r in range(size):
+        cell, weight, confidence, brier = int(batch[0, r]), batch[1, r], batch[2, r], batch[3, r]
+        loss = sign * batch[6, r] + batch[5, r]
+        cells[cell, 0] += weight
+        cells[cell, 1] += weight * confidence
+        cells[cell, 2] += weight * confidence * confidence
+        cells[cell, 3] += weight * loss
+        cells[cell, 4] += weight * loss * loss
+        cells[cell, 5] += weight * brier
+        cells[cell, 6] += weight * brier * brier
 
 
 @njit(cache=True, nogil=True)
-def _scatter(row, found, label, weight, edges, classwise):  # type: ignore[no-untyped-def]
-    for h in range(found.shape[0]):
-        j = found[h]
-        x = float(row[j])
-        place = classwise[j, _bin(x, edges)]
-        place[0] += weight
-        place[1] += weight * x
-        place[2] += weight * int(j == label)
+def _scatter(row, masks, n_words, weight, edges, n_bins, classwise):  # type: ignore[no-untyped-def]
+    for m in range(n_words):
+        word = number_at(masks, m)
+        while word != 0:
+            j = 64 * m + first_bit(word)
+            word &= word - np.uint64(1)
+            x = np.float64(number_at(row, j))
+            add_pair(classwise, 3 * (j * n_bins + _bin(x, edges, n_bins)), weight, weight * x)
 
 
 @njit(cache=True, nogil=True)
-def accumulate(  # type: ignore[no-untyped-def]
-    probs,
-    bits,
+def _add_rows(  # type: ignore[no-untyped-def]
+    numbers,
+    k,
+    are_logits,
     threshold,
     labels,
     weights,
-    nll,
     edges,
     tolerance,
     rows,
@@ -128,65 +167,135 @@ def accumulate(  # type: ignore[no-untyped-def]
     ranks,
     sketch,
 ):
-    """Add rows of probabilities to sums.
+    """Do what :func:`accumulate` says, with rows in one line and a block of memory behind the start of each."""
+    width = max(k, BLOCK // numbers.itemsize)
+    probs, column_sums, masks = (
+        np.empty(width, numbers.dtype),
+        np.zeros(width),
+        np.zeros((width + 63) // 64, np.uint64),
+    )
+    n_bins, inner, places = edges.shape[0] - 1, at(edges, 0), at(classwise, 0)
+    batch, sign, cell_rows = np.empty((7, _BATCH)), 1.0 if are_logits else -1.0, cells.reshape(-1, 7)
+    impossible = 0
+    for i in range(labels.shape[0]):
+        given, label = at(numbers, i * k), labels[i]
+        weight = weights[i] if weights.shape[0] else 1.0
+        row = at(probs, 0) if are_logits else given
+        if are_logits:
+            inside, outside = softmax_row(given, k, label, row)
+            mine = np.float64(number_at(row, label))
+        else:
+            mine = np.float64(number_at(row, label))
+            inside, outside = max(mine, TINY), 0.0
+            impossible += int(mine <= 0.0)
+        total, squares, high, low, rank = _scan(
+            row, k, given, label, weight, threshold, at(column_sums, 0), at(masks, 0)
+        )
+        if not (abs(np.float64(total) - 1.0) <= tolerance) or low < 0:
+            return i, impossible
+        confidence = min(np.float64(high), 1.0)
+        correct = int(rank == 0)
+        b = _bin(confidence, inner, n_bins)
+        rows[b, correct] += 1
+        ranks[min(rank, ranks.shape[0] - 1)] += weight
+        fine = min(int(confidence * sketch.shape[0]), sketch.shape[0] - 1)
+        sketch[fine, 0] += weight
+        sketch[fine, 1] += weight * confidence
+        sketch[fine, 2] += weight * correct
+        columns[label, 1] += weight
+        classwise[label, _bin(mine, inner, n_bins), 2] += weight
+        _scatter(row, at(masks, 0), masks.shape[0], weight, inner, n_bins, places)
+        r = i % _BATCH
+        batch[0, r], batch[1, r], batch[2, r] = 2 * b + correct, weight, confidence
+        batch[3, r] = max(np.float64(squares) - 2.0 * mine + 1.0, 0.0)
+        batch[4, r], batch[5, r] = inside, outside
+        if r == _BATCH - 1:
+            _add_cells(batch, _BATCH, sign, cell_rows)
+    _add_cells(batch, labels.shape[0] % _BATCH, sign, cell_rows)
+    columns[:, 0] += column_sums[:k]
+    return -1, impossible
+
+
+@njit(cache=True, nogil=True)
+def accumulate(  # type: ignore[no-untyped-def]
+    scores,
+    are_logits,
+    threshold,
+    labels,
+    weights,
+    edges,
+    tolerance,
+    rows,
+    cells,
+    columns,
+    classwise,
+    ranks,
+    sketch,
+):
+    """Add rows of logits or probabilities to sums.
 
     Args:
-        probs: ``(m, k)``, contiguous, float32 or float64.
-        bits: The same memory as signed integers.
-        threshold: Bits of the largest number of that type not above the first edge.
+        scores: ``(m, k)``, contiguous, float32 or float64.
+        are_logits: Whether they are logits; these must be finite.
+        threshold: The largest number of that type not above the first edge.
         labels: ``(m,)`` int64, in range.
         weights: ``(m,)`` float64, or empty for ones.
-        nll: ``(m,)`` float64 negative log-likelihoods, or empty to take them from ``probs``.
         edges: From :func:`equipoise.metrics.bins.lower_edges`.
         tolerance: How far a row's sum may be from one.
         rows: ``(bins, 2)`` int64: rows by bin and correctness.
         cells: ``(bins, 2, 7)``: sums of weight, confidence, its square, nll, its square, Brier, its square.
         columns: ``(k, 2)``: column sums of probability, and weight of the rows labelled so.
-        classwise: ``(k, bins, 3)``: weight, probability, positives; entries of the lowest bin are left out.
+        classwise: ``(k, bins, 3)``: weight, probability, positives; the lowest bin is left to the caller.
         ranks: ``(r + 1,)``: weight of rows whose true class has rank 0 ... r - 1, and the rest.
         sketch: ``(f, 3)``: weight, confidence, correct over a fine grid of confidence.
 
     Returns:
-        The first row that is no distribution, or holds a negative zero, where it stopped, or -1; and the rows that
-        gave the true class no probability.
+        The first row that is no distribution, where it stopped, or -1; and the rows that gave the true class no
+        probability.
     """
-    found = np.empty(probs.shape[1] + 1, np.int64)
-    column_sums = np.zeros(probs.shape[1])
-    value = np.empty(1, probs.dtype)
-    value_bits = value.view(bits.dtype)
-    one = probs.dtype.type(1)
-    impossible, bad = 0, -1
-    for i in range(probs.shape[0]):
-        row, row_bits, label = probs[i], bits[i], labels[i]
-        weight = weights[i] if weights.shape[0] else 1.0
-        low, high = _range(row_bits)
-        total, squares = _sums(row)
-        if not (abs(total - one) <= tolerance) or low < 0:
-            bad = i
-            break
-        value_bits[0] = high
-        confidence = min(float(value[0]), 1.0)
-        mine = float(row[label])
-        if nll.shape[0]:
-            loss = nll[i]
-        else:
-            loss = -math.log(max(mine, TINY))
-            impossible += int(mine <= 0.0)
-        rank = _rank(row_bits, label)
-        correct = int(rank == 0)
-        b = _bin(confidence, edges)
-        rows[b, correct] += 1
-        brier = max(float(squares) - 2.0 * mine + 1.0, 0.0)
-        _add_cell(cells[b, correct], weight, confidence, loss, brier)
-        ranks[min(rank, ranks.shape[0] - 1)] += weight
-        fine = sketch[min(int(confidence * sketch.shape[0]), sketch.shape[0] - 1)]
-        fine[0] += weight
-        fine[1] += weight * confidence
-        fine[2] += weight * correct
-        columns[label, 1] += weight
-        _add_columns(row, weight, column_sums)
-        _scatter(row, found[: _above(row_bits, threshold, found)], label, weight, edges, classwise)
-    columns[:, 0] += column_sums
+    n, k, lanes = scores.shape[0], scores.shape[1], BLOCK // scores.itemsize
+    numbers = scores.reshape(-1)
+    # Of short rows the last ones have less than a block of memory behind their start; a longer copy has more.
+    n_last = min(n, (lanes - 1) // k) if k < lanes else 0
+    copy = np.zeros(n_last * k + lanes, scores.dtype)
+    copy[: n_last * k] = numbers[(n - n_last) * k :]
+    cut = n - n_last
+    bad, impossible = _add_rows(
+        numbers,
+        k,
+        are_logits,
+        threshold,
+        labels[:cut],
+        weights[:cut],
+        edges,
+        tolerance,
+        rows,
+        cells,
+        columns,
+        classwise,
+        ranks,
+        sketch,
+    )
+    if bad < 0:
+        bad, also = _add_rows(
+            copy,
+            k,
+            are_logits,
+            threshold,
+            labels[cut:],
+            weights[cut:],
+            edges,
+            tolerance,
+            rows,
+            cells,
+            columns,
+            classwise,
+            ranks,
+            sketch,
+        )
+        impossible += also
+        if bad >= 0:
+            bad += cut
     return bad, impossible
 
 

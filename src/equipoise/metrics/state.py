@@ -187,6 +187,7 @@ class CalibrationState:
                 template,
                 self.closed,
                 nll=batch.nll,
+                logits=batch.logits,
                 kept=batch.kept,
             )
         )

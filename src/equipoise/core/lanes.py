@@ -1,0 +1,369 @@
+"""Vectors of numbers in compiled kernels: what a compiler does not find by itself in a loop over a short row.
+
+A block is 64 bytes, one register of the widest processors; for narrower ones the compiler splits it. Rows are walked
+in whole blocks, and the last one reaches back over numbers already seen, so that no row has a slow tail. Of rows
+shorter than a block what is behind them is read as well, and not used.
+
+Imported by kernels only, because numba takes a second to import. Numba's cache looks at the file of a kernel and not
+at this one: after a change here delete the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numba.np import arrayobj
+
+__all__ = [
+    "BLOCK",
+    "Block",
+    "Row",
+    "Running",
+    "Vector",
+    "add_pair",
+    "at",
+    "first_bit",
+    "number_at",
+    "over_blocks",
+]
+
+#: Bytes of a block.
+BLOCK: Final = 64
+
+# How many bytes ahead memory is asked for.
+_AHEAD = 2048
+
+# Sums may be reordered and fused; NaN and infinities keep their meaning.
+_FREE = ("reassoc", "contract", "nsz", "arcp")
+_FUSED = ("contract",)
+
+
+@final
+class Vector:
+    """Some lanes of one type in the code being generated, with the operators of numbers.
+
+    Args:
+        builder: Where instructions go.
+        value: An LLVM vector.
+        flags: What arithmetic on it may do; ``strict`` gives a vector that may only be fused, not reordered.
+    """
+
+    def __init__(self, builder: Any, value: Any, flags: tuple[str, ...] = _FREE) -> None:
+        self.builder, self.value, self.flags = builder, value, flags
+        self.lanes: int = value.type.count
+        element = value.type.element
+        self.is_float = isinstance(element, (ir.FloatType, ir.DoubleType))
+        self.width: int = {"float": 32, "double": 64}[str(element)] if self.is_float else element.width
+
+    @classmethod
+    def filled(cls, builder: Any, scalar: Any, lanes: int) -> Vector:
+        """Return a vector with one scalar of the generated code in every lane."""
+        typ = ir.VectorType(scalar.type, lanes)
+        nothing = ir.Constant(typ, ir.Undefined)
+        first = builder.insert_element(nothing, scalar, ir.Constant(ir.IntType(32), 0))
+        zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
+        return cls(builder, builder.shuffle_vector(first, nothing, zeros))
+
+    def strict(self) -> Vector:
+        """Return the same lanes for arithmetic in the order in which it is written."""
+        return self._like(self.value, _FUSED)
+
+    def _like(self, value: Any, flags: tuple[str, ...] | None = None) -> Vector:
+        return Vector(self.builder, value, self.flags if flags is None else flags)
+
+    def constant(self, number: float) -> Vector:
+        """Return a vector of the same type that holds a number known now, rounded to that type."""
+        if self.width == 32 and self.is_float:
+            number = float(np.float32(number))
+        return self._like(ir.Constant(self.value.type, [number] * self.lanes))
+
+    def _other(self, other: Any) -> Any:
+        return other.value if isinstance(other, Vector) else self.constant(other).value
+
+    def __add__(self, other: Any) -> Vector:
+        if self.is_float:
+            return self._like(self.builder.fadd(self.value, self._other(other), flags=self.flags))
+        return self._like(self.builder.add(self.value, self._other(other)))
+
+    def __sub__(self, other: Any) -> Vector:
+        if self.is_float:
+            return self._like(self.builder.fsub(self.value, self._other(other), flags=self.flags))
+        return self._like(self.builder.sub(self.value, self._other(other)))
+
+    def __mul__(self, other: Any) -> Vector:
+        return self._like(self.builder.fmul(self.value, self._other(other), flags=self.flags))
+
+    def __truediv__(self, other: Any) -> Vector:
+        return self._like(self.builder.fdiv(self.value, self._other(other), flags=self.flags))
+
+    def __and__(self, other: Any) -> Vector:
+        return self._like(self.builder.and_(self.value, self._other(other)))
+
+    def __or__(self, other: Any) -> Vector:
+        return self._like(self.builder.or_(self.value, self._other(other)))
+
+    def __lshift__(self, bits: int) -> Vector:
+        return self._like(self.builder.shl(self.value, self._other(bits)))
+
+    def __rshift__(self, bits: int) -> Vector:
+        return self._like(self.builder.ashr(self.value, self._other(bits)))
+
+    def _compare(self, sign: str, other: Any) -> Vector:
+        compare = self.builder.fcmp_ordered if self.is_float else self.builder.icmp_signed
+        return self._like(compare(sign, self.value, self._other(other)))
+
+    def __gt__(self, other: Any) -> Vector:
+        return self._compare(">", other)
+
+    def __ge__(self, other: Any) -> Vector:
+        return self._compare(">=", other)
+
+    def __lt__(self, other: Any) -> Vector:
+        return self._compare("<", other)
+
+    def where(self, mask: Vector, other: Any) -> Vector:
+        """Return these lanes where the mask is set, the other's elsewhere."""
+        return self._like(self.builder.select(mask.value, self.value, self._other(other)))
+
+    def highest(self, other: Any) -> Vector:
+        """Return the larger of each pair of lanes; of a pair with a NaN, the other's."""
+        return self.where(self > other, other)
+
+    def lowest(self, other: Any) -> Vector:
+        """Return the smaller of each pair of lanes; of a pair with a NaN, the other's."""
+        return self.where(self < other, other)
+
+    def as_bits(self) -> Vector:
+        """Return the same memory as signed integers."""
+        return self._like(self.builder.bitcast(self.value, ir.VectorType(ir.IntType(self.width), self.lanes)))
+
+    def as_floats(self) -> Vector:
+        """Return the same memory, of integers, as numbers of that width."""
+        element = ir.DoubleType() if self.width == 64 else ir.FloatType()
+        return self._like(self.builder.bitcast(self.value, ir.VectorType(element, self.lanes)))
+
+    def to_doubles(self) -> Vector:
+        """Return floating-point lanes as float64."""
+        if self.value.type.element == ir.DoubleType():
+            return self
+        return self._like(self.builder.fpext(self.value, ir.VectorType(ir.DoubleType(), self.lanes)))
+
+    def ones(self, width: int) -> Vector:
+        """Return a mask as integers of a width: 1 where set, 0 elsewhere."""
+        return self._like(self.builder.zext(self.value, ir.VectorType(ir.IntType(width), self.lanes)))
+
+    def packed(self) -> Any:
+        """Return a mask as one integer scalar, the first lane its lowest bit."""
+        return self.builder.bitcast(self.value, ir.IntType(self.lanes))
+
+    def _folded(self, operation: str, *start: Any, flags: tuple[str, ...] = ()) -> Any:
+        element = self.value.type.element
+        suffix = {"float": "f32", "double": "f64"}.get(str(element), str(element))
+        arguments = [*start, self.value]
+        function = cgutils.get_or_insert_function(
+            self.builder.module,
+            ir.FunctionType(element, [argument.type for argument in arguments]),
+            f"llvm.vector.reduce.{operation}.v{self.lanes}{suffix}",
+        )
+        return self.builder.call(function, arguments, fastmath=flags)
+
+    def total(self) -> Any:
+        """Return the sum of the lanes, a scalar."""
+        if self.is_float:
+            return self._folded("fadd", ir.Constant(self.value.type.element, 0.0), flags=_FREE)
+        return self._folded("add")
+
+    def largest(self) -> Any:
+        """Return the largest floating-point lane, a scalar, if none is NaN."""
+        return self._folded("fmax", flags=("nnan", "nsz"))
+
+    def smallest(self) -> Any:
+        """Return the smallest floating-point lane, a scalar, if none is NaN."""
+        return self._folded("fmin", flags=("nnan", "nsz"))
+
+
+@final
+class Running:
+    """A vector that changes from block to block.
+
+    Args:
+        start: What it holds at first; a constant, or made before the blocks.
+    """
+
+    def __init__(self, start: Vector) -> None:
+        self.builder, self.flags = start.builder, start.flags
+        self.place = cgutils.alloca_once_value(start.builder, start.value)
+
+    def now(self) -> Vector:
+        """Return what it holds here."""
+        return Vector(self.builder, self.builder.load(self.place), self.flags)
+
+    def become(self, vector: Vector) -> None:
+        """Hold something else from here on."""
+        self.builder.store(vector.value, self.place)
+
+
+@final
+@dataclass(frozen=True)
+class Block:
+    """Where in a row generated code is.
+
+    Attributes:
+        number: Which block, a scalar.
+        start: The number of its first lane in the row, a scalar.
+        seen: How many of its first lanes the block before had, a scalar; None if there can be none.
+        fresh: Which lanes are of the row and were not seen before, a mask; None if all.
+    """
+
+    number: Any
+    start: Any
+    seen: Any = None
+    fresh: Vector | None = None
+
+
+@final
+class Row:
+    """Numbers one after the other in generated code.
+
+    Args:
+        context: Of the code generator.
+        builder: Where instructions go.
+        typ: Numba's type of a pointer from :func:`at`.
+        pointer: To the first of them.
+    """
+
+    def __init__(self, context: Any, builder: Any, typ: Any, pointer: Any) -> None:
+        self.builder, self.data = builder, pointer
+        self.element = context.get_data_type(typ.dtype)
+        self.itemsize = typ.dtype.bitwidth // 8
+        self.lanes = BLOCK // self.itemsize
+
+    def _at(self, start: Any, lanes: int) -> Any:
+        place = self.builder.gep(self.data, [start])
+        return self.builder.bitcast(place, ir.VectorType(self.element, lanes).as_pointer())
+
+    def load(self, start: Any, lanes: int) -> Vector:
+        """Return lanes from some number on."""
+        return Vector(self.builder, self.builder.load(self._at(start, lanes), align=self.itemsize))
+
+    def zeros(self) -> Vector:
+        """Return a block of zeros."""
+        return Vector(self.builder, ir.Constant(ir.VectorType(self.element, self.lanes), [0.0] * self.lanes))
+
+    def fetch(self, start: Any) -> None:
+        """Ask for what will soon be read; where that is no memory of ours nothing happens."""
+        ahead = self.builder.add(start, ir.Constant(start.type, _AHEAD // self.itemsize))
+        place = self.builder.bitcast(self.builder.gep(self.data, [ahead]), ir.IntType(8).as_pointer())
+        number = ir.IntType(32)
+        function = cgutils.get_or_insert_function(
+            self.builder.module,
+            ir.FunctionType(ir.VoidType(), [place.type, number, number, number]),
+            "llvm.prefetch.p0",
+        )
+        # For reading, to be kept in all caches, data.
+        self.builder.call(function, [place, *(ir.Constant(number, flag) for flag in (0, 3, 1))])
+
+    def store(self, start: Any, vector: Vector) -> None:
+        """Write lanes from some number on."""
+        self.builder.store(vector.value, self._at(start, vector.lanes), align=self.itemsize)
+
+    def store_packed(self, block: Block, mask: Vector) -> None:
+        """Write a mask's bits so that all masks of a row make one string of bits; seen lanes are left out.
+
+        A whole word is written every time, because a processor is slow to read a word just written in pieces.
+        """
+        word, per_word = ir.IntType(64), 64 // mask.lanes
+        bits = self.builder.zext(mask.packed(), word) if mask.lanes < 64 else mask.packed()
+        if block.seen is not None:
+            bits = self.builder.lshr(bits, block.seen)
+        which = self.builder.gep(
+            self.data, [self.builder.lshr(block.number, ir.Constant(word, per_word.bit_length() - 1))]
+        )
+        turn = self.builder.and_(block.number, ir.Constant(word, per_word - 1))
+        first = self.builder.icmp_unsigned("==", turn, ir.Constant(word, 0))
+        others = self.builder.select(first, ir.Constant(word, 0), self.builder.load(which))
+        bits = self.builder.shl(bits, self.builder.mul(turn, ir.Constant(word, mask.lanes)))
+        self.builder.store(self.builder.or_(others, bits), which)
+
+
+def over_blocks(builder: Any, size: Any, lanes: int, body: Callable[[Block], None]) -> None:
+    """Generate ``body`` for blocks that cover a row.
+
+    The last block ends where the row ends, so it may begin with lanes that were seen before. Of a row shorter than a
+    block the lanes behind its end are not fresh; there must be memory to read.
+
+    Args:
+        builder: Where instructions go.
+        size: Numbers in the row, a scalar.
+        lanes: Numbers in a block.
+        body: Generates the work for one block; called for whole blocks and for the last.
+    """
+    step, nothing = ir.Constant(size.type, lanes), ir.Constant(size.type, 0)
+    whole = builder.sdiv(size, step)
+    with cgutils.for_range(builder, whole) as loop:
+        body(Block(loop.index, builder.mul(loop.index, step)))
+    done = builder.mul(whole, step)
+    with builder.if_then(builder.icmp_signed(">", size, done)):
+        back = builder.sub(size, step)
+        start = builder.select(builder.icmp_signed(">", back, nothing), back, nothing)
+        seen = builder.sub(done, start)
+        numbers = Vector(builder, ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(lanes))))
+
+        def everywhere(scalar: Any) -> Vector:
+            return Vector.filled(builder, builder.trunc(scalar, ir.IntType(32)), lanes)
+
+        fresh = (numbers >= everywhere(seen)) & (numbers < everywhere(builder.sub(size, start)))
+        body(Block(whole, start, seen, fresh))
+
+
+@intrinsic
+def at(_typing, array, start):  # type: ignore[no-untyped-def]
+    """Return a pointer into a contiguous array; unlike a view it costs nothing and keeps nothing alive."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        data = arrayobj.make_array(signature.args[0])(context, builder, arguments[0]).data
+        return builder.gep(data, [arguments[1]])
+
+    return types.CPointer(array.dtype)(array, types.int64), generate
+
+
+@intrinsic
+def number_at(_typing, pointer, place):  # type: ignore[no-untyped-def]
+    """Return the number some places behind a pointer."""
+
+    def generate(_context, builder, _signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.load(builder.gep(arguments[0], [arguments[1]]))
+
+    return pointer.dtype(pointer, types.int64), generate
+
+
+@intrinsic
+def add_pair(_typing, pointer, place, first, second):  # type: ignore[no-untyped-def]
+    """Add two float64 to two neighbours some places behind a pointer."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        row = Row(context, builder, signature.args[0], arguments[0])
+        pair = ir.Constant(ir.VectorType(ir.DoubleType(), 2), ir.Undefined)
+        for lane in (0, 1):
+            pair = builder.insert_element(pair, arguments[2 + lane], ir.Constant(ir.IntType(32), lane))
+        row.store(arguments[1], row.load(arguments[1], 2) + Vector(builder, pair))
+        return context.get_dummy_value()
+
+    return types.void(pointer, types.int64, types.float64, types.float64), generate
+
+
+@intrinsic
+def first_bit(_typing, word):  # type: ignore[no-untyped-def]
+    """Return the number of the lowest set bit of a uint64 that is not zero."""
+
+    def generate(_context, builder, _signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), generate
