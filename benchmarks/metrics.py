@@ -191,7 +191,7 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     full = arguments.full
     load = os.getloadavg()[0]
-    repeats = 5 if full else 7
+    repeats = 5 if full else 15
     cores = os.cpu_count()
     print(f"{arguments.threads} threads; least of {repeats} repeats; load {load:.1f} on {cores} cores")
     if load > 1:

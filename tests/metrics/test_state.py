@@ -12,6 +12,7 @@ from equipoise.core.errors import SplitError
 from equipoise.metrics import CalibrationState
 from equipoise.metrics.accumulate import Sums, sums_by_torch
 from equipoise.metrics.bins import lower_edges
+from equipoise.metrics.kernels import accumulate
 from equipoise.metrics.readings import read_state
 from metric_samples import draw, rows, softmax, weights_for
 
@@ -47,7 +48,8 @@ def test_kernel_equals_torch_on_ties_and_edges(sample, n_bins, closed):
 
 @pytest.mark.parametrize("closed", ["right", "left"])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("k", [2, 3, 50])
+# Around every length at which blocks of 8 and 16 lanes and words of 64 bits begin or end.
+@pytest.mark.parametrize("k", [2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 79, 80, 129])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_kernel_equals_torch(dtype, k, weighted, closed):
     probs, labels = draw(700, k, spread=2.5)
@@ -61,7 +63,7 @@ def test_kernel_equals_torch(dtype, k, weighted, closed):
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
-@pytest.mark.parametrize("k", [2, 30])
+@pytest.mark.parametrize("k", [2, 8, 15, 16, 30, 65])
 def test_logits_equal_their_softmax(dtype, k):
     probs, labels = draw(500, k)
     logits = torch.tensor(np.log(probs)).to(dtype)
@@ -71,6 +73,68 @@ def test_logits_equal_their_softmax(dtype, k):
     nll = -exact.gather(1, torch.as_tensor(labels)[:, None])[:, 0]
     want = by_torch(exact.exp(), labels, nll=nll)
     assert_same(parts(state), want, rtol=5e-6, atol=1e-4)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 63, 64, 65, 129])
+@pytest.mark.parametrize("k", [2, 5, 40])
+def test_any_number_of_rows(n, k):
+    probs, labels = draw(n, k)
+    state = CalibrationState.of(Predictions(probs=probs, labels=labels))
+    assert_same(parts(state), by_torch(probs, labels), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", ["logits", "probs"])
+def test_the_true_class_anywhere_among_equals_ranks_by_its_place(kind, dtype):
+    k = 37
+    scores = np.zeros((k, k), dtype) if kind == "logits" else np.full((k, k), 1 / k, dtype)
+    state = CalibrationState(k, n_ranks=k)
+    state.update(**{kind: scores}, labels=np.arange(k))
+    np.testing.assert_array_equal(state.sums.ranks.numpy(), [1.0] * k + [0.0])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("device_way", [False, True])
+def test_classes_without_probability_are_ranked_by_their_logits(dtype, device_way):
+    logits = torch.zeros(1, 20, dtype=dtype)
+    logits[0, 3], logits[0, 15], logits[0, 9] = 9000.0, 5000.0, 4000.0
+    state = CalibrationState(20)
+    if device_way:
+        state._update_on_device(logits, torch.tensor([9]), None, None, is_logits=True)
+    else:
+        state.update(logits=logits, labels=[9])
+    np.testing.assert_array_equal(state.sums.ranks.numpy(), [0, 0, 1, 0, 0, 0])
+
+
+def test_a_negative_zero_is_a_zero():
+    probs = np.array([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]])
+    with_signs = np.where(probs == 0, -0.0, probs)
+    one = CalibrationState.of(Predictions(probs=probs, labels=[1, 2]))
+    two = CalibrationState.of(Predictions(probs=with_signs, labels=[1, 2]))
+    assert_same(parts(one), parts(two), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -0.25, 7.0])
+@pytest.mark.parametrize("k", [3, 16, 100])
+def test_the_kernel_stops_at_a_row_that_is_no_distribution(bad, k):
+    scores = np.full((30, k), 1 / k, np.float32)
+    scores[20, k - 1] = bad
+    found, _ = accumulate(
+        scores,
+        False,
+        np.float32(1 / 15),
+        np.zeros(30, np.int64),
+        np.empty(0),
+        lower_edges(15, "right"),
+        1e-2,
+        np.zeros((15, 2), np.int64),
+        np.zeros((15, 2, 7)),
+        np.zeros((k, 2)),
+        np.zeros((k, 15, 3)),
+        np.zeros(6),
+        np.zeros((64, 3)),
+    )
+    assert found == 20
 
 
 @pytest.mark.parametrize("is_logits", [False, True])

@@ -9,11 +9,13 @@ import numpy as np
 
 from equipoise.core.arrays import Array, as_tensor
 from equipoise.core.errors import DataError
-from equipoise.core.threads import ALONE, over_ranges
+from equipoise.core.threads import over_ranges
 
 __all__ = ["check_confidence", "check_labels", "check_logits", "check_probs", "check_weights", "renumbered"]
 
 _ELEMENTS = 1 << 22
+# From so many numbers on a compiled look at them is quicker, loading the compiled code included.
+_MANY = 1 << 18
 
 #: Averages of probabilities in single precision exceed one by this much and no more.
 _ROUNDING = 1e-6
@@ -87,7 +89,7 @@ def check_probs(probs: Array, *, where: str, tolerance: float = 1e-3) -> None:
 
 def _surely_distributions(probs: Array, tolerance: float) -> bool:
     """Return whether a compiled look at many rows finds nothing to name; a doubt is left to the slower checks."""
-    if probs.ndim != 2 or probs.size < ALONE or not probs.flags.c_contiguous:
+    if probs.ndim != 2 or probs.size < _MANY or not probs.flags.c_contiguous:
         return False
     from equipoise.core.row_kernel import first_odd_row  # numba is loaded when first needed, not on import
 

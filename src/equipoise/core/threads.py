@@ -12,12 +12,12 @@ from typing import TypeVar
 import numpy as np
 import torch
 
-__all__ = ["ALONE", "over_ranges"]
+__all__ = ["over_ranges"]
 
 T = TypeVar("T")
 
-#: Below this many numbers a second thread costs more than it saves.
-ALONE = 1 << 18
+# Below this many numbers a second thread costs more than it saves.
+_ALONE = 1 << 20
 
 
 @cache
@@ -45,7 +45,7 @@ def over_ranges(work: Callable[[int, int], T], n_rows: int, *, n_numbers: int) -
         >>> over_ranges(lambda start, stop: stop - start, 10, n_numbers=10)
         [10]
     """
-    n_threads = 1 if n_numbers < ALONE else max(1, torch.get_num_threads())
+    n_threads = 1 if n_numbers < _ALONE else max(1, torch.get_num_threads())
     if n_threads == 1:
         return [work(0, n_rows)]
     cuts = np.linspace(0, n_rows, n_threads + 1).astype(int).tolist()

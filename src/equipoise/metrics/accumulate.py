@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import torch
@@ -56,11 +57,12 @@ class Sums:
             torch.Size([15, 2, 7])
         """
 
+        # NumPy makes small arrays several times faster than torch, and a state is made for every batch somebody scores.
         def floats(*shape: int) -> Tensor:
-            return torch.zeros(*shape, dtype=torch.float64, device=device)
+            return torch.from_numpy(np.zeros(shape)).to(device)
 
         def counts(*shape: int) -> Tensor:
-            return torch.zeros(*shape, dtype=torch.int64, device=device)
+            return torch.from_numpy(np.zeros(shape, np.int64)).to(device)
 
         return cls(
             rows=counts(n_bins, 2),
@@ -82,8 +84,8 @@ class Sums:
 
     def add(self, other: Sums) -> None:
         """Add other sums to these, in place."""
-        for name, mine in self.parts().items():
-            mine.add_(getattr(other, name).to(mine.device))
+        for mine, more in zip(self.parts().values(), other.parts().values(), strict=True):
+            mine.add_(more.to(mine.device))
 
 
 def sums_by_kernel(predictions: Predictions, template: Sums, closed: str, *, where: str) -> Sums:
@@ -101,32 +103,40 @@ def sums_by_kernel(predictions: Predictions, template: Sums, closed: str, *, whe
     Raises:
         DataError: If a row is no distribution.
     """
+    from equipoise.metrics.kernels import fill_lowest  # numba is loaded when first needed, not on import
+
     n_rows, n_classes = len(predictions), predictions.n_classes or 0
 
-    def work(start: int, stop: int) -> tuple[Sums, Array]:
-        return _sums_of_range(predictions, (start, stop), template.like(), closed, where=where)
+    def work(start: int, stop: int) -> dict[str, Array]:
+        return _sums_of_range(predictions, (start, stop), _arrays_like(template), closed, where=where)
 
-    (sums, columns), *others = over_ranges(work, n_rows, n_numbers=n_rows * n_classes)
-    for more, more_columns in others:
-        sums.add(more)
-        columns += more_columns
-    _fill_lowest(sums.classwise, torch.from_numpy(columns), sums.cells[..., 0].sum())
-    return sums
+    arrays, *others = over_ranges(work, n_rows, n_numbers=n_rows * n_classes)
+    for other in others:
+        for name, array in arrays.items():
+            np.add(array, other[name], out=array)
+    fill_lowest(arrays["classwise"], arrays.pop("columns"), float(arrays["cells"][..., 0].sum()))
+    return Sums(**{name: torch.from_numpy(array) for name, array in arrays.items()})
+
+
+def _arrays_like(sums: Sums) -> dict[str, Array]:
+    """Return zeros for the parts of some sums, and for the column sums that tell the lowest classwise bin."""
+    parts = sums.parts().items()
+    arrays = {
+        name: np.zeros(tuple(part.shape), np.float64 if part.is_floating_point() else np.int64)
+        for name, part in parts
+    }
+    return {**arrays, "columns": np.zeros((sums.classwise.shape[0], 2))}
 
 
 def _sums_of_range(
-    predictions: Predictions, span: tuple[int, int], sums: Sums, closed: str, *, where: str
-) -> tuple[Sums, Array]:
-    """Return sums without the lowest classwise bin, and the column sums that tell it."""
-    from equipoise.metrics.kernels import accumulate  # numba is loaded when first needed, not on import
+    predictions: Predictions, span: tuple[int, int], sums: dict[str, Array], closed: str, *, where: str
+) -> dict[str, Array]:
+    from equipoise.metrics.kernels import accumulate
 
     start, stop = span
-    edges = lower_edges(sums.rows.shape[0], closed)
-    columns = np.zeros((sums.classwise.shape[0], 2))
+    edges = _edges(len(sums["rows"]), closed)
     weights = np.empty(0) if predictions.weights is None else _plain(predictions.weights[start:stop])
     labels = _plain(predictions.labels[start:stop])
-    arrays = {name: part.numpy() for name, part in sums.parts().items()}
-
     for offset, scores in _blocks(predictions, start, stop):
         rows = slice(offset, offset + len(scores))
         bad, impossible = accumulate(
@@ -137,33 +147,28 @@ def _sums_of_range(
             weights[rows],
             edges,
             1e-2,
-            arrays["rows"],
-            arrays["cells"],
-            columns,
-            arrays["classwise"],
-            arrays["ranks"],
-            arrays["sketch"],
+            sums["rows"],
+            sums["cells"],
+            sums["columns"],
+            sums["classwise"],
+            sums["ranks"],
+            sums["sketch"],
         )
-        sums.impossible.add_(impossible)
+        sums["impossible"] += impossible
         if bad >= 0:
             raise DataError(
                 f"{where}: row {start + offset + bad} is no probability distribution: {scores[bad]}."
             )
-    sums.squares += float(weights @ weights) if len(weights) else float(stop - start)
-    return sums, columns
+    sums["squares"] += weights @ weights if len(weights) else stop - start
+    return sums
+
+
+_edges = cache(lower_edges)
 
 
 def _plain(array: Array) -> Array:
     # The compiler takes read-only arrays for another type; one alias saves a second compilation.
     return as_tensor(array).numpy()
-
-
-def _fill_lowest(classwise: Tensor, columns: Tensor, total: Tensor) -> None:
-    """Set the lowest bin of every class to what the scattered bins leave over."""
-    everything = torch.stack([total.expand(len(columns)), columns[:, 0], columns[:, 1]], dim=-1)
-    classwise[:, 0] = everything - classwise[:, 1:].sum(dim=1)
-    # With every entry scattered the difference is rounding noise, and a bin without weight must hold nothing.
-    classwise[:, 0] *= (classwise[:, :1, 0] > total * 1e-12).to(classwise.dtype)
 
 
 def _blocks(predictions: Predictions, start: int, stop: int) -> Iterator[tuple[int, Array]]:

@@ -28,7 +28,7 @@ from equipoise.core.lanes import (
 )
 from equipoise.core.softmax_kernel import softmax_row
 
-__all__ = ["TINY", "accumulate", "count_up_to"]
+__all__ = ["TINY", "accumulate", "count_up_to", "fill_lowest"]
 
 #: The probability that stands in for an exact zero on the true class: the smallest normal float32.
 TINY = 1.1754943508222875e-38
@@ -297,6 +297,28 @@ def accumulate(  # type: ignore[no-untyped-def]
         if bad >= 0:
             bad += cut
     return bad, impossible
+
+
+@njit(cache=True, nogil=True)
+def fill_lowest(classwise, columns, total):  # type: ignore[no-untyped-def]
+    """Set the lowest bin of every class to what the others leave over.
+
+    Args:
+        classwise: ``(k, bins, 3)`` from :func:`accumulate`.
+        columns: ``(k, 2)`` from it.
+        total: Weight of all rows.
+    """
+    for k in range(classwise.shape[0]):
+        weight, probability, positives = total, columns[k, 0], columns[k, 1]
+        for b in range(1, classwise.shape[1]):
+            weight -= classwise[k, b, 0]
+            probability -= classwise[k, b, 1]
+            positives -= classwise[k, b, 2]
+        # With every entry scattered the difference is rounding noise, and a bin without weight must hold nothing.
+        some = weight > total * 1e-12
+        classwise[k, 0, 0] = weight if some else 0.0
+        classwise[k, 0, 1] = probability if some else 0.0
+        classwise[k, 0, 2] = positives if some else 0.0
 
 
 @njit(cache=True, nogil=True)
