@@ -64,9 +64,11 @@ def adaptive_calibration_error(
         bounds = np.searchsorted(confidence, edges, side="right")
         if keep_minimum:
             bounds[0] = 0
-        running = np.concatenate([[0.0], np.cumsum(gaps)])
         total = len(gaps) if weight is None else weight.sum()
-        return float(np.abs(np.diff(running[bounds])).sum() / total)
+        # Bins without rows begin where the next one does, and a sum from there would not be theirs.
+        starts = bounds[:-1][np.diff(bounds) > 0]
+        sums = np.add.reduceat(gaps[: bounds[-1]], starts) if len(starts) else np.zeros(1)
+        return float(np.abs(sums).sum() / total)
     return _chunked(confidence, gaps, weight, n_bins)
 
 
