@@ -200,7 +200,7 @@ def objective_of(peer: Any, z: torch.Tensor, probs: np.ndarray, labels: np.ndarr
         answer, penalty = peer.predict_proba(probs), structured_penalty(peer, n, k)
     else:
         answer, penalty = peer.predict_proba_torch(CategoricalLogits(z)).get_probs().numpy(), 0.0
-    return float(-np.log(answer[np.arange(n), labels]).mean() + penalty)
+    return float(-np.log(answer[np.arange(n), labels].astype(np.float64)).mean() + penalty)
 
 
 def structured_penalty(peer: Any, n: int, k: int) -> float:

@@ -48,3 +48,21 @@ def test_gradient_at_the_end_is_nothing() -> None:
     residual = probs(calibrator(logits)) - np.eye(4)[labels]
     assert np.abs(residual.T @ logits / 500).max() < 1e-8
     assert calibrator.result.certificate["gradient"] < 1e-8
+
+
+def test_more_parameters_than_rows_separate_and_say_so() -> None:
+    rng = np.random.default_rng(0)
+    result = MatrixScaling().fit(rng.normal(size=(40, 20)), rng.integers(0, 20, 40)).result
+    assert not result.converged
+    assert any("separates" in warning for warning in result.warnings)
+    assert result.nll_after < 1e-4
+
+
+def test_rows_without_weight_need_not_be_separated() -> None:
+    labels = np.arange(31) % 3
+    logits = 4 * np.eye(3)[labels]
+    logits[30] = -logits[30]
+    weights = np.ones(31)
+    assert MatrixScaling().fit(logits, labels, sample_weight=weights).result.warnings == ()
+    weights[30] = 0
+    assert "separates" in MatrixScaling().fit(logits, labels, sample_weight=weights).result.warnings[0]

@@ -69,3 +69,5 @@ def test_separable_rows_are_stopped_and_named() -> None:
     labels = np.arange(30) % 3
     result = VectorScaling().fit(4 * np.eye(3)[labels], labels).result
     assert any("separates" in warning for warning in result.warnings)
+    assert not result.converged
+    assert result.nll_after < 1e-4

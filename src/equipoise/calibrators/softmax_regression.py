@@ -20,7 +20,13 @@ __all__ = ["Penalty", "RegressionFit", "fit_softmax"]
 _RIDGE = 1e-9
 _MOST_STEPS = 60
 _DIRECT = 150
-_SEPARABLE = 1e-4
+# Separable rows have no best map: the likelihood grows without end, and this much NLL is where it is stopped.
+_ENOUGH = 1e-4
+_MOST_DOUBLINGS = 30
+# On the way there Newton's steps lead too far; this much is added to the curvature first, more if it does not help.
+_FIRST_DAMPING = 1e-4
+# Smaller probabilities would become denormal float32, a hundred times slower to multiply, and matter to nothing.
+_NEGLIGIBLE = 1e-20
 _TOLERANCE = 1e-11
 _LOOSE_TOLERANCE = 1e-9
 
@@ -44,6 +50,8 @@ class RegressionFit:
         gap: Estimated excess of the objective before the last step, half the Newton decrement; what is left is less.
         iterations: Newton steps.
         converged: Whether the gap is within tolerance.
+        separable: Whether a map was found that ranks every row's class first, and no penalty holds it back: then its
+            multiples are better and better.
     """
 
     theta: Array
@@ -52,6 +60,7 @@ class RegressionFit:
     gap: float
     iterations: int
     converged: bool
+    separable: bool
 
     @property
     def certificate(self) -> dict[str, float]:
@@ -61,7 +70,7 @@ class RegressionFit:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is unusual about the fit."""
-        if self.objective >= _SEPARABLE:
+        if not self.separable:
             return ()
         return (
             "the map separates the classes of its fit rows, so it was stopped; use more rows or a penalised map",
@@ -99,8 +108,9 @@ def fit_softmax(
     problem = _Problem(features, labels, weights, shape=shape, start=start, penalty=penalty)
     theta, state, step_gap = start, problem.evaluate(start), inf
     steps = 0
-    for steps in range(1, _MOST_STEPS + 1):
-        direction = problem.direction(state, steps)
+    for _ in range(_MOST_STEPS):
+        steps += 1
+        direction = problem.direction(state, step_gap)
         step_gap = float(-0.5 * (direction * state.gradient).sum())
         if not step_gap > 0:
             break
@@ -111,20 +121,34 @@ def fit_softmax(
             trial = problem.evaluate(theta + length * direction)
         if trial.objective > state.objective:
             break
+        problem.damp(length)
         theta, state = theta + length * direction, trial
         tolerance = _TOLERANCE if problem.direct else _LOOSE_TOLERANCE
-        if step_gap <= tolerance * max(1.0, state.objective) or state.objective < _SEPARABLE:
+        if step_gap <= tolerance * max(1.0, state.objective) or problem.is_separable(state):
             break
+    separable = problem.is_separable(state)
+    for _ in range(_MOST_DOUBLINGS if separable else 0):
+        if state.nll <= _ENOUGH:
+            break
+        theta, state = 2 * theta, problem.evaluate(2 * theta)
     gradient = float(state.gradient.abs().max())
     gap = max(step_gap, 0.0)
     return RegressionFit(
-        theta.numpy(), state.objective, gradient, gap, steps, gap <= 1e-9 * max(1.0, state.objective)
+        theta.numpy(),
+        state.objective,
+        gradient,
+        gap,
+        steps,
+        converged=not separable and gap <= 1e-9 * max(1.0, state.objective),
+        separable=separable,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
+    nll: float
     objective: float
+    margin: float
     gradient: Tensor
     probs: Sequence[Tensor]
 
@@ -149,28 +173,43 @@ class _Problem:
         self.labels = [as_tensor(labels[block])[:, None] for block in self.slices]
         self.share = [as_tensor(share[block])[:, None].double() for block in self.slices]
         self.curvature = 2 * (penalty.strength + _RIDGE)
+        self.damping, self.penalised = 0.0, bool(penalty.strength.any())
         self.light = [] if self.direct else [x.float() for x in self.features]
 
     def evaluate(self, theta: Tensor) -> _State:
-        value, gradient, probs = 0.0, torch.zeros_like(theta), []
+        nll, margin, gradient, probs = 0.0, inf, torch.zeros_like(theta), []
         for x, y, w in zip(self.features, self.labels, self.share, strict=True):
             log_probs = self.shape.forward(x, theta).log_softmax(1)
-            value -= float((log_probs.gather(1, y) * w).sum())
+            own = log_probs.gather(1, y)
+            nll -= float((own * w).sum())
+            if not self.penalised and margin > 0:
+                lead = own - log_probs.scatter(1, y, -inf).amax(1, keepdim=True)
+                margin = min(margin, float(torch.where(w > 0, lead, inf).min()))
             p = log_probs.exp_()
-            probs.append(p if self.direct else p.float())
+            probs.append(p if self.direct else torch.nn.functional.threshold(p.float(), _NEGLIGIBLE, 0.0))
             residual = p * w
             residual.scatter_add_(1, y, -w)
             gradient += self.shape.adjoint(x, residual)
         offset = theta - self.penalty.centre
         drift = theta - self.start
-        value += float((self.penalty.strength * offset**2).sum() + _RIDGE * (drift**2).sum())
+        value = nll + float((self.penalty.strength * offset**2).sum() + _RIDGE * (drift**2).sum())
         gradient += 2 * (self.penalty.strength * offset + _RIDGE * drift)
-        return _State(value, gradient, probs)
+        return _State(nll, value, margin, gradient, probs)
 
-    def direction(self, state: _State, step: int) -> Tensor:
+    def damp(self, length: float) -> None:
+        """Hold back the next step if this one was too long, and trust it again if it was not."""
+        if not self.direct:
+            self.damping = max(10 * self.damping, _FIRST_DAMPING) if length < 1 else self.damping / 10
+
+    def is_separable(self, state: _State) -> bool:
+        """Return whether every row's class has the highest probability and no penalty holds the map back."""
+        return not self.penalised and state.margin > 0
+
+    def direction(self, state: _State, last_gap: float) -> Tensor:
         if self.direct:
             return -_solve(self._hessian(state), state.gradient.flatten()).reshape(state.gradient.shape)
-        tolerance = 0.3 if step == 1 else 0.1
+        # Far from the optimum the step need not be exact, because it will not be right.
+        tolerance = 0.3 if last_gap > 0.01 * state.objective else 0.1
         return -_conjugate_gradients(
             self._product(state), self._preconditioner(state), state.gradient, tolerance
         )
@@ -196,7 +235,7 @@ class _Problem:
         share = [w.float() for w in self.share]
 
         def product(vector: Tensor) -> Tensor:
-            light, result = vector.float(), self.curvature * vector
+            light, result = vector.float(), (self.curvature + self.damping) * vector
             for x, p, w in zip(self.light, state.probs, share, strict=True):
                 pushed = self.shape.forward(x, light)
                 mean = torch.einsum("mk,mk->m", p, pushed)[:, None]
@@ -214,7 +253,7 @@ class _Problem:
         own = torch.zeros(())
         for x, p, w in zip(self.light, state.probs, self.share, strict=True):
             own = own + self.shape.moments(x, p * (1 - p) * w.float(), x).double()
-        own = own + torch.diag_embed(self.shape.per_class(self.curvature))
+        own = own + torch.diag_embed(self.shape.per_class(self.curvature + self.damping))
         factor = torch.linalg.cholesky(
             own + 1e-12 * own.diagonal(dim1=1, dim2=2).amax(1)[:, None, None] * torch.eye(2)
         )
@@ -238,7 +277,7 @@ class _Problem:
             moments += (wide * own.sum(1, keepdim=True)).T @ wide
         moments /= spread.sum()
         values, vectors = torch.linalg.eigh(moments)
-        damping = self.curvature.median()
+        damping = self.curvature.median() + self.damping
         scale = spread[:, None] * values.clamp(min=0) + damping + 1e-12
 
         def solve(vector: Tensor) -> Tensor:
