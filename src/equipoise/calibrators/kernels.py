@@ -10,44 +10,13 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from equipoise.core.elementary import exponentials
+from equipoise.core.lanes import BLOCK, at
+
 __all__ = ["confidence_bins", "temperature_pass"]
 
 _BUFFER = 2048
-_LOG2_E = 1.4426950408889634
-# Adding 1.5 * 2**52 rounds a double to a whole number and leaves it in the low bits.
-_ROUND = 6755399441055744.0
-_LN2_HIGH = 6.93147180369123816490e-01
-_LN2_LOW = 1.90821492927058770002e-10
-# Reassociation would cancel the rounding trick, so the exponential gets every other licence.
-_STRICT = {"contract", "nnan", "ninf", "nsz"}
-
-
-@njit(cache=True, nogil=True, fastmath=_STRICT)
-def _exponential(x: Any, size: int, whole: Any, bits: Any) -> None:
-    """Overwrite ``x <= 0`` with exp(x), relative error below 1e-14; compilers vectorise this, not math.exp."""
-    for j in range(size):
-        shifted = x[j] * _LOG2_E + _ROUND
-        whole[j] = shifted
-        power = shifted - _ROUND
-        r = x[j] - power * _LN2_HIGH
-        r = r - power * _LN2_LOW
-        # The Taylor series to degree 11, even and odd powers apart, which halves the chain of dependent steps.
-        s = r * r
-        even = 1 / 3628800 * s + 1 / 40320
-        odd = 1 / 39916800 * s + 1 / 362880
-        even = even * s + 1 / 720
-        odd = odd * s + 1 / 5040
-        even = even * s + 1 / 24
-        odd = odd * s + 1 / 120
-        even = even * s + 0.5
-        odd = odd * s + 1 / 6
-        even = even * s + 1.0
-        odd = odd * s + 1.0
-        x[j] = odd * r + even
-    for j in range(size):
-        bits[j] = (bits[j] + 1023) << 52
-    for j in range(size):
-        x[j] *= whole[j]
+_LANES = BLOCK // 8
 
 
 @njit(cache=True, nogil=True, fastmath=True)
@@ -91,16 +60,14 @@ def temperature_pass(logits: Any, labels: Any, weights: Any, beta: float, start:
     """
     k = logits.shape[1]
     per_block = max(1, _BUFFER // k)
-    gaps, x, whole = np.empty(per_block * k), np.empty(per_block * k), np.empty(per_block * k)
-    bits = whole.view(np.int64)
+    room = max(per_block * k, _LANES)
+    gaps, x = np.empty(room), np.empty(room)
     value = slope = curvature = total = 0.0
     for first in range(start, stop, per_block):
         last = min(first + per_block, stop)
         size = (last - first) * k
         _gaps(logits, first, last, gaps)
-        for j in range(size):
-            x[j] = max(gaps[j] * beta, -700.0)
-        _exponential(x, size, whole, bits)
+        exponentials(at(gaps, 0), size, beta, at(x, 0))
         for i in range(first, last):
             d = gaps[(i - first) * k : (i - first + 1) * k]
             e = x[(i - first) * k : (i - first + 1) * k]
@@ -148,9 +115,7 @@ def _sum(e: Any) -> float:
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def _ladder(
-    gaps: Any, n_rows: int, k: int, betas: Any, octaves: int, x: Any, whole: Any, bits: Any, sums: Any
-) -> None:
+def _ladder(gaps: Any, n_rows: int, k: int, betas: Any, octaves: int, x: Any, sums: Any) -> None:
     """Fill ``sums[row, octave * len(betas) + r]`` with the partition function at ``betas[r] * 2**octave``.
 
     Doubling an inverse temperature squares every exponential, so one exponential serves a whole column.
@@ -158,9 +123,7 @@ def _ladder(
     rungs = betas.shape[0]
     size = n_rows * k
     for r in range(rungs):
-        for j in range(size):
-            x[j] = max(gaps[j] * betas[r], -700.0)
-        _exponential(x, size, whole, bits)
+        exponentials(at(gaps, 0), size, betas[r], at(x, 0))
         for i in range(n_rows):
             sums[i, r] = _sum(x[i * k : (i + 1) * k])
         for octave in range(1, octaves):
@@ -200,14 +163,14 @@ def confidence_bins(
     """
     k, n_bins, wanted = logits.shape[1], edges.shape[0] - 1, offsets.shape[0]
     per_block = max(1, _BUFFER // k)
-    gaps, x, whole = np.empty(per_block * k), np.empty(per_block * k), np.empty(per_block * k)
-    bits = whole.view(np.int64)
+    room = max(per_block * k, _LANES)
+    gaps, x = np.empty(room), np.empty(room)
     sums = np.empty((per_block, octaves * betas.shape[0]))
     table = np.zeros((wanted, n_bins))
     for first in range(start, stop, per_block):
         last = min(first + per_block, stop)
         _gaps(logits, first, last, gaps)
-        _ladder(gaps, last - first, k, betas, octaves, x, whole, bits, sums)
+        _ladder(gaps, last - first, k, betas, octaves, x, sums)
         for i in range(first, last):
             predicted = 0
             while gaps[(i - first) * k + predicted] < 0.0:

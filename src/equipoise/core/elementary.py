@@ -9,7 +9,7 @@ from numba.extending import intrinsic
 
 from equipoise.core.lanes import Block, Row, Vector, over_blocks
 
-__all__ = ["LOWEST", "exponential", "logarithms"]
+__all__ = ["LOWEST", "exponential", "exponentials", "logarithms"]
 
 #: By width in bits: below this the exponential is hardly a normal number.
 LOWEST = {32: -87.0, 64: -708.0}
@@ -65,6 +65,24 @@ def _logarithm(x: Vector) -> Vector:
         series = series * square + 2 / odd
     high, low = _LN2[64]
     return n * high + (s * (series * square) + (n * low + s * 2.0))
+
+
+@intrinsic
+def exponentials(_typing, numbers, size, factor, out):  # type: ignore[no-untyped-def]
+    """Write exp(factor * number) of float64 numbers whose product is at most zero; zero below the lowest."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        read, written = (Row(context, builder, signature.args[n], arguments[n]) for n in (0, 3))
+        each = Vector.filled(builder, arguments[2], read.lanes)
+
+        def body(block: Block) -> None:
+            x = read.load(block.start, read.lanes) * each
+            written.store(block.start, exponential(x.highest(LOWEST[64])).where(x > LOWEST[64], 0.0))
+
+        over_blocks(builder, arguments[1], read.lanes, body)
+        return context.get_dummy_value()
+
+    return types.void(numbers, size, factor, out), generate
 
 
 @intrinsic
