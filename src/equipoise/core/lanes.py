@@ -109,6 +109,9 @@ class Vector:
     def __or__(self, other: Any) -> Vector:
         return self._like(self.builder.or_(self.value, self._other(other)))
 
+    def __invert__(self) -> Vector:
+        return self._like(self.builder.not_(self.value))
+
     def __lshift__(self, bits: int) -> Vector:
         return self._like(self.builder.shl(self.value, self._other(bits)))
 
@@ -124,6 +127,9 @@ class Vector:
 
     def __ge__(self, other: Any) -> Vector:
         return self._compare(">=", other)
+
+    def __le__(self, other: Any) -> Vector:
+        return self._compare("<=", other)
 
     def __lt__(self, other: Any) -> Vector:
         return self._compare("<", other)

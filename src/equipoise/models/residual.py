@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from equipoise.models.normalise import normalise_and_rectify
+
 __all__ = [
     "BasicBlock",
     "Bottleneck",
@@ -67,13 +69,16 @@ class BasicBlock(nn.Module):
 
     def residual(self, inputs: Tensor) -> Tensor:
         """Return what the block adds to its shortcut."""
-        hidden = functional.relu_(self.bn1(self.conv1(inputs)))
-        added: Tensor = self.bn2(self.conv2(hidden))
+        added: Tensor = self.bn2(self._before_last_norm(inputs))
         return added
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Add the residual to the shortcut, then rectify."""
-        return functional.relu_(self.residual(inputs) + self.shortcut(inputs))
+        return normalise_and_rectify(self.bn2, self._before_last_norm(inputs), self.shortcut(inputs))
+
+    def _before_last_norm(self, inputs: Tensor) -> Tensor:
+        hidden: Tensor = self.conv2(normalise_and_rectify(self.bn1, self.conv1(inputs)))
+        return hidden
 
 
 class Bottleneck(nn.Module):
@@ -94,14 +99,17 @@ class Bottleneck(nn.Module):
 
     def residual(self, inputs: Tensor) -> Tensor:
         """Return what the block adds to its shortcut."""
-        hidden = functional.relu_(self.bn1(self.conv1(inputs)))
-        hidden = functional.relu_(self.bn2(self.conv2(hidden)))
-        added: Tensor = self.bn3(self.conv3(hidden))
+        added: Tensor = self.bn3(self._before_last_norm(inputs))
         return added
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Add the residual to the shortcut, then rectify."""
-        return functional.relu_(self.residual(inputs) + self.shortcut(inputs))
+        return normalise_and_rectify(self.bn3, self._before_last_norm(inputs), self.shortcut(inputs))
+
+    def _before_last_norm(self, inputs: Tensor) -> Tensor:
+        hidden = normalise_and_rectify(self.bn1, self.conv1(inputs))
+        before: Tensor = self.conv3(normalise_and_rectify(self.bn2, self.conv2(hidden)))
+        return before
 
 
 Block = type[BasicBlock] | type[Bottleneck]
@@ -193,7 +201,7 @@ class ResidualBody(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return features ``(n, d)``, or a map of them."""
-        hidden: Tensor = functional.relu_(self.bn1(self.conv1(inputs)))
+        hidden = normalise_and_rectify(self.bn1, self.conv1(inputs))
         if self.stem_pool:
             hidden = functional.max_pool2d(hidden, 3, stride=2, padding=1)
         for number in range(1, self.n_stages + 1):

@@ -1,0 +1,201 @@
+"""Batch norm, a shortcut and a rectifier as one step, which on a CPU takes a third of the time of three."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast, final
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.autograd import Function
+from torch.nn import functional
+
+from equipoise.core.arrays import Array
+from equipoise.core.threads import over_ranges
+
+__all__ = ["Layers", "normalise_and_rectify"]
+
+# Smaller images are not worth the calls around the compiled code.
+_WORTH_IT = 1 << 15
+_LANES = 16
+_NOTHING = np.empty((0, 0), np.float32)
+
+
+def normalise_and_rectify(norm: nn.Module, inputs: Tensor, shortcut: Tensor | None = None) -> Tensor:
+    """Return ``relu(norm(inputs) + shortcut)``.
+
+    Batch norm in training, on a CPU, of float32 images in the channels-last layout, goes through compiled code; all
+    else, hooks on the norm included, through torch's own operations. Values agree up to rounding.
+
+    Args:
+        norm: The layer, as a rule ``nn.BatchNorm2d``.
+        inputs: ``(n, channels, height, width)``.
+        shortcut: Added before rectifying.
+
+    Returns:
+        Like ``inputs``.
+
+    Example:
+        >>> normalise_and_rectify(nn.BatchNorm2d(1).eval(), torch.tensor([[[[-1.0, 1.0]]]])).flatten()
+        tensor([0.0000, 1.0000], grad_fn=<ViewBackward0>)
+    """
+    if isinstance(norm, nn.BatchNorm2d) and _is_for_us(norm, inputs, shortcut):
+        return _fused(inputs, norm.weight, norm.bias, shortcut, norm)[0]
+    hidden: Tensor = norm(inputs)
+    return functional.relu_(hidden if shortcut is None else hidden + shortcut)
+
+
+@final
+class Layers(nn.Sequential):
+    """``nn.Sequential``, with every batch norm and the rectifier behind it as one step.
+
+    Example:
+        >>> layers = Layers(nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.ReLU())
+        >>> layers(torch.zeros(2, 3, 8, 8)).shape, list(layers.state_dict())[:2]
+        (torch.Size([2, 16, 6, 6]), ['0.weight', '0.bias'])
+    """
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Run one layer after the other."""
+        hidden, layers = inputs, iter(self)
+        for layer in layers:
+            following = next(layers, None) if isinstance(layer, nn.BatchNorm2d) else None
+            if type(following) is nn.ReLU and not (following._forward_hooks or following._forward_pre_hooks):
+                hidden = normalise_and_rectify(layer, hidden)
+            else:
+                hidden = layer(hidden)
+                hidden = hidden if following is None else following(hidden)
+        return hidden
+
+
+def _is_for_us(norm: nn.BatchNorm2d, inputs: Tensor, shortcut: Tensor | None) -> bool:
+    return (
+        type(norm) is nn.BatchNorm2d
+        and norm.training
+        and norm.affine
+        and norm.track_running_stats
+        and norm.momentum is not None
+        and not (norm._forward_hooks or norm._forward_pre_hooks or norm._backward_hooks)
+        and not torch.compiler.is_compiling()
+        and not torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+        and _is_plain(inputs)
+        and inputs.numel() >= _WORTH_IT
+        and inputs.shape[1] % _LANES == 0
+        and (shortcut is None or (_is_plain(shortcut) and shortcut.shape == inputs.shape))
+    )
+
+
+def _is_plain(images: Tensor) -> bool:
+    return (
+        type(images) is Tensor
+        and images.device.type == "cpu"
+        and images.dtype == torch.float32
+        and images.dim() == 4
+        and images.is_contiguous(memory_format=torch.channels_last)
+    )
+
+
+def _follow(norm: nn.BatchNorm2d, unit: Array, *, n: int) -> None:
+    from equipoise.models.normalise_kernel import settle_running
+
+    assert norm.running_mean is not None
+    assert norm.running_var is not None
+    assert norm.num_batches_tracked is not None
+    norm.num_batches_tracked.add_(1)
+    settle_running(unit, n, norm.eps, norm.momentum, norm.running_mean.numpy(), norm.running_var.numpy())
+
+
+class _Fused(Function):
+    """Results: the images; mean and 1/deviation of each channel; scale and shift of each channel."""
+
+    @staticmethod
+    def forward(
+        inputs: Tensor, weight: Tensor, bias: Tensor, shortcut: Tensor | None, norm: nn.BatchNorm2d
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        from equipoise.models.normalise_kernel import add_moments, scale_and_rectify, settle_forward
+
+        x, out = _pixels(inputs), torch.empty_like(inputs)
+        unit, line = np.empty((2, x.shape[1])), np.empty((2, x.shape[1]), np.float32)
+        sums = _sums(x, lambda start, stop, into: add_moments(x, start, stop, into))
+        settle_forward(sums, len(x), weight.detach().numpy(), bias.detach().numpy(), norm.eps, unit, *line)
+        _follow(norm, unit, n=len(x))
+        added, written = _NOTHING if shortcut is None else _pixels(shortcut), _pixels(out)
+        over_ranges(
+            lambda start, stop: scale_and_rectify(x, added, start, stop, *line, written),
+            len(x),
+            n_numbers=x.size,
+        )
+        return out, torch.from_numpy(unit), torch.from_numpy(line)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        images, weight, bias, shortcut, norm = inputs
+        out, unit, line = output
+        ctx.mark_non_differentiable(unit, line)
+        ctx.set_materialize_grads(False)
+        # Without a shortcut the inputs alone tell where the rectifier lets pass.
+        ctx.save_for_backward(images, weight, bias, shortcut, None if shortcut is None else out, unit, line)
+        ctx.eps = norm.eps
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, ...]:
+        images, weight, bias, shortcut, out, unit, line = ctx.saved_tensors
+        gradient = gradients[0]
+        if gradient is None:
+            return (None,) * 5
+        if torch.is_grad_enabled():
+            return (*_differentiable(images, weight, bias, shortcut, gradient, ctx.eps), None)
+        from equipoise.models.normalise_kernel import add_gated_moments, combine, settle_backward
+
+        given = _pixels(gradient.contiguous(memory_format=torch.channels_last))
+        x, gated_images = _pixels(images), torch.empty_like(images)
+        y, gated = _NOTHING if out is None else _pixels(out), _pixels(gated_images)
+        sums = _sums(
+            x,
+            lambda start, stop, into: add_gated_moments(given, y, x, start, stop, *line.numpy(), gated, into),
+        )
+        factors, slopes = np.empty((3, x.shape[1]), np.float32), np.empty((2, x.shape[1]), np.float32)
+        settle_backward(sums, len(x), weight.detach().numpy(), unit.numpy(), factors, *slopes)
+        # Without a shortcut nobody else wants the gated gradient, and its memory is used again.
+        slope = gated_images if shortcut is None else torch.empty_like(images)
+        target = _pixels(slope)
+        over_ranges(
+            lambda start, stop: combine(gated, x, start, stop, factors, target), len(x), n_numbers=x.size
+        )
+        beside = None if shortcut is None else gated_images
+        return slope, torch.from_numpy(slopes[0]), torch.from_numpy(slopes[1]), beside, None
+
+
+_fused = cast(Callable[..., tuple[Tensor, Tensor, Tensor]], _Fused.apply)
+
+
+def _differentiable(
+    images: Tensor, weight: Tensor, bias: Tensor, shortcut: Tensor | None, gradient: Tensor, eps: float
+) -> tuple[Tensor | None, ...]:
+    """Return the gradients as torch's own operations make them, for those who differentiate them again."""
+    wanted = [part for part in (images, weight, bias, shortcut) if part is not None and part.requires_grad]
+    hidden = functional.batch_norm(images, None, None, weight, bias, training=True, eps=eps)
+    out = functional.relu(hidden if shortcut is None else hidden + shortcut)
+    found = iter(torch.autograd.grad(out, wanted, gradient, create_graph=True))
+    return tuple(
+        next(found) if part is not None and part.requires_grad else None
+        for part in (images, weight, bias, shortcut)
+    )
+
+
+def _pixels(images: Tensor) -> Array:
+    pixels: Array = images.detach().permute(0, 2, 3, 1).numpy().reshape(-1, images.shape[1])
+    return pixels
+
+
+def _sums(x: Array, work: Callable[[int, int, Array], None]) -> Array:
+    def part(start: int, stop: int) -> Array:
+        into = np.zeros((2, x.shape[1]))
+        work(start, stop, into)
+        return into
+
+    first, *others = over_ranges(part, len(x), n_numbers=x.size)
+    for other in others:
+        first += other
+    return first

@@ -1,0 +1,287 @@
+"""Compiled passes over images in the channels-last layout: batch norm, a sum and a rectifier in as few reads as can be.
+
+Rows are pixels, columns are channels; images are float32, sums are float64. Time goes with the memory touched: where
+the rectifier let numbers pass is seen from what is read anyway.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from equipoise.core.lanes import BLOCK, Row, Running, Vector, at
+
+__all__ = [
+    "LANES",
+    "add_gated_moments",
+    "add_moments",
+    "combine",
+    "scale_and_rectify",
+    "settle_backward",
+    "settle_forward",
+    "settle_running",
+]
+
+#: Channels come in multiples of this.
+LANES: Final = BLOCK // 4
+
+# So many pixels are worked on for some channels before the next ones: what is read stays in the first cache.
+_CHUNK = 64
+
+
+def _over_pixels(builder: Any, n_pixels: Any, stride: Any, body: Callable[[Any], None]) -> None:
+    with cgutils.for_range(builder, n_pixels) as loop:
+        body(builder.mul(loop.index, stride))
+
+
+def _rows(context: Any, builder: Any, signature: Any, arguments: Any, places: tuple[int, ...]) -> list[Row]:
+    return [Row(context, builder, signature.args[place], arguments[place]) for place in places]
+
+
+def _rectified(value: Vector) -> Vector:
+    # In this order a NaN stays one.
+    return value.where(~(value <= 0.0), 0.0)
+
+
+@intrinsic
+def _moments(_typing, x, n_pixels, stride, sums, squares):  # type: ignore[no-untyped-def]
+    """Add numbers and their squares to sums, for one block of channels."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        read, first, second = _rows(context, builder, signature, arguments, (0, 3, 4))
+        none = ir.Constant(ir.IntType(64), 0)
+        total, square = Running(first.load(none, LANES)), Running(second.load(none, LANES))
+
+        def body(start: Any) -> None:
+            value = read.load(start, LANES).to_doubles()
+            total.become(total.now() + value)
+            square.become(square.now() + value * value)
+
+        _over_pixels(builder, arguments[1], arguments[2], body)
+        first.store(none, total.now())
+        second.store(none, square.now())
+        return context.get_dummy_value()
+
+    return types.void(x, n_pixels, stride, sums, squares), generate
+
+
+@intrinsic
+def _gated_moments(_typing, gradient, output, x, n_pixels, stride, gated, sums, products):  # type: ignore[no-untyped-def]
+    """Write the gradient where the output is positive, and add it and its product with x to sums."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        given, out, read, *others = _rows(context, builder, signature, arguments, (0, 1, 2, 5, 6, 7))
+
+        def gate(start: Any, _: Vector) -> Vector:
+            return ~(out.load(start, LANES) <= 0.0)
+
+        _add_gated(builder, arguments[3], arguments[4], given, read, gate, *others)
+        return context.get_dummy_value()
+
+    return types.void(gradient, output, x, n_pixels, stride, gated, sums, products), generate
+
+
+@intrinsic
+def _regated_moments(_typing, gradient, x, n_pixels, stride, scale, shift, gated, sums, products):  # type: ignore[no-untyped-def]
+    """Write the gradient where scale * x + shift is positive, and add it and its product with x to sums."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        given, read, factor, offset, *others = _rows(
+            context, builder, signature, arguments, (0, 1, 4, 5, 6, 7, 8)
+        )
+        none = ir.Constant(ir.IntType(64), 0)
+        a, b = factor.load(none, LANES), offset.load(none, LANES)
+
+        def gate(_: Any, value: Vector) -> Vector:
+            return ~(value * a + b <= 0.0)
+
+        _add_gated(builder, arguments[2], arguments[3], given, read, gate, *others)
+        return context.get_dummy_value()
+
+    return types.void(gradient, x, n_pixels, stride, scale, shift, gated, sums, products), generate
+
+
+def _add_gated(
+    builder: Any,
+    n_pixels: Any,
+    stride: Any,
+    given: Row,
+    read: Row,
+    gate: Callable[[Any, Vector], Vector],
+    written: Row,
+    first: Row,
+    second: Row,
+) -> None:
+    none = ir.Constant(ir.IntType(64), 0)
+    total, product = Running(first.load(none, LANES)), Running(second.load(none, LANES))
+
+    def body(start: Any) -> None:
+        x = read.load(start, LANES)
+        value = given.load(start, LANES).where(gate(start, x), 0.0)
+        written.store(start, value)
+        wide = value.to_doubles()
+        total.become(total.now() + wide)
+        product.become(product.now() + wide * x.to_doubles())
+
+    _over_pixels(builder, n_pixels, stride, body)
+    first.store(none, total.now())
+    second.store(none, product.now())
+
+
+@intrinsic
+def _scaled(_typing, x, n_pixels, stride, scale, shift, out):  # type: ignore[no-untyped-def]
+    """Write max(scale * x + shift, 0), for one block of channels."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        read, factor, offset, written = _rows(context, builder, signature, arguments, (0, 3, 4, 5))
+        none = ir.Constant(ir.IntType(64), 0)
+        a, b = factor.load(none, LANES), offset.load(none, LANES)
+
+        def body(start: Any) -> None:
+            written.store(start, _rectified(read.load(start, LANES) * a + b))
+
+        _over_pixels(builder, arguments[1], arguments[2], body)
+        return context.get_dummy_value()
+
+    return types.void(x, n_pixels, stride, scale, shift, out), generate
+
+
+@intrinsic
+def _scaled_with(_typing, x, added, n_pixels, stride, scale, shift, out):  # type: ignore[no-untyped-def]
+    """Write max(scale * x + shift + added, 0), for one block of channels."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        read, beside, factor, offset, written = _rows(context, builder, signature, arguments, (0, 1, 4, 5, 6))
+        none = ir.Constant(ir.IntType(64), 0)
+        a, b = factor.load(none, LANES), offset.load(none, LANES)
+
+        def body(start: Any) -> None:
+            written.store(start, _rectified(read.load(start, LANES) * a + b + beside.load(start, LANES)))
+
+        _over_pixels(builder, arguments[2], arguments[3], body)
+        return context.get_dummy_value()
+
+    return types.void(x, added, n_pixels, stride, scale, shift, out), generate
+
+
+@intrinsic
+def _combined(_typing, gated, x, n_pixels, stride, a, b, c, out):  # type: ignore[no-untyped-def]
+    """Write a * gated + b * x + c, for one block of channels."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        given, read, first, second, third, written = _rows(
+            context, builder, signature, arguments, (0, 1, 4, 5, 6, 7)
+        )
+        none = ir.Constant(ir.IntType(64), 0)
+        factors = [row.load(none, LANES) for row in (first, second, third)]
+
+        def body(start: Any) -> None:
+            value = given.load(start, LANES) * factors[0] + read.load(start, LANES) * factors[1] + factors[2]
+            written.store(start, value)
+
+        _over_pixels(builder, arguments[2], arguments[3], body)
+        return context.get_dummy_value()
+
+    return types.void(gated, x, n_pixels, stride, a, b, c, out), generate
+
+
+@njit(cache=True, nogil=True)
+def add_moments(x, start, stop, sums):  # type: ignore[no-untyped-def]
+    """Add the numbers of some rows, and their squares, to ``sums`` ``(2, channels)``."""
+    k = x.shape[1]
+    for first in range(start, stop, _CHUNK):
+        n = min(_CHUNK, stop - first)
+        for c in range(0, k, LANES):
+            _moments(at(x, first * k + c), n, k, at(sums, c), at(sums, k + c))
+
+
+@njit(cache=True, nogil=True)
+def settle_forward(sums, n, weight, bias, eps, unit, scale, shift):  # type: ignore[no-untyped-def]
+    """Write mean and 1/deviation to ``unit`` ``(2, channels)``, and the factors of the map."""
+    for c in range(weight.shape[0]):
+        mean = sums[0, c] / n
+        rate = 1.0 / math.sqrt(max(sums[1, c] / n - mean * mean, 0.0) + eps)
+        unit[0, c], unit[1, c] = mean, rate
+        scale[c] = weight[c] * rate
+        shift[c] = bias[c] - mean * weight[c] * rate
+
+
+@njit(cache=True, nogil=True)
+def settle_running(unit, n, eps, momentum, running_mean, running_variance):  # type: ignore[no-untyped-def]
+    """Move running statistics as torch does, with the unbiased variance."""
+    for c in range(running_mean.shape[0]):
+        variance = (1.0 / (unit[1, c] * unit[1, c]) - eps) * n / (n - 1)
+        running_mean[c] += momentum * (unit[0, c] - running_mean[c])
+        running_variance[c] += momentum * (variance - running_variance[c])
+
+
+@njit(cache=True, nogil=True)
+def settle_backward(sums, n, weight, unit, factors, weight_slope, bias_slope):  # type: ignore[no-untyped-def]
+    """Write the slopes of weight and bias, and the factors of gated gradient, x and one in the slope of x."""
+    for c in range(weight.shape[0]):
+        mean, rate, total = unit[0, c], unit[1, c], sums[0, c]
+        slope = rate * (sums[1, c] - mean * total)
+        a = weight[c] * rate
+        b = -a * rate * slope / n
+        factors[0, c], factors[1, c], factors[2, c] = a, b, -a * total / n - b * mean
+        weight_slope[c], bias_slope[c] = slope, total
+
+
+@njit(cache=True, nogil=True)
+def scale_and_rectify(x, added, start, stop, scale, shift, out):  # type: ignore[no-untyped-def]
+    """Write max(scale * x + shift + added, 0) for some rows; an empty ``added`` is nothing."""
+    k = x.shape[1]
+    for first in range(start, stop, _CHUNK):
+        n = min(_CHUNK, stop - first)
+        for c in range(0, k, LANES):
+            place = first * k + c
+            given, written = at(x, place), at(out, place)
+            if added.shape[0]:
+                _scaled_with(given, at(added, place), n, k, at(scale, c), at(shift, c), written)
+            else:
+                _scaled(given, n, k, at(scale, c), at(shift, c), written)
+
+
+@njit(cache=True, nogil=True)
+def add_gated_moments(gradient, output, x, start, stop, scale, shift, gated, sums):  # type: ignore[no-untyped-def]
+    """Write the gradient where it passes; add it, and its product with x, to ``sums``.
+
+    It passes where the output is positive, or, with an empty ``output``, where scale * x + shift is.
+    """
+    k = x.shape[1]
+    for first in range(start, stop, _CHUNK):
+        n = min(_CHUNK, stop - first)
+        for c in range(0, k, LANES):
+            place = first * k + c
+            given, read, written = at(gradient, place), at(x, place), at(gated, place)
+            totals, products = at(sums, c), at(sums, k + c)
+            if output.shape[0]:
+                _gated_moments(given, at(output, place), read, n, k, written, totals, products)
+            else:
+                _regated_moments(given, read, n, k, at(scale, c), at(shift, c), written, totals, products)
+
+
+@njit(cache=True, nogil=True)
+def combine(gated, x, start, stop, factors, out):  # type: ignore[no-untyped-def]
+    """Write ``factors[0] * gated + factors[1] * x + factors[2]`` for some rows."""
+    k = x.shape[1]
+    for first in range(start, stop, _CHUNK):
+        n = min(_CHUNK, stop - first)
+        for c in range(0, k, LANES):
+            place = first * k + c
+            _combined(
+                at(gated, place),
+                at(x, place),
+                n,
+                k,
+                at(factors, c),
+                at(factors, k + c),
+                at(factors, 2 * k + c),
+                at(out, place),
+            )
