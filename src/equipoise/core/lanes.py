@@ -341,6 +341,16 @@ def at(_typing, array, start):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
+def floats_at(_typing, address, start):  # type: ignore[no-untyped-def]
+    """Return a pointer to float32 numbers, some places behind an address such as a tensor's ``data_ptr()``."""
+
+    def generate(_context, builder, _signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.gep(builder.inttoptr(arguments[0], ir.FloatType().as_pointer()), [arguments[1]])
+
+    return types.CPointer(types.float32)(types.int64, types.int64), generate
+
+
+@intrinsic
 def number_at(_typing, pointer, place):  # type: ignore[no-untyped-def]
     """Return the number some places behind a pointer."""
 

@@ -19,7 +19,6 @@ __all__ = ["Layers", "normalise_and_rectify"]
 # Smaller images are not worth the calls around the compiled code.
 _WORTH_IT = 1 << 15
 _LANES = 16
-_NOTHING = np.empty((0, 0), np.float32)
 
 
 def normalise_and_rectify(norm: nn.Module, inputs: Tensor, shortcut: Tensor | None = None) -> Tensor:
@@ -115,16 +114,18 @@ class _Fused(Function):
     ) -> tuple[Tensor, Tensor, Tensor]:
         from equipoise.models.normalise_kernel import add_moments, scale_and_rectify, settle_forward
 
-        x, out = _pixels(inputs), torch.empty_like(inputs)
-        unit, line = np.empty((2, x.shape[1])), np.empty((2, x.shape[1]), np.float32)
-        sums = _sums(x, lambda start, stop, into: add_moments(x, start, stop, into))
-        settle_forward(sums, len(x), weight.detach().numpy(), bias.detach().numpy(), norm.eps, unit, *line)
-        _follow(norm, unit, n=len(x))
-        added, written = _NOTHING if shortcut is None else _pixels(shortcut), _pixels(out)
+        n_channels, out = inputs.shape[1], torch.empty_like(inputs)
+        n_pixels = inputs.numel() // n_channels
+        unit, line = np.empty((2, n_channels)), np.empty((2, n_channels), np.float32)
+        x, written, added = inputs.data_ptr(), out.data_ptr(), _address(shortcut)
+        sums = _sums(inputs, lambda start, stop, into: add_moments(x, start, stop, into))
+        settle_forward(sums, n_pixels, weight.detach().numpy(), bias.detach().numpy(), norm.eps, unit, *line)
+        _follow(norm, unit, n=n_pixels)
+        scale, shift = line
         over_ranges(
-            lambda start, stop: scale_and_rectify(x, added, start, stop, *line, written),
-            len(x),
-            n_numbers=x.size,
+            lambda start, stop: scale_and_rectify(x, added, start, stop, scale, shift, written),
+            n_pixels,
+            n_numbers=inputs.numel(),
         )
         return out, torch.from_numpy(unit), torch.from_numpy(line)
 
@@ -148,22 +149,25 @@ class _Fused(Function):
             return (*_differentiable(images, weight, bias, shortcut, gradient, ctx.eps), None)
         from equipoise.models.normalise_kernel import add_gated_moments, combine, settle_backward
 
-        given = _pixels(gradient.contiguous(memory_format=torch.channels_last))
-        x, gated_images = _pixels(images), torch.empty_like(images)
-        y, gated = _NOTHING if out is None else _pixels(out), _pixels(gated_images)
+        n_channels, (scale, shift) = images.shape[1], line.numpy()
+        n_pixels = images.numel() // n_channels
+        arranged, passed = gradient.contiguous(memory_format=torch.channels_last), torch.empty_like(images)
+        given, x, y, gated = arranged.data_ptr(), images.data_ptr(), _address(out), passed.data_ptr()
         sums = _sums(
-            x,
-            lambda start, stop, into: add_gated_moments(given, y, x, start, stop, *line.numpy(), gated, into),
+            images,
+            lambda start, stop, into: add_gated_moments(given, y, x, start, stop, scale, shift, gated, into),
         )
-        factors, slopes = np.empty((3, x.shape[1]), np.float32), np.empty((2, x.shape[1]), np.float32)
-        settle_backward(sums, len(x), weight.detach().numpy(), unit.numpy(), factors, *slopes)
+        factors, slopes = np.empty((3, n_channels), np.float32), np.empty((2, n_channels), np.float32)
+        settle_backward(sums, n_pixels, weight.detach().numpy(), unit.numpy(), factors, *slopes)
         # Without a shortcut nobody else wants the gated gradient, and its memory is used again.
-        slope = gated_images if shortcut is None else torch.empty_like(images)
-        target = _pixels(slope)
+        slope = passed if shortcut is None else torch.empty_like(images)
+        target = slope.data_ptr()
         over_ranges(
-            lambda start, stop: combine(gated, x, start, stop, factors, target), len(x), n_numbers=x.size
+            lambda start, stop: combine(gated, x, start, stop, factors, target),
+            n_pixels,
+            n_numbers=images.numel(),
         )
-        beside = None if shortcut is None else gated_images
+        beside = None if shortcut is None else passed
         return slope, torch.from_numpy(slopes[0]), torch.from_numpy(slopes[1]), beside, None
 
 
@@ -184,18 +188,19 @@ def _differentiable(
     )
 
 
-def _pixels(images: Tensor) -> Array:
-    pixels: Array = images.detach().permute(0, 2, 3, 1).numpy().reshape(-1, images.shape[1])
-    return pixels
+def _address(images: Tensor | None) -> int:
+    return 0 if images is None else images.data_ptr()
 
 
-def _sums(x: Array, work: Callable[[int, int, Array], None]) -> Array:
+def _sums(images: Tensor, work: Callable[[int, int, Array], None]) -> Array:
+    n_channels, n_numbers = images.shape[1], images.numel()
+
     def part(start: int, stop: int) -> Array:
-        into = np.zeros((2, x.shape[1]))
+        into = np.zeros((2, n_channels))
         work(start, stop, into)
         return into
 
-    first, *others = over_ranges(part, len(x), n_numbers=x.size)
+    first, *others = over_ranges(part, n_numbers // n_channels, n_numbers=n_numbers)
     for other in others:
         first += other
     return first

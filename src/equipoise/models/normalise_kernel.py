@@ -1,7 +1,8 @@
 """Compiled passes over images in the channels-last layout: batch norm, a sum and a rectifier in as few reads as can be.
 
 Rows are pixels, columns are channels; images are float32, sums are float64. Time goes with the memory touched: where
-the rectifier let numbers pass is seen from what is read anyway.
+the rectifier let numbers pass is seen from what is read anyway. Images are given by address, because a view of one in
+NumPy costs more than some of the passes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from equipoise.core.lanes import BLOCK, Row, Running, Vector, at
+from equipoise.core.lanes import BLOCK, Row, Running, Vector, at, floats_at
 
 __all__ = [
     "LANES",
@@ -59,6 +60,7 @@ def _moments(_typing, x, n_pixels, stride, sums, squares):  # type: ignore[no-un
         total, square = Running(first.load(none, LANES)), Running(second.load(none, LANES))
 
         def body(start: Any) -> None:
+            read.fetch(start)
             value = read.load(start, LANES).to_doubles()
             total.become(total.now() + value)
             square.become(square.now() + value * value)
@@ -122,6 +124,8 @@ def _add_gated(
     total, product = Running(first.load(none, LANES)), Running(second.load(none, LANES))
 
     def body(start: Any) -> None:
+        read.fetch(start)
+        given.fetch(start)
         x = read.load(start, LANES)
         value = given.load(start, LANES).where(gate(start, x), 0.0)
         written.store(start, value)
@@ -144,6 +148,7 @@ def _scaled(_typing, x, n_pixels, stride, scale, shift, out):  # type: ignore[no
         a, b = factor.load(none, LANES), offset.load(none, LANES)
 
         def body(start: Any) -> None:
+            read.fetch(start)
             written.store(start, _rectified(read.load(start, LANES) * a + b))
 
         _over_pixels(builder, arguments[1], arguments[2], body)
@@ -162,6 +167,7 @@ def _scaled_with(_typing, x, added, n_pixels, stride, scale, shift, out):  # typ
         a, b = factor.load(none, LANES), offset.load(none, LANES)
 
         def body(start: Any) -> None:
+            read.fetch(start)
             written.store(start, _rectified(read.load(start, LANES) * a + b + beside.load(start, LANES)))
 
         _over_pixels(builder, arguments[2], arguments[3], body)
@@ -182,6 +188,8 @@ def _combined(_typing, gated, x, n_pixels, stride, a, b, c, out):  # type: ignor
         factors = [row.load(none, LANES) for row in (first, second, third)]
 
         def body(start: Any) -> None:
+            read.fetch(start)
+            given.fetch(start)
             value = given.load(start, LANES) * factors[0] + read.load(start, LANES) * factors[1] + factors[2]
             written.store(start, value)
 
@@ -194,11 +202,11 @@ def _combined(_typing, gated, x, n_pixels, stride, a, b, c, out):  # type: ignor
 @njit(cache=True, nogil=True)
 def add_moments(x, start, stop, sums):  # type: ignore[no-untyped-def]
     """Add the numbers of some rows, and their squares, to ``sums`` ``(2, channels)``."""
-    k = x.shape[1]
+    k = sums.shape[1]
     for first in range(start, stop, _CHUNK):
         n = min(_CHUNK, stop - first)
         for c in range(0, k, LANES):
-            _moments(at(x, first * k + c), n, k, at(sums, c), at(sums, k + c))
+            _moments(floats_at(x, first * k + c), n, k, at(sums, c), at(sums, k + c))
 
 
 @njit(cache=True, nogil=True)
@@ -235,15 +243,15 @@ def settle_backward(sums, n, weight, unit, factors, weight_slope, bias_slope):  
 
 @njit(cache=True, nogil=True)
 def scale_and_rectify(x, added, start, stop, scale, shift, out):  # type: ignore[no-untyped-def]
-    """Write max(scale * x + shift + added, 0) for some rows; an empty ``added`` is nothing."""
-    k = x.shape[1]
+    """Write max(scale * x + shift + added, 0) for some rows; ``added`` may be 0 for nothing."""
+    k = scale.shape[0]
     for first in range(start, stop, _CHUNK):
         n = min(_CHUNK, stop - first)
         for c in range(0, k, LANES):
             place = first * k + c
-            given, written = at(x, place), at(out, place)
-            if added.shape[0]:
-                _scaled_with(given, at(added, place), n, k, at(scale, c), at(shift, c), written)
+            given, written = floats_at(x, place), floats_at(out, place)
+            if added:
+                _scaled_with(given, floats_at(added, place), n, k, at(scale, c), at(shift, c), written)
             else:
                 _scaled(given, n, k, at(scale, c), at(shift, c), written)
 
@@ -252,17 +260,17 @@ def scale_and_rectify(x, added, start, stop, scale, shift, out):  # type: ignore
 def add_gated_moments(gradient, output, x, start, stop, scale, shift, gated, sums):  # type: ignore[no-untyped-def]
     """Write the gradient where it passes; add it, and its product with x, to ``sums``.
 
-    It passes where the output is positive, or, with an empty ``output``, where scale * x + shift is.
+    It passes where the output is positive, or, if ``output`` is 0 for nothing, where scale * x + shift is.
     """
-    k = x.shape[1]
+    k = scale.shape[0]
     for first in range(start, stop, _CHUNK):
         n = min(_CHUNK, stop - first)
         for c in range(0, k, LANES):
             place = first * k + c
-            given, read, written = at(gradient, place), at(x, place), at(gated, place)
+            given, read, written = floats_at(gradient, place), floats_at(x, place), floats_at(gated, place)
             totals, products = at(sums, c), at(sums, k + c)
-            if output.shape[0]:
-                _gated_moments(given, at(output, place), read, n, k, written, totals, products)
+            if output:
+                _gated_moments(given, floats_at(output, place), read, n, k, written, totals, products)
             else:
                 _regated_moments(given, read, n, k, at(scale, c), at(shift, c), written, totals, products)
 
@@ -270,18 +278,18 @@ def add_gated_moments(gradient, output, x, start, stop, scale, shift, gated, sum
 @njit(cache=True, nogil=True)
 def combine(gated, x, start, stop, factors, out):  # type: ignore[no-untyped-def]
     """Write ``factors[0] * gated + factors[1] * x + factors[2]`` for some rows."""
-    k = x.shape[1]
+    k = factors.shape[1]
     for first in range(start, stop, _CHUNK):
         n = min(_CHUNK, stop - first)
         for c in range(0, k, LANES):
             place = first * k + c
             _combined(
-                at(gated, place),
-                at(x, place),
+                floats_at(gated, place),
+                floats_at(x, place),
                 n,
                 k,
                 at(factors, c),
                 at(factors, k + c),
                 at(factors, 2 * k + c),
-                at(out, place),
+                floats_at(out, place),
             )
