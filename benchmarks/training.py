@@ -7,6 +7,9 @@ Three loops train the same network on the same number of augmented images (crop 
 * bare: our batches and layout in a loop written by hand, with nothing around it;
 * ours: ``fit``.
 
+On one thread times are of the processor, which others on the machine change least; on several they are of the clock,
+because threads that wait count as working. Speeds are the best of some interleaved repeats, ratios are theirs.
+
 Usage: python benchmarks/training.py [--threads 1] [--repeats 5] [--batches 4] [networks ...]
 """
 
@@ -85,23 +88,26 @@ def hand_written(network, read_loss):
     return epoch
 
 
+def now():
+    return time.process_time() if torch.get_num_threads() == 1 else time.perf_counter()
+
+
 def timed(call):
-    """Seconds of processor time, which others on the machine change less than the clock."""
-    start = time.process_time()
+    start = now()
     call()
-    return time.process_time() - start
+    return now() - start
 
 
 def fit_seconds(objective, source, *, epochs):
-    """Seconds of processor time per epoch of ``fit``; setting up, which is once per run, is left out."""
+    """Seconds per epoch of ``fit``; setting up, which is once per run, is left out."""
     began = []
 
     def stamped(**where):
-        began.append(time.process_time())
+        began.append(now())
         return source(**where)
 
     fit(objective, stamped, epochs=epochs, hardware=CPU, quiet=True)
-    return (time.process_time() - began[0]) / epochs
+    return (now() - began[0]) / epochs
 
 
 def make_loop(loop, name, options):
@@ -147,9 +153,8 @@ def serve(connection, loop, name, options):
 
 def compare_loops(options):
     context = multiprocessing.get_context("spawn")
-    print(
-        "| network | research, images per CPU second | bare | ours | ours / research | overhead over bare |"
-    )
+    unit = "CPU second" if options.threads == 1 else "second"
+    print(f"| network | research, images per {unit} | bare | ours | ours / research | overhead over bare |")
     print("|---|---|---|---|---|---|")
     for name in options.networks:
         ends = {}
@@ -160,8 +165,7 @@ def compare_loops(options):
         for end in ends.values():
             end.send(False)
         speed = {loop: options.batches * BATCH / min(row[loop] for row in times) for loop in LOOPS}
-        faster = statistics.median(row["research"] / row["ours"] for row in times)
-        over = statistics.median(row["ours"] / row["bare"] for row in times) - 1
+        faster, over = speed["ours"] / speed["research"], speed["bare"] / speed["ours"] - 1
         print(
             f"| {name} | {speed['research']:.0f} | {speed['bare']:.0f} | {speed['ours']:.0f} "
             f"| {faster:.2f} | {100 * over:+.1f} % |",

@@ -12,7 +12,6 @@ from torch.autograd import Function
 from torch.nn import functional
 
 from equipoise.core.arrays import Array
-from equipoise.core.threads import over_ranges
 
 __all__ = ["Layers", "normalise_and_rectify"]
 
@@ -24,8 +23,8 @@ _LANES = 16
 def normalise_and_rectify(norm: nn.Module, inputs: Tensor, shortcut: Tensor | None = None) -> Tensor:
     """Return ``relu(norm(inputs) + shortcut)``.
 
-    Batch norm in training, on a CPU, of float32 images in the channels-last layout, goes through compiled code; all
-    else, hooks on the norm included, through torch's own operations. Values agree up to rounding.
+    Batch norm in training, on one thread of a CPU, of float32 images in the channels-last layout, goes through compiled
+    code; all else, hooks on the norm included, through torch's own operations. Values agree up to rounding.
 
     Args:
         norm: The layer, as a rule ``nn.BatchNorm2d``.
@@ -76,6 +75,8 @@ def _is_for_us(norm: nn.BatchNorm2d, inputs: Tensor, shortcut: Tensor | None) ->
         and norm.track_running_stats
         and norm.momentum is not None
         and not (norm._forward_hooks or norm._forward_pre_hooks or norm._backward_hooks)
+        # Torch's own threads stay awake between its operations, and ours would have to share their cores.
+        and torch.get_num_threads() == 1
         and not torch.compiler.is_compiling()
         and not torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
         and _is_plain(inputs)
@@ -118,15 +119,12 @@ class _Fused(Function):
         n_pixels = inputs.numel() // n_channels
         unit, line = np.empty((2, n_channels)), np.empty((2, n_channels), np.float32)
         x, written, added = inputs.data_ptr(), out.data_ptr(), _address(shortcut)
-        sums = _sums(inputs, lambda start, stop, into: add_moments(x, start, stop, into))
+        sums = np.zeros((2, n_channels))
+        add_moments(x, n_pixels, sums)
         settle_forward(sums, n_pixels, weight.detach().numpy(), bias.detach().numpy(), norm.eps, unit, *line)
         _follow(norm, unit, n=n_pixels)
         scale, shift = line
-        over_ranges(
-            lambda start, stop: scale_and_rectify(x, added, start, stop, scale, shift, written),
-            n_pixels,
-            n_numbers=inputs.numel(),
-        )
+        scale_and_rectify(x, added, n_pixels, scale, shift, written)
         return out, torch.from_numpy(unit), torch.from_numpy(line)
 
     @staticmethod
@@ -153,20 +151,13 @@ class _Fused(Function):
         n_pixels = images.numel() // n_channels
         arranged, passed = gradient.contiguous(memory_format=torch.channels_last), torch.empty_like(images)
         given, x, y, gated = arranged.data_ptr(), images.data_ptr(), _address(out), passed.data_ptr()
-        sums = _sums(
-            images,
-            lambda start, stop, into: add_gated_moments(given, y, x, start, stop, scale, shift, gated, into),
-        )
+        sums = np.zeros((2, n_channels))
+        add_gated_moments(given, y, x, n_pixels, scale, shift, gated, sums)
         factors, slopes = np.empty((3, n_channels), np.float32), np.empty((2, n_channels), np.float32)
         settle_backward(sums, n_pixels, weight.detach().numpy(), unit.numpy(), factors, *slopes)
         # Without a shortcut nobody else wants the gated gradient, and its memory is used again.
         slope = passed if shortcut is None else torch.empty_like(images)
-        target = slope.data_ptr()
-        over_ranges(
-            lambda start, stop: combine(gated, x, start, stop, factors, target),
-            n_pixels,
-            n_numbers=images.numel(),
-        )
+        combine(gated, x, n_pixels, factors, slope.data_ptr())
         beside = None if shortcut is None else passed
         return slope, torch.from_numpy(slopes[0]), torch.from_numpy(slopes[1]), beside, None
 
@@ -190,17 +181,3 @@ def _differentiable(
 
 def _address(images: Tensor | None) -> int:
     return 0 if images is None else images.data_ptr()
-
-
-def _sums(images: Tensor, work: Callable[[int, int, Array], None]) -> Array:
-    n_channels, n_numbers = images.shape[1], images.numel()
-
-    def part(start: int, stop: int) -> Array:
-        into = np.zeros((2, n_channels))
-        work(start, stop, into)
-        return into
-
-    first, *others = over_ranges(part, n_numbers // n_channels, n_numbers=n_numbers)
-    for other in others:
-        first += other
-    return first

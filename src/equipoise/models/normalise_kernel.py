@@ -200,11 +200,11 @@ def _combined(_typing, gated, x, n_pixels, stride, a, b, c, out):  # type: ignor
 
 
 @njit(cache=True, nogil=True)
-def add_moments(x, start, stop, sums):  # type: ignore[no-untyped-def]
-    """Add the numbers of some rows, and their squares, to ``sums`` ``(2, channels)``."""
+def add_moments(x, n_pixels, sums):  # type: ignore[no-untyped-def]
+    """Add the numbers of all pixels, and their squares, to ``sums`` ``(2, channels)``."""
     k = sums.shape[1]
-    for first in range(start, stop, _CHUNK):
-        n = min(_CHUNK, stop - first)
+    for first in range(0, n_pixels, _CHUNK):
+        n = min(_CHUNK, n_pixels - first)
         for c in range(0, k, LANES):
             _moments(floats_at(x, first * k + c), n, k, at(sums, c), at(sums, k + c))
 
@@ -242,11 +242,11 @@ def settle_backward(sums, n, weight, unit, factors, weight_slope, bias_slope):  
 
 
 @njit(cache=True, nogil=True)
-def scale_and_rectify(x, added, start, stop, scale, shift, out):  # type: ignore[no-untyped-def]
-    """Write max(scale * x + shift + added, 0) for some rows; ``added`` may be 0 for nothing."""
+def scale_and_rectify(x, added, n_pixels, scale, shift, out):  # type: ignore[no-untyped-def]
+    """Write max(scale * x + shift + added, 0) for all pixels; ``added`` may be 0 for nothing."""
     k = scale.shape[0]
-    for first in range(start, stop, _CHUNK):
-        n = min(_CHUNK, stop - first)
+    for first in range(0, n_pixels, _CHUNK):
+        n = min(_CHUNK, n_pixels - first)
         for c in range(0, k, LANES):
             place = first * k + c
             given, written = floats_at(x, place), floats_at(out, place)
@@ -257,14 +257,14 @@ def scale_and_rectify(x, added, start, stop, scale, shift, out):  # type: ignore
 
 
 @njit(cache=True, nogil=True)
-def add_gated_moments(gradient, output, x, start, stop, scale, shift, gated, sums):  # type: ignore[no-untyped-def]
+def add_gated_moments(gradient, output, x, n_pixels, scale, shift, gated, sums):  # type: ignore[no-untyped-def]
     """Write the gradient where it passes; add it, and its product with x, to ``sums``.
 
     It passes where the output is positive, or, if ``output`` is 0 for nothing, where scale * x + shift is.
     """
     k = scale.shape[0]
-    for first in range(start, stop, _CHUNK):
-        n = min(_CHUNK, stop - first)
+    for first in range(0, n_pixels, _CHUNK):
+        n = min(_CHUNK, n_pixels - first)
         for c in range(0, k, LANES):
             place = first * k + c
             given, read, written = floats_at(gradient, place), floats_at(x, place), floats_at(gated, place)
@@ -276,11 +276,11 @@ def add_gated_moments(gradient, output, x, start, stop, scale, shift, gated, sum
 
 
 @njit(cache=True, nogil=True)
-def combine(gated, x, start, stop, factors, out):  # type: ignore[no-untyped-def]
-    """Write ``factors[0] * gated + factors[1] * x + factors[2]`` for some rows."""
+def combine(gated, x, n_pixels, factors, out):  # type: ignore[no-untyped-def]
+    """Write ``factors[0] * gated + factors[1] * x + factors[2]`` for all pixels."""
     k = factors.shape[1]
-    for first in range(start, stop, _CHUNK):
-        n = min(_CHUNK, stop - first)
+    for first in range(0, n_pixels, _CHUNK):
+        n = min(_CHUNK, n_pixels - first)
         for c in range(0, k, LANES):
             place = first * k + c
             _combined(
