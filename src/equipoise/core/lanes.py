@@ -343,11 +343,20 @@ def at(_typing, array, start):  # type: ignore[no-untyped-def]
 @intrinsic
 def floats_at(_typing, address, start):  # type: ignore[no-untyped-def]
     """Return a pointer to float32 numbers, some places behind an address such as a tensor's ``data_ptr()``."""
+    return types.CPointer(types.float32)(types.int64, types.int64), _behind(ir.FloatType())
 
-    def generate(_context, builder, _signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.gep(builder.inttoptr(arguments[0], ir.FloatType().as_pointer()), [arguments[1]])
 
-    return types.CPointer(types.float32)(types.int64, types.int64), generate
+@intrinsic
+def doubles_at(_typing, address, start):  # type: ignore[no-untyped-def]
+    """Return a pointer to float64 numbers, some places behind an address such as a tensor's ``data_ptr()``."""
+    return types.CPointer(types.float64)(types.int64, types.int64), _behind(ir.DoubleType())
+
+
+def _behind(element: Any) -> Callable[..., Any]:
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.gep(builder.inttoptr(arguments[0], element.as_pointer()), [arguments[1]])
+
+    return generate
 
 
 @intrinsic

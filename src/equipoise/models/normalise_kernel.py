@@ -11,23 +11,15 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
+import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import carray, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from equipoise.core.lanes import BLOCK, Row, Running, Vector, at, floats_at
+from equipoise.core.lanes import BLOCK, Row, Running, Vector, at, doubles_at, floats_at
 
-__all__ = [
-    "LANES",
-    "add_gated_moments",
-    "add_moments",
-    "combine",
-    "scale_and_rectify",
-    "settle_backward",
-    "settle_forward",
-    "settle_running",
-]
+__all__ = ["LANES", "backward", "forward"]
 
 #: Channels come in multiples of this.
 LANES: Final = BLOCK // 4
@@ -200,51 +192,43 @@ def _combined(_typing, gated, x, n_pixels, stride, a, b, c, out):  # type: ignor
 
 
 @njit(cache=True, nogil=True)
-def add_moments(x, n_pixels, sums):  # type: ignore[no-untyped-def]
-    """Add the numbers of all pixels, and their squares, to ``sums`` ``(2, channels)``."""
-    k = sums.shape[1]
+def forward(x, added, n_pixels, k, weight, bias, eps, momentum, mean, variance, out, kept):  # type: ignore[no-untyped-def]
+    """Write relu(batch norm of x + added), and move the running statistics as torch does.
+
+    Args:
+        x: Address of the images.
+        added: Address of images to add, or 0.
+        n_pixels: Of all images.
+        k: Channels, a multiple of ``LANES``.
+        weight: Address of the norm's factors.
+        bias: Address of the norm's offsets.
+        eps: Added to variances.
+        momentum: Share of this batch in the running statistics.
+        mean: Address of the running mean.
+        variance: Address of the running variance, which is unbiased.
+        out: Address of the images to write.
+        kept: Address of ``4 k`` float64, written, for the way back: mean, 1/deviation, scale, shift.
+    """
+    sums, scale, shift = np.zeros(2 * k), np.empty(k, np.float32), np.empty(k, np.float32)
     for first in range(0, n_pixels, _CHUNK):
         n = min(_CHUNK, n_pixels - first)
         for c in range(0, k, LANES):
             _moments(floats_at(x, first * k + c), n, k, at(sums, c), at(sums, k + c))
-
-
-@njit(cache=True, nogil=True)
-def settle_forward(sums, n, weight, bias, eps, unit, scale, shift):  # type: ignore[no-untyped-def]
-    """Write mean and 1/deviation to ``unit`` ``(2, channels)``, and the factors of the map."""
-    for c in range(weight.shape[0]):
-        mean = sums[0, c] / n
-        rate = 1.0 / math.sqrt(max(sums[1, c] / n - mean * mean, 0.0) + eps)
-        unit[0, c], unit[1, c] = mean, rate
-        scale[c] = weight[c] * rate
-        shift[c] = bias[c] - mean * weight[c] * rate
-
-
-@njit(cache=True, nogil=True)
-def settle_running(unit, n, eps, momentum, running_mean, running_variance):  # type: ignore[no-untyped-def]
-    """Move running statistics as torch does, with the unbiased variance."""
-    for c in range(running_mean.shape[0]):
-        variance = (1.0 / (unit[1, c] * unit[1, c]) - eps) * n / (n - 1)
-        running_mean[c] += momentum * (unit[0, c] - running_mean[c])
-        running_variance[c] += momentum * (variance - running_variance[c])
-
-
-@njit(cache=True, nogil=True)
-def settle_backward(sums, n, weight, unit, factors, weight_slope, bias_slope):  # type: ignore[no-untyped-def]
-    """Write the slopes of weight and bias, and the factors of gated gradient, x and one in the slope of x."""
-    for c in range(weight.shape[0]):
-        mean, rate, total = unit[0, c], unit[1, c], sums[0, c]
-        slope = rate * (sums[1, c] - mean * total)
-        a = weight[c] * rate
-        b = -a * rate * slope / n
-        factors[0, c], factors[1, c], factors[2, c] = a, b, -a * total / n - b * mean
-        weight_slope[c], bias_slope[c] = slope, total
-
-
-@njit(cache=True, nogil=True)
-def scale_and_rectify(x, added, n_pixels, scale, shift, out):  # type: ignore[no-untyped-def]
-    """Write max(scale * x + shift + added, 0) for all pixels; ``added`` may be 0 for nothing."""
-    k = scale.shape[0]
+    weights, offsets, unit = (
+        carray(floats_at(weight, 0), k),
+        carray(floats_at(bias, 0), k),
+        carray(doubles_at(kept, 0), (4, k)),
+    )
+    running_mean, running_variance = carray(floats_at(mean, 0), k), carray(floats_at(variance, 0), k)
+    for c in range(k):
+        centre = sums[c] / n_pixels
+        spread = max(sums[k + c] / n_pixels - centre * centre, 0.0)
+        rate = 1.0 / math.sqrt(spread + eps)
+        scale[c] = weights[c] * rate
+        shift[c] = offsets[c] - centre * weights[c] * rate
+        unit[0, c], unit[1, c], unit[2, c], unit[3, c] = centre, rate, scale[c], shift[c]
+        running_mean[c] += momentum * (centre - running_mean[c])
+        running_variance[c] += momentum * (spread * n_pixels / (n_pixels - 1) - running_variance[c])
     for first in range(0, n_pixels, _CHUNK):
         n = min(_CHUNK, n_pixels - first)
         for c in range(0, k, LANES):
@@ -257,12 +241,28 @@ def scale_and_rectify(x, added, n_pixels, scale, shift, out):  # type: ignore[no
 
 
 @njit(cache=True, nogil=True)
-def add_gated_moments(gradient, output, x, n_pixels, scale, shift, gated, sums):  # type: ignore[no-untyped-def]
-    """Write the gradient where it passes; add it, and its product with x, to ``sums``.
+def backward(gradient, output, x, n_pixels, k, weight, kept, gated, slope, slopes):  # type: ignore[no-untyped-def]
+    """Write the slopes of everything that went into :func:`forward`.
 
-    It passes where the output is positive, or, if ``output`` is 0 for nothing, where scale * x + shift is.
+    Args:
+        gradient: Address of the slope of the output.
+        output: Address of the output, positive where a gradient passes; 0 if nothing was added, when x tells it.
+        x: Address of the images.
+        n_pixels: Of all images.
+        k: Channels.
+        weight: Address of the norm's factors.
+        kept: Address of what :func:`forward` kept.
+        gated: Address for the gradient that passes, which is the slope of what was added.
+        slope: Address for the slope of x; may be that of ``gated``.
+        slopes: Address for the slopes of weight and bias, ``2 k`` float32.
     """
-    k = scale.shape[0]
+    sums, factors = np.zeros(2 * k), np.empty((3, k), np.float32)
+    weights, unit, found = (
+        carray(floats_at(weight, 0), k),
+        carray(doubles_at(kept, 0), (4, k)),
+        carray(floats_at(slopes, 0), (2, k)),
+    )
+    scale, shift = unit[2].astype(np.float32), unit[3].astype(np.float32)
     for first in range(0, n_pixels, _CHUNK):
         n = min(_CHUNK, n_pixels - first)
         for c in range(0, k, LANES):
@@ -273,23 +273,16 @@ def add_gated_moments(gradient, output, x, n_pixels, scale, shift, gated, sums):
                 _gated_moments(given, floats_at(output, place), read, n, k, written, totals, products)
             else:
                 _regated_moments(given, read, n, k, at(scale, c), at(shift, c), written, totals, products)
-
-
-@njit(cache=True, nogil=True)
-def combine(gated, x, n_pixels, factors, out):  # type: ignore[no-untyped-def]
-    """Write ``factors[0] * gated + factors[1] * x + factors[2]`` for all pixels."""
-    k = factors.shape[1]
+    for c in range(k):
+        mean, rate, total = unit[0, c], unit[1, c], sums[c]
+        turn = rate * (sums[k + c] - mean * total)
+        a = weights[c] * rate
+        b = -a * rate * turn / n_pixels
+        factors[0, c], factors[1, c], factors[2, c] = a, b, -a * total / n_pixels - b * mean
+        found[0, c], found[1, c] = turn, total
     for first in range(0, n_pixels, _CHUNK):
         n = min(_CHUNK, n_pixels - first)
         for c in range(0, k, LANES):
             place = first * k + c
-            _combined(
-                floats_at(gated, place),
-                floats_at(x, place),
-                n,
-                k,
-                at(factors, c),
-                at(factors, k + c),
-                at(factors, 2 * k + c),
-                floats_at(out, place),
-            )
+            passed, read, written = floats_at(gated, place), floats_at(x, place), floats_at(slope, place)
+            _combined(passed, read, n, k, at(factors, c), at(factors, k + c), at(factors, 2 * k + c), written)
