@@ -8,7 +8,7 @@ from torch import nn
 
 from equipoise.models import normalise as module
 from equipoise.models import resnet8
-from equipoise.models.normalise import Layers, normalise_and_rectify
+from equipoise.models.normalise import Layers, normalise, normalise_and_rectify
 
 
 def images(n_channels=32, *, seed=0, side=16, layout=torch.channels_last):
@@ -75,6 +75,29 @@ def test_values_gradients_and_running_statistics_equal_the_three_steps(n_channel
             torch.testing.assert_close(
                 getattr(one, name).double(), getattr(three, name), rtol=1e-6, atol=1e-6
             )
+
+
+def test_the_norm_alone_equals_the_norm():
+    one, exact = norm(), norm().double()
+    inputs = images().requires_grad_()
+    wide = images().double().requires_grad_()
+    slope = torch.randn(inputs.shape, generator=torch.Generator().manual_seed(2))
+    fused, plain = normalise(one, inputs), exact(wide)
+    assert is_fused(fused)
+    torch.testing.assert_close(fused.double(), plain, rtol=1e-5, atol=1e-4)
+    found = torch.autograd.grad(fused, [inputs, one.weight, one.bias], slope)
+    expected = torch.autograd.grad(plain, [wide, exact.weight, exact.bias], slope.double())
+    for mine, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(mine.double(), theirs, rtol=1e-4, atol=1e-3)
+    torch.testing.assert_close(one.running_var.double(), exact.running_var, rtol=1e-6, atol=1e-6)
+    assert not is_fused(normalise(one.eval(), inputs))
+
+
+def test_the_gradient_that_came_in_is_left_alone():
+    inputs, slope = images().requires_grad_(), torch.ones_like(images())
+    for step in (normalise, normalise_and_rectify):
+        torch.autograd.grad(step(norm(), inputs), inputs, slope)
+        assert (slope == 1).all()
 
 
 def test_close_to_float64_even_far_from_zero():

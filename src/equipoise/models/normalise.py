@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.autograd import Function
 from torch.nn import functional
 
-__all__ = ["Layers", "normalise_and_rectify"]
+__all__ = ["Layers", "normalise", "normalise_and_rectify"]
 
 # Smaller images are not worth the calls around the compiled code.
 _WORTH_IT = 1 << 15
@@ -36,9 +36,22 @@ def normalise_and_rectify(norm: nn.Module, inputs: Tensor, shortcut: Tensor | No
         tensor([0.0000, 1.0000], grad_fn=<ViewBackward0>)
     """
     if isinstance(norm, nn.BatchNorm2d) and _is_for_us(norm, inputs, shortcut):
-        return _fused(inputs, norm.weight, norm.bias, shortcut, norm)[0]
+        return _fused(inputs, norm.weight, norm.bias, shortcut, norm, True)[0]
     hidden: Tensor = norm(inputs)
     return functional.relu_(hidden if shortcut is None else hidden + shortcut)
+
+
+def normalise(norm: nn.Module, inputs: Tensor) -> Tensor:
+    """Return ``norm(inputs)``, through compiled code where :func:`normalise_and_rectify` would use it.
+
+    Example:
+        >>> normalise(nn.BatchNorm2d(1).eval(), torch.ones(1, 1, 1, 1)).shape
+        torch.Size([1, 1, 1, 1])
+    """
+    if isinstance(norm, nn.BatchNorm2d) and _is_for_us(norm, inputs, None):
+        return _fused(inputs, norm.weight, norm.bias, None, norm, False)[0]
+    out: Tensor = norm(inputs)
+    return out
 
 
 @final
@@ -59,7 +72,7 @@ class Layers(nn.Sequential):
             if type(following) is nn.ReLU and not (following._forward_hooks or following._forward_pre_hooks):
                 hidden = normalise_and_rectify(layer, hidden)
             else:
-                hidden = layer(hidden)
+                hidden = normalise(layer, hidden) if isinstance(layer, nn.BatchNorm2d) else layer(hidden)
                 hidden = hidden if following is None else following(hidden)
         return hidden
 
@@ -103,7 +116,12 @@ class _Fused(Function):
 
     @staticmethod
     def forward(
-        inputs: Tensor, weight: Tensor, bias: Tensor, shortcut: Tensor | None, norm: nn.BatchNorm2d
+        inputs: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        shortcut: Tensor | None,
+        norm: nn.BatchNorm2d,
+        rectify: bool,
     ) -> tuple[Tensor, Tensor]:
         from equipoise.models import normalise_kernel  # numba is loaded when first needed, not on import
 
@@ -115,6 +133,7 @@ class _Fused(Function):
         normalise_kernel.forward(
             inputs.data_ptr(),
             _address(shortcut),
+            rectify,
             inputs.numel() // k,
             k,
             weight.data_ptr(),
@@ -131,31 +150,32 @@ class _Fused(Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        images, weight, bias, shortcut, norm = inputs
+        images, weight, bias, shortcut, norm, rectify = inputs
         out, kept = output
         ctx.mark_non_differentiable(kept)
         ctx.set_materialize_grads(False)
         # Without a shortcut the inputs alone tell where the rectifier lets pass.
         ctx.save_for_backward(images, weight, bias, shortcut, None if shortcut is None else out, kept)
-        ctx.eps = norm.eps
+        ctx.eps, ctx.rectify = norm.eps, rectify
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, ...]:
-        images, weight, bias, shortcut, out, kept = ctx.saved_tensors
+        images, weight, _, shortcut, out, kept = ctx.saved_tensors
         gradient = gradients[0]
         if gradient is None:
-            return (None,) * 5
+            return (None,) * 6
         if torch.is_grad_enabled():
-            return (*_differentiable(images, weight, bias, shortcut, gradient, ctx.eps), None)
+            return (*_differentiable(ctx, gradient), None, None)
         from equipoise.models import normalise_kernel
 
         k, arranged = images.shape[1], gradient.contiguous(memory_format=torch.channels_last)
-        slopes, passed = torch.empty(2, k), torch.empty_like(images)
+        slopes, slope = torch.empty(2, k), torch.empty_like(images)
         # Without a shortcut nobody else wants the gradient that passes, and its memory is used again.
-        slope = passed if shortcut is None else torch.empty_like(images)
+        passed = torch.empty_like(images) if shortcut is not None else slope if ctx.rectify else arranged
         normalise_kernel.backward(
             arranged.data_ptr(),
             _address(out),
+            ctx.rectify,
             images.data_ptr(),
             images.numel() // k,
             k,
@@ -165,19 +185,19 @@ class _Fused(Function):
             slope.data_ptr(),
             slopes.data_ptr(),
         )
-        return slope, slopes[0], slopes[1], None if shortcut is None else passed, None
+        return slope, slopes[0], slopes[1], None if shortcut is None else passed, None, None
 
 
 _fused = cast(Callable[..., tuple[Tensor, Tensor]], _Fused.apply)
 
 
-def _differentiable(
-    images: Tensor, weight: Tensor, bias: Tensor, shortcut: Tensor | None, gradient: Tensor, eps: float
-) -> tuple[Tensor | None, ...]:
+def _differentiable(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
     """Return the gradients as torch's own operations make them, for those who differentiate them again."""
+    images, weight, bias, shortcut, *_ = ctx.saved_tensors
     wanted = [part for part in (images, weight, bias, shortcut) if part is not None and part.requires_grad]
-    hidden = functional.batch_norm(images, None, None, weight, bias, training=True, eps=eps)
-    out = functional.relu(hidden if shortcut is None else hidden + shortcut)
+    out = functional.batch_norm(images, None, None, weight, bias, training=True, eps=ctx.eps)
+    out = out if shortcut is None else out + shortcut
+    out = functional.relu(out) if ctx.rectify else out
     found = iter(torch.autograd.grad(out, wanted, gradient, create_graph=True))
     return tuple(
         next(found) if part is not None and part.requires_grad else None

@@ -66,6 +66,18 @@ def _moments(_typing, x, n_pixels, stride, sums, squares):  # type: ignore[no-un
 
 
 @intrinsic
+def _joint_moments(_typing, gradient, x, n_pixels, stride, sums, products):  # type: ignore[no-untyped-def]
+    """Add the gradient and its product with x to sums."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        given, read, first, second = _rows(context, builder, signature, arguments, (0, 1, 4, 5))
+        _add_gated(builder, arguments[2], arguments[3], given, read, None, None, first, second)
+        return context.get_dummy_value()
+
+    return types.void(gradient, x, n_pixels, stride, sums, products), generate
+
+
+@intrinsic
 def _gated_moments(_typing, gradient, output, x, n_pixels, stride, gated, sums, products):  # type: ignore[no-untyped-def]
     """Write the gradient where the output is positive, and add it and its product with x to sums."""
 
@@ -107,8 +119,8 @@ def _add_gated(
     stride: Any,
     given: Row,
     read: Row,
-    gate: Callable[[Any, Vector], Vector],
-    written: Row,
+    gate: Callable[[Any, Vector], Vector] | None,
+    written: Row | None,
     first: Row,
     second: Row,
 ) -> None:
@@ -119,8 +131,10 @@ def _add_gated(
         read.fetch(start)
         given.fetch(start)
         x = read.load(start, LANES)
-        value = given.load(start, LANES).where(gate(start, x), 0.0)
-        written.store(start, value)
+        value = given.load(start, LANES)
+        if gate is not None and written is not None:
+            value = value.where(gate(start, x), 0.0)
+            written.store(start, value)
         wide = value.to_doubles()
         total.become(total.now() + wide)
         product.become(product.now() + wide * x.to_doubles())
@@ -142,6 +156,25 @@ def _scaled(_typing, x, n_pixels, stride, scale, shift, out):  # type: ignore[no
         def body(start: Any) -> None:
             read.fetch(start)
             written.store(start, _rectified(read.load(start, LANES) * a + b))
+
+        _over_pixels(builder, arguments[1], arguments[2], body)
+        return context.get_dummy_value()
+
+    return types.void(x, n_pixels, stride, scale, shift, out), generate
+
+
+@intrinsic
+def _shifted(_typing, x, n_pixels, stride, scale, shift, out):  # type: ignore[no-untyped-def]
+    """Write scale * x + shift, for one block of channels."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        read, factor, offset, written = _rows(context, builder, signature, arguments, (0, 3, 4, 5))
+        none = ir.Constant(ir.IntType(64), 0)
+        a, b = factor.load(none, LANES), offset.load(none, LANES)
+
+        def body(start: Any) -> None:
+            read.fetch(start)
+            written.store(start, read.load(start, LANES) * a + b)
 
         _over_pixels(builder, arguments[1], arguments[2], body)
         return context.get_dummy_value()
@@ -192,12 +225,13 @@ def _combined(_typing, gated, x, n_pixels, stride, a, b, c, out):  # type: ignor
 
 
 @njit(cache=True, nogil=True)
-def forward(x, added, n_pixels, k, weight, bias, eps, momentum, mean, variance, out, kept):  # type: ignore[no-untyped-def]
+def forward(x, added, rectify, n_pixels, k, weight, bias, eps, momentum, mean, variance, out, kept):  # type: ignore[no-untyped-def]
     """Write relu(batch norm of x + added), and move the running statistics as torch does.
 
     Args:
         x: Address of the images.
         added: Address of images to add, or 0.
+        rectify: Whether to rectify; what is added always is.
         n_pixels: Of all images.
         k: Channels, a multiple of ``LANES``.
         weight: Address of the norm's factors.
@@ -236,23 +270,27 @@ def forward(x, added, n_pixels, k, weight, bias, eps, momentum, mean, variance, 
             given, written = floats_at(x, place), floats_at(out, place)
             if added:
                 _scaled_with(given, floats_at(added, place), n, k, at(scale, c), at(shift, c), written)
-            else:
+            elif rectify:
                 _scaled(given, n, k, at(scale, c), at(shift, c), written)
+            else:
+                _shifted(given, n, k, at(scale, c), at(shift, c), written)
 
 
 @njit(cache=True, nogil=True)
-def backward(gradient, output, x, n_pixels, k, weight, kept, gated, slope, slopes):  # type: ignore[no-untyped-def]
+def backward(gradient, output, rectified, x, n_pixels, k, weight, kept, gated, slope, slopes):  # type: ignore[no-untyped-def]
     """Write the slopes of everything that went into :func:`forward`.
 
     Args:
         gradient: Address of the slope of the output.
         output: Address of the output, positive where a gradient passes; 0 if nothing was added, when x tells it.
+        rectified: Whether there was a rectifier.
         x: Address of the images.
         n_pixels: Of all images.
         k: Channels.
         weight: Address of the norm's factors.
         kept: Address of what :func:`forward` kept.
-        gated: Address for the gradient that passes, which is the slope of what was added.
+        gated: Address for the gradient that passes, which is the slope of what was added; without a rectifier the
+            address of ``gradient``.
         slope: Address for the slope of x; may be that of ``gated``.
         slopes: Address for the slopes of weight and bias, ``2 k`` float32.
     """
@@ -271,8 +309,10 @@ def backward(gradient, output, x, n_pixels, k, weight, kept, gated, slope, slope
             totals, products = at(sums, c), at(sums, k + c)
             if output:
                 _gated_moments(given, floats_at(output, place), read, n, k, written, totals, products)
-            else:
+            elif rectified:
                 _regated_moments(given, read, n, k, at(scale, c), at(shift, c), written, totals, products)
+            else:
+                _joint_moments(given, read, n, k, totals, products)
     for c in range(k):
         mean, rate, total = unit[0, c], unit[1, c], sums[c]
         turn = rate * (sums[k + c] - mean * total)

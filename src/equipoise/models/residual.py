@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from equipoise.models.normalise import normalise_and_rectify
+from equipoise.models.normalise import Layers, normalise_and_rectify
 
 __all__ = [
     "BasicBlock",
@@ -51,7 +51,7 @@ def projection_shortcut(n_in: int, n_out: int, stride: int) -> nn.Module:
     """Return He et al.'s option B: identity where shapes agree, else a 1x1 convolution and batch norm."""
     if n_in == n_out and stride == 1:
         return nn.Identity()
-    return nn.Sequential(nn.Conv2d(n_in, n_out, 1, stride=stride, bias=False), nn.BatchNorm2d(n_out))
+    return Layers(nn.Conv2d(n_in, n_out, 1, stride=stride, bias=False), nn.BatchNorm2d(n_out))
 
 
 class BasicBlock(nn.Module):
