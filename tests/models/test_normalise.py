@@ -192,6 +192,11 @@ def test_all_else_takes_the_three_steps(layer, inputs):
     torch.testing.assert_close(found, expected)
 
 
+def test_one_number_per_channel_is_refused_by_torch():
+    with pytest.raises(ValueError, match="more than 1 value per channel"):
+        normalise_and_rectify(nn.BatchNorm2d(1 << 15), torch.ones(1, 1 << 15, 1, 1))
+
+
 def test_without_gradients_the_statistics_still_move():
     layer = norm()
     with torch.no_grad():

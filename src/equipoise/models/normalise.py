@@ -91,7 +91,7 @@ def _is_for_us(norm: nn.BatchNorm2d, inputs: Tensor, shortcut: Tensor | None) ->
         and not torch.compiler.is_compiling()
         and not torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
         and _is_plain(inputs)
-        and inputs.numel() >= _WORTH_IT
+        and inputs.numel() >= max(_WORTH_IT, 2 * inputs.shape[1])  # torch refuses one number per channel
         and inputs.shape[1] % _LANES == 0
         and (shortcut is None or (_is_plain(shortcut) and shortcut.shape == inputs.shape))
     )
