@@ -127,12 +127,14 @@ def test_the_kernel_stops_at_a_row_that_is_no_distribution(bad, k):
         np.empty(0),
         lower_edges(15, "right"),
         1e-2,
-        np.zeros((15, 2), np.int64),
-        np.zeros((15, 2, 7)),
-        np.zeros((k, 2)),
-        np.zeros((k, 15, 3)),
-        np.zeros(6),
-        np.zeros((64, 3)),
+        (
+            np.zeros((15, 2), np.int64),
+            np.zeros((15, 2, 7)),
+            np.zeros((k, 2)),
+            np.zeros((k, 15, 3)),
+            np.zeros(6),
+            np.zeros((64, 3)),
+        ),
     )
     assert found == 20
 

@@ -29,7 +29,9 @@ __all__ = [
     "Vector",
     "add_pair",
     "at",
+    "doubles_at",
     "first_bit",
+    "floats_at",
     "number_at",
     "over_blocks",
 ]

@@ -19,6 +19,8 @@ from equipoise.metrics.bins import float_below, lower_edges
 
 __all__ = ["Sums", "sums_by_kernel", "sums_by_torch"]
 
+# What the kernel adds to, in its order.
+_ADDED = ("rows", "cells", "columns", "classwise", "ranks", "sketch")
 # What one block of copied rows holds: small enough for the cache.
 _BLOCK = 1 << 16
 _TINY = float(np.finfo(np.float32).tiny)
@@ -147,12 +149,7 @@ def _sums_of_range(
             weights[rows],
             edges,
             1e-2,
-            sums["rows"],
-            sums["cells"],
-            sums["columns"],
-            sums["classwise"],
-            sums["ranks"],
-            sums["sketch"],
+            tuple(sums[name] for name in _ADDED),
         )
         sums["impossible"] += impossible
         if bad >= 0:

@@ -151,23 +151,9 @@ def _scatter(row, masks, n_words, weight, edges, n_bins, classwise):  # type: ig
 
 
 @njit(cache=True, nogil=True)
-def _add_rows(  # type: ignore[no-untyped-def]
-    numbers,
-    k,
-    are_logits,
-    threshold,
-    labels,
-    weights,
-    edges,
-    tolerance,
-    rows,
-    cells,
-    columns,
-    classwise,
-    ranks,
-    sketch,
-):
+def _add_rows(numbers, k, are_logits, threshold, labels, weights, edges, tolerance, sums):  # type: ignore[no-untyped-def]
     """Do what :func:`accumulate` says, with rows in one line and a block of memory behind the start of each."""
+    rows, cells, columns, classwise, ranks, sketch = sums
     width = max(k, BLOCK // numbers.itemsize)
     probs, column_sums, masks = (
         np.empty(width, numbers.dtype),
@@ -217,21 +203,7 @@ def _add_rows(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def accumulate(  # type: ignore[no-untyped-def]
-    scores,
-    are_logits,
-    threshold,
-    labels,
-    weights,
-    edges,
-    tolerance,
-    rows,
-    cells,
-    columns,
-    classwise,
-    ranks,
-    sketch,
-):
+def accumulate(scores, are_logits, threshold, labels, weights, edges, tolerance, sums):  # type: ignore[no-untyped-def]
     """Add rows of logits or probabilities to sums.
 
     Args:
@@ -242,12 +214,14 @@ def accumulate(  # type: ignore[no-untyped-def]
         weights: ``(m,)`` float64, or empty for ones.
         edges: From :func:`equipoise.metrics.bins.lower_edges`.
         tolerance: How far a row's sum may be from one.
-        rows: ``(bins, 2)`` int64: rows by bin and correctness.
-        cells: ``(bins, 2, 7)``: sums of weight, confidence, its square, nll, its square, Brier, its square.
-        columns: ``(k, 2)``: column sums of probability, and weight of the rows labelled so.
-        classwise: ``(k, bins, 3)``: weight, probability, positives; the lowest bin is left to the caller.
-        ranks: ``(r + 1,)``: weight of rows whose true class has rank 0 ... r - 1, and the rest.
-        sketch: ``(f, 3)``: weight, confidence, correct over a fine grid of confidence.
+        sums: Six arrays, added to, each of the type float64 unless said otherwise:
+
+            * ``(bins, 2)`` int64: rows by bin and correctness;
+            * ``(bins, 2, 7)``: sums of weight, confidence, its square, nll, its square, Brier, its square;
+            * ``(k, 2)``: column sums of probability, and weight of the rows labelled so;
+            * ``(k, bins, 3)``: weight, probability, positives by class; the lowest bin is left to the caller;
+            * ``(r + 1,)``: weight of rows whose true class has rank 0 ... r - 1, and the rest;
+            * ``(f, 3)``: weight, confidence, correct over a fine grid of confidence.
 
     Returns:
         The first row that is no distribution, where it stopped, or -1; and the rows that gave the true class no
@@ -261,37 +235,11 @@ def accumulate(  # type: ignore[no-untyped-def]
     copy[: n_last * k] = numbers[(n - n_last) * k :]
     cut = n - n_last
     bad, impossible = _add_rows(
-        numbers,
-        k,
-        are_logits,
-        threshold,
-        labels[:cut],
-        weights[:cut],
-        edges,
-        tolerance,
-        rows,
-        cells,
-        columns,
-        classwise,
-        ranks,
-        sketch,
+        numbers, k, are_logits, threshold, labels[:cut], weights[:cut], edges, tolerance, sums
     )
     if bad < 0:
         bad, also = _add_rows(
-            copy,
-            k,
-            are_logits,
-            threshold,
-            labels[cut:],
-            weights[cut:],
-            edges,
-            tolerance,
-            rows,
-            cells,
-            columns,
-            classwise,
-            ranks,
-            sketch,
+            copy, k, are_logits, threshold, labels[cut:], weights[cut:], edges, tolerance, sums
         )
         impossible += also
         if bad >= 0:

@@ -144,20 +144,33 @@ def _add_gated(
     second.store(none, product.now())
 
 
+def _write_line(
+    builder: Any,
+    n_pixels: Any,
+    stride: Any,
+    finish: Callable[[Any, Vector], Vector],
+    read: Row,
+    factor: Row,
+    offset: Row,
+    written: Row,
+) -> None:
+    none = ir.Constant(ir.IntType(64), 0)
+    a, b = factor.load(none, LANES), offset.load(none, LANES)
+
+    def body(start: Any) -> None:
+        read.fetch(start)
+        written.store(start, finish(start, read.load(start, LANES) * a + b))
+
+    _over_pixels(builder, n_pixels, stride, body)
+
+
 @intrinsic
 def _scaled(_typing, x, n_pixels, stride, scale, shift, out):  # type: ignore[no-untyped-def]
     """Write max(scale * x + shift, 0), for one block of channels."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        read, factor, offset, written = _rows(context, builder, signature, arguments, (0, 3, 4, 5))
-        none = ir.Constant(ir.IntType(64), 0)
-        a, b = factor.load(none, LANES), offset.load(none, LANES)
-
-        def body(start: Any) -> None:
-            read.fetch(start)
-            written.store(start, _rectified(read.load(start, LANES) * a + b))
-
-        _over_pixels(builder, arguments[1], arguments[2], body)
+        rows = _rows(context, builder, signature, arguments, (0, 3, 4, 5))
+        _write_line(builder, arguments[1], arguments[2], lambda _, value: _rectified(value), *rows)
         return context.get_dummy_value()
 
     return types.void(x, n_pixels, stride, scale, shift, out), generate
@@ -168,15 +181,8 @@ def _shifted(_typing, x, n_pixels, stride, scale, shift, out):  # type: ignore[n
     """Write scale * x + shift, for one block of channels."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        read, factor, offset, written = _rows(context, builder, signature, arguments, (0, 3, 4, 5))
-        none = ir.Constant(ir.IntType(64), 0)
-        a, b = factor.load(none, LANES), offset.load(none, LANES)
-
-        def body(start: Any) -> None:
-            read.fetch(start)
-            written.store(start, read.load(start, LANES) * a + b)
-
-        _over_pixels(builder, arguments[1], arguments[2], body)
+        rows = _rows(context, builder, signature, arguments, (0, 3, 4, 5))
+        _write_line(builder, arguments[1], arguments[2], lambda _, value: value, *rows)
         return context.get_dummy_value()
 
     return types.void(x, n_pixels, stride, scale, shift, out), generate
@@ -187,15 +193,12 @@ def _scaled_with(_typing, x, added, n_pixels, stride, scale, shift, out):  # typ
     """Write max(scale * x + shift + added, 0), for one block of channels."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        read, beside, factor, offset, written = _rows(context, builder, signature, arguments, (0, 1, 4, 5, 6))
-        none = ir.Constant(ir.IntType(64), 0)
-        a, b = factor.load(none, LANES), offset.load(none, LANES)
+        beside, *rows = _rows(context, builder, signature, arguments, (1, 0, 4, 5, 6))
 
-        def body(start: Any) -> None:
-            read.fetch(start)
-            written.store(start, _rectified(read.load(start, LANES) * a + b + beside.load(start, LANES)))
+        def finish(start: Any, value: Vector) -> Vector:
+            return _rectified(value + beside.load(start, LANES))
 
-        _over_pixels(builder, arguments[2], arguments[3], body)
+        _write_line(builder, arguments[2], arguments[3], finish, *rows)
         return context.get_dummy_value()
 
     return types.void(x, added, n_pixels, stride, scale, shift, out), generate
