@@ -14,7 +14,7 @@ __all__ = ["Layers", "normalise", "normalise_and_rectify"]
 
 # Smaller images are not worth the calls around the compiled code.
 _WORTH_IT = 1 << 15
-_LANES = 16
+_LANES = 16  # those of the kernel, which is not loaded just to look
 
 
 def normalise_and_rectify(norm: nn.Module, inputs: Tensor, shortcut: Tensor | None = None) -> Tensor:
