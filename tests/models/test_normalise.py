@@ -35,17 +35,26 @@ def is_fused(result):
     return "_Fused" in type(result.grad_fn).__name__
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
+@pytest.fixture(autouse=True, params=[1, 2], ids=["one_thread", "two_threads"])
+def n_threads(request):
     before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
+    torch.set_num_threads(request.param)
+    yield request.param
     torch.set_num_threads(before)
 
 
-def test_on_several_threads_torch_is_left_to_it():
-    torch.set_num_threads(2)
-    assert not is_fused(normalise_and_rectify(norm(), images()))
+def test_threads_that_cannot_be_reached_are_left_to_torch(monkeypatch, n_threads):
+    monkeypatch.setattr(module, "find_team", lambda: ((0, 0, 0), 1))
+    assert is_fused(normalise_and_rectify(norm(), images())) == (n_threads == 1)
+
+
+def test_more_threads_than_there_is_work():
+    torch.set_num_threads(60)
+    layer, inputs = norm(16), images(16)[:, :, :14]
+    inputs = inputs.contiguous(memory_format=torch.channels_last)
+    fused = normalise_and_rectify(layer, inputs)
+    assert is_fused(fused)
+    torch.testing.assert_close(fused, three_steps(norm(16), inputs), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("with_shortcut", [False, True])

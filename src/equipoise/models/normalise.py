@@ -1,4 +1,4 @@
-"""Batch norm, a shortcut and a rectifier as one step, which on one thread takes half the time of three."""
+"""Batch norm, a shortcut and a rectifier as one step, which takes half the time of three."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from torch.autograd import Function
 from torch.nn import functional
 
+from equipoise.core.team import find_team
+
 __all__ = ["Layers", "normalise", "normalise_and_rectify"]
 
 # Smaller images are not worth the calls around the compiled code.
@@ -20,8 +22,8 @@ _LANES = 16  # those of the kernel, which is not loaded just to look
 def normalise_and_rectify(norm: nn.Module, inputs: Tensor, shortcut: Tensor | None = None) -> Tensor:
     """Return ``relu(norm(inputs) + shortcut)``.
 
-    Batch norm in training, on one thread of a CPU, of float32 images in the channels-last layout, goes through compiled
-    code; all else, hooks on the norm included, through torch's own operations. Values agree up to rounding.
+    Batch norm in training, on a CPU, of float32 images in the channels-last layout, goes through compiled code;
+    all else, hooks on the norm included, through torch's own operations. Values agree up to rounding.
 
     Args:
         norm: The layer, as a rule ``nn.BatchNorm2d``.
@@ -86,8 +88,7 @@ def _is_for_us(norm: nn.BatchNorm2d, inputs: Tensor, shortcut: Tensor | None) ->
         and norm.momentum is not None
         and all(_is_vector(part) for part in (norm.weight, norm.bias, norm.running_mean, norm.running_var))
         and not (norm._forward_hooks or norm._forward_pre_hooks or norm._backward_hooks)
-        # Torch's own threads stay awake between its operations, and ours would have to share their cores.
-        and torch.get_num_threads() == 1
+        and find_team()[1] == torch.get_num_threads()
         and not torch.compiler.is_compiling()
         and not torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
         and _is_plain(inputs)
@@ -136,14 +137,12 @@ class _Fused(Function):
             rectify,
             inputs.numel() // k,
             k,
-            weight.data_ptr(),
-            bias.data_ptr(),
+            tuple(part.data_ptr() for part in (weight, bias, norm.running_mean, norm.running_var)),
             norm.eps,
             norm.momentum,
-            norm.running_mean.data_ptr(),
-            norm.running_var.data_ptr(),
             out.data_ptr(),
             kept.data_ptr(),
+            find_team(),
         )
         norm.num_batches_tracked.add_(1)
         return out, kept
@@ -184,6 +183,7 @@ class _Fused(Function):
             passed.data_ptr(),
             slope.data_ptr(),
             slopes.data_ptr(),
+            find_team(),
         )
         return slope, slopes[0], slopes[1], None if shortcut is None else passed, None, None
 

@@ -18,6 +18,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from equipoise.core.lanes import BLOCK, Row, Running, Vector, at, doubles_at, floats_at
+from equipoise.core.team_kernel import over_pieces
 
 __all__ = ["LANES", "backward", "forward"]
 
@@ -228,7 +229,40 @@ def _combined(_typing, gated, x, n_pixels, stride, a, b, c, out):  # type: ignor
 
 
 @njit(cache=True, nogil=True)
-def forward(x, added, rectify, n_pixels, k, weight, bias, eps, momentum, mean, variance, out, kept):  # type: ignore[no-untyped-def]
+def _share(piece, n_pieces, n_pixels):  # type: ignore[no-untyped-def]
+    n_chunks = (n_pixels + _CHUNK - 1) // _CHUNK
+    first, last = n_chunks * piece // n_pieces, n_chunks * (piece + 1) // n_pieces
+    return first * _CHUNK, min(last * _CHUNK, n_pixels)
+
+
+@njit(cache=True, nogil=True)
+def _sum_forward(piece, n_pieces, x, n_pixels, k, sums):  # type: ignore[no-untyped-def]
+    start, stop = _share(piece, n_pieces, n_pixels)
+    mine = sums[piece]
+    for first in range(start, stop, _CHUNK):
+        n = min(_CHUNK, stop - first)
+        for c in range(0, k, LANES):
+            _moments(floats_at(x, first * k + c), n, k, at(mine, c), at(mine, k + c))
+
+
+@njit(cache=True, nogil=True)
+def _write_forward(piece, n_pieces, x, added, rectify, n_pixels, k, line, out):  # type: ignore[no-untyped-def]
+    start, stop = _share(piece, n_pieces, n_pixels)
+    for first in range(start, stop, _CHUNK):
+        n = min(_CHUNK, stop - first)
+        for c in range(0, k, LANES):
+            place, scale, shift = first * k + c, at(line, c), at(line, k + c)
+            given, written = floats_at(x, place), floats_at(out, place)
+            if added:
+                _scaled_with(given, floats_at(added, place), n, k, scale, shift, written)
+            elif rectify:
+                _scaled(given, n, k, scale, shift, written)
+            else:
+                _shifted(given, n, k, scale, shift, written)
+
+
+@njit(cache=True, nogil=True)
+def forward(x, added, rectify, n_pixels, k, norm, eps, momentum, out, kept, threads):  # type: ignore[no-untyped-def]
     """Write relu(batch norm of x + added), and move the running statistics as torch does.
 
     Args:
@@ -237,20 +271,16 @@ def forward(x, added, rectify, n_pixels, k, weight, bias, eps, momentum, mean, v
         rectify: Whether to rectify; what is added always is.
         n_pixels: Of all images.
         k: Channels, a multiple of ``LANES``.
-        weight: Address of the norm's factors.
-        bias: Address of the norm's offsets.
+        norm: Addresses of the norm's factors, offsets, running mean and running variance, which is unbiased.
         eps: Added to variances.
         momentum: Share of this batch in the running statistics.
-        mean: Address of the running mean.
-        variance: Address of the running variance, which is unbiased.
         out: Address of the images to write.
         kept: Address of ``4 k`` float64, written, for the way back: mean, 1/deviation, scale, shift.
+        threads: From :func:`equipoise.core.team.find_team`.
     """
-    sums, scale, shift = np.zeros(2 * k), np.empty(k, np.float32), np.empty(k, np.float32)
-    for first in range(0, n_pixels, _CHUNK):
-        n = min(_CHUNK, n_pixels - first)
-        for c in range(0, k, LANES):
-            _moments(floats_at(x, first * k + c), n, k, at(sums, c), at(sums, k + c))
+    (weight, bias, mean, variance), (team, n_pieces) = norm, threads
+    sums, line = np.zeros((n_pieces, 2 * k)), np.empty((2, k), np.float32)
+    over_pieces(team, n_pieces, _sum_forward, (n_pieces, x, n_pixels, k, sums))
     weights, offsets, unit = (
         carray(floats_at(weight, 0), k),
         carray(floats_at(bias, 0), k),
@@ -258,29 +288,52 @@ def forward(x, added, rectify, n_pixels, k, weight, bias, eps, momentum, mean, v
     )
     running_mean, running_variance = carray(floats_at(mean, 0), k), carray(floats_at(variance, 0), k)
     for c in range(k):
-        centre = sums[c] / n_pixels
-        spread = max(sums[k + c] / n_pixels - centre * centre, 0.0)
+        total, squares = 0.0, 0.0
+        for piece in range(n_pieces):
+            total += sums[piece, c]
+            squares += sums[piece, k + c]
+        centre = total / n_pixels
+        spread = max(squares / n_pixels - centre * centre, 0.0)
         rate = 1.0 / math.sqrt(spread + eps)
-        scale[c] = weights[c] * rate
-        shift[c] = offsets[c] - centre * weights[c] * rate
-        unit[0, c], unit[1, c], unit[2, c], unit[3, c] = centre, rate, scale[c], shift[c]
+        line[0, c] = weights[c] * rate
+        line[1, c] = offsets[c] - centre * weights[c] * rate
+        unit[0, c], unit[1, c], unit[2, c], unit[3, c] = centre, rate, line[0, c], line[1, c]
         running_mean[c] += momentum * (centre - running_mean[c])
         running_variance[c] += momentum * (spread * n_pixels / (n_pixels - 1) - running_variance[c])
-    for first in range(0, n_pixels, _CHUNK):
-        n = min(_CHUNK, n_pixels - first)
-        for c in range(0, k, LANES):
-            place = first * k + c
-            given, written = floats_at(x, place), floats_at(out, place)
-            if added:
-                _scaled_with(given, floats_at(added, place), n, k, at(scale, c), at(shift, c), written)
-            elif rectify:
-                _scaled(given, n, k, at(scale, c), at(shift, c), written)
-            else:
-                _shifted(given, n, k, at(scale, c), at(shift, c), written)
+    over_pieces(team, n_pieces, _write_forward, (n_pieces, x, added, rectify, n_pixels, k, line, out))
 
 
 @njit(cache=True, nogil=True)
-def backward(gradient, output, rectified, x, n_pixels, k, weight, kept, gated, slope, slopes):  # type: ignore[no-untyped-def]
+def _sum_backward(piece, n_pieces, gradient, output, rectified, x, n_pixels, k, line, gated, sums):  # type: ignore[no-untyped-def]
+    start, stop = _share(piece, n_pieces, n_pixels)
+    mine = sums[piece]
+    for first in range(start, stop, _CHUNK):
+        n = min(_CHUNK, stop - first)
+        for c in range(0, k, LANES):
+            place = first * k + c
+            given, read, written = floats_at(gradient, place), floats_at(x, place), floats_at(gated, place)
+            totals, products = at(mine, c), at(mine, k + c)
+            if output:
+                _gated_moments(given, floats_at(output, place), read, n, k, written, totals, products)
+            elif rectified:
+                _regated_moments(given, read, n, k, at(line, c), at(line, k + c), written, totals, products)
+            else:
+                _joint_moments(given, read, n, k, totals, products)
+
+
+@njit(cache=True, nogil=True)
+def _write_backward(piece, n_pieces, gated, x, n_pixels, k, factors, slope):  # type: ignore[no-untyped-def]
+    start, stop = _share(piece, n_pieces, n_pixels)
+    for first in range(start, stop, _CHUNK):
+        n = min(_CHUNK, stop - first)
+        for c in range(0, k, LANES):
+            place = first * k + c
+            passed, read, written = floats_at(gated, place), floats_at(x, place), floats_at(slope, place)
+            _combined(passed, read, n, k, at(factors, c), at(factors, k + c), at(factors, 2 * k + c), written)
+
+
+@njit(cache=True, nogil=True)
+def backward(gradient, output, rectified, x, n_pixels, k, weight, kept, gated, slope, slopes, threads):  # type: ignore[no-untyped-def]
     """Write the slopes of everything that went into :func:`forward`.
 
     Args:
@@ -296,36 +349,31 @@ def backward(gradient, output, rectified, x, n_pixels, k, weight, kept, gated, s
             address of ``gradient``.
         slope: Address for the slope of x; may be that of ``gated``.
         slopes: Address for the slopes of weight and bias, ``2 k`` float32.
+        threads: From :func:`equipoise.core.team.find_team`.
     """
-    sums, factors = np.zeros(2 * k), np.empty((3, k), np.float32)
+    team, n_pieces = threads
+    sums, factors = np.zeros((n_pieces, 2 * k)), np.empty((3, k), np.float32)
     weights, unit, found = (
         carray(floats_at(weight, 0), k),
         carray(doubles_at(kept, 0), (4, k)),
         carray(floats_at(slopes, 0), (2, k)),
     )
-    scale, shift = unit[2].astype(np.float32), unit[3].astype(np.float32)
-    for first in range(0, n_pixels, _CHUNK):
-        n = min(_CHUNK, n_pixels - first)
-        for c in range(0, k, LANES):
-            place = first * k + c
-            given, read, written = floats_at(gradient, place), floats_at(x, place), floats_at(gated, place)
-            totals, products = at(sums, c), at(sums, k + c)
-            if output:
-                _gated_moments(given, floats_at(output, place), read, n, k, written, totals, products)
-            elif rectified:
-                _regated_moments(given, read, n, k, at(scale, c), at(shift, c), written, totals, products)
-            else:
-                _joint_moments(given, read, n, k, totals, products)
+    line = unit[2:].astype(np.float32)
+    over_pieces(
+        team,
+        n_pieces,
+        _sum_backward,
+        (n_pieces, gradient, output, rectified, x, n_pixels, k, line, gated, sums),
+    )
     for c in range(k):
-        mean, rate, total = unit[0, c], unit[1, c], sums[c]
-        turn = rate * (sums[k + c] - mean * total)
+        total, product = 0.0, 0.0
+        for piece in range(n_pieces):
+            total += sums[piece, c]
+            product += sums[piece, k + c]
+        mean, rate = unit[0, c], unit[1, c]
+        turn = rate * (product - mean * total)
         a = weights[c] * rate
         b = -a * rate * turn / n_pixels
         factors[0, c], factors[1, c], factors[2, c] = a, b, -a * total / n_pixels - b * mean
         found[0, c], found[1, c] = turn, total
-    for first in range(0, n_pixels, _CHUNK):
-        n = min(_CHUNK, n_pixels - first)
-        for c in range(0, k, LANES):
-            place = first * k + c
-            passed, read, written = floats_at(gated, place), floats_at(x, place), floats_at(slope, place)
-            _combined(passed, read, n, k, at(factors, c), at(factors, k + c), at(factors, 2 * k + c), written)
+    over_pieces(team, n_pieces, _write_backward, (n_pieces, gated, x, n_pixels, k, factors, slope))
