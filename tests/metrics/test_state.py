@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from equipoise import Predictions
 from equipoise.core.errors import SplitError
 from equipoise.metrics import CalibrationState
-from equipoise.metrics.accumulate import Sums, sums_by_torch
+from equipoise.metrics.accumulate import sums_by_torch
 from equipoise.metrics.bins import lower_edges
 from equipoise.metrics.kernels import accumulate
 from equipoise.metrics.readings import read_state
+from equipoise.metrics.sums import Sums
 from metric_samples import draw, rows, softmax, weights_for
 
 
@@ -28,7 +29,7 @@ def assert_same(one, two, **tolerance):
 
 def by_torch(probs, labels, weights=None, *, closed="right", n_bins=15, nll=None):
     probs = torch.as_tensor(probs)
-    template = Sums.zeros(n_classes=probs.shape[1], n_bins=n_bins, n_ranks=5, n_fine=4096)
+    template = Sums(n_classes=probs.shape[1], n_bins=n_bins, n_ranks=5, n_fine=4096)
     weight = None if weights is None else torch.as_tensor(weights, dtype=torch.float64)
     return sums_by_torch(probs, torch.as_tensor(labels), weight, template, closed, nll=nll).parts()
 
@@ -116,27 +117,73 @@ def test_a_negative_zero_is_a_zero():
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -0.25, 7.0])
 @pytest.mark.parametrize("k", [3, 16, 100])
-def test_the_kernel_stops_at_a_row_that_is_no_distribution(bad, k):
+@pytest.mark.parametrize("n_pieces", [1, 3])
+def test_the_kernel_stops_at_a_row_that_is_no_distribution(bad, k, n_pieces):
     scores = np.full((30, k), 1 / k, np.float32)
     scores[20, k - 1] = bad
-    found, _ = accumulate(
-        scores,
+    state, labels = CalibrationState(k), np.zeros(30, np.int64)
+    edges = lower_edges(15, "right").astype(np.float32)
+    found = accumulate(
+        scores.ctypes.data,
+        scores.shape,
         False,
-        np.float32(1 / 15),
-        np.zeros(30, np.int64),
-        np.empty(0),
-        lower_edges(15, "right"),
+        labels.ctypes.data,
+        0,
+        edges,
         1e-2,
-        (
-            np.zeros((15, 2), np.int64),
-            np.zeros((15, 2, 7)),
-            np.zeros((k, 2)),
-            np.zeros((k, 15, 3)),
-            np.zeros(6),
-            np.zeros((64, 3)),
-        ),
+        (5, 4096),
+        (state.sums.counts.data_ptr(), state.sums.floats.data_ptr()),
+        False,
+        ((0, 0, 0), n_pieces),
     )
+    assert state.n_samples == 0
+    assert not state.sums.floats.any()
     assert found == 20
+
+
+@pytest.fixture
+def set_threads():
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["logits", "probs"])
+@pytest.mark.parametrize("k", [3, 100])
+def test_any_number_of_threads_and_batches_give_the_same(k, kind, weighted, set_threads):
+    n = 300_000 // k  # enough for several threads to share
+    probs, labels = draw(n, k)
+    scores = {kind: (np.log(probs) if kind == "logits" else probs).astype(np.float32)}
+    weights = np.random.default_rng(0).random(n) if weighted else None
+    found = {}
+    for n_threads in (1, 2, 5):
+        set_threads(n_threads)
+        state = CalibrationState(k)
+        for _ in range(2):
+            state.update(**scores, labels=labels, weights=weights)
+        found[n_threads] = parts(state)
+    for n_threads in (2, 5):
+        assert_same(found[n_threads], found[1], rtol=1e-11, atol=1e-9)
+        for name in ("rows", "impossible"):
+            assert torch.equal(found[n_threads][name], found[1][name])
+
+
+@pytest.mark.parametrize("layout", ["rows", "columns"])
+@pytest.mark.parametrize("n_before", [0, 1])
+def test_memory_that_was_changed_after_the_checks_adds_nothing(layout, n_before):
+    probs, labels = draw(200, 4)
+    probs = np.array(probs, order="C" if layout == "rows" else "F")
+    predictions = Predictions(probs=probs, labels=labels)
+    state = CalibrationState(4)
+    for _ in range(n_before):
+        state.update(predictions)
+    before = parts(state)
+    probs[150, 2] = np.nan
+    with pytest.raises(ValueError, match="row 150 is no probability distribution"):
+        state.update(predictions)
+    assert_same(parts(state), before, rtol=0, atol=0)
+    assert state.n_samples == 200 * n_before
 
 
 @pytest.mark.parametrize("is_logits", [False, True])

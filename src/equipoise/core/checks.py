@@ -9,7 +9,7 @@ import numpy as np
 
 from equipoise.core.arrays import Array, as_tensor
 from equipoise.core.errors import DataError
-from equipoise.core.threads import over_ranges
+from equipoise.core.team import find_team
 
 __all__ = ["check_confidence", "check_labels", "check_logits", "check_probs", "check_weights", "renumbered"]
 
@@ -91,16 +91,12 @@ def _surely_distributions(probs: Array, tolerance: float) -> bool:
     """Return whether a compiled look at many rows finds nothing to name; a doubt is left to the slower checks."""
     if probs.ndim != 2 or probs.size < _MANY or not probs.flags.c_contiguous:
         return False
-    from equipoise.core.row_kernel import first_odd_row  # numba is loaded when first needed, not on import
+    from equipoise.core.row_kernel import any_odd_row  # numba is loaded when first needed, not on import
 
     table = as_tensor(probs).numpy()  # The compiler takes read-only arrays for another type.
     bits = table.view(f"i{table.dtype.itemsize}")
     largest = table.dtype.type(1 + _ROUNDING).view(bits.dtype)
-
-    def work(start: int, stop: int) -> int:
-        return int(first_odd_row(table[start:stop], bits[start:stop], largest, tolerance))
-
-    return max(over_ranges(work, len(table), n_numbers=table.size)) < 0
+    return not any_odd_row(table, bits, largest, tolerance, find_team())
 
 
 def _raise_out_of_range(block: Array, start: int, where: str) -> None:

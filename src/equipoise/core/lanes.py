@@ -27,13 +27,18 @@ __all__ = [
     "Row",
     "Running",
     "Vector",
+    "add_number",
     "add_pair",
     "at",
+    "behind",
     "doubles_at",
-    "first_bit",
     "floats_at",
+    "folded",
+    "keep",
     "number_at",
+    "numbers_at",
     "over_blocks",
+    "set_number",
 ]
 
 #: Bytes of a block.
@@ -100,6 +105,8 @@ class Vector:
         return self._like(self.builder.sub(self.value, self._other(other)))
 
     def __mul__(self, other: Any) -> Vector:
+        if not self.is_float:
+            return self._like(self.builder.mul(self.value, self._other(other)))
         return self._like(self.builder.fmul(self.value, self._other(other), flags=self.flags))
 
     def __truediv__(self, other: Any) -> Vector:
@@ -148,6 +155,11 @@ class Vector:
         """Return the smaller of each pair of lanes; of a pair with a NaN, the other's."""
         return self.where(self < other, other)
 
+    def shuffled(self, other: Vector, picks: list[int]) -> Vector:
+        """Return some lanes of two vectors, by number; those of the other are numbered behind these."""
+        chosen = ir.Constant(ir.VectorType(ir.IntType(32), len(picks)), picks)
+        return self._like(self.builder.shuffle_vector(self.value, other.value, chosen))
+
     def as_bits(self) -> Vector:
         """Return the same memory as signed integers."""
         return self._like(self.builder.bitcast(self.value, ir.VectorType(ir.IntType(self.width), self.lanes)))
@@ -156,6 +168,10 @@ class Vector:
         """Return the same memory, of integers, as numbers of that width."""
         element = ir.DoubleType() if self.width == 64 else ir.FloatType()
         return self._like(self.builder.bitcast(self.value, ir.VectorType(element, self.lanes)))
+
+    def to_places(self) -> Vector:
+        """Return floating-point lanes, not negative, as int32, cut off."""
+        return self._like(self.builder.fptosi(self.value, ir.VectorType(ir.IntType(32), self.lanes)))
 
     def to_doubles(self) -> Vector:
         """Return floating-point lanes as float64."""
@@ -166,6 +182,20 @@ class Vector:
     def ones(self, width: int) -> Vector:
         """Return a mask as integers of a width: 1 where set, 0 elsewhere."""
         return self._like(self.builder.zext(self.value, ir.VectorType(ir.IntType(width), self.lanes)))
+
+    @classmethod
+    def counting(cls, builder: Any, lanes: int) -> Vector:
+        """Return 0, 1, 2, ... as int32."""
+        return cls(builder, ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(lanes))))
+
+    def compressed(self, mask: Vector) -> Vector:
+        """Return the int32 lanes that a mask picks, in order, and zeros behind them; for processors that can."""
+        function = cgutils.get_or_insert_function(
+            self.builder.module,
+            ir.FunctionType(self.value.type, [self.value.type, self.value.type, mask.value.type]),
+            f"llvm.x86.avx512.mask.compress.v{self.lanes}i32",
+        )
+        return self._like(self.builder.call(function, [self.value, self.constant(0).value, mask.value]))
 
     def packed(self) -> Any:
         """Return a mask as one integer scalar, the first lane its lowest bit."""
@@ -226,13 +256,13 @@ class Block:
     Attributes:
         number: Which block, a scalar.
         start: The number of its first lane in the row, a scalar.
-        seen: How many of its first lanes the block before had, a scalar; None if there can be none.
-        fresh: Which lanes are of the row and were not seen before, a mask; None if all.
+        within: Which lanes are of the row, a mask; None if all.
+        fresh: Which of these were not seen before, a mask; None if all.
     """
 
     number: Any
     start: Any
-    seen: Any = None
+    within: Vector | None = None
     fresh: Vector | None = None
 
 
@@ -251,6 +281,8 @@ class Row:
         self.builder, self.data = builder, pointer
         self.element = context.get_data_type(typ.dtype)
         self.itemsize = typ.dtype.bitwidth // 8
+        # Whether the processor compiled for can pack picked lanes of a vector.
+        self.compresses = "+avx512vl" in context.codegen().magic_tuple()[2]
         self.lanes = BLOCK // self.itemsize
 
     def _at(self, start: Any, lanes: int) -> Any:
@@ -260,6 +292,26 @@ class Row:
     def load(self, start: Any, lanes: int) -> Vector:
         """Return lanes from some number on."""
         return Vector(self.builder, self.builder.load(self._at(start, lanes), align=self.itemsize))
+
+    def gather(self, places: Vector) -> Vector:
+        """Return the numbers at some places, int32."""
+        kind, long = ir.VectorType(self.element, places.lanes), ir.IntType(64)
+        start = Vector.filled(self.builder, self.builder.ptrtoint(self.data, long), places.lanes)
+        steps = self.builder.sext(places.value, ir.VectorType(long, places.lanes))
+        addresses = start + Vector(self.builder, steps) * self.itemsize
+        pointers = self.builder.inttoptr(
+            addresses.value, ir.VectorType(self.element.as_pointer(), places.lanes)
+        )
+        name = {"float": "f32", "double": "f64"}.get(str(self.element), str(self.element))
+        mask, number = ir.VectorType(ir.IntType(1), places.lanes), ir.IntType(32)
+        function = cgutils.get_or_insert_function(
+            self.builder.module,
+            ir.FunctionType(kind, [pointers.type, number, mask, kind]),
+            f"llvm.masked.gather.v{places.lanes}{name}.v{places.lanes}p0",
+        )
+        everywhere, nothing = ir.Constant(mask, [1] * places.lanes), ir.Constant(kind, ir.Undefined)
+        align = ir.Constant(number, self.itemsize)
+        return Vector(self.builder, self.builder.call(function, [pointers, align, everywhere, nothing]))
 
     def zeros(self) -> Vector:
         """Return a block of zeros."""
@@ -282,23 +334,55 @@ class Row:
         """Write lanes from some number on."""
         self.builder.store(vector.value, self._at(start, vector.lanes), align=self.itemsize)
 
-    def store_packed(self, block: Block, mask: Vector) -> None:
-        """Write a mask's bits so that all masks of a row make one string of bits; seen lanes are left out.
+    def append_places(self, count: Any, block: Block, mask: Vector) -> Any:
+        """Write the places in a row of the lanes that a mask picks, one after the other; this row holds int32.
 
-        A whole word is written every time, because a processor is slow to read a word just written in pieces.
+        What is behind them, up to a block of places, may be overwritten.
+
+        Args:
+            count: The number from which on to write, a scalar.
+            block: Where the lanes are.
+            mask: Which of them are picked.
+
+        Returns:
+            The number from which on to write the next, a scalar.
         """
-        word, per_word = ir.IntType(64), 64 // mask.lanes
-        bits = self.builder.zext(mask.packed(), word) if mask.lanes < 64 else mask.packed()
-        if block.seen is not None:
-            bits = self.builder.lshr(bits, block.seen)
-        which = self.builder.gep(
-            self.data, [self.builder.lshr(block.number, ir.Constant(word, per_word.bit_length() - 1))]
-        )
-        turn = self.builder.and_(block.number, ir.Constant(word, per_word - 1))
-        first = self.builder.icmp_unsigned("==", turn, ir.Constant(word, 0))
-        others = self.builder.select(first, ir.Constant(word, 0), self.builder.load(which))
-        bits = self.builder.shl(bits, self.builder.mul(turn, ir.Constant(word, mask.lanes)))
-        self.builder.store(self.builder.or_(others, bits), which)
+        builder, kind = self.builder, ir.IntType(32)
+        first, bits = builder.trunc(block.start, kind), mask.packed()
+        picked = builder.zext(builder.ctpop(bits), count.type)
+        if self.compresses:
+            places = Vector.counting(builder, mask.lanes) + Vector.filled(builder, first, mask.lanes)
+            self.store(count, places.compressed(mask))
+            return builder.add(count, picked)
+        left = cgutils.alloca_once_value(builder, builder.zext(bits, kind))
+        with cgutils.for_range(builder, picked) as loop:
+            now = builder.load(left)
+            place = builder.add(first, builder.cttz(now, ir.Constant(ir.IntType(1), 1)))
+            builder.store(place, builder.gep(self.data, [builder.add(count, loop.index)]))
+            builder.store(builder.and_(now, builder.sub(now, ir.Constant(kind, 1))), left)
+        return builder.add(count, picked)
+
+
+def folded(vectors: list[Vector], combine: Callable[[Vector, Vector], Vector]) -> Vector:
+    """Return a vector whose lanes are as many vectors, each folded to one number.
+
+    Folding them together takes a third of the work of one after the other.
+
+    Args:
+        vectors: As many as each has lanes.
+        combine: Of two vectors makes one, lane by lane.
+    """
+    lanes, width = vectors[0].lanes, vectors[0].lanes
+    while len(vectors) > 1:
+        groups, half = range(0, 2 * lanes, width), width // 2
+        low = [group + lane for group in groups for lane in range(half)]
+        high = [place + half for place in low]
+        vectors = [
+            combine(one.shuffled(two, low), one.shuffled(two, high))
+            for one, two in zip(vectors[::2], vectors[1::2], strict=True)
+        ]
+        width = half
+    return vectors[0]
 
 
 def over_blocks(builder: Any, size: Any, lanes: int, body: Callable[[Block], None]) -> None:
@@ -322,24 +406,37 @@ def over_blocks(builder: Any, size: Any, lanes: int, body: Callable[[Block], Non
         back = builder.sub(size, step)
         start = builder.select(builder.icmp_signed(">", back, nothing), back, nothing)
         seen = builder.sub(done, start)
-        numbers = Vector(builder, ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(lanes))))
+        numbers = Vector.counting(builder, lanes)
 
         def everywhere(scalar: Any) -> Vector:
             return Vector.filled(builder, builder.trunc(scalar, ir.IntType(32)), lanes)
 
-        fresh = (numbers >= everywhere(seen)) & (numbers < everywhere(builder.sub(size, start)))
-        body(Block(whole, start, seen, fresh))
+        within = numbers < everywhere(builder.sub(size, start))
+        body(Block(whole, start, within, (numbers >= everywhere(seen)) & within))
 
 
 @intrinsic
 def at(_typing, array, start):  # type: ignore[no-untyped-def]
-    """Return a pointer into a contiguous array; unlike a view it costs nothing and keeps nothing alive."""
+    """Return a pointer into a contiguous array; unlike a view it costs nothing and keeps nothing alive.
+
+    An array of the function's own is let go after its last use: see :func:`keep`.
+    """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         data = arrayobj.make_array(signature.args[0])(context, builder, arguments[0]).data
         return builder.gep(data, [arguments[1]])
 
     return types.CPointer(array.dtype)(array, types.int64), generate
+
+
+@intrinsic
+def keep(_typing, array):  # type: ignore[no-untyped-def]
+    """Use an array, so that it lives until here."""
+
+    def generate(context, _builder, _signature, _arguments):  # type: ignore[no-untyped-def]
+        return context.get_dummy_value()
+
+    return types.void(array), generate
 
 
 @intrinsic
@@ -354,11 +451,31 @@ def doubles_at(_typing, address, start):  # type: ignore[no-untyped-def]
     return types.CPointer(types.float64)(types.int64, types.int64), _behind(ir.DoubleType())
 
 
+@intrinsic
+def numbers_at(_typing, address, start, like):  # type: ignore[no-untyped-def]
+    """Return a pointer to numbers of the type of another, some places behind an address."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return _behind(context.get_data_type(like))(context, builder, signature, arguments)
+
+    return types.CPointer(like)(types.int64, types.int64, like), generate
+
+
 def _behind(element: Any) -> Callable[..., Any]:
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.gep(builder.inttoptr(arguments[0], element.as_pointer()), [arguments[1]])
 
     return generate
+
+
+@intrinsic
+def behind(_typing, pointer, places):  # type: ignore[no-untyped-def]
+    """Return a pointer some places behind another."""
+
+    def generate(_context, builder, _signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.gep(arguments[0], [arguments[1]])
+
+    return pointer(pointer, types.int64), generate
 
 
 @intrinsic
@@ -369,6 +486,30 @@ def number_at(_typing, pointer, place):  # type: ignore[no-untyped-def]
         return builder.load(builder.gep(arguments[0], [arguments[1]]))
 
     return pointer.dtype(pointer, types.int64), generate
+
+
+@intrinsic
+def set_number(_typing, pointer, place, number):  # type: ignore[no-untyped-def]
+    """Write a number some places behind a pointer."""
+
+    def generate(context, builder, _signature, arguments):  # type: ignore[no-untyped-def]
+        builder.store(arguments[2], builder.gep(arguments[0], [arguments[1]]))
+        return context.get_dummy_value()
+
+    return types.void(pointer, types.int64, pointer.dtype), generate
+
+
+@intrinsic
+def add_number(_typing, pointer, place, number):  # type: ignore[no-untyped-def]
+    """Add a number to one some places behind a pointer."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        where = builder.gep(arguments[0], [arguments[1]])
+        add = builder.fadd if isinstance(signature.args[2], types.Float) else builder.add
+        builder.store(add(builder.load(where), arguments[2]), where)
+        return context.get_dummy_value()
+
+    return types.void(pointer, types.int64, pointer.dtype), generate
 
 
 @intrinsic
@@ -384,13 +525,3 @@ def add_pair(_typing, pointer, place, first, second):  # type: ignore[no-untyped
         return context.get_dummy_value()
 
     return types.void(pointer, types.int64, types.float64, types.float64), generate
-
-
-@intrinsic
-def first_bit(_typing, word):  # type: ignore[no-untyped-def]
-    """Return the number of the lowest set bit of a uint64 that is not zero."""
-
-    def generate(_context, builder, _signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.int64(types.uint64), generate

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
-__all__ = ["first_odd_row"]
+from equipoise.core.team_kernel import over_pieces
+
+__all__ = ["any_odd_row"]
 
 # Sums may be reordered; NaN must still propagate, because the row's sum is what reveals it.
 _SUMS = {"reassoc", "contract", "nsz", "arcp"}
@@ -29,18 +32,28 @@ def _range(bits):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def first_odd_row(probs, bits, largest, margin):  # type: ignore[no-untyped-def]
-    """Return the first row that is not surely a distribution, or -1.
+def _look(piece, n_pieces, probs, bits, largest, margin, odd):  # type: ignore[no-untyped-def]
+    n = probs.shape[0]
+    for i in range(n * piece // n_pieces, n * (piece + 1) // n_pieces):
+        low, high = _range(bits[i])
+        total = _total(probs[i])
+        if low < 0 or high > largest or not (abs(total - 1) <= margin):
+            odd[piece] = True
+            return
+
+
+@njit(cache=True, nogil=True)
+def any_odd_row(probs, bits, largest, margin, threads):  # type: ignore[no-untyped-def]
+    """Return whether some row is not surely a distribution.
 
     Args:
         probs: ``(m, k)``, contiguous, float32 or float64.
         bits: The same memory as signed integers: negative where a number is, and in its order where it is not.
         largest: The bits of the largest entry allowed.
         margin: How far a row's sum may be from one.
+        threads: From :func:`equipoise.core.team.find_team`.
     """
-    for i in range(probs.shape[0]):
-        low, high = _range(bits[i])
-        total = _total(probs[i])
-        if low < 0 or high > largest or not (abs(total - 1) <= margin):
-            return i
-    return -1
+    team, n_pieces = threads
+    odd = np.zeros(n_pieces, np.bool_)
+    over_pieces(team, n_pieces, _look, (n_pieces, probs, bits, largest, margin, odd))
+    return odd.any()

@@ -1,22 +1,22 @@
-"""The compiled softmax of a row of logits, with what the log-likelihood needs on the side."""
+"""The compiled parts of a softmax of a row of logits."""
 
 from __future__ import annotations
 
 import math
 
-import numpy as np
-from numba import njit, types
+from llvmlite import ir
+from numba import types
 from numba.extending import intrinsic
 
 from equipoise.core.elementary import LOWEST, exponential
-from equipoise.core.lanes import Block, Row, Running, Vector, number_at, over_blocks
+from equipoise.core.lanes import Block, Row, Running, Vector, over_blocks
 
-__all__ = ["softmax_row"]
+__all__ = ["exponentials_below", "highest"]
 
 
 @intrinsic
-def _highest(_typing, row, size):  # type: ignore[no-untyped-def]
-    """Return the largest of the first numbers of a row, without NaN."""
+def highest(_typing, row, size):  # type: ignore[no-untyped-def]
+    """Return the largest of the first numbers of a row, without NaN; at least one block of memory."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         logits = Row(context, builder, signature.args[0], arguments[0])
@@ -36,19 +36,30 @@ def _highest(_typing, row, size):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def _exponentials(_typing, row, size, highest, out):  # type: ignore[no-untyped-def]
-    """Write exp(row - highest), zero where that is hardly a normal number, and return the sum in float64."""
+def exponentials_below(_typing, row, size, top, out):  # type: ignore[no-untyped-def]
+    """Write exp(row - top), zero where that is hardly a normal number, and return the sum in float64.
+
+    Args:
+        row: Pointer to finite logits, float32 or float64; at least one block of memory.
+        size: How many of them are the row.
+        top: The highest of them.
+        out: Pointer, written, of the same type: a block for each of the row. The last one, if it begins before the end
+            of the one before, has a place of its own, where it can be read at once.
+
+    Returns:
+        Their sum, in float64.
+    """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         logits, written = (Row(context, builder, signature.args[n], arguments[n]) for n in (0, 3))
-        top = Vector.filled(builder, arguments[2], logits.lanes)
-        lowest = LOWEST[top.width]
+        high = Vector.filled(builder, arguments[2], logits.lanes)
+        lowest = LOWEST[high.width]
         total = Running(logits.zeros().to_doubles())
 
         def body(block: Block) -> None:
-            x = logits.load(block.start, logits.lanes) - top
+            x = logits.load(block.start, logits.lanes) - high
             exp = exponential(x.highest(lowest)).where(x > lowest, 0.0)
-            written.store(block.start, exp)
+            written.store(builder.mul(block.number, ir.Constant(ir.IntType(64), logits.lanes)), exp)
             if block.fresh is not None:
                 exp = exp.where(block.fresh, 0.0)
             total.become(total.now() + exp.to_doubles())
@@ -56,42 +67,4 @@ def _exponentials(_typing, row, size, highest, out):  # type: ignore[no-untyped-
         over_blocks(builder, arguments[1], logits.lanes, body)
         return total.now().total()
 
-    return types.float64(row, size, highest, out), generate
-
-
-@intrinsic
-def _scale(_typing, row, size, factor):  # type: ignore[no-untyped-def]
-    """Multiply a row by a factor."""
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        numbers = Row(context, builder, signature.args[0], arguments[0])
-        factor = arguments[2] if numbers.itemsize == 8 else builder.fptrunc(arguments[2], numbers.element)
-        each = Vector.filled(builder, factor, numbers.lanes)
-
-        def body(block: Block) -> None:
-            x = numbers.load(block.start, numbers.lanes)
-            numbers.store(block.start, x * each if block.fresh is None else (x * each).where(block.fresh, x))
-
-        over_blocks(builder, arguments[1], numbers.lanes, body)
-        return context.get_dummy_value()
-
-    return types.void(row, size, factor), generate
-
-
-@njit(cache=True, nogil=True)
-def softmax_row(row, size, label, probs):  # type: ignore[no-untyped-def]
-    """Write the softmax of a row; the negative log-likelihood is the logarithm of the first result plus the second.
-
-    Args:
-        row: Pointer to finite logits, float32 or float64; at least one block of memory.
-        size: How many of them are the row.
-        label: The true class.
-        probs: Pointer, written, of the same type; at least one block.
-
-    Returns:
-        The sum of exponentials below the highest logit, and how far the true class is below it.
-    """
-    highest = _highest(row, size)
-    total = _exponentials(row, size, highest, probs)
-    _scale(probs, size, 1.0 / total)
-    return total, np.float64(highest) - np.float64(number_at(row, label))
+    return types.float64(row, size, top, out), generate

@@ -2,182 +2,101 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from equipoise.core.arrays import Array, as_tensor
+from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.probabilities import positive_logits, two_columns
-from equipoise.core.threads import over_ranges
+from equipoise.core.team import find_team
 from equipoise.metrics.bins import float_below, lower_edges
+from equipoise.metrics.sums import Sums
 
-__all__ = ["Sums", "sums_by_kernel", "sums_by_torch"]
+__all__ = ["add_by_kernel", "add_confidence", "sums_by_torch"]
 
-# What the kernel adds to, in its order.
-_ADDED = ("rows", "cells", "columns", "classwise", "ranks", "sketch")
-# What one block of copied rows holds: small enough for the cache.
+# Below this many numbers a second thread costs more than it saves.
+_ALONE = 1 << 18
+# What one block of copied rows holds.
 _BLOCK = 1 << 16
 _TINY = float(np.finfo(np.float32).tiny)
 
 
-@dataclass(eq=False)
-class Sums:
-    """The additive content of a state; all tensors on one device.
-
-    Attributes:
-        rows: ``(bins, 2)`` int64: rows by confidence bin and correctness.
-        cells: ``(bins, 2, 7)`` float64: weight, confidence, its square, nll, its square, Brier, its square.
-        classwise: ``(k, bins, 3)`` float64: weight, probability, positives, by class and bin of its probability.
-        ranks: ``(r + 1,)`` float64: weight by rank of the true class, the last for all further ranks.
-        sketch: ``(m, 3)`` float64: weight, confidence, correct on a fine grid of confidence.
-        squares: ``(1,)`` float64: sum of squared weights.
-        impossible: ``(1,)`` int64: rows whose true class had probability zero.
-    """
-
-    rows: Tensor
-    cells: Tensor
-    classwise: Tensor
-    ranks: Tensor
-    sketch: Tensor
-    squares: Tensor
-    impossible: Tensor
-
-    @classmethod
-    def zeros(
-        cls, *, n_classes: int, n_bins: int, n_ranks: int, n_fine: int, device: torch.device | str = "cpu"
-    ) -> Sums:
-        """Return sums over no rows.
-
-        Example:
-            >>> Sums.zeros(n_classes=3, n_bins=15, n_ranks=5, n_fine=8).cells.shape
-            torch.Size([15, 2, 7])
-        """
-
-        # NumPy makes small arrays several times faster than torch, and a state is made for every batch somebody scores.
-        def floats(*shape: int) -> Tensor:
-            return torch.from_numpy(np.zeros(shape)).to(device)
-
-        def counts(*shape: int) -> Tensor:
-            return torch.from_numpy(np.zeros(shape, np.int64)).to(device)
-
-        return cls(
-            rows=counts(n_bins, 2),
-            cells=floats(n_bins, 2, 7),
-            classwise=floats(n_classes, n_bins, 3),
-            ranks=floats(n_ranks + 1),
-            sketch=floats(n_fine, 3),
-            squares=floats(1),
-            impossible=counts(1),
-        )
-
-    def parts(self) -> dict[str, Tensor]:
-        """Return the tensors by name, in a fixed order."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
-
-    def like(self) -> Sums:
-        """Return zeros of the same shapes."""
-        return Sums(**{name: torch.zeros_like(part) for name, part in self.parts().items()})
-
-    def add(self, other: Sums) -> None:
-        """Add other sums to these, in place."""
-        for mine, more in zip(self.parts().values(), other.parts().values(), strict=True):
-            mine.add_(more.to(mine.device))
-
-
-def sums_by_kernel(predictions: Predictions, template: Sums, closed: str, *, where: str) -> Sums:
-    """Sum over rows in memory with the compiled kernel, on as many threads as torch uses.
+def add_by_kernel(predictions: Predictions, sums: Sums, closed: str, *, where: str) -> None:
+    """Add rows in memory with the compiled kernel, on as many threads as torch uses; all of them, or none.
 
     Args:
         predictions: Logits or probabilities.
-        template: Sums of the shapes wanted.
+        sums: What to add to, on the CPU.
         closed: Which side of a bin is closed.
         where: The caller, for messages.
-
-    Returns:
-        Fresh sums.
 
     Raises:
         DataError: If a row is no distribution.
     """
-    from equipoise.metrics.kernels import fill_lowest  # numba is loaded when first needed, not on import
-
-    n_rows, n_classes = len(predictions), predictions.n_classes or 0
-
-    def work(start: int, stop: int) -> dict[str, Array]:
-        return _sums_of_range(predictions, (start, stop), _arrays_like(template), closed, where=where)
-
-    arrays, *others = over_ranges(work, n_rows, n_numbers=n_rows * n_classes)
-    for other in others:
-        for name, array in arrays.items():
-            np.add(array, other[name], out=array)
-    fill_lowest(arrays["classwise"], arrays.pop("columns"), float(arrays["cells"][..., 0].sum()))
-    return Sums(**{name: torch.from_numpy(array) for name, array in arrays.items()})
-
-
-def _arrays_like(sums: Sums) -> dict[str, Array]:
-    """Return zeros for the parts of some sums, and for the column sums that tell the lowest classwise bin."""
-    parts = sums.parts().items()
-    arrays = {
-        name: np.zeros(tuple(part.shape), np.float64 if part.is_floating_point() else np.int64)
-        for name, part in parts
-    }
-    return {**arrays, "columns": np.zeros((sums.classwise.shape[0], 2))}
-
-
-def _sums_of_range(
-    predictions: Predictions, span: tuple[int, int], sums: dict[str, Array], closed: str, *, where: str
-) -> dict[str, Array]:
-    from equipoise.metrics.kernels import accumulate
-
-    start, stop = span
-    edges = _edges(len(sums["rows"]), closed)
-    weights = np.empty(0) if predictions.weights is None else _plain(predictions.weights[start:stop])
-    labels = _plain(predictions.labels[start:stop])
-    for offset, scores in _blocks(predictions, start, stop):
-        rows = slice(offset, offset + len(scores))
-        bad, impossible = accumulate(
-            scores,
-            predictions.kind == "logits",
-            float_below(edges[1], scores.dtype),
-            labels[rows],
-            weights[rows],
-            edges,
-            1e-2,
-            tuple(sums[name] for name in _ADDED),
-        )
-        sums["impossible"] += impossible
-        if bad >= 0:
-            raise DataError(
-                f"{where}: row {start + offset + bad} is no probability distribution: {scores[bad]}."
-            )
-    sums["squares"] += weights @ weights if len(weights) else stop - start
-    return sums
-
-
-_edges = cache(lower_edges)
-
-
-def _plain(array: Array) -> Array:
-    # The compiler takes read-only arrays for another type; one alias saves a second compilation.
-    return as_tensor(array).numpy()
-
-
-def _blocks(predictions: Predictions, start: int, stop: int) -> Iterator[tuple[int, Array]]:
-    """Yield offsets and rows: all at once where they lie in memory so, else copies that fit the cache."""
-    scores = predictions.scores
+    scores, labels, weights = predictions.scores, predictions.labels, predictions.weights
     assert scores is not None
-    whole = scores.ndim == 2 and scores.flags.c_contiguous
-    step = max(1, stop - start if whole else _BLOCK // (predictions.n_classes or 1))
-    widen: Callable[[Array], Array] = positive_logits if predictions.kind == "logits" else two_columns
-    for first in range(start, stop, step):
-        block = scores[first : min(first + step, stop)]
-        yield first - start, _plain(np.ascontiguousarray(block if block.ndim == 2 else widen(block)))
+    are_logits = predictions.kind == "logits"
+    if scores.ndim == 2 and scores.flags.c_contiguous:
+        bad = _add_block((scores, labels, weights), sums, closed, are_logits=are_logits)
+    else:
+        # Other layouts are copied, a part that fits the cache at a time.
+        bad, total, step = -1, sums.like(), max(1, _BLOCK // sums.n_classes)
+        widen: Callable[[Array], Array] = positive_logits if are_logits else two_columns
+        for start in range(0, len(scores), step):
+            rows = slice(start, start + step)
+            block = np.ascontiguousarray(scores[rows] if scores.ndim == 2 else widen(scores[rows]))
+            weight = None if weights is None else weights[rows]
+            bad = _add_block((block, labels[rows], weight), total, closed, are_logits=are_logits)
+            if bad >= 0:
+                bad += start
+                break
+        if bad < 0:
+            sums.add(total)
+    if bad >= 0:
+        raise DataError(f"{where}: row {bad} is no probability distribution: {scores[bad]}.")
+
+
+def _add_block(rows: tuple[Array, Array, Array | None], sums: Sums, closed: str, *, are_logits: bool) -> int:
+    from equipoise.metrics.kernels import accumulate  # numba is loaded when first needed, not on import
+
+    scores, labels, weights = rows
+    labels = labels if labels.flags.c_contiguous else labels.copy()
+    weights = weights if weights is None or weights.flags.c_contiguous else weights.copy()
+    team, n_threads = find_team()
+    fresh = sums.are_untouched
+    if fresh:
+        sums.reserve()
+    bad: int = accumulate(
+        _address(scores),
+        scores.shape,
+        are_logits,
+        _address(labels),
+        0 if weights is None else _address(weights),
+        _edges(sums.n_bins, closed, scores.dtype.char),
+        1e-2,
+        (sums.n_ranks, sums.n_fine),
+        (sums.counts.data_ptr(), sums.floats.data_ptr()),
+        fresh,
+        (team, n_threads if scores.size >= _ALONE else 1),
+    )
+    if fresh and bad >= 0:
+        sums.reset()
+    return bad
+
+
+@cache
+def _edges(n_bins: int, closed: str, dtype: str) -> Array:
+    return np.array([float_below(edge, np.dtype(dtype)) for edge in lower_edges(n_bins, closed)])
+
+
+def _address(array: Array) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
 
 
 def sums_by_torch(
@@ -206,7 +125,7 @@ def sums_by_torch(
     Returns:
         Fresh sums.
     """
-    sums = template.like()
+    sums = template.like(probs.device)
     edges = torch.from_numpy(lower_edges(len(sums.rows), closed)).to(probs.device)
     weight = torch.ones(len(labels), dtype=torch.float64, device=probs.device) if weights is None else weights
     wide = probs.double()
@@ -222,7 +141,7 @@ def sums_by_torch(
     add_confidence(sums, confidence, rank == 0, weight, edges, loss=loss, brier=brier, count=count)
     sums.ranks.index_add_(0, rank.clamp_max(len(sums.ranks) - 1), weight)
     if nll is None:
-        sums.impossible += ((mine <= 0) * count).sum()
+        sums.impossible.add_(((mine <= 0) * count).sum())
     hit = torch.zeros_like(wide).scatter_(1, labels[:, None], 1.0)
     place = torch.bucketize(wide, edges[1:-1]) + torch.arange(wide.shape[1], device=wide.device) * len(
         sums.rows
@@ -263,4 +182,4 @@ def add_confidence(
     sums.rows.view(-1).index_add_(0, place, torch.ones_like(place) if count is None else count)
     fine = (confidence * len(sums.sketch)).long().clamp_max(len(sums.sketch) - 1)
     sums.sketch.index_add_(0, fine, torch.stack([weight, weight * confidence, weight * hit], dim=-1))
-    sums.squares += weight.square().sum()
+    sums.squares.add_(weight.square().sum())

@@ -12,10 +12,11 @@ from equipoise.core.arrays import Array, as_tensor
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.rows import check_disjoint
-from equipoise.metrics.accumulate import Sums, add_confidence, sums_by_kernel, sums_by_torch
+from equipoise.metrics.accumulate import add_by_kernel, add_confidence, sums_by_torch
 from equipoise.metrics.bins import check_bins, lower_edges
 from equipoise.metrics.curve import ReliabilityCurve, calibration_errors
 from equipoise.metrics.device import flat_batch
+from equipoise.metrics.sums import Sums
 
 __all__ = ["CalibrationState"]
 
@@ -61,7 +62,7 @@ class CalibrationState:
         _check_sizes(n_classes, n_ranks, n_fine)
         self.n_classes, self.n_bins, self.closed = int(n_classes), int(n_bins), closed
         self.n_ranks, self.n_fine = int(n_ranks), int(n_fine)
-        self.sums = Sums.zeros(
+        self.sums = Sums(
             n_classes=self.n_classes,
             n_bins=self.n_bins,
             n_ranks=self.n_ranks,
@@ -133,32 +134,30 @@ class CalibrationState:
                 weights=weights,
                 ignore_index=ignore_index,
             )
+        if self.sums.device.type == "cpu":
+            self._add(predictions, self.sums)
+        else:
+            here = self.sums.like()
+            self._add(predictions, here)
+            self.sums.add(here)
+
+    def _add(self, predictions: Predictions, sums: Sums) -> None:
         if predictions.fitted_on is not None:
             check_disjoint(predictions.rows, predictions.fitted_on, where=f"{_WHERE}.update")
-        self.sums.add(self._sums_of(predictions))
-
-    def _sums_of(self, predictions: Predictions) -> Sums:
-        template = self.sums if self.sums.rows.device.type == "cpu" else self._cpu_template()
         if self.n_classes == 0:
-            sums = template.like()
             confidence = as_tensor(predictions.confidence)
             weight = torch.ones(len(predictions), dtype=torch.float64)
             if predictions.weights is not None:
                 weight = as_tensor(predictions.weights)
             edges = torch.from_numpy(lower_edges(self.n_bins, self.closed))
             add_confidence(sums, confidence, as_tensor(predictions.correct), weight, edges)
-            return sums
+            return
         if predictions.kind == "top1" or predictions.n_classes != self.n_classes:
             raise DataError(
                 f"{_WHERE}: this state is for {self.n_classes} classes, got {predictions!r}. "
                 "Start a state of its own for each kind of predictions."
             )
-        return sums_by_kernel(predictions, template, self.closed, where=_WHERE)
-
-    def _cpu_template(self) -> Sums:
-        return Sums.zeros(
-            n_classes=self.n_classes, n_bins=self.n_bins, n_ranks=self.n_ranks, n_fine=self.n_fine
-        )
+        add_by_kernel(predictions, sums, self.closed, where=_WHERE)
 
     def _update_on_device(
         self,
@@ -176,15 +175,12 @@ class CalibrationState:
                 f"{_WHERE}: this state is for {self.n_classes} classes, got {batch.probs.shape[1]}. "
                 "Start a state of its own for each kind of predictions."
             )
-        template = self.sums
-        if template.rows.device != scores.device:
-            template = Sums(**{name: part.to(scores.device) for name, part in self.sums.parts().items()})
         self.sums.add(
             sums_by_torch(
                 batch.probs,
                 batch.labels,
                 batch.weight,
-                template,
+                self.sums,
                 self.closed,
                 nll=batch.nll,
                 logits=batch.logits,
@@ -213,7 +209,7 @@ class CalibrationState:
 
     def all_reduce(self, group: Any = None) -> None:
         """Add up the states of all processes of a torch.distributed group; afterwards every one has the whole."""
-        for part in self.sums.parts().values():
+        for part in (self.sums.counts, self.sums.floats):
             torch.distributed.all_reduce(part, group=group)
 
     def settings(self) -> dict[str, Any]:
@@ -244,7 +240,7 @@ class CalibrationState:
         """Return the state that :meth:`state_dict` described."""
         settings = dict(content["settings"])
         state = cls(settings.pop("n_classes"), **settings)
-        state.sums = Sums(**{name: part.clone() for name, part in content["sums"].items()})
+        state.sums.fill(content["sums"])
         return state
 
     @property

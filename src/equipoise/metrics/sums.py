@@ -1,0 +1,136 @@
+"""What a CalibrationState adds up, in one stretch of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+__all__ = ["Sums"]
+
+
+@final
+class Sums:
+    """The additive content of a state: int64 counts and float64 sums, each in one tensor, and named views of them.
+
+    Args:
+        n_classes: Number of classes.
+        n_bins: Bins of equal width.
+        n_ranks: The largest k of top-k accuracy.
+        n_fine: Cells of the confidence sketch.
+        device: Where the numbers live.
+
+    Memory is taken when it is first needed.
+
+    Example:
+        >>> Sums(n_classes=3, n_bins=15, n_ranks=5, n_fine=8).cells.shape
+        torch.Size([15, 2, 7])
+    """
+
+    def __init__(
+        self, *, n_classes: int, n_bins: int, n_ranks: int, n_fine: int, device: torch.device | str = "cpu"
+    ) -> None:
+        self.n_classes, self.n_bins, self.n_ranks, self.n_fine = n_classes, n_bins, n_ranks, n_fine
+        self.device = torch.device(device)
+        cells, classwise = 14 * n_bins, n_bins * (14 + 3 * n_classes)
+        ranks = classwise + n_ranks + 1
+        self._ends = (cells, classwise, ranks, ranks + 3 * n_fine)
+        self._numbers: tuple[Tensor, Tensor] | None = None
+
+    @property
+    def are_untouched(self) -> bool:
+        """Whether nobody has looked at the numbers or added to them; they are all zero then."""
+        return self._numbers is None
+
+    def reserve(self) -> None:
+        """Make room without setting the numbers, for somebody who will write all of them."""
+        # NumPy makes small arrays several times faster than torch, and a state is made for every batch somebody scores.
+        counts, floats = np.empty(2 * self.n_bins + 1, np.int64), np.empty(self._ends[-1] + 1)
+        self._numbers = (torch.from_numpy(counts), torch.from_numpy(floats))
+        if self.device.type != "cpu":
+            self._numbers = (self._numbers[0].to(self.device), self._numbers[1].to(self.device))
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self._numbers = None
+
+    def _all(self) -> tuple[Tensor, Tensor]:
+        if self._numbers is None:
+            self.reserve()
+            for part in self._all():
+                part.zero_()
+        assert self._numbers is not None
+        return self._numbers
+
+    @property
+    def counts(self) -> Tensor:
+        """All counts: ``rows``, ``impossible``."""
+        return self._all()[0]
+
+    @property
+    def floats(self) -> Tensor:
+        """All sums: ``cells``, ``classwise``, ``ranks``, ``sketch``, ``squares``."""
+        return self._all()[1]
+
+    @property
+    def rows(self) -> Tensor:
+        """``(bins, 2)``: rows by confidence bin and correctness."""
+        return self.counts[:-1].view(-1, 2)
+
+    @property
+    def cells(self) -> Tensor:
+        """``(bins, 2, 7)``: weight, confidence, its square, nll, its square, Brier, its square."""
+        return self.floats[: self._ends[0]].view(-1, 2, 7)
+
+    @property
+    def classwise(self) -> Tensor:
+        """``(k, bins, 3)``: weight, probability, positives, by class and bin of its probability."""
+        return self.floats[self._ends[0] : self._ends[1]].view(self.n_classes, self.n_bins, 3)
+
+    @property
+    def ranks(self) -> Tensor:
+        """``(r + 1,)``: weight by rank of the true class, the last for all further ranks."""
+        return self.floats[self._ends[1] : self._ends[2]]
+
+    @property
+    def sketch(self) -> Tensor:
+        """``(m, 3)``: weight, confidence, correct on a fine grid of confidence."""
+        return self.floats[self._ends[2] : self._ends[3]].view(-1, 3)
+
+    @property
+    def squares(self) -> Tensor:
+        """``(1,)``: sum of squared weights."""
+        return self.floats[self._ends[3] :]
+
+    @property
+    def impossible(self) -> Tensor:
+        """``(1,)``: rows whose true class had probability zero."""
+        return self.counts[-1:]
+
+    def parts(self) -> dict[str, Tensor]:
+        """Return the views by name, in a fixed order."""
+        names = ("rows", "cells", "classwise", "ranks", "sketch", "squares", "impossible")
+        return {name: getattr(self, name) for name in names}
+
+    def fill(self, parts: Mapping[str, Tensor]) -> None:
+        """Take over the numbers of named parts."""
+        for name, part in self.parts().items():
+            part.copy_(parts[name])
+
+    def like(self, device: torch.device | str = "cpu") -> Sums:
+        """Return zeros of the same shapes."""
+        return Sums(
+            n_classes=self.n_classes,
+            n_bins=self.n_bins,
+            n_ranks=self.n_ranks,
+            n_fine=self.n_fine,
+            device=device,
+        )
+
+    def add(self, other: Sums) -> None:
+        """Add other sums to these, in place."""
+        self.counts.add_(other.counts.to(self.counts.device))
+        self.floats.add_(other.floats.to(self.floats.device))
