@@ -19,7 +19,8 @@ from equipoise.metrics.sums import Sums
 
 __all__ = ["add_by_kernel", "add_confidence", "sums_by_torch"]
 
-# Below this many numbers a second thread costs more than it saves.
+# A row costs as much as so many numbers; for fewer in all than the second figure another thread is not worth it.
+_PER_ROW = 64
 _ALONE = 1 << 18
 # What one block of copied rows holds.
 _BLOCK = 1 << 16
@@ -62,8 +63,6 @@ def add_by_kernel(predictions: Predictions, sums: Sums, closed: str, *, where: s
 
 
 def _add_block(rows: tuple[Array, Array, Array | None], sums: Sums, closed: str, *, are_logits: bool) -> int:
-    from equipoise.metrics.kernels import accumulate  # numba is loaded when first needed, not on import
-
     scores, labels, weights = rows
     labels = labels if labels.flags.c_contiguous else labels.copy()
     weights = weights if weights is None or weights.flags.c_contiguous else weights.copy()
@@ -71,7 +70,7 @@ def _add_block(rows: tuple[Array, Array, Array | None], sums: Sums, closed: str,
     fresh = sums.are_untouched
     if fresh:
         sums.reserve()
-    bad: int = accumulate(
+    bad: int = _kernel()(
         _address(scores),
         scores.shape,
         are_logits,
@@ -82,11 +81,18 @@ def _add_block(rows: tuple[Array, Array, Array | None], sums: Sums, closed: str,
         (sums.n_ranks, sums.n_fine),
         (sums.counts.data_ptr(), sums.floats.data_ptr()),
         fresh,
-        (team, n_threads if scores.size >= _ALONE else 1),
+        (team, n_threads if scores.size + _PER_ROW * len(scores) >= _ALONE else 1),
     )
     if fresh and bad >= 0:
         sums.reset()
     return bad
+
+
+@cache
+def _kernel() -> Callable[..., int]:
+    from equipoise.metrics.kernels import accumulate  # numba is loaded when first needed, not on import
+
+    return accumulate  # type: ignore[no-any-return]
 
 
 @cache

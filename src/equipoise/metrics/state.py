@@ -80,7 +80,7 @@ class CalibrationState:
         """
         n_classes = 0 if predictions.kind == "top1" else predictions.n_classes or 0
         state = cls(n_classes, n_bins=n_bins, closed=closed)
-        state.update(predictions)
+        state._add(predictions, state.sums)
         return state
 
     def update(
@@ -134,7 +134,7 @@ class CalibrationState:
                 weights=weights,
                 ignore_index=ignore_index,
             )
-        if self.sums.device.type == "cpu":
+        if self.sums.on_cpu:
             self._add(predictions, self.sums)
         else:
             here = self.sums.like()

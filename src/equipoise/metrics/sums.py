@@ -34,7 +34,7 @@ class Sums:
         self, *, n_classes: int, n_bins: int, n_ranks: int, n_fine: int, device: torch.device | str = "cpu"
     ) -> None:
         self.n_classes, self.n_bins, self.n_ranks, self.n_fine = n_classes, n_bins, n_ranks, n_fine
-        self.device = torch.device(device)
+        self.device, self.on_cpu = device, str(device) == "cpu"
         cells, classwise = 14 * n_bins, n_bins * (14 + 3 * n_classes)
         ranks = classwise + n_ranks + 1
         self._ends = (cells, classwise, ranks, ranks + 3 * n_fine)
@@ -50,7 +50,7 @@ class Sums:
         # NumPy makes small arrays several times faster than torch, and a state is made for every batch somebody scores.
         counts, floats = np.empty(2 * self.n_bins + 1, np.int64), np.empty(self._ends[-1] + 1)
         self._numbers = (torch.from_numpy(counts), torch.from_numpy(floats))
-        if self.device.type != "cpu":
+        if not self.on_cpu:
             self._numbers = (self._numbers[0].to(self.device), self._numbers[1].to(self.device))
 
     def reset(self) -> None:
