@@ -8,9 +8,10 @@ Three loops train the same network on the same number of augmented images (crop 
 * ours: ``fit``.
 
 On one thread times are of the processor, which others on the machine change least; on several they are of the clock,
-because threads that wait count as working. Speeds are the best of some interleaved repeats, ratios are theirs.
+because threads that wait count as working. The loops take turns; speeds are medians over the turns, ratios are medians
+of the ratios within a turn, with the middle half of these behind them.
 
-Usage: python benchmarks/training.py [--threads 1] [--repeats 5] [--batches 4] [networks ...]
+Usage: python benchmarks/training.py [--threads 1] [--repeats 15] [--batches 4] [networks ...]
 """
 
 from __future__ import annotations
@@ -164,13 +165,21 @@ def compare_loops(options):
         times = [{loop: ask(end) for loop, end in ends.items()} for _ in range(options.repeats)]
         for end in ends.values():
             end.send(False)
-        speed = {loop: options.batches * BATCH / min(row[loop] for row in times) for loop in LOOPS}
-        faster, over = speed["ours"] / speed["research"], speed["bare"] / speed["ours"] - 1
+        speed = {
+            loop: options.batches * BATCH / statistics.median(row[loop] for row in times) for loop in LOOPS
+        }
+        faster = quartiles(row["research"] / row["ours"] for row in times)
+        over = quartiles(100 * (row["ours"] / row["bare"] - 1) for row in times)
         print(
             f"| {name} | {speed['research']:.0f} | {speed['bare']:.0f} | {speed['ours']:.0f} "
-            f"| {faster:.2f} | {100 * over:+.1f} % |",
+            f"| {faster[1]:.2f} ({faster[0]:.2f} to {faster[2]:.2f}) "
+            f"| {over[1]:+.1f} % ({over[0]:+.1f} to {over[2]:+.1f}) |",
             flush=True,
         )
+
+
+def quartiles(ratios):
+    return statistics.quantiles(ratios, n=4)
 
 
 def ask(end):
@@ -204,7 +213,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("networks", nargs="*", default=list(NETWORKS))
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--batches", type=int, default=4)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
