@@ -375,6 +375,47 @@ def test_a_refused_batch_leaves_no_trace(bad):
     assert_same(parts(state), before, rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("first", ["rows", "columns", "top1", "look"])
+def test_a_state_begun_in_inference_mode_goes_on_outside_it(first):
+    probs, labels = draw(20, 3)
+    batches = {
+        "rows": {"probs": probs},
+        "columns": {"probs": np.asfortranarray(probs)},
+        "top1": {"predicted": probs.argmax(1), "confidence": probs.max(1)},
+    }
+    k = 0 if first == "top1" else 3
+    state, other = CalibrationState(k), CalibrationState(k)
+    batch = batches.get(first, batches["rows"])
+    other.update(**batch, labels=labels)
+    with torch.inference_mode():
+        if first == "look":
+            assert state.n_samples == 0
+        else:
+            state.update(**batch, labels=labels)
+    state.merge(other)
+    state.update(**(batches["columns"] if k else batch), labels=labels)
+    assert state.n_samples == (40 if first == "look" else 60)
+
+
+def test_a_pass_that_fails_leaves_an_empty_state(monkeypatch):
+    def fail(*_):
+        raise MemoryError
+
+    monkeypatch.setattr("equipoise.metrics.accumulate._kernel", lambda: fail)
+    state = CalibrationState(2)
+    with pytest.raises(MemoryError):
+        state.update(probs=[[0.9, 0.1]], labels=[0])
+    assert state.n_samples == 0
+    assert not state.sums.floats.any()
+
+
+def test_a_saved_state_of_other_shapes_is_refused():
+    content = CalibrationState(3).state_dict()
+    content["sums"]["cells"] = torch.ones(1)
+    with pytest.raises(ValueError, match=r"`cells` must have the shape \(15, 2, 7\), got \(1,\)"):
+        CalibrationState.from_state_dict(content)
+
+
 def test_predictions_come_alone():
     state = CalibrationState(2)
     with pytest.raises(TypeError, match="pass nothing beside"):

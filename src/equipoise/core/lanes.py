@@ -38,7 +38,6 @@ __all__ = [
     "number_at",
     "numbers_at",
     "over_blocks",
-    "set_number",
 ]
 
 #: Bytes of a block.
@@ -114,9 +113,6 @@ class Vector:
 
     def __and__(self, other: Any) -> Vector:
         return self._like(self.builder.and_(self.value, self._other(other)))
-
-    def __or__(self, other: Any) -> Vector:
-        return self._like(self.builder.or_(self.value, self._other(other)))
 
     def __invert__(self) -> Vector:
         return self._like(self.builder.not_(self.value))
@@ -221,10 +217,6 @@ class Vector:
     def largest(self) -> Any:
         """Return the largest floating-point lane, a scalar, if none is NaN."""
         return self._folded("fmax", flags=("nnan", "nsz"))
-
-    def smallest(self) -> Any:
-        """Return the smallest floating-point lane, a scalar, if none is NaN."""
-        return self._folded("fmin", flags=("nnan", "nsz"))
 
 
 @final
@@ -486,17 +478,6 @@ def number_at(_typing, pointer, place):  # type: ignore[no-untyped-def]
         return builder.load(builder.gep(arguments[0], [arguments[1]]))
 
     return pointer.dtype(pointer, types.int64), generate
-
-
-@intrinsic
-def set_number(_typing, pointer, place, number):  # type: ignore[no-untyped-def]
-    """Write a number some places behind a pointer."""
-
-    def generate(context, builder, _signature, arguments):  # type: ignore[no-untyped-def]
-        builder.store(arguments[2], builder.gep(arguments[0], [arguments[1]]))
-        return context.get_dummy_value()
-
-    return types.void(pointer, types.int64, pointer.dtype), generate
 
 
 @intrinsic

@@ -34,7 +34,8 @@ def find_team() -> tuple[Team, int]:
         >>> len(team), 1 <= n_threads <= torch.get_num_threads()
         (3, True)
     """
-    # A forked process, such as a worker of a data loader, has the team but not its threads, and would wait for ever.
+    # A process forked from this one, such as a worker of a data loader, has the team but not its threads, and would
+    # wait for ever. Where this file is loaded only after the fork, torch's own operations would wait as well.
     team = _team() if os.getpid() == _PROCESS else _NOBODY
     return team, torch.get_num_threads() if team[0] else 1
 

@@ -68,8 +68,7 @@ def _add_block(rows: tuple[Array, Array, Array | None], sums: Sums, closed: str,
     weights = weights if weights is None or weights.flags.c_contiguous else weights.copy()
     team, n_threads = find_team()
     fresh = sums.are_untouched
-    if fresh:
-        sums.reserve()
+    counts, floats = sums.room() if fresh else (sums.counts, sums.floats)
     bad: int = _kernel()(
         _address(scores),
         scores.shape,
@@ -79,12 +78,12 @@ def _add_block(rows: tuple[Array, Array, Array | None], sums: Sums, closed: str,
         _edges(sums.n_bins, closed, scores.dtype.char),
         1e-2,
         (sums.n_ranks, sums.n_fine),
-        (sums.counts.data_ptr(), sums.floats.data_ptr()),
+        (counts.data_ptr(), floats.data_ptr()),
         fresh,
         (team, n_threads if scores.size + _PER_ROW * len(scores) >= _ALONE else 1),
     )
-    if fresh and bad >= 0:
-        sums.reset()
+    if fresh and bad < 0:
+        sums.take_over((counts, floats))
     return bad
 
 
@@ -122,7 +121,7 @@ def sums_by_torch(
         probs: ``(n, k)`` on any device.
         labels: ``(n,)`` class numbers.
         weights: ``(n,)`` or None.
-        template: Sums of the shapes wanted, on the device of ``probs``.
+        template: Sums of the shapes wanted.
         closed: Which side of a bin is closed.
         nll: ``(n,)`` negative log-likelihoods, if known better than ``probs`` can tell.
         logits: ``(n, k)`` where ``probs`` come from; their order is finer, because probabilities can underflow.

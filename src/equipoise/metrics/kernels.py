@@ -279,7 +279,7 @@ def _scan_batch(first, size, data, threshold, settings, probs, sums, listed, sca
 
 @njit(cache=True, nogil=True)
 def _settle(size, are_logits, tolerance, folds, mines, batch):  # type: ignore[no-untyped-def]
-    """Complete what the loss is made of.
+    """Check rows, cut confidences off at one, and complete what the loss is made of.
 
     Returns:
         The first row that is no distribution, or -1; how many rows give the true class no probability; and the sum of

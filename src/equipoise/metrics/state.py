@@ -239,7 +239,8 @@ class CalibrationState:
     def from_state_dict(cls, content: Mapping[str, Any]) -> CalibrationState:
         """Return the state that :meth:`state_dict` described."""
         settings = dict(content["settings"])
-        state = cls(settings.pop("n_classes"), **settings)
+        device = content["sums"]["rows"].device
+        state = cls(settings.pop("n_classes"), **settings, device=device)
         state.sums.fill(content["sums"])
         return state
 

@@ -34,7 +34,8 @@ class Sums:
         self, *, n_classes: int, n_bins: int, n_ranks: int, n_fine: int, device: torch.device | str = "cpu"
     ) -> None:
         self.n_classes, self.n_bins, self.n_ranks, self.n_fine = n_classes, n_bins, n_ranks, n_fine
-        self.device, self.on_cpu = device, str(device) == "cpu"
+        self.device = device
+        self.on_cpu = device == "cpu" or torch.device(device).type == "cpu"
         cells, classwise = 14 * n_bins, n_bins * (14 + 3 * n_classes)
         ranks = classwise + n_ranks + 1
         self._ends = (cells, classwise, ranks, ranks + 3 * n_fine)
@@ -45,24 +46,27 @@ class Sums:
         """Whether nobody has looked at the numbers or added to them; they are all zero then."""
         return self._numbers is None
 
-    def reserve(self) -> None:
-        """Make room without setting the numbers, for somebody who will write all of them."""
+    def room(self) -> tuple[Tensor, Tensor]:
+        """Return memory on the CPU for counts and sums, with anything in it."""
         # NumPy makes small arrays several times faster than torch, and a state is made for every batch somebody scores.
         counts, floats = np.empty(2 * self.n_bins + 1, np.int64), np.empty(self._ends[-1] + 1)
-        self._numbers = (torch.from_numpy(counts), torch.from_numpy(floats))
-        if not self.on_cpu:
-            self._numbers = (self._numbers[0].to(self.device), self._numbers[1].to(self.device))
+        if torch.is_inference_mode_enabled():
+            # Tensors made in this mode could not be added to outside it.
+            with torch.inference_mode(mode=False):
+                return torch.from_numpy(counts), torch.from_numpy(floats)
+        return torch.from_numpy(counts), torch.from_numpy(floats)
 
-    def reset(self) -> None:
-        """Forget everything."""
-        self._numbers = None
+    def take_over(self, numbers: tuple[Tensor, Tensor]) -> None:
+        """Make counts and sums from :meth:`room` the content of untouched sums."""
+        self._numbers = numbers
 
     def _all(self) -> tuple[Tensor, Tensor]:
         if self._numbers is None:
-            self.reserve()
-            for part in self._all():
-                part.zero_()
-        assert self._numbers is not None
+            with torch.inference_mode(mode=False):
+                self._numbers = (
+                    torch.zeros(2 * self.n_bins + 1, dtype=torch.int64, device=self.device),
+                    torch.zeros(self._ends[-1] + 1, dtype=torch.float64, device=self.device),
+                )
         return self._numbers
 
     @property
@@ -116,12 +120,21 @@ class Sums:
         return {name: getattr(self, name) for name in names}
 
     def fill(self, parts: Mapping[str, Tensor]) -> None:
-        """Take over the numbers of named parts."""
+        """Copy the numbers of named parts.
+
+        Raises:
+            ValueError: If one has another shape.
+        """
         for name, part in self.parts().items():
+            if part.shape != parts[name].shape:
+                raise ValueError(
+                    f"Sums.fill: `{name}` must have the shape {tuple(part.shape)}, got {tuple(parts[name].shape)}. "
+                    "Is this the state of other classes or bins?"
+                )
             part.copy_(parts[name])
 
     def like(self, device: torch.device | str = "cpu") -> Sums:
-        """Return zeros of the same shapes."""
+        """Return zeros of the same shapes, on the CPU unless said otherwise."""
         return Sums(
             n_classes=self.n_classes,
             n_bins=self.n_bins,
