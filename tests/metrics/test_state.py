@@ -131,7 +131,7 @@ def test_the_kernel_stops_at_a_row_that_is_no_distribution(bad, k, n_pieces):
         0,
         edges,
         1e-2,
-        (5, 4096),
+        state.sums.ends,
         (state.sums.counts.data_ptr(), state.sums.floats.data_ptr()),
         False,
         ((0, 0, 0), n_pieces),

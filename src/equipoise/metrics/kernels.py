@@ -254,7 +254,7 @@ def _exponentiate(first, size, numbers, labels, k, width, probs, factors, batch)
 @njit(cache=True, nogil=True)
 def _scan_batch(first, size, data, threshold, settings, probs, sums, listed, scanned, batch):  # type: ignore[no-untyped-def]
     """Read rows one by one; return how many entries above the threshold were found in them."""
-    k, are_logits, weighted, _, _, _, lanes, width, jump = settings
+    k, are_logits, weighted, _, _, lanes, width, jump = settings
     numbers, labels, weights = data
     (found, owners), (gathered, folds, mines, factors) = listed, scanned
     n_found = 0
@@ -314,7 +314,7 @@ def _add_batch(first, size, data, settings, n_bins, folds, mines, batch, bins, p
         bins: Bins of confidences, and of probabilities of the true classes.
         parts: Pointers to what is added to: counts; cells, classwise, ranks and sketch; weight by true class.
     """
-    k, are_logits, _, _, n_ranks, n_fine, _, _, _ = settings
+    k, are_logits, _, _, (n_ranks, n_fine), _, _, _ = settings
     tally, cells, classwise, ranks, sketch, positives = parts
     numbers, labels, _ = data
     sign = 1.0 if are_logits else -1.0
@@ -346,7 +346,7 @@ def _add_batch(first, size, data, settings, n_bins, folds, mines, batch, bins, p
 
 
 @njit(cache=True, nogil=True)
-def _add_rows(start, stop, data, edges, settings, floats, columns, tally):  # type: ignore[no-untyped-def]
+def _add_rows(start, stop, data, edges, settings, floats, ends, columns, tally):  # type: ignore[no-untyped-def]
     """Add rows to sums; behind the start of each there must be a block of memory.
 
     Args:
@@ -355,20 +355,18 @@ def _add_rows(start, stop, data, edges, settings, floats, columns, tally):  # ty
         data: Pointers to scores, labels and weights; the last is not looked at if there are none.
         edges: Edges of bins, of the type of the scores.
         settings: What :func:`accumulate` made of its arguments.
-        floats: Pointer to sums in the order of :class:`equipoise.metrics.sums.Sums`, added to; the lowest bin of the
-            classwise ones is left to :func:`_fill_lowest`.
-        columns: ``(2, width)``: column sums of probability, and weight of the rows labelled so; added to.
-        tally: Pointer to counts in the same order, added to.
+        floats: Pointer to sums, added to; the lowest bin of the classwise ones is left to :func:`_fill_lowest`.
+        ends: Where their parts end.
+        columns: ``(2, k or more)``: column sums of probability, and weight of the rows labelled so; added to.
+        tally: Pointer to counts, added to.
 
     Returns:
         The first row that is no distribution, where it stopped, or -1.
     """
-    k, are_logits, _, tolerance, n_ranks, n_fine, lanes, width, jump = settings
+    k, are_logits, _, tolerance, _, lanes, width, jump = settings
     numbers, labels, _ = data
     n_bins, inner = edges.shape[0] - 1, at(edges, 0)
-    classwise = behind(floats, 14 * n_bins)
-    ranks = behind(classwise, 3 * k * n_bins)
-    sketch = behind(ranks, n_ranks + 1)
+    classwise, ranks, sketch = behind(floats, ends[0]), behind(floats, ends[1]), behind(floats, ends[2])
     parts = (tally, floats, classwise, ranks, sketch, at(columns, columns.shape[1]))
     n_batch = max(1, min(_BATCH, (_BYTES if are_logits else _MOST_BYTES) // (edges.itemsize * width)))
     probs, room = np.empty(n_batch * width if are_logits else 1, edges.dtype), n_batch * k + BLOCK
@@ -392,7 +390,7 @@ def _add_rows(start, stop, data, edges, settings, floats, columns, tally):  # ty
         _bins(at(folds, 2 * _BATCH), size, inner, n_bins, at(bins, 0))
         _bins(at(mines, 0), size, inner, n_bins, at(bins, _BATCH))
         _add_batch(first, size, data, settings, n_bins, folds, mines, batch, bins, parts)
-        add_number(sketch, 3 * n_fine, squared)
+        add_number(floats, ends[3], squared)
         add_number(tally, 2 * n_bins, impossible)
         found, owners = listed
         if are_logits:
@@ -413,12 +411,12 @@ def _add_rows(start, stop, data, edges, settings, floats, columns, tally):  # ty
 
 
 @njit(cache=True, nogil=True)
-def _add_piece(piece, n_pieces, n, data, edges, settings, places, n_floats, columns, tally, bad):  # type: ignore[no-untyped-def]
+def _add_piece(piece, n_pieces, n, data, edges, settings, places, ends, columns, tally, bad):  # type: ignore[no-untyped-def]
     start, stop = n * piece // n_pieces, n * (piece + 1) // n_pieces
     sums, counts = doubles_at(places[piece], 0), at(tally, piece * tally.shape[1])
     # Each thread clears its own: what another has written it would fetch from there line by line.
-    carray(sums, n_floats)[:] = 0.0
-    bad[piece] = _add_rows(start, stop, data, edges, settings, sums, columns[piece], counts)
+    carray(sums, ends[-1])[:] = 0.0
+    bad[piece] = _add_rows(start, stop, data, edges, settings, sums, ends, columns[piece], counts)
 
 
 @njit(cache=True, nogil=True)
@@ -430,7 +428,7 @@ def _add_up(piece, n_pieces, places, n_floats):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def accumulate(scores, shape, are_logits, labels, weights, edges, tolerance, sizes, numbers, fresh, threads):  # type: ignore[no-untyped-def]
+def accumulate(scores, shape, are_logits, labels, weights, edges, tolerance, ends, numbers, fresh, threads):  # type: ignore[no-untyped-def]
     """Add rows of logits or probabilities to a state's numbers; all of them, or none.
 
     Args:
@@ -441,7 +439,7 @@ def accumulate(scores, shape, are_logits, labels, weights, edges, tolerance, siz
         weights: Address of float64, or 0 for ones.
         edges: From :func:`equipoise.metrics.bins.lower_edges`, each the largest number of the scores' type not above.
         tolerance: How far a row's sum may be from one.
-        sizes: How many ranks are told apart, and how many cells the sketch has.
+        ends: Where the parts of the state's sums end, from :class:`equipoise.metrics.sums.Sums`.
         numbers: Addresses of the state's counts and sums.
         fresh: Whether to write over these two instead of adding; if a row is refused they are left in any state.
         threads: From :func:`equipoise.core.team.find_team`.
@@ -449,10 +447,11 @@ def accumulate(scores, shape, are_logits, labels, weights, edges, tolerance, siz
     Returns:
         The first row that is no distribution, or -1.
     """
-    (n, k), (n_ranks, n_fine), (team, n_pieces), n_bins = shape, sizes, threads, edges.shape[0] - 1
+    (n, k), (team, n_pieces), n_bins = shape, threads, edges.shape[0] - 1
     given, (counts, floats) = numbers_at(scores, 0, edges[0]), numbers
     data = (given, numbers_at(labels, 0, np.int64(0)), doubles_at(weights, 0))
-    n_floats, n_counts = (14 + 3 * k) * n_bins + n_ranks + 1 + 3 * n_fine + 1, 2 * n_bins + 1
+    n_floats, n_counts = ends[-1], 2 * n_bins + 1
+    sizes = (ends[2] - ends[1] - 1, (ends[3] - ends[2]) // 3)  # ranks told apart, and cells of the sketch
     # Of short rows the last ones have less than a block of memory behind their start; a longer copy has more.
     lanes = BLOCK // edges.itemsize
     n_last = min(n, (lanes - 1) // k) if k < lanes else 0
@@ -463,34 +462,34 @@ def accumulate(scores, shape, are_logits, labels, weights, edges, tolerance, siz
     # The last block of a row has a place of its own behind the whole ones.
     width, whole = (k + lanes - 1) // lanes * lanes, k // lanes * lanes
     jump = (whole, whole - (k - lanes)) if 0 < whole < k else (k, 0)
-    settings = (k, are_logits, weights != 0, tolerance, n_ranks, n_fine, lanes, width, jump)
+    settings = (k, are_logits, weights != 0, tolerance, sizes, lanes, width, jump)
     n_spare = n_pieces - int(fresh)
     spare, places = np.empty(max(1, n_spare) * n_floats), np.empty(n_pieces, np.int64)
     for piece in range(n_pieces):
         places[piece] = spare.ctypes.data + 8 * n_floats * (piece - int(fresh))
     if fresh:
         places[0] = floats
-    columns = np.zeros((n_pieces, 2, max(k, lanes) + BLOCK // 8))
+    columns = np.zeros((n_pieces, 2, k + BLOCK // 8))
     tally, bad = np.zeros((n_pieces, n_counts + BLOCK // 8), np.int64), np.empty(n_pieces, np.int64)
     over_pieces(
         team,
         n_pieces,
         _add_piece,
-        (n_pieces, cut, data, edges, settings, places, n_floats, columns, tally, bad),
+        (n_pieces, cut, data, edges, settings, places, ends, columns, tally, bad),
     )
     for row in bad:
         if row >= 0:
             return row
     result = doubles_at(places[0], 0)
     last = (at(copy, -cut * k), data[1], data[2])
-    refused = _add_rows(cut, n, last, edges, settings, result, columns[0], at(tally, 0))
+    refused = _add_rows(cut, n, last, edges, settings, result, ends, columns[0], at(tally, 0))
     keep(copy)
     if refused >= 0:
         return refused
     if n_pieces > 1:
         over_pieces(team, n_pieces, _add_up, (n_pieces, places, n_floats))
         columns[0] = columns.sum(axis=0)
-    _fill_lowest(result, k, n_bins, columns[0])
+    _fill_lowest(carray(result, (2 * n_bins, 7)), carray(behind(result, ends[0]), (k, n_bins, 3)), columns[0])
     if not fresh:
         total = carray(doubles_at(floats, 0), n_floats)
         total += carray(result, n_floats)
@@ -502,13 +501,12 @@ def accumulate(scores, shape, are_logits, labels, weights, edges, tolerance, siz
 
 
 @njit(cache=True, nogil=True)
-def _fill_lowest(floats, k, n_bins, columns):  # type: ignore[no-untyped-def]
+def _fill_lowest(cells, classwise, columns):  # type: ignore[no-untyped-def]
     """Set the lowest bin of every class to what the others leave over."""
-    cells, classwise = carray(floats, (2 * n_bins, 7)), carray(behind(floats, 14 * n_bins), (k, n_bins, 3))
     total = cells[:, 0].sum()
-    for j in range(k):
+    for j in range(classwise.shape[0]):
         weight, probability, positives = total, columns[0, j], columns[1, j]
-        for b in range(1, n_bins):
+        for b in range(1, classwise.shape[1]):
             weight -= classwise[j, b, 0]
             probability -= classwise[j, b, 1]
             positives -= classwise[j, b, 2]

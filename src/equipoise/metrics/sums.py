@@ -38,7 +38,9 @@ class Sums:
         self.on_cpu = device == "cpu" or torch.device(device).type == "cpu"
         cells, classwise = 14 * n_bins, n_bins * (14 + 3 * n_classes)
         ranks = classwise + n_ranks + 1
-        self._ends = (cells, classwise, ranks, ranks + 3 * n_fine)
+        sketch = ranks + 3 * n_fine
+        #: Where cells, classwise, ranks, sketch and squares end in ``floats``.
+        self.ends = (cells, classwise, ranks, sketch, sketch + 1)
         self._numbers: tuple[Tensor, Tensor] | None = None
 
     @property
@@ -49,7 +51,7 @@ class Sums:
     def room(self) -> tuple[Tensor, Tensor]:
         """Return memory on the CPU for counts and sums, with anything in it."""
         # NumPy makes small arrays several times faster than torch, and a state is made for every batch somebody scores.
-        counts, floats = np.empty(2 * self.n_bins + 1, np.int64), np.empty(self._ends[-1] + 1)
+        counts, floats = np.empty(2 * self.n_bins + 1, np.int64), np.empty(self.ends[-1])
         if torch.is_inference_mode_enabled():
             # Tensors made in this mode could not be added to outside it.
             with torch.inference_mode(mode=False):
@@ -65,7 +67,7 @@ class Sums:
             with torch.inference_mode(mode=False):
                 self._numbers = (
                     torch.zeros(2 * self.n_bins + 1, dtype=torch.int64, device=self.device),
-                    torch.zeros(self._ends[-1] + 1, dtype=torch.float64, device=self.device),
+                    torch.zeros(self.ends[-1], dtype=torch.float64, device=self.device),
                 )
         return self._numbers
 
@@ -87,27 +89,27 @@ class Sums:
     @property
     def cells(self) -> Tensor:
         """``(bins, 2, 7)``: weight, confidence, its square, nll, its square, Brier, its square."""
-        return self.floats[: self._ends[0]].view(-1, 2, 7)
+        return self.floats[: self.ends[0]].view(-1, 2, 7)
 
     @property
     def classwise(self) -> Tensor:
         """``(k, bins, 3)``: weight, probability, positives, by class and bin of its probability."""
-        return self.floats[self._ends[0] : self._ends[1]].view(self.n_classes, self.n_bins, 3)
+        return self.floats[self.ends[0] : self.ends[1]].view(self.n_classes, self.n_bins, 3)
 
     @property
     def ranks(self) -> Tensor:
         """``(r + 1,)``: weight by rank of the true class, the last for all further ranks."""
-        return self.floats[self._ends[1] : self._ends[2]]
+        return self.floats[self.ends[1] : self.ends[2]]
 
     @property
     def sketch(self) -> Tensor:
         """``(m, 3)``: weight, confidence, correct on a fine grid of confidence."""
-        return self.floats[self._ends[2] : self._ends[3]].view(-1, 3)
+        return self.floats[self.ends[2] : self.ends[3]].view(-1, 3)
 
     @property
     def squares(self) -> Tensor:
         """``(1,)``: sum of squared weights."""
-        return self.floats[self._ends[3] :]
+        return self.floats[self.ends[3] :]
 
     @property
     def impossible(self) -> Tensor:
