@@ -7,6 +7,7 @@ from typing import NamedTuple, final
 import numpy as np
 from scipy.special import stdtrit
 
+from equipoise.compiled.choice import find_kernel
 from equipoise.core.arrays import Array, as_tensor
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
@@ -89,11 +90,11 @@ class SliceSums:
         """
         values, which = distinct(np.asarray(column))
         places = self._places(values, name)[which]
-        from equipoise.evaluate.kernels import add_rows  # numba is loaded when first needed, not on import
-
         weights = np.empty(0) if predictions.weights is None else predictions.weights
         arrays = (predictions.confidence, predictions.correct, weights, places)
-        add_rows(*map(_plain, arrays), self._edges, self._rows, self._bins, self._squares)
+        add = find_kernel("slices", predictions.confidence.dtype.char, len(places)) or _add_rows_plainly
+        confidence, correct, weights, places = map(_writable, arrays)
+        add(confidence, correct, weights, places, self._edges, self._rows, self._bins, self._squares)
 
     def _places(self, values: Array, name: str) -> Array:
         """Return the number of each slice; new ones get a place."""
@@ -155,7 +156,29 @@ class SliceSums:
         return margin
 
 
-def _plain(array: Array) -> Array:
+def _add_rows_plainly(
+    confidence: Array,
+    correct: Array,
+    weights: Array,
+    places: Array,
+    edges: Array,
+    rows: Array,
+    bins: Array,
+    squares: Array,
+) -> None:
+    """Do what :func:`equipoise.compiled.slice_kernel.add_rows_to_slices` does, with NumPy alone."""
+    x, hit = confidence.astype(np.float64), correct.astype(np.float64)
+    weight = weights if len(weights) else np.ones(len(x))
+    cell = places * bins.shape[1] + np.searchsorted(edges, x) - 1
+    gap, square = x - hit, weight * weight
+    rows += np.bincount(places, minlength=len(rows))
+    for column, values in enumerate((weight, weight * x, weight * hit)):
+        bins[..., column] += np.bincount(cell, values, minlength=bins[..., 0].size).reshape(bins.shape[:2])
+    for column, values in enumerate((square, square * gap, square * gap * gap)):
+        squares[:, column] += np.bincount(places, values, minlength=len(rows))
+
+
+def _writable(array: Array) -> Array:
     # The compiler takes read-only arrays for another type; one alias saves a second compilation.
     return as_tensor(np.ascontiguousarray(array)).numpy()
 

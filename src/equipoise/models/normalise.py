@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.autograd import Function
 from torch.nn import functional
 
-from equipoise.core.team import find_team
+from equipoise.compiled.threads import find_team
 
 __all__ = ["Layers", "normalise", "normalise_and_rectify"]
 

@@ -17,8 +17,10 @@ from numba import carray, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from equipoise.core.lanes import BLOCK, Row, Running, Vector, at, doubles_at, floats_at
-from equipoise.core.team_kernel import over_pieces
+from equipoise.compiled.blocks import BLOCK, Row
+from equipoise.compiled.openmp_team import over_pieces
+from equipoise.compiled.pointers import at, doubles_at, floats_at
+from equipoise.compiled.simd import Running, Vector
 
 __all__ = ["LANES", "backward", "forward"]
 
@@ -276,7 +278,7 @@ def forward(x, added, rectify, n_pixels, k, norm, eps, momentum, out, kept, thre
         momentum: Share of this batch in the running statistics.
         out: Address of the images to write.
         kept: Address of ``4 k`` float64, written, for the way back: mean, 1/deviation, scale, shift.
-        threads: From :func:`equipoise.core.team.find_team`.
+        threads: From :func:`equipoise.compiled.threads.find_team`.
     """
     (weight, bias, mean, variance), (team, n_pieces) = norm, threads
     sums, line = np.zeros((n_pieces, 2 * k)), np.empty((2, k), np.float32)
@@ -349,7 +351,7 @@ def backward(gradient, output, rectified, x, n_pixels, k, weight, kept, gated, s
             address of ``gradient``.
         slope: Address for the slope of x; may be that of ``gated``.
         slopes: Address for the slopes of weight and bias, ``2 k`` float32.
-        threads: From :func:`equipoise.core.team.find_team`.
+        threads: From :func:`equipoise.compiled.threads.find_team`.
     """
     team, n_pieces = threads
     sums, factors = np.zeros((n_pieces, 2 * k)), np.empty((3, k), np.float32)

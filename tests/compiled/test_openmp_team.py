@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
-from equipoise.core.team import find_team
-from equipoise.core.team_kernel import over_pieces
+from equipoise.compiled.openmp_team import over_pieces
+from equipoise.compiled.threads import find_team
 
 NOBODY = (0, 0, 0)
 

@@ -20,7 +20,6 @@ __all__ = ["Team", "find_team"]
 #: number, and for how many there are. All zero if there is none.
 Team = tuple[int, int, int]
 
-_PROCESS = os.getpid()
 _NOBODY: Team = (0, 0, 0)
 _NAMES = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
 _SUFFIX = {"linux": ".so", "darwin": ".dylib"}
@@ -34,10 +33,25 @@ def find_team() -> tuple[Team, int]:
         >>> len(team), 1 <= n_threads <= torch.get_num_threads()
         (3, True)
     """
-    # A process forked from this one, such as a worker of a data loader, has the team but not its threads, and would
-    # wait for ever. Where this file is loaded only after the fork, torch's own operations would wait as well.
-    team = _team() if os.getpid() == _PROCESS else _NOBODY
+    team = _NOBODY if _forked else _team()
     return team, torch.get_num_threads() if team[0] else 1
+
+
+def _go_on_alone() -> None:
+    """Use one thread from here on, in a process forked from one that may have used several.
+
+    Such a process, like a worker of a data loader or of a web server, has the team but not its threads, and both
+    compiled work and torch's own operations would wait for them for ever.
+    """
+    global _forked  # noqa: PLW0603 - a process is forked or is not
+    _forked = True
+    if torch.get_num_threads() > 1:
+        torch.set_num_threads(1)
+
+
+_forked = False
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_go_on_alone)
 
 
 @cache

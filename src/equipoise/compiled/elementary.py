@@ -7,7 +7,8 @@ import math
 from numba import types
 from numba.extending import intrinsic
 
-from equipoise.core.lanes import Block, Row, Vector, over_blocks
+from equipoise.compiled.blocks import Block, Row, over_blocks
+from equipoise.compiled.simd import Vector
 
 __all__ = ["LOWEST", "exponential", "exponentials", "logarithms"]
 
@@ -69,7 +70,7 @@ def _logarithm(x: Vector) -> Vector:
 
 @intrinsic
 def exponentials(_typing, numbers, size, factor, out):  # type: ignore[no-untyped-def]
-    """Write exp(factor * number) of float64 numbers whose product is at most zero; zero below the lowest."""
+    """Write exp(factor * number) of numbers whose product is at most zero; zero below the lowest."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         read, written = (Row(context, builder, signature.args[n], arguments[n]) for n in (0, 3))
@@ -77,7 +78,8 @@ def exponentials(_typing, numbers, size, factor, out):  # type: ignore[no-untype
 
         def body(block: Block) -> None:
             x = read.load(block.start, read.lanes) * each
-            written.store(block.start, exponential(x.highest(LOWEST[64])).where(x > LOWEST[64], 0.0))
+            lowest = LOWEST[x.width]
+            written.store(block.start, exponential(x.highest(lowest)).where(x > lowest, 0.0))
 
         over_blocks(builder, arguments[1], read.lanes, body)
         return context.get_dummy_value()

@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 from numba import njit
 
-from equipoise.core.elementary import LOWEST, logarithms
-from equipoise.core.lanes import at
-from equipoise.core.softmax_kernel import exponentials_below, highest
+from equipoise.compiled.blocks import BLOCK
+from equipoise.compiled.elementary import LOWEST, logarithms
+from equipoise.compiled.pointers import at
+from equipoise.compiled.softmax_row import exponentials_below, highest
 
 
 @njit
@@ -20,7 +21,7 @@ def take_exponentials(logits, blocks):
 
 def softmax(logits):
     """Return probabilities, the sum of exponentials and the highest logit."""
-    k, lanes = len(logits), 64 // logits.itemsize
+    k, lanes = len(logits), BLOCK // logits.itemsize
     blocks = np.full(k + lanes, np.nan, logits.dtype)
     top, total = take_exponentials(logits, blocks)
     whole = k // lanes * lanes

@@ -1,8 +1,4 @@
-"""How compiled code shares work out to a team of threads.
-
-Imported by kernels only, because numba takes a second to import. Numba's cache looks at the file of a kernel and not
-at this one: after a change here delete the cache.
-"""
+"""How compiled code shares work out to a team of threads."""
 
 from __future__ import annotations
 
@@ -25,7 +21,7 @@ def over_pieces(_typing, team, n_pieces, function, arguments):  # type: ignore[n
     """Call ``function(piece, *arguments)`` for every piece, at the same time where there is a team.
 
     Args:
-        team: From :func:`equipoise.core.team.find_team`; with zeros the caller does all pieces itself.
+        team: From :func:`equipoise.compiled.threads.find_team`; with zeros the caller does all pieces itself.
         n_pieces: How many pieces there are; so many threads are asked for.
         function: A compiled function without a result. Pieces must not write to the same memory.
         arguments: A tuple.

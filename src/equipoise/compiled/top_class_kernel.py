@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from numba import njit
+from equipoise.compiled.jit import jit
 
 __all__ = ["top_rows"]
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def top_rows(scores, predicted, highest):  # type: ignore[no-untyped-def]
     """Write the column of the largest number of each row, the first of equals, and that number.
 

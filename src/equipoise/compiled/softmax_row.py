@@ -8,8 +8,9 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from equipoise.core.elementary import LOWEST, exponential
-from equipoise.core.lanes import Block, Row, Running, Vector, over_blocks
+from equipoise.compiled.blocks import Block, Row, over_blocks
+from equipoise.compiled.elementary import LOWEST, exponential
+from equipoise.compiled.simd import Running, Vector
 
 __all__ = ["exponentials_below", "highest"]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from equipoise.core.team_kernel import over_pieces
+from equipoise.compiled.jit import jit
+from equipoise.compiled.openmp_team import over_pieces
 
 __all__ = ["any_odd_row"]
 
@@ -13,7 +13,7 @@ __all__ = ["any_odd_row"]
 _SUMS = {"reassoc", "contract", "nsz", "arcp"}
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@jit(fastmath=_SUMS)
 def _total(row):  # type: ignore[no-untyped-def]
     total = row[0] * 0
     for j in range(row.shape[0]):
@@ -21,7 +21,7 @@ def _total(row):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _range(bits):  # type: ignore[no-untyped-def]
     low = bits[0]
     high = bits[0]
@@ -31,7 +31,7 @@ def _range(bits):  # type: ignore[no-untyped-def]
     return low, high
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _look(piece, n_pieces, probs, bits, largest, margin, odd):  # type: ignore[no-untyped-def]
     n = probs.shape[0]
     for i in range(n * piece // n_pieces, n * (piece + 1) // n_pieces):
@@ -42,7 +42,7 @@ def _look(piece, n_pieces, probs, bits, largest, margin, odd):  # type: ignore[n
             return
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def any_odd_row(probs, bits, largest, margin, threads):  # type: ignore[no-untyped-def]
     """Return whether some row is not surely a distribution.
 
@@ -51,7 +51,7 @@ def any_odd_row(probs, bits, largest, margin, threads):  # type: ignore[no-untyp
         bits: The same memory as signed integers: negative where a number is, and in its order where it is not.
         largest: The bits of the largest entry allowed.
         margin: How far a row's sum may be from one.
-        threads: From :func:`equipoise.core.team.find_team`.
+        threads: From :func:`equipoise.compiled.threads.find_team`.
     """
     team, n_pieces = threads
     odd = np.zeros(n_pieces, np.bool_)
