@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from equipoise.training import Batch, Cycle, Learner, gather
-from equipoise.training.batches import Inputs
+from equipoise.training.batch_source import Inputs
 
 __all__ = ["FeaturesAndLogits", "head_ahead", "look_ahead", "pure_forward"]
 

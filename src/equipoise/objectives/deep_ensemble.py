@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from equipoise.training import Batch, HeldOut, Objective, Step
-from equipoise.training.batches import Inputs
+from equipoise.training.batch_source import Inputs
 
 __all__ = ["DeepEnsemble", "MeanNetwork", "mean_log_probs"]
 

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from equipoise.core.names import check_choice
-from equipoise.objectives.adapting import adapt, check_mean
 from equipoise.objectives.kl import kl_divergence, mixture
+from equipoise.objectives.loss_helpers import adapt, check_mean
 from equipoise.objectives.mutual_learning import pool_terms
 from equipoise.training import SGD, Batch, HeldOut, Learner, MultiStep, Objective, Recipe, Step, gather
-from equipoise.training.batches import Inputs
+from equipoise.training.batch_source import Inputs
 
 __all__ = ["DifferentiatedMutualLearning"]
 

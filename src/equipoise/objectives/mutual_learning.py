@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from equipoise.core.names import check_choice
-from equipoise.objectives.adapting import adapt, check_mean
 from equipoise.objectives.kl import kl_divergence
+from equipoise.objectives.loss_helpers import adapt, check_mean
 from equipoise.training import Batch, HeldOut, Learner, Objective, Recipe, Step, gather
 
 __all__ = ["MutualLearning", "pool_terms"]

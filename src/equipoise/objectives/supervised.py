@@ -6,7 +6,7 @@ from typing import final
 
 from torch import nn
 
-from equipoise.objectives.adapting import adapt, check_mean, loss_terms
+from equipoise.objectives.loss_helpers import adapt, check_mean, loss_terms
 from equipoise.training import Batch, HeldOut, Learner, Objective, Recipe, Step, gather
 
 __all__ = ["Supervised"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, final
 
 from torch import nn
 
-from equipoise.training.batches import Batch, Source, draw
+from equipoise.training.batch_source import Batch, Source, draw
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric

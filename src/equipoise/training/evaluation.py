@@ -11,7 +11,7 @@ from torch import nn
 
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
-from equipoise.training.batches import Batch, Inputs, Source, draw, gather
+from equipoise.training.batch_source import Batch, Inputs, Source, draw, gather
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric

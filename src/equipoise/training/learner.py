@@ -49,9 +49,15 @@ class Learner(nn.Module, Generic[NetworkT]):
         # A tuple, so that the wrapped network does not become a second child beside the network itself.
         self._attached: tuple[Fabric, Any, Any] | None = None
 
-    def attach(self, fabric: Fabric) -> None:
-        """Move to a device and take part in its processes; the loop does this before the first epoch."""
-        module, optimizer = fabric.setup(self.network, self._optimizer)
+    def attach(self, fabric: Fabric, *, compile: bool = False) -> None:
+        """Move to a device and take part in its processes; the loop does this before the first epoch.
+
+        Args:
+            fabric: The processes and devices.
+            compile: Whether :meth:`forward` goes through ``torch.compile``; ``network`` itself stays as it is.
+        """
+        network: Any = torch.compile(self.network, dynamic=False) if compile else self.network
+        module, optimizer = fabric.setup(network, self._optimizer)
         self._attached = (fabric, module, optimizer)
 
     def _running(self) -> tuple[Fabric, Any, Any]:

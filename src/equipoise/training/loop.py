@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from equipoise.core.progress import progress
-from equipoise.training.batches import Batch, Source, draw
+from equipoise.training.batch_source import Batch, Source, draw
 from equipoise.training.checkpoint import read_checkpoint, write_checkpoint
 from equipoise.training.divergence import divergence_error
 from equipoise.training.evaluation import TunePredictions
@@ -88,11 +88,12 @@ def fit(
     """
     if epochs < 1:
         raise ValueError(f"fit: `epochs` must be at least 1, got {epochs}.")
-    fabric = (hardware or Hardware()).make_fabric()
+    hardware = hardware or Hardware()
+    fabric = hardware.make_fabric()
     objective.to(fabric.device)
     learners = [module for module in objective.modules() if isinstance(module, Learner)]
     for learner in learners:
-        learner.attach(fabric)
+        learner.attach(fabric, compile=hardware.compile)
     objective.train()
     run = _Run(
         objective=objective,

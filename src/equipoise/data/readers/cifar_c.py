@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from equipoise.data.arrays import as_images, from_arrays
 from equipoise.data.dataset import Dataset
 from equipoise.data.folders import check_count, file_record, missing, open_root, read_npy
 from equipoise.data.official import OFFICIAL
+from equipoise.data.readers.cifar import MEAN, STD
 from equipoise.data.readers.class_names import CIFAR10, CIFAR100
 
 __all__ = ["cifar10c", "cifar100c"]
@@ -22,15 +24,22 @@ __all__ = ["cifar10c", "cifar100c"]
 _LEVELS = 5
 
 
-def cifar10c(
-    *,
-    root: str | os.PathLike[str] | None = None,
-    download: bool = False,
-    corruption: str = "gaussian_noise",
-    severity: int | None = 5,
-    seed: int = 0,
-) -> Dataset:
-    """Read one corruption of CIFAR-10-C; all rows are ``test``.
+def _reader(name: str, base: str, class_names: tuple[str, ...]) -> Callable[..., Dataset]:
+    def read(
+        *,
+        root: str | os.PathLike[str] | None = None,
+        download: bool = False,
+        corruption: str = "gaussian_noise",
+        severity: int | None = 5,
+        seed: int = 0,
+    ) -> Dataset:
+        folder = open_root(root, name=name, download=download)
+        return _read(
+            name, folder, base=base, class_names=class_names, corruption=corruption, severity=severity
+        )
+
+    read.__name__ = read.__qualname__ = name
+    read.__doc__ = f"""Read one corruption of {base}; all rows are ``test``.
 
     Args:
         root: The data folder; by default the environment variable ``EQUIPOISE_DATA``.
@@ -40,67 +49,25 @@ def cifar10c(
         seed: Not used: nothing is random here.
 
     Returns:
-        10,000 images in the order of the CIFAR-10 test set, for each severity.
+        10,000 images in the order of the {base.removesuffix("-C")} test set, for each severity.
 
     Raises:
         DataError: If it is not there, or a file is wrong or truncated.
 
     Example:
-        >>> cifar10c(root=".")
+        >>> {name}(root=".")
         Traceback (most recent call last):
         ...
-        equipoise.core.errors.DataError: cifar10c: not found in .. Put there CIFAR-10-C/ with ...
+        equipoise.core.errors.DataError: {name}: not found in .. Put there {base}/ with ...
 
     Reference:
         Hendrycks and Dietterich (2019), Benchmarking Neural Network Robustness to Common Corruptions.
     """
-    folder = open_root(root, name="cifar10c", download=download)
-    return _read(
-        "cifar10c", folder, base="CIFAR-10-C", class_names=CIFAR10, corruption=corruption, severity=severity
-    )
+    return read
 
 
-def cifar100c(
-    *,
-    root: str | os.PathLike[str] | None = None,
-    download: bool = False,
-    corruption: str = "gaussian_noise",
-    severity: int | None = 5,
-    seed: int = 0,
-) -> Dataset:
-    """Read one corruption of CIFAR-100-C; all rows are ``test``.
-
-    Args:
-        root: The data folder; by default the environment variable ``EQUIPOISE_DATA``.
-        download: Bring it if it is not there (2.9 GB).
-        corruption: The name of a file in the folder, without its ending.
-        severity: 1 to 5; None gives all five, one after the other.
-        seed: Not used: nothing is random here.
-
-    Returns:
-        10,000 images in the order of the CIFAR-100 test set, for each severity.
-
-    Raises:
-        DataError: If it is not there, or a file is wrong or truncated.
-
-    Example:
-        >>> cifar100c(root=".")
-        Traceback (most recent call last):
-        ...
-        equipoise.core.errors.DataError: cifar100c: not found in .. Put there CIFAR-100-C/ with ...
-
-    Reference:
-        Hendrycks and Dietterich (2019), Benchmarking Neural Network Robustness to Common Corruptions.
-    """
-    folder = open_root(root, name="cifar100c", download=download)
-    return _read(
-        "cifar100c",
-        folder,
-        base="CIFAR-100-C",
-        class_names=CIFAR100,
-        corruption=corruption,
-        severity=severity,
-    )
+cifar10c = _reader("cifar10c", "CIFAR-10-C", CIFAR10)
+cifar100c = _reader("cifar100c", "CIFAR-100-C", CIFAR100)
 
 
 def _read(
@@ -125,8 +92,8 @@ def _read(
         name=name,
         class_names=class_names,
         splits={"test": torch.arange(len(chosen))},
-        mean=(0.4914, 0.4822, 0.4465),
-        std=(0.2023, 0.1994, 0.2010),
+        mean=MEAN,
+        std=STD,
         provenance=(file_record(file, root), file_record(labels_file, root)),
     )
 

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equipoise.data.splitting import focal_split, official_splits, stratified_split
+from equipoise.data.row_splits import focal_split, official_splits, stratified_split
 
 
 def test_sizes_are_exact_and_classes_keep_their_share():
