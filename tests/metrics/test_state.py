@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise import Predictions
+from equipoise.core.bins import lower_edges
 from equipoise.core.errors import SplitError
 from equipoise.metrics import CalibrationState
 from equipoise.metrics.accumulate import sums_by_torch
-from equipoise.metrics.bins import lower_edges
 from equipoise.metrics.kernels import accumulate
 from equipoise.metrics.readings import read_state
 from equipoise.metrics.sums import Sums

@@ -437,7 +437,7 @@ def accumulate(scores, shape, are_logits, labels, weights, edges, tolerance, end
         are_logits: Whether scores are logits; these must be finite.
         labels: Address of int64, in range.
         weights: Address of float64, or 0 for ones.
-        edges: From :func:`equipoise.metrics.bins.lower_edges`, each the largest number of the scores' type not above.
+        edges: From :func:`equipoise.core.bins.lower_edges`, each the largest number of the scores' type not above.
         tolerance: How far a row's sum may be from one.
         ends: Where the parts of the state's sums end, from :class:`equipoise.metrics.sums.Sums`.
         numbers: Addresses of the state's counts and sums.

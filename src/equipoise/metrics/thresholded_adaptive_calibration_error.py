@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.core.arrays import Array
-from equipoise.metrics.bins import check_bins
+from equipoise.core.bins import check_bins
 from equipoise.metrics.inputs import as_predictions
 
 __all__ = ["thresholded_adaptive_calibration_error"]
