@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from both_ways import go
 from equipoise import Predictions
+from equipoise.core.bins import lower_edges
 from equipoise.core.errors import SplitError
 from equipoise.metrics import CalibrationState
 from equipoise.metrics.accumulate import sums_by_torch
-from equipoise.metrics.bins import lower_edges
 from equipoise.metrics.readings import read_state
 from equipoise.metrics.sums import Sums
 from metric_samples import draw, rows, softmax, weights_for

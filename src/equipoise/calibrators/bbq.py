@@ -17,6 +17,7 @@ from equipoise.calibrators.curves import look_up, normalised, padded
 from equipoise.calibrators.one_vs_rest import row_weights, targets
 from equipoise.calibrators.result import FitResult
 from equipoise.core.arrays import Array
+from equipoise.core.bins import bin_of
 from equipoise.core.predictions import Predictions
 
 __all__ = ["BayesianBinning", "average_histograms"]
@@ -68,7 +69,7 @@ def average_histograms(
     ]
     union = np.unique(np.concatenate([edges for _, edges, _ in used]))
     inside = centres(union)
-    values = sum(weight * bins[np.searchsorted(edges, inside)] for weight, edges, bins in used)
+    values = sum(weight * bins[bin_of(inside, edges)] for weight, edges, bins in used)
     return union, np.asarray(values / sum(weight for weight, _, _ in used)), evidence
 
 

@@ -16,7 +16,7 @@ from equipoise.core.predictions import Predictions
 from equipoise.core.progress import progress
 from equipoise.core.reading import iter_predictions, read_predictions
 from equipoise.evaluate.audit import Audit, audit
-from equipoise.evaluate.compare import Comparison, compare
+from equipoise.evaluate.compare import PairedDifferences, compare
 from equipoise.evaluate.gates import Bound, Gate, Limit, check_limits, check_not_worse
 
 __all__ = ["command"]
@@ -170,7 +170,7 @@ def _write_report(
 
 def _print(
     found: Audit,
-    comparison: Comparison | None,
+    comparison: PairedDifferences | None,
     gates: Sequence[Gate],
     files: tuple[str, ...],
     *,

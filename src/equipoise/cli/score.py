@@ -45,9 +45,7 @@ def command(
     predictions = read_predictions(file, logits=logits, probs=probs, labels=labels)
     card = score(predictions, n_bins=n_bins, closed=closed, level=level, n_resamples=resamples, seed=seed)
     if as_json:
-        print_json(
-            {"file": str(file), "scores": card.to_dict(), "notes": card.notes, "missing": dict(card.missing)}
-        )
+        print_json({"file": str(file), **card.to_dict()})
     else:
         if not quiet:
             click.echo(f"{file}")

@@ -16,7 +16,7 @@ def add_rows_to_slices(confidence, correct, weights, places, edges, rows, bins, 
         correct: ``(m,)`` bool.
         weights: ``(m,)`` float64, or empty for ones.
         places: ``(m,)`` int64: the slice of each row.
-        edges: From :func:`equipoise.metrics.bins.lower_edges`.
+        edges: From :func:`equipoise.core.bins.lower_edges`.
         rows: ``(s,)`` int64: rows of each slice.
         bins: ``(s, bins, 3)``: weight, confidence, correct.
         squares: ``(s, 3)``: squared weight; with it the gap between confidence and outcome, and the squared gap.

@@ -292,7 +292,7 @@ def add_rows_to_state(  # type: ignore[no-untyped-def]
         are_logits: Whether scores are logits; these must be finite.
         labels: Address of int64, in range.
         weights: Address of float64, or 0 for ones.
-        edges: From :func:`equipoise.metrics.bins.lower_edges`, each the largest number of the scores' type not above.
+        edges: From :func:`equipoise.core.bins.lower_edges`, each the largest number of the scores' type not above.
         tolerance: How far a row's sum may be from one.
         ends: Where the parts of the state's sums end, from :class:`equipoise.metrics.sums.Sums`.
         numbers: Addresses of the state's counts and sums.

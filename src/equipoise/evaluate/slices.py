@@ -9,12 +9,12 @@ from scipy.special import stdtrit
 
 from equipoise.compiled.choice import find_kernel
 from equipoise.core.arrays import Array, as_tensor
+from equipoise.core.bins import check_bins, lower_edges
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
 from equipoise.core.rows import Rows
 from equipoise.evaluate.chance import gap_p_values, holm
-from equipoise.metrics.bins import check_bins, lower_edges
 from equipoise.metrics.curve import calibration_errors
 from equipoise.metrics.inputs import as_predictions
 
@@ -127,7 +127,7 @@ class SliceSums:
         weight, confidence, correct = np.moveaxis(self._bins[kept], -1, 0)
         errors = calibration_errors(weight, confidence, correct)
         total = weight.sum(axis=1)
-        accuracy, gap = correct.sum(axis=1) / total, errors["gap"]
+        accuracy, gap = correct.sum(axis=1) / total, errors["confidence_gap"]
         effective = total**2 / self._squares[kept, 0]
         margin = self._margins(kept, accuracy, gap, effective, level)
         # Weights count rows only up to a factor: what a row of effective size one adds is told by their squares.

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from equipoise.core.predictions import Predictions
-from equipoise.evaluate import Comparison, Difference, compare, score
+from equipoise.evaluate import Difference, PairedDifferences, compare, score
 from equipoise.evaluate.slices import score_by_class
-from equipoise.evaluate.values import LOWER_IS_BETTER
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.methods import method_entry, split_method
 from equipoise.experiments.places import Place, check_baseline, find_places
@@ -19,6 +18,7 @@ from equipoise.experiments.scoring import calibrated_predictions
 from equipoise.experiments.soundness import is_whole
 from equipoise.experiments.spec import MethodSpec
 from equipoise.metrics.area_under_risk_coverage import risk_coverage
+from equipoise.metrics.facts import metric_facts
 from equipoise.report import Calibrated, MethodCard, MethodResult, Provenance, Report, Run
 
 __all__ = ["report_of_runs"]
@@ -101,12 +101,12 @@ def _calibrated(name: str, group: Sequence[RunFolder], n_resamples: int) -> Cali
     )
 
 
-def _versus(base: Sequence[RunFolder], group: Sequence[RunFolder]) -> Comparison | None:
+def _versus(base: Sequence[RunFolder], group: Sequence[RunFolder]) -> PairedDifferences | None:
     """Return the paired differences over seeds, if both methods have the same seeds."""
     if [folder.spec().seed for folder in base] != [folder.spec().seed for folder in group]:
         return None
     means = [_means(folders) for folders in (base, group)]
-    return Comparison(
+    return PairedDifferences(
         _difference(metric, means[0][metric], means[1][metric], found)
         for metric, found in contrast(base, group).items()
     )
@@ -124,9 +124,8 @@ def _means(folders: Sequence[RunFolder]) -> dict[str, float]:
 def _difference(metric: str, first: float, second: float, found: Contrast) -> Difference:
     verdict = "tie"
     if found.is_clear():
-        sign = 1 if metric in LOWER_IS_BETTER else -1
-        worth = [abs(value) if metric == "confidence_gap" else sign * value for value in (first, second)]
-        verdict = "second better" if worth[1] < worth[0] else "first better"
+        is_better = metric_facts(metric).is_better(second, than=first)
+        verdict = "second better" if is_better else "first better"
     half = 1.96 * found.error
     return Difference(
         metric,

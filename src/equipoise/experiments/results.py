@@ -16,9 +16,6 @@ from equipoise.experiments.scoring import calibrated_predictions
 
 __all__ = ["Cell", "Contrast", "cells", "contrast", "gather_rows"]
 
-#: Metrics whose difference is tested row by row; the others by their intervals.
-_PAIRED = ("accuracy", "nll", "brier", "ece", "rms_ce", "mce", "confidence_gap")
-
 
 def gather_rows(runs: Iterable[RunFolder]) -> list[dict[str, Any]]:
     """Return the tidy rows of all runs: one per run, split, calibrator and metric.
@@ -134,19 +131,13 @@ def contrast(
     found: dict[str, list[tuple[float, float]]] = {}
     for one, other in zip(baseline, method, strict=True):
         pair = [_test(folder, calibrator) for folder in (one, other)]
-        for row in compare(
-            *pair, metrics=[m for m in _PAIRED if _has(pair, m)], n_bins=n_bins, n_resamples=400
-        ):
+        for row in compare(*pair, n_bins=n_bins, n_resamples=400):
             found.setdefault(row.metric, []).append((row.difference, (row.high - row.low) / (2 * 1.96)))
     return {metric: _combine(np.array(values), paired=True) for metric, values in found.items()}
 
 
 def _test(folder: RunFolder, calibrator: str) -> Predictions:
     return calibrated_predictions(folder, calibrator, "test").predictions
-
-
-def _has(pair: Sequence[Predictions], metric: str) -> bool:
-    return metric not in ("nll", "brier") or all(part.kind != "top1" for part in pair)
 
 
 def _combine(values: Any, *, paired: bool) -> Contrast:

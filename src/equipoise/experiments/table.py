@@ -6,19 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
-from equipoise.core.names import look_up
-from equipoise.evaluate.values import LOWER_IS_BETTER, PERCENT, TITLES
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.methods import method_entry
 from equipoise.experiments.places import Place, check_baseline, find_places
 from equipoise.experiments.published import Published, published_for
 from equipoise.experiments.results import Cell, Contrast, cells, contrast, contrast_of_cells, gather_rows
 from equipoise.experiments.spec import Spec
+from equipoise.metrics.facts import columns, metric_facts
 
 __all__ = ["COLUMNS", "Table", "TableRow", "make_tables"]
 
 #: The metrics of the table, proper scores beside calibration.
-COLUMNS = ("accuracy", "nll", "brier", "ece", "ada_ece", "classwise_ece")
+COLUMNS = columns()[:6]
 
 
 @final
@@ -111,9 +110,8 @@ def make_tables(
         >>> make_tables([])
         []
     """
-    unknown = [metric for metric in metrics if metric not in TITLES]
-    if unknown:
-        look_up(unknown[0], TITLES, what="metric of a scorecard")
+    for metric in metrics:
+        metric_facts(metric, what="metric of a scorecard")
     places = find_places(runs)
     check_baseline(baseline, places)
     return [_table(place, baseline, metrics) for place in places]
@@ -169,7 +167,9 @@ class _Block:
 
     def _leader(self, metric: str) -> str:
         known = [label for label in self._cells if metric in self._cells[label]]
-        return min(known, key=lambda label: _worth(metric, self._cells[label][metric].mean), default="")
+        return min(
+            known, key=lambda label: metric_facts(metric).badness(self._cells[label][metric].mean), default=""
+        )
 
     def _row(self, label: str, leaders: Mapping[str, str]) -> TableRow:
         spec = self._place.specs[self._place.methods[label][0].name]
@@ -196,10 +196,8 @@ class _Block:
         found = self._difference(self._baseline, label, metric)
         if not found.is_clear():
             return "tie"
-        gain = _worth(metric, found.difference)
-        if metric == "confidence_gap":
-            gain = _worth(metric, self._cells[label][metric].mean) - _worth(metric, base[metric].mean)
-        return "better" if gain < 0 else "worse"
+        own = self._cells[label][metric].mean
+        return "better" if metric_facts(metric).is_better(own, than=base[metric].mean) else "worse"
 
     def _difference(self, one: str, other: str, metric: str) -> Contrast:
         """Compare two methods: on the same rows by the seeds that both have, or else by their intervals."""
@@ -222,21 +220,15 @@ class _Block:
         return contrast(*groups, calibrator=self._calibrator, n_bins=self._n_bins)
 
 
-def _worth(metric: str, value: float) -> float:
-    if metric == "confidence_gap":
-        return abs(value)
-    return value if metric in LOWER_IS_BETTER else -value
-
-
 def _printed(spec: Spec, calibrator: str, columns: Sequence[str]) -> dict[str, str]:
     """Return what papers printed for the same dataset, network and method, with the source."""
     result = {}
     rows = published_for(spec, calibrator=calibrator)
     for metric in columns:
         firsts = {row.paper: row for row in reversed(rows) if row.metric == metric}
-        factor, unit = (100, " %") if metric in PERCENT else (1, "")
+        facts = metric_facts(metric)
         texts = [
-            f"{factor * row.value:.{2 if unit else 4}f}{unit} ({row.paper}, table {row.table}{_doubt(row)})"
+            f"{facts.text(row.value)} ({row.paper}, table {row.table}{_doubt(row)})"
             for row in reversed(firsts.values())
         ]
         if texts:

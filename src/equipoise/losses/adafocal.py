@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, final
 import torch
 from torch import Tensor, nn
 
+from equipoise.core.bins import bin_of
 from equipoise.losses.base import Loss, Reduction
 from equipoise.losses.focal import power
 from equipoise.losses.sum import Adaptive
@@ -132,7 +133,7 @@ def look_up(
         tensor([2.])
     """
     inner = edges[1:-1].to(probs)
-    return gammas.to(probs)[torch.bucketize(probs, inner, right=True)]
+    return gammas.to(probs)[bin_of(probs, inner, closed="left")]
 
 
 @final
@@ -214,7 +215,7 @@ def _gaps(
     present = torch.ones_like(confidence)
     if drop_minimum:
         present = (confidence > edges[0]).to(confidence)
-    bins = torch.bucketize(confidence, edges[1:-1].contiguous(), right=False)
+    bins = bin_of(confidence, edges[1:-1])
     totals = excess.new_zeros(2, len(edges) - 1).index_add(1, bins, torch.stack([excess * present, present]))
     return totals[0] / totals[1].clamp(min=1)
 

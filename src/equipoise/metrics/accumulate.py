@@ -13,10 +13,10 @@ from torch import Tensor
 from equipoise.compiled.choice import find_kernel
 from equipoise.compiled.threads import find_team
 from equipoise.core.arrays import Array, as_tensor
+from equipoise.core.bins import bin_of, float_below, lower_edges
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.probabilities import positive_logits, two_columns
-from equipoise.metrics.bins import float_below, lower_edges
 from equipoise.metrics.device import flat_batch
 from equipoise.metrics.sums import Sums
 
@@ -169,9 +169,7 @@ def sums_by_torch(
     if nll is None:
         sums.impossible.add_(((mine <= 0) * count).sum())
     hit = torch.zeros_like(wide).scatter_(1, labels[:, None], 1.0)
-    place = torch.bucketize(wide, edges[1:-1]) + torch.arange(wide.shape[1], device=wide.device) * len(
-        sums.rows
-    )
+    place = bin_of(wide, edges[1:-1]) + torch.arange(wide.shape[1], device=wide.device) * len(sums.rows)
     entries = torch.stack([torch.ones_like(wide), wide, hit], dim=-1) * weight[:, None, None]
     sums.classwise.view(-1, 3).index_add_(0, place.reshape(-1), entries.reshape(-1, 3))
     return sums
@@ -203,7 +201,7 @@ def add_confidence(
         brier.square(),
     ]
     hit = correct.to(torch.int64)
-    place = torch.bucketize(confidence, edges[1:-1]) * 2 + hit
+    place = bin_of(confidence, edges[1:-1]) * 2 + hit
     sums.cells.view(-1, len(values)).index_add_(0, place, torch.stack(values, dim=-1) * weight[:, None])
     sums.rows.view(-1).index_add_(0, place, torch.ones_like(place) if count is None else count)
     fine = (confidence * len(sums.sketch)).long().clamp_max(len(sums.sketch) - 1)

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from equipoise.core.arrays import Array, as_tensor
+from equipoise.core.bins import check_bins, lower_edges
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.rows import check_disjoint
 from equipoise.metrics.accumulate import add_confidence, add_predictions, sums_by_torch
-from equipoise.metrics.bins import check_bins, lower_edges
 from equipoise.metrics.curve import ReliabilityCurve, calibration_errors
 from equipoise.metrics.device import flat_batch
 from equipoise.metrics.sums import Sums

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from equipoise.core.arrays import Array
-from equipoise.metrics.bins import check_bins
+from equipoise.core.bins import check_bins
 from equipoise.metrics.inputs import as_predictions
 
 __all__ = ["thresholded_adaptive_calibration_error"]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from equipoise.evaluate.values import TITLES
+from equipoise.metrics.facts import FACTS, best_of, columns
 from equipoise.report.markup import clean
-from equipoise.report.numbers import better_of, chance, count, interval, number, percent, short, title
+from equipoise.report.numbers import chance, count, interval, number, percent, short, title
 from equipoise.report.records import MethodResult, Report
-from equipoise.report.tables import COLUMNS
 from equipoise.report.verdict import summarise, verdict_of
 
 __all__ = ["to_markdown"]
@@ -63,8 +62,8 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _comparison(report: Report) -> list[str]:
-    keys = [key for key in COLUMNS if all(key in method.keys for method in report.methods)]
-    best = {key: better_of(key, [method.score(key).value for method in report.methods]) for key in keys}
+    keys = [key for key in columns() if all(key in method.keys for method in report.methods)]
+    best = {key: best_of(key, [method.score(key).value for method in report.methods]) for key in keys}
     rows = []
     for method in report.methods:
         cells = [_text(method.name)]
@@ -79,7 +78,7 @@ def _comparison(report: Report) -> list[str]:
 
 
 def _scorecard(method: MethodResult) -> list[str]:
-    scores = [(key, method.score(key)) for key in TITLES if key in method.keys]
+    scores = [(key, method.score(key)) for key in FACTS if key in method.keys]
     rows = [
         [title(key), number(key, one.value), interval(key, one), chance(one.p_value)] for key, one in scores
     ]

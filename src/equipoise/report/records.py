@@ -13,7 +13,7 @@ import numpy as np
 from scipy.stats import norm
 
 from equipoise.core.errors import DataError
-from equipoise.evaluate.compare import Comparison
+from equipoise.evaluate.compare import PairedDifferences
 from equipoise.evaluate.scorecard import Score, Scorecard
 from equipoise.evaluate.slices import Slice
 from equipoise.metrics.area_under_risk_coverage import RiskCoverage
@@ -53,7 +53,7 @@ class Calibrated:
     name: str
     scores: tuple[Scorecard, ...]
     words: str = ""
-    versus: Comparison | None = None
+    versus: PairedDifferences | None = None
 
     def score(self, key: str) -> Score:
         """Return a number over the runs: their mean with its interval."""
@@ -147,7 +147,7 @@ class MethodResult:
     classes: tuple[Slice, ...] = ()
     groups: Mapping[str, tuple[Slice, ...]] = field(default_factory=dict)
     risk: RiskCoverage | None = None
-    versus: Comparison | None = None
+    versus: PairedDifferences | None = None
     card: MethodCard | None = None
     advice: Advice | None = None
 

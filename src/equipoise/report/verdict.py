@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from equipoise.evaluate.compare import Comparison, Difference
+from equipoise.evaluate.compare import Difference, PairedDifferences
 from equipoise.evaluate.scorecard import Scorecard
 from equipoise.metrics.curve import ReliabilityCurve
 from equipoise.report.numbers import chance, count, number, percent, points
@@ -154,7 +154,7 @@ def _listed(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def summarise(versus: Comparison | None, key: str) -> str | None:
+def summarise(versus: PairedDifferences | None, key: str) -> str | None:
     """Return ``"better"``, ``"tied"`` or ``"worse"`` for one metric, or None if it was not compared."""
     row = next((row for row in versus or () if row.metric == key), None)
     return None if row is None else _kind(row)

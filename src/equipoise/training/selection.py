@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Literal, final
 
 from equipoise.core.names import check_choice
+from equipoise.metrics.facts import metric_facts
 from equipoise.training.history import Row
 
 __all__ = ["Selection"]
 
-_LARGER_IS_BETTER = {"tune_accuracy": True, "tune_nll": False, "tune_ece": False}
+_METRICS = ("tune_accuracy", "tune_nll", "tune_ece")
 
 
 @final
@@ -33,7 +34,7 @@ class Selection:
     patience: int | None = None
 
     def __post_init__(self) -> None:
-        check_choice(self.metric, _LARGER_IS_BETTER, where="Selection", name="metric")
+        check_choice(self.metric, _METRICS, where="Selection", name="metric")
         if self.patience is not None and self.patience < 1:
             raise ValueError(
                 f"Selection: `patience` must be at least 1, got {self.patience}. None never stops early."
@@ -41,9 +42,9 @@ class Selection:
 
     def best(self, rows: Sequence[Row]) -> int | None:
         """Return the position of the best row, the first of equals; None if no row has the metric."""
-        sign = -1 if _LARGER_IS_BETTER[self.metric] else 1
+        badness = metric_facts(self.metric.removeprefix("tune_")).badness
         scored = [
-            (sign * row[self.metric], position) for position, row in enumerate(rows) if self.metric in row
+            (badness(row[self.metric]), position) for position, row in enumerate(rows) if self.metric in row
         ]
         return min(scored)[1] if scored else None
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import textwrap
+from html import escape
 from typing import TYPE_CHECKING
 
-from equipoise.evaluate.words import heading, remarks, score_cells, verdict
+from equipoise.core.notebook import html_table
+from equipoise.evaluate.scorecard_text import circumstances, html_of_card, remarks, score_cells
+from equipoise.evaluate.verdict import p_number, verdict_of_card
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -17,6 +20,7 @@ __all__ = [
     "SLICE_HEADS",
     "chance_words",
     "describe_audit",
+    "html_of_audit",
     "plain_table",
     "printable",
     "slice_cells",
@@ -32,8 +36,8 @@ _LONGEST_NAME = 32
 def describe_audit(found: Audit, *, quiet: bool = False) -> str:
     """Return an audit as plain text; if quiet, without heading, warnings and notes."""
     card = found.card
-    lines = [] if quiet else [f"Audit of {heading(card)}", ""]
-    lines += [*_wrapped(verdict(card)), *_wrapped(chance_words(found)), ""]
+    lines = [] if quiet else [f"Audit of {circumstances(card)}", ""]
+    lines += [*_wrapped(str(verdict_of_card(card))), *_wrapped(chance_words(found)), ""]
     lines += plain_table([], score_cells(card))
     for title, slices in titled_slices(found):
         lines += ["", *_wrapped(slice_words(found, title, slices))]
@@ -44,6 +48,16 @@ def describe_audit(found: Audit, *, quiet: bool = False) -> str:
     for text in () if quiet else (*warnings, *notes):
         lines += ["", *_wrapped(text)]
     return "\n".join(lines)
+
+
+def html_of_audit(found: Audit) -> str:
+    """Return an audit as a notebook shows it."""
+    parts = [html_of_card(found.card)]
+    for title, slices in titled_slices(found):
+        worst = map(slice_cells, found.worst(slices))
+        parts.append(html_table(SLICE_HEADS, worst, above=slice_words(found, title, slices)))
+    parts += [f"<p>Warning: {escape(caution.text)}</p>" for caution in found.cautions]
+    return "".join(parts)
 
 
 def titled_slices(found: Audit) -> Iterator[tuple[str, Sequence[Slice]]]:
@@ -82,7 +96,7 @@ def slice_cells(part: Slice) -> tuple[str, ...]:
         f"{100 * part.accuracy:.1f} %",
         f"{100 * part.gap:+.1f}",
         f"[{100 * part.low:+.1f}, {100 * part.high:+.1f}]",
-        f"{part.p_value:.3f}" if part.p_value >= 0.0005 else "<0.001",
+        p_number(part.p_value),
     )
 
 

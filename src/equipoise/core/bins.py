@@ -1,13 +1,17 @@
-"""Equal-width bins in which every number from 0 to 1 has exactly one place."""
+"""Bins of numbers from 0 to 1, in which every number has exactly one place: the rule of the whole package."""
 
 from __future__ import annotations
 
+from typing import overload
+
 import numpy as np
+import torch
+from torch import Tensor
 
 from equipoise.core.arrays import Array
 from equipoise.core.names import check_choice
 
-__all__ = ["check_bins", "float_below", "lower_edges"]
+__all__ = ["bin_of", "check_bins", "float_below", "lower_edges"]
 
 
 def lower_edges(n_bins: int, closed: str) -> Array:
@@ -34,6 +38,34 @@ def lower_edges(n_bins: int, closed: str) -> Array:
         edges = np.nextafter(edges, -1.0)
     edges[0], edges[-1] = -1.0, 2.0
     return edges
+
+
+@overload
+def bin_of(values: Array, inner: Array, *, closed: str = ...) -> Array: ...
+@overload
+def bin_of(values: Tensor, inner: Tensor, *, closed: str = ...) -> Tensor: ...
+def bin_of(values: Array | Tensor, inner: Array | Tensor, *, closed: str = "right") -> Array | Tensor:
+    """Return the bin that each value lies in.
+
+    Args:
+        values: Arrays or tensors of any shape.
+        inner: The edges between bins, ascending, of the same kind and device; one fewer than there are bins.
+        closed: Which side of a bin belongs to it: a value on an edge is in the bin below (``"right"``) or above
+            (``"left"``). The thresholds of :func:`lower_edges` have the side in them and are always asked with
+            ``"right"``.
+
+    Returns:
+        Bin numbers, in the shape of the values.
+
+    Example:
+        >>> bin_of(np.array([0.0, 0.5, 0.6]), np.array([0.5]))
+        array([0, 0, 1])
+        >>> bin_of(torch.tensor([0.0, 0.5, 0.6]), torch.tensor([0.5]), closed="left")
+        tensor([0, 1, 1])
+    """
+    if isinstance(values, Tensor):
+        return torch.bucketize(values, torch.as_tensor(inner).contiguous(), right=closed == "left")
+    return np.searchsorted(inner, values, side="right" if closed == "left" else "left")
 
 
 def float_below(value: float, dtype: np.dtype[np.floating]) -> np.floating:
