@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from equipoise.core.bins import bin_of
 from equipoise.losses.base import Loss, Reduction
 from equipoise.losses.focal import power
-from equipoise.losses.sum import Adaptive
+from equipoise.losses.sum import Adaptive, shown_parameters
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -174,11 +174,20 @@ class GammaBins(nn.Module):
         self.register_buffer("edges", torch.linspace(0.0, 1.0, n_bins + 1))
         self.register_buffer("gammas", torch.ones(n_bins))
 
+    @property
+    def n_bins(self) -> int:
+        """How many bins."""
+        return len(self.gammas)
+
+    def extra_repr(self) -> str:
+        """Show the parameters when printed."""
+        return shown_parameters(self)
+
     @torch.no_grad()
     def update(self, logits: Tensor, labels: Tensor) -> None:
         """Take new bins and move the gammas, from flat held-out logits and labels."""
         confidence, predicted = logits.softmax(-1).max(-1)
-        edges = equal_mass_edges(confidence, n_bins=len(self.gammas))
+        edges = equal_mass_edges(confidence, n_bins=self.n_bins)
         gaps = _gaps(confidence, predicted == labels, edges, drop_minimum=self.drop_minimum)
         gammas = next_gammas(
             self.gammas.to(gaps), gaps, rate=self.rate, switch=self.switch, bounds=self.bounds

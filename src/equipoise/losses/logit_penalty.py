@@ -14,10 +14,10 @@ from equipoise.losses.options import check_strength
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-__all__ = ["LogitNormLoss", "logit_norm_loss"]
+__all__ = ["LogitPenaltyLoss", "logit_penalty_loss"]
 
 
-def logit_norm_loss(
+def logit_penalty_loss(
     logits: Float[Tensor, "n k"],
     labels: Int[Tensor, " n"] | Float[Tensor, "n k"],
     *,
@@ -44,7 +44,7 @@ def logit_norm_loss(
         One value per sample. The gradient of the norm at 0 is 0.
 
     Example:
-        >>> logit_norm_loss(torch.tensor([[1.0, -1.0]]), torch.tensor([0]), strength=0.5)
+        >>> logit_penalty_loss(torch.tensor([[1.0, -1.0]]), torch.tensor([0]), strength=0.5)
         tensor([1.1269])
 
     Reference:
@@ -73,8 +73,8 @@ def _norm(values: Tensor, order: float) -> Tensor:
 
 
 @final
-class LogitNormLoss(Loss):
-    """Logit norm penalty with the signature of ``nn.CrossEntropyLoss``; formula in :func:`logit_norm_loss`.
+class LogitPenaltyLoss(Loss):
+    """Logit penalty with the signature of ``nn.CrossEntropyLoss``; formula in :func:`logit_penalty_loss`.
 
     Args:
         strength: Weight of the norm (*α*).
@@ -83,7 +83,7 @@ class LogitNormLoss(Loss):
         weight, ignore_index, reduction: As in :class:`~equipoise.losses.Loss`.
 
     Example:
-        >>> LogitNormLoss(strength=0.5)(torch.tensor([[1.0, -1.0]]), torch.tensor([0]))
+        >>> LogitPenaltyLoss(strength=0.5)(torch.tensor([[1.0, -1.0]]), torch.tensor([0]))
         tensor(1.1269)
     """
 
@@ -100,16 +100,16 @@ class LogitNormLoss(Loss):
         reduction: Reduction = "mean",
     ) -> None:
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
-        check_strength(strength, where="LogitNormLoss")
-        check_choice(on, ("logits", "probs"), where="LogitNormLoss", name="on")
+        check_strength(strength, where="LogitPenaltyLoss")
+        check_choice(on, ("logits", "probs"), where="LogitPenaltyLoss", name="on")
         if not order >= 1:
             raise ValueError(
-                f"LogitNormLoss: `order` must be at least 1, got {order}. The paper's norm is 1."
+                f"LogitPenaltyLoss: `order` must be at least 1, got {order}. The paper's norm is 1."
             )
         self.strength = strength
         self.order = order
         self.on: Literal["logits", "probs"] = on
 
     def per_sample(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """Return :func:`logit_norm_loss`."""
-        return logit_norm_loss(logits, labels, strength=self.strength, order=self.order, on=self.on)
+        """Return :func:`logit_penalty_loss`."""
+        return logit_penalty_loss(logits, labels, strength=self.strength, order=self.order, on=self.on)
