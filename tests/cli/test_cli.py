@@ -42,7 +42,7 @@ def test_score_prints_what_the_library_says(predictions_file, capsys):
         (["score", "nowhere.npz"], "nowhere.npz"),
         (["score"], "Missing argument"),
         (["scroe", "x"], "No such command"),
-        (["score", "{file}", "--bins", "0"], "n_bins"),
+        (["score", "{file}", "--bins", "0"], "'--bins': 0 is not in the range"),
         (["score", "{file}", "--labels", "lables"], "lables"),
     ],
 )

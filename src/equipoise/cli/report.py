@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
-from equipoise import Predictions, read_predictions
+from equipoise import read_predictions
+from equipoise.cli.inputs import as_words, column_options
+from equipoise.cli.scoring import scoring_options
 from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.core.errors import DataError
 from equipoise.core.files import write_text
+from equipoise.core.reading import Columns
 from equipoise.experiments import find_runs
 from equipoise.experiments.reporting import report_of_runs
 from equipoise.report import Report, report_of, to_model_card, write_report
@@ -43,13 +46,8 @@ __all__ = ["command"]
     metavar="FILE",
     help="Held-out predictions of the same model, to ask the advisor for a calibrator; one per file, in order.",
 )
-@click.option("--logits", help="Name of the array or column with logits.")
-@click.option("--probs", help="Name of the array or column with probabilities.")
-@click.option("--labels", help="Name of the array or column with true classes.")
-@click.option("--bins", "n_bins", default=15, show_default=True, help="Bins of equal width.")
-@click.option("--level", default=0.95, show_default=True, help="Level of the intervals.")
-@click.option("--resamples", default=1000, show_default=True, help="Bootstrap resamples.")
-@click.option("--seed", default=0, show_default=True, help="Seed of the resamples.")
+@column_options
+@scoring_options
 @click.option(
     "--card", type=click.Path(path_type=Path, dir_okay=False), help="Write a model card's YAML here too."
 )
@@ -63,13 +61,8 @@ def command(
     by: tuple[str, ...],
     baseline: str | None,
     calib: tuple[Path, ...],
-    logits: str | None,
-    probs: str | None,
-    labels: str | None,
-    n_bins: int,
-    level: float,
-    resamples: int,
-    seed: int,
+    columns: Columns,
+    settings: dict[str, Any],
     card: Path | None,
     dataset: str | None,
     as_json: bool,
@@ -83,15 +76,19 @@ def command(
     if card is not None and not dataset:
         raise click.UsageError("--card needs --dataset, the name of the dataset.")
     if any(path.is_dir() for path in paths):
+        n_resamples = settings["n_resamples"]
         _report_runs(
-            paths, output, title=title, baseline=baseline, resamples=resamples, as_json=as_json, quiet=quiet
+            paths, output, title=title, baseline=baseline, resamples=n_resamples, as_json=as_json, quiet=quiet
         )
         return
-    if calib and len(calib) != len(paths):
-        raise click.UsageError(f"--calib must be given once per file, {len(paths)} times, got {len(calib)}.")
-    read = partial(_read, logits=logits, probs=probs, labels=labels)
-    named = {name: read(path, by) for name, path in _names(paths).items()}
-    held_out = {name: read(path, ()) for name, path in zip(named, calib, strict=False)}
+    sources = _sources(paths)
+    if calib and len(calib) != len(sources):
+        raise click.UsageError(
+            f"--calib must be given once per file, {len(sources)} times, got {len(calib)}."
+        )
+    grouped = columns | Columns(groups=by)
+    named = {name: read_predictions(source, **grouped) for name, source in sources.items()}
+    held_out = {name: read_predictions(path, **columns) for name, path in zip(named, calib, strict=False)}
     report = report_of(
         named,
         title=title
@@ -99,12 +96,9 @@ def command(
         by=by,
         baseline=baseline,
         calib=held_out,
-        sources={name: str(path) for name, path in _names(paths).items()},
-        command=_again(paths, output, by, baseline, calib),
-        n_bins=n_bins,
-        level=level,
-        n_resamples=resamples,
-        seed=seed,
+        sources={name: _shown(source) for name, source in sources.items()},
+        command=_again(paths, output, by, baseline, calib, columns),
+        **settings,
     )
     write_report(report, output)
     if card is not None and dataset:
@@ -143,15 +137,10 @@ def _report_runs(
         _tell(report, targets[place], as_json=as_json, quiet=quiet)
 
 
-def _read(
-    path: Path, by: Sequence[str], *, logits: str | None, probs: str | None, labels: str | None
-) -> Predictions:
-    """Read a file of predictions."""
-    return read_predictions(path, logits=logits, probs=probs, labels=labels, groups=tuple(by))
-
-
-def _names(paths: Sequence[Path]) -> dict[str, Path]:
-    """Return paths by the shortest names that tell them apart: stems, else the paths themselves."""
+def _sources(paths: Sequence[Path]) -> dict[str, Path | list[Path]]:
+    """Return files by the shortest names that tell them apart: stems, else the paths; .npy files are one source."""
+    if all(path.suffix.lower() == ".npy" for path in paths):
+        return {paths[0].stem: list(paths)}
     stems = [path.stem for path in paths]
     names = stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
     if len(set(names)) < len(names):
@@ -159,14 +148,23 @@ def _names(paths: Sequence[Path]) -> dict[str, Path]:
     return dict(zip(names, paths, strict=True))
 
 
+def _shown(source: Path | list[Path]) -> str:
+    return str(source) if isinstance(source, Path) else " ".join(map(str, source))
+
+
 def _again(
-    paths: Sequence[Path], output: Path, by: Sequence[str], baseline: str | None, calib: Sequence[Path]
+    paths: Sequence[Path],
+    output: Path,
+    by: Sequence[str],
+    baseline: str | None,
+    calib: Sequence[Path],
+    columns: Columns,
 ) -> str:
     words = ["equipoise", "report", *map(str, paths)]
     words += [word for column in by for word in ("--by", column)]
     words += ["--baseline", baseline] if baseline else []
     words += [word for path in calib for word in ("--calib", str(path))]
-    return shlex.join([*words, "-o", str(output)])
+    return shlex.join([*words, *as_words(columns), "-o", str(output)])
 
 
 def _record(report: Report, output: Path) -> dict[str, object]:

@@ -11,9 +11,9 @@ from typing import Any, Literal, TypeAlias
 
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
-from equipoise.core.formats.notes import Notes
+from equipoise.core.reading.formats.notes import Notes
 
-__all__ = ["ArrayTable", "Batch", "Reading", "Table", "WrittenColumns"]
+__all__ = ["ArrayReader", "Chunk", "ColumnReader", "Reading", "WrittenColumns"]
 
 #: How a column is wanted: "label" is a class number, "name" a class name. Formats with types of their own need not
 #: care; CSV does.
@@ -28,7 +28,7 @@ _ROWS = 1 << 18
 
 
 @dataclass(frozen=True)
-class Batch:
+class Chunk:
     """Some rows of a table.
 
     Attributes:
@@ -42,7 +42,7 @@ class Batch:
     lines: Array | None = None
 
 
-class Table(ABC):
+class ColumnReader(ABC):
     """The columns of one file.
 
     Attributes:
@@ -57,7 +57,7 @@ class Table(ABC):
     notes: Notes
 
     @abstractmethod
-    def batches(self, readings: Mapping[str, Reading], *, n_rows: int | None) -> Iterator[Batch]:
+    def chunks(self, readings: Mapping[str, Reading], *, n_rows: int | None) -> Iterator[Chunk]:
         """Yield the rows of some columns in order, at most ``n_rows`` at a time, or all at once for None."""
 
     @abstractmethod
@@ -67,7 +67,7 @@ class Table(ABC):
     def close(self) -> None:  # noqa: B027 - not every table keeps its file open
         """Let go of the file."""
 
-    def __enter__(self) -> Table:
+    def __enter__(self) -> ColumnReader:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -84,7 +84,7 @@ class Table(ABC):
         return DataError(f"{self.where}: {message}")
 
 
-class ArrayTable(Table):
+class ArrayReader(ColumnReader):
     """Columns that are arrays of known shape."""
 
     def __init__(self, path: Path, shapes: Mapping[str, tuple[int, ...]], notes: Notes) -> None:
@@ -94,17 +94,17 @@ class ArrayTable(Table):
         self._shapes = shapes
 
     @abstractmethod
-    def reader(self, name: str) -> Callable[[int, int], Any]:
+    def rows_of(self, name: str) -> Callable[[int, int], Any]:
         """Return a function that gives the rows from start to stop; it is called in order."""
 
-    def batches(self, readings: Mapping[str, Reading], *, n_rows: int | None) -> Iterator[Batch]:
+    def chunks(self, readings: Mapping[str, Reading], *, n_rows: int | None) -> Iterator[Chunk]:
         """Yield the rows of some columns in order."""
         length = self._length(list(readings))
         step = length if n_rows is None else n_rows
-        readers = {name: self.reader(name) for name in readings}
+        readers = {name: self.rows_of(name) for name in readings}
         for start in range(0, length, step):
             stop = min(start + step, length)
-            yield Batch({name: read(start, stop) for name, read in readers.items()}, start)
+            yield Chunk({name: read(start, stop) for name, read in readers.items()}, start)
 
     def _length(self, names: list[str]) -> int:
         for name in names:

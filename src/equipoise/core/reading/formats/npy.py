@@ -11,14 +11,14 @@ import numpy as np
 
 from equipoise.core.errors import DataError
 from equipoise.core.files import atomic_path
-from equipoise.core.formats.notes import Notes
-from equipoise.core.formats.npyheader import Header, check_dtype, check_text, read_header
-from equipoise.core.formats.table import ArrayTable, WrittenColumns
+from equipoise.core.reading.formats.base import ArrayReader, WrittenColumns
+from equipoise.core.reading.formats.notes import Notes
+from equipoise.core.reading.formats.npy_header import Header, check_dtype, check_text, read_header
 
-__all__ = ["NpyTable", "write_npy"]
+__all__ = ["NpyReader", "write_npy"]
 
 
-class NpyTable(ArrayTable):
+class NpyReader(ArrayReader):
     """Several .npy files as the columns of one table, mapped into memory and copied chunk by chunk."""
 
     def __init__(self, paths: Mapping[str, Path]) -> None:
@@ -32,7 +32,7 @@ class NpyTable(ArrayTable):
         """Say whether a column holds text."""
         return self._headers[name].dtype.kind == "U"
 
-    def reader(self, name: str) -> Callable[[int, int], Any]:
+    def rows_of(self, name: str) -> Callable[[int, int], Any]:
         """Return a function that gives the rows from start to stop."""
         header, path = self._headers[name], self._paths[name]
         check_dtype(header.dtype, where=path.name)

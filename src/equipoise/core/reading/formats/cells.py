@@ -10,7 +10,7 @@ import numpy as np
 
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
-from equipoise.core.formats.table import Reading
+from equipoise.core.reading.formats.base import Reading
 
 __all__ = ["Cells", "is_integer"]
 

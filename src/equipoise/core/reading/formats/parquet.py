@@ -1,4 +1,4 @@
-"""Parquet files: scalar columns or lists of scores, read batch by batch."""
+"""Parquet files: scalar columns or lists of scores, read chunk by chunk."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import numpy as np
 
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError, require
-from equipoise.core.formats.notes import Notes
-from equipoise.core.formats.table import Batch, Reading, Table, WrittenColumns
+from equipoise.core.reading.formats.base import Chunk, ColumnReader, Reading, WrittenColumns
+from equipoise.core.reading.formats.notes import Notes
 
-__all__ = ["ParquetTable", "write_parquet"]
+__all__ = ["ParquetReader", "write_parquet"]
 
 _NOTES = b"equipoise"
 _LONGEST_TEXT = 256
@@ -23,7 +23,7 @@ _LARGE = 1 << 30
 _RATIO = 200
 
 
-class ParquetTable(Table):
+class ParquetReader(ColumnReader):
     """The columns of a Parquet file, read through a small buffer, so a large row group is never held whole."""
 
     def __init__(self, path: Path) -> None:
@@ -63,7 +63,7 @@ class ParquetTable(Table):
             raise self.fail(f"would grow from {self._size} to {size} bytes, which predictions do not.")
         return rows
 
-    def batches(self, readings: Mapping[str, Reading], *, n_rows: int | None) -> Iterator[Batch]:
+    def chunks(self, readings: Mapping[str, Reading], *, n_rows: int | None) -> Iterator[Chunk]:
         """Yield the rows of some columns in order."""
         for name in readings:
             self._check_type(name)
@@ -75,12 +75,12 @@ class ParquetTable(Table):
             if n_rows is None:
                 held.append(columns)
             else:
-                yield Batch(columns, start)
+                yield Chunk(columns, start)
             start += part.num_rows
         if start != rows:
             raise self.fail("holds another number of rows than it says. The file is damaged: write it again.")
         if n_rows is None:
-            yield Batch({name: self._whole([part[name] for part in held], name) for name in readings}, 0)
+            yield Chunk({name: self._whole([part[name] for part in held], name) for name in readings}, 0)
 
     def is_text(self, name: str) -> bool:
         """Say whether a column holds text."""
@@ -162,7 +162,7 @@ def write_parquet(path: Path, columns: WrittenColumns, notes: Notes) -> None:
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "a.parquet"
         >>> write_parquet(path, {"labels": np.array([0, 1])}, Notes(split="test"))
-        >>> ParquetTable(path).notes.split
+        >>> ParquetReader(path).notes.split
         'test'
     """
     arrow = require("pyarrow", extra="parquet", purpose="write .parquet files")

@@ -1,4 +1,4 @@
-"""The parts of Predictions: which form was given, weights, groups, class names."""
+"""The arguments of Predictions: which form was given, weights, groups, class names."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from equipoise.core import shapes
 from equipoise.core.arrays import Array, as_floats, as_numpy, freeze
+from equipoise.core.predictions import as_rows
 
 __all__ = [
     "Kind",
@@ -81,7 +81,7 @@ def tolerance_of(probs: Any) -> float:
     return 1e-2 if kind.endswith(("float16", "bfloat16")) else 1e-3
 
 
-def weights_of(weights: Any, labels: Array, keep: shapes.Keep) -> Array | None:
+def weights_of(weights: Any, labels: Array, keep: as_rows.Keep) -> Array | None:
     """Return one float64 weight per kept row, or None.
 
     Example:
@@ -91,10 +91,10 @@ def weights_of(weights: Any, labels: Array, keep: shapes.Keep) -> Array | None:
     if weights is None:
         return None
     column = as_floats(weights, where=_WHERE, name="weights").astype(np.float64, copy=False)
-    return freeze(keep(shapes.per_row(column, labels, name="weights")))
+    return freeze(keep(as_rows.per_row(column, labels, name="weights")))
 
 
-def groups_of(groups: Mapping[str, Any] | None, labels: Array, keep: shapes.Keep) -> Mapping[str, Array]:
+def groups_of(groups: Mapping[str, Any] | None, labels: Array, keep: as_rows.Keep) -> Mapping[str, Array]:
     """Return the group columns, one value per kept row, as numbers or text.
 
     Raises:
@@ -106,7 +106,7 @@ def groups_of(groups: Mapping[str, Any] | None, labels: Array, keep: shapes.Keep
     """
     return frozen_map(
         {
-            str(name): keep(shapes.per_row(_plain(column, name), labels, name=f"groups[{name!r}]"))
+            str(name): keep(as_rows.per_row(_plain(column, name), labels, name=f"groups[{name!r}]"))
             for name, column in (groups or {}).items()
         }
     )

@@ -14,12 +14,12 @@ import numpy as np
 
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
-from equipoise.core.formats.notes import Notes
-from equipoise.core.formats.npyheader import Header, check_dtype, check_text, read_header
-from equipoise.core.formats.table import ArrayTable, WrittenColumns
+from equipoise.core.reading.formats.base import ArrayReader, WrittenColumns
+from equipoise.core.reading.formats.notes import Notes
+from equipoise.core.reading.formats.npy_header import Header, check_dtype, check_text, read_header
 from equipoise.core.rows import Rows
 
-__all__ = ["NpzTable", "write_npz"]
+__all__ = ["NpzReader", "write_npz"]
 
 _PIECE = 1 << 20
 
@@ -34,7 +34,7 @@ _LARGE = 256 << 20
 _FAULTS = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError)
 
 
-class NpzTable(ArrayTable):
+class NpzReader(ArrayReader):
     """The arrays of one archive; members that nobody asks for are not read beyond their headers."""
 
     def __init__(self, path: Path) -> None:
@@ -77,7 +77,7 @@ class NpzTable(ArrayTable):
         """Say whether a column holds text."""
         return self._headers[name].dtype.kind == "U"
 
-    def reader(self, name: str) -> Callable[[int, int], Any]:
+    def rows_of(self, name: str) -> Callable[[int, int], Any]:
         """Return a function that gives the rows from start to stop, called in order."""
         header = self._headers[name]
         check_dtype(header.dtype, where=f"{self.where}: `{name}`")
@@ -122,7 +122,7 @@ class NpzTable(ArrayTable):
             return None
         if header.dtype.itemsize == 0 or header.n_bytes > _LARGE:
             return None
-        values: Array = self.reader(name)(0, header.shape[0] if header.shape else 1)
+        values: Array = self.rows_of(name)(0, header.shape[0] if header.shape else 1)
         return values.reshape(header.shape)
 
     def _fitted_on(self) -> Rows | None:

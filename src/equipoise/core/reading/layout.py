@@ -3,42 +3,90 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
-from equipoise.core.columns import AMBIGUOUS_NAMES, CLASS_PREFIXES, KNOWN_NAMES, Layout, Wanted
 from equipoise.core.errors import DataError
-from equipoise.core.formats.table import Table
 from equipoise.core.names import nearest
+from equipoise.core.reading.columns import Columns
+from equipoise.core.reading.formats.base import ColumnReader, Reading
+from equipoise.core.reading.known_names import AMBIGUOUS_NAMES, CLASS_PREFIXES, KNOWN_NAMES
 
-__all__ = ["find_layout"]
+__all__ = ["Layout", "find_layout"]
 
 _GROUP = "group_"
 _MANY, _LONG = 500, 100
 
 
-def find_layout(table: Table, wanted: Wanted) -> Layout:
-    r"""Find the columns of a table by the names the caller gave, else by the names that are known.
+@dataclass(frozen=True)
+class Layout:
+    """Which columns to read, and as what.
+
+    Attributes:
+        kind: ``logits``, ``probs`` or ``top1``.
+        labels: The true class.
+        scores: One array of scores, or a column per class; empty in the top-1 form.
+        predicted: The class named, in the top-1 form.
+        confidence: Its probability.
+        weights: Sample weights.
+        groups: Group names and their columns.
+        ids: Ids of the rows.
+        hashes: Hashes of the rows that an earlier writer kept.
+        class_names: Names told by the columns of classes.
+        one_per_class: True if every column of scores is a class.
+    """
+
+    kind: Literal["logits", "probs", "top1"]
+    labels: str
+    scores: tuple[str, ...] = ()
+    predicted: str | None = None
+    confidence: str | None = None
+    weights: str | None = None
+    groups: Mapping[str, str] = field(default_factory=dict)
+    ids: str | None = None
+    hashes: str | None = None
+    class_names: tuple[str, ...] | None = None
+    one_per_class: bool = False
+
+    def readings(self) -> dict[str, Reading]:
+        """Return every column that is needed and how it is meant."""
+        roles: list[tuple[Sequence[str | None], Reading]] = [
+            (self.scores, "number"),
+            ((self.labels, self.predicted), "label"),
+            ((self.confidence, self.weights), "number"),
+            (tuple(self.groups.values()), "group"),
+            ((self.ids,), "text"),
+            ((self.hashes,), "hash"),
+        ]
+        found: dict[str, Reading] = {}
+        for names, reading in roles:
+            found |= {name: found.get(name, reading) for name in names if name is not None}
+        return found
+
+
+def find_layout(reader: ColumnReader, columns: Columns) -> Layout:
+    r"""Find the columns of a file by the names the caller gave, else by the names that are known.
 
     Raises:
         DataError: If a column is missing or several would do; the message lists what there is and how to name it.
 
     Example:
         >>> import tempfile, pathlib
-        >>> from equipoise.core.formats.csv import CsvTable
+        >>> from equipoise.core.reading.formats.csv import CsvReader
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.csv"
         >>> _ = path.write_text("p_cat,p_dog,true_label\n0.5,0.5,cat\n")
-        >>> layout = find_layout(CsvTable(path), Wanted())
+        >>> layout = find_layout(CsvReader(path), Columns())
         >>> layout.kind, layout.labels, layout.class_names
         ('probs', 'true_label', ('cat', 'dog'))
     """
-    return _Finder(table, wanted).layout()
+    return _Finder(reader, columns).layout()
 
 
 class _Finder:
-    def __init__(self, table: Table, wanted: Wanted) -> None:
-        self._table, self._wanted = table, wanted
-        self._names = list(table.row_shapes)
+    def __init__(self, reader: ColumnReader, columns: Columns) -> None:
+        self._reader, self._columns = reader, columns
+        self._names = list(reader.row_shapes)
         self._by_lower: dict[str, list[str]] = {}
         for name in self._names:
             self._by_lower.setdefault(name.strip().lower(), []).append(name)
@@ -46,6 +94,7 @@ class _Finder:
     def layout(self) -> Layout:
         kind, scores, names = self._scores()
         top1 = kind == "top1"
+        ids = self._columns.get("ids")
         hashes = [name for name in ("id_hash", "row_hash") if name in self._names]
         return Layout(
             kind=kind,
@@ -55,31 +104,31 @@ class _Finder:
             confidence=self._need("confidence") if top1 else None,
             weights=self._one("weights"),
             groups=self._groups(),
-            ids=None if self._wanted.ids is None else self._exact(self._wanted.ids, "ids"),
-            hashes=hashes[0] if hashes and self._wanted.ids is None else None,
+            ids=None if ids is None else self._exact(ids, "ids"),
+            hashes=hashes[0] if hashes and ids is None else None,
             class_names=names,
             one_per_class=len(scores) > 1,
         )
 
     def _scores(self) -> tuple[Literal["logits", "probs", "top1"], tuple[str, ...], tuple[str, ...] | None]:
-        wanted = self._wanted
-        if wanted.logits is not None and wanted.probs is not None:
-            raise self._table.fail("give logits= or probs=, not both.")
-        if wanted.logits is not None:
-            return "logits", *self._named(wanted.logits, "logits")
-        if wanted.probs is not None:
-            return "probs", *self._named(wanted.probs, "probs")
-        if wanted.predicted is not None or wanted.confidence is not None:
+        logits_given, probs_given = self._columns.get("logits"), self._columns.get("probs")
+        if logits_given is not None and probs_given is not None:
+            raise self._reader.fail("give logits= or probs=, not both.")
+        if logits_given is not None:
+            return "logits", *self._named(logits_given, "logits")
+        if probs_given is not None:
+            return "probs", *self._named(probs_given, "probs")
+        if "predicted" in self._columns or "confidence" in self._columns:
             return "top1", (), None
         logits, probs = self._known_scores("logits"), self._known_scores("probs")
         if logits and probs:
-            raise self._table.fail(
+            raise self._reader.fail(
                 f"holds both logits ({_listed(logits)}) and probabilities ({_listed(probs)}). "
                 f"Say which to use: logits={_example(logits)} or probs={_example(probs)}."
             )
         predicted, confidence = self._one("predicted"), self._one("confidence")
-        if len(probs) == 1 and predicted and not confidence and self._table.row_shapes[probs[0]] == ():
-            raise self._table.fail(
+        if len(probs) == 1 and predicted and not confidence and self._reader.row_shapes[probs[0]] == ():
+            raise self._reader.fail(
                 f"`{probs[0]}` beside `{predicted}` may be the probability of class 1 or of the predicted class. "
                 f"Pass probs={probs[0]!r} or confidence={probs[0]!r}."
             )
@@ -120,7 +169,7 @@ class _Finder:
         for expected, name in enumerate(ordered):
             if int(numbers[name]) != expected:
                 stem = name.strip()[: -len(numbers[name])]
-                raise self._table.fail(
+                raise self._reader.fail(
                     f"the columns of classes must be numbered from 0 without gaps, `{stem}{expected}` is missing. "
                     f"Otherwise list them in order: probs=[...] or logits=[...]."
                 )
@@ -153,7 +202,7 @@ class _Finder:
         return found
 
     def _one(self, role: str) -> str | None:
-        given = getattr(self._wanted, role)
+        given: object = self._columns.get(role)
         if isinstance(given, str):
             return self._exact(given, role)
         found = [name for known in KNOWN_NAMES[role] for name in self._by_lower.get(known, ())]
@@ -170,12 +219,13 @@ class _Finder:
         return alike[0]
 
     def _groups(self) -> dict[str, str]:
-        if not self._wanted.groups:
+        given = self._columns.get("groups")
+        if not given:
             marked = [
                 name for name in self._names if name.lower().startswith(_GROUP) and len(name) > len(_GROUP)
             ]
             return {name[len(_GROUP) :]: name for name in marked}
-        wanted = [self._wanted.groups] if isinstance(self._wanted.groups, str) else self._wanted.groups
+        wanted = [given] if isinstance(given, str) else given
         return {
             name: _GROUP + name
             if name not in self._names and _GROUP + name in self._names
@@ -186,16 +236,16 @@ class _Finder:
     def _missing(self, name: str, role: str) -> DataError:
         guess = nearest(name[:_LONG], self._short_list())
         remedy = f" Did you mean {guess!r}?" if guess else ""
-        return self._table.fail(f"holds no column {name!r} for {role}; {self._held()}.{remedy}")
+        return self._reader.fail(f"holds no column {name!r} for {role}; {self._held()}.{remedy}")
 
     def _several(self, role: str, found: Iterable[str]) -> DataError:
         names = list(found)
-        return self._table.fail(
+        return self._reader.fail(
             f"several columns may be the {role}: {_listed(names)}. Say which: {role}={_example(names)}."
         )
 
     def _no_column(self, role: str) -> DataError:
-        return self._table.fail(
+        return self._reader.fail(
             f"holds no {role} under a known name; {self._held()}. {self._near((role,))}"
             f'Name the column: {role}="...".'
         )
@@ -204,11 +254,11 @@ class _Finder:
         ambiguous = [name for known in AMBIGUOUS_NAMES for name in self._by_lower.get(known, ())]
         if ambiguous:
             name = ambiguous[0]
-            return self._table.fail(
+            return self._reader.fail(
                 f"`{name}` may be logits or probabilities, and values are never looked at. "
                 f"Pass logits={name!r} or probs={name!r}."
             )
-        return self._table.fail(
+        return self._reader.fail(
             f"holds no scores under a known name; {self._held()}. {self._near(('logits', 'probs', 'confidence'))}"
             'Name them: logits="...", probs="...", or predicted="..." with confidence="...".'
         )

@@ -10,12 +10,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
-from equipoise.core.columns import KNOWN_NAMES
 from equipoise.core.errors import DataError
-from equipoise.core.formats import ENDINGS, READERS
-from equipoise.core.formats.npy import NpyTable
-from equipoise.core.formats.table import Table
 from equipoise.core.names import nearest
+from equipoise.core.reading.formats import ENDINGS, READERS
+from equipoise.core.reading.formats.base import ColumnReader
+from equipoise.core.reading.formats.npy import NpyReader
+from equipoise.core.reading.known_names import KNOWN_NAMES
 
 __all__ = ["AnyPath", "Source", "SourceLike", "ending_of", "find_sources", "npy_columns", "open_source"]
 
@@ -59,7 +59,7 @@ def find_sources(path: SourceLike) -> list[Source]:
     return [source for item in items for source in find_sources(item)]
 
 
-def open_source(source: Source) -> Table:
+def open_source(source: Source) -> ColumnReader:
     r"""Open a table.
 
     Raises:
@@ -74,7 +74,7 @@ def open_source(source: Source) -> Table:
     """
     try:
         if isinstance(source, Mapping):
-            return NpyTable(source)
+            return NpyReader(source)
         return READERS[ending_of(source)](source)
     except OSError as error:
         named = source.name if isinstance(source, Path) else ", ".join(str(path) for path in source.values())

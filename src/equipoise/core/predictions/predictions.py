@@ -9,7 +9,6 @@ from typing import Any, final
 
 import numpy as np
 
-from equipoise.core import shapes
 from equipoise.core.arrays import Array, as_floats, as_integers, freeze
 from equipoise.core.checks import (
     check_confidence,
@@ -20,7 +19,8 @@ from equipoise.core.checks import (
     renumbered,
 )
 from equipoise.core.errors import DataError
-from equipoise.core.parts import (
+from equipoise.core.predictions import as_rows
+from equipoise.core.predictions.arguments import (
     Kind,
     agreed_classes,
     class_names_of,
@@ -110,18 +110,18 @@ class Predictions:
     ) -> None:
         kind = kind_of(logits, probs, predicted, confidence)
         true = as_integers(labels, where=_WHERE, name="labels")
-        keep = shapes.kept_rows(true, ignore_index)
+        keep = as_rows.kept_rows(true, ignore_index)
         scores, top = None, None
         if kind == "top1":
             columns = {
                 "predicted": as_integers(predicted, where=_WHERE, name="predicted"),
                 "confidence": as_floats(confidence, where=_WHERE, name="confidence"),
             }
-            shapes.check_same_length(true, **columns)
+            as_rows.check_same_length(true, **columns)
             top = tuple(freeze(keep(column)) for column in columns.values())
         else:
             given = as_floats(logits if kind == "logits" else probs, where=_WHERE, name=kind)
-            scores = freeze(keep(shapes.columns(given, true, name=kind)))
+            scores = freeze(keep(as_rows.score_rows(given, true, name=kind)))
             n_classes = agreed_classes(n_classes, 2 if scores.ndim == 1 else scores.shape[1])
         names = class_names_of(class_names, n_classes)
         self._fill(
@@ -135,7 +135,7 @@ class Predictions:
             split=check_split(split, where=_WHERE),
             n_classes=len(names) if names else n_classes,
             fitted_on=fitted_on,
-            _ids=None if ids is None else shapes.row_ids(ids, true, keep),
+            _ids=None if ids is None else as_rows.row_ids(ids, true, keep),
         )
         try:
             self._check(tolerance_of(probs))
@@ -259,7 +259,7 @@ class Predictions:
             >>> len(Predictions(probs=[0.9, 0.2, 0.4], labels=[1, 0, 0]).take([0, 2]))
             2
         """
-        picked = index if isinstance(index, slice) else shapes.row_numbers(index)
+        picked = index if isinstance(index, slice) else as_rows.row_numbers(index)
         changes: dict[str, Any] = {}
         for name in ("scores", "labels", "weights"):
             column = getattr(self, name)

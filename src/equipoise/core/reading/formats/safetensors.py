@@ -11,16 +11,16 @@ import numpy as np
 
 from equipoise.core.arrays import Array, as_numpy
 from equipoise.core.errors import DataError, require
-from equipoise.core.formats.notes import Notes, parse
-from equipoise.core.formats.table import ArrayTable, WrittenColumns
+from equipoise.core.reading.formats.base import ArrayReader, WrittenColumns
+from equipoise.core.reading.formats.notes import Notes, parse
 
-__all__ = ["SafetensorsTable", "write_safetensors"]
+__all__ = ["SafetensorsReader", "write_safetensors"]
 
 _LONGEST_HEADER = 16 << 20
 _TYPES = ("F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U8", "U16", "U32", "U64", "BOOL")
 
 
-class SafetensorsTable(ArrayTable):
+class SafetensorsReader(ArrayReader):
     """The tensors of one file; text is kept as numbers, with its words in the notes."""
 
     def __init__(self, path: Path) -> None:
@@ -42,7 +42,7 @@ class SafetensorsTable(ArrayTable):
         """Say whether a column holds text."""
         return name in self._words
 
-    def reader(self, name: str) -> Callable[[int, int], Any]:
+    def rows_of(self, name: str) -> Callable[[int, int], Any]:
         """Return a function that gives the rows from start to stop."""
         part = self._slices[name]
         if part.get_dtype() not in _TYPES:
@@ -85,7 +85,7 @@ def write_safetensors(path: Path, columns: WrittenColumns, notes: Notes) -> None
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "a.safetensors"
         >>> write_safetensors(path, {"labels": np.array([0, 1])}, Notes(split="test"))
-        >>> SafetensorsTable(path).notes.split
+        >>> SafetensorsReader(path).notes.split
         'test'
     """
     package = require("safetensors.numpy", extra="safetensors", purpose="write .safetensors files")

@@ -10,7 +10,7 @@ import numpy as np
 from equipoise.core.arrays import Array, as_numpy
 from equipoise.core.rows import Rows
 
-__all__ = ["Keep", "check_same_length", "columns", "kept_rows", "per_row", "row_ids", "row_numbers"]
+__all__ = ["Keep", "check_same_length", "kept_rows", "per_row", "row_ids", "row_numbers", "score_rows"]
 
 #: Drops the ignored rows of a column.
 Keep: TypeAlias = Callable[[Array], Array]
@@ -18,7 +18,7 @@ Keep: TypeAlias = Callable[[Array], Array]
 _WHERE = "Predictions"
 
 
-def columns(scores: Array, labels: Array, *, name: str) -> Array:
+def score_rows(scores: Array, labels: Array, *, name: str) -> Array:
     """Return scores as ``(rows, k)``, or ``(rows,)`` for one column of the positive class.
 
     Args:
@@ -33,7 +33,7 @@ def columns(scores: Array, labels: Array, *, name: str) -> Array:
         ValueError: If the shapes do not belong together.
 
     Example:
-        >>> columns(np.zeros((2, 3, 4, 4)), np.zeros((2, 4, 4), int), name="logits").shape
+        >>> score_rows(np.zeros((2, 3, 4, 4)), np.zeros((2, 4, 4), int), name="logits").shape
         (32, 3)
     """
     if scores.ndim == 1 and scores.shape == labels.shape:

@@ -12,11 +12,11 @@ import numpy as np
 
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
-from equipoise.core.formats.cells import Cells, is_integer
-from equipoise.core.formats.notes import Notes, parse
-from equipoise.core.formats.table import Batch, Reading, Table, WrittenColumns
+from equipoise.core.reading.formats.base import Chunk, ColumnReader, Reading, WrittenColumns
+from equipoise.core.reading.formats.cells import Cells, is_integer
+from equipoise.core.reading.formats.notes import Notes, parse
 
-__all__ = ["NOTES", "CsvTable", "write_csv", "write_tsv"]
+__all__ = ["NOTES", "CsvReader", "write_csv", "write_tsv"]
 
 #: The column whose first cell holds the notes of a file written here.
 NOTES = "equipoise"
@@ -27,7 +27,7 @@ _CELLS = 1 << 18
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-class CsvTable(Table):
+class CsvReader(ColumnReader):
     """The columns of a CSV file with a header; comma, semicolon or tab, as the header shows."""
 
     def __init__(self, path: Path) -> None:
@@ -45,7 +45,7 @@ class CsvTable(Table):
         dtypes = parse(text, where=self.where).get("dtypes")
         self._dtypes = dtypes if isinstance(dtypes, dict) else {}
 
-    def batches(self, readings: Mapping[str, Reading], *, n_rows: int | None) -> Iterator[Batch]:
+    def chunks(self, readings: Mapping[str, Reading], *, n_rows: int | None) -> Iterator[Chunk]:
         """Yield the rows of some columns in order."""
         start, parts, held = 0, list[Cells](), 0
         for block in self._blocks(readings, _CELLS if n_rows is None else n_rows):
@@ -145,9 +145,9 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _joined(parts: list[Cells], start: int) -> Batch:
+def _joined(parts: list[Cells], start: int) -> Chunk:
     columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
-    return Batch(columns, start, np.concatenate([part.lines for part in parts]))
+    return Chunk(columns, start, np.concatenate([part.lines for part in parts]))
 
 
 def write_csv(path: Path, columns: WrittenColumns, notes: Notes, *, delimiter: str = ",") -> None:
