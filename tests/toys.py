@@ -144,20 +144,22 @@ ADAPTIVE: dict[str, Callable[[int], Objective]] = {
 }
 
 
-def assert_equal(one, two) -> None:
-    """The same bits, in tensors and in nests of them."""
+def assert_equal(one, two, *, rtol: float = 0.0, atol: float = 0.0) -> None:
+    """The same bits, in tensors and in nests of them; the same up to rounding, if a tolerance is given.
+
+    Bits are owed only where the very same operations are done again on the same shapes.
+    """
     assert type(one) is type(two)
     if isinstance(one, Tensor):
-        assert one.dtype == two.dtype
-        assert torch.equal(one, two) or (one.isnan() == two.isnan()).all()
+        torch.testing.assert_close(one, two, rtol=rtol, atol=atol, equal_nan=True)
     elif isinstance(one, dict):
         assert one.keys() == two.keys()
         for key in one:
-            assert_equal(one[key], two[key])
+            assert_equal(one[key], two[key], rtol=rtol, atol=atol)
     elif isinstance(one, list | tuple):
         assert len(one) == len(two)
         for first, second in zip(one, two, strict=True):
-            assert_equal(first, second)
+            assert_equal(first, second, rtol=rtol, atol=atol)
     else:
         assert one == two
 

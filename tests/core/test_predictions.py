@@ -336,7 +336,7 @@ def test_take_a_mask_or_a_slice_or_backwards():
     logits = Predictions(logits=PROBS, labels=LABELS)
     assert logits.take(np.array([True, False, False, True])).labels.tolist() == [0, 0]
     assert np.shares_memory(logits.take(slice(1, 3)).scores, logits.scores)
-    np.testing.assert_array_equal(logits.take(slice(None, None, -1)).probs, logits.probs[::-1])
+    np.testing.assert_allclose(logits.take(slice(None, None, -1)).probs, logits.probs[::-1], rtol=1e-15)
     with pytest.raises(ValueError, match="list of row numbers"):
         logits.take(2)
 

@@ -135,7 +135,7 @@ def test_the_answer_has_the_form_of_the_question(key: str, dtype: torch.dtype) -
     if dtype != torch.float16:
         array = calibrator(tensor.numpy())
         assert array.dtype == tensor.numpy().dtype
-        np.testing.assert_array_equal(array, answer.numpy())
+        np.testing.assert_allclose(array, answer.numpy(), rtol=tolerance, atol=tolerance)
 
 
 @every
