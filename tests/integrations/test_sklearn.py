@@ -211,7 +211,7 @@ def test_it_is_no_worse_than_the_hosts_own_on_the_same_folds(estimator, load):
         for one in (ours, theirs)
     ]
     excess = losses[0] - losses[1]
-    assert excess.mean() <= 1e-6 + excess.std() / np.sqrt(len(excess))  # no more than chance explains
+    assert excess.mean() <= 1e-6 + 2 * excess.std() / np.sqrt(len(excess))  # no more than chance explains
 
 
 def test_pickle_and_deepcopy_keep_what_it_computes(digits):
