@@ -23,6 +23,7 @@ from equipoise.core.predictions import Predictions
 __all__ = ["BayesianBinning", "average_histograms"]
 
 _NEGLIGIBLE = 1e-6
+_FAINTEST = 1e-12
 
 
 def average_histograms(
@@ -54,7 +55,8 @@ def average_histograms(
     for place, size in enumerate(sizes):
         edges = equal_mass_edges(scores, weights, size)
         mass, hits = bin_sums(scores, wanted, weights, edges)
-        alpha = 2 * centres(edges)
+        # A bin among scores of 0 or of 1 alone has its centre there; its prior would forbid every other outcome.
+        alpha = np.clip(2 * centres(edges), _FAINTEST, 2 - _FAINTEST)
         beta = 2 - alpha
         evidence[place] = np.sum(
             gammaln(2.0) - gammaln(mass + 2) + gammaln(hits + alpha) - gammaln(alpha)

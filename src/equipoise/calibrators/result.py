@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import partial
 from math import nan
 from types import MappingProxyType
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -52,6 +53,11 @@ class FitResult:
         frozen = {name: freeze(np.asarray(value, np.float64)) for name, value in self.parameters.items()}
         object.__setattr__(self, "parameters", MappingProxyType(frozen))
         object.__setattr__(self, "certificate", MappingProxyType(dict(self.certificate)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        content = {item.name: getattr(self, item.name) for item in fields(self)}
+        plain = {name: dict(content[name]) for name in ("parameters", "certificate")}
+        return partial(FitResult, **{**content, **plain}), ()
 
     def __str__(self) -> str:
         status = "" if self.converged else ", not converged"

@@ -1,0 +1,96 @@
+"""Our adapters beside what their hosts have of their own, in one run, interleaved.
+
+Run with ``python benchmarks/hosts.py``. Times are the least of some repeats; only ratios of the same run mean anything.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_breast_cancer, load_digits, make_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold, train_test_split
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import LinearSVC
+from torchmetrics import MetricCollection
+from torchmetrics.classification import MulticlassCalibrationError
+
+from equipoise.integrations.sklearn import CalibratedClassifier
+from equipoise.integrations.torchmetrics import ECE, NLL, Brier
+
+SEEDS = range(5)
+
+
+def least(work: Callable[[], object], other: Callable[[], object], repeats: int = 30) -> tuple[float, float]:
+    best = [float("inf")] * 2
+    for _ in range(repeats):
+        for place, one in enumerate((work, other)):
+            start = time.perf_counter()
+            one()
+            best[place] = min(best[place], time.perf_counter() - start)
+    return best[0], best[1]
+
+
+def updates() -> None:
+    print("one update: ECE + NLL + Brier of ours in a collection, against ECE alone of torchmetrics")
+    for n_rows, n_classes in ((128, 10), (128, 100), (1024, 1000)):
+        logits, labels = torch.randn(n_rows, n_classes), torch.randint(0, n_classes, (n_rows,))
+        ours = MetricCollection([one(n_classes, inputs="logits") for one in (ECE, NLL, Brier)])
+        ours.update(logits, labels)
+        theirs = MulticlassCalibrationError(n_classes, n_bins=15)
+        probs = logits.softmax(-1)
+        mine, other = least(lambda: ours.update(logits, labels), lambda: theirs.update(probs, labels))
+        print(
+            f"  {n_rows:5} x {n_classes:4}   {1e3 * mine:7.3f} ms   {1e3 * other:7.3f} ms   x {other / mine:.2f}"
+        )
+
+
+def estimators() -> None:
+    print("log-loss on held-out rows, mean of five splits; the same five folds for both sides")
+    data = {
+        "digits": load_digits(return_X_y=True),
+        "cancer": load_breast_cancer(return_X_y=True),
+        "made": make_classification(2000, 20, n_informative=6, n_classes=4, random_state=0),
+    }
+    models = [
+        GaussianNB(),
+        RandomForestClassifier(50, random_state=0),
+        KNeighborsClassifier(),
+        LinearSVC(),
+        LogisticRegression(C=100, max_iter=2000),
+    ]
+    head = ("data", "model", "theirs", "theirs, ensemble", "ours", "ours, auto")
+    print("  {:8}{:24}{:>10}{:>18}{:>10}{:>12}".format(*head))
+    for name, (X, y) in data.items():
+        for model in models:
+            found = np.mean([compared(model, X, y, seed) for seed in SEEDS], axis=0)
+            print(
+                "  {:8}{:24}{:10.4f}{:18.4f}{:10.4f}{:12.4f}".format(name, type(model).__name__, *found),
+                flush=True,
+            )
+
+
+def compared(model: object, X: np.ndarray, y: np.ndarray, seed: int) -> list[float]:
+    fit, judge, fit_labels, labels = train_test_split(X, y, test_size=0.5, random_state=seed, stratify=y)
+    folds = StratifiedKFold(5)
+    sides = [
+        CalibratedClassifierCV(model, method="temperature", cv=folds, ensemble=False),
+        CalibratedClassifierCV(model, method="temperature", cv=folds, ensemble=True),
+        CalibratedClassifier(model, method="temperature", cv=folds),
+        CalibratedClassifier(model, method="auto", cv=folds),
+    ]
+    return [log_loss(labels, side.fit(fit, fit_labels).predict_proba(judge)) for side in sides]
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    updates()
+    estimators()
