@@ -170,6 +170,9 @@ def test_any_number_of_threads_and_batches_give_the_same(k, kind, weighted, set_
             state.update(**scores, labels=labels, weights=weights)
         found[n_threads] = parts(state)
     for n_threads in (2, 5):
+        # Columns are summed in the precision of the scores for some dozens of rows at a time, whichever these are.
+        classwise = [numbers.pop("classwise") for numbers in (found[n_threads], found[1].copy())]
+        torch.testing.assert_close(*classwise, rtol=1e-7, atol=1e-9)
         assert_same(found[n_threads], found[1], rtol=1e-11, atol=1e-9)
         for name in ("rows", "impossible"):
             assert torch.equal(found[n_threads][name], found[1][name])

@@ -24,10 +24,13 @@ __all__ = ["BLOCK", "FEATURES", "Block", "Row", "folded", "over_blocks"]
 FEATURES: Final[str] = cpu_target.target_context.codegen().magic_tuple()[2]
 
 #: Bytes of a block.
-BLOCK: Final = 64
+BLOCK: Final = 64 if "+avx512vl" in FEATURES else 32
 
 # Whether picked lanes of a vector can be packed by one instruction.
 _COMPRESSES = "+avx512vl" in FEATURES
+
+# The longest mask that is looked up in a table; one for sixteen lanes would be a megabyte.
+_TABLE_LANES = 8
 
 # How many bytes ahead memory is asked for.
 _AHEAD = 2048
@@ -130,20 +133,36 @@ class Row:
         Returns:
             The number from which on to write the next, a scalar.
         """
-        builder, kind = self.builder, ir.IntType(32)
-        first, bits = builder.trunc(block.start, kind), mask.packed()
-        picked = builder.zext(builder.ctpop(bits), count.type)
+        builder = self.builder
+        start = builder.trunc(block.start, ir.IntType(32))
         if _COMPRESSES:
-            places = Vector.counting(builder, mask.lanes) + Vector.filled(builder, first, mask.lanes)
+            places = Vector.counting(builder, mask.lanes) + Vector.filled(builder, start, mask.lanes)
             self.store(count, places.compressed(mask))
-            return builder.add(count, picked)
-        left = cgutils.alloca_once_value(builder, builder.zext(bits, kind))
-        with cgutils.for_range(builder, picked) as loop:
-            now = builder.load(left)
-            place = builder.add(first, builder.cttz(now, ir.Constant(ir.IntType(1), 1)))
-            builder.store(place, builder.gep(self.data, [builder.add(count, loop.index)]))
-            builder.store(builder.and_(now, builder.sub(now, ir.Constant(kind, 1))), left)
-        return builder.add(count, picked)
+            return builder.add(count, builder.zext(builder.ctpop(mask.packed()), count.type))
+        # A table says which lanes a mask picks: a loop over them would be as long as nobody can guess.
+        lanes = min(mask.lanes, _TABLE_LANES)
+        for first in range(0, mask.lanes, lanes):
+            bits = mask.shuffled(mask, list(range(first, first + lanes))).packed()
+            from_here = builder.add(start, ir.Constant(ir.IntType(32), first))
+            places = _picked_lanes(builder, bits, lanes) + Vector.filled(builder, from_here, lanes)
+            self.store(count, places)
+            count = builder.add(count, builder.zext(builder.ctpop(bits), count.type))
+        return count
+
+
+def _picked_lanes(builder: Any, bits: Any, lanes: int) -> Vector:
+    """Return the numbers of the lanes whose bits are set, one after the other, as int32; zeros behind them."""
+    name, byte = f"equipoise.picked_lanes.{lanes}", ir.IntType(8)
+    table = builder.module.globals.get(name)
+    if table is None:
+        picked = [[lane for lane in range(lanes) if mask >> lane & 1] for mask in range(1 << lanes)]
+        content = [number for row in picked for number in row + [0] * (lanes - len(row))]
+        table = cgutils.global_constant(builder, name, ir.Constant(ir.ArrayType(byte, len(content)), content))
+    long = ir.IntType(64)
+    place = builder.mul(builder.zext(bits, long), ir.Constant(long, lanes))
+    start = builder.gep(table, [ir.Constant(long, 0), place])
+    row = builder.load(builder.bitcast(start, ir.VectorType(byte, lanes).as_pointer()), align=1)
+    return Vector(builder, builder.zext(row, ir.VectorType(ir.IntType(32), lanes)))
 
 
 def folded(vectors: list[Vector], combine: Callable[[Vector, Vector], Vector]) -> Vector:

@@ -143,6 +143,15 @@ class Vector:
             return self
         return self._like(self.builder.fpext(self.value, ir.VectorType(ir.DoubleType(), self.lanes)))
 
+    def to_numbers(self) -> Vector:
+        """Return integer lanes as floating-point numbers of the same width."""
+        element = ir.DoubleType() if self.width == 64 else ir.FloatType()
+        return self._like(self.builder.sitofp(self.value, ir.VectorType(element, self.lanes)))
+
+    def minus_ones(self, width: int) -> Vector:
+        """Return a mask as integers of a width: -1 where set, 0 elsewhere; this is how registers hold it."""
+        return self._like(self.builder.sext(self.value, ir.VectorType(ir.IntType(width), self.lanes)))
+
     def ones(self, width: int) -> Vector:
         """Return a mask as integers of a width: 1 where set, 0 elsewhere."""
         return self._like(self.builder.zext(self.value, ir.VectorType(ir.IntType(width), self.lanes)))

@@ -1,7 +1,7 @@
 """The compiled pass over logits or probabilities: everything a CalibrationState holds, read from memory once.
 
-Nearly all classwise probabilities lie in the lowest bin, so columns are summed whole, only entries above the first edge
-are scattered, and the lowest bin is what these leave over.
+Nearly all classwise probabilities lie in the lowest bin, so these are summed column by column, only entries above the
+first edge are scattered to their bins, and the weight of the lowest bin is what the others leave over.
 
 Rows are worked on some dozens at a time, one thing after the other: a scan of every entry, what is known of each row,
 what was found above the first edge. Threads share out the rows, and add up at the end.
@@ -97,7 +97,7 @@ def _exponentiate(first, size, numbers, labels, k, width, probs, factors, batch)
 
 
 @jit()
-def _scan_batch(first, size, data, threshold, settings, probs, sums, listed, scanned, batch):  # type: ignore[no-untyped-def]
+def _scan_batch(first, size, data, threshold, settings, scale, probs, sums, listed, scanned, batch):  # type: ignore[no-untyped-def]
     """Read rows one by one; return how many entries above the threshold were found in them."""
     k, lanes, width = settings.n_classes, settings.lanes, settings.width
     numbers, labels, weights = data
@@ -107,19 +107,29 @@ def _scan_batch(first, size, data, threshold, settings, probs, sums, listed, sca
         i, turn = first + r, r % lanes
         given, blocks = behind(numbers, i * k), at(gathered, turn * lanes)
         label, weight = number_at(labels, i), number_at(weights, i) if settings.weighted else 1.0
+        # Relative to the scale, any weight is a number of the type of the scores.
+        share = factors.dtype.type(weight / scale)
         entries = (at(found, 0), at(owners, 0), n_found)
         if settings.are_logits:
             row, factor = at(probs, r * width), factors[r]
             place = label + (settings.jump if label >= settings.whole else 0)
             mines[r] = number_at(row, place) * factor
-            n_found = scan(row, factor, k, given, label, weight, threshold, sums, entries, r, blocks)
+            n_found = scan(row, factor, k, given, label, share, threshold, sums, entries, r, blocks)
         else:
             mines[r] = number_at(given, label)
-            n_found = scan(given, None, k, given, label, weight, threshold, sums, entries, r, blocks)
+            n_found = scan(given, None, k, given, label, share, threshold, sums, entries, r, blocks)
         batch[0, r] = weight
         if turn == lanes - 1 or r == size - 1:
             fold(at(gathered, 0), at(folds, r - turn))
     return n_found
+
+
+@jit()
+def _largest_weight(first, size, weights):  # type: ignore[no-untyped-def]
+    largest = 0.0
+    for r in range(size):
+        largest = max(largest, number_at(weights, first + r))
+    return largest if largest > 0 else 1.0
 
 
 @jit()
@@ -202,7 +212,7 @@ def _add_rows(start, stop, data, edges, settings, floats, ends, columns, tally):
         settings: What :func:`add_rows_to_state` made of its arguments.
         floats: Pointer to sums, added to; the lowest bin of the classwise ones is left to :func:`_fill_lowest`.
         ends: Where their parts end.
-        columns: ``(2, k or more)``: column sums of probability, and weight of the rows labelled so; added to.
+        columns: ``(2, k or more)``: probability in the lowest bin, and weight of the rows labelled so; added to.
         tally: Pointer to counts, added to.
 
     Returns:
@@ -220,15 +230,19 @@ def _add_rows(start, stop, data, edges, settings, floats, ends, columns, tally):
     mines, factors = np.zeros(BATCH, edges.dtype), np.empty(BATCH, edges.dtype)
     folds = np.zeros((FOLDED, BATCH), edges.dtype)
     scanned = (np.zeros(FOLDED * lanes * lanes, edges.dtype), folds, mines, factors)
-    # Where a register of sums lies in one line of the cache.
-    room_for_sums = np.zeros(width + BLOCK // 8)
-    sums = at(room_for_sums, -(room_for_sums.ctypes.data // 8) % (BLOCK // 8))
+    # Sums of columns, of the rows worked on at once and of all before them. The former lie so that a register of them
+    # is in one line of the cache.
+    room_for_sums, totals = np.zeros(width + lanes, edges.dtype), np.zeros(width)
+    sums = at(room_for_sums, -(room_for_sums.ctypes.data // edges.itemsize) % lanes)
     batch, bins = np.empty((4, BATCH)), np.empty((2, BATCH), np.int32)
     for first in range(start, stop, n_batch):
         size = min(n_batch, stop - first)
         if are_logits:
             _exponentiate(first, size, numbers, labels, k, width, probs, factors, batch)
-        n_found = _scan_batch(first, size, data, edges[1], settings, probs, sums, listed, scanned, batch)
+        scale = _largest_weight(first, size, data[2]) if settings.weighted else 1.0
+        n_found = _scan_batch(
+            first, size, data, edges[1], settings, scale, probs, sums, listed, scanned, batch
+        )
         bad, impossible, squared = _settle(size, are_logits, settings.tolerance, folds, mines, batch)
         if bad >= 0:
             return first + bad
@@ -257,8 +271,12 @@ def _add_rows(start, stop, data, edges, settings, floats, ends, columns, tally):
         for f in range(n_found):
             weight, x = batch[0, owners[f]], np.float64(picked[f])
             add_pair(classwise, 3 * (np.int64(found[f]) * n_bins + picked_bins[f]), weight, weight * x)
+        recent = carray(sums, width)
+        for j in range(width):
+            totals[j] += np.float64(recent[j]) * scale
+            recent[j] = 0
     for j in range(k):
-        columns[0, j] += number_at(sums, j + (settings.jump if j >= settings.whole else 0))
+        columns[0, j] += totals[j + (settings.jump if j >= settings.whole else 0)]
     keep(room_for_sums)
     return -1
 
@@ -365,13 +383,12 @@ def add_rows_to_state(  # type: ignore[no-untyped-def]
 
 @jit()
 def _fill_lowest(cells, classwise, columns):  # type: ignore[no-untyped-def]
-    """Set the lowest bin of every class to what the others leave over."""
+    """Set weight and labels in the lowest bin of every class to what the others leave over."""
     total = cells[:, 0].sum()
     for j in range(classwise.shape[0]):
         weight, probability, positives = total, columns[0, j], columns[1, j]
         for b in range(1, classwise.shape[1]):
             weight -= classwise[j, b, 0]
-            probability -= classwise[j, b, 1]
             positives -= classwise[j, b, 2]
         # With every entry scattered the difference is rounding noise, and a bin without weight must hold nothing.
         some = weight > total * 1e-12

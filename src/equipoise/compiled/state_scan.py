@@ -30,9 +30,9 @@ def scan(_typing, row, factor, size, scores, label, weight, threshold, columns, 
         size: How many of them are the row.
         scores: Pointer to logits or probabilities of the row, by which classes are ranked.
         label: The true class.
-        weight: Of the row.
+        weight: Of the row, of the type of its numbers.
         threshold: Entries above it are to be found.
-        columns: Pointer to float64, a block for each of the row; the weighted row is added.
+        columns: Pointer to a block for each of the row; those entries, weighted, that are not to be found are added.
         found: Pointers to int32, and how many entries were found before: places of these are written behind the first
             pointer, and ``owner`` as often behind the second.
         owner: The number of this row.
@@ -61,7 +61,7 @@ def scan(_typing, row, factor, size, scores, label, weight, threshold, columns, 
         own = everywhere(builder.load(builder.gep(order.data, [arguments[4]])))
         each, lowest = everywhere(arguments[5]), everywhere(arguments[6])
         scale = None if factor is types.none else everywhere(arguments[1])
-        running = [Running(zeros) for _ in range(FOLDED)]
+        running = [Running(zeros) for _ in range(4)] + [Running(zeros.as_bits()) for _ in range(2)]
         total, squares, high, low, above, not_below = running
         end = cgutils.alloca_once_value(builder, count)
 
@@ -74,18 +74,21 @@ def scan(_typing, row, factor, size, scores, label, weight, threshold, columns, 
             larger, as_large = score > own, score >= own
             if block.fresh is not None:
                 x, larger, as_large = x.where(block.fresh, 0.0), larger & block.fresh, as_large & block.fresh
-            above.become((above.now() + 1.0).where(larger, above.now()))
-            not_below.become((not_below.now() + 1.0).where(as_large, not_below.now()))
+            above.become(above.now() - larger.minus_ones(x.width))
+            not_below.become(not_below.now() - as_large.minus_ones(x.width))
             total.become(total.now() + x)
             squares.become(squares.now() + x * x)
             high.become(x.highest(high.now()))
             low.become(x.lowest(low.now()))
-            builder.store(listed.append_places(builder.load(end), block, x > lowest), end)
-            sums.store(slot, sums.load(slot, lanes) + x.to_doubles() * each)
+            picked = x > lowest
+            builder.store(listed.append_places(builder.load(end), block, picked), end)
+            sums.store(slot, sums.load(slot, lanes) + zeros.where(picked, x) * each)
 
         over_blocks(builder, arguments[2], lanes, body)
         for place, vector in enumerate(running):
-            kept.store(ir.Constant(ir.IntType(64), place * lanes * lanes), vector.now())
+            block = vector.now()
+            block = block if block.is_float else block.as_floats()
+            kept.store(ir.Constant(ir.IntType(64), place * lanes * lanes), block)
         last, step = builder.load(end), ir.Constant(ir.IntType(64), lanes)
         mine = everywhere(builder.trunc(arguments[9], ir.IntType(32)))
         with cgutils.for_range_slice(builder, count, last, step) as (start, _):
@@ -113,8 +116,12 @@ def fold(_typing, gathered, results):  # type: ignore[no-untyped-def]
             blocks = [
                 read.load(ir.Constant(ir.IntType(64), first + place * lanes), lanes) for place in range(lanes)
             ]
-            combine = {2: Vector.highest, 3: Vector.lowest}.get(number, Vector.__add__)
-            written.store(ir.Constant(ir.IntType(64), number * BATCH), folded(blocks, combine))
+            if number < 4:
+                combine = {2: Vector.highest, 3: Vector.lowest}.get(number, Vector.__add__)
+                result = folded(blocks, combine)
+            else:  # counts
+                result = folded([block.as_bits() for block in blocks], Vector.__add__).to_numbers()
+            written.store(ir.Constant(ir.IntType(64), number * BATCH), result)
         return context.get_dummy_value()
 
     return types.void(gathered, results), generate
