@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from math import inf, log2, sqrt
+from math import inf, isfinite, log2, sqrt
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
 
 from equipoise.core.arrays import Array
+from equipoise.core.errors import DataError
 
 __all__ = ["GRID", "Optimum", "ece_on_grid", "fit_beta", "papers_grid"]
 
@@ -83,6 +84,10 @@ def fit_beta(logits: Array, labels: Array, weights: Array | None) -> Optimum:
     parts = [_subsample(logits, labels, weights, rows) for rows in _SUBSAMPLES if len(labels) > 2 * rows]
     size = sqrt(max((parts[0] if parts else whole)(0.0)[2], 0.0))
     before, *_ = whole(1.0)
+    if not isfinite(size):
+        raise DataError(
+            "fit: `logits` must be numbers whose squares are finite, got larger ones. Are these a network's logits?"
+        )
     if size == 0.0:
         return Optimum(1.0, before, before, 0.0, 0.0, 1, None)
     bounds = (0.01 / size, 100.0 / size)
