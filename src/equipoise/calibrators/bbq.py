@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import gammaln, softmax
 from torch import Tensor
 
+from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.binning import bin_sums, centres, equal_mass_edges
 from equipoise.calibrators.curves import look_up, normalised, padded
@@ -112,6 +113,9 @@ class BayesianBinning(Calibrator):
     def n_parameters(self, n_classes: int) -> int:
         """Count the learnt numbers: about a dozen bins matter per class."""
         return 12 * n_classes
+
+    def _axes(self, n_classes: int) -> Mapping[str, Axes]:
+        return {"edges": (n_classes, "b"), "values": (n_classes, "b+1")}
 
     def _learn(self, predictions: Predictions) -> FitResult:
         probs = predictions.probs.astype(np.float64)

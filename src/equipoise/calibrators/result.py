@@ -55,9 +55,13 @@ class FitResult:
         object.__setattr__(self, "certificate", MappingProxyType(dict(self.certificate)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        content = {item.name: getattr(self, item.name) for item in fields(self)}
-        plain = {name: dict(content[name]) for name in ("parameters", "certificate")}
-        return partial(FitResult, **{**content, **plain}), ()
+        """Pickle and copy by content, since read-only views of dictionaries cannot be."""
+        told = {one.name: getattr(self, one.name) for one in fields(self)}
+        plain = {
+            "parameters": {name: np.array(value) for name, value in self.parameters.items()},
+            "certificate": dict(self.certificate),
+        }
+        return partial(FitResult, **{**told, **plain}), ()
 
     def __str__(self) -> str:
         status = "" if self.converged else ", not converged"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import inf, isfinite, sqrt
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -14,6 +14,7 @@ from torch import Tensor
 
 from equipoise.compiled.choice import find_kernel
 from equipoise.core.arrays import Array, as_tensor
+from equipoise.core.errors import DataError
 
 __all__ = ["GRID", "Optimum", "ece_on_grid", "fit_beta", "papers_grid"]
 
@@ -85,6 +86,10 @@ def fit_beta(logits: Array, labels: Array, weights: Array | None) -> Optimum:
     parts = [_subsample(logits, labels, weights, rows) for rows in _SUBSAMPLES if len(labels) > 2 * rows]
     size = sqrt(max((parts[0] if parts else whole)(0.0)[2], 0.0))
     before, *_ = whole(1.0)
+    if not isfinite(size):
+        raise DataError(
+            "fit: `logits` must be numbers whose squares are finite, got larger ones. Are these a network's logits?"
+        )
     if size == 0.0:
         return Optimum(1.0, before, before, 0.0, 0.0, 1, None)
     bounds = (0.01 / size, 100.0 / size)
