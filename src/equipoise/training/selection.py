@@ -11,7 +11,7 @@ from equipoise.training.history import Row
 
 __all__ = ["Selection"]
 
-_LARGER_IS_BETTER = {"tune_accuracy": True, "tune_nll": False, "tune_ece": False}
+_LARGER_IS_BETTER = {"tune_accuracy": True, "tune_nll": False, "tune_nll_scaled": False, "tune_ece": False}
 
 
 @final
@@ -21,6 +21,8 @@ class Selection:
 
     Attributes:
         metric: The column that decides. The papers' code takes accuracy; a proper score sees calibration too.
+            ``"tune_nll_scaled"``, the NLL after the best temperature, is for networks that are calibrated
+            afterwards: it does not stop early for a fault that a temperature mends.
         patience: Epochs without a new best after which the run stops; None never stops early.
 
     Example:
@@ -29,7 +31,7 @@ class Selection:
         (1, True)
     """
 
-    metric: Literal["tune_accuracy", "tune_nll", "tune_ece"] = "tune_nll"
+    metric: Literal["tune_accuracy", "tune_nll", "tune_nll_scaled", "tune_ece"] = "tune_nll"
     patience: int | None = None
 
     def __post_init__(self) -> None:
