@@ -97,8 +97,8 @@ class DifferentiatedMutualLearning(Objective):
 
     def step(self, batch: Batch) -> Step:
         """Step the primary, then the auxiliaries, all from one forward pass."""
-        logits = self.learner(batch.inputs)
-        others = [learner(self._view(batch.inputs)) for learner in self.auxiliaries]
+        logits = self.learner.logits(batch.inputs)
+        others = [learner.logits(self._view(batch.inputs)) for learner in self.auxiliaries]
         own, targets, *said = gather(logits, batch.targets, *others)
         kl = pool_terms([self._divergence(own, other.detach()) for other in said], peers=self.peers)
         loss = self.loss(own, targets) + self.weight * kl

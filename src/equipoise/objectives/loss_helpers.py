@@ -18,11 +18,16 @@ def check_mean(loss: nn.Module, *, where: str) -> None:
     """Raise unless a loss is a mean over the batch, which is what recipes reckon with.
 
     Raises:
-        ValueError: With the reduction found.
+        ValueError: With the reduction found, or if it is of other inputs.
 
     Example:
         >>> check_mean(nn.CrossEntropyLoss(), where="doc")
     """
+    if isinstance(loss, nn.BCEWithLogitsLoss | nn.BCELoss):
+        raise ValueError(
+            f"{where}: `loss` must be of logits (n, k) and class numbers (n,), got {type(loss).__name__}. Pass "
+            "nn.CrossEntropyLoss(), which is the same for a network of one logit: its log-odds become two columns."
+        )
     reduction = getattr(loss, "reduction", "mean")
     if reduction not in ("mean", None):
         raise ValueError(

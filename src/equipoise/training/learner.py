@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from equipoise.training.hardware import Hardware
+from equipoise.training.network_call import as_logits, call_network
 from equipoise.training.recipes import Recipe
 
 if TYPE_CHECKING:
@@ -91,7 +92,11 @@ class Learner(nn.Module, Generic[NetworkT]):
         """Return the network's output, in the precision and over the processes it is attached to."""
         fabric, module, _ = self._running()
         with fabric.no_backward_sync(module, enabled=not self._completes):
-            return module(inputs)
+            return call_network(module, inputs, like=self.network)
+
+    def logits(self, inputs: Any) -> Tensor:
+        """Return the network's logits, whatever it wraps them in; one column of log-odds becomes two."""
+        return as_logits(self(inputs))
 
     def descend(self, loss: Tensor, *, n_samples: int) -> None:
         """Follow the gradient of a loss: backward, clip, step, forget.

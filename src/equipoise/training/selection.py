@@ -12,7 +12,8 @@ from equipoise.training.history import Row
 
 __all__ = ["Selection"]
 
-_METRICS = ("tune_accuracy", "tune_nll", "tune_ece")
+#: The columns that can decide, and the metric each is a value of.
+_METRICS = {"tune_accuracy": "accuracy", "tune_nll": "nll", "tune_nll_scaled": "nll", "tune_ece": "ece"}
 
 
 @final
@@ -22,6 +23,8 @@ class Selection:
 
     Attributes:
         metric: The column that decides. The papers' code takes accuracy; a proper score sees calibration too.
+            ``"tune_nll_scaled"``, the NLL after the best temperature, is for networks that are calibrated
+            afterwards: it does not stop early for a fault that a temperature mends.
         patience: Epochs without a new best after which the run stops; None never stops early.
 
     Example:
@@ -30,7 +33,7 @@ class Selection:
         (1, True)
     """
 
-    metric: Literal["tune_accuracy", "tune_nll", "tune_ece"] = "tune_nll"
+    metric: Literal["tune_accuracy", "tune_nll", "tune_nll_scaled", "tune_ece"] = "tune_nll"
     patience: int | None = None
 
     def __post_init__(self) -> None:
@@ -42,7 +45,7 @@ class Selection:
 
     def best(self, rows: Sequence[Row]) -> int | None:
         """Return the position of the best row, the first of equals; None if no row has the metric."""
-        badness = metric_facts(self.metric.removeprefix("tune_")).badness
+        badness = metric_facts(_METRICS[self.metric]).badness
         scored = [
             (badness(row[self.metric]), position) for position, row in enumerate(rows) if self.metric in row
         ]
