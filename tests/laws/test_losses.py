@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from equipoise.experiments.catalogue import losses, penalties
 from equipoise.losses import Adaptive, Loss, Penalty, Sum
+from helpers.deep import daily
 
 LOSSES = losses.LOSSES | penalties.PENALTIES | penalties.PAIRS
 LEAVE_ONE_OUT = {"kde"}  # a repeated sample is its own neighbour there, a heavy one is not
@@ -411,7 +412,10 @@ def test_update_without_predictions_is_refused(key: str) -> None:
         make(key).update(torch.zeros(2, K), torch.full((2,), -100))
 
 
-@pytest.mark.parametrize("key", sorted(set(LOSSES) - set(penalties.PAIRS)))  # their terms are tested each
+GRAPHS = sorted(set(LOSSES) - set(penalties.PAIRS))  # their terms are tested each
+
+
+@pytest.mark.parametrize("key", daily(GRAPHS, keep=["adafocal", "cals_alm", "dual_focal", "mmce"]))
 def test_compiles_to_one_graph(key: str) -> None:
     torch._dynamo.reset()
     loss = make(key)
@@ -424,7 +428,7 @@ def test_compiles_to_one_graph(key: str) -> None:
         torch.testing.assert_close(grad, wanted_grad)
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, from inside the compiler
 @pytest.mark.parametrize("key", ["focal", "dual_focal", "cals_alm"])
 def test_compiled_code_gives_the_same_numbers(key: str) -> None:

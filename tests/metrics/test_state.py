@@ -147,13 +147,6 @@ def test_the_kernel_stops_at_a_row_that_is_no_distribution(bad, k, n_pieces):
     assert found == 20
 
 
-@pytest.fixture
-def set_threads():
-    before = torch.get_num_threads()
-    yield torch.set_num_threads
-    torch.set_num_threads(before)
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", ["logits", "probs"])
 @pytest.mark.parametrize("k", [3, 100])
