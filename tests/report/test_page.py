@@ -16,7 +16,8 @@ from report_names import HOSTILE
 TAGS = """
 html head meta title link style body header main section nav ul li a h1 h2 h3 p dl dt dd div table caption
 thead tbody tr th td button span b bdi i figure figcaption details summary svg g rect line path circle polygon text
-article code pre footer script math mrow mi mn mo msub msup msubsup mfrac mover munder munderover mspace mtext wbr
+article code pre footer script math mrow mi mn mo msub msup msubsup mfrac mover munder munderover mspace mstyle
+mtext wbr
 """
 ALLOWED = set(TAGS.split())
 

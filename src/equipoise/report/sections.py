@@ -6,8 +6,8 @@ from equipoise.evaluate.scorecard import Score
 from equipoise.metrics.curve import ReliabilityCurve
 from equipoise.report.charts import Series, line_chart, risk_series, scatter_chart
 from equipoise.report.conclusion import conclusion_of
+from equipoise.report.formula import formula_markup
 from equipoise.report.markup import Markup, join, tag
-from equipoise.report.mathml import formula_markup
 from equipoise.report.numbers import interval, number, title
 from equipoise.report.records import MethodCard, MethodResult, Report
 from equipoise.report.reliability_chart import bin_table, reliability_chart
