@@ -9,7 +9,7 @@ import pytest
 from equipoise import iter_predictions, read_predictions
 from equipoise.cli import main
 from equipoise.cli.app import COMMANDS
-from equipoise.cli.inputs import OPTION_OF, as_words
+from equipoise.cli.inputs import OPTION_OF
 from equipoise.core.reading import Columns
 
 READERS = ("score", "report", "audit", "calibrate", "apply")
@@ -76,10 +76,6 @@ def test_the_report_tells_how_to_make_it_again(file, tmp_path):
     words = ["--logits", "scores", "--labels", "truth", "--class-names", "a,b,c"]
     assert main(["report", file, *words, "--resamples", "20", "-o", str(out)]) == 0
     assert "--logits scores --labels truth --class-names a,b,c" in out.read_text()
-
-
-def test_words_say_what_was_said():
-    assert as_words(Columns(probs=["a", "b"], ignore_index=-1)) == ["--probs", "a,b", "--ignore-index", "-1"]
 
 
 @pytest.mark.parametrize(("text", "answer"), [("4GB", 0), ("500 mb", 0), ("much", 2), ("-1", 2)])

@@ -63,7 +63,7 @@ Examples:
 @click.option(
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write a report too, .html or .md; the rows are then held in memory.",
+    help="Write a report too, .html or .md.",
 )
 @json_option
 @quiet_option
@@ -98,7 +98,7 @@ def command(
     source, grouped = one_or_several(files), columns | Columns(groups=by)
     rows: Predictions | None = None
     baseline = None if against is None else read_predictions(against, **columns)
-    if baseline is None and report is None:
+    if baseline is None:
         chunks = progress(iter_predictions(source, **grouped), label="auditing", unit="chunks", quiet=quiet)
         found = audit(chunks, by=by or None, **settings)
     else:
@@ -110,27 +110,31 @@ def command(
     gates = check_limits(found.card, limits, bound=bound)
     if comparison is not None:
         gates += check_not_worse(comparison, not_worse, level=settings["level"])
-    if report is not None and rows is not None:
-        _write_report(report, rows, baseline, files, tuple(found.groups), settings)
+    if report is not None:
+        _write_report(report, found, baseline, comparison, files, settings)
     _print(found, comparison, gates, files, as_json=as_json, quiet=quiet)
     return 0 if all(gate.passed for gate in gates) else 1
 
 
 def _write_report(
     path: Path,
-    rows: Predictions,
+    found: Audit,
     baseline: Predictions | None,
+    comparison: PairedDifferences | None,
     files: tuple[str, ...],
-    by: tuple[str, ...],
     settings: dict[str, Any],
 ) -> None:
+    """Write what was found as a report, without looking at the rows again."""
     from equipoise.report import report_of, write_report
 
     name = Path(files[0]).stem if len(files) == 1 else "all files"
-    # The baseline may lack the columns of groups, and it is not what is audited.
-    named = {name: rows} if baseline is None else {"baseline": baseline, name: rows}
-    shared = by if baseline is None else tuple(column for column in by if column in baseline.groups)
-    report = report_of(named, title=f"Audit of {name}", by=shared, **settings)
+    if baseline is None or comparison is None:
+        report = report_of({name: found}, title=f"Audit of {name}")
+    else:
+        # The baseline may lack the columns of groups, and it is not what is audited.
+        shared = tuple(column for column in found.groups if column in baseline.groups)
+        named = {"baseline": audit(baseline, by=shared, **settings), name: found}
+        report = report_of(named, title=f"Audit of {name}", versus={name: comparison})
     write_report(report, path)
 
 

@@ -14,7 +14,7 @@ from equipoise.core.reading import Columns
 from equipoise.core.reading.files import SourceLike
 from equipoise.core.splits import SPLITS
 
-__all__ = ["OPTION_OF", "as_words", "column_options", "one_or_several"]
+__all__ = ["OPTION_OF", "column_options", "one_or_several"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -91,15 +91,6 @@ def column_options(function: F) -> F:
         described = click.option(OPTION_OF[name], name, **facts)(described)
     result: F = described
     return result
-
-
-def as_words(columns: Columns) -> list[str]:
-    """Return the words of a command line that say the same."""
-    words: list[str] = []
-    for name, value in columns.items():
-        text = ",".join(value) if isinstance(value, list) else str(value)
-        words += [OPTION_OF[name], text]
-    return words
 
 
 def one_or_several(files: Sequence[str | Path]) -> SourceLike:

@@ -32,7 +32,8 @@ class Audit:
 
     Attributes:
         card: Every metric with its interval.
-        classes: Calibration when each class is predicted, the least believable first, corrected by Holm's rule.
+        classes: Calibration when each class is predicted, those first that chance does not explain, corrected by Holm's
+            rule.
         groups: The same by value of each column of groups.
         risk: Error rate among the most confident rows, by how many are kept.
         cautions: What to know before believing the numbers.

@@ -83,7 +83,7 @@ def slice_words(found: Audit, title: str, slices: Sequence[Slice]) -> str:
     if n_off == 0:
         return f"{title}: none is off by more than chance explains ({rule})."
     shown = len(found.worst(slices))
-    which = "" if shown == n_off else f"; the {shown} least believable"
+    which = "" if shown == n_off else f"; the {shown} widest gaps"
     return f"{title}: {n_off} of {len(slices)} are off by more than chance explains ({rule}){which}:"
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, final
+from collections.abc import Hashable, Mapping, Sequence
+from typing import NamedTuple, TypeVar, final
 
 import numpy as np
 
@@ -14,15 +14,17 @@ from equipoise.core.names import look_up
 from equipoise.core.notebook import html_table
 from equipoise.core.predictions import Predictions
 from equipoise.core.seeds import numpy_generator
+from equipoise.evaluate.chance import holm
 from equipoise.evaluate.verdict import p_number
 from equipoise.metrics.facts import metric_facts, metrics_where
 from equipoise.metrics.inputs import as_predictions
 from equipoise.metrics.intervals import check_resamples, mean_interval
 from equipoise.metrics.readings import read_cells
 
-__all__ = ["Difference", "PairedDifferences", "compare", "compared_metrics"]
+__all__ = ["Difference", "PairedDifferences", "compare", "compared_metrics", "correct_for_many"]
 
 _WHERE = "compare"
+K = TypeVar("K", bound=Hashable)
 
 
 class Difference(NamedTuple):
@@ -105,6 +107,38 @@ def _difference_cells(row: Difference) -> tuple[str, ...]:
         p_number(row.p_value),
         row.verdict,
     )
+
+
+def correct_for_many(
+    comparisons: Mapping[K, PairedDifferences], *, level: float = 0.95
+) -> dict[K, PairedDifferences]:
+    """Return comparisons whose p-values and verdicts allow for there being several, by Holm's rule in each metric.
+
+    Args:
+        comparisons: One per model that was compared with the same baseline.
+        level: A difference is a tie unless its corrected p-value is below ``1 - level``.
+
+    Example:
+        >>> first = Predictions(probs=[[0.99, 0.01]] * 40, labels=[0] * 24 + [1] * 16)
+        >>> found = compare(first, first.with_scores(probs=[[0.6, 0.4]] * 40), n_resamples=99)
+        >>> both = correct_for_many({"a": found, "b": found})
+        >>> found.of("ece").p_value, both["a"].of("ece").p_value
+        (0.01, 0.02)
+    """
+    rows: dict[str, list[tuple[K, Difference]]] = {}
+    for name, differences in comparisons.items():
+        for row in differences:
+            rows.setdefault(row.metric, []).append((name, row))
+    corrected: dict[tuple[K, str], Difference] = {}
+    for metric, found in rows.items():
+        p_values = holm(np.array([row.p_value for _, row in found])).tolist()
+        for (name, row), p_value in zip(found, p_values, strict=True):
+            verdict = _verdict(metric, row.first, row.second, significant=p_value < 1 - level)
+            corrected[name, metric] = row._replace(p_value=p_value, verdict=verdict)
+    return {
+        name: PairedDifferences(corrected[name, row.metric] for row in differences)
+        for name, differences in comparisons.items()
+    }
 
 
 def compared_metrics(*parts: Predictions) -> tuple[str, ...]:

@@ -112,7 +112,9 @@ class SliceSums:
         return np.array([self._names[str(value)] for value in values.tolist()], np.int64)
 
     def slices(self, *, level: float = 0.95) -> tuple[Slice, ...]:
-        """Return the slices, the least believable first; those whose rows all have weight zero are left out.
+        """Return the slices, those first that chance does not explain, and of them the widest gap.
+
+        Slices whose rows all have weight zero are left out.
 
         The interval is that of Student's t around the mean gap; one right and one wrong row are added to its variance,
         so that a few rows that are all right do not look certain.
@@ -146,7 +148,8 @@ class SliceSums:
         }
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)
         found = [Slice(name, *row) for name, row in zip(names, rows, strict=True)]
-        return tuple(sorted(found, key=lambda part: (part.p_value, -abs(part.gap), part.name)))
+        # Tiny p-values do not say where it matters most; the gap does.
+        return tuple(sorted(found, key=lambda part: (part.p_value >= 1 - level, -abs(part.gap), part.name)))
 
     def _margins(self, kept: Array, accuracy: Array, gap: Array, effective: Array, level: float) -> Array:
         squares, gaps, squared_gaps = self._squares[kept].T
@@ -216,7 +219,8 @@ def score_by_class(
         level: Level of the intervals.
 
     Returns:
-        One slice per class that was predicted at least once, the least believable first.
+        One slice per class that was predicted at least once, those first that chance does not explain, and of them
+        the widest gap.
 
     Example:
         >>> rows = Predictions(probs=[[0.9, 0.1]] * 40 + [[0.1, 0.9]] * 40, labels=[0] * 36 + [1] * 24 + [0] * 20)
@@ -252,7 +256,7 @@ def score_by_group(
         level: Level of the intervals.
 
     Returns:
-        One slice per value of the column, the least believable first.
+        One slice per value of the column, those first that chance does not explain, and of them the widest gap.
 
     Raises:
         SpecError: If there is no such column.

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Verdict", "p_number", "p_text", "verdict_of_card"]
 
-#: An ECE below this is small enough for most uses; above the second it is large, whatever chance says.
-SMALL, LARGE = 0.02, 0.05
-
 
 class Verdict(NamedTuple):
     """Whether claims can be believed.
@@ -77,7 +74,7 @@ def verdict_of_card(card: Scorecard) -> Verdict:
         return Verdict("over", f"Over-confident by {points}", claims, worst, chance)
     if gap.high < 0:
         return Verdict("under", f"Under-confident by {points}", claims, worst, chance)
-    return Verdict("both", "Over-confident in places and under-confident in others", claims, worst, chance)
+    return Verdict("both", "Miscalibrated in both directions", claims, worst, chance)
 
 
 def _worst_bin(curve: ReliabilityCurve) -> str:

@@ -19,7 +19,7 @@ from equipoise.experiments.soundness import is_whole
 from equipoise.experiments.spec import MethodSpec
 from equipoise.metrics.area_under_risk_coverage import risk_coverage
 from equipoise.metrics.facts import metric_facts
-from equipoise.report import Calibrated, MethodCard, MethodResult, Provenance, Report, Run
+from equipoise.report import AfterCalibrator, MethodCard, MethodResult, Provenance, Report, RunScores
 
 __all__ = ["report_of_runs"]
 
@@ -71,7 +71,7 @@ def _result(
     return MethodResult(
         name=label,
         runs=tuple(
-            Run(
+            RunScores(
                 scores=score(folder.predictions("test"), n_resamples=n_resamples),
                 seed=folder.spec().seed,
                 history=folder.history(),
@@ -79,7 +79,7 @@ def _result(
             for folder in group
         ),
         calibrated=tuple(
-            _calibrated(name, group, n_resamples)
+            _calibrated(name, group, base, n_resamples)
             for name in group[0].calibrators()
             if name != "identity" and all(folder.scores_file(name).exists() for folder in group)
         ),
@@ -90,33 +90,40 @@ def _result(
     )
 
 
-def _calibrated(name: str, group: Sequence[RunFolder], n_resamples: int) -> Calibrated:
+def _calibrated(
+    name: str, group: Sequence[RunFolder], base: Sequence[RunFolder] | None, n_resamples: int
+) -> AfterCalibrator:
     after = [calibrated_predictions(folder, name, "test") for folder in group]
     raw: Predictions = group[0].predictions("test")
-    return Calibrated(
+    whole = base is not None and all(folder.scores_file(name).exists() for folder in base)
+    return AfterCalibrator(
         name=name,
         scores=tuple(score(one.predictions, n_resamples=n_resamples) for one in after),
         words=after[0].words,
+        temperatures=tuple(one.temperature for one in after if one.temperature is not None),
         versus=compare(raw, after[0].predictions, n_resamples=n_resamples),
+        versus_base=_versus(base, group, name) if base is not None and whole else None,
     )
 
 
-def _versus(base: Sequence[RunFolder], group: Sequence[RunFolder]) -> PairedDifferences | None:
+def _versus(
+    base: Sequence[RunFolder], group: Sequence[RunFolder], calibrator: str = "identity"
+) -> PairedDifferences | None:
     """Return the paired differences over seeds, if both methods have the same seeds."""
     if [folder.spec().seed for folder in base] != [folder.spec().seed for folder in group]:
         return None
-    means = [_means(folders) for folders in (base, group)]
+    means = [_means(folders, calibrator) for folders in (base, group)]
     return PairedDifferences(
         _difference(metric, means[0][metric], means[1][metric], found)
-        for metric, found in contrast(base, group).items()
+        for metric, found in contrast(base, group, calibrator=calibrator).items()
     )
 
 
-def _means(folders: Sequence[RunFolder]) -> dict[str, float]:
+def _means(folders: Sequence[RunFolder], calibrator: str) -> dict[str, float]:
     values: dict[str, list[float]] = {}
     for folder in folders:
         for row in folder.scores():
-            if row["split"] == "test" and row["calibrator"] == "identity":
+            if row["split"] == "test" and row["calibrator"] == calibrator:
                 values.setdefault(row["metric"], []).append(row["value"])
     return {metric: sum(found) / len(found) for metric, found in values.items()}
 

@@ -8,17 +8,25 @@ from typing import NamedTuple
 from equipoise.evaluate.compare import PairedDifferences
 from equipoise.evaluate.scorecard import Score
 from equipoise.metrics.facts import FACTS, best_of, columns, metric_facts
+from equipoise.report.conclusion import Judgement, kind_of
 from equipoise.report.markup import Markup, join, name_markup, tag
 from equipoise.report.numbers import chance, interval, number, short, title
 from equipoise.report.records import MethodResult, Report
-from equipoise.report.verdict import summarise
 
-__all__ = ["Cell", "comparison_table", "name_cell", "score_cell", "scorecard_table", "sortable"]
+__all__ = [
+    "TableCell",
+    "comparison_table",
+    "judgement_list",
+    "name_cell",
+    "score_cell",
+    "scorecard_table",
+    "sortable",
+]
 
-_SIGNS = {"better": "▲ better", "tied": "= tie", "worse": "▼ worse"}
+_SIGNS = {"better": "▲ better", "tied": "= tie", "worse": "▼ worse", "unknown": "not compared"}
 
 
-class Cell(NamedTuple):
+class TableCell(NamedTuple):
     """A cell: what is shown, and what it is sorted by."""
 
     shown: object
@@ -27,7 +35,7 @@ class Cell(NamedTuple):
 
 def sortable(
     head: Sequence[str],
-    rows: Sequence[tuple[Sequence[Cell], str]],
+    rows: Sequence[tuple[Sequence[TableCell], str]],
     *,
     caption: str,
     words: Sequence[int] = (),
@@ -69,33 +77,48 @@ def sortable(
     return tag("div", table, class_="wide", tabindex="0", role="region", aria_label=caption)
 
 
-def name_cell(name: str) -> Cell:
+def judgement_list(judgements: Sequence[Judgement]) -> Markup:
+    """Return how methods stand against the baseline, one line each."""
+    lines = [
+        tag(
+            "li",
+            tag("b", tag("bdi", one.name)),
+            tag("span", _SIGNS[one.kind], class_=f"sign {one.kind}"),
+            " ",
+            one.words,
+        )
+        for one in judgements
+    ]
+    return tag("ul", *lines, class_="judgements")
+
+
+def name_cell(name: str) -> TableCell:
     """Return a name that a user gave, which may run from right to left."""
-    return Cell(name_markup(name), name)
+    return TableCell(name_markup(name), name)
 
 
-def score_cell(key: str, score: Score, versus: PairedDifferences | None, *, best: bool = False) -> Cell:
+def score_cell(key: str, score: Score, versus: PairedDifferences | None, *, best: bool = False) -> TableCell:
     """Return a value, its interval and how it compares."""
-    kind = summarise(versus, key)
+    kind = kind_of(versus, key)
     shown = join(
         tag("span", number(key, score.value), class_="best" if best else None),
         tag("span", interval(key, score), class_="range"),
         tag("span", _SIGNS[kind], class_=f"sign {kind}") if kind else None,
     )
-    return Cell(shown, score.value)
+    return TableCell(shown, score.value)
 
 
 def comparison_table(report: Report) -> Markup:
     """Return methods by metrics."""
     keys = [key for key in columns() if all(key in method.keys for method in report.methods)]
     best = {key: best_of(key, [method.score(key).value for method in report.methods]) for key in keys}
-    rows = []
+    rows, versus = [], report.versus()
     for method in report.methods:
         seeds = f" ({len(method.runs)} seeds)" if len(method.runs) > 1 else ""
-        cells = [Cell(join(name_markup(method.name), seeds), method.name)]
+        cells = [TableCell(join(name_markup(method.name), seeds), method.name)]
         for key in keys:
             score = method.score(key)
-            cells.append(score_cell(key, score, method.versus, best=score.value == best[key]))
+            cells.append(score_cell(key, score, versus.get(method.name), best=score.value == best[key]))
         rows.append((cells, "baseline" if method is report.base else ""))
     return sortable(("method", *map(short, keys)), rows, caption="Methods by metrics")
 
@@ -108,11 +131,11 @@ def scorecard_table(method: MethodResult) -> Markup:
         rows.append(
             (
                 [
-                    Cell(title(key)),
-                    Cell(number(key, score.value), score.value),
-                    Cell(interval(key, score), score.low),
-                    Cell(chance(score.p_value), score.p_value),
-                    Cell(metric_facts(key).meaning),
+                    TableCell(title(key)),
+                    TableCell(number(key, score.value), score.value),
+                    TableCell(interval(key, score), score.low),
+                    TableCell(chance(score.p_value), score.p_value),
+                    TableCell(metric_facts(key).meaning),
                 ],
                 "",
             )
