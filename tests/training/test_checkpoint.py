@@ -84,7 +84,11 @@ def test_evaluation_gives_every_module_its_mode_back_even_after_an_error():
 
 def test_a_flipped_bit_is_noticed_or_changes_nothing(tmp_path):
     path = tmp_path / "last.pt"
-    content = {"network": {"weight": torch.arange(12.0).reshape(3, 4)}, "epoch": 3, "history": [{"loss": 0.5}]}
+    content = {
+        "network": {"weight": torch.arange(12.0).reshape(3, 4)},
+        "epoch": 3,
+        "history": [{"loss": 0.5}],
+    }
     write_checkpoint(path, content)
     whole, noticed = path.read_bytes(), 0
     for place in range(0, 8 * len(whole), 37):

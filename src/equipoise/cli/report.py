@@ -13,8 +13,7 @@ from equipoise import Predictions, read_predictions
 from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.core.errors import DataError
 from equipoise.core.files import write_text
-from equipoise.experiments import find_runs
-from equipoise.experiments.reporting import report_of_runs
+from equipoise.experiments import find_runs, report_of_runs
 from equipoise.report import Report, report_of, to_model_card, write_report
 from equipoise.report.verdict import verdict_of
 
@@ -83,9 +82,7 @@ def command(
     if card is not None and not dataset:
         raise click.UsageError("--card needs --dataset, the name of the dataset.")
     if any(path.is_dir() for path in paths):
-        _report_runs(
-            paths, output, title=title, baseline=baseline, resamples=resamples, as_json=as_json, quiet=quiet
-        )
+        _report_runs(paths, output, title=title, baseline=baseline, as_json=as_json, quiet=quiet)
         return
     if calib and len(calib) != len(paths):
         raise click.UsageError(f"--calib must be given once per file, {len(paths)} times, got {len(calib)}.")
@@ -119,17 +116,16 @@ def _report_runs(
     *,
     title: str | None,
     baseline: str | None,
-    resamples: int,
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Report on folders of runs: one file per dataset and network."""
+    """Report on folders of runs, as they were scored: one file per dataset and network."""
     runs = [run for path in paths for run in find_runs(path) if run.status() == "finished"]
     if not runs:
         raise DataError(
             f"report: no finished run in {', '.join(map(str, paths))}. `equipoise runs` shows what is there."
         )
-    reports = report_of_runs(runs, baseline=baseline, title=title, n_resamples=resamples)
+    reports = report_of_runs(runs, baseline=baseline, title=title)
     targets = {
         place: output if len(reports) == 1 else output.with_name(f"{output.stem}-{place}{output.suffix}")
         for place in reports
