@@ -125,36 +125,17 @@ def metric_usage(entry: Entry) -> str:
     return python(lines)
 
 
-#: What goes with entries that do not go with everything.
-PARTNERS = {
-    "digits": {"model": "mlp"},
-    "mixture": {"model": "mlp"},
-    "npz": {"model": "mlp"},
-    "table": {"model": "mlp"},
-    "newsgroups": {"model": "global_pooling_cnn", "recipe": "newsgroups", "data": "newsgroups"},
-    "voc2012": {"model": "deeplabv3_resnet34", "recipe": "voc2012", "data": "voc2012"},
-    "mlp": {"data": "digits"},
-    "global_pooling_cnn": {"data": "newsgroups"},
-    "deeplabv3_resnet34": {"data": "voc2012"},
-    "resnet50_tiny": {"data": "tiny_imagenet"},
-    "resnet50_imagenet": {"data": "imagenet"},
-    "swinv2_t": {"data": "imagenet"},
-}
-
-
 def spec_usage(key: str) -> Callable[[Entry], str]:
     """Return a writer of a run's spec in which one key names the entry."""
 
     def write(entry: Entry) -> str:
-        partner = PARTNERS.get(
-            entry.key, {"data": {"model": "resnet20"}, "model": {"data": "cifar10"}}.get(key, {})
-        )
+        usual = {"data": {"model": "resnet20"}, "model": {"data": "cifar10"}}.get(key, {})
         spec = {
             "data": "digits",
             "model": "mlp",
-            "objective": "ce",
+            "method": "ce",
             "recipe": "quick",
-            **partner,
+            **(entry.partners or usual),
             key: entry.key,
         }
         return "\n".join(["```toml", *(f'{name} = "{value}"' for name, value in spec.items()), "```"])
@@ -181,7 +162,7 @@ ROOMS = {
         title="Objectives",
         opening="Methods that own their step. [Train](../../training.md) says how to run them, and how to write one.",
         entries=CATALOGUE["objectives"],
-        usage=spec_usage("objective"),
+        usage=spec_usage("method"),
     ),
     "calibrators": Room(
         title="Calibrators",

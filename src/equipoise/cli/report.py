@@ -18,8 +18,7 @@ from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.core.errors import DataError
 from equipoise.core.files import write_text
 from equipoise.core.reading import Columns
-from equipoise.experiments import find_runs
-from equipoise.experiments.reporting import report_of_runs
+from equipoise.experiments import find_runs, report_of_runs
 from equipoise.report import MethodResult, Report, report_of, to_model_card, write_report
 from equipoise.report.conclusion import conclusion_of
 
@@ -27,7 +26,7 @@ __all__ = ["command"]
 
 _GIVEN = ParameterSource.COMMANDLINE
 #: What a report on folders of runs heeds.
-_FOR_RUNS = ("paths", "output", "title", "baseline", "resamples", "as_json", "quiet")
+_FOR_RUNS = ("paths", "output", "title", "baseline", "as_json", "quiet")
 
 
 @click.command("report", epilog="Example:  equipoise report before.npz after.npz -o report.html --by site")
@@ -87,10 +86,7 @@ def command(
         raise click.UsageError("--card needs --dataset, the name of the dataset.")
     if any(path.is_dir() for path in paths):
         _refuse_for_runs()
-        n_resamples = settings["n_resamples"]
-        _report_runs(
-            paths, output, title=title, baseline=baseline, resamples=n_resamples, as_json=as_json, quiet=quiet
-        )
+        _report_runs(paths, output, title=title, baseline=baseline, as_json=as_json, quiet=quiet)
         return
     sources = _sources(paths, names)
     if calib and len(calib) != len(sources):
@@ -125,17 +121,16 @@ def _report_runs(
     *,
     title: str | None,
     baseline: str | None,
-    resamples: int,
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Report on folders of runs: one file per dataset and network."""
+    """Report on folders of runs, as they were scored: one file per dataset and network."""
     runs = [run for path in paths for run in find_runs(path) if run.status() == "finished"]
     if not runs:
         raise DataError(
             f"report: no finished run in {', '.join(map(str, paths))}. `equipoise runs` shows what is there."
         )
-    reports = report_of_runs(runs, baseline=baseline, title=title, n_resamples=resamples)
+    reports = report_of_runs(runs, baseline=baseline, title=title)
     targets = {
         place: output if len(reports) == 1 else output.with_name(f"{output.stem}-{place}{output.suffix}")
         for place in reports

@@ -80,7 +80,7 @@ def _value(hint: Any, value: Any, where: str) -> Any:
     if origin is tuple and isinstance(value, (list, tuple)):
         return tuple(_value(typing.get_args(hint)[0], item, where) for item in value)
     if origin is not None and isinstance(value, Mapping):
-        return {str(key): _frozen(item) for key, item in value.items()}
+        return {str(key): _frozen(item, f"{where}.{key}") for key, item in value.items()}
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if isinstance(hint, type) and isinstance(value, hint) and (hint is bool or not isinstance(value, bool)):
@@ -89,8 +89,16 @@ def _value(hint: Any, value: Any, where: str) -> Any:
     raise SpecError(f"{where}: must be {wanted}, got {type(value).__name__} {value!r}.")
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
+def _frozen(value: Any, where: str) -> Any:
+    if isinstance(value, (list, tuple)):
+        return tuple(_frozen(item, where) for item in value)
+    if isinstance(value, Mapping):
+        return {str(key): _frozen(item, f"{where}.{key}") for key, item in value.items()}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise SpecError(
+        f"{where}: must be a number, a text, a list or a table, got {type(value).__name__} {value!r}."
+    )
 
 
 def plain(value: Any) -> Any:
@@ -118,7 +126,8 @@ def set_key(table: dict[str, Any], path: str, value: Any) -> None:
         >>> set_key(table, "recipe.epochs", 5); table
         {'recipe': {'name': 'quick', 'epochs': 5}}
     """
-    *parents, last = path.split(".")
+    first, *rest = path.split(".")
+    *parents, last = ["method" if first == "objective" else first, *rest]
     for parent in parents:
         inner = table.setdefault(parent, {})
         if isinstance(inner, str):
