@@ -18,7 +18,7 @@ SPEC = """
 name = "crash"
 data = {{ name = "digits", options = {{ noise = 0.3 }} }}
 model = {{ name = "mlp", options = {{ hidden = [64] }} }}
-objective = ["ce", "adafocal", "cals_alm", "mutual_learning"]
+method = ["ce", "adafocal", "cals_alm", "mutual_learning"]
 seed = [0, 1]
 recipe = {{ name = "quick", epochs = {epochs} }}
 """

@@ -5,7 +5,13 @@ from equipoise.experiments import RunOptions
 TABLE = {
     "data": {"name": "digits", "options": {"noise": 0.3}},
     "model": {"name": "mlp", "options": {"hidden": [16]}},
-    "objective": "ce",
+    "method": "ce",
     "recipe": {"name": "quick", "epochs": 2},
 }
 QUICK = RunOptions(n_resamples=20, quiet=True, accelerator="cpu", threads=1)
+#: Fails when it is begun: there are no rows to judge epochs by.
+FAILING = {
+    **TABLE,
+    "data": {"name": "digits", "options": {"tune": 0.0}},
+    "recipe": {"name": "quick", "epochs": 1, "keep": "best"},
+}

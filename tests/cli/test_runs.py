@@ -22,7 +22,7 @@ def home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("home")
     (folder / "run.toml").write_text(SPEC)
     (folder / "both.toml").write_text(
-        'objective = ["ce", "focal"]\nmodel = { name = "mlp", options = { hidden = [16] } }\n'
+        'method = ["ce", "focal"]\nmodel = { name = "mlp", options = { hidden = [16] } }\n'
         'data = [{ name = "digits", options = { noise = 0.3 } }, { name = "digits", options = { noise = 0.1 } }]\n'
         'recipe = { name = "quick", epochs = 1 }\n'
     )
@@ -63,15 +63,14 @@ def test_report_on_two_kinds_of_data_is_one_json_document(home, capsys):
 
 def test_a_failed_run_is_exit_1_named_and_cleaned(tmp_path, capsys):
     (tmp_path / "bad.toml").write_text(
-        SPEC.replace('"digits", options = { noise = 0.3 }', '"npz", options = { path = "nowhere.npz" }')
+        'data = { name = "digits", options = { tune = 0.0 } }\nmodel = "mlp"\nmethod = ["ce"]\n'
+        'recipe = { name = "quick", epochs = 1, keep = "best" }\n'
     )
     runs = str(tmp_path / "runs")
-    text = (tmp_path / "bad.toml").read_text() + 'objective = ["ce"]\n'
-    (tmp_path / "bad.toml").write_text(text)
     assert main(["compare", str(tmp_path / "bad.toml"), "--out", runs, "--workers", "1", "--quiet"]) == 1
-    assert "nowhere.npz" in capsys.readouterr().err
+    assert "need a 'tune' split" in capsys.readouterr().err
     assert main(["runs", runs, "--why"]) == 0
-    assert "nowhere.npz" in capsys.readouterr().out
+    assert "need a 'tune' split" in capsys.readouterr().out
     assert main(["runs", str(find_runs(runs)[0].path), "--clean", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["removed"]) == 1
     assert find_runs(runs) == []

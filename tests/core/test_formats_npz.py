@@ -338,7 +338,7 @@ def test_a_file_larger_than_memory(tmp_path, monkeypatch):
     def full(*_):
         raise MemoryError
 
-    monkeypatch.setattr("equipoise.core.formats.npz.NpzTable._take", full)
+    monkeypatch.setattr("equipoise.core.reading.formats.npz.NpzReader._take", full)
     with pytest.raises(
         DataError, match=r"does not fit into memory. Read it in chunks, with iter_predictions"
     ):

@@ -127,7 +127,7 @@ def test_wrong_content(tmp_path, content):
 
 
 def test_a_small_file_of_endless_rows_is_refused(parquet, monkeypatch):
-    monkeypatch.setattr("equipoise.core.formats.parquet._LARGE", 1 << 20)
+    monkeypatch.setattr("equipoise.core.reading.formats.parquet._LARGE", 1 << 20)
     n = 2_000_000
     probs = pa.FixedSizeListArray.from_arrays(pa.array(np.full(4 * n, 0.25, np.float32)), 4)
     path = parquet({"probs": probs, "label": np.zeros(n, np.int8), "unread": np.zeros(n)})

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from equipoise.core.errors import SpecError
+from equipoise.core.errors import DataError, SpecError
 from equipoise.experiments import (
-    Comparison,
+    ComparisonSpec,
     find_runs,
     format_table,
     make_tables,
@@ -21,8 +21,8 @@ from equipoise.experiments import (
     run_comparison,
 )
 from equipoise.experiments.engines.local import fair_threads
-from equipoise.experiments.results import Cell, contrast_of_cells
-from tiny_runs import QUICK, TABLE
+from equipoise.experiments.results import Cell, difference_of_cells
+from tiny_runs import FAILING, QUICK, TABLE
 
 SPECS = sorted((Path(__file__).resolve().parents[2] / "examples" / "specs").glob("*.toml"))
 
@@ -33,7 +33,7 @@ def comparison(table):
         "name": "tiny",
         "data": table["data"],
         "model": table["model"],
-        "objective": ["ce", {"name": "focal", "parameters": {"gamma": 2.0}}],
+        "method": ["ce", {"name": "focal", "parameters": {"gamma": 2.0}}],
         "seed": [0, 1],
         "recipe": table["recipe"],
     }
@@ -47,8 +47,8 @@ def test_shipped_comparisons_are_valid(path):
 
 
 def test_every_combination_is_a_run(comparison):
-    found = Comparison.from_table(comparison)
-    assert [(spec.objective.label, spec.seed) for spec in found.specs] == [
+    found = ComparisonSpec.from_table(comparison)
+    assert [(spec.method.label, spec.seed) for spec in found.specs] == [
         ("ce", 0),
         ("ce", 1),
         ("focal(gamma=2.0)", 0),
@@ -61,8 +61,8 @@ def test_every_combination_is_a_run(comparison):
 @pytest.mark.parametrize(
     ("key", "value", "sentence"),
     [
-        ("objectives", ["ce"], "did you mean 'objective'"),
-        ("objective", ["ce", "ce"], "listed twice"),
+        ("methods", ["ce"], "did you mean 'method'"),
+        ("method", ["ce", "ce"], "listed twice"),
         ("calibrators", ["temprature"], "did you mean 'temperature'"),
         ("baseline", "focal", "no method 'focal' here"),
         ("data", [], "the key 'data' is missing"),
@@ -70,19 +70,19 @@ def test_every_combination_is_a_run(comparison):
 )
 def test_mistakes_name_key_and_remedy(comparison, key, value, sentence):
     with pytest.raises(SpecError, match=re.escape(sentence)):
-        Comparison.from_table({**comparison, key: value})
+        ComparisonSpec.from_table({**comparison, key: value})
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("finished")
-    table = {**TABLE, "name": "tiny", "objective": ["ce", "focal"], "seed": [0, 1]}
-    return folder, run_comparison(Comparison.from_table(table), folder, options=QUICK, workers=1)
+    table = {**TABLE, "name": "tiny", "method": ["ce", "focal"], "seed": [0, 1]}
+    return folder, run_comparison(ComparisonSpec.from_table(table), folder, options=QUICK, workers=1)
 
 
 def test_results_are_tidy_rows(finished):
     folder, outcome = finished
-    assert outcome.report.is_whole
+    assert outcome.summary.is_whole
     with (folder / "tiny.results.csv").open(newline="") as stream:
         rows = list(csv.DictReader(stream))
     assert {row["method"] for row in rows} == {"ce", "focal"}
@@ -93,25 +93,48 @@ def test_results_are_tidy_rows(finished):
 @pytest.mark.deep
 def test_workers_give_the_same_bits_as_one_process(finished, tmp_path, quick):
     folder, _ = finished
-    table = {**TABLE, "name": "tiny", "objective": ["ce", "focal"], "seed": [0, 1]}
-    outcome = run_comparison(Comparison.from_table(table), tmp_path, options=quick, workers=2)
-    assert outcome.report.failed == {}
+    table = {**TABLE, "name": "tiny", "method": ["ce", "focal"], "seed": [0, 1]}
+    outcome = run_comparison(ComparisonSpec.from_table(table), tmp_path, options=quick, workers=2)
+    assert outcome.summary.failed == {}
     assert (tmp_path / "tiny.results.csv").read_bytes() == (folder / "tiny.results.csv").read_bytes()
 
 
-def test_one_failure_does_not_stop_the_others(comparison, tmp_path, quick):
+def test_one_failure_does_not_stop_the_others(tmp_path, quick):
+    table = {**FAILING, "data": [FAILING["data"], "digits"]}
+    outcome = run_comparison(ComparisonSpec.from_table(table), tmp_path, options=quick, workers=1)
+    assert len(outcome.summary.done) == 1
+    [sentence] = outcome.summary.failed.values()
+    assert "need a 'tune' split" in sentence
+
+
+def test_missing_data_are_named_before_the_first_run(comparison, tmp_path, quick):
     missing = {"name": "npz", "options": {"path": "nowhere.npz"}}
-    table = {**comparison, "data": [comparison["data"], missing], "objective": "ce", "seed": 0}
-    outcome = run_comparison(Comparison.from_table(table), tmp_path, options=quick, workers=1)
-    assert len(outcome.report.done) == 1
-    [sentence] = outcome.report.failed.values()
-    assert "nowhere.npz" in sentence
+    table = {**comparison, "data": [comparison["data"], missing]}
+    with pytest.raises(DataError, match=r"nowhere\.npz"):
+        run_comparison(ComparisonSpec.from_table(table), tmp_path, options=quick, workers=1)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["../../x", "/tmp/x", "a/b", "..", ".hidden", "", "a\0b", "a\\b", 5, "x" * 200]
+)
+def test_a_name_is_a_name(comparison, name):
+    with pytest.raises(SpecError, match="must be a name for files"):
+        ComparisonSpec.from_table({**comparison, "name": name})
+
+
+def test_the_old_key_of_the_method_is_read(comparison):
+    found = ComparisonSpec.from_table(comparison)
+    comparison["objective"] = comparison.pop("method")
+    assert ComparisonSpec.from_table(comparison) == found
+    with pytest.raises(SpecError, match="old name of `method`"):
+        ComparisonSpec.from_table({**comparison, "method": "ce"})
 
 
 @pytest.mark.parametrize("style", ["text", "markdown", "latex", "csv"])
 def test_tables_hold_the_means(finished, style):
     folder, outcome = finished
-    [table] = make_tables(outcome.report.done, baseline="ce")
+    [table] = make_tables(outcome.summary.done, baseline="ce")
     text = format_table(table, style)
     cell = table.rows[0].cells["ece"]
     assert (repr(cell.mean) if style == "csv" else f"{100 * cell.mean:.2f}") in text
@@ -120,7 +143,7 @@ def test_tables_hold_the_means(finished, style):
 
 
 def test_table_marks_best_and_ties(finished):
-    [table] = make_tables(finished[1].report.done)
+    [table] = make_tables(finished[1].summary.done)
     for metric in table.metrics:
         for calibrator in ("identity", "temperature"):
             marks = [row.marks[metric] for row in table.rows if row.calibrator == calibrator]
@@ -132,8 +155,8 @@ def test_equal_cells_are_a_tie_and_far_ones_are_not():
     def cell(mean):
         return Cell(mean=mean, error=0.01, spread=0.01, n_seeds=2, temperature=None)
 
-    assert not contrast_of_cells(cell(0.1), cell(0.1)).is_clear()
-    assert contrast_of_cells(cell(0.1), cell(0.5)).is_clear()
+    assert difference_of_cells("ece", cell(0.1), cell(0.1)).verdict == "tie"
+    assert difference_of_cells("ece", cell(0.1), cell(0.5)).verdict == "first better"
 
 
 def test_cores_are_shared_fairly():
@@ -147,7 +170,7 @@ def test_killed_and_repeated_equals_undisturbed(finished, tmp_path):
     spec = tmp_path / "tiny.toml"
     spec.write_text(
         'name = "tiny"\ndata = { name = "digits", options = { noise = 0.3 } }\n'
-        'model = { name = "mlp", options = { hidden = [16] } }\nobjective = ["ce", "focal"]\nseed = [0, 1]\n'
+        'model = { name = "mlp", options = { hidden = [16] } }\nmethod = ["ce", "focal"]\nseed = [0, 1]\n'
         'recipe = { name = "quick", epochs = 2 }\n'
     )
     words = ["compare", str(spec), "--out", str(tmp_path / "runs"), "--workers", "2", "--threads", "1"]

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from equipoise.experiments import Comparison, RunFolder, Spec
+from equipoise.experiments import ComparisonSpec, RunFolder, Spec
 from equipoise.experiments.engines.local import run_locally, usable_cores
-from tiny_runs import QUICK, TABLE
+from tiny_runs import FAILING, QUICK, TABLE
 
 PAIR = [Spec.from_table({**TABLE, "seed": seed}) for seed in (0, 1)]
 
@@ -40,8 +40,8 @@ def test_a_worker_that_cannot_be_started_is_a_failure(tmp_path, monkeypatch):
 
 def test_runs_of_one_label_do_not_hide_each_other(tmp_path):
     """Runs that differ only in an option of their data both fail, and both are named."""
-    data = [{"name": "npz", "options": {"path": f"nowhere-{n}.npz"}} for n in (200, 300)]
-    comparison = Comparison.from_table({**TABLE, "data": data})
+    data = [{"name": "digits", "options": {"tune": 0.0, "noise": noise}} for noise in (0.2, 0.3)]
+    comparison = ComparisonSpec.from_table({**FAILING, "data": data})
     report = run_locally(comparison.specs, tmp_path, options=QUICK, workers=1)
     assert len(report.failed) == 2
 
@@ -91,7 +91,7 @@ def is_running(pid):
 def test_a_signal_saves_and_leaves_nobody_at_work(tmp_path, number, code):
     spec = tmp_path / "long.toml"
     spec.write_text(
-        'data = "digits"\nmodel = "mlp"\nobjective = "ce"\nseed = [0, 1]\n'
+        'data = "digits"\nmodel = "mlp"\nmethod = "ce"\nseed = [0, 1]\n'
         'recipe = { name = "quick", epochs = 100000 }\n'
     )
     words = [

@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from equipoise.experiments import Comparison, run_comparison
+from equipoise.experiments import ComparisonSpec, run_comparison
+from tiny_runs import FAILING
 
 pytest.importorskip("ray")
 
@@ -25,7 +26,7 @@ def cluster():
 @pytest.mark.filterwarnings("ignore")
 def test_same_scores_as_local_and_a_killed_worker_loses_nothing(cluster, table, quick, tmp_path):
     table["recipe"]["epochs"] = 12
-    comparison = Comparison.from_table({**table, "name": "tiny", "objective": ["ce", "focal"]})
+    comparison = ComparisonSpec.from_table({**table, "name": "tiny", "method": ["ce", "focal"]})
     local = run_comparison(comparison, tmp_path / "local", options=quick, workers=1)
     stop = threading.Event()
     killed = threading.Thread(
@@ -35,17 +36,17 @@ def test_same_scores_as_local_and_a_killed_worker_loses_nothing(cluster, table, 
     found = run_comparison(comparison, tmp_path / "ray", options=quick, engine="ray")
     stop.set()
     killed.join()
-    assert found.report.failed == {}
+    assert found.summary.failed == {}
     assert found.results.read_bytes() == local.results.read_bytes()
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_failure_is_told_in_the_words_of_the_local_engine(cluster, table, quick, tmp_path):
-    comparison = Comparison.from_table({**table, "data": {"name": "npz", "options": {"path": "nowhere.npz"}}})
+def test_a_failure_is_told_in_the_words_of_the_local_engine(cluster, quick, tmp_path):
+    comparison = ComparisonSpec.from_table(FAILING)
     local = run_comparison(comparison, tmp_path / "local", options=quick, workers=1)
     found = run_comparison(comparison, tmp_path / "ray", options=quick, engine="ray")
-    assert found.report.failed == local.report.failed
-    assert found.report.failed
+    assert found.summary.failed == local.summary.failed
+    assert found.summary.failed
 
 
 def kill_a_worker(folder, name, stop):

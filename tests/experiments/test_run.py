@@ -15,10 +15,11 @@ from equipoise.core.errors import DataError, SpecError
 from equipoise.experiments import RunFolder, Spec, find_runs, run
 from equipoise.experiments.build import build, make_network
 from equipoise.experiments.spec import ModelSpec
+from tiny_runs import FAILING
 
 
 def contents(folder):
-    kinds = ("scores/*.csv", "predictions/*.npz", "calibrators/*")
+    kinds = ("scores/*.json", "scores.csv", "predictions/*.npz", "calibrators/*")
     return {str(f.relative_to(folder.path)): f.read_bytes() for kind in kinds for f in folder.path.glob(kind)}
 
 
@@ -29,7 +30,7 @@ def test_a_run_writes_what_it_promises(spec, quick, tmp_path):
     assert done.splits() == ["calib", "test", "tune"]
     assert done.calibrators() == ["identity", "temperature"]
     assert len(done.history()) == spec.recipe.epochs
-    rows = done.scores()
+    rows = done.rows()
     assert {row["split"] for row in rows if row["calibrator"] == "identity"} == {"calib", "test", "tune"}
     assert {row["split"] for row in rows if row["calibrator"] == "temperature"} == {"test"}
     assert all(row["low"] <= row["value"] <= row["high"] for row in rows if row["value"] is not None)
@@ -50,28 +51,25 @@ def test_a_finished_run_is_not_touched(spec, quick, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "lost", ["scores/temperature.csv", "predictions/test.npz", "trained.json", "predicted.json", "spec.toml"]
+    "lost",
+    [
+        "scores/temperature.json",
+        "scores.csv",
+        "calibrators/temperature.json",
+        "predictions/test.npz",
+        "history.csv",
+        "environment.json",
+        "started.json",
+        "trained.json",
+        "predicted.json",
+        "scored.json",
+        "spec.toml",
+    ],
 )
 def test_a_lost_stage_is_made_again_and_equal(spec, quick, tmp_path, lost):
     done = run(spec, tmp_path, options=quick)
     before = contents(done)
     (done.path / lost).unlink()
-    if lost.startswith("predictions"):
-        (done.path / "scores" / "identity.csv").unlink()
-    run(spec, tmp_path, options=quick)
-    assert contents(done) == before
-
-
-@pytest.mark.parametrize(
-    "name", ["scores/temperature.csv", "predictions/test.npz", "trained.json", "predicted.json", "spec.toml"]
-)
-def test_a_damaged_file_is_named_and_made_again(spec, quick, tmp_path, name):
-    done = run(spec, tmp_path, options=quick)
-    before = contents(done)
-    file = done.path / name
-    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    assert done.status() == "broken"
-    assert name in done.problem()
     run(spec, tmp_path, options=quick)
     assert done.status() == "finished"
     assert contents(done) == before
@@ -91,13 +89,24 @@ def test_a_checkpoint_that_is_needed_and_lost_starts_training_over(table, quick,
     assert contents(done) == before
 
 
-def test_a_spec_that_was_edited_is_refused(spec, quick, tmp_path):
+def test_a_spec_that_was_edited_is_noticed_and_written_again(spec, quick, tmp_path):
     done = run(spec, tmp_path, options=quick)
     file = done.path / "spec.toml"
+    before = file.read_bytes()
     file.write_text(file.read_text().replace("seed = 0", "seed = 5"))
     assert done.status() == "broken"
-    with pytest.raises(SpecError, match="Was it edited"):
-        run(spec, tmp_path, options=quick)
+    assert "spec.toml: damaged" in done.problem()
+    run(spec, tmp_path, options=quick)
+    assert file.read_bytes() == before
+
+
+def test_a_folder_named_for_another_run_is_refused(table, quick, tmp_path):
+    done = run(Spec.from_table(table), tmp_path, options=quick)
+    other = Spec.from_table({**table, "seed": 5})
+    done.path.rename(tmp_path / other.identity)
+    assert RunFolder(tmp_path / other.identity).status() == "broken"
+    with pytest.raises(SpecError, match="Was the folder renamed"):
+        run(other, tmp_path, options=quick)
 
 
 def test_an_old_failure_is_forgotten_when_work_goes_on(spec, quick, tmp_path):
@@ -166,36 +175,41 @@ def test_an_empty_split_is_no_split(table, quick, tmp_path):
 
 def test_a_run_is_not_finished_before_all_is_scored(spec, quick, tmp_path, monkeypatch):
     """A crash between two calibrators leaves a run that is trained, and the same command finishes it."""
-    from equipoise.experiments import run as module
+    from equipoise.experiments import scoring
 
-    real, calls = sys.modules[module.__module__].score_rows, []
+    real, calls = scoring.score, []
 
-    def crash(spec, target, calibrator, options):
-        calls.append(calibrator)
-        if calibrator == "temperature":
+    def crash(predictions, **settings):
+        calls.append(predictions.split)
+        if len(calls) == 4:
             raise KeyboardInterrupt
-        return real(spec, target, calibrator, options)
+        return real(predictions, **settings)
 
     with monkeypatch.context() as patch:
-        patch.setattr(sys.modules[module.__module__], "score_rows", crash)
+        patch.setattr(scoring, "score", crash)
         with pytest.raises(KeyboardInterrupt):
             run(spec, tmp_path, options=quick)
     [folder] = find_runs(tmp_path)
-    assert calls == ["identity", "temperature"]
-    assert folder.calibrators() == ["identity"]
+    assert calls == ["calib", "test", "tune", "test"]
+    assert folder.calibrators() == []
     assert folder.status() == "trained"
     assert run(spec, tmp_path, options=quick).status() == "finished"
 
 
-def test_a_failure_is_kept_and_named(table, quick, tmp_path):
-    table["data"] = {"name": "npz", "options": {"path": "nowhere.npz"}}
-    spec = Spec.from_table(table)
-    with pytest.raises(DataError, match=r"nowhere\.npz"):
-        run(spec, tmp_path, options=quick)
+def test_a_failure_is_kept_and_named(quick, tmp_path):
+    with pytest.raises(SpecError, match="need a 'tune' split"):
+        run(Spec.from_table(FAILING), tmp_path, options=quick)
     [folder] = find_runs(tmp_path)
     assert folder.status() == "failed"
-    assert folder.error()["stage"] == "train"
-    assert "nowhere.npz" in folder.error()["message"]
+    assert folder.error()["stage"] == "start"
+    assert "need a 'tune' split" in folder.error()["message"]
+
+
+def test_data_that_are_missing_are_named_before_anything_is_made(table, quick, tmp_path):
+    table["data"] = {"name": "npz", "options": {"path": "nowhere.npz"}}
+    with pytest.raises(DataError, match=r"nowhere\.npz"):
+        run(Spec.from_table(table), tmp_path, options=quick)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_broken_folder_is_found(spec, quick, tmp_path):
@@ -248,7 +262,7 @@ def test_initial_weights_follow_the_seed(table):
     "method", ["focal+mdca", "adafocal", "mutual_learning", "gamma_net", "pruned", "deep_ensemble"]
 )
 def test_kinds_of_methods_run_to_the_end(table, quick, tmp_path, method):
-    table["objective"] = method
+    table["method"] = method
     table["recipe"]["epochs"] = 1
     assert run(Spec.from_table(table), tmp_path, options=quick).status() == "finished"
 

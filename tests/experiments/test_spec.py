@@ -56,14 +56,14 @@ def test_toml_writer_is_undone_by_the_standard_reader(table):
             "global_pooling_cnn",
             "spec.model.name: model 'global_pooling_cnn' takes text, but 'digits' holds image",
         ),
-        ("objective", "focall", "spec.objective.name: no method 'focall'; did you mean 'focal'"),
+        ("method", "focall", "spec.method.name: no method 'focall'; did you mean 'focal'"),
         (
-            "objective",
+            "method",
             {"name": "focal", "parameters": {"gama": 1}},
             "no parameter 'gama'; did you mean 'gamma'",
         ),
-        ("objective", "mmce", "a penalty that needs a loss beside it; use 'ce+mmce'"),
-        ("objective", {"name": "focal", "loss": "ce"}, "go with objectives"),
+        ("method", "mmce", "a penalty that needs a loss beside it; use 'ce+mmce'"),
+        ("method", {"name": "focal", "loss": "ce"}, "go with objectives"),
         ("recipe.name", "quik", "spec.recipe.name: no recipe 'quik'; did you mean 'quick'"),
         ("recipe.epochs", 0, "spec.recipe.epochs: must be at least 1, got 0"),
         ("recipe.epochs", "many", "spec.recipe.epochs: must be int, got str 'many'"),
@@ -73,9 +73,9 @@ def test_toml_writer_is_undone_by_the_standard_reader(table):
         ("recipe.momentum", -0.1, "spec.recipe.momentum: must be at least 0, got -0.1"),
         ("recipe.patience", -1, "spec.recipe.patience: must be at least 0"),
         (
-            "objective",
+            "method",
             {"name": "pruned", "loss": "focal", "loss_parameters": {"gama": 1.0}},
-            "spec.objective.loss_parameters: 'focal' has no parameter 'gama'; did you mean 'gamma'",
+            "spec.method.loss_parameters: 'focal' has no parameter 'gama'; did you mean 'gamma'",
         ),
         ("seed", 1.5, "spec.seed: must be int"),
         ("data.options", {"paht": "x"}, "'digits' has no parameter 'paht'"),
@@ -109,7 +109,7 @@ def test_overrides(spec, tmp_path):
     write_spec(spec, tmp_path / "run.toml")
     again = read_spec(tmp_path / "run.toml", overrides=["recipe.epochs=7", "objective=focal"])
     assert again.recipe.epochs == 7
-    assert again.objective.name == "focal"
+    assert again.method.name == "focal"
     with pytest.raises(SpecError, match="must be key=value"):
         parse_override("epochs")
 
@@ -125,4 +125,4 @@ def test_every_recipe_makes_a_spec(key):
     "key", sorted({**CATALOGUE["losses"], **CATALOGUE["pairs"], **CATALOGUE["objectives"]})
 )
 def test_every_method_makes_a_spec(key):
-    assert Spec.from_table({"data": "digits", "model": "mlp", "objective": key}).objective.name == key
+    assert Spec.from_table({"data": "digits", "model": "mlp", "method": key}).method.name == key

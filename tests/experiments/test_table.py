@@ -2,22 +2,34 @@
 
 import csv
 import io
+from functools import partial
 
 import numpy as np
 import pytest
 
 from equipoise.core.errors import SpecError
 from equipoise.core.predictions import Predictions
-from equipoise.core.writing import write_predictions
+from equipoise.evaluate import Difference
 from equipoise.experiments import RunFolder, Spec, format_tables, make_tables, write_spec
-from equipoise.experiments.folder import write_rows
 from equipoise.experiments.formatting import format_table
-from equipoise.experiments.published import published_for, published_rows
-from equipoise.experiments.reporting import report_of_runs
-from equipoise.experiments.results import Cell, _combine
-from equipoise.experiments.scoring import score_rows
-from equipoise.experiments.table import Table, TableRow
+from equipoise.experiments.paper_results import paper_results, paper_results_for
+from equipoise.experiments.results import Cell, combine
+from equipoise.experiments.run import keep_predictions
+from equipoise.experiments.run_report import report_of_runs
+from equipoise.experiments.scoring import score_run
+from equipoise.experiments.table import ResultTable, TableRow
 from tiny_runs import QUICK, TABLE
+
+
+def predicted(seed, sharpness, split):
+    """Give predictions on rows that are the same for all seeds."""
+    rng = np.random.default_rng(["calib", "test"].index(split))
+    logits = rng.normal(size=(600, 3)) * 2
+    uniform = rng.uniform(size=(600, 1))
+    probs = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    labels = (probs.cumsum(1) < uniform).sum(1)
+    noise = np.random.default_rng([seed, 7]).normal(size=logits.shape) * 0.01
+    return Predictions(logits=sharpness * logits + noise, labels=labels, split=split)
 
 
 @pytest.fixture
@@ -27,19 +39,13 @@ def finish(tmp_path):
     def make(sharpness=1.0, calibrators=("identity", "temperature"), **changes):
         spec = Spec.from_table({**TABLE, **changes})
         folder = RunFolder(tmp_path / spec.identity)
-        (folder.path / "predictions").mkdir(parents=True)
+        folder.path.mkdir()
         write_spec(spec, folder.path / "spec.toml")
-        for number, split in enumerate(("calib", "test")):
-            rng = np.random.default_rng(number)
-            logits = rng.normal(size=(600, 3)) * 2
-            uniform = rng.uniform(size=(600, 1))
-            probs = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
-            labels = (probs.cumsum(1) < uniform).sum(1)
-            noise = np.random.default_rng([spec.seed, 7]).normal(size=logits.shape) * 0.01
-            predictions = Predictions(logits=sharpness * logits + noise, labels=labels, split=split)
-            write_predictions(predictions, folder.predictions_file(split))
-        for calibrator in calibrators:
-            write_rows(folder.scores_file(calibrator), score_rows(spec, folder, calibrator, QUICK))
+        folder.write_record("started", ["spec.toml"])
+        (folder.path / "history.csv").write_text("epoch,loss\n0,1.0\n")
+        folder.write_record("trained", ["history.csv"])
+        keep_predictions(folder, map(partial(predicted, spec.seed, sharpness), ("calib", "test")))
+        score_run(folder, calibrators, QUICK.scoring)
         return folder
 
     return make
@@ -65,13 +71,13 @@ def test_helping_networks_with_other_options_are_other_methods():
     def label(hidden):
         helper = {"name": "mlp", "options": {"hidden": hidden}}
         method = {"name": "differentiated_mutual_learning", "auxiliary": helper}
-        return Spec.from_table({**TABLE, "objective": method}).objective.label
+        return Spec.from_table({**TABLE, "method": method}).method.label
 
     assert label([8]) != label([16])
 
 
 def test_far_apart_is_marked_and_equal_is_tied(finish):
-    runs = [finish(objective=name, sharpness=s) for name, s in (("ce", 3.0), ("focal", 1.0), ("brier", 1.0))]
+    runs = [finish(method=name, sharpness=s) for name, s in (("ce", 3.0), ("focal", 1.0), ("brier", 1.0))]
     [table] = make_tables(runs)
     raw = {row.method: row for row in table.rows if row.calibrator == "identity"}
     assert [raw[name].versus["ece"] for name in raw] == ["", "better", "better"]
@@ -81,7 +87,7 @@ def test_far_apart_is_marked_and_equal_is_tied(finish):
 
 
 def test_the_signed_gap_is_best_at_zero(finish):
-    runs = [finish(objective="ce", sharpness=0.2), finish(objective="focal", sharpness=1.0)]
+    runs = [finish(method="ce", sharpness=0.2), finish(method="focal", sharpness=1.0)]
     [table] = make_tables(runs, metrics=["confidence_gap"])
     rows = {row.method: row for row in table.rows if row.calibrator == "identity"}
     assert rows["ce"].cells["confidence_gap"].mean < rows["focal"].cells["confidence_gap"].mean
@@ -90,7 +96,7 @@ def test_the_signed_gap_is_best_at_zero(finish):
 
 
 def test_a_calibrator_that_some_runs_lack_is_left_out_for_them(finish):
-    runs = [finish(calibrators=("identity",)), finish(objective="focal")]
+    runs = [finish(calibrators=("identity",)), finish(method="focal")]
     [table] = make_tables(runs)
     assert [(row.method, row.calibrator) for row in table.rows] == [
         ("ce", "identity"),
@@ -99,24 +105,24 @@ def test_a_calibrator_that_some_runs_lack_is_left_out_for_them(finish):
     ]
     assert table.rows[-1].versus["ece"] == ""
     assert "focal + temperature" in format_table(table)
-    [report] = report_of_runs(runs, n_resamples=20).values()
+    [report] = report_of_runs(runs).values()
     assert [[part.name for part in method.calibrated] for method in report.methods] == [[], ["temperature"]]
 
 
 def test_a_report_is_made_without_a_record_of_the_machine(finish):
-    [report] = report_of_runs([finish(), finish(objective="focal")], n_resamples=20).values()
+    [report] = report_of_runs([finish(), finish(method="focal")]).values()
     assert ("machine", "not recorded") in report.provenance.facts
 
 
 def test_methods_with_other_seeds_are_compared_on_those_they_share(finish):
-    runs = [finish(seed=0), finish(seed=1), finish(seed=1, objective="focal", sharpness=3.0)]
+    runs = [finish(seed=0), finish(seed=1), finish(seed=1, method="focal", sharpness=3.0)]
     [table] = make_tables(runs)
     assert table.rows[1].versus["nll"] == "worse"
     assert "1 to 2 seeds" in table.caption
 
 
 def test_a_baseline_or_metric_that_is_not_there_is_refused(finish):
-    runs = [finish(), finish(objective="focal")]
+    runs = [finish(), finish(method="focal")]
     with pytest.raises(SpecError, match="did you mean 'focal'"):
         make_tables(runs, baseline="focall")
     with pytest.raises(SpecError, match="did you mean 'ece'"):
@@ -124,7 +130,7 @@ def test_a_baseline_or_metric_that_is_not_there_is_refused(finish):
 
 
 def test_reading_a_table_writes_nothing(finish):
-    runs = [finish(), finish(objective="focal")]
+    runs = [finish(), finish(method="focal")]
     before = {file: file.stat().st_mtime_ns for run in runs for file in run.path.rglob("*")}
     make_tables(runs)
     assert before == {file: file.stat().st_mtime_ns for run in runs for file in run.path.rglob("*")}
@@ -132,10 +138,14 @@ def test_reading_a_table_writes_nothing(finish):
 
 def test_two_seeds_that_scatter_make_the_test_milder():
     """Differences 1 and 3 with hardly any error from rows: t = 2 with one degree of freedom, p = 0.295."""
-    found = _combine(np.array([[1.0, 1e-9], [3.0, 1e-9]]), paired=True)
-    assert found.p_value == pytest.approx(0.2952, abs=1e-4)
-    steady = _combine(np.array([[2.0, 1.0], [2.0, 1.0]]), paired=True)
-    assert steady.p_value == pytest.approx(0.0455, abs=1e-4)
+
+    def seeds(*values, half):
+        return [
+            Difference("ece", 0.0, v, v, v - 1.959964 * half, v + 1.959964 * half, 1.0, "tie") for v in values
+        ]
+
+    assert combine(seeds(1.0, 3.0, half=1e-9)).p_value == pytest.approx(0.2952, abs=1e-4)
+    assert combine(seeds(2.0, 2.0, half=1.0)).p_value == pytest.approx(0.0455, abs=1e-4)
 
 
 def made(method, metric="ece"):
@@ -149,7 +159,7 @@ def made(method, metric="ece"):
         versus={metric: ""},
         printed={metric: "4.00 % (paper, table 1)"},
     )
-    return Table(
+    return ResultTable(
         data="d",
         model="m",
         baseline=method,
@@ -200,17 +210,14 @@ def test_printed_numbers_are_found_where_we_can_run(data, model, title):
     rows = [
         row
         for name in ("ce", "differentiated_mutual_learning")
-        for row in published_for(Spec.from_table({"data": data, "model": model, "objective": name}))
+        for row in paper_results_for(Spec.from_table({"data": data, "model": model, "method": name}))
     ]
     assert rows
     assert {row.model for row in rows} == {title}
 
 
 def test_every_printed_place_is_reached_or_known_not_to_be():
-    from equipoise.experiments.published import _PLACES
-
-    reached = {(title, name) for title, networks in _PLACES.values() for name in networks.values()}
-    left = {(row.dataset, row.model) for row in published_rows()} - reached
+    left = {(row.dataset, row.model) for row in paper_results() if not row.model_keys}
     assert left == {
         ("CIFAR-10/SVHN", "DenseNet-121"),
         ("CIFAR-10/SVHN", "ResNet-50"),
@@ -221,9 +228,11 @@ def test_every_printed_place_is_reached_or_known_not_to_be():
 
 
 def find(data, model, method, calibrator="identity", metric="ece"):
-    spec = Spec.from_table({"data": data, "model": model, "objective": method})
+    spec = Spec.from_table({"data": data, "model": model, "method": method})
     return [
-        (row.value, row.table) for row in published_for(spec, calibrator=calibrator) if row.metric == metric
+        (row.value, row.table)
+        for row in paper_results_for(spec, calibrator=calibrator)
+        if row.metric == metric
     ]
 
 

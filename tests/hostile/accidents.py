@@ -16,7 +16,7 @@ from calibration_data import sample
 from equipoise import Predictions, read_predictions, write_predictions
 from equipoise.calibrators import VectorScaling, load
 from equipoise.core.files import write_text
-from equipoise.core.formats import WRITERS
+from equipoise.core.reading.formats import WRITERS
 from equipoise.metrics import CalibrationState
 from equipoise.training.checkpoint import read_checkpoint, write_checkpoint
 from hostile.campaign import Wrong, in_child

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from equipoise import Predictions, iter_predictions, read_predictions, write_predictions
-from equipoise.core.formats import WRITERS
+from equipoise.core.reading.formats import WRITERS
 from equipoise.metrics import CalibrationState
 from hostile.campaign import Wrong
 from hostile_files import WAYS, damaged, made

@@ -80,3 +80,26 @@ def test_evaluation_gives_every_module_its_mode_back_even_after_an_error():
     with pytest.raises(RuntimeError, match="in the middle"):
         use()
     assert [module.training for module in network.modules()] == [True, True, True, False, True]
+
+
+def test_a_flipped_bit_is_noticed_or_changes_nothing(tmp_path):
+    path = tmp_path / "last.pt"
+    content = {
+        "network": {"weight": torch.arange(12.0).reshape(3, 4)},
+        "epoch": 3,
+        "history": [{"loss": 0.5}],
+    }
+    write_checkpoint(path, content)
+    whole, noticed = path.read_bytes(), 0
+    for place in range(0, 8 * len(whole), 37):
+        damaged = bytearray(whole)
+        damaged[place // 8] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        try:
+            found = read_checkpoint(path)
+        except DataError:
+            noticed += 1
+            continue
+        assert found["network"]["weight"].tolist() == content["network"]["weight"].tolist()
+        assert (found["epoch"], found["history"]) == (content["epoch"], content["history"])
+    assert noticed > 10

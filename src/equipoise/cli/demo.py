@@ -8,10 +8,9 @@ from pathlib import Path
 import click
 
 from equipoise.cli.shared import json_option, quiet_option
-from equipoise.cli.training import print_outcome
-from equipoise.experiments import RunOptions, read_comparison, run_comparison
+from equipoise.cli.training import print_result
+from equipoise.experiments import RunOptions, read_comparison, report_of_runs, run_comparison
 from equipoise.experiments.engines.local import usable_cores
-from equipoise.experiments.reporting import report_of_runs
 from equipoise.report import write_report
 
 __all__ = ["command"]
@@ -36,12 +35,10 @@ def command(out: Path, overrides: tuple[str, ...], as_json: bool, quiet: bool) -
             f"{min(usable_cores(), len(comparison.specs))} at a time; finished ones are kept in {out}.\n",
             err=True,
         )
-    outcome = run_comparison(comparison, out, options=RunOptions(quiet=quiet or as_json))
-    code = print_outcome(outcome, style="text", as_json=as_json, quiet=quiet)
-    if outcome.report.is_whole and not as_json:
-        order = {spec.identity: number for number, spec in enumerate(comparison.specs)}
-        runs = sorted(outcome.report.done, key=lambda run: order[run.name])
-        reports = report_of_runs(runs, baseline=comparison.baseline, n_resamples=500)
+    result = run_comparison(comparison, out, options=RunOptions(quiet=quiet or as_json))
+    code = print_result(result, style="text", as_json=as_json, quiet=quiet)
+    if result.summary.is_whole and not as_json:
+        reports = report_of_runs(result.summary.done, tables=result.tables)
         for place, report in reports.items():
             target = out / ("report.html" if len(reports) == 1 else f"report-{place}.html")
             write_report(report, target)

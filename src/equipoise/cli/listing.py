@@ -11,7 +11,7 @@ from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.cli.tables import print_table
 from equipoise.core.names import look_up
 from equipoise.experiments.catalogue import CATALOGUE, Entry
-from equipoise.experiments.published import find_published
+from equipoise.experiments.paper_results import find_paper_results
 
 __all__ = ["list_command", "show_command"]
 
@@ -51,7 +51,7 @@ def show_command(name: str, as_json: bool, quiet: bool) -> None:
         for key, entry in table.items():
             known.setdefault(key, []).append((room, entry))
     found = look_up(name, known, what="method", hint="`equipoise list` shows all.")
-    printed = find_published(method=name)
+    printed = find_paper_results(method=name)
     if as_json:
         records = [{"room": room, **_record(entry)} for room, entry in found]
         print_json({"entries": records, "published": [row._asdict() for row in printed]})

@@ -10,7 +10,6 @@ from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.cli.tables import print_table
 from equipoise.core.errors import SpecError
 from equipoise.experiments import RunFolder, find_runs, format_tables, make_tables
-from equipoise.experiments.soundness import is_whole
 
 __all__ = ["runs_command", "table_command"]
 
@@ -28,7 +27,7 @@ def runs_command(folder: Path, why: bool, clean: bool, as_json: bool, quiet: boo
     removed = [
         run.name
         for run, record in zip(runs, records, strict=True)
-        if clean and record["status"] in ("failed", "broken") and not _is_misplaced(run) and run.remove()
+        if clean and record["status"] in ("failed", "broken") and not run.is_misplaced() and run.remove()
     ]
     if as_json:
         print_json({"runs": records, "removed": removed})
@@ -43,14 +42,9 @@ def runs_command(folder: Path, why: bool, clean: bool, as_json: bool, quiet: boo
         click.echo(f"\nremoved {len(removed)}: {', '.join(map(str, removed))}")
 
 
-def _is_misplaced(run: RunFolder) -> bool:
-    """Whether the folder may hold a good run under another name; such are never removed."""
-    return is_whole(run.path / "spec.toml") and run.is_misplaced()
-
-
 def _record(run: RunFolder) -> dict[str, object]:
     status = run.status()
-    if status == "broken":
+    if status in ("broken", "old"):
         return {"run": run.name, "status": status, "epochs": "", "label": "", "error": run.problem()}
     spec, error = run.spec(), run.error()
     return {
@@ -77,7 +71,7 @@ def table_command(
     if not finished:
         raise SpecError(f"{folder}: no finished run. `equipoise runs {folder}` shows what is there.")
     if as_json:
-        print_json({"rows": [row for run in finished for row in run.scores()]})
+        print_json({"rows": [row for run in finished for row in run.rows()]})
         return
     tables = make_tables(finished, baseline=baseline, **({"metrics": metrics} if metrics else {}))
     click.echo(format_tables(tables, style))

@@ -9,11 +9,17 @@ from typing import Any, TypeVar
 import click
 
 from equipoise.cli.shared import json_option, print_json, quiet_option
-from equipoise.experiments import RunOptions, read_comparison, read_spec, run, run_comparison
-from equipoise.experiments.comparing import Outcome
-from equipoise.experiments.formatting import format_tables
+from equipoise.experiments import (
+    ComparisonResult,
+    RunOptions,
+    format_tables,
+    read_comparison,
+    read_spec,
+    run,
+    run_comparison,
+)
 
-__all__ = ["compare_command", "print_outcome", "train_command"]
+__all__ = ["compare_command", "print_result", "train_command"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -83,10 +89,10 @@ def train_command(
     )
     folder = run(read_spec(spec, overrides=overrides), out, options=options)
     if as_json:
-        print_json({"run": folder.name, "path": str(folder.path), "scores": folder.scores()})
+        print_json({"run": folder.name, "path": str(folder.path), "scores": folder.rows()})
         return
     shown = {"accuracy", "nll", "brier", "ece", "classwise_ece"}
-    for row in folder.scores():
+    for row in folder.rows():
         if row["split"] == "test" and row["metric"] in shown:
             click.echo(
                 f"{row['calibrator']:<14}{row['metric']:<16}{row['value']:.4f}  [{row['low']:.4f}, {row['high']:.4f}]"
@@ -129,7 +135,7 @@ def compare_command(
         raise click.UsageError(
             "--workers goes with --engine local; --threads says what a run asks of a cluster."
         )
-    outcome = run_comparison(
+    result = run_comparison(
         read_comparison(comparison, overrides=overrides),
         out,
         options=RunOptions(
@@ -144,18 +150,18 @@ def compare_command(
         workers=workers,
         address=address,
     )
-    return print_outcome(outcome, style=style, as_json=as_json, quiet=quiet)
+    return print_result(result, style=style, as_json=as_json, quiet=quiet)
 
 
-def print_outcome(outcome: Outcome, *, style: str, as_json: bool, quiet: bool) -> int:
+def print_result(result: ComparisonResult, *, style: str, as_json: bool, quiet: bool) -> int:
     """Print tables and what failed; return 1 if anything did."""
     if as_json:
-        rows = [row for folder in outcome.report.done for row in folder.scores()]
-        print_json({"results": str(outcome.results), "failed": outcome.report.failed, "rows": rows})
+        rows = [row for folder in result.summary.done for row in folder.rows()]
+        print_json({"results": str(result.results), "failed": result.summary.failed, "rows": rows})
     else:
-        click.echo(format_tables(outcome.tables, style))
+        click.echo(format_tables(result.tables, style))
         if not quiet:
-            click.echo(f"\nresults: {outcome.results}")
-    for label, sentence in outcome.report.failed.items():
+            click.echo(f"\nresults: {result.results}")
+    for label, sentence in result.summary.failed.items():
         click.echo(f"equipoise: {label}: {sentence}", err=True)
-    return 0 if outcome.report.is_whole else 1
+    return 0 if result.summary.is_whole else 1

@@ -10,7 +10,7 @@ from equipoise.data.long_tail import long_tail
 from equipoise.data.ood import OodPair, ood_pair
 from equipoise.data.ordering import trim_documents
 from equipoise.data.readers.mixtures import GaussianMixture, gaussian_mixture
-from equipoise.data.splitting import focal_split, stratified_split
+from equipoise.data.row_splits import focal_split, stratified_split
 from equipoise.data.streaming import ImageFiles
 
 __all__ = [

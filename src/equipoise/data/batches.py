@@ -210,9 +210,7 @@ class Batches:
         for step in steps:
             plan = self._plan(step)
             index = torch.from_numpy(plan.rows)
-            if self.dataset.kind == "image" and self.device.type == "cpu":
-                yield self._finished(plan, self._fused(plan), self.dataset.labels[index])
-            elif self.dataset.kind == "image":
+            if self.dataset.kind == "image":
                 stored = self.dataset.inputs.permute(0, 2, 3, 1)
                 images = take_rows(stored, index).permute(0, 3, 1, 2)
                 yield self._image_batch(plan, images, self.dataset.labels[index])
@@ -247,25 +245,6 @@ class Batches:
         partner[place[: len(mine)]] = place[len(mine) :]
         return _Plan(rows[needed], draws[needed], place[: len(mine)], partner, weight)
 
-    def _fused(self, plan: _Plan) -> Tensor:
-        # Imported here, because compiled code is slow to import and most users of this room need none.
-        from equipoise.data.kernels import read_augmented
-
-        assert isinstance(self.dataset.inputs, Tensor)
-        padding, draws = self.augment.crop_padding, torch.from_numpy(plan.draws)
-        top, left = (_whole(draws[:, column], 2 * padding + 1).numpy() for column in (4, 5))
-        flip = (plan.draws[:, 6] < 0.5) & self.augment.flip
-        return read_augmented(
-            self.dataset.inputs,
-            plan.rows,
-            top=top,
-            left=left,
-            flip=flip,
-            padding=padding,
-            mean=self.dataset.mean,
-            std=self.dataset.std,
-        )
-
     def _image_batch(self, plan: _Plan, images: Tensor, labels: Tensor) -> Batch:
         images, labels = images.to(self.device), labels.to(self.device)
         augment, draws = self.augment, torch.from_numpy(plan.draws).to(self.device)
@@ -279,15 +258,12 @@ class Batches:
         if augment.flip:
             images = flip_images(images, draws[:, 6] < 0.5)
             labels = flip_images(labels, draws[:, 6] < 0.5) if dense else labels
-        return self._finished(plan, normalise(images, self.dataset.mean, self.dataset.std), labels)
-
-    def _finished(self, plan: _Plan, inputs: Tensor, labels: Tensor) -> Batch:
-        if self.augment.cutout:
-            draws = torch.from_numpy(plan.draws).to(self.device)
+        inputs = normalise(images, self.dataset.mean, self.dataset.std)
+        if augment.cutout:
             row, column = (
                 _whole(draws[:, k], length) for k, length in ((7, inputs.shape[2]), (8, inputs.shape[3]))
             )
-            inputs = cut_out(inputs, row, column, side=self.augment.cutout)
+            inputs = cut_out(inputs, row, column, side=augment.cutout)
         return self._mixed(plan, inputs, labels)
 
     def _vector_batch(self, plan: _Plan, inputs: Tensor, labels: Tensor) -> Batch:

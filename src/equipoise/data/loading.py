@@ -12,8 +12,8 @@ from equipoise.core.errors import SpecError
 from equipoise.core.names import look_up, nearest
 from equipoise.data.dataset import Dataset
 from equipoise.data.readers.cifar import cifar10, cifar100
-from equipoise.data.readers.cifar10c import cifar10c, cifar100c
 from equipoise.data.readers.cifar10h import cifar10h
+from equipoise.data.readers.cifar_c import cifar10c, cifar100c
 from equipoise.data.readers.digits import digits
 from equipoise.data.readers.image_folder import image_folder
 from equipoise.data.readers.imagenet import imagenet, imagenet_lt

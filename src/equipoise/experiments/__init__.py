@@ -1,32 +1,42 @@
 """Specs, the catalogue, run folders and engines."""
 
 from equipoise.experiments.catalogue import CATALOGUE, Entry
-from equipoise.experiments.comparing import Outcome, run_comparison
-from equipoise.experiments.comparison import Comparison, read_comparison
+from equipoise.experiments.comparison import (
+    ComparisonResult,
+    ComparisonSpec,
+    read_comparison,
+    run_comparison,
+)
+from equipoise.experiments.engines import RunSummary
 from equipoise.experiments.folder import RunFolder, find_runs
 from equipoise.experiments.formatting import format_table, format_tables
-from equipoise.experiments.published import Published, find_published
+from equipoise.experiments.paper_results import PaperResult, find_paper_results
 from equipoise.experiments.run import RunOptions, run
+from equipoise.experiments.run_report import report_of_runs
+from equipoise.experiments.scores import RunScores
 from equipoise.experiments.spec import Spec, read_spec, write_spec
-from equipoise.experiments.table import Table, make_tables
+from equipoise.experiments.table import ResultTable, make_tables
 
 __all__ = [
     "CATALOGUE",
-    "Comparison",
+    "ComparisonResult",
+    "ComparisonSpec",
     "Entry",
-    "Outcome",
-    "Published",
+    "PaperResult",
+    "ResultTable",
     "RunFolder",
     "RunOptions",
+    "RunScores",
+    "RunSummary",
     "Spec",
-    "Table",
-    "find_published",
+    "find_paper_results",
     "find_runs",
     "format_table",
     "format_tables",
     "make_tables",
     "read_comparison",
     "read_spec",
+    "report_of_runs",
     "run",
     "run_comparison",
     "write_spec",

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import json
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any, final
 
 import torch
 from torch import Tensor, nn
 
-from equipoise.core.errors import SpecError
+from equipoise.core.errors import DataError, SpecError
 from equipoise.core.seeds import derive_seed
 from equipoise.data import Augment, Dataset, batches, load
-from equipoise.experiments.catalogue import CATALOGUE
-from equipoise.experiments.fields import plain
-from equipoise.experiments.fitting import check_fit
+from equipoise.experiments.catalogue import CATALOGUE, check_match
 from equipoise.experiments.methods import split_method
 from equipoise.experiments.spec import DataSpec, ModelSpec, RecipeSpec, Spec
+from equipoise.experiments.spec_parsing import plain
 from equipoise.models import Network
 from equipoise.objectives import Parts
 from equipoise.training import (
@@ -37,7 +39,7 @@ from equipoise.training import (
     WarmUp,
 )
 
-__all__ = ["Built", "build", "load_data", "make_network", "make_recipe", "split_source"]
+__all__ = ["Built", "build", "load_data", "make_network", "make_recipe", "pin_data", "split_source"]
 
 
 @final
@@ -72,12 +74,12 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False) -> Bui
         Data, objective and batches; the same initial weights for the same seed.
 
     Example:
-        >>> spec = Spec.from_table({"data": "digits", "model": "mlp", "objective": "focal"})
+        >>> spec = Spec.from_table({"data": "digits", "model": "mlp", "method": "focal"})
         >>> type(build(spec).objective).__name__
         'Supervised'
     """
     data = load_data(spec.data, root=root, download=download)
-    objective_entry, loss = split_method(spec.objective)
+    objective_entry, loss = split_method(spec.method)
     tune = split_source(data, "tune", spec) if len(data.splits.get("tune", ())) else None
     if tune is None and (spec.recipe.keep == "best" or spec.recipe.patience):
         raise SpecError(
@@ -88,8 +90,8 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False) -> Bui
     parts = Parts(
         make_network=partial(make_network, spec.model, data),
         make_auxiliary=None
-        if spec.objective.auxiliary is None
-        else partial(make_network, spec.objective.auxiliary, data),
+        if spec.method.auxiliary is None
+        else partial(make_network, spec.method.auxiliary, data),
         make_loss=None if loss is None else partial(_make_loss, loss, data),
         recipe=make_recipe(spec.recipe),
         held_out=tune,
@@ -106,18 +108,70 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False) -> Bui
     )
 
 
+def pin_data(spec: Spec, *, root: str | None = None, download: bool = False) -> Spec:
+    """Return the spec with the digest of its data's files, which is part of the run's identity.
+
+    Args:
+        spec: A checked spec.
+        root: The data folder.
+        download: Bring the official files if they are not there.
+
+    Returns:
+        The same spec if its data come without files, or it has their digest already.
+
+    Raises:
+        DataError: If the data are not there, or are wrong.
+
+    Example:
+        >>> spec = Spec.from_table({"data": "digits", "model": "mlp"})
+        >>> pin_data(spec) is spec
+        True
+    """
+    if spec.data.digest:
+        return spec
+    found = _files_digest(load_data(spec.data, root=root, download=download))
+    return replace(spec, data=replace(spec.data, digest=found)) if found else spec
+
+
+def _files_digest(data: Dataset) -> str:
+    if not data.provenance:
+        return ""
+    contents = sorted(file.sha256 for file in data.provenance)
+    return hashlib.sha256("\n".join(contents).encode()).hexdigest()
+
+
 def load_data(data: DataSpec, *, root: str | None = None, download: bool = False) -> Dataset:
     """Return a dataset; runs of one process share it.
+
+    Raises:
+        DataError: If its files are not there, are wrong, or are not the ones that the spec was given for.
 
     Example:
         >>> load_data(DataSpec(name="digits")) is load_data(DataSpec(name="digits"))
         True
     """
-    return _load(json.dumps(plain(data), sort_keys=True), root, download)
+    nameless = replace(data, digest="")
+    found = _load(json.dumps(plain(nameless), sort_keys=True), root, download, _stamp(data, root))
+    if data.digest and data.digest != _files_digest(found):
+        raise DataError(
+            f"{data.label}: its files are not the ones this run was begun with. Put those back, or give the command "
+            "again: changed data are another run."
+        )
+    return found
+
+
+def _stamp(data: DataSpec, root: str | None) -> tuple[Any, ...]:
+    """Tell when what a dataset is read from was last changed, as far as its folder shows."""
+    own, base = data.options.get("path"), root or os.environ.get("EQUIPOISE_DATA")
+    if own is None and base is None:
+        return ()
+    place = Path(str(base if own is None else own)).expanduser()
+    stats = [found.stat() for found in (place, *sorted(place.glob("*"))) if found.exists()]
+    return tuple((stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats)
 
 
 @lru_cache(maxsize=2)
-def _load(content: str, root: str | None, download: bool) -> Dataset:
+def _load(content: str, root: str | None, download: bool, stamp: tuple[Any, ...]) -> Dataset:
     table = json.loads(content)
     options = {**CATALOGUE["datasets"][table["name"]].parameters, **table.get("options", {})}
     return load(table["name"], root=root, seed=table["seed"], download=download, options=options)
@@ -133,7 +187,7 @@ def make_network(model: ModelSpec, data: Dataset) -> nn.Module:
         >>> make_network(ModelSpec(name="mlp"), load_data(DataSpec(name="digits"))).n_classes
         10
     """
-    check_fit(model.name, data.name, (data.kind,))
+    check_match(model.name, data.name, (data.kind,))
     entry = CATALOGUE["models"][model.name]
     sizes = {"n_classes": data.n_classes, **_input_sizes(data)}
     known = inspect.signature(entry.factory).parameters

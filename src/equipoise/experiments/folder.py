@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, final
 
-from equipoise.core.errors import EquipoiseError, SpecError, require
-from equipoise.core.files import write_text
+from equipoise.calibrators import Calibrator, load
+from equipoise.core.errors import DataError, SpecError, require
 from equipoise.core.predictions import Predictions
 from equipoise.core.reading import read_predictions
-from equipoise.experiments.soundness import is_whole
-from equipoise.experiments.spec import Spec, read_spec
+from equipoise.experiments.integrity import file_digest, is_unchanged, read_sealed, write_sealed
+from equipoise.experiments.rows import read_rows
+from equipoise.experiments.scores import RunScores, read_scores
+from equipoise.experiments.spec import Spec, read_stored_spec
+from equipoise.training import read_checkpoint
 
-__all__ = ["RunFolder", "Status", "find_runs"]
+__all__ = ["STAGES", "RunFolder", "Stage", "Status", "find_runs"]
 
 #: What can be said of a run.
-Status = Literal["finished", "trained", "started", "running", "failed", "broken"]
+Status = Literal["finished", "trained", "started", "running", "failed", "broken", "old"]
+#: The stages of a run; each is over when its record is written.
+Stage = Literal["started", "trained", "predicted", "scored"]
+STAGES: tuple[Stage, ...] = ("started", "trained", "predicted", "scored")
+
+_AGAIN = "Give the command that made the run again; it makes the file anew."
 
 
 @final
@@ -38,12 +43,12 @@ class RunFolder:
         environment.json     versions, machine, threads, the data's fingerprints
         history.csv          one row per epoch
         last.pt, best.pt     checkpoints
-        trained.json         written when training is over
-        predicted.json       written when all splits are predicted
-        scored.json          written when all calibrators are scored
         predictions/*.npz    one file per split
         calibrators/*        fitted maps
-        scores/*.csv         one file per calibrator, tidy rows
+        scores/*.json        one file per calibrator: scorecards, curves, slices
+        scores.csv           the same numbers as tidy rows
+        started.json, trained.json, predicted.json, scored.json
+                             written when a stage is over, with a digest of each file it made
         error.json           why it failed, if it did
 
     Attributes:
@@ -59,107 +64,211 @@ class RunFolder:
     @property
     def name(self) -> str:
         """The spec's identity."""
-        return self.path.name
+        return self.path.resolve().name
 
     def spec(self) -> Spec:
         """Return what was asked for."""
-        return read_spec(self.path / "spec.toml")
+        return read_stored_spec(self.path / "spec.toml")
 
-    def is_trained(self) -> bool:
-        """Whether training is over."""
-        return is_whole(self.path / "trained.json")
+    def record(self, stage: str) -> dict[str, Any] | None:
+        """Return what a stage wrote when it was over, or None before that.
 
-    def is_predicted(self) -> bool:
-        """Whether the predictions on all splits are there."""
-        file = self.path / "predicted.json"
-        if not is_whole(file):
+        Raises:
+            DataError: If the record is damaged.
+        """
+        file = self.path / f"{stage}.json"
+        return read_sealed(file) if file.exists() else None
+
+    def write_record(self, stage: str, files: Iterable[str], **facts: Any) -> None:
+        """Write down that a stage is over, and a digest of each file that it made."""
+        digests = {name: file_digest(self.path / name) for name in files}
+        write_sealed(self.path / f"{stage}.json", {"run": self.name, "files": digests, **facts})
+
+    def is_over(self, stage: Stage) -> bool:
+        """Whether a stage is over and its files are there; checkpoints may be deleted once they have served."""
+        record = self.record(stage)
+        if record is None:
             return False
-        splits = json.loads(file.read_text(encoding="utf-8"))["splits"]
-        return all(is_whole(self.predictions_file(split)) for split in splits)
+        return all((self.path / name).exists() for name in record["files"] if not name.endswith(".pt"))
 
-    def is_scored(self) -> bool:
-        """Whether everything that was asked for last is scored."""
-        file = self.path / "scored.json"
-        if not is_whole(file):
-            return False
-        names = json.loads(file.read_text(encoding="utf-8"))["calibrators"]
-        return all(is_whole(self.scores_file(name)) for name in names)
+    def verified(self, name: str) -> Path:
+        """Return the path of a file that is the one its stage wrote.
 
-    def predictions_file(self, split: str) -> Path:
-        """Where the predictions on a split are kept."""
-        return self.path / "predictions" / f"{split}.npz"
+        Raises:
+            DataError: If it is not, or no stage has written it.
+        """
+        for stage in STAGES:
+            record = self.record(stage)
+            if record is not None and name in record["files"]:
+                if is_unchanged(self.path / name, record["files"][name]):
+                    return self.path / name
+                raise DataError(f"{self.path / name}: lost or damaged. {_AGAIN}")
+        raise DataError(f"{self.path / name}: no finished stage has written this. {_AGAIN}")
+
+    def has(self, name: str) -> bool:
+        """Whether a file is there that a finished stage wrote."""
+        records = [self.record(stage) for stage in STAGES]
+        return any(record and name in record["files"] for record in records) and (self.path / name).exists()
 
     def predictions(self, split: str) -> Predictions:
         """Return the predictions on a split."""
-        return read_predictions(self.predictions_file(split))
+        return read_predictions(self.verified(f"predictions/{split}.npz"))
 
     def splits(self) -> list[str]:
         """Return the splits that have predictions."""
-        return sorted(file.stem for file in (self.path / "predictions").glob("*.npz"))
-
-    def scores_file(self, calibrator: str) -> Path:
-        """Where the scores after a calibrator are kept."""
-        return self.path / "scores" / f"{calibrator}.csv"
+        return sorted((self.record("predicted") or {"splits": []})["splits"])
 
     def calibrators(self) -> list[str]:
         """Return the calibrators that were scored, no calibration first."""
-        names = sorted(file.stem for file in (self.path / "scores").glob("*.csv"))
-        return sorted(names, key=lambda name: name != "identity")
+        return list((self.record("scored") or {"calibrators": []})["calibrators"])
 
-    def scores(self) -> list[dict[str, Any]]:
-        """Return all tidy rows."""
-        rows: list[dict[str, Any]] = []
-        for calibrator in self.calibrators():
-            rows += read_rows(self.scores_file(calibrator))
-        return rows
+    def map_name(self, calibrator: str) -> str | None:
+        """Return the file of a map that was fitted when the run was scored, or None."""
+        known = (f"calibrators/{calibrator}{ending}" for ending in (".json", ".safetensors"))
+        return next(filter(self.has, known), None)
+
+    def calibrator(self, name: str) -> Calibrator:
+        """Return the map that was fitted on ``calib`` when the run was scored."""
+        file = self.map_name(name)
+        if file is None:
+            raise DataError(f"{self.path}: no map {name!r} was fitted here. {_AGAIN}")
+        return load(self.verified(file))
+
+    def calibrated(self, name: str, split: str = "test") -> Predictions:
+        """Return the predictions on a split after the map that was fitted when the run was scored."""
+        predictions = self.predictions(split)
+        if name == "identity":
+            return predictions
+        mapped: Predictions = self.calibrator(name)(predictions)
+        return mapped
+
+    def scores(self, calibrator: str = "identity") -> RunScores:
+        """Return what the run scored after a calibrator."""
+        return read_scores(self.verified(f"scores/{calibrator}.json"))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return all scores as tidy rows: one per calibrator, split and metric."""
+        return tidy_rows(self.spec(), map(self.scores, self.calibrators()))
 
     def history(self) -> list[dict[str, Any]]:
         """Return one row per epoch so far."""
+        if self.record("trained") is not None:
+            return read_rows(self.verified("history.csv"))
         file = self.path / "history.csv"
         return read_rows(file) if file.exists() else []
 
     def error(self) -> dict[str, Any] | None:
         """Return why it failed, or None."""
-        file = self.path / "error.json"
-        return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+        return self.record("error")
+
+    def note_failure(self, stage: str, error: BaseException, trace: str) -> None:
+        """Remember why a stage failed."""
+        write_sealed(
+            self.path / "error.json",
+            {
+                "run": self.name,
+                "files": {},
+                "stage": stage,
+                "kind": type(error).__name__,
+                "message": str(error),
+                "trace": trace,
+                "time": time.strftime("%Y-%m-%d %H:%M:%S"),
+            },
+        )
 
     def damaged(self) -> list[Path]:
-        """Return the files that were cut short or overwritten; checkpoints count while they are needed."""
-        kinds = ["*.json", "*.toml", "*.csv", "scores/*.csv", "predictions/*.npz"]
-        kinds += [] if self.is_predicted() else ["*.pt"]
-        files = sorted(file for kind in kinds for file in self.path.glob(kind) if file.name[0] != ".")
-        return [file for file in files if not is_whole(file)]
+        """Return the files that are not as they were written."""
+        found: list[Path] = []
+        for stage in (*STAGES, "error"):
+            try:
+                record = self.record(stage)
+            except DataError:
+                found.append(self.path / f"{stage}.json")
+                continue
+            files: Mapping[str, str] = {} if record is None else record["files"]
+            paths = {self.path / name: digest for name, digest in files.items()}
+            found += [
+                path for path, digest in paths.items() if path.exists() and not is_unchanged(path, digest)
+            ]
+        if not (self.path / "trained.json").exists():
+            found += self._damaged_in_training()
+        spec = self.path / "spec.toml"
+        if spec.exists() and spec not in found and not self._has_readable_spec():
+            found.append(spec)
+        return found
+
+    def _damaged_in_training(self) -> list[Path]:
+        """Look at what no record vouches for yet: checkpoints know their own digest and the history so far."""
+        found, rows = [], None
+        for file in (self.path / "last.pt", self.path / "best.pt"):
+            try:
+                content = read_checkpoint(file) if file.exists() else {}
+            except DataError:
+                found.append(file)
+            else:
+                rows = content.get("history", rows)
+        history = self.path / "history.csv"
+        if history.exists() and rows is not None and not _tells(history, rows):
+            found.append(history)
+        return found
+
+    def _has_readable_spec(self) -> bool:
+        try:
+            self.spec()
+        except SpecError:
+            return False
+        return True
 
     def problem(self) -> str | None:
         """Return what is broken and what to do, in a sentence; None if nothing is seen."""
-        found = self.damaged()
-        if found:
-            return f"{found[0]}: damaged. Give the command that made the run again; it makes the file anew."
-        try:
-            spec = self.spec()
-        except (EquipoiseError, OSError) as error:
-            return f"{error} `equipoise runs --clean` removes the run."
+        if self.is_old():
+            return (
+                f"{self.path}: made by a version whose run folders carry no digests of their files and data. "
+                "Keep it for that version, or move it away; the command that made it makes a new one."
+            )
         if self.is_misplaced():
             return (
-                f"{self.path / 'spec.toml'}: is the spec of {spec.identity}, not of this folder. Was it edited or the "
-                "folder renamed? Put it back, or move the folder away."
+                f"{self.path}: holds another run than the one it is named for. Was the folder renamed? Name it back, "
+                "or move it away."
             )
+        found = self.damaged()
+        if found:
+            return f"{found[0]}: damaged. {_AGAIN}"
+        if not (self.path / "spec.toml").exists():
+            return f"{self.path / 'spec.toml'}: lost. {_AGAIN}"
         return None
 
     def is_misplaced(self) -> bool:
-        """Whether the folder is not named by its spec's identity."""
-        return self.spec().identity != self.path.resolve().name
+        """Whether the folder is named for another run than the one it holds."""
+        owners = set()
+        for stage in STAGES:
+            try:
+                owners.add((self.record(stage) or {}).get("run"))
+            except DataError:
+                continue
+        owners.discard(None)
+        if not owners and (self.path / "spec.toml").exists() and self._has_readable_spec():
+            owners = {self.spec().identity}
+        return bool(owners) and self.name not in owners
+
+    def is_old(self) -> bool:
+        """Whether an earlier version made it, which wrote no digests."""
+        if (self.path / "started.json").exists() or not (self.path / "spec.toml").exists():
+            return False
+        return self._has_readable_spec() and self.spec().old_identity == self.name
 
     def status(self) -> Status:
-        """Return how far the run is; reads only small files, and writes nothing."""
+        """Return how far the run is; every file is checked, and nothing is written."""
         if self.is_locked():
             return "running"
+        if self.is_old():
+            return "old"
         if self.problem() is not None:
             return "broken"
         if self.error() is not None:
             return "failed"
-        if self.is_trained():
-            return "finished" if self.is_scored() else "trained"
+        if self.is_over("trained"):
+            return "finished" if self.is_over("predicted") and self.is_over("scored") else "trained"
         return "started"
 
     def is_locked(self) -> bool:
@@ -201,22 +310,28 @@ class RunFolder:
         filelock = require("filelock", extra="train", purpose="keep two processes out of one run folder")
         return filelock.FileLock(self.path / ".lock")
 
-    def write_json(self, name: str, content: Any) -> None:
-        """Write a small record, all or nothing."""
-        write_text(self.path / name, json.dumps(content, indent=2, sort_keys=True) + "\n")
 
-    def note_failure(self, stage: str, error: BaseException, trace: str) -> None:
-        """Remember why a stage failed."""
-        self.write_json(
-            "error.json",
-            {
-                "stage": stage,
-                "kind": type(error).__name__,
-                "message": str(error),
-                "trace": trace,
-                "time": time.strftime("%Y-%m-%d %H:%M:%S"),
-            },
-        )
+def tidy_rows(spec: Spec, scores: Iterable[RunScores]) -> list[dict[str, Any]]:
+    """Return the scores of a run as tidy rows, each saying which run it is of."""
+    about = {
+        "run": spec.identity,
+        "data": spec.data.name,
+        "model": spec.model.name,
+        "method": spec.method.label,
+        "seed": spec.seed,
+    }
+    return [{**about, **row} for part in scores for row in part.rows()]
+
+
+def _tells(history: Path, rows: list[dict[str, float]]) -> bool:
+    """Whether a file holds these rows, or all but the last, which a kill may have kept from it."""
+    try:
+        found = read_rows(history)
+        told = [sorted((k, float(v).hex()) for k, v in row.items() if v is not None) for row in found]
+    except (DataError, ValueError, TypeError):
+        return False
+    known = [sorted((key, float(value).hex()) for key, value in row.items()) for row in rows]
+    return told in (known, known[:-1])
 
 
 def find_runs(root: str | os.PathLike[str]) -> list[RunFolder]:
@@ -237,48 +352,23 @@ def find_runs(root: str | os.PathLike[str]) -> list[RunFolder]:
         )
     if (base / "spec.toml").exists():
         return [RunFolder(base)]
-    return sorted((RunFolder(file.parent) for file in base.glob("*/spec.toml")), key=_place)
+    found = {file.parent for name in ("spec.toml", "started.json") for file in base.glob(f"*/{name}")}
+    return sorted((RunFolder(path) for path in found), key=_place)
 
 
 def _place(folder: RunFolder) -> tuple[Any, ...]:
     """Sort by data, network, place of the method in the catalogue (cross-entropy first), and seed; broken ones last."""
     try:
         spec = folder.spec()
-    except EquipoiseError:
+    except SpecError:
         return (1, folder.name)
-    known = spec_order()
-    rank = known.index(spec.objective.name) if spec.objective.name in known else len(known)
-    return (0, spec.data.name, spec.model.name, rank, spec.objective.label, spec.seed, folder.name)
+    known = _method_order()
+    rank = known.index(spec.method.name) if spec.method.name in known else len(known)
+    return (0, spec.data.name, spec.model.name, rank, spec.method.label, spec.seed, folder.name)
 
 
-def spec_order() -> list[str]:
+def _method_order() -> list[str]:
     """Return all methods in the order of the catalogue."""
     from equipoise.experiments.catalogue import CATALOGUE
 
     return [key for room in ("losses", "pairs", "objectives") for key in CATALOGUE[room]]
-
-
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    """Return the rows of a CSV file, numbers as numbers."""
-    with path.open(encoding="utf-8", newline="") as stream:
-        return [{key: _number(value) for key, value in row.items()} for row in csv.DictReader(stream)]
-
-
-def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Write rows as CSV, all or nothing; numbers keep every digit."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, text.getvalue())
-
-
-def _number(text: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return None if text == "" else text

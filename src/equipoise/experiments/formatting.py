@@ -7,21 +7,11 @@ import io
 from collections.abc import Callable, Sequence
 
 from equipoise.core.names import look_up
-from equipoise.evaluate.values import PERCENT
-from equipoise.experiments.table import Table, TableRow
+from equipoise.experiments.table import ResultTable, TableRow
+from equipoise.metrics.facts import metric_facts
 
 __all__ = ["format_table", "format_tables"]
 
-_HEADS = {
-    "accuracy": "accuracy %",
-    "nll": "NLL",
-    "brier": "Brier",
-    "ece": "ECE %",
-    "ada_ece": "adaptive ECE %",
-    "classwise_ece": "classwise ECE %",
-    "smece": "smooth ECE %",
-    "mce": "MCE %",
-}
 _CSV = (
     "data",
     "model",
@@ -51,7 +41,7 @@ _LATEX = {
 }
 
 
-def format_table(table: Table, style: str = "text") -> str:
+def format_table(table: ResultTable, style: str = "text") -> str:
     """Return a table as ``text``, ``markdown``, ``latex`` or ``csv``.
 
     Raises:
@@ -69,7 +59,7 @@ def format_table(table: Table, style: str = "text") -> str:
         ...     versus={"ece": ""},
         ...     printed={},
         ... )
-        >>> table = Table(
+        >>> table = ResultTable(
         ...     data="d", model="m", baseline="ce", metrics=("ece",), rows=(row,), n_seeds=1, n_test=9, n_bins=15
         ... )
         >>> print(format_table(table, "markdown").splitlines()[2])
@@ -78,23 +68,23 @@ def format_table(table: Table, style: str = "text") -> str:
     return format_tables([table], style)
 
 
-def format_tables(tables: Sequence[Table], style: str = "text") -> str:
+def format_tables(tables: Sequence[ResultTable], style: str = "text") -> str:
     """Return several tables one below the other; as ``csv`` they are one file with one head.
 
     Example:
         >>> format_tables([])
         ''
     """
-    styles: dict[str, Callable[[Table], str]] = {"text": _text, "markdown": _markdown, "latex": _latex}
+    styles: dict[str, Callable[[ResultTable], str]] = {"text": _text, "markdown": _markdown, "latex": _latex}
     make = look_up(style, {**styles, "csv": None}, what="table format")
     return _csv(tables) if make is None else "\n\n".join(make(table) for table in tables)
 
 
 def _numbers(row: TableRow, metric: str, *, plus: str = " ± ") -> str:
     cell = row.cells[metric]
-    factor, digits = (100, 2) if metric in PERCENT else (1, 4)
-    error = "" if cell.error is None else f"{plus}{factor * cell.error:.{digits}f}"
-    return f"{factor * cell.mean:.{digits}f}{error}"
+    facts = metric_facts(metric)
+    error = "" if cell.error is None else f"{plus}{facts.scale * cell.error:.{facts.digits}f}"
+    return f"{facts.scale * cell.mean:.{facts.digits}f}{error}"
 
 
 def _arrow(row: TableRow, metric: str) -> str:
@@ -108,8 +98,8 @@ def _name(row: TableRow) -> str:
     return f"{row.method} + {row.calibrator}" + (f" ({values[0]:.2f})" if values else "")
 
 
-def _grid(table: Table, cell: Callable[[TableRow, str], str]) -> list[list[str]]:
-    head = ["method", *(_HEADS.get(metric, metric) for metric in table.metrics), "fidelity"]
+def _grid(table: ResultTable, cell: Callable[[TableRow, str], str]) -> list[list[str]]:
+    head = ["method", *(metric_facts(metric).head for metric in table.metrics), "fidelity"]
     body = [
         [_name(row), *(cell(row, m) if m in row.cells else "–" for m in table.metrics), row.fidelity]
         for row in table.rows
@@ -128,7 +118,7 @@ def _aligned(grid: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def _text(table: Table) -> str:
+def _text(table: ResultTable) -> str:
     marks = {"best": "*", "tied": "≈", "": " "}
     grid = _grid(table, lambda row, m: f"{_numbers(row, m)}{marks[row.marks[m]]}{_arrow(row, m) or ' '}")
     lines = _aligned(grid)
@@ -141,16 +131,16 @@ def _text(table: Table) -> str:
     return "\n".join([*text, rule, caption, *_printed_lines(table)])
 
 
-def _printed_lines(table: Table) -> list[str]:
+def _printed_lines(table: ResultTable) -> list[str]:
     return [
         f"printed: {_name(row)}: "
-        + "; ".join(f"{_HEADS.get(m, m)} {text}" for m, text in row.printed.items())
+        + "; ".join(f"{metric_facts(m).head} {text}" for m, text in row.printed.items())
         for row in table.rows
         if row.printed
     ]
 
 
-def _markdown(table: Table) -> str:
+def _markdown(table: ResultTable) -> str:
     def cell(row: TableRow, metric: str) -> str:
         number = _numbers(row, metric)
         bold = f"**{number}**" if row.marks[metric] == "best" else number
@@ -166,7 +156,7 @@ def _markdown(table: Table) -> str:
     return "\n".join([*lines, "", table.caption, *(f"\n{line}" for line in _printed_lines(table))])
 
 
-def _latex(table: Table) -> str:
+def _latex(table: ResultTable) -> str:
     def cell(row: TableRow, metric: str) -> str:
         number = _numbers(row, metric, plus=r" \pm ")
         shown = rf"\mathbf{{{number}}}" if row.marks[metric] == "best" else number
@@ -201,7 +191,7 @@ def _escape(text: str) -> str:
     return "".join(_LATEX.get(letter, letter) for letter in text)
 
 
-def _csv(tables: Sequence[Table]) -> str:
+def _csv(tables: Sequence[ResultTable]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     if tables:

@@ -1,33 +1,29 @@
-"""Results of many runs: tidy rows, and paired differences from a baseline."""
+"""Results over seeds: means with their errors, and paired differences between methods."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TypeAlias, final
 
 import numpy as np
-from scipy.special import stdtr
+from scipy.special import ndtri, stdtr
 
 from equipoise.core.predictions import Predictions
-from equipoise.evaluate import compare
+from equipoise.evaluate import Difference, compare
 from equipoise.experiments.folder import RunFolder
-from equipoise.experiments.scoring import calibrated_predictions
+from equipoise.experiments.run_groups import RunGroup
+from equipoise.experiments.scores import RunScores
+from equipoise.metrics.facts import metric_facts
 
-__all__ = ["Cell", "Contrast", "cells", "contrast", "gather_rows"]
+__all__ = ["Cell", "Pair", "cell_of", "combine", "difference_of_cells", "paired_differences"]
 
-#: Metrics whose difference is tested row by row; the others by their intervals.
-_PAIRED = ("accuracy", "nll", "brier", "ece", "rms_ce", "mce", "confidence_gap")
-
-
-def gather_rows(runs: Iterable[RunFolder]) -> list[dict[str, Any]]:
-    """Return the tidy rows of all runs: one per run, split, calibrator and metric.
-
-    Example:
-        >>> gather_rows([])
-        []
-    """
-    return [row for folder in runs for row in folder.scores()]
+#: A calibrator, and two methods that are compared after it.
+Pair: TypeAlias = tuple[str, str, str]
+#: Difference of two methods that chance explains with less than this probability is called one.
+_ALPHA = 0.05
+#: Bytes of predictions that are kept in memory while methods are compared with each other.
+_KEPT = 2 << 30
 
 
 @final
@@ -54,125 +50,145 @@ class Cell:
     temperature: float | None
 
 
-def cells(rows: Sequence[Mapping[str, Any]], *, split: str = "test") -> dict[tuple[str, str, str], Cell]:
-    """Return a cell per (method, calibrator, metric) of runs on the same data with the same network.
+def cell_of(scores: Sequence[RunScores], metric: str) -> Cell | None:
+    """Return a metric of ``test`` over the seeds of a method; None if no seed has it.
 
     Example:
-        >>> row = {"method": "ce", "calibrator": "identity", "metric": "ece", "seed": 0}
-        >>> found = cells([{**row, "split": "test", "value": 0.1, "low": 0.0, "high": 0.2}])
-        >>> found["ce", "identity", "ece"].mean
-        0.1
+        >>> cell_of([], "ece") is None
+        True
     """
-    groups: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
-    for row in rows:
-        if row["split"] == split and row["value"] is not None and np.isfinite(row["value"]):
-            key = (str(row["method"]), str(row["calibrator"]), str(row["metric"]))
-            groups.setdefault(key, []).append(row)
-    return {key: _cell(group) for key, group in groups.items()}
-
-
-def _cell(group: Sequence[Mapping[str, Any]]) -> Cell:
-    values = np.array([row["value"] for row in group], dtype=np.float64)
-    widths = [row["high"] - row["low"] for row in group if None not in (row["low"], row["high"])]
-    temperatures = [row["temperature"] for row in group if row.get("temperature") is not None]
+    cards = [part.test for part in scores if metric in part.test.scores]
+    found = [(card.scores[metric], _width(card.level)) for card in cards]
+    finite = [(score, width) for score, width in found if np.isfinite(score.value)]
+    if not finite:
+        return None
+    values = np.array([score.value for score, _ in finite])
+    temperatures = [part.temperature for part in scores if part.temperature is not None]
     return Cell(
         mean=float(values.mean()),
         error=float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None,
-        spread=float(np.mean(widths) / (2 * 1.96)) if widths else 0.0,
+        spread=float(np.mean([(score.high - score.low) / width for score, width in finite])),
         n_seeds=len(values),
         temperature=float(np.mean(temperatures)) if temperatures else None,
     )
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
-class Contrast:
-    """How a method differs from the baseline, over seeds.
-
-    Attributes:
-        difference: Mean over seeds, method minus baseline.
-        error: Its standard error, from rows and seeds together.
-        p_value: Two-sided.
-        paired: Whether rows were compared one by one.
-
-    Example:
-        >>> Contrast(difference=-0.1, error=0.01, p_value=0.0, paired=True).is_clear(0.05)
-        True
-    """
-
-    difference: float
-    error: float
-    p_value: float
-    paired: bool
-
-    def is_clear(self, alpha: float = 0.05) -> bool:
-        """Whether chance is an unlikely explanation."""
-        return self.p_value < alpha
+def _width(level: float) -> float:
+    """Return how many standard errors an interval is wide."""
+    return 2 * float(ndtri((1 + level) / 2))
 
 
-def contrast(
-    baseline: Sequence[RunFolder],
-    method: Sequence[RunFolder],
-    *,
-    calibrator: str = "identity",
-    n_bins: int = 15,
-) -> dict[str, Contrast]:
-    """Compare two methods' runs on the same test rows, seed by seed.
+def paired_differences(group: RunGroup, pairs: Iterable[Pair]) -> dict[Pair, dict[str, Difference]]:
+    """Compare methods on the same test rows, seed by seed.
 
     Every seed gives a paired difference with its bootstrap error. Seeds share their test rows, so that error does not
     shrink with their number; the scatter over seeds adds to it, and being known from few seeds makes the test milder.
+    Predictions and maps are read once for all pairs, as far as memory goes.
 
     Args:
-        baseline: Runs of the baseline, one per seed.
-        method: Runs of the method, with the same seeds in the same order.
-        calibrator: After which map.
-        n_bins: Bins of the binned metrics.
+        group: Runs of the same data, network and recipe.
+        pairs: Calibrator, first method, second method.
 
     Returns:
-        One contrast per metric.
+        For each pair one difference per metric, second minus first, over the seeds that both methods have.
     """
-    found: dict[str, list[tuple[float, float]]] = {}
-    for one, other in zip(baseline, method, strict=True):
-        pair = [_test(folder, calibrator) for folder in (one, other)]
-        for row in compare(
-            *pair, metrics=[m for m in _PAIRED if _has(pair, m)], n_bins=n_bins, n_resamples=400
-        ):
-            found.setdefault(row.metric, []).append((row.difference, (row.high - row.low) / (2 * 1.96)))
-    return {metric: _combine(np.array(values), paired=True) for metric, values in found.items()}
+    wanted = sorted(set(pairs))
+    found: dict[Pair, list[list[Difference]]] = {pair: [] for pair in wanted}
+    reader = _Reader()
+    for seed in sorted({spec.seed for spec in group.specs.values()}):
+        for calibrator, *labels in wanted:
+            runs = [group.seeds(label, calibrator).get(seed) for label in labels]
+            if None not in runs:
+                found[calibrator, *labels].append(_compare(group, runs, calibrator, reader))  # type: ignore[index]
+    return {
+        pair: {row[0].metric: combine(row) for row in zip(*seeds, strict=True)}
+        for pair, seeds in found.items()
+    }
 
 
-def _test(folder: RunFolder, calibrator: str) -> Predictions:
-    return calibrated_predictions(folder, calibrator, "test").predictions
+def _compare(
+    group: RunGroup, runs: Sequence[RunFolder | None], calibrator: str, reader: _Reader
+) -> list[Difference]:
+    first, second = (run for run in runs if run is not None)
+    card = group.scores[first.name][calibrator].test
+    return list(
+        compare(
+            reader.read(first, calibrator),
+            reader.read(second, calibrator),
+            n_bins=card.n_bins,
+            closed=card.closed,
+            n_resamples=card.n_resamples,
+            seed=card.seed,
+        )
+    )
 
 
-def _has(pair: Sequence[Predictions], metric: str) -> bool:
-    return metric not in ("nll", "brier") or all(part.kind != "top1" for part in pair)
+@final
+class _Reader:
+    """Test predictions of runs; those used last are kept as long as memory allows."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], Predictions] = {}
+
+    def read(self, run: RunFolder, calibrator: str) -> Predictions:
+        """Return a run's predictions after a calibrator."""
+        key = (run.name, calibrator)
+        if key in self._known:
+            found = self._known.pop(key)
+        elif calibrator == "identity":
+            found = run.predictions("test")
+        else:
+            found = run.calibrator(calibrator)(self.read(run, "identity"))
+        self._known[key] = found
+        while len(self._known) > 2 and sum(map(_bytes, self._known.values())) > _KEPT:
+            del self._known[next(iter(self._known))]
+        return found
 
 
-def _combine(values: Any, *, paired: bool) -> Contrast:
-    differences, errors = values[:, 0], values[:, 1]
-    n_seeds = len(differences)
-    scatter = float(differences.std(ddof=1) / np.sqrt(n_seeds)) if n_seeds > 1 else 0.0
-    return _contrast(float(differences.mean()), float(errors.mean()), [(scatter, n_seeds)], paired=paired)
+def _bytes(predictions: Predictions) -> int:
+    return 8 * len(predictions) * (predictions.n_classes or 2)
 
 
-def contrast_of_cells(baseline: Cell, method: Cell) -> Contrast:
+def combine(seeds: Sequence[Difference], *, level: float = 0.95) -> Difference:
+    """Return one difference over seeds.
+
+    Example:
+        >>> one = Difference("ece", 0.2, 0.1, -0.1, -0.12, -0.08, 0.001, "second better")
+        >>> combine([one, one]).verdict
+        'second better'
+    """
+    values = np.array([row.difference for row in seeds])
+    rows = float(np.mean([(row.high - row.low) / _width(level) for row in seeds]))
+    scatter = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
+    means = [float(np.mean([getattr(row, name) for row in seeds])) for name in ("first", "second")]
+    return _difference(seeds[0].metric, means[0], means[1], rows, [(scatter, len(values))])
+
+
+def difference_of_cells(metric: str, first: Cell, second: Cell) -> Difference:
     """Compare two cells by their intervals alone; wider than a paired test, so it calls more ties.
 
     Example:
         >>> one = Cell(mean=0.1, error=None, spread=0.01, n_seeds=1, temperature=None)
-        >>> contrast_of_cells(one, one).p_value
-        1.0
+        >>> difference_of_cells("ece", one, one).verdict
+        'tie'
     """
-    rows = float(np.hypot(baseline.spread, method.spread))
-    scatters = [(cell.error or 0.0, cell.n_seeds) for cell in (baseline, method)]
-    return _contrast(method.mean - baseline.mean, rows, scatters, paired=False)
+    rows = float(np.hypot(first.spread, second.spread))
+    scatters = [(cell.error or 0.0, cell.n_seeds) for cell in (first, second)]
+    return _difference(metric, first.mean, second.mean, rows, scatters)
 
 
-def _contrast(mean: float, rows: float, scatters: Sequence[tuple[float, int]], *, paired: bool) -> Contrast:
+def _difference(
+    metric: str, first: float, second: float, rows: float, scatters: Sequence[tuple[float, int]]
+) -> Difference:
     """Join the error from rows, of many degrees of freedom, with scatters over few seeds (Welch and Satterthwaite)."""
+    mean = second - first
     error = float(np.hypot(rows, np.hypot.reduce([scatter for scatter, _ in scatters])))
     loose = sum(scatter**4 / (n_seeds - 1) for scatter, n_seeds in scatters if n_seeds > 1)
     freedom = error**4 / loose if loose > 0 else np.inf
     p_value = float(2 * stdtr(freedom, -abs(mean) / error)) if error > 0 else float(mean == 0)
-    return Contrast(difference=mean, error=error, p_value=p_value, paired=paired)
+    verdict = "tie"
+    if p_value < _ALPHA:
+        is_better = metric_facts(metric).is_better(second, than=first)
+        verdict = "second better" if is_better else "first better"
+    half = error * _width(1 - _ALPHA) / 2
+    return Difference(metric, first, second, mean, mean - half, mean + half, p_value, verdict)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,16 +16,18 @@ import torch
 
 from equipoise.core.errors import SpecError
 from equipoise.core.names import look_up
+from equipoise.core.predictions import Predictions
 from equipoise.core.writing import write_predictions
-from equipoise.experiments.build import Built, build, split_source
+from equipoise.experiments.build import Built, build, pin_data, split_source
 from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.experiments.environment import describe_environment
-from equipoise.experiments.folder import RunFolder, write_rows
-from equipoise.experiments.scoring import score_rows
+from equipoise.experiments.folder import STAGES, RunFolder, Stage
+from equipoise.experiments.integrity import write_json
+from equipoise.experiments.scoring import ScoringSettings, score_run
 from equipoise.experiments.spec import Spec, write_spec
 from equipoise.training import Hardware, fit, predict, read_checkpoint
 
-__all__ = ["RunOptions", "run"]
+__all__ = ["RunOptions", "keep_predictions", "run"]
 
 _SPLITS = ("tune", "calib", "test")
 
@@ -34,6 +37,8 @@ _SPLITS = ("tune", "calib", "test")
 class RunOptions:
     """What does not change a run's identity.
 
+    Settings of scoring may change from command to command; the run is then scored again, and says with what.
+
     Attributes:
         calibrators: Post-hoc maps to score; ``"identity"`` is no calibration.
         root: The data folder.
@@ -41,7 +46,9 @@ class RunOptions:
         threads: Threads of this process; 0 leaves torch's own number.
         accelerator: In the words of Lightning Fabric.
         n_bins: Bins of the binned metrics.
-        n_resamples: Resamples behind intervals.
+        level: Level of the intervals.
+        n_resamples: Resamples behind them.
+        resample_seed: Seed of the resamples.
         quiet: Draw no progress bar.
 
     Example:
@@ -55,8 +62,17 @@ class RunOptions:
     threads: int = 0
     accelerator: str = "auto"
     n_bins: int = 15
+    level: float = 0.95
     n_resamples: int = 1000
+    resample_seed: int = 0
     quiet: bool = False
+
+    @property
+    def scoring(self) -> ScoringSettings:
+        """What numbers and intervals depend on; a run that was scored with other settings is scored again."""
+        return ScoringSettings(
+            n_bins=self.n_bins, level=self.level, n_resamples=self.n_resamples, seed=self.resample_seed
+        )
 
 
 def run(spec: Spec, folder: str | os.PathLike[str], *, options: RunOptions | None = None) -> RunFolder:
@@ -80,13 +96,16 @@ def run(spec: Spec, folder: str | os.PathLike[str], *, options: RunOptions | Non
     options = options or RunOptions()
     for name in options.calibrators:
         look_up(name, CATALOGUE["calibrators"], what="calibrator")
+    spec = pin_data(spec, root=options.root, download=options.download)
     target = RunFolder(Path(folder) / spec.identity)
+    _refuse_old(spec, target)
     with _threads(options.threads), target.locked():
         stage = "prepare"
         try:
             _prepare(spec, target)
             todo = _Todo(spec, target, options)
-            for name, work in (("train", todo.train), ("predict", todo.predict), ("score", todo.score)):
+            stages = {"start": todo.start, "train": todo.train, "predict": todo.predict, "score": todo.score}
+            for name, work in stages.items():
                 stage = name
                 work()
         except Exception as error:
@@ -107,28 +126,54 @@ def _threads(number: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+def _refuse_old(spec: Spec, target: RunFolder) -> None:
+    """Rather ask than train again what an earlier version has trained."""
+    old = RunFolder(target.path.parent / spec.old_identity)
+    if not target.path.exists() and old.path.is_dir() and old.is_old():
+        raise SpecError(f"{old.problem()}")
+
+
 def _prepare(spec: Spec, target: RunFolder) -> None:
-    """Forget the last failure and what is damaged; every file but the spec can be made again, bit for bit."""
+    """Forget the last failure and what is damaged; everything can be made again, on a CPU bit for bit."""
+    if target.is_misplaced():
+        raise SpecError(f"{target.problem()}")
     (target.path / "error.json").unlink(missing_ok=True)
     for unfinished in target.unfinished():
         unfinished.unlink()
-    for damaged in target.damaged():
-        damaged.unlink()
-    file = target.path / "spec.toml"
-    if not file.exists():
-        write_spec(spec, file)
-    elif target.is_misplaced():
-        raise SpecError(f"{target.problem()}")
+    while damaged := target.damaged():
+        for file in damaged:
+            _forget(target, file)
+    if not (target.path / "spec.toml").exists():
+        write_spec(spec, target.path / "spec.toml")
+        (target.path / "started.json").unlink(missing_ok=True)
     if not _is_resumable(spec, target):
-        for name in ("trained.json", "last.pt", "best.pt", "history.csv"):
+        _begin_again(target, "trained")
+
+
+def _forget(target: RunFolder, file: Path) -> None:
+    """Remove a damaged file and what was made from it."""
+    shutil.rmtree(file) if file.is_dir() else file.unlink(missing_ok=True)
+    name = file.relative_to(target.path).as_posix()
+    if name.endswith(".pt") or name in ("trained.json", "history.csv"):
+        _begin_again(target, "trained")
+    elif name.startswith("predict"):
+        _begin_again(target, "predicted")
+
+
+def _begin_again(target: RunFolder, stage: Stage) -> None:
+    """Forget that a stage and those after it were over; what it made is overwritten."""
+    for later in reversed(STAGES[STAGES.index(stage) :]):
+        (target.path / f"{later}.json").unlink(missing_ok=True)
+    if stage == "trained":
+        for name in ("last.pt", "best.pt", "history.csv"):
             (target.path / name).unlink(missing_ok=True)
 
 
 def _is_resumable(spec: Spec, target: RunFolder) -> bool:
     """Whether no checkpoint is lost that is still needed; if one is, training starts over."""
     needed = ["last.pt", *(["best.pt"] if spec.recipe.keep == "best" else [])]
-    begun = target.is_trained() or (target.path / "last.pt").exists()
-    return not begun or target.is_predicted() or all((target.path / name).exists() for name in needed)
+    begun = target.is_over("trained") or (target.path / "last.pt").exists()
+    return not begun or target.is_over("predicted") or all((target.path / name).exists() for name in needed)
 
 
 @final
@@ -144,24 +189,29 @@ class _Todo:
             self._made = build(self._spec, root=self._options.root, download=self._options.download)
         return self._made
 
-    def train(self) -> None:
-        if self._target.is_trained():
+    def start(self) -> None:
+        if self._target.is_over("started"):
             return
-        built = self._built()
-        self._target.write_json(
-            "environment.json",
+        data = self._built().data
+        files = [{"path": file.path, "size": file.size, "sha256": file.sha256} for file in data.provenance]
+        write_json(
+            self._target.path / "environment.json",
             {
                 **describe_environment(),
                 "data": {
-                    "fingerprints": dict(built.data.fingerprints),
-                    "files": [
-                        {"path": file.path, "size": file.size, "sha256": file.sha256}
-                        for file in built.data.provenance
-                    ],
-                    "rows": {name: len(rows) for name, rows in built.data.splits.items()},
+                    "fingerprints": dict(data.fingerprints),
+                    "files": files,
+                    "rows": {name: len(rows) for name, rows in data.splits.items()},
                 },
+                **({"remade": "the first record was lost"} if self._target.is_over("trained") else {}),
             },
         )
+        self._target.write_record("started", ["spec.toml", "environment.json"])
+
+    def train(self) -> None:
+        if self._target.is_over("trained"):
+            return
+        built = self._built()
         began = time.monotonic()
         history = fit(
             built.objective,
@@ -176,24 +226,31 @@ class _Todo:
             quiet=self._options.quiet,
         )
         seconds = round(time.monotonic() - began, 3)
-        self._target.write_json("trained.json", {"epochs": len(history), "seconds": seconds})
+        if not (self._target.path / "history.csv").exists():
+            history.write(self._target.path / "history.csv")  # was lost after the last epoch
+        made = [name for name in ("history.csv", "last.pt", "best.pt") if (self._target.path / name).exists()]
+        self._target.write_record("trained", made, epochs=len(history), seconds=seconds)
 
     def predict(self) -> None:
-        if self._target.is_predicted():
+        if self._target.is_over("predicted"):
             return
+        _begin_again(self._target, "predicted")
         built = self._built()
         self._load_network(built)
         network = built.objective.network()
         device = next(network.parameters()).device
         splits = [split for split in _SPLITS if len(built.data.splits.get(split, ()))]
-        for split in splits:
-            source = split_source(built.data, split, self._spec)
-            found = source(epoch=0, visit=None, start=0, rank=0, world_size=1, device=device)
-            predictions = predict(network, found, split=split, ignore_index=built.data.ignore_index)
-            file = self._target.predictions_file(split)
-            file.parent.mkdir(exist_ok=True)
-            write_predictions(predictions, file)
-        self._target.write_json("predicted.json", {"splits": splits})
+        sources = {split: split_source(built.data, split, self._spec) for split in splits}
+        found = (
+            predict(
+                network,
+                source(epoch=0, visit=None, start=0, rank=0, world_size=1, device=device),
+                split=split,
+                ignore_index=built.data.ignore_index,
+            )
+            for split, source in sources.items()
+        )
+        keep_predictions(self._target, found)
 
     def _load_network(self, built: Built) -> None:
         """Put the weights of the epoch that is kept into the network, whatever it holds now."""
@@ -205,11 +262,14 @@ class _Todo:
             built.objective.load_state_dict(content["objective"])
 
     def score(self) -> None:
-        missing = [name for name in self._options.calibrators if not self._target.scores_file(name).exists()]
-        if not missing and self._target.is_scored():
-            return
-        (self._target.path / "scored.json").unlink(missing_ok=True)
-        for calibrator in missing:
-            rows = score_rows(self._spec, self._target, calibrator, self._options)
-            write_rows(self._target.scores_file(calibrator), rows)
-        self._target.write_json("scored.json", {"calibrators": self._target.calibrators()})
+        score_run(self._target, self._options.calibrators, self._options.scoring)
+
+
+def keep_predictions(target: RunFolder, predictions: Iterable[Predictions]) -> None:
+    """Write the predictions on each split, and that the stage is over."""
+    (target.path / "predictions").mkdir(exist_ok=True)
+    files = {}
+    for found in predictions:
+        files[found.split] = f"predictions/{found.split}.npz"
+        write_predictions(found, target.path / files[found.split])
+    target.write_record("predicted", files.values(), splits=list(files))

@@ -1,88 +1,145 @@
-"""Predictions of a run, after a calibrator, as tidy rows."""
+"""The scoring stage: fit each calibrator once, score what it gives, write everything that is read later."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
 
+from equipoise.calibrators import Calibrator
 from equipoise.core.errors import SpecError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
-from equipoise.evaluate import score
+from equipoise.evaluate import compare, score, score_by_class
 from equipoise.experiments.catalogue import CATALOGUE
-from equipoise.experiments.folder import RunFolder
-from equipoise.experiments.spec import Spec
+from equipoise.experiments.folder import RunFolder, tidy_rows
+from equipoise.experiments.rows import write_rows
+from equipoise.experiments.scores import RunScores, write_scores
+from equipoise.metrics.area_under_risk_coverage import risk_coverage
 
-if TYPE_CHECKING:
-    from equipoise.experiments.run import RunOptions
+__all__ = ["ScoringSettings", "score_run"]
 
-__all__ = ["Calibrated", "calibrated_predictions", "score_rows"]
-
-_KEPT = ("metric", "value", "low", "high", "p_value", "n_samples", "n_bins", "level")
 # Maps of more numbers are kept as binary files.
 _LARGE = 10_000
 
 
-def score_rows(spec: Spec, target: RunFolder, calibrator: str, options: RunOptions) -> list[dict[str, Any]]:
-    """Return one row per split and metric; without calibration ``tune`` and ``calib`` are scored too."""
-    splits = target.splits() if calibrator == "identity" else ["test"]
-    about = {
-        "run": target.name,
-        "data": spec.data.name,
-        "model": spec.model.name,
-        "method": spec.objective.label,
-        "seed": spec.seed,
-        "calibrator": calibrator,
-    }
-    rows: list[dict[str, Any]] = []
-    for split in splits:
-        after = calibrated_predictions(target, calibrator, split, keep=True)
-        card = score(after.predictions, n_bins=options.n_bins, n_resamples=options.n_resamples)
-        fit = {"split": split, "temperature": after.temperature, "words": after.words}
-        rows += [{**about, **fit, **{key: row[key] for key in _KEPT}} for row in card.rows()]
-    return rows
-
-
-class Calibrated(NamedTuple):
-    """Predictions after a calibrator.
+@final
+@dataclass(frozen=True, kw_only=True)
+class ScoringSettings:
+    """What the numbers and intervals of a scorecard depend on.
 
     Attributes:
-        predictions: What it made of them.
-        words: What it found, as a sentence.
-        temperature: The number logits are divided by, for maps that have one.
+        n_bins: Bins of the binned metrics.
+        level: Level of the intervals.
+        n_resamples: Resamples behind them.
+        seed: Of the resamples.
+
+    Example:
+        >>> ScoringSettings().n_resamples
+        1000
     """
 
-    predictions: Predictions
-    words: str = ""
-    temperature: float | None = None
+    n_bins: int = 15
+    level: float = 0.95
+    n_resamples: int = 1000
+    seed: int = 0
+
+    def to_table(self) -> dict[str, Any]:
+        """Return plain values, to write down and to pass on."""
+        return {
+            "n_bins": self.n_bins,
+            "level": self.level,
+            "n_resamples": self.n_resamples,
+            "seed": self.seed,
+        }
 
 
-def calibrated_predictions(
-    target: RunFolder, calibrator: str, split: str, *, keep: bool = False
-) -> Calibrated:
-    """Return a run's predictions on a split after a calibrator, which is fitted on ``calib``.
+def score_run(target: RunFolder, calibrators: tuple[str, ...], settings: ScoringSettings) -> None:
+    """Score a run's predictions after each calibrator, unless that is done with the same settings.
+
+    With other settings everything is scored again, calibrators of earlier commands included, so that all numbers of a
+    run have the same settings behind them. Maps that were fitted are read, not fitted again.
 
     Args:
-        target: The run.
-        calibrator: Key of the post-hoc map.
-        split: What to map.
-        keep: Whether to write the fitted map into the folder, which reading alone must not need.
+        target: A run that is predicted.
+        calibrators: Post-hoc maps; ``"identity"`` is no calibration.
+        settings: Behind numbers and intervals.
 
-    Returns:
-        The predictions, and what the map found.
+    Raises:
+        SpecError: If there are no rows to fit a map on.
     """
-    predictions = target.predictions(split)
-    if calibrator == "identity":
-        return Calibrated(predictions)
-    if not target.predictions_file("calib").exists():
-        raise SpecError(
-            f"{target.path}: the data have no 'calib' split to fit {calibrator!r} on. Use 'identity'."
+    record = target.record("scored")
+    before = [] if record is None else target.calibrators()
+    names = ["identity", *sorted({*before, *calibrators} - {"identity"})]
+    same = record is not None and record["settings"] == settings.to_table()
+    if same and before == names and target.is_over("scored"):
+        return
+    work = _Scoring(target, settings)
+    found = [target.scores(name) if same and _is_there(target, name) else work.score(name) for name in names]
+    (target.path / "scored.json").unlink(missing_ok=True)
+    for scores in found:
+        write_scores(scores, target.path / "scores" / f"{scores.calibrator}.json")
+    write_rows(target.path / "scores.csv", tidy_rows(target.spec(), found))
+    files = [f"scores/{name}.json" for name in names] + [_map_name(target, name) for name in names[1:]]
+    target.write_record("scored", ["scores.csv", *files], calibrators=names, settings=settings.to_table())
+
+
+def _is_there(target: RunFolder, name: str) -> bool:
+    return target.has(f"scores/{name}.json") and (name == "identity" or target.map_name(name) is not None)
+
+
+def _map_name(target: RunFolder, calibrator: str) -> str:
+    [file] = (target.path / "calibrators").glob(f"{calibrator}.*")
+    return f"calibrators/{file.name}"
+
+
+@final
+class _Scoring:
+    """Predictions of one run, each split read once."""
+
+    def __init__(self, target: RunFolder, settings: ScoringSettings) -> None:
+        self._target, self._settings = target, settings.to_table()
+        self._known: dict[str, Predictions] = {}
+
+    def _predictions(self, split: str) -> Predictions:
+        if split not in self._known:
+            self._known[split] = self._target.predictions(split)
+        return self._known[split]
+
+    def score(self, calibrator: str) -> RunScores:
+        """Score ``test`` after a calibrator; without one ``tune`` and ``calib`` too."""
+        raw = self._predictions("test")
+        if calibrator == "identity":
+            bins = {"n_bins": self._settings["n_bins"]}
+            cards = {
+                split: score(self._predictions(split), **self._settings) for split in self._target.splits()
+            }
+            by_class = score_by_class(raw, **bins, level=self._settings["level"])
+            return RunScores(calibrator=calibrator, cards=cards, classes=by_class, risk=risk_coverage(raw))
+        fitted = self._fitted(calibrator)
+        after, temperature = fitted(raw), fitted.result.parameters.get("temperature")
+        return RunScores(
+            calibrator=calibrator,
+            words=fitted.result.words,
+            temperature=None if temperature is None else float(temperature),
+            cards={"test": score(after, **self._settings)},
+            versus=compare(raw, after, **self._settings),
         )
-    entry = look_up(calibrator, CATALOGUE["calibrators"], what="calibrator")
-    fitted = entry.make().fit(target.predictions("calib"))
-    if keep:
-        folder = target.path / "calibrators"
+
+    def _fitted(self, calibrator: str) -> Calibrator:
+        """Read the map that was fitted for these predictions, or fit it and write it."""
+        if self._target.map_name(calibrator) is not None:
+            return self._target.calibrator(calibrator)
+        if "calib" not in self._target.splits():
+            raise SpecError(
+                f"{self._target.path}: the data have no 'calib' split to fit {calibrator!r} on. Use 'identity'."
+            )
+        entry = look_up(calibrator, CATALOGUE["calibrators"], what="calibrator")
+        fitted: Calibrator = entry.make().fit(self._predictions("calib"))
+        folder = self._target.path / "calibrators"
         folder.mkdir(exist_ok=True)
-        large = fitted.n_parameters(predictions.n_classes) > _LARGE
-        fitted.save(folder / f"{calibrator}{'.safetensors' if large else '.json'}")
-    value = fitted.result.parameters.get("temperature")
-    return Calibrated(fitted(predictions), fitted.result.words, None if value is None else float(value))
+        for old in folder.glob(f"{calibrator}.*"):
+            old.unlink()
+        large = fitted.n_parameters(fitted.n_classes or 2) > _LARGE
+        fitted.save(Path(folder) / f"{calibrator}{'.safetensors' if large else '.json'}")
+        return fitted

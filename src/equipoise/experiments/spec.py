@@ -12,12 +12,52 @@ from typing import Any, final
 
 from equipoise.core.errors import SpecError
 from equipoise.core.files import write_text
-from equipoise.experiments.fields import plain, read_record, set_key
+from equipoise.experiments.spec_parsing import plain, read_record, set_key
 from equipoise.experiments.toml import format_toml, parse_override, read_toml
 
-__all__ = ["DataSpec", "MethodSpec", "ModelSpec", "RecipeSpec", "Spec", "read_spec", "write_spec"]
+__all__ = [
+    "DataSpec",
+    "MethodSpec",
+    "ModelSpec",
+    "RecipeSpec",
+    "Spec",
+    "current_keys",
+    "read_spec",
+    "read_stored_spec",
+    "write_spec",
+]
 
-_FORMAT = 1
+_FORMAT = 2
+#: What fields were worth when they were born. A run is known by what differs from this, so that a field that is added
+#: here together with its first default leaves the identity of every older run as it is. Never change a line.
+_BORN: Mapping[str, Mapping[str, Any]] = {
+    "data": {"seed": 0, "digest": ""},
+    "recipe": {
+        "epochs": 10,
+        "batch_size": 128,
+        "optimizer": "sgd",
+        "rate": 0.1,
+        "weight_decay": 5e-4,
+        "momentum": 0.9,
+        "nesterov": False,
+        "schedule": "constant",
+        "milestones": [],
+        "decay": 0.1,
+        "warm_up": 0.0,
+        "clip_norm": 0.0,
+        "reduction": "mean",
+        "accumulate": 1,
+        "crop_padding": 0,
+        "flip": False,
+        "cutout": 0,
+        "mixup": 0.0,
+        "area": 0.0,
+        "keep": "last",
+        "select": "tune_nll",
+        "patience": 0,
+        "precision": "32-true",
+    },
+}
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -35,6 +75,7 @@ class DataSpec:
         name: A dataset of the catalogue.
         seed: Of its splits; runs that are compared share it.
         options: Parameters of its reader, for example ``{"path": "mine.npz"}``.
+        digest: Of the content of its files, filled in when they are found; data that changed are other data.
 
     Example:
         >>> DataSpec(name="digits").seed
@@ -44,6 +85,7 @@ class DataSpec:
     name: str
     seed: int = 0
     options: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    digest: str = ""
 
     @property
     def label(self) -> str:
@@ -179,13 +221,13 @@ class Spec:
     Attributes:
         data: Which data.
         model: Which network.
-        objective: Which method.
+        method: Which method; ``objective`` is read as well.
         recipe: How it is trained.
         seed: Of initial weights, order, augmentation and everything else that is random.
 
     Example:
-        >>> spec = Spec.from_table({"data": "digits", "model": "mlp", "objective": "focal", "recipe": "quick"})
-        >>> spec.objective.name, len(spec.identity)
+        >>> spec = Spec.from_table({"data": "digits", "model": "mlp", "method": "focal", "recipe": "quick"})
+        >>> spec.method.name, len(spec.identity)
         ('focal', 16)
         >>> spec.identity == Spec.from_table(spec.to_table()).identity
         True
@@ -193,7 +235,7 @@ class Spec:
 
     data: DataSpec
     model: ModelSpec
-    objective: MethodSpec = field(default_factory=lambda: MethodSpec(name="ce"))
+    method: MethodSpec = field(default_factory=lambda: MethodSpec(name="ce"))
     recipe: RecipeSpec = field(default_factory=RecipeSpec)
     seed: int = 0
 
@@ -206,7 +248,7 @@ class Spec:
         """
         from equipoise.experiments.validation import check_spec, fill_recipe
 
-        filled = dict(table)
+        filled = current_keys(table, where=where)
         if "recipe" in filled:
             filled["recipe"] = fill_recipe(filled["recipe"], where=f"{where}.recipe")
         spec = read_record(cls, filled, where=where)
@@ -217,20 +259,34 @@ class Spec:
         """Return plain values, ready for TOML or JSON."""
         table = plain(self)
         table["recipe"].pop("name", None)
+        if not self.data.digest:
+            del table["data"]["digest"]
         result: dict[str, Any] = table
         return result
 
     @property
     def identity(self) -> str:
         """Sixteen letters that are the same for the same content, and name the run's folder."""
-        nameless = replace(self, recipe=replace(self.recipe, name=""))
-        content = json.dumps([_FORMAT, plain(nameless)], sort_keys=True)
-        return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
+        table: dict[str, Any] = self.to_table()
+        for part, born in _BORN.items():
+            known = {**born, **table.get(part, {})}
+            table[part] = {
+                key: value for key, value in known.items() if key not in born or value != born[key]
+            }
+        return _short_digest([_FORMAT, table])
+
+    @property
+    def old_identity(self) -> str:
+        """The identity that versions gave whose runs were not known by the content of their data."""
+        table = plain(replace(self, recipe=replace(self.recipe, name="")))
+        del table["data"]["digest"]
+        table["objective"] = table.pop("method")
+        return _short_digest([1, table])
 
     @property
     def label(self) -> str:
         """A few words for people."""
-        return f"{self.objective.label} · {self.model.label} · {self.data.label} · seed {self.seed}"
+        return f"{self.method.label} · {self.model.label} · {self.data.label} · seed {self.seed}"
 
 
 def read_spec(path: str | os.PathLike[str], *, overrides: Iterable[str] = ()) -> Spec:
@@ -243,15 +299,48 @@ def read_spec(path: str | os.PathLike[str], *, overrides: Iterable[str] = ()) ->
         >>> read_spec(path, overrides=["recipe.epochs=5"]).recipe.epochs
         5
     """
-    table = read_toml(path)
+    table = current_keys(read_toml(path), where=str(path))
     for text in overrides:
         set_key(table, *parse_override(text))
-    several = [key for key in ("data", "model", "objective", "seed") if isinstance(table.get(key), list)]
+    several = [key for key in ("data", "model", "method", "seed") if isinstance(table.get(key), list)]
     if several:
         raise SpecError(
             f"{path}: {several[0]!r} is a list, so this is a comparison. Use `equipoise compare {path}`."
         )
     return Spec.from_table(table, where=str(path))
+
+
+def read_stored_spec(path: str | os.PathLike[str]) -> Spec:
+    """Read the spec of a run; fields it lacks are worth what they were when they were born.
+
+    Example:
+        >>> import tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "spec.toml")
+        >>> write_spec(Spec.from_table({"data": "digits", "model": "mlp"}), path)
+        >>> read_stored_spec(path).recipe.epochs
+        10
+    """
+    table = read_toml(path)
+    recipe = table.get("recipe", {})
+    if isinstance(recipe, Mapping):
+        table["recipe"] = {**_BORN["recipe"], **recipe}
+    return Spec.from_table(table, where=str(path))
+
+
+def current_keys(table: Mapping[str, Any], *, where: str) -> dict[str, Any]:
+    """Return a table in which the method has its key; specs of old call it ``objective``.
+
+    Example:
+        >>> current_keys({"objective": "focal"}, where="doc")
+        {'method': 'focal'}
+    """
+    if "objective" in table and "method" in table:
+        raise SpecError(f"{where}: `objective` is the old name of `method`. Give one of them.")
+    return {"method" if key == "objective" else key: value for key, value in table.items()}
+
+
+def _short_digest(content: Any) -> str:
+    return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
 def write_spec(spec: Spec, path: str | os.PathLike[str]) -> None:

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import final
 
-from equipoise.core.names import look_up
-from equipoise.evaluate.values import LOWER_IS_BETTER, PERCENT, TITLES
+from equipoise.evaluate import Difference
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.methods import method_entry
-from equipoise.experiments.places import Place, check_baseline, find_places
-from equipoise.experiments.published import Published, published_for
-from equipoise.experiments.results import Cell, Contrast, cells, contrast, contrast_of_cells, gather_rows
+from equipoise.experiments.paper_results import PaperResult, paper_results_for
+from equipoise.experiments.results import (
+    Cell,
+    Pair,
+    cell_of,
+    difference_of_cells,
+    paired_differences,
+)
+from equipoise.experiments.run_groups import RunGroup, check_baseline, group_runs
 from equipoise.experiments.spec import Spec
+from equipoise.metrics.facts import columns, metric_facts
 
-__all__ = ["COLUMNS", "Table", "TableRow", "make_tables"]
+__all__ = ["COLUMNS", "ResultTable", "TableRow", "make_tables", "tables_of_groups"]
 
 #: The metrics of the table, proper scores beside calibration.
-COLUMNS = ("accuracy", "nll", "brier", "ece", "ada_ece", "classwise_ece")
+COLUMNS = columns()[:6]
 
 
 @final
@@ -33,6 +39,7 @@ class TableRow:
         cells: By metric; a metric that could not be computed is left out.
         marks: By metric: ``"best"``, ``"tied"`` with the best, or empty.
         versus: By metric: ``"better"``, ``"worse"`` or ``"tie"`` against the baseline.
+        differences: From the baseline, on the same rows: one per metric that has a paired test, columns or not.
         printed: By metric: what a paper printed for the same data, network and method, with its source.
     """
 
@@ -43,11 +50,12 @@ class TableRow:
     marks: Mapping[str, str]
     versus: Mapping[str, str]
     printed: Mapping[str, str]
+    differences: Mapping[str, Difference] = field(default_factory=dict)
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class ResultTable:
     """Results on one dataset with one network.
 
     Attributes:
@@ -59,9 +67,10 @@ class Table:
         n_seeds: Seeds of the method that has most.
         n_test: Test rows.
         n_bins: Bins of the binned metrics.
+        n_resamples: Resamples behind intervals and tests; the fewest, if runs differ.
 
     Example:
-        >>> table = Table(
+        >>> table = ResultTable(
         ...     data="digits", model="mlp", baseline="ce", metrics=(), rows=(), n_seeds=2, n_test=1000, n_bins=15
         ... )
         >>> table.caption[:59]
@@ -76,6 +85,7 @@ class Table:
     n_seeds: int
     n_test: int
     n_bins: int
+    n_resamples: int = 1000
 
     @property
     def caption(self) -> str:
@@ -85,7 +95,8 @@ class Table:
         number = str(many) if few == many else f"{few} to {many}"
         seeds = f"mean ± standard error over {number} seeds" if many > 1 else "one seed"
         return (
-            f"{self.data}, {self.model}: {seeds}, {self.n_test:,} test rows, {self.n_bins} bins. "
+            f"{self.data}, {self.model}: {seeds}, {self.n_test:,} test rows, {self.n_bins} bins, "
+            f"{self.n_resamples:,} resamples. "
             f"Best in bold; ≈ is tied with the best; ↑ better and ↓ worse than {self.baseline} by a paired test "
             "(p < 0.05), no arrow is a tie. T in brackets."
         )
@@ -93,7 +104,7 @@ class Table:
 
 def make_tables(
     runs: Sequence[RunFolder], *, baseline: str | None = None, metrics: Sequence[str] = COLUMNS
-) -> list[Table]:
+) -> list[ResultTable]:
     """Return one table per dataset, network and recipe; runs that differ in a setting never share a cell.
 
     Args:
@@ -111,132 +122,119 @@ def make_tables(
         >>> make_tables([])
         []
     """
-    unknown = [metric for metric in metrics if metric not in TITLES]
-    if unknown:
-        look_up(unknown[0], TITLES, what="metric of a scorecard")
-    places = find_places(runs)
-    check_baseline(baseline, places)
-    return [_table(place, baseline, metrics) for place in places]
+    return tables_of_groups(group_runs(runs), baseline=baseline, metrics=metrics)
 
 
-def _table(place: Place, baseline: str | None, metrics: Sequence[str]) -> Table:
-    rows = gather_rows(place.runs)
-    found = cells(rows)
-    chosen = place.baseline(baseline)
-    calibrators = list(dict.fromkeys(name for run in place.runs for name in run.calibrators()))
-    columns = tuple(metric for metric in metrics if any(key[2] == metric for key in found))
-    test = next(row for row in rows if row["split"] == "test")
-    n_bins = int(test["n_bins"])
-    blocks = [_Block(place, calibrator, chosen, columns, found, n_bins) for calibrator in calibrators]
-    return Table(
-        data=place.title,
-        model=place.model,
-        baseline=chosen,
-        metrics=columns,
-        rows=tuple(row for block in blocks for row in block.rows()),
-        n_seeds=max(len(group) for group in place.methods.values()),
-        n_test=int(test["n_samples"]),
-        n_bins=n_bins,
-    )
+def tables_of_groups(
+    groups: Sequence[RunGroup], *, baseline: str | None = None, metrics: Sequence[str] = COLUMNS
+) -> list[ResultTable]:
+    """Return one table per group of runs; see :func:`make_tables`.
+
+    Example:
+        >>> tables_of_groups([])
+        []
+    """
+    for metric in metrics:
+        metric_facts(metric, what="metric of a scorecard")
+    check_baseline(baseline, groups)
+    return [_Blocks(group, group.baseline(baseline), metrics).table() for group in groups]
 
 
 @final
-class _Block:
-    """The rows of all methods after one calibrator."""
+class _Blocks:
+    """The rows of a table: all methods after one calibrator, then all after the next."""
 
-    def __init__(
-        self,
-        place: Place,
-        calibrator: str,
-        baseline: str,
-        columns: Sequence[str],
-        found: Mapping[tuple[str, str, str], Cell],
-        n_bins: int,
-    ) -> None:
-        self._place, self._calibrator, self._baseline, self._n_bins = place, calibrator, baseline, n_bins
-        self._columns = columns
+    def __init__(self, group: RunGroup, baseline: str, metrics: Sequence[str]) -> None:
+        self._group, self._baseline = group, baseline
         every = {
-            label: {m: found[label, calibrator, m] for m in columns if (label, calibrator, m) in found}
-            for label in place.methods
+            (calibrator, label): {m: cell_of(group.scored(label, calibrator), m) for m in metrics}
+            for calibrator in group.calibrators
+            for label in group.methods
         }
-        self._cells = {label: row for label, row in every.items() if row}
-        self._pairs: dict[tuple[str, str], dict[str, Contrast]] = {}
+        self._cells = {
+            place: {m: cell for m, cell in row.items() if cell is not None} for place, row in every.items()
+        }
+        self._columns = tuple(m for m in metrics if any(m in row for row in self._cells.values()))
+        self._paired = paired_differences(group, self._pairs())
 
-    def rows(self) -> list[TableRow]:
-        """Return one row per method that was scored after this calibrator."""
-        leaders = {m: self._leader(m) for m in self._columns}
-        return [self._row(label, leaders) for label in self._cells]
-
-    def _leader(self, metric: str) -> str:
-        known = [label for label in self._cells if metric in self._cells[label]]
-        return min(known, key=lambda label: _worth(metric, self._cells[label][metric].mean), default="")
-
-    def _row(self, label: str, leaders: Mapping[str, str]) -> TableRow:
-        spec = self._place.specs[self._place.methods[label][0].name]
-        own = self._cells[label]
-        return TableRow(
-            method=label,
-            calibrator=self._calibrator,
-            fidelity=method_entry(spec.objective).fidelity,
-            cells=own,
-            marks={m: self._mark(label, leaders[m], m) for m in own},
-            versus={m: self._versus(label, m) for m in own},
-            printed=_printed(spec, self._calibrator, self._columns),
+    def table(self) -> ResultTable:
+        """Return the table."""
+        cards = [part.test for parts in self._group.scores.values() for part in parts.values()]
+        return ResultTable(
+            data=self._group.title,
+            model=self._group.model,
+            baseline=self._baseline,
+            metrics=self._columns,
+            rows=tuple(self._row(*place) for place, cells in self._cells.items() if cells),
+            n_seeds=max(len(runs) for runs in self._group.methods.values()),
+            n_test=cards[0].n_samples,
+            n_bins=cards[0].n_bins,
+            n_resamples=min(card.n_resamples for card in cards),
         )
 
-    def _mark(self, label: str, leader: str, metric: str) -> str:
+    def _pairs(self) -> list[Pair]:
+        """Return what is to be compared: every method with the baseline, and with the best by each metric."""
+        rivals = {
+            calibrator: {self._baseline, *(self._leader(calibrator, m) for m in self._columns)}
+            for calibrator in self._group.calibrators
+        }
+        return [
+            (calibrator, rival, label)
+            for calibrator, label in self._cells
+            for rival in rivals[calibrator]
+            if rival not in ("", label)
+        ]
+
+    def _leader(self, calibrator: str, metric: str) -> str:
+        means = {
+            label: metric_facts(metric).badness(row[metric].mean)
+            for (name, label), row in self._cells.items()
+            if name == calibrator and metric in row
+        }
+        return min(means, key=means.__getitem__, default="")
+
+    def _row(self, calibrator: str, label: str) -> TableRow:
+        spec = self._group.specs[self._group.methods[label][0].name]
+        own = self._cells[calibrator, label]
+        return TableRow(
+            method=label,
+            calibrator=calibrator,
+            fidelity=method_entry(spec.method).fidelity,
+            cells=own,
+            marks={m: self._mark(calibrator, label, m) for m in own},
+            versus={m: self._versus(calibrator, label, m) for m in own},
+            printed=_printed(spec, calibrator, self._columns),
+            differences=self._paired.get((calibrator, self._baseline, label), {}),
+        )
+
+    def _mark(self, calibrator: str, label: str, metric: str) -> str:
+        leader = self._leader(calibrator, metric)
         if label == leader:
             return "best"
-        return "" if self._difference(leader, label, metric).is_clear() else "tied"
+        return "tied" if self._difference(calibrator, leader, label, metric).verdict == "tie" else ""
 
-    def _versus(self, label: str, metric: str) -> str:
-        base = self._cells.get(self._baseline, {})
-        if label == self._baseline or metric not in base:
+    def _versus(self, calibrator: str, label: str, metric: str) -> str:
+        if label == self._baseline or metric not in self._cells[calibrator, self._baseline]:
             return ""
-        found = self._difference(self._baseline, label, metric)
-        if not found.is_clear():
-            return "tie"
-        gain = _worth(metric, found.difference)
-        if metric == "confidence_gap":
-            gain = _worth(metric, self._cells[label][metric].mean) - _worth(metric, base[metric].mean)
-        return "better" if gain < 0 else "worse"
+        verdict = self._difference(calibrator, self._baseline, label, metric).verdict
+        return {"second better": "better", "first better": "worse"}.get(verdict, "tie")
 
-    def _difference(self, one: str, other: str, metric: str) -> Contrast:
+    def _difference(self, calibrator: str, one: str, other: str, metric: str) -> Difference:
         """Compare two methods: on the same rows by the seeds that both have, or else by their intervals."""
-        if (one, other) not in self._pairs:
-            self._pairs[one, other] = self._paired(one, other)
-        found = self._pairs[one, other].get(metric)
-        return found or contrast_of_cells(self._cells[one][metric], self._cells[other][metric])
-
-    def _paired(self, one: str, other: str) -> dict[str, Contrast]:
-        seeds = [
-            {
-                seed: run
-                for seed, run in self._place.seeds(label).items()
-                if run.scores_file(self._calibrator).exists()
-            }
-            for label in (one, other)
-        ]
-        shared = [seed for seed in seeds[0] if seed in seeds[1]]
-        groups = [[runs[seed] for seed in shared] for runs in seeds]
-        return contrast(*groups, calibrator=self._calibrator, n_bins=self._n_bins)
-
-
-def _worth(metric: str, value: float) -> float:
-    if metric == "confidence_gap":
-        return abs(value)
-    return value if metric in LOWER_IS_BETTER else -value
+        found = self._paired.get((calibrator, one, other), {}).get(metric)
+        cells = [self._cells[calibrator, label][metric] for label in (one, other)]
+        return found or difference_of_cells(metric, *cells)
 
 
 def _printed(spec: Spec, calibrator: str, columns: Sequence[str]) -> dict[str, str]:
     """Return what papers printed for the same dataset, network and method, with the source."""
     result = {}
-    rows = published_for(spec, calibrator=calibrator)
+    rows = paper_results_for(spec, calibrator=calibrator)
     for metric in columns:
         firsts = {row.paper: row for row in reversed(rows) if row.metric == metric}
-        factor, unit = (100, " %") if metric in PERCENT else (1, "")
+        facts = metric_facts(metric)
         texts = [
-            f"{factor * row.value:.{2 if unit else 4}f}{unit} ({row.paper}, table {row.table}{_doubt(row)})"
+            f"{facts.text(row.value)} ({row.paper}, table {row.table}{_doubt(row)})"
             for row in reversed(firsts.values())
         ]
         if texts:
@@ -244,6 +242,6 @@ def _printed(spec: Spec, calibrator: str, columns: Sequence[str]) -> dict[str, s
     return result
 
 
-def _doubt(row: Published) -> str:
+def _doubt(row: PaperResult) -> str:
     _, found, doubt = row.note.partition("suspect=")
     return f", doubtful: {doubt}" if found else ""

@@ -13,6 +13,10 @@ from equipoise.core.errors import SpecError
 
 __all__ = ["format_toml", "parse_override", "read_toml"]
 
+_LARGEST = 1 << 20
+#: Parts of a dotted key; the standard reader takes a time that grows with their square.
+_DEEPEST = 100
+
 
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the tables of a TOML file.
@@ -30,8 +34,19 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
     if not file.is_file():
         raise SpecError(f"{file}: no such file.")
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        if file.stat().st_size > _LARGEST:
+            raise SpecError(f"{file}: too large for a spec. Is it another file?")
+        text = file.read_text(encoding="utf-8")
+        if any(part.count(".") > _DEEPEST for line in text.splitlines() for part in line.split(",")):
+            raise SpecError(f"{file}: not a spec: tables within tables without end.")
+        return tomllib.loads(text)
+    except SpecError:
+        raise
+    except OSError as error:
+        raise SpecError(f"{file}: cannot be read ({error.strerror or error}).") from error
+    except RecursionError as error:
+        raise SpecError(f"{file}: not a spec: tables within tables without end.") from error
+    except ValueError as error:
         raise SpecError(f"{file}: not valid TOML: {error}.") from error
 
 

@@ -9,11 +9,10 @@ from typing import Any
 
 from equipoise.core.errors import SpecError
 from equipoise.core.names import check_choice, look_up, nearest
-from equipoise.experiments.catalogue import CATALOGUE, Entry
-from equipoise.experiments.fields import plain
-from equipoise.experiments.fitting import check_fit, kinds_of
+from equipoise.experiments.catalogue import CATALOGUE, Entry, check_match
 from equipoise.experiments.methods import split_method
 from equipoise.experiments.spec import MethodSpec, ModelSpec, RecipeSpec, Spec
+from equipoise.experiments.spec_parsing import plain
 
 __all__ = ["check_parameters", "check_spec", "fill_recipe"]
 
@@ -71,11 +70,11 @@ def check_spec(spec: Spec, *, where: str) -> None:
     )
     check_parameters(data, spec.data.options, where=f"{where}.data.options")
     _check_model(spec.model, where=f"{where}.model")
-    helper = spec.objective.auxiliary
-    for key, model in (("model", spec.model), ("objective.auxiliary", helper or spec.model)):
-        fits = partial(check_fit, model.name, spec.data.name, kinds_of(spec.data.name))
+    helper = spec.method.auxiliary
+    for key, model in (("model", spec.model), ("method.auxiliary", helper or spec.model)):
+        fits = partial(check_match, model.name, spec.data.name, data.kinds)
         _located(f"{where}.{key}.name")(fits)
-    _check_method(spec.objective, where=f"{where}.objective")
+    _check_method(spec.method, where=f"{where}.method")
     _check_recipe(spec.recipe, where=f"{where}.recipe")
 
 

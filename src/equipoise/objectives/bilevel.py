@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from equipoise.training import Batch, Cycle, Learner, gather
-from equipoise.training.batches import Inputs
+from equipoise.training.batch_source import Inputs
+from equipoise.training.network_call import as_logits
 
 __all__ = ["FeaturesAndLogits", "head_ahead", "look_ahead", "pure_forward"]
 
@@ -97,7 +98,7 @@ class FeaturesAndLogits(nn.Module):
     def forward(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
         """Return features and logits."""
         features: Tensor = self.network.features(inputs)  # type: ignore[operator]
-        return features, self.head(features)
+        return features, as_logits(self.head(features))
 
 
 def head_ahead(
@@ -115,10 +116,10 @@ def head_ahead(
         Logits of the held-out batch of all processes, and its labels.
     """
     head = learner.network.head
-    ahead = look_ahead(head, seen, loss, rate=learner.rate)
+    ahead = look_ahead(head, seen, lambda output: loss(as_logits(output)), rate=learner.rate)
     batch = held_out.next_batch(learner.fabric)
     features, labels = gather(_quiet_features(learner, batch), batch.targets)
-    return pure_forward(head, ahead, features), labels
+    return as_logits(pure_forward(head, ahead, features)), labels
 
 
 def _quiet_features(learner: Learner[FeaturesAndLogits], batch: Batch) -> Tensor:

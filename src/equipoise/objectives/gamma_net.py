@@ -14,6 +14,7 @@ from equipoise.losses.focal import focal_loss
 from equipoise.losses.sece import SmoothECE
 from equipoise.objectives.bilevel import FeaturesAndLogits, head_ahead, look_ahead, pure_forward
 from equipoise.training import Adam, Batch, Cycle, Learner, Objective, Recipe, Source, Step, gather
+from equipoise.training.network_call import as_logits
 
 __all__ = ["GammaMap", "GammaNet"]
 
@@ -162,7 +163,7 @@ class GammaNet(Objective):
         gamma, targets, seen = gather(self.gammas(features), batch.targets, features)
 
         def inner_loss(logits: Tensor) -> Tensor:
-            values = focal_loss(logits, targets, gamma=gamma)
+            values = focal_loss(as_logits(logits), targets, gamma=gamma)
             return values.mean() if self.inner_reduction == "mean" else values.sum()
 
         logits, labels = self._one_step_ahead(batch, seen, inner_loss)
@@ -186,7 +187,7 @@ class GammaNet(Objective):
             )
         ahead = look_ahead(network, batch.inputs, inner_loss, rate=learner.rate)
         meta = self.held_out.next_batch(learner.fabric)
-        return pure_forward(network, ahead, meta.inputs), meta.targets
+        return as_logits(pure_forward(network, ahead, meta.inputs)), meta.targets
 
     def network(self) -> nn.Module:
         """Return the network; the gamma-network is needed for training only."""

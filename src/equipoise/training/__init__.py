@@ -1,6 +1,6 @@
 """Learner (moves a network), Objective (abstract), the loop, checkpoints, history."""
 
-from equipoise.training.batches import Batch, Inputs, Loader, Source, gather
+from equipoise.training.batch_source import Batch, Inputs, Loader, Source, gather
 from equipoise.training.checkpoint import read_checkpoint, write_checkpoint
 from equipoise.training.cycle import Cycle
 from equipoise.training.evaluation import evaluating, predict

@@ -1,20 +1,26 @@
-"""One file holds a whole run: written at once or not at all, read without running any code in it."""
+"""One file holds a whole run: written at once or not at all, read without running any code in it.
+
+The file carries a digest of its content, so that content and digest are of the same moment whenever the process is
+killed, and a bit that flipped on the disk is noticed instead of trained on.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from equipoise.core.errors import DataError
 from equipoise.core.files import atomic_path
 
 __all__ = ["read_checkpoint", "write_checkpoint"]
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 def write_checkpoint(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
@@ -33,7 +39,7 @@ def write_checkpoint(path: str | os.PathLike[str], content: Mapping[str, Any]) -
     """
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     with atomic_path(path) as temporary:
-        torch.save({"format": _FORMAT, **content}, temporary)
+        torch.save({"format": _FORMAT, "digest": _digest(content), **content}, temporary)
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -63,4 +69,38 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
             f"{path}: a checkpoint of format {_FORMAT} was wanted, got something else. Was it written by another "
             "program or version? Delete it to start over."
         )
+    del content["format"]
+    if not _is_sound(content.pop("digest", None), content):
+        raise DataError(f"{path}: damaged: its content does not match its digest. Delete it to start over.")
     return content
+
+
+def _is_sound(digest: Any, content: Any) -> bool:
+    try:
+        return bool(digest == _digest(content))
+    except (RuntimeError, TypeError, ValueError):  # nests without end and odd tensors, which we never wrote
+        return False
+
+
+def _digest(content: Any) -> str:
+    digest = hashlib.sha256()
+    _add(digest, content)
+    return digest.hexdigest()
+
+
+def _add(digest: Any, value: Any) -> None:
+    """Add a value with its kind and size, so that no two nests of values look alike."""
+    if isinstance(value, Tensor):
+        digest.update(f"tensor {value.dtype} {tuple(value.shape)};".encode())
+        digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    elif isinstance(value, Mapping):
+        digest.update(f"table {len(value)};".encode())
+        for key, item in value.items():
+            _add(digest, key)
+            _add(digest, item)
+    elif isinstance(value, (list, tuple)):
+        digest.update(f"list {len(value)};".encode())
+        for item in value:
+            _add(digest, item)
+    else:
+        digest.update(f"{type(value).__name__} {value!r};".encode())

@@ -36,9 +36,9 @@ class History(Sequence[Row]):
     """The rows of a run, one per epoch, oldest first.
 
     Columns: ``epoch`` (from 0), the step's scalars averaged over the epoch's samples (``loss`` first), ``rate``
-    (numbered if several networks learn), ``samples``, ``tune_accuracy``, ``tune_nll`` and ``tune_ece`` where there is
-    a ``tune`` split, ``<buffer>_mean``, ``_min``, ``_max`` of what adaptive losses learnt before the epoch, and
-    ``seconds``.
+    (numbered if several networks learn), ``samples``; where there is a ``tune`` split ``tune_accuracy``,
+    ``tune_nll``, ``tune_ece``, and ``tune_nll_scaled`` at the best temperature ``tune_temperature``;
+    ``<buffer>_mean``, ``_min``, ``_max`` of what adaptive losses learnt before the epoch, and ``seconds``.
 
     Args:
         rows: To start with.

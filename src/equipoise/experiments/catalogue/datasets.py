@@ -17,6 +17,7 @@ DATASETS: dict[str, Entry] = {
         summary="1,797 real grey images of handwritten digits, 8 x 8 pixels, always at hand.",
         use_when="You want real data in a second, without a download: tests, first steps, examples.",
         avoid_when="You want to tell methods apart: it is so small and easy that most of them tie.",
+        partners={"model": "mlp"},
     ),
     "mixture": Entry(
         key="mixture",
@@ -27,6 +28,8 @@ DATASETS: dict[str, Entry] = {
         use_when="You judge a calibration metric or a calibrator against the truth, without label noise.",
         avoid_when="You want to know how a method does on images or text.",
         formula=r"P(y = k \mid x) \propto \pi_k \exp(-\|x - \mu_k\|^2 / 2 \sigma^2)",
+        kinds=("features",),
+        partners={"model": "mlp"},
     ),
     "cifar10": Entry(
         key="cifar10",
@@ -148,6 +151,8 @@ DATASETS: dict[str, Entry] = {
         summary="2,913 images with a class for every pixel, 21 classes.",
         use_when="You calibrate predictions for pixels.",
         avoid_when="You treat pixels as independent samples in intervals: neighbours are alike.",
+        kinds=("segmentation",),
+        partners={"model": "deeplabv3_resnet34", "recipe": "voc2012"},
     ),
     "newsgroups": Entry(
         key="newsgroups",
@@ -158,6 +163,8 @@ DATASETS: dict[str, Entry] = {
         summary="Posts of 20 newsgroups as 1,000 token numbers each, with GloVe vectors.",
         use_when="You want text beside images, with the network and splits of the papers.",
         avoid_when="You fine-tune a language model: it wants its own tokens.",
+        kinds=("text",),
+        partners={"model": "global_pooling_cnn", "recipe": "newsgroups"},
     ),
     "image_folder": Entry(
         key="image_folder",
@@ -176,6 +183,8 @@ DATASETS: dict[str, Entry] = {
         summary="Your arrays: x and y, or x_train, y_train, x_test, y_test.",
         use_when="Your data are NumPy arrays of images or features.",
         avoid_when="They do not fit into memory.",
+        kinds=("features", "image"),
+        partners={"model": "mlp"},
     ),
     "table": Entry(
         key="table",
@@ -185,5 +194,7 @@ DATASETS: dict[str, Entry] = {
         summary="Your table: columns of numbers and one column of labels.",
         use_when="Your data are rows of numbers.",
         avoid_when="Columns hold words or gaps: encode and fill them first.",
+        kinds=("features",),
+        partners={"model": "mlp"},
     ),
 }

@@ -29,6 +29,8 @@ class Entry:
         avoid_when: One or two sentences: when it is not.
         formula: LaTeX without dollar signs.
         needs: Signals beyond logits and labels: ``"held_out"``, ``"epoch"``, ``"features"`` ...
+        kinds: Of a network: which kinds of inputs it takes; of a dataset: which it may hold.
+        partners: What goes with it in an example where not everything does: ``{"data": "newsgroups"}``.
 
     Example:
         >>> Entry(key="ce", title="Cross-entropy", factory=dict, fidelity="ours", summary="Log loss.").key
@@ -46,6 +48,8 @@ class Entry:
     avoid_when: str = ""
     formula: str = ""
     needs: frozenset[str] = frozenset()
+    kinds: tuple[str, ...] = ("image",)
+    partners: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def make(self, **overrides: Any) -> Any:
         """Build the method with the paper's parameters, some of them replaced.

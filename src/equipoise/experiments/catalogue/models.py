@@ -180,6 +180,7 @@ MODELS: dict[str, Entry] = {
         summary="ResNet-50 for 64x64 images, pooled to 2x2 before the head; 25.1 million parameters.",
         use_when="Tiny-ImageNet, as in the tables of focal loss, MbLS and CALS.",
         avoid_when="On a CPU.",
+        partners={"data": "tiny_imagenet"},
     ),
     "resnet50_imagenet": Entry(
         key="resnet50_imagenet",
@@ -191,6 +192,7 @@ MODELS: dict[str, Entry] = {
         summary="ResNet-50 for 224x224 images; 25.6 million parameters. Torchvision's checkpoints load.",
         use_when="ImageNet and ImageNet-LT, as in the tables of CALS, and any photographs.",
         avoid_when="Images under 64 pixels: the stem thins them fourfold.",
+        partners={"data": "imagenet"},
     ),
     "swinv2_t": Entry(
         key="swinv2_t",
@@ -203,6 +205,7 @@ MODELS: dict[str, Entry] = {
         use_when="ImageNet, as in the tables of CALS; a network without batch norm.",
         avoid_when="Little data and no pretrained weights.",
         formula=r"\mathrm{softmax}(\cos(q, k) / \tau + B)\,v",
+        partners={"data": "imagenet"},
     ),
     "small_cnn": Entry(
         key="small_cnn",
@@ -222,6 +225,8 @@ MODELS: dict[str, Entry] = {
         parameters={"n_classes": 10, "n_inputs": 64, "hidden": (128, 128)},
         summary="Linear layers with rectifiers between them, for any number of inputs.",
         use_when="Tables, small digits, features made elsewhere, mixtures with a known posterior.",
+        kinds=("features", "image"),
+        partners={"data": "digits"},
     ),
     "global_pooling_cnn": Entry(
         key="global_pooling_cnn",
@@ -233,6 +238,8 @@ MODELS: dict[str, Entry] = {
         summary="Three convolutions over embedded words and the maximum over time; 247 thousand parameters.",
         use_when="20 Newsgroups with frozen GloVe vectors, as in the tables of focal loss, MbLS and CALS.",
         avoid_when="Texts whose meaning depends on order beyond 21 words.",
+        kinds=("text",),
+        partners={"data": "newsgroups"},
     ),
     "deeplabv3_resnet34": Entry(
         key="deeplabv3_resnet34",
@@ -244,5 +251,7 @@ MODELS: dict[str, Entry] = {
         summary="Segmentation: a dilated ResNet-34 and a pyramid of scales; 26.0 million parameters.",
         use_when="VOC2012, as in the tables of CALS, and other dense labels.",
         avoid_when="Image sides that are no multiples of 8, unless padded.",
+        kinds=("segmentation",),
+        partners={"data": "voc2012"},
     ),
 }

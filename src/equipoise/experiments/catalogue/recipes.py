@@ -164,6 +164,7 @@ RECIPES: dict[str, Entry] = {
             "select": "tune_accuracy",
         },
         summary="100 epochs of Adam, a tenth of the rate from the 50th on, no clipping.",
+        partners={"data": "newsgroups", "model": "global_pooling_cnn"},
     ),
     "voc2012": Entry(
         key="voc2012",
@@ -183,6 +184,7 @@ RECIPES: dict[str, Entry] = {
             "select": "tune_accuracy",
         },
         summary="100 epochs of AdamW on a cosine, batch 8.",
+        partners={"data": "voc2012", "model": "deeplabv3_resnet34"},
     ),
     "mdca_cifar10": Entry(
         key="mdca_cifar10",

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import final
 
-from equipoise.experiments.engines.progress import Report, StatusLine
+from equipoise.experiments.engines.progress import RunSummary, StatusLine
 from equipoise.experiments.engines.worker import encode_job
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.run import RunOptions, run
@@ -51,7 +51,7 @@ def fair_threads(n_workers: int, *, cores: int | None = None) -> int:
 
 def run_locally(
     specs: Sequence[Spec], folder: str | os.PathLike[str], *, options: RunOptions, workers: int | None = None
-) -> Report:
+) -> RunSummary:
     """Do all runs on this machine.
 
     Finished runs are passed over, half-finished ones go on. A run that fails does not stop the others. The number of
@@ -75,8 +75,8 @@ def run_locally(
     return _side_by_side(specs, base, replace(options, quiet=True), line, n_workers)
 
 
-def _one_by_one(specs: Sequence[Spec], base: Path, options: RunOptions, line: StatusLine) -> Report:
-    report = Report()
+def _one_by_one(specs: Sequence[Spec], base: Path, options: RunOptions, line: StatusLine) -> RunSummary:
+    report = RunSummary()
     for spec in specs:
         line.tell(f"{len(report.done) + len(report.failed) + 1}/{len(specs)} {spec.label}")
         try:
@@ -89,7 +89,7 @@ def _one_by_one(specs: Sequence[Spec], base: Path, options: RunOptions, line: St
 
 def _side_by_side(
     specs: Sequence[Spec], base: Path, options: RunOptions, line: StatusLine, n_workers: int
-) -> Report:
+) -> RunSummary:
     crew = _Crew(specs, base, options, line)
     threads = [threading.Thread(target=crew.serve, name=f"worker-{n}", daemon=True) for n in range(n_workers)]
     for thread in threads:
@@ -119,7 +119,7 @@ class _Crew:
         self._deaths: dict[str, int] = {}
         self._processes: set[_Worker] = set()
         self._dismissed = False
-        self.report = Report()
+        self.report = RunSummary()
         self.running: dict[int, Spec] = {}
 
     def serve(self) -> None:

@@ -14,12 +14,12 @@ from equipoise.core.progress import clock_text
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.spec import Spec
 
-__all__ = ["Report", "StatusLine"]
+__all__ = ["RunSummary", "StatusLine"]
 
 
 @final
 @dataclass(frozen=True)
-class Report:
+class RunSummary:
     """How a set of runs ended.
 
     Attributes:
@@ -27,7 +27,7 @@ class Report:
         failed: Label and sentence of each run that is not.
 
     Example:
-        >>> Report().is_whole
+        >>> RunSummary().is_whole
         True
     """
 
@@ -81,13 +81,12 @@ class StatusLine:
         left = (
             f", about {clock_text(elapsed * (1 - share) / gained)} left" if gained > 0 and elapsed > 2 else ""
         )
-        now = "; ".join(
-            f"{spec.objective.label} seed {spec.seed} {self._place(spec)}" for spec in running[:3]
-        )
+        now = "; ".join(f"{spec.method.label} seed {spec.seed} {self._place(spec)}" for spec in running[:3])
         return f"{done}/{len(self._specs)} runs done{left}" + (f" · {now}" if now else "")
 
     def _epochs(self, spec: Spec) -> int:
-        return len(RunFolder(self._folder / spec.identity).history())
+        history = self._folder / spec.identity / "history.csv"
+        return max(history.read_bytes().count(b"\n") - 1, 0) if history.is_file() else 0
 
     def _share(self, spec: Spec) -> float:
         return min(self._epochs(spec) / spec.recipe.epochs, 1.0)

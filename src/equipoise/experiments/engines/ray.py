@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.core.errors import require
-from equipoise.experiments.engines.progress import Report, StatusLine
+from equipoise.experiments.engines.progress import RunSummary, StatusLine
 from equipoise.experiments.engines.worker import work
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.run import RunOptions
@@ -26,7 +26,7 @@ def run_on_ray(
     *,
     options: RunOptions,
     address: str | None = None,
-) -> Report:
+) -> RunSummary:
     """Do all runs on a Ray cluster.
 
     A worker that dies is replaced, and its run goes on from its checkpoint.
@@ -72,9 +72,9 @@ def run_on_ray(
             ray.shutdown()
 
 
-def _gather(ray: Any, running: dict[Any, Spec], line: StatusLine, base: Path) -> Report:
+def _gather(ray: Any, running: dict[Any, Spec], line: StatusLine, base: Path) -> RunSummary:
     """Wait for all runs, telling how far they are."""
-    report, total = Report(), len(running)
+    report, total = RunSummary(), len(running)
     while running:
         ended, _ = ray.wait(list(running), num_returns=1, timeout=0.5)
         line.show(done=len(report.done), running=_started(list(running.values()), base))

@@ -1,0 +1,133 @@
+"""Whether the files of a run are the ones that were written: digests, and records that vouch for themselves."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from equipoise.core.errors import DataError
+from equipoise.core.files import write_text
+
+__all__ = ["file_digest", "is_unchanged", "read_json", "read_sealed", "write_json", "write_sealed"]
+
+_LARGEST = 1 << 26
+
+
+def file_digest(path: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of a file's content.
+
+    Example:
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "a"
+        >>> _ = file.write_bytes(b"abc")
+        >>> file_digest(file)[:8]
+        'ba7816bf'
+    """
+    with Path(path).open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def is_unchanged(path: Path, digest: str) -> bool:
+    """Return whether a file is there and has the digest it had.
+
+    Example:
+        >>> is_unchanged(Path("nowhere"), "ba7816bf")
+        False
+    """
+    try:
+        return file_digest(path) == digest
+    except OSError:
+        return False
+
+
+def read_json(path: Path) -> Any:
+    """Return the values of a JSON file.
+
+    Raises:
+        DataError: If it cannot be read, whatever stands in it.
+
+    Example:
+        >>> read_json(Path("nowhere.json"))
+        Traceback (most recent call last):
+        ...
+        equipoise.core.errors.DataError: nowhere.json: damaged: cannot be read (No such file or directory).
+    """
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise DataError(f"{path}: damaged: too large for a record of a run.")
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"{path}: damaged: cannot be read ({error.strerror or error}).") from error
+    except RecursionError as error:
+        raise DataError(f"{path}: damaged: tables within tables without end.") from error
+    except ValueError as error:
+        raise DataError(f"{path}: damaged: not valid JSON ({str(error)[:100]}).") from error
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write plain values as JSON, all or nothing.
+
+    Example:
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "a.json"
+        >>> write_json(file, {"epochs": 3})
+        >>> read_json(file)
+        {'epochs': 3}
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, json.dumps(content, indent=2) + "\n")
+
+
+def write_sealed(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a record with a digest of itself.
+
+    Example:
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "trained.json"
+        >>> write_sealed(file, {"run": "abc", "files": {}})
+        >>> read_sealed(file)["run"]
+        'abc'
+    """
+    write_json(path, {**content, "seal": _seal(content)})
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """Read a record and check that it is the one that was written.
+
+    Raises:
+        DataError: If it is not, or names files outside its folder.
+
+    Example:
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "trained.json"
+        >>> _ = file.write_text("{}")
+        >>> read_sealed(file)
+        Traceback (most recent call last):
+        ...
+        equipoise.core.errors.DataError: ...trained.json: damaged: its content does not match its seal.
+    """
+    content = read_json(path)
+    if not isinstance(content, dict) or content.pop("seal", None) != _seal(content):
+        raise DataError(f"{path}: damaged: its content does not match its seal.")
+    files = content.get("files")
+    if (
+        not isinstance(content.get("run"), str)
+        or not isinstance(files, dict)
+        or not all(map(_is_inside, files))
+    ):
+        raise DataError(f"{path}: damaged: not a record of a run.")
+    return content
+
+
+def _seal(content: Mapping[str, Any]) -> str:
+    text = json.dumps(content, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _is_inside(name: str) -> bool:
+    path = PurePosixPath(name)
+    return not path.is_absolute() and ".." not in path.parts and "\\" not in name

@@ -1,0 +1,171 @@
+"""What the papers printed, to stand beside our numbers."""
+
+from __future__ import annotations
+
+import csv
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from equipoise.experiments.spec import Spec
+
+__all__ = ["PaperResult", "find_paper_results", "paper_results", "paper_results_for"]
+
+_UNITS = {"percent": 0.01, "1e-3": 0.001, "fraction": 1.0}
+
+
+class PaperResult(NamedTuple):
+    """One printed number.
+
+    Attributes:
+        paper: Key of the paper.
+        table: Its number as printed.
+        dataset: As people say it.
+        model: As people say it.
+        method: As the tables call it.
+        metric: Key of the metric.
+        stage: ``"raw"``, ``"temperature"`` or empty.
+        value: The number, as a fraction.
+        temperature: Printed in brackets, if any.
+        note: Doubts and details.
+        data_key: Our key of the data; empty if we cannot run on them.
+        model_keys: Our keys of the network; two different networks are called ResNet-110.
+        method_keys: Our keys of the method.
+        settings: Parameters of the method that are not our defaults.
+        loss_key: Key of the loss inside the method, if the table names one that is not our default.
+        auxiliary_key: Key of the helping network, for methods that have one.
+        calibrator_keys: After which of our calibrators the number holds; none for settings that we do not have.
+
+    Example:
+        >>> row = paper_results()[0]
+        >>> row.paper, row.dataset, row.metric
+        ('cals', 'Tiny-ImageNet', 'accuracy')
+    """
+
+    paper: str
+    table: str
+    dataset: str
+    model: str
+    method: str
+    metric: str
+    stage: str
+    value: float
+    temperature: float | None
+    note: str
+    data_key: str
+    model_keys: tuple[str, ...]
+    method_keys: tuple[str, ...]
+    settings: dict[str, float]
+    loss_key: str
+    auxiliary_key: str
+    calibrator_keys: tuple[str, ...]
+
+
+@cache
+def paper_results() -> tuple[PaperResult, ...]:
+    """Return every printed number that is shipped.
+
+    Example:
+        >>> len(paper_results()) > 1000
+        True
+    """
+    found = []
+    for file in sorted(
+        files("equipoise.experiments").joinpath("papers").iterdir(), key=lambda file: file.name
+    ):
+        if file.name.endswith(".csv"):
+            found += [_row(row) for row in csv.DictReader(file.read_text(encoding="utf-8").splitlines())]
+    return tuple(found)
+
+
+def _row(row: dict[str, Any]) -> PaperResult:
+    value = float(row["value"]) * _UNITS[row["unit"]]
+    metric = row["metric"]
+    if metric == "error":
+        metric, value = "accuracy", 1 - value
+    return PaperResult(
+        paper=row["paper"],
+        table=row["table"],
+        dataset=row["dataset"],
+        model=row["model"],
+        method=row["method"],
+        metric=metric,
+        stage=row["stage"],
+        value=value,
+        temperature=float(row["temperature"]) if row["temperature"] else None,
+        note=row["note"],
+        data_key=row["data_key"],
+        model_keys=tuple(row["model_keys"].split()),
+        method_keys=tuple(row["method_keys"].split()),
+        settings={key: float(text) for key, text in (part.split("=") for part in row["settings"].split())},
+        loss_key=row["loss_key"],
+        auxiliary_key=row["auxiliary_key"],
+        calibrator_keys=tuple(row["calibrator_keys"].split()),
+    )
+
+
+def find_paper_results(
+    *, method: str, dataset: str | None = None, model: str | None = None, metric: str | None = None
+) -> list[PaperResult]:
+    """Return the printed numbers of a method, on one dataset and network if wanted.
+
+    Args:
+        method: Key of the catalogue, or what the tables call it.
+        dataset: Title of the dataset.
+        model: Title of the network.
+        metric: Key of the metric.
+
+    Returns:
+        Rows as printed; papers differ in splits and recipes, so they are not comparable with each other.
+
+    Example:
+        >>> row = find_paper_results(method="dual_focal", dataset="CIFAR-10", model="ResNet-50", metric="ece")[0]
+        >>> row.value
+        0.0046
+    """
+    return [
+        row
+        for row in paper_results()
+        if method in (row.method, *row.method_keys)
+        and dataset in (None, row.dataset)
+        and model in (None, row.model)
+        and metric in (None, row.metric)
+    ]
+
+
+def paper_results_for(spec: Spec, *, calibrator: str = "identity") -> list[PaperResult]:
+    """Return what papers printed for a run's data, network, method and setting, after a calibrator.
+
+    Args:
+        spec: The run.
+        calibrator: Key of the post-hoc map; temperature scaling counts however its temperature was chosen.
+
+    Returns:
+        Rows that match; none if the run has a setting that no paper printed.
+
+    Example:
+        >>> spec = Spec.from_table({"data": "tiny_imagenet", "model": "resnet50_tiny", "method": "cals_alm"})
+        >>> [(row.metric, row.value, row.paper) for row in paper_results_for(spec)][0]
+        ('accuracy', 0.6503, 'cals')
+    """
+    return [
+        row
+        for row in paper_results()
+        if row.data_key == spec.data.name
+        and spec.model.name in row.model_keys
+        and spec.method.name in row.method_keys
+        and calibrator in row.calibrator_keys
+        and _is_setting(row, spec)
+    ]
+
+
+def _is_setting(row: PaperResult, spec: Spec) -> bool:
+    """Whether a row is of a run's setting of the method."""
+    method = spec.method
+    if dict(method.parameters) != row.settings or method.loss_parameters:
+        return False
+    if method.loss not in (None, row.loss_key or None):
+        return False
+    if row.auxiliary_key:
+        return (method.auxiliary or spec.model).name == row.auxiliary_key
+    return method.auxiliary is None

@@ -1,0 +1,157 @@
+"""Runs that may stand in one table: the same data, network and recipe."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from equipoise.core.errors import SpecError
+from equipoise.core.names import nearest
+from equipoise.experiments.folder import RunFolder, tidy_rows
+from equipoise.experiments.scores import RunScores
+from equipoise.experiments.spec import Spec
+from equipoise.experiments.spec_parsing import plain
+
+__all__ = ["RunGroup", "check_baseline", "group_runs"]
+
+
+class RunGroup(NamedTuple):
+    """Runs of the same data, network and recipe: the ones that may stand in one table.
+
+    Attributes:
+        data: Key of the dataset.
+        model: Key of the network.
+        note: What sets it apart from other groups of the same data and network; mostly empty.
+        methods: Runs by label of the method, in the order in which methods first come, each sorted by seed.
+        specs: Spec of every run by its name.
+        scores: What every run scored, by its name and the calibrator.
+    """
+
+    data: str
+    model: str
+    note: str
+    methods: Mapping[str, list[RunFolder]]
+    specs: Mapping[str, Spec]
+    scores: Mapping[str, Mapping[str, RunScores]]
+
+    @property
+    def title(self) -> str:
+        """The dataset, with what sets the group apart."""
+        return f"{self.data} ({self.note})" if self.note else self.data
+
+    @property
+    def slug(self) -> str:
+        """A name for files."""
+        return re.sub(r"[^\w.]+", "-", "-".join(filter(None, (self.data, self.model, self.note)))).strip("-")
+
+    @property
+    def runs(self) -> list[RunFolder]:
+        """All runs."""
+        return [run for group in self.methods.values() for run in group]
+
+    def baseline(self, wanted: str | None) -> str:
+        """Return the wanted method's label if there are runs of it, else that of the first method."""
+        return wanted if wanted in self.methods and wanted is not None else next(iter(self.methods))
+
+    @property
+    def calibrators(self) -> list[str]:
+        """All calibrators that a run was scored after, in the order in which they first come."""
+        return list(dict.fromkeys(name for run in self.runs for name in self.scores[run.name]))
+
+    def seeds(self, label: str, calibrator: str) -> dict[int, RunFolder]:
+        """Return the runs of a method that were scored after a calibrator, by seed."""
+        runs = [run for run in self.methods[label] if calibrator in self.scores[run.name]]
+        return {self.specs[run.name].seed: run for run in runs}
+
+    def scored(self, label: str, calibrator: str) -> list[RunScores]:
+        """Return what a method scored after a calibrator, one per seed."""
+        return [self.scores[run.name][calibrator] for run in self.seeds(label, calibrator).values()]
+
+    def rows(self, run: RunFolder, calibrators: Sequence[str]) -> list[dict[str, Any]]:
+        """Return a run's tidy rows; data that differ in a setting have names that differ."""
+        known = self.scores[run.name]
+        rows = tidy_rows(self.specs[run.name], [known[name] for name in calibrators if name in known])
+        return [{**row, "data": self.title} for row in rows]
+
+
+def group_runs(runs: Sequence[RunFolder]) -> list[RunGroup]:
+    """Group finished runs by data, network and recipe, all their settings included, and read what they scored.
+
+    Raises:
+        DataError: If a file of a run is damaged.
+        SpecError: If runs that belong together were scored with different bins.
+
+    Example:
+        >>> group_runs([])
+        []
+    """
+    specs = {run.name: run.spec() for run in runs}
+    groups: dict[str, list[RunFolder]] = {}
+    for run in runs:
+        groups.setdefault(json.dumps(_settings(specs[run.name]), sort_keys=True), []).append(run)
+    return [_group(group, _note(json.loads(key), groups), specs) for key, group in groups.items()]
+
+
+def _settings(spec: Spec) -> dict[str, Any]:
+    recipe: dict[str, Any] = plain(spec)["recipe"]
+    recipe.pop("name", None)
+    return {
+        "data": spec.data.name,
+        "model": spec.model.name,
+        "split seed": spec.data.seed,
+        "content": spec.data.digest[:8],
+        **{f"data.{key}": plain(value) for key, value in spec.data.options.items()},
+        **{f"model.{key}": plain(value) for key, value in spec.model.options.items()},
+        **recipe,
+    }
+
+
+def _note(own: Mapping[str, Any], groups: Mapping[str, Any]) -> str:
+    """Say what differs from other groups of the same data and network."""
+    others = [json.loads(key) for key in groups]
+    rivals = [other for other in others if all(other[key] == own[key] for key in ("data", "model"))]
+    names = dict.fromkeys(name for rival in rivals for name in rival)
+    differing = [name for name in names if len({json.dumps(rival.get(name)) for rival in rivals}) > 1]
+    return ", ".join(f"{name.partition('.')[2] or name}={own.get(name, 'default')}" for name in differing)
+
+
+def _group(group: Sequence[RunFolder], note: str, specs: Mapping[str, Spec]) -> RunGroup:
+    methods: dict[str, list[RunFolder]] = {}
+    for run in group:
+        methods.setdefault(specs[run.name].method.label, []).append(run)
+    for members in methods.values():
+        members.sort(key=lambda run: specs[run.name].seed)
+    own = {run.name: specs[run.name] for run in group}
+    first = own[group[0].name]
+    scores = {run.name: {name: run.scores(name) for name in run.calibrators()} for run in group}
+    _check_bins(scores)
+    return RunGroup(first.data.name, first.model.name, note, methods, own, scores)
+
+
+def _check_bins(scores: Mapping[str, Mapping[str, RunScores]]) -> None:
+    """Numbers of other bins are other numbers, and must not stand in one table."""
+    known = {part.test.n_bins: run for run, parts in scores.items() for part in parts.values()}
+    if len(known) > 1:
+        (one, first), (other, second), *_ = known.items()
+        raise SpecError(
+            f"runs {first} and {second} were scored with {one} and {other} bins, and cannot stand in one table. Give "
+            "the command that made them again, with the same bins for all."
+        )
+
+
+def check_baseline(baseline: str | None, groups: Sequence[RunGroup]) -> None:
+    """Raise if no group has such a method.
+
+    Raises:
+        SpecError: With the nearest method there is.
+
+    Example:
+        >>> check_baseline(None, [])
+    """
+    known = list(dict.fromkeys(label for group in groups for label in group.methods))
+    if baseline is not None and known and baseline not in known:
+        guess = nearest(baseline, known)
+        remedy = f"did you mean {guess!r}?" if guess else f"there are {', '.join(known)}."
+        raise SpecError(f"baseline: no run of a method {baseline!r}; {remedy}")

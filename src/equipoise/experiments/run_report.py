@@ -1,0 +1,146 @@
+"""From run folders to the records of a report."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from equipoise.evaluate import PairedDifferences
+from equipoise.experiments.folder import RunFolder
+from equipoise.experiments.integrity import read_json
+from equipoise.experiments.methods import method_entry, split_method
+from equipoise.experiments.run_groups import RunGroup, group_runs
+from equipoise.experiments.spec import MethodSpec
+from equipoise.experiments.table import ResultTable, tables_of_groups
+from equipoise.report import AfterCalibrator, MethodCard, MethodResult, Provenance, Report, RunScores
+
+__all__ = ["report_of_runs"]
+
+
+def report_of_runs(
+    runs: Sequence[RunFolder],
+    *,
+    baseline: str | None = None,
+    title: str | None = None,
+    tables: Sequence[ResultTable] | None = None,
+) -> dict[str, Report]:
+    """Return one report per dataset, network and recipe, by a short name.
+
+    Args:
+        runs: Finished runs.
+        baseline: Label of the method others are compared with; the first by default.
+        title: What stands on top.
+        tables: The tables of the same runs with the same baseline, if they are made already; their tests are used.
+
+    Returns:
+        Reports by ``data-model``.
+
+    Example:
+        >>> report_of_runs([])
+        {}
+    """
+    groups = group_runs(runs)
+    made = tables_of_groups(groups, baseline=baseline) if tables is None else tables
+    return {group.slug: _report(group, table, title) for group, table in zip(groups, made, strict=True)}
+
+
+def _report(group: RunGroup, table: ResultTable, title: str | None) -> Report:
+    return Report(
+        title=title or f"Calibration of {len(group.methods)} methods: {group.title}, {group.model}",
+        methods=tuple(_result(group, table, label) for label in group.methods),
+        baseline=table.baseline,
+        provenance=_provenance(group.runs),
+    )
+
+
+def _result(group: RunGroup, table: ResultTable, label: str) -> MethodResult:
+    runs = group.methods[label]
+    scores = group.scored(label, "identity")
+    return MethodResult(
+        name=label,
+        runs=tuple(
+            RunScores(scores=one.test, seed=group.specs[run.name].seed, history=run.history())
+            for run, one in zip(runs, scores, strict=True)
+        ),
+        calibrated=tuple(
+            _calibrated(group, table, label, name)
+            for name in group.calibrators
+            if name != "identity" and len(group.scored(label, name)) == len(runs)
+        ),
+        classes=scores[0].classes,
+        risk=scores[0].risk,
+        versus=_versus(table, label, "identity"),
+        card=_card(group.specs[runs[0].name].method),
+    )
+
+
+def _calibrated(group: RunGroup, table: ResultTable, label: str, name: str) -> AfterCalibrator:
+    scores = group.scored(label, name)
+    return AfterCalibrator(
+        name=name,
+        scores=tuple(one.test for one in scores),
+        words=scores[0].words,
+        temperatures=tuple(one.temperature for one in scores if one.temperature is not None),
+        versus=scores[0].versus,
+        versus_base=_versus(table, label, name),
+    )
+
+
+def _versus(table: ResultTable, label: str, calibrator: str) -> PairedDifferences | None:
+    """Return the paired differences from the baseline after a calibrator, if there are any."""
+    found = [row.differences for row in table.rows if (row.method, row.calibrator) == (label, calibrator)]
+    return PairedDifferences(found[0].values()) if found and found[0] else None
+
+
+def _card(method: MethodSpec) -> MethodCard:
+    entry = method_entry(method)
+    objective, loss = split_method(method)
+    chosen = loss if loss is not None and loss.entry is entry else objective
+    return MethodCard(
+        title=entry.title,
+        summary=entry.summary,
+        formula=entry.formula,
+        paper=entry.paper,
+        fidelity=entry.fidelity,
+        parameters={**entry.parameters, **chosen.parameters},
+        use_when=entry.use_when,
+        avoid_when=entry.avoid_when,
+    )
+
+
+def _provenance(folders: Sequence[RunFolder]) -> Provenance:
+    first = folders[0]
+    spec = first.spec()
+    seeds = sorted({folder.spec().seed for folder in folders})
+    facts = [
+        (
+            "data",
+            f"{spec.data.name}, split seed {spec.data.seed}, options {dict(spec.data.options) or 'none'}",
+        ),
+        ("network", f"{spec.model.name} {dict(spec.model.options) or ''}".strip()),
+        ("recipe", ", ".join(f"{key} {value}" for key, value in spec.to_table()["recipe"].items())),
+        ("seeds", ", ".join(map(str, seeds))),
+        ("runs", ", ".join(folder.name for folder in folders)),
+        *_circumstances(first),
+    ]
+    return Provenance(
+        facts=tuple(facts), command=shlex.join(["equipoise", "report", str(Path(first.path).parent)])
+    )
+
+
+def _circumstances(folder: RunFolder) -> list[tuple[str, str]]:
+    """Return rows, versions and machine as the run wrote them down; nothing if that record is lost."""
+    if not folder.has("environment.json"):
+        return [("machine", "not recorded")]
+    environment = read_json(folder.verified("environment.json"))
+    data = environment["data"]
+    return [
+        ("rows", ", ".join(f"{name} {count:,}" for name, count in data["rows"].items())),
+        ("fingerprints", ", ".join(f"{name} {mark[:12]}" for name, mark in data["fingerprints"].items())),
+        ("versions", ", ".join(f"{name} {version}" for name, version in environment["packages"].items())),
+        (
+            "machine",
+            f"{environment['system']}, {environment['cores']} cores, {environment['threads']} threads per run",
+        ),
+    ]

@@ -1,0 +1,117 @@
+"""What a run scored after one calibrator: written once, then read by tables, reports and comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from equipoise.core.errors import DataError
+from equipoise.evaluate import Difference, PairedDifferences, Scorecard, Slice
+from equipoise.experiments.integrity import read_json, write_json
+from equipoise.metrics.area_under_risk_coverage import RiskCoverage
+
+__all__ = ["RunScores", "read_scores", "write_scores"]
+
+_KEPT = ("metric", "value", "low", "high", "p_value", "n_samples", "n_bins", "closed", "level", "n_resamples")
+#: Points of a risk curve that are kept: more than a picture shows.
+_POINTS = 400
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class RunScores:
+    """Everything that was found out about a run's predictions after one calibrator.
+
+    Attributes:
+        calibrator: Key of the post-hoc map; ``"identity"`` is none.
+        words: What the map found, as a sentence.
+        temperature: The number logits are divided by, for maps that have one.
+        cards: Scorecards by split; ``test`` is always there.
+        classes: Slices of ``test`` by predicted class, the worst first; without calibration only.
+        risk: Error rate of ``test`` by coverage; without calibration only.
+        versus: What the map changed on ``test``, row by row; None without one.
+    """
+
+    calibrator: str
+    words: str = ""
+    temperature: float | None = None
+    cards: Mapping[str, Scorecard]
+    classes: tuple[Slice, ...] = ()
+    risk: RiskCoverage | None = None
+    versus: PairedDifferences | None = None
+
+    @property
+    def test(self) -> Scorecard:
+        """The scorecard that judges."""
+        return self.cards["test"]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one tidy row per split and metric, with the settings behind the intervals."""
+        return [
+            {
+                "calibrator": self.calibrator,
+                "split": split,
+                "temperature": self.temperature,
+                "words": self.words,
+                **{key: row[key] for key in _KEPT},
+                "resample_seed": card.seed,
+            }
+            for split, card in self.cards.items()
+            for row in card.rows()
+        ]
+
+
+def write_scores(scores: RunScores, path: Path) -> None:
+    """Write what was found, all or nothing; numbers keep every digit."""
+    risk = scores.risk
+    write_json(
+        path,
+        {
+            "calibrator": scores.calibrator,
+            "words": scores.words,
+            "temperature": scores.temperature,
+            "cards": {split: card.to_dict() for split, card in scores.cards.items()},
+            "classes": [list(part) for part in scores.classes],
+            "risk": None if risk is None else [np.asarray(column)[_thin(risk)].tolist() for column in risk],
+            "versus": None if scores.versus is None else [list(row) for row in scores.versus],
+        },
+    )
+
+
+def read_scores(path: Path) -> RunScores:
+    """Read what :func:`write_scores` wrote.
+
+    Raises:
+        DataError: If the file holds anything else.
+
+    Example:
+        >>> read_scores(Path("nowhere.json"))
+        Traceback (most recent call last):
+        ...
+        equipoise.core.errors.DataError: nowhere.json: damaged: cannot be read (No such file or directory).
+    """
+    content = read_json(path)
+    try:
+        risk, versus = content["risk"], content["versus"]
+        return RunScores(
+            calibrator=content["calibrator"],
+            words=content["words"],
+            temperature=content["temperature"],
+            cards={split: Scorecard.from_dict(table) for split, table in content["cards"].items()},
+            classes=tuple(Slice(*part) for part in content["classes"]),
+            risk=None if risk is None else RiskCoverage(*map(np.asarray, risk)),
+            versus=None if versus is None else PairedDifferences(Difference(*row) for row in versus),
+        )
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from error
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise DataError(f"{path}: damaged: no scores of a run ({type(error).__name__} {error}).") from error
+
+
+def _thin(risk: RiskCoverage) -> Any:
+    last = len(risk.coverage) - 1
+    return np.unique(np.linspace(0, last, min(_POINTS, last + 1)).round().astype(int))

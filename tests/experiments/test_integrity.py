@@ -1,0 +1,229 @@
+"""One flipped bit in any file of a run is noticed, named, and mended by the same command; no traceback anywhere."""
+
+import dataclasses
+import random
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+from equipoise.cli import main
+from equipoise.core.errors import DataError, EquipoiseError
+from equipoise.experiments import RunFolder, Spec, find_runs, run
+from equipoise.experiments import run as run_function
+from tiny_runs import QUICK, TABLE
+
+FILES = [
+    "spec.toml",
+    "environment.json",
+    "history.csv",
+    "last.pt",
+    "best.pt",
+    "predictions/test.npz",
+    "predictions/calib.npz",
+    "calibrators/temperature.json",
+    "scores/identity.json",
+    "scores/temperature.json",
+    "scores.csv",
+    "started.json",
+    "trained.json",
+    "predicted.json",
+    "scored.json",
+]
+KEPT = ("predictions/*.npz", "calibrators/*", "scores/*.json", "scores.csv", "spec.toml")
+
+
+def contents(folder):
+    return {str(f.relative_to(folder.path)): f.read_bytes() for kind in KEPT for f in folder.path.glob(kind)}
+
+
+def flip(path, place=None):
+    content = bytearray(path.read_bytes())
+    place = len(content) * 4 if place is None else place
+    content[place // 8] ^= 1 << place % 8
+    path.write_bytes(content)
+
+
+def place_of_weights(path):
+    """Return a bit that tells; others of a checkpoint only pad it."""
+    content = torch.load(path, weights_only=True)
+    table = content.get("network", content.get("objective"))
+    weights = max((v for v in table.values() if isinstance(v, torch.Tensor)), key=torch.numel)
+    return 8 * path.read_bytes().index(weights.numpy().tobytes()) + 6
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    spec = Spec.from_table(TABLE)
+    return run(spec, tmp_path_factory.mktemp("original"), options=QUICK)
+
+
+@pytest.fixture
+def copy(original, tmp_path):
+    shutil.copytree(original.path, tmp_path / original.name)
+    return RunFolder(tmp_path / original.name)
+
+
+def again(folder, **changes):
+    return run(Spec.from_table(TABLE), folder.path.parent, options=dataclasses.replace(QUICK, **changes))
+
+
+def test_every_file_is_looked_at(original):
+    made = {str(f.relative_to(original.path)) for f in original.path.rglob("*") if f.is_file()}
+    assert made == {*FILES, "predictions/tune.npz", ".lock"} or made == {*FILES, "predictions/tune.npz"}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_flipped_bit_is_noticed_named_and_mended(copy, original, name):
+    flip(copy.path / name)
+    assert copy.status() == "broken"
+    assert f"{name}: damaged" in copy.problem()
+    again(copy)
+    assert copy.status() == "finished"
+    assert contents(copy) == contents(original)
+
+
+def test_bits_anywhere_are_noticed(copy):
+    rng = random.Random(0)
+    for name in FILES:
+        whole = (copy.path / name).read_bytes()
+        for _ in range(4):
+            flip(copy.path / name, rng.randrange(8 * len(whole)))
+            assert copy.status() == "broken", name
+            (copy.path / name).write_bytes(whole)
+    assert copy.status() == "finished"
+
+
+@pytest.mark.parametrize("read", [lambda f: f.predictions("test"), lambda f: f.calibrated("temperature")])
+def test_damaged_predictions_are_never_read(copy, read):
+    flip(copy.path / "predictions" / "test.npz")
+    with pytest.raises(DataError, match=r"test\.npz: lost or damaged"):
+        read(copy)
+
+
+HOSTILE = [
+    b"",
+    b"{}",
+    b"[]",
+    b"null",
+    b'{"files": 5}',
+    b"[" * 100_000,
+    b"a = " + b"[" * 100_000,
+    b"a." * 50_000 + b"a = 1",
+    b"a,b\n" + b"x" * 200_000 + b",1\n",
+    b"site,date\nnorth,2026\n",
+    b"\0" * 50,
+    b"\xff\xfe",
+    b'{"run": "x", "files": {"../../x": "00"}, "seal": "00"}',
+]
+
+
+@pytest.mark.parametrize("content", HOSTILE, ids=range(len(HOSTILE)))
+def test_nothing_in_a_run_folder_ends_in_a_traceback(copy, content, capsys):
+    """Whatever stands in a file, listing and tables answer, and the run is broken, or failed to be read."""
+    for name in FILES:
+        whole = (copy.path / name).read_bytes()
+        (copy.path / name).write_bytes(content)
+        assert copy.status() == "broken", name
+        if name in ("spec.toml", "history.csv", "scored.json"):
+            assert main(["runs", str(copy.path.parent), "--why"]) == 0
+            assert main(["table", str(copy.path.parent)]) == 2
+        (copy.path / name).write_bytes(whole)
+    capsys.readouterr()
+    (copy.path / "error.json").write_bytes(content)
+    assert copy.status() == "broken"
+
+
+def test_a_lone_damaged_spec_is_listed_and_made_again(copy):
+    for file in copy.path.glob("*.json"):
+        file.unlink()
+    (copy.path / "spec.toml").write_bytes(b"a = " + b"[" * 100_000)
+    [found] = find_runs(copy.path.parent)
+    assert found.status() == "broken"
+    assert again(copy).status() == "finished"
+
+
+@pytest.fixture
+def half(tmp_path, monkeypatch):
+    """A run that was killed after its last epoch, before it was written down that training is over."""
+    real = RunFolder.write_record
+
+    def die(self, stage, files, **facts):
+        if stage == "trained":
+            raise KeyboardInterrupt
+        real(self, stage, files, **facts)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "write_record", die)
+        with pytest.raises(KeyboardInterrupt):
+            run_function(Spec.from_table(TABLE), tmp_path, options=QUICK)
+    [folder] = find_runs(tmp_path)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["last.pt", "best.pt", "history.csv", None])
+def test_a_flipped_bit_is_noticed_before_training_goes_on(half, original, name):
+    assert half.status() == "started"
+    if name is not None:
+        flip(half.path / name, place_of_weights(half.path / name) if name.endswith(".pt") else None)
+        assert half.status() == "broken"
+        assert f"{name}: damaged" in half.problem()
+    again(half)
+    assert contents(half) == contents(original)
+
+
+def test_other_settings_of_scoring_score_again_without_fitting(copy, monkeypatch):
+    from equipoise.calibrators import Calibrator
+
+    monkeypatch.setattr(Calibrator, "fit", lambda *_: pytest.fail("fitted again"))
+    before = copy.scores("temperature").test
+    again(copy, n_resamples=40, calibrators=("identity",))
+    after = copy.scores("temperature").test
+    assert (before.n_resamples, after.n_resamples) == (20, 40)
+    assert before["ece"].value == after["ece"].value
+    assert before["ece"].low != after["ece"].low
+    assert {row["n_resamples"] for row in copy.rows()} == {40}
+    assert copy.record("scored")["settings"] == {"n_bins": 15, "level": 0.95, "n_resamples": 40, "seed": 0}
+
+
+@pytest.fixture
+def arrays(tmp_path):
+    def write(seed):
+        rng = np.random.default_rng(seed)
+        labels = rng.integers(0, 3, 300)
+        np.savez(tmp_path / "mine.npz", x=rng.normal(size=(300, 4)) + labels[:, None], y=labels)
+        return Spec.from_table(
+            {**TABLE, "data": {"name": "npz", "options": {"path": str(tmp_path / "mine.npz")}}}
+        )
+
+    return write
+
+
+def test_other_data_behind_the_same_path_are_another_run(arrays, tmp_path):
+    first = run(arrays(0), tmp_path / "runs", options=QUICK)
+    again = run(arrays(0), tmp_path / "runs", options=QUICK)
+    other = run(arrays(1), tmp_path / "runs", options=QUICK)
+    assert first.name == again.name != other.name
+    assert first.spec().data.digest != other.spec().data.digest
+
+
+def test_data_that_changed_under_a_run_are_refused(arrays, tmp_path):
+    from equipoise.experiments.build import load_data, pin_data
+
+    spec = pin_data(arrays(0))
+    arrays(1)
+    with pytest.raises(DataError, match="not the ones this run was begun with"):
+        load_data(spec.data)
+
+
+def test_a_run_of_an_earlier_version_is_recognised_and_not_trained_again(copy):
+    for name in ("started.json", "trained.json", "predicted.json", "scored.json"):
+        (copy.path / name).write_text("{}")
+    (copy.path / "started.json").unlink()
+    old = RunFolder(copy.path.rename(copy.path.parent / copy.spec().old_identity))
+    assert old.status() == "old"
+    with pytest.raises(EquipoiseError, match="move it away"):
+        again(copy)
+    assert main(["runs", str(old.path.parent), "--clean", "--quiet"]) == 0
+    assert old.path.exists()
