@@ -48,6 +48,7 @@ CONFIGURATIONS: dict[str, dict[str, str]] = {
     "torch-generic": {**TORCH["default"], **ONE},
     "libraries-sse": {**LIBRARIES["sse"], **ONE},
     "numba-generic": {**NUMBA["generic"], **ONE},
+    "plain": {"EQUIPOISE_PLAIN": "1", **ONE},
 }
 
 

@@ -86,17 +86,26 @@ def _check_same(found: list[Predictions], wanted: Predictions) -> None:
         raise Wrong("groups or split changed")
 
 
-def prepare_bombs(folder: Path) -> None:
+def prepare_bombs(folder: Path) -> list[dict[str, bytes]]:
+    """Files by name, the first of them to be read."""
     prepare_files(folder)
+    found = []
+    for make in BOMBS:
+        place = folder / make.__name__
+        place.mkdir()
+        make(place)
+        found.append({file.name: file.read_bytes() for file in sorted(place.iterdir())})
+        if sum(map(len, found[-1].values())) > 1 << 20:
+            raise ValueError(f"{make.__name__} is not small.")
+    return found
 
 
-def try_bomb(_: None, chance: np.random.Generator, folder: Path) -> None:
+def try_bomb(bombs: list[dict[str, bytes]], chance: np.random.Generator, folder: Path) -> None:
     """Read a small file that claims, or unfolds to, far more than it is."""
-    make = BOMBS[chance.integers(len(BOMBS))]
-    path = folder / "bomb"
-    path = make(path, int(chance.integers(20, 29)))
-    if path.stat().st_size > 1 << 20:
-        raise Wrong("this bomb is not small")
+    bomb = bombs[chance.integers(len(bombs))]
+    for name, content in bomb.items():
+        (folder / name).write_bytes(lying(content, chance) if chance.random() < 0.3 else content)
+    path = folder / next(iter(bomb))
     for part in iter_predictions(path) if chance.random() < 0.5 else [read_predictions(path)]:
         CalibrationState(part.n_classes).update(part)
 
@@ -106,66 +115,53 @@ def _npy_head(shape: tuple[int, ...], dtype: str) -> bytes:
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
 
 
-def npz_bomb(path: Path, size: int) -> Path:
-    """Zeros that deflate to a thousandth."""
-    path = path.with_suffix(".npz")
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+def npz_of_zeros(folder: Path) -> None:
+    """256 MB that deflate to a thousandth."""
+    n = 1 << 25
+    labels = io.BytesIO()
+    np.save(labels, np.zeros(4, np.int64))
+    with zipfile.ZipFile(folder / "a.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         with archive.open("logits.npy", "w", force_zip64=True) as member:
-            member.write(_npy_head((1 << size, 2), "<f4"))
-            for _ in range(max(1, (8 << size) >> 24)):
-                member.write(bytes(min(8 << size, 1 << 24)))
-        stream = io.BytesIO()
-        np.save(stream, np.zeros(4, np.int64))
-        archive.writestr("labels.npy", stream.getvalue())
-    if path.stat().st_size > 1 << 20:
-        return npz_bomb(path, size - 1)
-    return path
+            member.write(_npy_head((n, 2), "<f4"))
+            for _ in range(8 * n >> 24):
+                member.write(bytes(1 << 24))
+        archive.writestr("labels.npy", labels.getvalue())
 
 
-def npy_bomb(path: Path, size: int) -> Path:
-    path = path.with_suffix(".npy")
-    path.write_bytes(_npy_head((1 << size, 1 << size), "<f8"))
-    path.with_name("labels.npy").write_bytes(_npy_head((1 << size,), "<i8"))
-    return path
+def npy_of_nothing(folder: Path) -> None:
+    (folder / "a.npy").write_bytes(_npy_head((1 << 30, 1 << 20), "<f8"))
+    (folder / "labels.npy").write_bytes(_npy_head((1 << 30,), "<i8"))
 
 
-def safetensors_bomb(path: Path, size: int) -> Path:
-    path = path.with_suffix(".safetensors")
-    head = {
-        name: {"dtype": "F32", "shape": [1 << size, 9], "data_offsets": [0, 36 << size]}
-        for name in ("logits", "labels")
-    }
-    text = json.dumps(head).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text)
-    return path
+def safetensors_of_nothing(folder: Path) -> None:
+    place = {"dtype": "F32", "shape": [1 << 30, 9], "data_offsets": [0, 36 << 30]}
+    text = json.dumps({"logits": place, "labels": place}).encode()
+    (folder / "a.safetensors").write_bytes(struct.pack("<Q", len(text)) + text)
 
 
-def parquet_lists(path: Path, size: int) -> Path:
-    """One row group of lists that a dictionary and runs fold to nothing."""
+def parquet_of_lists(folder: Path) -> None:
+    """A gigabyte of equal numbers in lists, which runs fold to nothing."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    path = path.with_suffix(".parquet")
-    n, k = 1 << (size - 10), 1 << 10
-    values = pa.array(np.zeros(n * k, np.float32))
+    n, k = 1 << 14, 1 << 10
     offsets = pa.array(np.arange(0, n * k + 1, k, dtype=np.int32))
-    table = pa.table({"logits": pa.ListArray.from_arrays(offsets, values), "labels": np.zeros(n, np.int64)})
-    pq.write_table(table, path, compression="zstd")
-    return path
+    lists = pa.ListArray.from_arrays(offsets, pa.array(np.zeros(n * k, np.float32)))
+    table = pa.table({"logits": lists, "labels": np.zeros(n, np.int64)})
+    with pq.ParquetWriter(folder / "a.parquet", table.schema, compression="zstd") as writer:
+        for _ in range(16):
+            writer.write_table(table)
 
 
-def parquet_text(path: Path, size: int) -> Path:
-    """Long words in a column of groups."""
+def parquet_of_words(folder: Path) -> None:
+    """Five gigabytes of one long word."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    path = path.with_suffix(".parquet")
-    n = 1 << (size - 8)
-    zeros = np.zeros(n, np.int32)
+    zeros = np.zeros(1 << 18, np.int32)
     words = pa.DictionaryArray.from_arrays(pa.array(zeros), pa.array(["x" * 20_000]))
-    columns = {"labels": zeros, "predicted": zeros, "confidence": np.full(n, 0.5, np.float32)}
-    pq.write_table(pa.table({**columns, "group_site": words}), path, compression="zstd")
-    return path
+    columns = {"labels": zeros, "predicted": zeros, "confidence": np.full(len(zeros), 0.5, np.float32)}
+    pq.write_table(pa.table({**columns, "group_site": words}), folder / "a.parquet", compression="zstd")
 
 
-BOMBS = (npz_bomb, npy_bomb, safetensors_bomb, parquet_lists, parquet_text)
+BOMBS = (npz_of_zeros, npy_of_nothing, safetensors_of_nothing, parquet_of_lists, parquet_of_words)
