@@ -94,6 +94,7 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False) -> Bui
         recipe=make_recipe(spec.recipe),
         held_out=tune,
         n_samples=len(data),
+        rows=data.rows("train"),
     )
     objective: Objective = objective_entry.make(parts=parts)
     selection = Selection(metric=spec.recipe.select, patience=spec.recipe.patience or None)  # type: ignore[arg-type]
