@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, final
 
@@ -76,7 +76,7 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False) -> Bui
         >>> type(build(spec).objective).__name__
         'Supervised'
     """
-    data = load_data(spec.data, root=root, download=download)
+    data = load_data(_sized(spec), root=root, download=download)
     objective_entry, loss = split_method(spec.objective)
     tune = split_source(data, "tune", spec) if len(data.splits.get("tune", ())) else None
     if tune is None and (spec.recipe.keep == "best" or spec.recipe.patience):
@@ -105,6 +105,17 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False) -> Bui
         tune=tune,
         selection=selection,
     )
+
+
+def _sized(spec: Spec) -> DataSpec:
+    """Return the data with images of the recipe's size, unless their own options say another."""
+    known = inspect.signature(CATALOGUE["datasets"][spec.data.name].factory).parameters
+    size = spec.recipe.size
+    if not size or "size" not in known or "size" in spec.data.options:
+        return spec.data
+    # The centre that is cut out keeps its usual share of seven eighths.
+    fresh = {"size": size, **({"resize": round(size * 8 / 7)} if "resize" in known else {})}
+    return replace(spec.data, options={**fresh, **spec.data.options})
 
 
 def load_data(data: DataSpec, *, root: str | None = None, download: bool = False) -> Dataset:
@@ -235,6 +246,8 @@ def split_source(data: Dataset, split: str, spec: Spec) -> Source:
             flip=recipe.flip,
             cutout=recipe.cutout,
             mixup=recipe.mixup,
+            jitter=recipe.jitter,
+            erase=recipe.erase,
         )
     return partial(
         batches,
