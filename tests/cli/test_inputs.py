@@ -82,7 +82,7 @@ def test_words_say_what_was_said():
     assert as_words(Columns(probs=["a", "b"], ignore_index=-1)) == ["--probs", "a,b", "--ignore-index", "-1"]
 
 
-@pytest.mark.parametrize(("text", "answer"), [("4GB", 0), ("500 mb", 0), ("much", 2), ("-1", 2)])
+@pytest.mark.parametrize(("text", "answer"), [("4GB", 0), ("500 mb", 0), ("1000", 2), ("much", 2), ("-1", 2)])
 def test_sizes(text, answer, file, capsys):
     words = ["--logits", "scores", "--labels", "truth", "--resamples", "20", "--max-bytes", text]
     assert main(["score", file, *words]) == answer
