@@ -78,7 +78,7 @@ def test_the_report_tells_how_to_make_it_again(file, tmp_path):
     assert "--logits scores --labels truth --class-names a,b,c" in out.read_text()
 
 
-@pytest.mark.parametrize(("text", "answer"), [("4GB", 0), ("500 mb", 0), ("much", 2), ("-1", 2)])
+@pytest.mark.parametrize(("text", "answer"), [("4GB", 0), ("500 mb", 0), ("1000", 2), ("much", 2), ("-1", 2)])
 def test_sizes(text, answer, file, capsys):
     words = ["--logits", "scores", "--labels", "truth", "--resamples", "20", "--max-bytes", text]
     assert main(["score", file, *words]) == answer

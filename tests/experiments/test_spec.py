@@ -1,6 +1,7 @@
 """Specs: checked at the door, written and read as TOML, known by their content."""
 
 import dataclasses
+import datetime
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from equipoise.core.errors import SpecError
 from equipoise.experiments import Spec, read_spec, write_spec
 from equipoise.experiments.catalogue import CATALOGUE
+from equipoise.experiments.spec import _BORN, RecipeSpec, read_stored_spec
 from equipoise.experiments.toml import format_toml, parse_override
 
 
@@ -126,3 +128,55 @@ def test_every_recipe_makes_a_spec(key):
 )
 def test_every_method_makes_a_spec(key):
     assert Spec.from_table({"data": "digits", "model": "mlp", "method": key}).method.name == key
+
+
+IDENTITIES = {
+    "5ea4e99fd548c068": {"data": "digits", "model": "mlp"},
+    "a14bd71dcdf79c5e": {
+        "data": "digits",
+        "model": "mlp",
+        "method": "focal",
+        "recipe": "focal_cifar",
+        "seed": 3,
+    },
+}
+
+
+@pytest.mark.parametrize(("identity", "table"), IDENTITIES.items())
+def test_identities_stay_what_they_were(identity, table):
+    """Finished runs are found by them; a change here orphans every run of every user."""
+    assert Spec.from_table(table).identity == identity
+
+
+def test_a_new_field_leaves_old_runs_their_names():
+    """Every field of a recipe has its first default written down, and runs are known by what differs from it."""
+    recipe = dataclasses.asdict(RecipeSpec())
+    assert {"name", *_BORN["recipe"]} == set(recipe)
+    plain = {"data": "digits", "model": "mlp"}
+    assert (
+        Spec.from_table({**plain, "recipe": dict(_BORN["recipe"])}).identity
+        == Spec.from_table(plain).identity
+    )
+
+
+def test_a_stored_spec_without_a_newer_field_is_still_its_run(spec, tmp_path):
+    write_spec(spec, tmp_path / "spec.toml")
+    text = (tmp_path / "spec.toml").read_text()
+    (tmp_path / "spec.toml").write_text(text.replace('precision = "32-true"\n', ""))
+    assert "precision" not in (tmp_path / "spec.toml").read_text()
+    assert read_stored_spec(tmp_path / "spec.toml").identity == spec.identity
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a = " + "[" * 50_000, "a." * 50_000 + "a = 1", "[" + "a." * 50_000 + "a]", "a = " + "9" * 5000, "\0"],
+)
+def test_hostile_specs_are_answered_at_once(tmp_path, text):
+    (tmp_path / "run.toml").write_text(text)
+    with pytest.raises(SpecError, match=r"run\.toml"):
+        read_spec(tmp_path / "run.toml")
+
+
+def test_a_date_is_no_setting(table):
+    with pytest.raises(SpecError, match=r"data\.options\.since: must be a number, a text"):
+        Spec.from_table(changed(table, "data.options.since", datetime.date(2026, 1, 1)))

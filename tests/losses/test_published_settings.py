@@ -52,3 +52,9 @@ def test_class_adaptive_multipliers_start_where_they_are_told():
         ClassAdaptiveLoss(n_classes=3, start=0.0)
     with pytest.raises(ValueError, match="authors start at 1"):
         ClassAdaptiveLoss(n_classes=3, rho_start=20.0)
+
+
+def test_the_kernel_term_stands_beside_cross_entropy_at_a_strength_that_trains():
+    """At strength 1 and bandwidth 0.001 digits fall to 75 % and less; at these they keep their accuracy."""
+    term = PAIRS["ce+kde"].make().terms[1]
+    assert (term.factor, term.term.bandwidth) == (0.1, 0.01)

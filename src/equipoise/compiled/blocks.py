@@ -103,10 +103,13 @@ class Row:
         """Return a block of zeros."""
         return Vector(self.builder, ir.Constant(ir.VectorType(self.element, self.lanes), [0.0] * self.lanes))
 
+    def fetch_ahead(self, start: Any) -> None:
+        """Ask for what will be read some blocks later."""
+        self.fetch(self.builder.add(start, ir.Constant(start.type, _AHEAD // self.itemsize)))
+
     def fetch(self, start: Any) -> None:
         """Ask for what will soon be read; where that is no memory of ours nothing happens."""
-        ahead = self.builder.add(start, ir.Constant(start.type, _AHEAD // self.itemsize))
-        place = self.builder.bitcast(self.builder.gep(self.data, [ahead]), ir.IntType(8).as_pointer())
+        place = self.builder.bitcast(self.builder.gep(self.data, [start]), ir.IntType(8).as_pointer())
         number = ir.IntType(32)
         function = cgutils.get_or_insert_function(
             self.builder.module,

@@ -19,6 +19,7 @@ __all__ = [
     "at",
     "behind",
     "doubles_at",
+    "fetch",
     "floats_at",
     "keep",
     "number_at",
@@ -87,6 +88,17 @@ def behind(_typing, pointer, places):  # type: ignore[no-untyped-def]
         return builder.gep(arguments[0], [arguments[1]])
 
     return pointer(pointer, types.int64), generate
+
+
+@intrinsic
+def fetch(_typing, pointer, place):  # type: ignore[no-untyped-def]
+    """Ask for the memory some places behind a pointer, which will soon be used."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        Row(context, builder, signature.args[0], arguments[0]).fetch(arguments[1])
+        return context.get_dummy_value()
+
+    return types.void(pointer, types.int64), generate
 
 
 @intrinsic

@@ -124,6 +124,11 @@ class Vector:
         chosen = ir.Constant(ir.VectorType(ir.IntType(32), len(picks)), picks)
         return self._like(self.builder.shuffle_vector(self.value, other.value, chosen))
 
+    def halved(self) -> Vector:
+        """Return half as many lanes, each the sum of two."""
+        half = self.lanes // 2
+        return self.shuffled(self, list(range(half))) + self.shuffled(self, list(range(half, self.lanes)))
+
     def as_bits(self) -> Vector:
         """Return the same memory as signed integers."""
         return self._like(self.builder.bitcast(self.value, ir.VectorType(ir.IntType(self.width), self.lanes)))

@@ -55,7 +55,8 @@ def exponentials_below(_typing, row, size, top, out):  # type: ignore[no-untyped
         logits, written = (Row(context, builder, signature.args[n], arguments[n]) for n in (0, 3))
         high = Vector.filled(builder, arguments[2], logits.lanes)
         lowest = LOWEST[high.width]
-        total = Running(logits.zeros().to_doubles())
+        # One addition of two numbers in their own precision, and there is half as much to widen.
+        total = Running(logits.zeros().halved().to_doubles())
 
         def body(block: Block) -> None:
             x = logits.load(block.start, logits.lanes) - high
@@ -63,7 +64,7 @@ def exponentials_below(_typing, row, size, top, out):  # type: ignore[no-untyped
             written.store(builder.mul(block.number, ir.Constant(ir.IntType(64), logits.lanes)), exp)
             if block.fresh is not None:
                 exp = exp.where(block.fresh, 0.0)
-            total.become(total.now() + exp.to_doubles())
+            total.become(total.now() + exp.halved().to_doubles())
 
         over_blocks(builder, arguments[1], logits.lanes, body)
         return total.now().total()

@@ -26,6 +26,7 @@ from equipoise.compiled.pointers import (
     at,
     behind,
     doubles_at,
+    fetch,
     keep,
     number_at,
     numbers_at,
@@ -133,8 +134,8 @@ def _largest_weight(first, size, weights):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _settle(size, are_logits, tolerance, folds, mines, batch):  # type: ignore[no-untyped-def]
-    """Check rows, cut confidences off at one, and complete what the loss is made of.
+def _settle(size, settings, folds, mines, batch, sketch, fine):  # type: ignore[no-untyped-def]
+    """Check rows, cut confidences off at one, find their cells of the sketch, and complete what the loss is made of.
 
     Returns:
         The first row that is no distribution, or -1; how many rows give the true class no probability; and the sum of
@@ -142,11 +143,13 @@ def _settle(size, are_logits, tolerance, folds, mines, batch):  # type: ignore[n
     """
     impossible, squared = 0, 0.0
     for r in range(size):
-        if not (abs(np.float64(folds[0, r]) - 1.0) <= tolerance) or folds[3, r] < 0:
+        if not (abs(np.float64(folds[0, r]) - 1.0) <= settings.tolerance) or folds[3, r] < 0:
             return r, 0, 0.0
         folds[2, r] = min(folds[2, r], 1)
+        fine[r] = 3 * min(int(np.float64(folds[2, r]) * settings.n_fine), settings.n_fine - 1)
+        fetch(sketch, fine[r])  # larger than the first cache, and used only after all rows are settled
         squared += batch[0, r] * batch[0, r]
-        if not are_logits:
+        if not settings.are_logits:
             batch[1, r], batch[2, r] = max(np.float64(mines[r]), _TINY), 0.0
             impossible += int(mines[r] <= 0)
     logarithms(at(batch, BATCH), size, at(batch, 3 * BATCH))
@@ -154,7 +157,7 @@ def _settle(size, are_logits, tolerance, folds, mines, batch):  # type: ignore[n
 
 
 @jit()
-def _add_batch(first, size, data, settings, n_bins, folds, mines, batch, bins, parts):  # type: ignore[no-untyped-def]
+def _add_batch(first, size, data, settings, n_bins, folds, mines, batch, bins, fine, parts):  # type: ignore[no-untyped-def]
     """Add rows to where they belong.
 
     Args:
@@ -167,9 +170,10 @@ def _add_batch(first, size, data, settings, n_bins, folds, mines, batch, bins, p
         mines: Probabilities of the true classes.
         batch: ``(4, BATCH)``: weight; a positive number, and what to add to its logarithm for the loss; the logarithm.
         bins: Bins of confidences, and of probabilities of the true classes.
+        fine: Where in the sketch confidences belong.
         parts: Pointers to what is added to: counts; cells, classwise, ranks and sketch; weight by true class.
     """
-    k, n_ranks, n_fine = settings.n_classes, settings.n_ranks, settings.n_fine
+    k, n_ranks = settings.n_classes, settings.n_ranks
     tally, cells, classwise, ranks, sketch, positives = parts
     numbers, labels, _ = data
     sign = 1.0 if settings.are_logits else -1.0
@@ -193,9 +197,8 @@ def _add_batch(first, size, data, settings, n_bins, folds, mines, batch, bins, p
         add_number(mine, 5, weight * brier)
         add_number(mine, 6, weight * brier * brier)
         add_number(ranks, min(rank, n_ranks), weight)
-        fine = 3 * min(int(confidence * n_fine), n_fine - 1)
-        add_pair(sketch, fine, weight, weight * confidence)
-        add_number(sketch, fine + 2, weight * correct)
+        add_pair(sketch, fine[r], weight, weight * confidence)
+        add_number(sketch, fine[r] + 2, weight * correct)
         add_number(positives, label, weight)
         add_number(classwise, 3 * (label * n_bins + bins[1, r]) + 2, weight)
 
@@ -234,7 +237,7 @@ def _add_rows(start, stop, data, edges, settings, floats, ends, columns, tally):
     # is in one line of the cache.
     room_for_sums, totals = np.zeros(width + lanes, edges.dtype), np.zeros(width)
     sums = at(room_for_sums, -(room_for_sums.ctypes.data // edges.itemsize) % lanes)
-    batch, bins = np.empty((4, BATCH)), np.empty((2, BATCH), np.int32)
+    batch, bins, fine = np.empty((4, BATCH)), np.empty((2, BATCH), np.int32), np.empty(BATCH, np.int64)
     for first in range(start, stop, n_batch):
         size = min(n_batch, stop - first)
         if are_logits:
@@ -243,12 +246,12 @@ def _add_rows(start, stop, data, edges, settings, floats, ends, columns, tally):
         n_found = _scan_batch(
             first, size, data, edges[1], settings, scale, probs, sums, listed, scanned, batch
         )
-        bad, impossible, squared = _settle(size, are_logits, settings.tolerance, folds, mines, batch)
+        bad, impossible, squared = _settle(size, settings, folds, mines, batch, sketch, fine)
         if bad >= 0:
             return first + bad
         find_bins(at(folds, 2 * BATCH), size, inner, n_bins, at(bins, 0))
         find_bins(at(mines, 0), size, inner, n_bins, at(bins, BATCH))
-        _add_batch(first, size, data, settings, n_bins, folds, mines, batch, bins, parts)
+        _add_batch(first, size, data, settings, n_bins, folds, mines, batch, bins, fine, parts)
         add_number(floats, ends[3], squared)
         add_number(tally, 2 * n_bins, impossible)
         found, owners = listed

@@ -66,7 +66,7 @@ def scan(_typing, row, factor, size, scores, label, weight, threshold, columns, 
         end = cgutils.alloca_once_value(builder, count)
 
         def body(block: Block) -> None:
-            order.fetch(block.start)
+            order.fetch_ahead(block.start)
             # Each block has a place of its own: what was stored across two of them could be read only much later.
             slot = builder.mul(block.number, ir.Constant(ir.IntType(64), lanes))
             score = order.load(block.start, lanes)

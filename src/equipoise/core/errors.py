@@ -6,6 +6,7 @@
     ├── DataError             predictions or a file hold something that cannot be scored (also a ValueError)
     ├── SpecError             a name, key or parameter is not known or not allowed (also a ValueError)
     ├── SplitError            a row would be used both to fit and to judge (also a ValueError)
+    ├── FileError             a file cannot be written (also an OSError)
     ├── DivergenceError       training left the finite numbers (also an ArithmeticError)
     ├── NotFittedError        a map is used before it was fitted (also a RuntimeError)
     └── MissingExtraError     an optional package is not installed (also an ImportError)
@@ -25,6 +26,7 @@ __all__ = [
     "DataError",
     "DivergenceError",
     "EquipoiseError",
+    "FileError",
     "MissingExtraError",
     "NotFittedError",
     "SpecError",
@@ -66,6 +68,15 @@ class SplitError(EquipoiseError, ValueError):
 
     Example:
         >>> issubclass(SplitError, ValueError)
+        True
+    """
+
+
+class FileError(EquipoiseError, OSError):
+    """A file cannot be written: the disk is full, or its folder is missing or closed.
+
+    Example:
+        >>> issubclass(FileError, OSError)
         True
     """
 

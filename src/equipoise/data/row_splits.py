@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -12,7 +14,10 @@ from torch import Tensor
 from equipoise.core.names import check_choice
 from equipoise.data.shuffling import permutation
 
-__all__ = ["focal_split", "official_splits", "stratified_split"]
+if TYPE_CHECKING:
+    from equipoise.data.dataset import Dataset
+
+__all__ = ["focal_split", "meta_part", "official_splits", "stratified_split"]
 
 
 def stratified_split(
@@ -117,6 +122,46 @@ def focal_split(n_rows: int, *, held_out: int, seed: int = 1) -> tuple[Tensor, T
     """
     order = torch.from_numpy(np.random.RandomState(seed).permutation(n_rows).astype(np.int64))
     return order[held_out:], order[:held_out]
+
+
+def meta_part(dataset: Dataset, *, share: float = 0.5, seed: int = 0) -> tuple[Dataset, Dataset]:
+    """Divide ``tune`` in two: one part to choose by, another for objectives that learn from held-out samples.
+
+    Bilevel objectives learn from ``tune`` as they train; an epoch chosen on the same rows would be chosen on what
+    was learnt. Rows keep their numbers in both.
+
+    Args:
+        dataset: With a ``tune`` split.
+        share: The part of ``tune`` that becomes the second dataset's; an int counts rows.
+        seed: Of the choice.
+
+    Returns:
+        The dataset without those rows, and one whose only split is a ``tune`` of those rows.
+
+    Raises:
+        SplitError: If there is no ``tune``.
+        ValueError: If nothing would be left of either.
+
+    Example:
+        >>> from equipoise.data import from_arrays
+        >>> data = from_arrays(torch.zeros(200, 1), torch.arange(200) % 2, name="mine")
+        >>> [len(part.rows("tune")) for part in meta_part(data)]
+        [10, 10]
+
+    Reference:
+        Wang and Golebiowski (2024), who divide training data 8:1:1.
+    """
+    rows = dataset.rows("tune")
+    labels = (
+        torch.zeros(len(dataset), dtype=torch.int64) if dataset.kind == "segmentation" else dataset.labels
+    )
+    parts = stratified_split(labels, {"meta": share}, seed=seed, rows=rows, rest="tune")
+    if not len(parts["meta"]):
+        raise ValueError(
+            f"meta_part: `share` must leave some of the {len(rows)} rows of 'tune', got {share}."
+        )
+    rest = {**dataset.splits, "tune": parts["tune"]}
+    return replace(dataset, splits=rest), replace(dataset, splits={"tune": parts["meta"]})
 
 
 def official_splits(

@@ -8,11 +8,12 @@ from equipoise.experiments.comparison import (
     run_comparison,
 )
 from equipoise.experiments.engines import RunSummary
-from equipoise.experiments.folder import RunFolder, find_runs
+from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.formatting import format_table, format_tables
 from equipoise.experiments.paper_results import PaperResult, find_paper_results
 from equipoise.experiments.run import RunOptions, run
 from equipoise.experiments.run_report import report_of_runs
+from equipoise.experiments.run_search import find_runs
 from equipoise.experiments.scores import RunScores
 from equipoise.experiments.spec import Spec, read_spec, write_spec
 from equipoise.experiments.table import ResultTable, make_tables

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,11 +16,11 @@ from equipoise.core.predictions import Predictions
 from equipoise.core.reading import read_predictions
 from equipoise.experiments.integrity import file_digest, is_unchanged, read_sealed, write_sealed
 from equipoise.experiments.rows import read_rows
-from equipoise.experiments.scores import RunScores, read_scores
+from equipoise.experiments.scores import RunScores, read_scores, tidy_rows
 from equipoise.experiments.spec import Spec, read_stored_spec
 from equipoise.training import read_checkpoint
 
-__all__ = ["STAGES", "RunFolder", "Stage", "Status", "find_runs"]
+__all__ = ["STAGES", "RunFolder", "Stage", "Status"]
 
 #: What can be said of a run.
 Status = Literal["finished", "trained", "started", "running", "failed", "broken", "old"]
@@ -311,18 +310,6 @@ class RunFolder:
         return filelock.FileLock(self.path / ".lock")
 
 
-def tidy_rows(spec: Spec, scores: Iterable[RunScores]) -> list[dict[str, Any]]:
-    """Return the scores of a run as tidy rows, each saying which run it is of."""
-    about = {
-        "run": spec.identity,
-        "data": spec.data.name,
-        "model": spec.model.name,
-        "method": spec.method.label,
-        "seed": spec.seed,
-    }
-    return [{**about, **row} for part in scores for row in part.rows()]
-
-
 def _tells(history: Path, rows: list[dict[str, float]]) -> bool:
     """Whether a file holds these rows, or all but the last, which a kill may have kept from it."""
     try:
@@ -332,43 +319,3 @@ def _tells(history: Path, rows: list[dict[str, float]]) -> bool:
         return False
     known = [sorted((key, float(value).hex()) for key, value in row.items()) for row in rows]
     return told in (known, known[:-1])
-
-
-def find_runs(root: str | os.PathLike[str]) -> list[RunFolder]:
-    """Return the runs in a folder, or the run that the folder is.
-
-    Raises:
-        SpecError: If there is no such folder.
-
-    Example:
-        >>> import tempfile
-        >>> find_runs(tempfile.mkdtemp())
-        []
-    """
-    base = Path(root)
-    if not base.is_dir():
-        raise SpecError(
-            f"{base}: no such folder. Runs are made by `equipoise train` and `equipoise compare`."
-        )
-    if (base / "spec.toml").exists():
-        return [RunFolder(base)]
-    found = {file.parent for name in ("spec.toml", "started.json") for file in base.glob(f"*/{name}")}
-    return sorted((RunFolder(path) for path in found), key=_place)
-
-
-def _place(folder: RunFolder) -> tuple[Any, ...]:
-    """Sort by data, network, place of the method in the catalogue (cross-entropy first), and seed; broken ones last."""
-    try:
-        spec = folder.spec()
-    except SpecError:
-        return (1, folder.name)
-    known = _method_order()
-    rank = known.index(spec.method.name) if spec.method.name in known else len(known)
-    return (0, spec.data.name, spec.model.name, rank, spec.method.label, spec.seed, folder.name)
-
-
-def _method_order() -> list[str]:
-    """Return all methods in the order of the catalogue."""
-    from equipoise.experiments.catalogue import CATALOGUE
-
-    return [key for room in ("losses", "pairs", "objectives") for key in CATALOGUE[room]]

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from equipoise.core.errors import SpecError
 from equipoise.core.names import nearest
-from equipoise.experiments.folder import RunFolder, tidy_rows
-from equipoise.experiments.scores import RunScores
+from equipoise.experiments.folder import RunFolder
+from equipoise.experiments.scores import RunScores, tidy_rows
 from equipoise.experiments.spec import Spec
 from equipoise.experiments.spec_parsing import plain
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -12,9 +12,10 @@ import numpy as np
 from equipoise.core.errors import DataError
 from equipoise.evaluate import Difference, PairedDifferences, Scorecard, Slice
 from equipoise.experiments.integrity import read_json, write_json
+from equipoise.experiments.spec import Spec
 from equipoise.metrics.area_under_risk_coverage import RiskCoverage
 
-__all__ = ["RunScores", "read_scores", "write_scores"]
+__all__ = ["RunScores", "read_scores", "tidy_rows", "write_scores"]
 
 _KEPT = ("metric", "value", "low", "high", "p_value", "n_samples", "n_bins", "closed", "level", "n_resamples")
 #: Points of a risk curve that are kept: more than a picture shows.
@@ -63,6 +64,18 @@ class RunScores:
             for split, card in self.cards.items()
             for row in card.rows()
         ]
+
+
+def tidy_rows(spec: Spec, scores: Iterable[RunScores]) -> list[dict[str, Any]]:
+    """Return the scores of a run as tidy rows, each saying which run it is of."""
+    about = {
+        "run": spec.identity,
+        "data": spec.data.name,
+        "model": spec.model.name,
+        "method": spec.method.label,
+        "seed": spec.seed,
+    }
+    return [{**about, **row} for part in scores for row in part.rows()]
 
 
 def write_scores(scores: RunScores, path: Path) -> None:

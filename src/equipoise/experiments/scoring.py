@@ -12,9 +12,9 @@ from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
 from equipoise.evaluate import compare, score, score_by_class
 from equipoise.experiments.catalogue import CATALOGUE
-from equipoise.experiments.folder import RunFolder, tidy_rows
+from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.rows import write_rows
-from equipoise.experiments.scores import RunScores, write_scores
+from equipoise.experiments.scores import RunScores, tidy_rows, write_scores
 from equipoise.metrics.area_under_risk_coverage import risk_coverage
 
 __all__ = ["ScoringSettings", "score_run"]

@@ -17,7 +17,8 @@ from equipoise.core.errors import DataError, needs
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
 from equipoise.core.probabilities import positive_logits, softmax
-from equipoise.evaluate.values import LOWER_IS_BETTER, TITLES, exact_values
+from equipoise.evaluate.values import exact_values
+from equipoise.metrics.facts import metric_facts
 from equipoise.metrics.readings import read_state
 from equipoise.metrics.state import CalibrationState
 
@@ -238,7 +239,7 @@ class CalibrationScorer:
     """
 
     def __init__(self, metric: str = "nll", *, n_bins: int = 15) -> None:
-        look_up(metric, TITLES, what="metric")
+        metric_facts(metric)
         if metric == "confidence_gap":
             raise ValueError("CalibrationScorer: 'confidence_gap' has a sign and is best at 0. Use 'ece'.")
         self.metric, self.n_bins = metric, n_bins
@@ -251,7 +252,7 @@ class CalibrationScorer:
         if self.metric not in values:
             values = exact_values(predictions, state)
         value = look_up(self.metric, values, what="metric of these predictions")
-        return -value if self.metric in LOWER_IS_BETTER else value
+        return -metric_facts(self.metric).badness(value)
 
     def __repr__(self) -> str:
         return f"CalibrationScorer({self.metric!r}, n_bins={self.n_bins})"

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, final
 
-from torch import nn
+from torch import Tensor, nn
 
+from equipoise.core.names import look_up
+from equipoise.losses.sece import SmoothECE
 from equipoise.objectives.deep_ensemble import DeepEnsemble
 from equipoise.objectives.differentiated_mutual_learning import DifferentiatedMutualLearning
 from equipoise.objectives.gamma_net import GammaNet, Positive
@@ -15,7 +17,8 @@ from equipoise.objectives.meta_label_smoothing import Form, MetaLabelSmoothing
 from equipoise.objectives.mutual_learning import MutualLearning
 from equipoise.objectives.pruned import Pruned
 from equipoise.objectives.supervised import Supervised
-from equipoise.training import SGD, Adam, Recipe, Source
+from equipoise.objectives.views import VIEWS
+from equipoise.training import SGD, Adam, Inputs, Recipe, Source
 
 __all__ = [
     "Parts",
@@ -41,6 +44,7 @@ class Parts:
         recipe: How networks are moved.
         held_out: Batches for objectives that measure calibration as they train.
         n_samples: Length of the dataset, for objectives that remember samples.
+        rows: Numbers of its training samples; None takes all.
 
     Example:
         >>> parts = Parts(make_network=lambda: nn.Linear(2, 3))
@@ -54,10 +58,23 @@ class Parts:
     recipe: Recipe = field(default_factory=Recipe)
     held_out: Source | None = None
     n_samples: int | None = None
+    rows: Tensor | None = None
 
     def loss(self) -> nn.Module:
         """Return a fresh loss."""
         return nn.CrossEntropyLoss() if self.make_loss is None else self.make_loss()
+
+    def network(self, where: str) -> nn.Module:
+        """Return the one network of an objective that has no use for another.
+
+        Raises:
+            ValueError: If an auxiliary is given, which would be ignored.
+        """
+        if self.make_auxiliary is not None:
+            raise ValueError(
+                f"{where}: it has no auxiliary network, but one is given. Leave the auxiliary out."
+            )
+        return self.make_network()
 
     def only_held_out(self, where: str) -> Source:
         """Return the held-out batches of an objective that has a loss of its own.
@@ -80,7 +97,7 @@ def make_supervised(parts: Parts) -> Supervised:
         >>> type(objective).__name__
         'Supervised'
     """
-    return Supervised(parts.make_network(), parts.loss(), recipe=parts.recipe)
+    return Supervised(parts.network("supervised"), parts.loss(), recipe=parts.recipe)
 
 
 def make_mutual_learning(
@@ -91,14 +108,15 @@ def make_mutual_learning(
     peers: Literal["mean", "sum"] = "mean",
     refresh: bool = True,
 ) -> MutualLearning:
-    """Return several networks of one kind that teach each other.
+    """Return several networks that teach each other: of one kind, or the first beside auxiliaries of another.
 
     Example:
         >>> objective = make_mutual_learning(Parts(make_network=lambda: nn.Linear(2, 3)), n_networks=3)
         >>> type(objective).__name__
         'MutualLearning'
     """
-    networks = [parts.make_network() for _ in range(n_networks)]
+    make_other = parts.make_auxiliary or parts.make_network
+    networks = [parts.make_network(), *(make_other() for _ in range(n_networks - 1))]
     return MutualLearning(
         networks, loss=parts.loss(), weight=weight, peers=peers, refresh=refresh, recipe=parts.recipe
     )
@@ -112,8 +130,11 @@ def make_differentiated_mutual_learning(
     weight: float = 1.0,
     beta: float | None = None,
     peers: Literal["mean", "sum"] = "mean",
+    augment: str | Callable[[Inputs], Inputs] | None = None,
 ) -> DifferentiatedMutualLearning:
     """Return a primary with auxiliaries that learn from it at a constant rate.
+
+    ``augment`` is a function of inputs, or the name of one: ``"flip"``, ``"shift"``, ``"noise"``.
 
     Example:
         >>> objective = make_differentiated_mutual_learning(Parts(make_network=lambda: nn.Linear(2, 3)))
@@ -128,6 +149,7 @@ def make_differentiated_mutual_learning(
         weight=weight,
         beta=beta,
         peers=peers,
+        augment=look_up(augment, VIEWS, what="augmentation") if isinstance(augment, str) else augment,
         recipe=parts.recipe,
         auxiliary_recipe=Recipe(optimizer=SGD(rate=auxiliary_rate), clip_norm=parts.recipe.clip_norm),
     )
@@ -151,7 +173,11 @@ def make_gamma_net(
     temperature: float = 1.0,
     positive: Positive = "softplus",
     start: float = 1.0,
+    bandwidth: float = 0.01,
     ce_weight: float = 0.0,
+    order: Literal["network_first", "gammas_first"] = "network_first",
+    inner: Literal["head", "all"] = "head",
+    inner_reduction: Literal["mean", "sum"] = "mean",
     gamma_rate: float = 1e-3,
 ) -> GammaNet:
     """Return a network whose focal gammas are learnt.
@@ -166,13 +192,17 @@ def make_gamma_net(
         'GammaNet'
     """
     return GammaNet(
-        parts.make_network(),
+        parts.network("gamma_net"),
         parts.only_held_out("gamma_net"),
         hidden=hidden,
         temperature=temperature,
         positive=positive,
         start=start,
+        outer_loss=SmoothECE(bandwidth=bandwidth),
         ce_weight=ce_weight,
+        order=order,
+        inner=inner,
+        inner_reduction=inner_reduction,
         recipe=parts.recipe,
         gamma_recipe=Recipe(optimizer=Adam(rate=gamma_rate)),
     )
@@ -184,6 +214,7 @@ def make_meta_label_smoothing(
     form: Form = "class",
     maximum: float = 0.5,
     outer_weight: float = 0.5,
+    inner_reduction: Literal["mean", "sum"] = "mean",
     smoothing_rate: float = 1e-3,
 ) -> MetaLabelSmoothing:
     """Return a network whose label smoothing is learnt.
@@ -198,11 +229,12 @@ def make_meta_label_smoothing(
         'MetaLabelSmoothing'
     """
     return MetaLabelSmoothing(
-        parts.make_network(),
+        parts.network("meta_label_smoothing"),
         parts.only_held_out("meta_label_smoothing"),
         form=form,
         maximum=maximum,
         outer_weight=outer_weight,
+        inner_reduction=inner_reduction,
         recipe=parts.recipe,
         smoothing_recipe=Recipe(optimizer=Adam(rate=smoothing_rate)),
     )
@@ -226,4 +258,5 @@ def make_pruned(parts: Parts, *, period: int, fraction: float, momentum: float) 
         period=period,
         fraction=fraction,
         momentum=momentum,
+        rows=parts.rows,
     )

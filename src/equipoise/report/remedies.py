@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from equipoise.evaluate.verdict import verdict_of_card
 from equipoise.report.conclusion import judgements_of
 from equipoise.report.markup import Markup, join, tag
-from equipoise.report.numbers import count, percent, short
+from equipoise.report.numbers import count, percent, short, typeset
 from equipoise.report.records import Advice, Option, Report
 from equipoise.report.tables import TableCell, judgement_list, name_cell, score_cell, sortable
 
@@ -86,7 +86,7 @@ def _advice(name: str | None, advice: Advice) -> Markup:
     said = tag(
         "div",
         tag("h3", tag("bdi", name)) if name is not None else None,
-        tag("p", advice.recommendation),
+        tag("p", typeset(advice.recommendation)),
         tag("pre", tag("code", advice.code)) if advice.code else None,
         class_="advice",
     )
@@ -94,7 +94,11 @@ def _advice(name: str | None, advice: Advice) -> Markup:
         return said
     head = ("calibrator", "numbers learnt", "log-loss", "gain", "ECE", "note")
     rows = [(_option(option), "") for option in advice.options]
-    return join(said, sortable(head, rows, caption="Cross-validated on held-out rows", words=(5,)))
+    caption = "Cross-validated on held-out rows"
+    table = sortable(head, rows, caption=caption, words=(5,))
+    if name is None:
+        return join(said, table)
+    return join(said, tag("details", tag("summary", caption), table, data_print="no"))
 
 
 def _option(option: Option) -> list[TableCell]:

@@ -26,6 +26,9 @@ def verdict_section(report: Report) -> Markup:
     parts = [
         tag("h2", conclusion.headline, id="verdict-title"),
         *(tag("p", sentence) for sentence in conclusion.sentences),
+        tag("p", f"Without a calibrator, against {report.base.name}:", class_="lead")
+        if conclusion.judgements and report.shared_calibrators
+        else None,
         judgement_list(conclusion.judgements) if conclusion.judgements else None,
     ]
     section = tag("section", *parts, id="verdict", class_=conclusion.tone, aria_labelledby="verdict-title")

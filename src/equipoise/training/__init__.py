@@ -12,6 +12,7 @@ from equipoise.training.objective import HeldOut, Objective, Step
 from equipoise.training.recipes import FOCAL_RECIPE, SGD, Adam, AdamW, Optimizer, Recipe
 from equipoise.training.schedules import Constant, Cosine, MultiStep, Schedule, WarmUp
 from equipoise.training.selection import Selection
+from equipoise.training.watch import watch
 
 __all__ = [
     "FOCAL_RECIPE",
@@ -42,5 +43,6 @@ __all__ = [
     "gather",
     "predict",
     "read_checkpoint",
+    "watch",
     "write_checkpoint",
 ]

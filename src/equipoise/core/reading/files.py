@@ -59,8 +59,12 @@ def find_sources(path: SourceLike) -> list[Source]:
     return [source for item in items for source in find_sources(item)]
 
 
-def open_source(source: Source) -> ColumnReader:
+def open_source(source: Source, max_bytes: int | None = None) -> ColumnReader:
     r"""Open a table.
+
+    Args:
+        source: The file, or .npy files by column.
+        max_bytes: How large it may become in memory; None for the usual limit.
 
     Raises:
         DataError: If it cannot be read, or is damaged.
@@ -74,8 +78,8 @@ def open_source(source: Source) -> ColumnReader:
     """
     try:
         if isinstance(source, Mapping):
-            return NpyReader(source)
-        return READERS[ending_of(source)](source)
+            return NpyReader(source, max_bytes)
+        return READERS[ending_of(source)](source, max_bytes)
     except OSError as error:
         named = source.name if isinstance(source, Path) else ", ".join(str(path) for path in source.values())
         raise DataError(f"{named}: cannot be read ({error.strerror or error}).") from None

@@ -32,7 +32,7 @@ class PredictionReader:
 
     def chunks(self, source: Source, n_rows: int | None) -> Iterator[tuple[str, Predictions]]:
         """Yield the chunks of one file with its name; 0 rows stands for a moderate size, None for all."""
-        with open_source(source) as reader:
+        with open_source(source, self._columns.get("max_bytes")) as reader:
             self.where = reader.where
             layout = find_layout(reader, self._columns)
             text = labels_are_text(reader, layout)
@@ -56,7 +56,7 @@ class PredictionReader:
 
     def _readers(self) -> Iterator[tuple[ColumnReader, Layout]]:
         for source in self._sources:
-            with open_source(source) as reader:
+            with open_source(source, self._columns.get("max_bytes")) as reader:
                 yield reader, find_layout(reader, self._columns)
 
     def _all_ignored(self, chunk: Chunk, layout: Layout) -> bool:

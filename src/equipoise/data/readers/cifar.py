@@ -184,6 +184,8 @@ def read_python_batch(path: Path, *, label_key: str) -> tuple[NDArray[np.uint8],
             f"{path}: a dictionary with 'data' and {label_key!r} was wanted. Is it a CIFAR batch?"
         )
     pixels, labels = batch["data"], batch[label_key]
+    if not isinstance(labels, list) or not all(type(label) is int and 0 <= label < 256 for label in labels):
+        raise DataError(f"{path}: {label_key!r} must be a list of class numbers. Get the file again.")
     fits = (
         isinstance(pixels, np.ndarray) and pixels.dtype == np.uint8 and pixels.shape == (len(labels), _PIXELS)
     )

@@ -266,10 +266,12 @@ PAIRS: dict[str, Entry] = {
         factory=losses.Pair(losses.CrossEntropyLoss, losses.KernelECE),
         paper=_KDE,
         fidelity="authors' code compared",
-        parameters={"strength": 1.0, "bandwidth": 0.001, "kind": "canonical"},
+        parameters={"strength": 0.1, "bandwidth": 0.01, "kind": "canonical"},
         summary="Cross-entropy and the kernel calibration error of the whole probability vector.",
-        use_when="The whole vector must be calibrated, and weight and bandwidth can be cross-validated.",
-        avoid_when="There are many classes or large batches.",
+        use_when="The whole vector must be calibrated, and strength and bandwidth can be chosen on held-out data, as "
+        "the paper does: try strengths from 0.05 to 1. The setting here is one that trains everywhere we tried.",
+        avoid_when="There are many classes or large batches. At strength 1 with the bandwidth 0.001 of the authors' "
+        "example, small networks lose a fifth of their accuracy and more.",
         formula=r"\mathrm{CE} + \lambda \, \mathrm{ECE}^{KDE}",
     ),
     "ce+sece": Entry(

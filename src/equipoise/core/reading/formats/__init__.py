@@ -15,7 +15,7 @@ from equipoise.core.reading.formats.safetensors import SafetensorsReader, write_
 
 __all__ = ["ENDINGS", "READERS", "WRITERS"]
 
-Reader: TypeAlias = Callable[[Path], ColumnReader]
+Reader: TypeAlias = Callable[[Path, int | None], ColumnReader]
 Writer: TypeAlias = Callable[[Path, WrittenColumns, Notes], None]
 
 READERS: Mapping[str, Reader] = {

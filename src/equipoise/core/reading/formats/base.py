@@ -6,12 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
-from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
 from equipoise.core.reading.formats.notes import Notes
+from equipoise.core.reading.formats.steady_file import check_growth
 
 __all__ = ["ArrayReader", "Chunk", "ColumnReader", "Reading", "WrittenColumns"]
 
@@ -29,7 +29,7 @@ _ROWS = 1 << 18
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rows of a table.
+    """Some rows of a file.
 
     Attributes:
         columns: An array or tensor per name.
@@ -56,6 +56,10 @@ class ColumnReader(ABC):
     row_shapes: Mapping[str, tuple[int, ...] | None]
     notes: Notes
 
+    #: Bytes on the disk, and how many of memory the caller allows.
+    size: int
+    max_bytes: int | None
+
     @abstractmethod
     def chunks(self, readings: Mapping[str, Reading], *, n_rows: int | None) -> Iterator[Chunk]:
         """Yield the rows of some columns in order, at most ``n_rows`` at a time, or all at once for None."""
@@ -77,21 +81,41 @@ class ColumnReader(ABC):
         """Return how many rows make a chunk of moderate size."""
         shapes = [self.row_shapes[name] for name in names]
         width = sum(128 if shape is None else prod(shape) for shape in shapes)
+        width += sum(32 for name in names if self.is_text(name))
         return min(_ROWS, max(1, _ELEMENTS // max(1, width)))
+
+    def check_growth(self, grown: int) -> None:
+        """Raise if the columns asked for would take more memory than is allowed."""
+        check_growth(grown, size=self.size, max_bytes=self.max_bytes, where=self.where)
 
     def fail(self, message: str) -> DataError:
         """Return an error about this file, for the caller to raise."""
         return DataError(f"{self.where}: {message}")
 
 
+class Promise(Protocol):
+    """What a file says about one of its arrays."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its shape."""
+
+    @property
+    def n_bytes(self) -> int:
+        """The bytes of its numbers."""
+
+
 class ArrayReader(ColumnReader):
     """Columns that are arrays of known shape."""
 
-    def __init__(self, path: Path, shapes: Mapping[str, tuple[int, ...]], notes: Notes) -> None:
-        self.where = path.name
-        self.notes = notes
-        self.row_shapes = {name: shape[1:] for name, shape in shapes.items()}
-        self._shapes = shapes
+    def __init__(
+        self, where: str, arrays: Mapping[str, Promise], *, size: int, max_bytes: int | None
+    ) -> None:
+        self.where, self.size, self.max_bytes = where, size, max_bytes
+        self.notes = Notes()
+        self._shapes = {name: promise.shape for name, promise in arrays.items()}
+        self._n_bytes = {name: promise.n_bytes for name, promise in arrays.items()}
+        self.row_shapes = {name: shape[1:] for name, shape in self._shapes.items()}
 
     @abstractmethod
     def rows_of(self, name: str) -> Callable[[int, int], Any]:
@@ -99,6 +123,7 @@ class ArrayReader(ColumnReader):
 
     def chunks(self, readings: Mapping[str, Reading], *, n_rows: int | None) -> Iterator[Chunk]:
         """Yield the rows of some columns in order."""
+        self.check_growth(sum(self._n_bytes[name] for name in readings))
         length = self._length(list(readings))
         step = length if n_rows is None else n_rows
         readers = {name: self.rows_of(name) for name in readings}

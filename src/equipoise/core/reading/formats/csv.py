@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from equipoise.core.errors import DataError
 from equipoise.core.reading.formats.base import Chunk, ColumnReader, Reading, WrittenColumns
 from equipoise.core.reading.formats.cells import Cells, is_integer
 from equipoise.core.reading.formats.notes import Notes, parse
+from equipoise.core.reading.formats.steady_file import SteadyFile
 
 __all__ = ["NOTES", "CsvReader", "write_csv", "write_tsv"]
 
@@ -30,12 +32,19 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 class CsvReader(ColumnReader):
     """The columns of a CSV file with a header; comma, semicolon or tab, as the header shows."""
 
-    def __init__(self, path: Path) -> None:
-        self.where = path.name
-        self._path = path
-        with path.open("rb") as stream:
-            self._delimiter, self._names = self._header(stream)
-            first = next(self._records(stream), (0, None))[1]
+    def __init__(self, path: Path, max_bytes: int | None = None) -> None:
+        file = SteadyFile(path)
+        self.where, self.size, self.max_bytes = path.name, file.length, max_bytes
+        self._stream = io.BufferedReader(file, 1 << 17)
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self) -> None:
+        self._delimiter, self._names = self._header(self._stream)
+        first = next(self._records(self._stream), (0, None))[1]
         if first is None:
             raise self.fail("holds a header and no rows. There is nothing to score.")
         self._first = dict(zip(self._names, first, strict=True))
@@ -45,12 +54,20 @@ class CsvReader(ColumnReader):
         dtypes = parse(text, where=self.where).get("dtypes")
         self._dtypes = dtypes if isinstance(dtypes, dict) else {}
 
+    def close(self) -> None:
+        """Let go of the file."""
+        self._stream.close()
+
     def chunks(self, readings: Mapping[str, Reading], *, n_rows: int | None) -> Iterator[Chunk]:
         """Yield the rows of some columns in order."""
         start, parts, held = 0, list[Cells](), 0
+        widths = dict.fromkeys(readings, 0)
         for block in self._blocks(readings, _CELLS if n_rows is None else n_rows):
             parts.append(block)
             held += len(block.lines)
+            # The longest text of a column gives every row of it its width.
+            widths = {name: max(width, block.columns[name].itemsize) for name, width in widths.items()}
+            self.check_growth((start + held) * sum(widths.values()))
             if n_rows is not None and held >= n_rows:
                 yield _joined(parts, start)
                 start, parts, held = start + held, [], 0
@@ -64,18 +81,18 @@ class CsvReader(ColumnReader):
     def _blocks(self, readings: Mapping[str, Reading], n_rows: int) -> Iterator[Cells]:
         """Yield blocks that never straddle a multiple of ``n_rows``; cells become numbers block by block."""
         limit = max(1, min(n_rows, _CELLS // len(self._names)))
-        with self._path.open("rb") as stream:
-            self._header(stream)
-            records, lines, room = list[list[str]](), list[int](), n_rows
-            for line, record in self._records(stream):
-                records.append(record)
-                lines.append(line)
-                if len(records) == min(limit, room):
-                    room = room - len(records) or n_rows
-                    yield self._cells(records, lines, readings)
-                    records, lines = [], []
-            if records:
+        self._stream.seek(0)
+        self._header(self._stream)
+        records, lines, room = list[list[str]](), list[int](), n_rows
+        for line, record in self._records(self._stream):
+            records.append(record)
+            lines.append(line)
+            if len(records) == min(limit, room):
+                room = room - len(records) or n_rows
                 yield self._cells(records, lines, readings)
+                records, lines = [], []
+        if records:
+            yield self._cells(records, lines, readings)
 
     def _cells(self, records: list[list[str]], lines: list[int], readings: Mapping[str, Reading]) -> Cells:
         position = {name: place for place, name in enumerate(self._names)}

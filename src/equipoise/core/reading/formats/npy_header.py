@@ -15,12 +15,12 @@ from numpy.lib import format as npy
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
 
-__all__ = ["Header", "check_dtype", "check_text", "read_header"]
+__all__ = ["LONGEST_HEADER", "Header", "check_dtype", "check_text", "read_header"]
 
 _MAGIC = b"\x93NUMPY"
 
 #: NumPy itself writes headers of a few hundred bytes; version 2 could claim four gigabytes.
-_LONGEST = 1 << 16
+LONGEST_HEADER = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def read_header(stream: BinaryIO, *, where: str) -> Header:
         raise DataError(f"{where} is in version {start[6]} of NumPy's format, which is not known here.")
     length = stream.read(width)
     size = struct.unpack(layout, length)[0] if len(length) == width else 0
-    if size > _LONGEST:
+    if size > LONGEST_HEADER - 12:
         raise DataError(f"{where} has a header of {size} bytes, which no array needs. Save it again.")
     text = stream.read(size)
     if len(start) < 8 or len(length) < width or len(text) < size:

@@ -17,6 +17,7 @@ from equipoise.core.errors import DataError
 from equipoise.core.reading.formats.base import ArrayReader, WrittenColumns
 from equipoise.core.reading.formats.notes import Notes
 from equipoise.core.reading.formats.npy_header import Header, check_dtype, check_text, read_header
+from equipoise.core.reading.formats.steady_file import SteadyFile
 from equipoise.core.rows import Rows
 
 __all__ = ["NpzReader", "write_npz"]
@@ -27,9 +28,17 @@ _PIECE = 1 << 20
 _LONGEST_READ = 4 << 20
 _MOST_MEMBERS = 4096
 
-#: Deflate can shrink constant arrays a thousandfold, so a ratio alone is no sign of malice; with the size it is.
-_RATIO = 200
-_LARGE = 256 << 20
+#: The bytes of the record that ends an archive, but for its comment.
+_END = 22
+
+#: Arrays that say something about the whole file: their names, the kinds of their types, their dimensions.
+_NOTES = {
+    "split": ("U", 0),
+    "n_classes": ("iu", 0),
+    "class_names": ("U", 1),
+    "fitted_on_id_hash": ("u", 1),
+    "fitted_on_row_hash": ("u", 1),
+}
 
 _FAULTS = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError)
 
@@ -37,33 +46,34 @@ _FAULTS = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, Runtim
 class NpzReader(ArrayReader):
     """The arrays of one archive; members that nobody asks for are not read beyond their headers."""
 
-    def __init__(self, path: Path) -> None:
-        self._stream = _Careful(path.open("rb"), path.name)
+    def __init__(self, path: Path, max_bytes: int | None = None) -> None:
+        file = SteadyFile(path)
+        self._stream = _Careful(file)
         try:
-            self._open(path)
+            self._open(file, max_bytes)
         except BaseException:
             self.close()
             raise
 
-    def _open(self, path: Path) -> None:
+    def _open(self, file: SteadyFile, max_bytes: int | None) -> None:
         try:
             self._archive = zipfile.ZipFile(cast("BinaryIO", self._stream))
-            members = _checked_members(self._archive, path)
-            self._headers = {name: self._header(path, name, info) for name, info in members.items()}
+            self._members = _checked_members(self._archive, file)
+            self._headers = {
+                name: self._header(f"{file.where}: `{name}`", info) for name, info in self._members.items()
+            }
         except DataError:
             raise
         except _FAULTS as error:
-            raise _corrupt(path.name, error) from None
-        self._members = members
-        super().__init__(path, {name: header.shape for name, header in self._headers.items()}, Notes())
+            raise _corrupt(file.where, error) from None
+        super().__init__(file.where, self._headers, size=file.length, max_bytes=max_bytes)
         self.notes = self._read_notes()
 
     def close(self) -> None:
         """Let go of the file."""
         self._stream.close()
 
-    def _header(self, path: Path, name: str, info: zipfile.ZipInfo) -> Header:
-        where = f"{path.name}: `{name}`"
+    def _header(self, where: str, info: zipfile.ZipInfo) -> Header:
         with self._archive.open(info) as stream:
             header = read_header(cast("BinaryIO", stream), where=where)
         held = info.file_size - header.offset
@@ -103,41 +113,44 @@ class NpzReader(ArrayReader):
                     raise EOFError("it ends early")
                 buffer[done : done + len(piece)] = np.frombuffer(piece, np.uint8)
                 done += len(piece)
+        except DataError:
+            raise
         except _FAULTS as error:
             raise _corrupt(f"{self.where}: `{name}`", error) from None
 
     def _read_notes(self) -> Notes:
-        split, n_classes = self._small("split", "U", ()), self._small("n_classes", "iu", ())
-        names = self._small("class_names", "U", (None,))
+        split, n_classes, names = (self._note(name) for name in ("split", "n_classes", "class_names"))
+        fitted = (self._note("fitted_on_id_hash"), self._note("fitted_on_row_hash"))
+        hashes = next((note for note in fitted if note is not None), None)
         return Notes(
             class_names=None if names is None else tuple(names.tolist()),
             split=None if split is None else str(split),
             n_classes=None if n_classes is None else int(n_classes),
-            fitted_on=self._fitted_on(),
+            fitted_on=None if hashes is None else Rows(hashes.astype(np.uint64), hashes is fitted[0]),
         )
 
-    def _small(self, name: str, kinds: str, shape: tuple[int | None, ...]) -> Array | None:
-        header = self._headers.get(name)
-        if header is None or header.dtype.kind not in kinds or len(header.shape) != len(shape):
+    def _note(self, name: str) -> Array | None:
+        header, (kinds, dimensions) = self._headers.get(name), _NOTES[name]
+        if header is None:
             return None
-        if header.dtype.itemsize == 0 or header.n_bytes > _LARGE:
-            return None
+        self.check_growth(header.n_bytes)
+        # Read before it is judged: a damaged header then shows in the member's checksum.
         values: Array = self.rows_of(name)(0, header.shape[0] if header.shape else 1)
-        return values.reshape(header.shape)
-
-    def _fitted_on(self) -> Rows | None:
-        for name, named in (("fitted_on_id_hash", True), ("fitted_on_row_hash", False)):
-            hashes = self._small(name, "u", (None,))
-            if hashes is not None:
-                return Rows(hashes.astype(np.uint64), named)
+        if header.dtype.kind in kinds and len(header.shape) == dimensions:
+            return values.reshape(header.shape)
+        if name.startswith("fitted_on") or dimensions == len(header.shape):
+            raise self.fail(
+                f"`{name}` has the type {header.dtype} and the shape {header.shape}, which cannot be understood. "
+                "Save it under another name."
+            )
         return None
 
 
 class _Careful(io.RawIOBase):
     """A file that refuses reads of absurd size, such as the directory of an archive of a million members."""
 
-    def __init__(self, stream: BinaryIO, where: str) -> None:
-        self._inner, self._where = stream, where
+    def __init__(self, file: SteadyFile) -> None:
+        self._inner, self._where = io.BufferedReader(file, 1 << 17), file.where
 
     def read(self, size: int | None = -1, /) -> bytes:
         # Without a size, zipfile wants the end of the file, where a comment has at most 64 kB.
@@ -162,52 +175,56 @@ class _Careful(io.RawIOBase):
         super().close()
 
 
-def _checked_members(archive: zipfile.ZipFile, path: Path) -> dict[str, zipfile.ZipInfo]:
-    size = path.stat().st_size
+def _checked_members(archive: zipfile.ZipFile, file: SteadyFile) -> dict[str, zipfile.ZipInfo]:
     members: dict[str, zipfile.ZipInfo] = {}
     if len(archive.infolist()) > _MOST_MEMBERS:
         raise DataError(
-            f"{path.name} holds {len(archive.infolist())} members. Save scores as one array, not one each."
+            f"{file.where} holds {len(archive.infolist())} members. Save scores as one array, not one each."
         )
+    _check_count(archive, file)
     for info in archive.infolist():
-        _check_member(info, size, path.name)
+        _check_member(info, file)
         name = info.filename.removesuffix(".npy")
         if name in members:
-            raise DataError(f"{path.name} holds `{name}` twice. Which one counts? Save it again.")
-        if name != info.filename:
-            members[name] = info
+            raise DataError(f"{file.where} holds `{name}` twice. Which one counts? Save it again.")
+        members[name] = info
     if not members:
         raise DataError(
-            f"{path.name} holds no arrays. Save it with numpy.savez(path, logits=..., labels=...)."
+            f"{file.where} holds no arrays. Save it with numpy.savez(path, logits=..., labels=...)."
         )
-    total = sum(info.file_size for info in archive.infolist())
-    if total > _LARGE and total > _RATIO * size:
-        raise _bomb(path.name, size, total)
     return members
 
 
-def _check_member(info: zipfile.ZipInfo, size: int, where: str) -> None:
-    name = info.filename
+def _check_count(archive: zipfile.ZipFile, file: SteadyFile) -> None:
+    """Raise unless as many members are found as the end of the archive says.
+
+    A damaged length within the directory makes the next members part of a comment, and they would be missed.
+    """
+    end = file.take(max(0, file.length - _END - len(archive.comment)), _END)
+    promised = int(end[10:12].view("<u2")[0])
+    if bytes(end[:4]) != b"PK\5\6" or promised != len(archive.infolist()):
+        raise DataError(
+            f"{file.where} is damaged: its directory holds {len(archive.infolist())} members, its end promises "
+            f"{promised}. Copy it again."
+        )
+
+
+def _check_member(info: zipfile.ZipInfo, file: SteadyFile) -> None:
+    where, name = file.where, info.filename
     shown = repr(name[:80])
     if "/" in name or "\\" in name or ".." in name or "/" in info.orig_filename or "\0" in info.orig_filename:
         raise DataError(
             f"{where} holds a member with a path in its name, {shown}. Save arrays under plain names."
         )
+    if not name.endswith(".npy"):
+        # It may be an array whose name was damaged; without it the numbers would be others.
+        raise DataError(f"{where} holds {shown}, which is no array. Save arrays only, with numpy.savez.")
     if info.flag_bits & 0x1:
         raise DataError(f"{where} is encrypted, at {shown}. Save it without a password.")
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise DataError(f"{where} is packed in a way that numpy does not use, at {shown}. Save it again.")
-    if info.compress_size > size:
+    if info.compress_size > file.length:
         raise DataError(f"{where} is cut off: {shown} is said to be larger than the file. Copy it again.")
-    if info.file_size > _LARGE and info.file_size > _RATIO * max(1, info.compress_size):
-        raise _bomb(where, info.compress_size, info.file_size)
-
-
-def _bomb(where: str, packed: int, size: int) -> DataError:
-    return DataError(
-        f"{where} would grow from {packed} to {size} bytes, which predictions do not. If it is honest, save it "
-        "without compression, with numpy.savez."
-    )
 
 
 def _corrupt(where: str, error: Exception) -> DataError:
