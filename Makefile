@@ -6,10 +6,13 @@ READY  := $(VENV)/.ready
 NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/numba
 export NUMBA_CACHE_DIR
 
-.PHONY: help demo test check format docs bench clean
+.PHONY: help demo test test-deep portable hostile check format docs bench clean
 help:
 	@echo "make demo    train, compare and report on embedded data"
-	@echo "make test    all tests and doctests"
+	@echo "make test    tests and doctests of every day"
+	@echo "make test-deep  cross-products and trainings that repeat what a smaller case proves"
+	@echo "make portable   all tests as other processors would run them, one configuration after another"
+	@echo "make hostile    half an hour of damaged files, absurd arrays, kills and full disks"
 	@echo "make check   format, lint, types, stairs, docs"
 	@echo "make format  rewrite the files as 'check' wants them"
 	@echo "make docs    rebuild generated pages, build the site"
@@ -26,6 +29,15 @@ demo: $(READY)
 # One thread per process: two processes are as many as small machines have cores.
 test: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+
+test-deep: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m deep
+
+portable: $(READY)
+	$(BIN)/python .ci/portable.py
+
+hostile: $(READY)
+	$(BIN)/python benchmarks/hostile.py
 
 check: $(READY)
 	$(BIN)/ruff format --check .

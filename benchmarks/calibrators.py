@@ -1,7 +1,8 @@
 """Speed of the calibrators against peers, in one run, with what each answer costs in likelihood beside its time.
 
-Run: ``python benchmarks/calibrators.py [--threads 1] [--repeats 3] [--quick]``. Peers that are not installed are left
-out (probmetrics, scikit-learn). Times are CPU seconds of this process, smallest of interleaved repeats; compare ratios.
+Run: ``python benchmarks/calibrators.py [--threads 1] [--repeats 3] [--quick] [--cpu haswell]``. Peers that are not
+installed are left out (probmetrics, scikit-learn). Times are CPU seconds of this process, smallest of interleaved
+repeats; compare ratios.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import processor
 import torch
 
 from equipoise import calibrators
 from equipoise.calibrators.search import GRID, ece_on_grid
+from equipoise.compiled.choice import going
 
 Task = Callable[[], Any]
 
@@ -218,11 +221,19 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="small sizes only")
+    processor.add_option(parser)
     options = parser.parse_args()
+    processor.compile_for(options.cpu)
     torch.set_num_threads(options.threads)
     warnings.simplefilter("ignore")
-    calibrators.TemperatureScaling().fit(*data(100, 3))  # compile before the clock starts
-    ece_on_grid(*data(100, 3), None, n_bins=15)
+    with going("compiled"):
+        # Compile before the clock starts.
+        calibrators.TemperatureScaling().fit(*data(100, 3))
+        ece_on_grid(*data(100, 3), None, n_bins=15)
+        run(options)
+
+
+def run(options: argparse.Namespace) -> None:
     n = 5_000 if options.quick else 50_000
     for k in (10, 100, 1000):
         bench_temperature(n, k, options.repeats)

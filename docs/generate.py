@@ -17,6 +17,7 @@ from pathlib import Path
 from draw import caption, gradient_picture
 
 from equipoise.experiments.catalogue import CATALOGUE, Entry
+from equipoise.losses import Pair
 
 FOLDER = Path(__file__).resolve().parent / "methods"
 NOTE = "<!-- Written by docs/generate.py from the catalogue and the docstrings; edit those. -->"
@@ -37,17 +38,12 @@ class Room:
 
 def loss_usage(entry: Entry) -> str:
     """Write a block that builds the loss, calls it, and re-tunes it if it adapts."""
-    module = "torch.nn" if entry.factory.__module__.startswith("torch") else "equipoise.losses"
-    name = entry.factory.__name__
-    settings = [f"{key}={spelled(value)}" for key, value in entry.parameters.items()]
-    if "n_classes" in entry.needs:
-        settings.insert(0, "n_classes=10")
     lines = [
         "import torch",
         "",
-        f"from {module} import {name}",
+        f"from equipoise.losses import {', '.join(sorted(one.__name__ for one in factories(entry)))}",
         "",
-        f"loss = {name}({', '.join(settings)})",
+        f"loss = {built(entry)}",
         "logits, labels = torch.randn(8, 10, requires_grad=True), torch.randint(0, 10, (8,))",
         "loss(logits, labels).backward()",
     ]
@@ -59,6 +55,23 @@ def loss_usage(entry: Entry) -> str:
             "loss.update(held_out_logits, held_out_labels)",
         ]
     return python(lines)
+
+
+def factories(entry: Entry) -> list[Callable[..., object]]:
+    """Give the classes an entry is made of: two for a pair."""
+    return [entry.factory.loss, entry.factory.term] if isinstance(entry.factory, Pair) else [entry.factory]
+
+
+def built(entry: Entry) -> str:
+    """Write the expression that builds an entry; a pair is the sum of its parts."""
+    calls = []
+    for factory in factories(entry):
+        known = inspect.signature(factory).parameters
+        settings = [f"{key}={spelled(value)}" for key, value in entry.parameters.items() if key in known]
+        if "n_classes" in entry.needs:
+            settings.insert(0, "n_classes=10")
+        calls.append(f"{factory.__name__}({', '.join(settings)})")
+    return f" + {entry.parameters.get('strength', 1.0)} * ".join(calls)
 
 
 def python(lines: list[str]) -> str:
@@ -222,9 +235,12 @@ def page(room: Room, entry: Entry) -> str:
         picture = f"pictures/{slug(entry.key)}.svg"
         parts += ["## Picture", "", f"![{entry.title}]({picture})", "", room.caption(entry), ""]
     parts += ["## Use", "", room.usage(entry), ""]
-    parameters = section(inspect.getdoc(entry.factory), "Args")
-    if parameters and not entry.factory.__module__.startswith("torch"):
-        parts += ["## Parameters", "", *bullets(parameters), ""]
+    parameters = "\n".join(section(inspect.getdoc(factory), "Args") for factory in factories(entry))
+    if parameters:
+        between = (
+            ["- `strength`: Weight of the term beside the loss."] if isinstance(entry.factory, Pair) else []
+        )
+        parts += ["## Parameters", "", *between, *bullets(parameters), ""]
     differs = differences(entry)
     if differs:
         parts += ["## Differs from the authors' code", "", markdown(" ".join(differs.split())), ""]
@@ -234,7 +250,8 @@ def page(room: Room, entry: Entry) -> str:
 def facts(entry: Entry) -> Iterator[tuple[str, str]]:
     """Give the rows of the table at the top of a page."""
     yield "key", f"`{entry.key}`"
-    yield "in Python", f"`{entry.factory.__module__.rsplit('.', 1)[0]}.{entry.factory.__name__}`"
+    places = [f"`{one.__module__.rsplit('.', 1)[0]}.{one.__name__}`" for one in factories(entry)]
+    yield "in Python", " + ".join(places)
     if entry.paper:
         yield "paper", entry.paper
     yield "fidelity", entry.fidelity
@@ -249,13 +266,14 @@ def facts(entry: Entry) -> Iterator[tuple[str, str]]:
 
 def differences(entry: Entry) -> str:
     """Find the section in the method's function, which stands beside its class, or in the factory itself."""
-    module = inspect.getmodule(entry.factory)
+    factory = factories(entry)[-1]
+    module = inspect.getmodule(factory)
     functions = [
         value
         for value in vars(module).values()
         if inspect.isfunction(value) and value.__module__ == module.__name__
     ]
-    candidates = [entry.factory] if entry.factory in functions else [entry.factory, *functions]
+    candidates = [factory] if factory in functions else [factory, *functions]
     found = (section(inspect.getdoc(each), "Differs from the authors' code") for each in candidates)
     return next(filter(None, found), "")
 

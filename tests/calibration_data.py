@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-import json
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from equipoise.calibrators import TemperatureScaling
+from helpers.golden import BATCHES, CASES
+from helpers.numbers import softmax as probs
 
-GOLDEN = Path(__file__).parent / "golden" / "golden.json"
-
-
-@cache
-def _golden() -> dict[str, Any]:
-    return json.loads(GOLDEN.read_text())
+__all__ = ["SECOND", "batch", "expected", "nll", "probs", "sample", "tempered"]
 
 
 def expected(case: str) -> dict[str, Any]:
-    return next(entry["expected"] for entry in _golden()["cases"] if entry["id"] == case)
+    return CASES[case]["expected"]
 
 
 def batch(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return logits and labels of a golden batch."""
-    entry = _golden()["batches"][name]
+    entry = BATCHES[name]
     return np.array(entry["logits"]), np.array(entry["labels"])
-
-
-def probs(logits: np.ndarray) -> np.ndarray:
-    shifted = np.exp(logits - logits.max(-1, keepdims=True))
-    return shifted / shifted.sum(-1, keepdims=True)
 
 
 def nll(logits: np.ndarray, labels: np.ndarray) -> float:

@@ -7,10 +7,9 @@ import math
 import numpy as np
 from hypothesis import strategies as st
 
+from helpers.numbers import softmax
 
-def softmax(logits):
-    shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return shifted / shifted.sum(axis=1, keepdims=True)
+__all__ = ["bin_of", "binned_error", "bins", "draw", "rows", "softmax", "top_label", "weights_for"]
 
 
 def draw(n=400, k=4, *, seed=0, sharpness=1.6, spread=1.5):

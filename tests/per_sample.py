@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from hypothesis import strategies as st
 from torch import Tensor
+
+from helpers import numbers
 
 
 @st.composite
@@ -21,8 +24,7 @@ def batches(draw: st.DrawFn, *, n_classes: tuple[int, int] = (2, 5)) -> tuple[Te
 
 
 def softmax(row: list[float]) -> list[float]:
-    powers = [math.exp(value - max(row)) for value in row]
-    return [power / sum(powers) for power in powers]
+    return numbers.softmax(np.array(row)).tolist()
 
 
 def log_softmax(row: list[float]) -> list[float]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-_FILE = json.loads((Path(__file__).parent / "golden" / "golden.json").read_text())
-CASES: dict[str, dict[str, Any]] = {case["id"]: case for case in _FILE["cases"]}
+from helpers.golden import BATCHES, CASES
+
+__all__ = ["CASES", "batch", "double"]
 
 
 def double(values: Any) -> Tensor:
@@ -19,5 +18,5 @@ def double(values: Any) -> Tensor:
 
 def batch(name: str) -> tuple[Tensor, Tensor]:
     """Logits that want a gradient, and labels."""
-    stored = _FILE["batches"][name]
+    stored = BATCHES[name]
     return double(stored["logits"]).requires_grad_(), torch.tensor(stored["labels"])

@@ -1,10 +1,10 @@
 """Train neural classifiers whose confidence can be believed, and prove it."""
 
 from equipoise.core import Predictions, iter_predictions, read_predictions, write_predictions
-from equipoise.evaluate import Comparison, Scorecard, compare, score
+from equipoise.evaluate import PairedDifferences, Scorecard, compare, score
 
 __all__ = [
-    "Comparison",
+    "PairedDifferences",
     "Predictions",
     "Scorecard",
     "__version__",

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -175,8 +173,3 @@ def test_a_map_that_hurts_is_given_up_everywhere(monkeypatch: pytest.MonkeyPatch
     for one in (calibrator, load(tmp_path / "map.json")):
         np.testing.assert_array_equal(one(logits), logits)
         np.testing.assert_array_equal(one.as_module()(torch.from_numpy(logits)).numpy(), logits)
-
-
-def test_importing_the_room_does_not_import_numba() -> None:
-    code = "import sys, equipoise.calibrators; sys.exit('numba' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

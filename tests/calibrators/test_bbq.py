@@ -54,3 +54,13 @@ def test_no_sizes_are_refused() -> None:
 
 def test_sizes_survive_a_file_as_a_tuple() -> None:
     assert BayesianBinning(sizes=[2, 3]).sizes == (2, 3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("hits", [0, 50, 100])
+@pytest.mark.parametrize("scores", [(np.nextafter(1.0, 0.0), 1.0), (0.0, 5e-324)])
+def test_bins_at_zero_and_one_have_a_finite_prior(scores, hits):
+    _, values, evidence = average_histograms(
+        np.repeat(scores, [30, 70]), np.arange(100.0) < hits, np.ones(100), (2, 5, 10)
+    )
+    assert np.isfinite(evidence).all()
+    assert np.isfinite(values).all()

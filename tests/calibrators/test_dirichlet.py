@@ -7,6 +7,7 @@ import pytest
 
 from calibration_data import SECOND, batch, expected, probs
 from equipoise.calibrators import DirichletCalibration
+from equipoise.core.errors import DataError
 
 
 def objective(
@@ -55,3 +56,8 @@ def test_shifted_logits_are_the_same_rows() -> None:
 def test_negative_strength_is_refused() -> None:
     with pytest.raises(ValueError, match="`off_diagonal` must be at least 0"):
         DirichletCalibration(off_diagonal=-1.0)
+
+
+def test_far_too_few_rows_for_so_many_classes_are_refused_at_once() -> None:
+    with pytest.raises(DataError, match="1001000 numbers cannot be learnt from 50 rows"):
+        DirichletCalibration().fit(np.zeros((50, 1000)), np.zeros(50, int))

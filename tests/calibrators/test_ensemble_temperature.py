@@ -7,7 +7,7 @@ import pytest
 
 from calibration_data import batch, expected, probs, sample
 from equipoise.calibrators import EnsembleTemperatureScaling
-from equipoise.calibrators.ensemble_temperature import _simplex_minimum
+from equipoise.calibrators.ensemble_temperature import _flattest_minimum, _simplex_minimum
 
 
 def brier(p: np.ndarray, labels: np.ndarray) -> float:
@@ -61,3 +61,23 @@ def test_a_temperature_at_a_bound_is_told() -> None:
     result = EnsembleTemperatureScaling().fit(np.eye(3)[labels], labels).result
     assert not result.converged
     assert "at a bound" in result.warnings[0]
+
+
+def test_a_trace_of_the_predictions_stays_where_uniform_is_best() -> None:
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(500, 4))
+    calibrator = EnsembleTemperatureScaling().fit(logits, (logits.argmax(1) + 1) % 4)
+    assert not calibrator.result.identity
+    np.testing.assert_allclose(calibrator.result.parameters["mixture"][2], 0.99)
+    np.testing.assert_array_equal(calibrator(logits.astype(np.float32)).argmax(1), logits.argmax(1))
+
+
+def test_the_flattest_mixture_is_the_best_on_its_edge() -> None:
+    rng = np.random.default_rng(1)
+    members = rng.random((3, 50))
+    gram, target = members @ members.T, members @ rng.random(50)
+    share = np.linspace(0, 0.01, 101)
+    tried = np.stack([share, 0.01 - share, np.full(101, 0.99)], 1)
+    values = np.einsum("na,ab,nb->n", tried, gram, tried) - 2 * tried @ target
+    found = _flattest_minimum(gram, target)
+    assert found @ gram @ found - 2 * target @ found <= values.min() + 1e-12

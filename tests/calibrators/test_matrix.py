@@ -8,6 +8,7 @@ import pytest
 from calibration_data import SECOND, batch, expected, nll, probs, sample
 from equipoise.calibrators import MatrixScaling, VectorScaling
 from equipoise.calibrators import softmax_regression as regression
+from equipoise.core.errors import DataError
 
 
 def test_swapped_classes_are_swapped_back() -> None:
@@ -66,3 +67,8 @@ def test_rows_without_weight_need_not_be_separated() -> None:
     assert MatrixScaling().fit(logits, labels, sample_weight=weights).result.warnings == ()
     weights[30] = 0
     assert "separates" in MatrixScaling().fit(logits, labels, sample_weight=weights).result.warnings[0]
+
+
+def test_far_too_few_rows_for_so_many_classes_are_refused_at_once() -> None:
+    with pytest.raises(DataError, match="1001000 numbers cannot be learnt from 50 rows"):
+        MatrixScaling().fit(np.zeros((50, 1000)), np.zeros(50, int))

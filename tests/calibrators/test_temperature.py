@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from both_ways import go
 from calibration_data import SECOND, batch, expected, nll, probs, sample
 from equipoise.calibrators import TemperatureScaling
 from equipoise.calibrators.binning import expected_calibration_error
 from equipoise.calibrators.search import GRID, ece_on_grid, fit_beta
+from equipoise.compiled.choice import going
+
+
+@pytest.fixture(scope="module", params=["compiled", "plain"], autouse=True)
+def _way(request: pytest.FixtureRequest) -> Iterator[None]:
+    yield from go(request.param)
 
 
 def ece(logits: np.ndarray, labels: np.ndarray) -> float:
@@ -155,3 +164,24 @@ def test_words() -> None:
 def test_unknown_criterion_is_refused() -> None:
     with pytest.raises(ValueError, match="'nll' or 'ece'"):
         TemperatureScaling(criterion="mse")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [2, 7, 8, 100])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_both_ways_give_the_same_numbers(dtype: type, k: int, weighted: bool) -> None:
+    logits, labels = sample(700, k)
+    logits = (2 * logits).astype(dtype)
+    weights = np.random.default_rng(0).random(700) if weighted else None
+    found, grid = fit_beta(logits, labels, weights), ece_on_grid(logits, labels, weights, n_bins=15)[1]
+    with going("plain"):
+        known, plain_grid = (
+            fit_beta(logits, labels, weights),
+            ece_on_grid(logits, labels, weights, n_bins=15)[1],
+        )
+    assert found.beta == pytest.approx(known.beta, rel=1e-9)
+    assert found.nll == pytest.approx(known.nll, rel=1e-12)
+    # In single precision a confidence next to an edge may fall on its other side.
+    np.testing.assert_allclose(
+        np.median(np.abs(grid - plain_grid)), 0, atol=1e-6 if dtype == np.float32 else 1e-12
+    )

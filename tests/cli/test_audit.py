@@ -12,6 +12,7 @@ import pytest
 from equipoise import Predictions, read_predictions, write_predictions
 from equipoise.cli import main
 from equipoise.evaluate import audit
+from equipoise.metrics import CalibrationState
 
 #: A folder with outputs of published networks; the files and their published numbers are listed below.
 OUTPUTS = os.environ.get("EQUIPOISE_OUTPUTS")
@@ -134,6 +135,16 @@ def test_against_a_baseline(tmp_path, capsys):
     code, out, _ = run(capsys, "audit", str(bad), "--against", str(good), *words)
     assert code == 1
     assert "FAIL  ECE is worse than the baseline's by" in out
+
+
+def test_rows_are_read_and_summed_once_with_a_report_too(file, tmp_path, capsys, monkeypatch):
+    seen = []
+    add = CalibrationState._add
+    monkeypatch.setattr(
+        CalibrationState, "_add", lambda self, part, sums: (seen.append(len(part)), add(self, part, sums))[1]
+    )
+    run(capsys, "audit", file, "--report", str(tmp_path / "report.html"), "--resamples", "20")
+    assert sum(seen) == len(read_predictions(file))
 
 
 def test_a_report_beside_the_audit(file, tmp_path, capsys):

@@ -31,9 +31,9 @@ def test_demo_prints_a_table_and_writes_a_report(capsys, tmp_path):
 
 def test_score_prints_what_the_library_says(predictions_file, capsys):
     assert main(["score", str(predictions_file), "--json", "--resamples", "50"]) == 0
-    printed = json.loads(capsys.readouterr().out)["scores"]
+    printed = json.loads(capsys.readouterr().out)
     card = equipoise.score(equipoise.read_predictions(predictions_file), n_resamples=50)
-    assert printed == card.to_dict()
+    assert printed == {"file": str(predictions_file), **card.to_dict()}
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_score_prints_what_the_library_says(predictions_file, capsys):
         (["score", "nowhere.npz"], "nowhere.npz"),
         (["score"], "Missing argument"),
         (["scroe", "x"], "No such command"),
-        (["score", "{file}", "--bins", "0"], "n_bins"),
+        (["score", "{file}", "--bins", "0"], "'--bins': 0 is not in the range"),
         (["score", "{file}", "--labels", "lables"], "lables"),
     ],
 )

@@ -14,7 +14,7 @@ import pytest
 
 from equipoise import write_predictions
 from equipoise.cli import main
-from equipoise.core.formats import WRITERS
+from equipoise.core.reading.formats import WRITERS
 from hostile_files import WAYS, damaged, made
 
 

@@ -69,6 +69,8 @@ def test_held_out_predictions_bring_advice(files):
     assert main([*words, "--resamples", "50", "-q"]) == 0
     page = out.read_text(encoding="utf-8")
     assert "divide logits by" in page
+    assert f"equipoise calibrate {files / 'fit.npz'} --method temperature -o fit-temperature.json" in page
+    assert "equipoise apply fit-temperature.json" in page
     assert "--calib" in page
 
 
@@ -99,3 +101,41 @@ def test_mistakes_exit_2_with_a_sentence_and_leave_nothing(arguments, sentence, 
     assert sentence in error
     assert "Traceback" not in error
     assert sorted(files.iterdir()) == before
+
+
+def test_files_go_by_the_names_given(files, capsys):
+    out = files / "page.md"
+    words = ["report", str(files / "sure.npz"), str(files / "fair.npz"), "-o", str(out), "--resamples", "20"]
+    assert (
+        main([*words, "--name", "Old model", "--name", "New model", "--baseline", "New model", "--json"]) == 0
+    )
+    assert list(json.loads(capsys.readouterr().out)["methods"]) == ["Old model"]
+    assert main([*words, "--name", "only one"]) == 2
+    assert "once per file, 2 times, got 1" in capsys.readouterr().err
+    assert main([*words, "--name", "a", "--name", "a"]) == 2
+    assert "names must differ" in capsys.readouterr().err
+
+
+def test_the_command_that_makes_it_again_holds_every_option(files):
+    out = files / "page.html"
+    words = [
+        "report",
+        str(files / "sure.npz"),
+        "-o",
+        str(out),
+        "--resamples",
+        "20",
+        "--bins",
+        "7",
+        "--name",
+        "A b",
+    ]
+    assert main([*words, "-q"]) == 0
+    page = out.read_text(encoding="utf-8")
+    again = "--output " + str(out) + " --name &#x27;A b&#x27; --bins 7 --resamples 20"
+    assert again in page.replace("&#39;", "&#x27;")
+
+
+def test_options_that_run_folders_do_not_heed_are_refused(files, capsys):
+    assert main(["report", str(files), "--by", "site"]) == 2
+    assert "--by is for files of predictions" in capsys.readouterr().err

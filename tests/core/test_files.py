@@ -2,9 +2,12 @@
 
 import os
 import stat
+import subprocess
+import sys
 
 import pytest
 
+from equipoise.core.errors import FileError
 from equipoise.core.files import atomic_path, write_bytes, write_text
 
 
@@ -41,6 +44,52 @@ def test_permissions_follow_the_umask(tmp_path):
     finally:
         os.umask(old)
     assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == 0o640
+
+
+def test_the_umask_of_the_process_is_never_touched(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("the umask was set"))
+    write_text(tmp_path / "a.txt", "x")
+
+
+def test_no_room_on_the_disk(tmp_path):
+    target = tmp_path / "a.npz"
+    script = f"""
+import resource
+import numpy as np
+from pathlib import Path
+from equipoise.core import FileError, Predictions, write_predictions
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+predictions = Predictions(probs=np.random.default_rng(0).random(10_000), labels=np.zeros(10_000, int))
+for ending in (".npz", ".csv", ".tsv", ".parquet", ".safetensors", ".npy"):
+    path = Path({str(tmp_path)!r}) / f"a{{ending}}"
+    other = path.with_name("b.npy")
+    try:
+        write_predictions(predictions, (path, other) if ending == ".npy" else path)
+    except FileError as error:
+        assert str(path) in str(error) and "cannot be written" in str(error), error
+    else:
+        raise SystemExit(f"{{ending}} was written")
+assert not list(path.parent.iterdir()), list(path.parent.iterdir())
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert not target.exists()
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(FileError, match=r"nowhere.a\.txt: cannot be written \(No such file"):
+        write_text(tmp_path / "nowhere" / "a.txt", "x")
+
+
+def test_errors_of_other_files_stay_as_they_are(tmp_path):
+    with pytest.raises(FileNotFoundError, match="other"), atomic_path(tmp_path / "a.txt"):
+        (tmp_path / "other").read_text()
+
+
+def test_long_names_leave_room(tmp_path):
+    name = "x" * 251 + ".txt"
+    write_text(tmp_path / name, "x")
+    assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 def test_text_is_utf8_with_plain_newlines(tmp_path):

@@ -9,8 +9,9 @@ import zipfile
 import numpy as np
 import pytest
 
-from equipoise import iter_predictions, read_predictions
+from equipoise import iter_predictions, read_predictions, write_predictions
 from equipoise.core import DataError
+from hostile_files import made
 
 GENERATOR = np.random.default_rng(0)
 LOGITS = GENERATOR.normal(size=(50, 4)).astype(np.float32)
@@ -197,7 +198,46 @@ def test_a_name_twice(archive):
 
 def test_no_arrays_at_all(archive):
     with pytest.raises(DataError, match=r"holds no arrays.*numpy\.savez"):
-        read_predictions(archive({"readme.txt": b"hello"}))
+        read_predictions(archive({}))
+
+
+def test_a_member_that_is_no_array_is_refused(archive):
+    members = {"logits.npy": npy(LOGITS), "labels.npy": npy(LABELS), "weights.npx": npy(LABELS)}
+    with pytest.raises(DataError, match=r"holds 'weights.npx', which is no array"):
+        read_predictions(archive(members))
+
+
+def test_notes_that_cannot_be_understood_are_refused(archive):
+    members = {"logits.npy": npy(LOGITS), "labels.npy": npy(LABELS)}
+    for name, array in (("split", np.array(3)), ("n_classes", np.array("x")), ("fitted_on_id_hash", LOGITS)):
+        with pytest.raises(DataError, match=f"`{name}` has the type .* which cannot be understood"):
+            read_predictions(archive(members | {f"{name}.npy": npy(array)}))
+
+
+def test_a_flipped_bit_never_gives_other_numbers(tmp_path):
+    path = tmp_path / "a.npz"
+    write_predictions(made("logits", n=4), path)
+    content, truth = path.read_bytes(), read_predictions(path)
+    directory = content.index(b"PK\x01\x02")
+    lengths = [place + content.index(b"PK\x01\x02", directory) for place in (28, 30, 32)]
+    other = []
+    for place in (*range(0, directory, 23), *range(directory, len(content), 3), *lengths):
+        bit = place % 8
+        path.write_bytes(content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :])
+        try:
+            read = read_predictions(path)
+        except DataError:
+            continue
+        fields = ("kind", "class_names", "split", "fingerprint", "n_classes")
+        same = all(getattr(read, name) == getattr(truth, name) for name in fields)
+        same &= all(
+            np.array_equal(getattr(read, name), getattr(truth, name)) for name in ("scores", "weights")
+        )
+        same &= {name: list(column) for name, column in read.groups.items()} == {
+            name: list(column) for name, column in truth.groups.items()
+        }
+        other += [] if same else [(place, bit)]
+    assert other == []
 
 
 def test_encrypted(archive):
@@ -240,7 +280,7 @@ def zip_bomb(tmp_path):
 
 def test_a_zip_bomb_is_refused_in_little_memory(zip_bomb):
     def read():
-        with pytest.raises(DataError, match=r"would grow from \d+ to 400\d+ bytes.*numpy\.savez"):
+        with pytest.raises(DataError, match=r"would grow from \d+ to 400\d+ bytes.*allow it: max_bytes=400"):
             read_predictions(zip_bomb)
 
     assert peak_of(read) < 20e6
@@ -338,7 +378,7 @@ def test_a_file_larger_than_memory(tmp_path, monkeypatch):
     def full(*_):
         raise MemoryError
 
-    monkeypatch.setattr("equipoise.core.formats.npz.NpzTable._take", full)
+    monkeypatch.setattr("equipoise.core.reading.formats.npz.NpzReader._take", full)
     with pytest.raises(
         DataError, match=r"does not fit into memory. Read it in chunks, with iter_predictions"
     ):

@@ -1,12 +1,14 @@
 """Parquet: scalar columns or lists, batch by batch."""
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from equipoise import iter_predictions, read_predictions
-from equipoise.core import DataError, MissingExtraError
+from equipoise import iter_predictions, read_predictions, write_predictions
+from equipoise.core import DataError, MissingExtraError, Predictions
+from equipoise.core.reading.formats.parquet_pages import unfolded_size
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -126,12 +128,106 @@ def test_wrong_content(tmp_path, content):
         read_predictions(tmp_path / "a.parquet")
 
 
-def test_a_small_file_of_endless_rows_is_refused(parquet, monkeypatch):
-    monkeypatch.setattr("equipoise.core.formats.parquet._LARGE", 1 << 20)
-    n = 2_000_000
+@pytest.mark.parametrize("kind", ["fixed", "list"])
+def test_a_small_file_of_endless_rows_is_refused(parquet, kind):
+    n = 200_000
     probs = pa.FixedSizeListArray.from_arrays(pa.array(np.full(4 * n, 0.25, np.float32)), 4)
+    probs = probs if kind == "fixed" else probs.cast(pa.list_(pa.float32()))
     path = parquet({"probs": probs, "label": np.zeros(n, np.int8), "unread": np.zeros(n)})
-    with pytest.raises(DataError, match=r"would grow from \d+ to 40000000 bytes"):
+    assert path.stat().st_size < 100_000
+    for read in (read_predictions, lambda path, **limit: list(iter_predictions(path, **limit))):
+        with pytest.raises(DataError, match=r"would grow from \d+ to \d+ bytes.*allow it: max_bytes=\d+"):
+            read(path, max_bytes=1 << 20)
+    assert len(read_predictions(path)) == n
+
+
+@pytest.mark.parametrize("letters", [200, 100_000])
+def test_a_text_is_not_repeated_without_limit(parquet, letters):
+    n = 20_000
+    texts = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), ["x" * letters])
+    path = parquet({"probs": np.full(n, 0.5), "label": np.zeros(n, np.int8), "group_a": texts})
+    before = pa.total_allocated_bytes()
+    for read in (read_predictions, lambda path, **limit: list(iter_predictions(path, **limit))):
+        with pytest.raises(DataError, match=r"would grow from|at most 256 characters"):
+            read(path, max_bytes=8 << 20)
+    assert pa.total_allocated_bytes() - before < 8 << 20
+
+
+def page(kind=0, size=8, packed=8, values=1, *, part=5):
+    """Return the header of a page as Thrift writes it."""
+
+    def number(value):
+        value, out = 2 * value, b""
+        while value > 127:
+            value, out = value >> 7, out + bytes([value & 127 | 128])
+        return out + bytes([value])
+
+    fields = b"".join(b"\x15" + number(value) for value in (kind, size, packed))
+    return fields + bytes([(part - 3) << 4 | 12]) + b"\x15" + number(values) + b"\0\0"
+
+
+def unfolded(content, *, num_values=1, encodings=("PLAIN",)):
+    column = SimpleNamespace(
+        path="probs.list.element", physical_type="FLOAT", length=0, max_definition_level=1
+    )
+    chunk = SimpleNamespace(
+        data_page_offset=4,
+        has_dictionary_page=False,
+        total_compressed_size=len(content),
+        num_values=num_values,
+        encodings=encodings,
+    )
+    schema = SimpleNamespace(names=["element"], column=lambda place: column)
+    group = SimpleNamespace(column=lambda place: chunk)
+    metadata = SimpleNamespace(schema=schema, num_row_groups=1, row_group=lambda number: group)
+    file = b"PAR1" + content
+    return unfolded_size(metadata, ["probs"], lambda place, count: file[place : place + count])
+
+
+def test_what_pages_claim_is_counted():
+    body = b"\0" * 8
+    assert unfolded(page(values=3) + body) == 24
+    assert unfolded(page(size=2_000_000_000) + body) == 2_000_000_000
+    assert unfolded(page(values=1_000_000_000) + body) == 8_000_000_000
+    assert unfolded(page(kind=3, values=1_000_000_000, part=8) + body) == 8_000_000_000
+    dictionary = page(kind=2, values=1_000_000_000, part=7) + body
+    assert unfolded(dictionary + page() + body) == 8_000_000_008
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        page(packed=9) + b"\0" * 8,
+        page()[:-1],
+        page()[:3] + page(),
+        b"\x15\x00" * 3,
+        b"\x1c" * 100,
+        b"\x19\xf9" * 50,
+        b"\x15" + b"\xff" * 20,
+        page(size=0)[:2] + b"\x15\x01" + page()[4:] + b"\0" * 8,
+        b"\xff" * 40,
+    ],
+)
+def test_headers_of_pages_that_are_none(content):
+    with pytest.raises(ValueError, match="page"):
+        unfolded(content)
+
+
+def test_texts_whose_lengths_unfold_without_limit(parquet):
+    columns = {"probs": [0.5], "label": ["a"], "group_x": ["a"]}
+    path = parquet(columns, use_dictionary=False, column_encoding={"group_x": "DELTA_LENGTH_BYTE_ARRAY"})
+    with pytest.raises(DataError, match="`group_x` is packed as DELTA_LENGTH_BYTE_ARRAY, write it without"):
+        read_predictions(path)
+
+
+def test_a_flipped_bit_in_a_page_is_found(parquet, tmp_path):
+    path = tmp_path / "a.parquet"
+    predictions = Predictions(probs=PROBS, labels=LABELS)
+    write_predictions(predictions, path)
+    content = path.read_bytes()
+    place = content.index(PROBS.astype(np.float32).tobytes()[:8])
+    path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+    with pytest.raises(DataError, match="could not verify page integrity"):
         read_predictions(path)
 
 

@@ -77,7 +77,15 @@ def test_cut_off_anywhere(safetensors):
         b'{"labels": 3}',
         b'{"labels": {"dtype": "I64", "shape": [1], "data_offsets": [0, 99999999]}}',
         b'{"labels": {"dtype": "I64", "shape": [9223372036854775807, 9], "data_offsets": [0, 8]}}',
-        b'{"labels": {"dtype": "PICKLE", "shape": [1], "data_offsets": [0, 8]}}',
+        b'{"labels": {"dtype": 7, "shape": [1], "data_offsets": [0, 8]}}',
+        b'{"labels": {"dtype": "I64", "shape": [1], "data_offsets": [0, 4]}}',
+        b'{"labels": {"dtype": "I64", "shape": [-1], "data_offsets": [0, 8]}}',
+        b'{"labels": {"dtype": "I64", "shape": [true], "data_offsets": [0, 8]}}',
+        b'{"labels": {"dtype": "I32", "shape": [1], "data_offsets": [4, 8]}}',
+        b'{"a": {"dtype": "I64", "shape": [1], "data_offsets": [0, 8]}, '
+        b'"b": {"dtype": "I64", "shape": [1], "data_offsets": [0, 8]}}',
+        b'{"a": {"dtype": "I32", "shape": [1], "data_offsets": [0, 4]}, '
+        b'"a": {"dtype": "I32", "shape": [1], "data_offsets": [4, 8]}}',
     ],
 )
 def test_hostile_headers(tmp_path, head):
@@ -113,8 +121,22 @@ def test_text_is_kept_as_words(tmp_path):
         assert chunk.groups["site"].tolist() == [site]
 
 
-def test_without_safetensors(safetensors, monkeypatch):
+def test_reading_needs_no_package_and_writing_does(safetensors, monkeypatch):
     path = safetensors(logits=LOGITS, labels=LABELS)
     monkeypatch.setitem(sys.modules, "safetensors", None)
+    predictions = read_predictions(path)
     with pytest.raises(MissingExtraError, match=r"equipoise\[safetensors\]"):
+        write_predictions(predictions, path)
+
+
+def test_a_long_word_is_not_repeated_for_every_row(tmp_path):
+    tensors = {"probs": torch.full((50_000,), 0.5), "labels": torch.zeros(50_000, dtype=torch.int64)}
+    words = {"group_g": ["x" * 100_000]}
+    path = tmp_path / "a.safetensors"
+    save_file(
+        tensors | {"group_g": torch.zeros(50_000, dtype=torch.uint8)},
+        path,
+        metadata={"equipoise": json.dumps({"words": words})},
+    )
+    with pytest.raises(DataError, match="texts of at most 256 characters"):
         read_predictions(path)

@@ -5,7 +5,7 @@ import pytest
 
 from equipoise import iter_predictions, read_predictions, write_predictions
 from equipoise.core import EquipoiseError
-from equipoise.core.formats import WRITERS
+from equipoise.core.reading.formats import WRITERS
 from hostile_files import WAYS, damaged, made
 
 

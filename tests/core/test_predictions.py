@@ -9,6 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from equipoise.compiled.choice import going
 from equipoise.core import DataError, Predictions, Rows, SplitError
 
 PROBS = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.25, 0.5, 0.25]])
@@ -21,6 +22,16 @@ def test_top_label_by_hand():
     assert predictions.confidence.tolist() == [0.7, 0.8, 0.4, 0.5]
     assert predictions.correct.tolist() == [True, True, True, False]
     assert (predictions.n_classes, len(predictions), predictions.kind) == (3, 4, "probs")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("way", ["compiled", "plain"])
+def test_of_equals_the_first_is_likeliest_among_many_rows(way, dtype):
+    logits = np.random.default_rng(0).integers(0, 4, (120_000, 9)).astype(dtype)
+    with going(way):
+        found = Predictions(logits=logits, labels=np.zeros(len(logits), int))
+        assert found.predicted.tolist() == np.argmax(logits, axis=1).tolist()
+        np.testing.assert_allclose(found.confidence, found.probs.max(axis=1), rtol=1e-6)
 
 
 def test_logits_give_their_softmax():
@@ -325,7 +336,7 @@ def test_take_a_mask_or_a_slice_or_backwards():
     logits = Predictions(logits=PROBS, labels=LABELS)
     assert logits.take(np.array([True, False, False, True])).labels.tolist() == [0, 0]
     assert np.shares_memory(logits.take(slice(1, 3)).scores, logits.scores)
-    np.testing.assert_array_equal(logits.take(slice(None, None, -1)).probs, logits.probs[::-1])
+    np.testing.assert_allclose(logits.take(slice(None, None, -1)).probs, logits.probs[::-1], rtol=1e-15)
     with pytest.raises(ValueError, match="list of row numbers"):
         logits.take(2)
 

@@ -7,8 +7,8 @@ import pytest
 
 from equipoise import iter_predictions, read_predictions, write_predictions
 from equipoise.core import DataError, Predictions, SplitError
-from equipoise.core.formats import READERS, WRITERS
-from equipoise.core.formats.notes import Notes
+from equipoise.core.reading.formats import READERS, WRITERS
+from equipoise.core.reading.formats.notes import Notes
 
 ENDINGS = sorted(WRITERS)
 

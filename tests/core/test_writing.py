@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 from equipoise import iter_predictions, read_predictions, write_predictions
 from equipoise.core import DataError, Predictions, Rows, SplitError
-from equipoise.core.formats import WRITERS
+from equipoise.core.reading.formats import WRITERS
 from equipoise.core.rows import check_disjoint
 
 ENDINGS = sorted(WRITERS)

@@ -10,6 +10,7 @@ import pytest
 from equipoise.core.errors import DataError
 from equipoise.data import load
 from equipoise.data.official import OFFICIAL
+from equipoise.data.readers.cifar import read_python_batch
 from equipoise.data.readers.safe_pickle import read_plain_pickle
 
 PER_BATCH, N_TEST = 10, 20
@@ -204,6 +205,30 @@ def test_a_hostile_pickle_is_refused_before_it_acts(tmp_path, monkeypatch):
     assert not (tmp_path / "owned").exists()
 
 
+ARRAY = (
+    b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(I0\ntS'b'\ntR(I1\n%scnumpy\ndtype\n(%sI0\nI1\ntR"
+    b"(I3\nS'|'\nNNNI-1\nI-1\nI0\ntbI00\n%stb."
+)
+
+
+def test_an_array_that_is_used_twice_is_one(tmp_path):
+    array = np.arange(6, dtype=">i4").reshape(2, 3, order="F")
+    (tmp_path / "batch").write_bytes(pickle.dumps([array, array], protocol=2))
+    first, second = read_plain_pickle(tmp_path / "batch")
+    assert first is second
+    assert np.array_equal(first, array)
+    (tmp_path / "batch").write_bytes(ARRAY % (b"(I2\nt", b"S'u1'\n", b"S'12'\n"))
+    assert read_plain_pickle(tmp_path / "batch").tolist() == [49, 50]
+
+
+@pytest.mark.parametrize("labels", [7, [[1]], ["a"], [2**70], [True], [1.5], None])
+def test_labels_that_are_no_class_numbers(tmp_path, labels):
+    content = {"data": np.zeros((1, 3072), np.uint8), "labels": labels}
+    (tmp_path / "batch").write_bytes(pickle.dumps(content, protocol=2))
+    with pytest.raises(DataError, match="'labels' must be a list of class numbers"):
+        read_python_batch(tmp_path / "batch", label_key="labels")
+
+
 @pytest.mark.parametrize(
     "content",
     [
@@ -213,6 +238,28 @@ def test_a_hostile_pickle_is_refused_before_it_acts(tmp_path, monkeypatch):
         b"c_codecs\nencode\n(Vx\nVrot13\ntR.",
         b"\x80\x02]q",
         b"",
+        # an object dtype by way of its state, then an array of raw pointers
+        b"cnumpy\ndtype\n(S'O8'\nI0\nI1\ntR.",
+        b"cnumpy\ndtype\n(S'i8'\nI0\nI1\ntR(I3\nS'|'\nNN(S'x'\ntI-1\nI-1\nI63\ntb.",
+        b"cnumpy\ndtype\n(S'i8'\nI0\nI1\ntR(I3\nS'|'\nNNNI-1\nI-1\nI63\ntb.",
+        # memory that nobody has filled
+        b"\x80\x02cnumpy\nndarray\n((I9\nttR.",
+        b"\x80\x02cnumpy\nndarray\n((I9\ntt\x81.",
+        b"\x80\x02cnumpy\ndtype\nS'i8'\n\x85\x81.",
+        # BUILD on anything else
+        b"\x80\x02]}S'a'\nI1\nsb.",
+        b"\x80\x02c_codecs\nencode\n}S'name'\nI1\nsb.",
+        b"\x80\x02cnumpy\nndarray\nN}S'name'\nI1\ns\x86b.",
+        # arrays that promise more than they hold, or less than nothing
+        ARRAY % (b"(I9\nt", b"S'u1'\n", b"S'12'\n"),
+        ARRAY % (b"(I-2\nt", b"S'u1'\n", b"S'12'\n"),
+        ARRAY % (b"(I2\nt", b"S'O8'\n", b"S'12'\n"),
+        ARRAY % (b"(I1\nt", b"S'u1'\n", b"(lI7\na"),
+        # a place in the memory that would need gigabytes
+        b"\x80\x02]r\xff\xff\xff\x7fj\xff\xff\xff\x7f\x81.",
+        b"\x80\x04\x8e" + b"\xff" * 7 + b"\x7f.",
+        b"(" * 100_000,
+        b"I" + b"9" * 10_000 + b"\n.",
     ],
 )
 def test_what_data_never_needs_is_refused(tmp_path, content):

@@ -1,13 +1,16 @@
 """The audit: parts agree with what they are made of, chunks with the whole, and text with hostile names."""
 
+import copy
 import json
+import pickle
 
 import numpy as np
 import pytest
 
 from equipoise import Predictions, score
 from equipoise.core import DataError, SpecError, SplitError
-from equipoise.evaluate import audit, score_by_class, score_by_group
+from equipoise.evaluate import Audit, audit, score_by_class, score_by_group
+from equipoise.metrics import CalibrationState
 from equipoise.metrics.consistency import consistency_test
 
 
@@ -113,3 +116,52 @@ def test_one_row():
     assert found.card["accuracy"].value == 1
     assert "few_rows" in {caution.key for caution in found.cautions}
     assert str(found)
+
+
+def test_an_audit_is_the_same_after_every_way_of_keeping_it():
+    for found in (audit(rows(), n_resamples=20), audit(rows().blocks(500), n_resamples=20)):
+        content = found.to_dict()
+        for again in (
+            Audit.from_dict(json.loads(json.dumps(content, allow_nan=False))),
+            pickle.loads(pickle.dumps(found)),
+            copy.deepcopy(found),
+        ):
+            assert again.to_dict() == content
+            assert str(again) == str(found)
+
+
+def test_values_that_are_no_audit_are_refused_in_a_sentence():
+    content = audit(rows(), n_resamples=5).to_dict()
+    del content["risk"]
+    with pytest.raises(DataError, match="no whole audit"):
+        Audit.from_dict(content)
+
+
+@pytest.mark.parametrize("n_rows", [3000, 411])
+def test_rows_are_summed_once(monkeypatch, n_rows):
+    seen = []
+    add = CalibrationState._add
+    monkeypatch.setattr(
+        CalibrationState, "_add", lambda self, part, sums: (seen.append(len(part)), add(self, part, sums))[1]
+    )
+    audit(rows().blocks(n_rows), n_resamples=5)
+    assert sum(seen) == 3000
+
+
+def test_the_risk_of_a_stream_is_that_of_its_rows():
+    data = rows()
+    whole, pieces = (audit(part, n_resamples=5).risk for part in (data, data.blocks(411)))
+    assert len(whole.coverage) == 200
+    assert whole.coverage[-1] == pieces.coverage[-1] == 1
+    assert whole.risk[-1] == pytest.approx(pieces.risk[-1]) == pytest.approx(1 - data.correct.mean())
+    places = [0.2, 0.5, 0.8]
+    assert np.interp(places, pieces.coverage, pieces.risk) == pytest.approx(
+        np.interp(places, whole.coverage, whole.risk), abs=0.01
+    )
+
+
+def test_short_and_html_forms_of_an_audit():
+    found = audit(rows(class_names=["<a>", "b", "c", "d"]), n_resamples=20)
+    assert len(repr(found)) < 160
+    assert "<a>" not in found._repr_html_()
+    assert "&lt;a&gt;" in found._repr_html_()

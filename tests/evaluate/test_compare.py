@@ -3,8 +3,8 @@ import pytest
 
 from equipoise import Predictions, compare
 from equipoise.core.errors import SplitError
-from equipoise.evaluate.values import LOWER_IS_BETTER
 from equipoise.metrics import CalibrationState
+from equipoise.metrics.facts import FACTS
 from equipoise.metrics.readings import read_state
 from metric_samples import draw, softmax
 
@@ -47,10 +47,10 @@ def test_swapping_flips_the_sign():
 
 def test_the_better_calibrated_model_wins_where_it_is_better():
     found = {row.metric: row for row in compare(*pair())}
-    for key in ("ece", "nll", "over_confidence", "confidence_gap", "rms_ce"):
+    for key in ("ece", "nll", "ece_over", "confidence_gap", "rms_ce"):
         assert found[key].verdict == "second better", key
         assert found[key].p_value < 0.01, key
-        if key in LOWER_IS_BETTER:
+        if FACTS[key].better == "lower":
             assert found[key].high < 0
 
 

@@ -1,11 +1,16 @@
+import copy
+import json
+import pickle
+
 import numpy as np
 import pytest
 
 import equipoise
 from equipoise import Predictions, metrics, score
-from equipoise.core.errors import SplitError
-from equipoise.evaluate.values import ERRORS, RANGES, TITLES
+from equipoise.core.errors import DataError, SpecError, SplitError
+from equipoise.evaluate import Scorecard
 from equipoise.metrics import CalibrationState
+from equipoise.metrics.facts import FACTS
 from metric_samples import draw
 
 
@@ -35,13 +40,14 @@ def test_every_number_is_that_of_its_function():
         "smece": metrics.smooth_calibration_error(rows),
         "ks": metrics.kolmogorov_smirnov_error(rows),
         "confidence_gap": metrics.confidence_gap(rows),
+        "over_confidence_error": metrics.over_confidence_error(rows),
         "auroc": metrics.error_auroc(rows),
         "aurc": metrics.area_under_risk_coverage(rows),
     }
-    assert set(want) | {"over_confidence", "under_confidence"} == set(card.scores) == set(TITLES)
+    assert set(want) | {"ece_over", "ece_under"} == set(card) == set(FACTS)
     for key, value in want.items():
         assert card[key].value == pytest.approx(value, abs=1e-9), key
-    assert card["over_confidence"].value + card["under_confidence"].value == pytest.approx(card["ece"].value)
+    assert card["ece_over"].value + card["ece_under"].value == pytest.approx(card["ece"].value)
 
 
 @pytest.mark.parametrize("sample", [draw(1, 3), draw(5, 2), draw(300, 8), draw(300, 3, sharpness=1.0)])
@@ -49,9 +55,9 @@ def test_intervals_hold_their_estimates_and_stay_in_range(sample):
     card = score(Predictions(probs=sample[0], labels=sample[1]), n_resamples=200)
     for key, found in card.scores.items():
         assert found.low <= found.value <= found.high, key
-        assert RANGES[key][0] <= found.low, key
-        assert found.high <= RANGES[key][1], key
-        assert (found.p_value is not None) == (key in ERRORS), key
+        assert FACTS[key].low <= found.low, key
+        assert found.high <= FACTS[key].high, key
+        assert (found.p_value is not None) == FACTS[key].is_error, key
 
 
 def test_intervals_hold_the_truth_as_often_as_they_say():
@@ -68,9 +74,9 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
 
 def test_to_dict_and_rows_have_the_promised_form():
     card = score(predictions(), n_resamples=20, seed=3, level=0.9)
-    content = card.to_dict()
-    assert list(content) == [key for key in TITLES if key in card.scores]
-    assert all(set(entry) == {"value", "low", "high"} for entry in content.values())
+    content = card.to_dict()["scores"]
+    assert list(content) == [key for key in FACTS if key in card.scores]
+    assert all(set(entry) == {"value", "low", "high", "p_value"} for entry in content.values())
     rows = card.rows()
     assert [row["metric"] for row in rows] == list(content)
     assert rows[0] | {"value": 0, "low": 0, "high": 0} == {
@@ -92,7 +98,7 @@ def test_to_dict_and_rows_have_the_promised_form():
 def test_text_names_every_number_and_the_direction():
     card = score(predictions(3000, 3), n_resamples=100)
     text = str(card)
-    assert all(TITLES[key] in text for key in card.scores)
+    assert all(FACTS[key].label in text for key in card.scores)
     assert "Over-confident by" in text
     assert "90" not in text.splitlines()[1]
     assert "Under-confident by" in str(score(predictions(3000, 3, sharpness=0.6), n_resamples=100))
@@ -174,3 +180,74 @@ def test_refusals():
     with pytest.raises(TypeError, match="Predictions alone"):
         score([[0.9, 0.1]])
     assert equipoise.score is score
+
+
+CARDS = {
+    "rows": lambda: score(predictions(), n_resamples=20),
+    "stream": lambda: score(CalibrationState.of(predictions()), n_resamples=20),
+    "top1": lambda: score(
+        Predictions(predicted=[0, 1], confidence=[1.0, 0.5], labels=[0, 0]), n_resamples=20
+    ),
+    "perfect": lambda: score(Predictions(probs=[[1.0, 0.0]] * 3, labels=[0] * 3), n_resamples=20),
+}
+COPIES = {
+    "json": lambda card: Scorecard.from_dict(json.loads(json.dumps(card.to_dict(), allow_nan=False))),
+    "pickle": lambda card: pickle.loads(pickle.dumps(card)),
+    "deepcopy": copy.deepcopy,
+}
+
+
+@pytest.mark.parametrize("make", CARDS.values(), ids=CARDS)
+@pytest.mark.parametrize("way", COPIES.values(), ids=COPIES)
+def test_a_card_is_the_same_after_every_way_of_keeping_it(make, way):
+    card = make()
+    again = way(card)
+    assert again.to_dict() == card.to_dict()
+    assert str(again) == str(card)
+    for name in ("weight", "confidence_sum", "outcome_sum"):
+        assert np.array_equal(getattr(again.curve, name), getattr(card.curve, name))
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda content: content.pop("format"),
+        lambda content: content.update(format=99),
+        lambda content: content.pop("bins"),
+        lambda content: content["settings"].pop("seed"),
+        lambda content: content["scores"]["ece"].update(other=1),
+    ],
+)
+def test_values_that_are_no_scorecard_are_refused_in_a_sentence(spoil):
+    content = score(predictions(), n_resamples=5).to_dict()
+    spoil(content)
+    with pytest.raises(DataError, match="Score the predictions again"):
+        Scorecard.from_dict(content)
+
+
+def test_a_card_is_a_mapping_of_scores():
+    card = score(predictions(), n_resamples=20)
+    assert float(card["ece"]) == card["ece"].value
+    assert list(card) == list(card.keys()) == list(dict(card))
+    assert len(card) == len(FACTS)
+    assert "ece" in card
+    assert "eec" not in card
+
+
+def test_a_wrong_key_is_answered_with_what_to_write_instead():
+    card = score(Predictions(probs=[0.9, 0.2], labels=[1, 0]), n_resamples=5)
+    with pytest.raises(SpecError, match="did you mean 'ece'"):
+        card["eec"]
+    with pytest.raises(SpecError, match="'ece_over'"):
+        card["over_confidence"]
+    with pytest.raises(SpecError, match="top-5 accuracy is not known here: five classes or fewer"):
+        card["top5_accuracy"]
+
+
+def test_short_and_html_forms():
+    card = score(predictions(), n_resamples=20)
+    assert len(repr(card)) < 100
+    assert repr(card).startswith("Scorecard(n=600, k=8, split=test, accuracy=")
+    page = card._repr_html_()
+    assert page.count("<tr>") == len(card) + 1
+    assert "Over-confident" in page

@@ -1,20 +1,15 @@
 """Metrics agree with the worked values."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from equipoise import Predictions
 from equipoise import metrics as m
-
-GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text())
-CASES = {case["id"]: case for case in GOLDEN["cases"]}
+from helpers.golden import BATCHES, CASES
 
 
 def batch(name):
-    content = GOLDEN["batches"][name]
+    content = BATCHES[name]
     labels = np.array(content["labels"])
     if "probs" in content:
         return np.array(content["probs"], dtype=np.float64), labels

@@ -5,12 +5,11 @@ from functools import partial
 import pytest
 import torch
 
+from equipoise import losses
 from equipoise.losses import (
     avuc_penalty,
-    ce_dca,
     dca_penalty,
     dece_penalty,
-    focal_mdca,
     huber_ca_penalty,
     kde_penalty,
     mdca_penalty,
@@ -31,9 +30,9 @@ TABLE = [
     ("mmce_w.A", "value", partial(mmce_weighted_penalty, normalisation="authors"), True),
     ("mmce_w_paper.A", "value", mmce_weighted_penalty, True),
     ("dca.A", "dca", dca_penalty, True),
-    ("dca.A", "ce_plus_10dca", ce_dca(strength=10.0), False),
+    ("dca.A", "ce_plus_10dca", losses.CrossEntropyLoss() + 10.0 * losses.DCA(), False),
     ("mdca.A", "mdca", mdca_penalty, True),
-    ("mdca.A", "focal1_plus_mdca", focal_mdca(), False),
+    ("mdca.A", "focal1_plus_mdca", losses.FocalLoss(gamma=1.0) + 1.0 * losses.MDCA(), False),
     ("huber_ca_0.005.A", "value", partial(huber_ca_penalty, alpha=0.005), True),
     ("huber_ca_0.25.A", "value", partial(huber_ca_penalty, alpha=0.25), True),
     ("dece.A", "dece", partial(dece_penalty, authors_denominator=True), True),

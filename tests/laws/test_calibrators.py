@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import warnings
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from calibration_data import nll, probs, sample
 from equipoise import Predictions, calibrators
 from equipoise.calibrators import Calibrator, load
 from equipoise.calibrators.load import KINDS
-from equipoise.core.errors import NotFittedError, SplitError
+from equipoise.core.errors import DataError, NotFittedError, SplitError
 from equipoise.core.rows import check_disjoint
 from equipoise.experiments.catalogue.calibrators import CALIBRATORS
 
@@ -83,6 +85,68 @@ def test_promises_about_predictions_hold(key: str) -> None:
 
 
 @every
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_promises_hold_where_labels_and_predictions_have_nothing_in_common(key: str, dtype: type) -> None:
+    """There every map is drawn towards uniform answers, in which all classes tie."""
+    logits, labels = sample(400, 3, size=3.0)
+    for wrong in (labels[::-1].copy(), (logits.argmax(1) + 1) % 3):
+        calibrator = make(key).fit(logits.astype(dtype), wrong)
+        if calibrator.preserves_accuracy:
+            after = out(calibrator, logits.astype(dtype))
+            np.testing.assert_array_equal(after.argmax(1), logits.argmax(1))
+
+
+@every
+def test_it_survives_pickling_and_copying(key: str) -> None:
+    calibrator, logits, labels = fit(key)
+    module, asked = calibrator.as_module(), torch.from_numpy(logits)
+    for again in (pickle.loads(pickle.dumps(calibrator)), copy.deepcopy(calibrator)):
+        np.testing.assert_array_equal(again(logits), calibrator(logits))
+        assert str(again.result) == str(calibrator.result)
+        assert again.fingerprint == Predictions(logits=logits, labels=labels).fingerprint
+        assert all(not value.flags.writeable for value in again.result.parameters.values())
+    for again in (pickle.loads(pickle.dumps(module)), copy.deepcopy(module)):
+        assert torch.equal(again(asked), module(asked))
+
+
+@every
+def test_a_pickle_does_not_carry_the_fit_rows(key: str) -> None:
+    logits, labels = sample(60, 3)
+    calibrator = make(key).fit(logits, labels)
+    row = logits[7].tobytes()
+    assert row in pickle.dumps(logits)
+    assert row not in pickle.dumps(calibrator)
+
+
+@every
+def test_the_module_says_where_it_comes_from(key: str) -> None:
+    calibrator, _, _ = fit(key)
+    shown = repr(calibrator.as_module())
+    assert repr(calibrator) in shown
+    assert all(f"{name}=" in shown for name in calibrator.as_module().state_dict())
+
+
+@every
+@pytest.mark.parametrize("scale", [1e80, 1e160, 1e300])
+def test_absurd_logits_give_an_answer_or_a_sentence(key: str, scale: float) -> None:
+    logits, labels = sample(60, 3)
+    for absurd in (scale * logits, scale * np.sign(logits)):
+        if key in ("temperature", "svs", "sms", "vector", "matrix") and scale > 1e150:
+            with pytest.raises(DataError, match="squares are finite"):
+                make(key).fit(absurd, labels)
+        else:
+            assert np.isfinite(out(make(key).fit(absurd, labels), absurd)).all()
+
+
+@every
+@pytest.mark.parametrize("weight", [1e200, 1e308])
+def test_absurd_weights_are_refused(key: str, weight: float) -> None:
+    logits, labels = sample(60, 3)
+    with pytest.raises(DataError, match="Divide them by their mean"):
+        make(key).fit(logits, labels, np.full(60, weight))
+
+
+@every
 def test_calibrated_predictions_stay_almost_as_they_are(key: str) -> None:
     if key == "focal_recovery":
         pytest.skip("undoes a loss that these predictions were not trained with")
@@ -135,7 +199,7 @@ def test_the_answer_has_the_form_of_the_question(key: str, dtype: torch.dtype) -
     if dtype != torch.float16:
         array = calibrator(tensor.numpy())
         assert array.dtype == tensor.numpy().dtype
-        np.testing.assert_array_equal(array, answer.numpy())
+        np.testing.assert_allclose(array, answer.numpy(), rtol=tolerance, atol=tolerance)
 
 
 @every

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batch_terms import batches, check_edges, entropies, plain
-from equipoise.losses import AvUC, avuc_penalty, ce_avuc
+from equipoise.losses import AvUC, CrossEntropyLoss, avuc_penalty
 
 
 def cells(batch, threshold):
@@ -85,9 +85,9 @@ def test_the_threshold_freezes_after_its_updates():
 
 
 def test_the_state_travels_and_a_pair_passes_updates_on():
-    pair = ce_avuc()
+    pair = CrossEntropyLoss() + 3.0 * AvUC()
     pair.update(torch.zeros(2, 2), torch.tensor([0, 1]))
-    resumed = ce_avuc()
+    resumed = CrossEntropyLoss() + 3.0 * AvUC()
     resumed.load_state_dict(pair.state_dict())
     assert resumed.terms[1].term.threshold.item() == pytest.approx(math.log(2))
     assert resumed.terms[1].term.updates_left == 4

@@ -16,7 +16,6 @@ def gathered(tmp_path_factory):
     return [torch.load(folder / f"{rank}.pt") for rank in range(len(PARTS))]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("key", PENALTIES)
 def test_gathered_value_and_gradient_are_those_of_the_whole_batch(key, gathered):
     wanted = value_and_gradient(key, WHOLE, gather=False)

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from equipoise.core.bins import float_below, lower_edges
 from equipoise.metrics import ReliabilityCurve
-from equipoise.metrics.bins import float_below, lower_edges
 from equipoise.metrics.curve import calibration_errors
 
 
@@ -16,9 +16,9 @@ def test_errors_by_hand():
     assert errors["mce"] == pytest.approx(0.4)
     assert errors["avg_ce"] == pytest.approx(0.3)
     assert errors["rms_ce"] == pytest.approx(0.1**0.5)
-    assert errors["over"] == pytest.approx(0.2)
-    assert errors["under"] == pytest.approx(0.1)
-    assert errors["gap"] == pytest.approx(0.1)
+    assert errors["ece_over"] == pytest.approx(0.2)
+    assert errors["ece_under"] == pytest.approx(0.1)
+    assert errors["confidence_gap"] == pytest.approx(0.1)
     assert curve.expected_error() == errors["ece"]
 
 
@@ -28,11 +28,11 @@ def test_laws_of_the_family(cells):
     if weight.sum() == 0:
         weight[0] = 1.0
     errors = calibration_errors(weight, weight * [c for _, c, _ in cells], weight * [o for _, _, o in cells])
-    assert errors["over"] + errors["under"] == pytest.approx(errors["ece"], abs=1e-12)
-    assert errors["over"] - errors["under"] == pytest.approx(errors["gap"], abs=1e-12)
+    assert errors["ece_over"] + errors["ece_under"] == pytest.approx(errors["ece"], abs=1e-12)
+    assert errors["ece_over"] - errors["ece_under"] == pytest.approx(errors["confidence_gap"], abs=1e-12)
     assert errors["ece"] <= errors["rms_ce"] + 1e-9
     assert errors["rms_ce"] <= errors["mce"] + 1e-9
-    assert abs(errors["gap"]) <= errors["ece"] + 1e-12
+    assert abs(errors["confidence_gap"]) <= errors["ece"] + 1e-12
 
 
 def test_many_curves_at_once_equal_one_by_one():

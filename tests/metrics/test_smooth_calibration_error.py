@@ -61,3 +61,9 @@ def test_of_a_perfect_predictor_is_zero():
 def test_refuses_a_width_of_zero():
     with pytest.raises(ValueError, match="above 0"):
         smooth_calibration_error([[0.9, 0.1]], [0], bandwidth=0)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 20, 200])
+def test_all_surely_wrong_is_an_error_of_one(n):
+    probs = np.tile([1.0, 0.0], (n, 1))
+    assert smooth_calibration_error(probs, np.ones(n, int)) == pytest.approx(1, abs=1e-9)

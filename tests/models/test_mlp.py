@@ -11,7 +11,7 @@ def test_by_hand():
     network = mlp(n_classes=2, n_inputs=3, hidden=(4,))
     rows = torch.randn(5, 3)
     hidden = functional.relu(functional.linear(rows, network.body[1].weight, network.body[1].bias))
-    assert torch.equal(network(rows), network.head(hidden))
+    torch.testing.assert_close(network(rows), network.head(hidden), rtol=1e-5, atol=1e-6)
 
 
 def test_without_hidden_layers_it_is_linear():

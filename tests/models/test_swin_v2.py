@@ -83,7 +83,9 @@ def test_images_of_a_batch_do_not_mix():
 def test_a_stage_no_larger_than_the_window_is_one_unshifted_window():
     image = torch.randn(1, 4, 4, 12, dtype=torch.double)
     with torch.no_grad():
-        assert torch.equal(make_block(4, shifted=True)(image), make_block(8, shifted=False)(image))
+        torch.testing.assert_close(
+            make_block(4, shifted=True)(image), make_block(8, shifted=False)(image), rtol=1e-12, atol=1e-12
+        )
 
 
 def test_bias_is_symmetric_in_nothing_but_offsets():
@@ -108,11 +110,12 @@ def test_drop_path_is_per_sample_and_only_in_training():
     image = torch.randn(1, 4, 4, 12, dtype=torch.double)
     batch = image.expand(64, -1, -1, -1)
     with torch.no_grad():
-        assert torch.equal(block(batch)[0], block(image)[0])
+        torch.testing.assert_close(block(batch)[0], block(image)[0], rtol=1e-10, atol=1e-10)
         out = block.train()(batch)
-    kinds = {tuple(sample.flatten().tolist()) for sample in out}
+    # Samples of one batch may be rounded differently, by far less than a residual.
+    kinds = {tuple(sample.flatten().mul(1e6).round().tolist()) for sample in out}
     assert len(kinds) == 4, "two residuals, each there or not"
-    assert tuple(image.flatten().tolist()) in kinds
+    assert any(torch.equal(sample, image[0]) for sample in out), "where both are dropped, nothing is added"
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,7 @@ def test_hypergradient_is_that_of_finite_differences(inner):
         META,
         hidden=3,
         inner=inner,
+        order="gammas_first",
         outer_loss=SmoothECE(bandwidth=0.1),
         recipe=toys.PLAIN_STEP,
         gamma_recipe=toys.PLAIN_STEP,
@@ -80,8 +81,10 @@ def test_hypergradient_is_that_of_finite_differences(inner):
     before = [parameter.detach().clone() for parameter in gammas.parameters()]
 
     def outer():
-        features = objective.network().features(batch.inputs).detach()
-        return float(copy.deepcopy(objective)._improve_gammas(batch, features))
+        trial = copy.deepcopy(objective)
+        features = trial.network().features(batch.inputs).detach()
+        ahead = trial._look_ahead(batch, features, trial.gammas(features))
+        return float(trial._improve_gammas(ahead))
 
     expected = toys.slopes(gammas.parameters(), outer)
     if inner == "head":
@@ -91,13 +94,60 @@ def test_hypergradient_is_that_of_finite_differences(inner):
         assert torch.allclose(old - new, slope, atol=1e-7, rtol=1e-4)
 
 
+@pytest.mark.parametrize("inner", ["head", "all"])
+def test_the_network_steps_first_and_is_then_judged_where_it_is(inner):
+    """The paper's order: current gammas, the network's own step, SECE after it, and its slope in the gammas."""
+    recipe = Recipe(optimizer=SGD(rate=0.5, momentum=0.9, weight_decay=0.01))
+    objective = GammaNet(
+        toys.make_network(0, plain=True).double(),
+        META,
+        hidden=3,
+        inner=inner,
+        outer_loss=SmoothECE(bandwidth=0.1),
+        recipe=recipe,
+        gamma_recipe=toys.PLAIN_STEP,
+    )
+    gammas = objective.gammas.network.double()
+    nn.init.normal_(gammas.layers[2].weight, std=0.3)
+    batch, meta = first_batch(), first_batch(META)
+    batch, meta = (toys.Rows(b.inputs.double(), b.targets, b.index) for b in (batch, meta))
+    objective.held_out.next_batch = lambda fabric: meta
+    old = copy.deepcopy(objective)
+    current = old.gammas.network(old.network().features(batch.inputs)).detach()
+    step = objective.step(batch)
+
+    wanted = copy.deepcopy(old.learner)
+    logits = wanted(batch.inputs)[1]
+    wanted.descend(focal_loss(logits, batch.targets, gamma=current).mean(), n_samples=len(current))
+    toys.assert_equal(objective.network().state_dict(), wanted.network.network.state_dict())
+    after = sece_penalty(objective.network()(meta.inputs), meta.targets, bandwidth=0.1)
+    assert float(step.scalars["outer_loss"]) == pytest.approx(float(after.detach()), rel=1e-9)
+
+    now = dict(objective._moved().named_parameters())
+
+    def moved():
+        """SECE where the network is, moved by what other gammas would have changed in a plain step."""
+        features = old.network().features(batch.inputs).detach()
+        ahead = old._look_ahead(batch, features, old.gammas.network(features))
+        weights = {name: (now[name] + ahead[name] - start[name]).detach() for name in now}
+        trial = copy.deepcopy(objective)
+        trial._moved().load_state_dict(weights)
+        return float(sece_penalty(trial.network()(meta.inputs), meta.targets, bandwidth=0.1).detach())
+
+    features = old.network().features(batch.inputs).detach()
+    start = old._look_ahead(batch, features, old.gammas.network(features))
+    start = {name: weight.detach() for name, weight in start.items()}
+    slopes = toys.slopes(old.gammas.network.parameters(), moved)
+    for before, new, slope in zip(old.gammas.network.parameters(), gammas.parameters(), slopes, strict=True):
+        assert torch.allclose(before - new, slope, atol=1e-7, rtol=1e-4)
+
+
 def test_held_out_samples_leave_no_trace_in_the_network():
     objective = GammaNet(toys.make_network(0), META, recipe=toys.RECIPE)
     before = copy.deepcopy(objective.network().state_dict())
     batch = first_batch()
-    with torch.no_grad():
-        features = torch.randn(len(batch.targets), 6)
-    objective._improve_gammas(batch, features)
+    features = torch.randn(len(batch.targets), 6)
+    objective._improve_gammas(objective._look_ahead(batch, features, objective.gammas(features)))
     toys.assert_equal(objective.network().state_dict(), before)
     assert all(parameter.grad is None for parameter in objective.network().parameters())
 

@@ -88,3 +88,18 @@ def test_refusals():
     source = Loader([(torch.randn(4, 2), torch.tensor([0, 1, 2, 0]))])
     with pytest.raises(ValueError, match="Give the data as a Dataset"):
         fit(make(fraction=0.5), source, epochs=2, hardware=toys.CPU)
+
+
+def test_samples_that_were_never_seen_are_kept():
+    """Whole batches leave some samples over; those have no score, and must not count as pruned."""
+    inner = Supervised(toys.make_network(0), nn.CrossEntropyLoss(), recipe=toys.RECIPE)
+    # Of 50 samples in the dataset the first 40 are for training.
+    pruned = Pruned(inner, n_samples=50, period=1, fraction=0.25, momentum=0.5, rows=torch.arange(40))
+    where = {"visit": None, "start": 0, "rank": 0, "world_size": 1, "device": "cpu"}
+    assert pruned.plan_epoch(0) is None
+    for batch in toys.TRAIN(epoch=0, **where)[:2]:  # 32 of the 40
+        pruned.step(batch)
+    left = pruned.plan_epoch(1)
+    assert len(left) == 24 + 8
+    assert int(left.max()) < 40
+    assert set((~pruned.seen[:40]).nonzero().flatten().tolist()) <= set(left.tolist())

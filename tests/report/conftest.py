@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from equipoise import Predictions, compare, score
-from equipoise.report import Advice, Calibrated, MethodCard, Option, report_of
+from equipoise.report import Advice, AfterCalibrator, MethodCard, Option, report_of
 from report_names import HOSTILE
 
 
@@ -46,7 +46,7 @@ def comparison(rows):
         parameters={"gamma": HOSTILE[1]},
     )
     first = report.methods[0]
-    after = Calibrated(
+    after = AfterCalibrator(
         name="temperature", words="T = 2.50", scores=(soft_card(soft),), versus=compare(rows, soft)
     )
     advice = Advice(

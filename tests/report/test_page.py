@@ -4,16 +4,20 @@ import re
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 
-from equipoise.report import to_html, write_report
+from equipoise import Predictions
+from equipoise.evaluate import audit
+from equipoise.report import report_of, to_html, write_report
 from equipoise.report.markup import Markup, join, tag
 from report_names import HOSTILE
 
 TAGS = """
 html head meta title link style body header main section nav ul li a h1 h2 h3 p dl dt dd div table caption
-thead tbody tr th td button span b bdi i figure figcaption details summary svg g rect line path circle text
-article code pre footer script math mrow mi mn mo msub msup msubsup mfrac mover munder munderover mspace mtext wbr
+thead tbody tr th td button span b bdi i figure figcaption details summary svg g rect line path circle polygon text
+article code pre footer script math mrow mi mn mo msub msup msubsup mfrac mover munder munderover mspace mstyle
+mtext wbr
 """
 ALLOWED = set(TAGS.split())
 
@@ -134,3 +138,45 @@ def test_written_whole_by_its_ending(single, tmp_path):
 
 def test_a_page_of_six_hundred_rows_is_small(single):
     assert len(to_html(single)) < 120_000
+
+
+def test_reliability_is_drawn_before_and_after_calibrators(comparison):
+    page = to_html(comparison)
+    assert page.count('class="reliability"') == len(comparison.methods) + 1
+    assert "ce after temperature" in page
+
+
+def test_points_are_told_apart_without_colour(rows):
+    from equipoise.report.charts import scatter_chart
+
+    methods = report_of({f"m{i}": rows for i in range(9)}, n_resamples=5).methods
+    page = str(scatter_chart(methods))
+    marks = re.findall(r'<(circle|polygon)[^>]*class="dot s(\d)"', page)
+    assert len(marks) == 18  # once in the picture, once in the key
+    shapes = re.findall(r'points="([^"]+)"', page)
+    relative = {
+        tuple(
+            round(float(number) - float(shape.split()[0].split(",")[0]), 1)
+            for number in re.findall(r"([-.\d]+),", shape)
+        )
+        for shape in shapes
+    }
+    assert len(relative) >= 6
+
+
+def test_many_slices_say_how_many_are_shown():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 40, 4000)
+    rows = Predictions(predicted=labels, confidence=np.full(4000, 0.6), labels=labels)
+    page = to_html(report_of(rows, n_resamples=5))
+    assert "40 of 40 off by more than chance; the 10 worst shown" in page
+
+
+def test_a_report_of_an_audit_or_a_stream_is_that_of_the_rows(rows):
+    settings = {"n_resamples": 20}
+    whole = report_of(rows, by=["site"], **settings)
+    audited = report_of(audit(rows, **settings))
+    assert to_html(audited).replace("600 rows,", "600 rows of logits,") == to_html(whole)
+    stream = report_of(rows.blocks(100), by=["site"], **settings)
+    assert stream.methods[0].score("ece").value == pytest.approx(whole.methods[0].score("ece").value)
+    assert stream.methods[0].classes == whole.methods[0].classes

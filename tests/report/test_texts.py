@@ -11,7 +11,7 @@ import pytest
 from equipoise.experiments import catalogue
 from equipoise.experiments.catalogue.entry import Entry
 from equipoise.report import model_card_metadata, to_markdown, to_model_card
-from equipoise.report.mathml import formula_markup
+from equipoise.report.formula import formula_markup
 from report_names import HOSTILE
 
 
@@ -102,15 +102,32 @@ def test_every_formula_of_the_catalogue_is_drawn():
 
 
 def test_formulas_by_hand():
-    assert formula_markup(r"\tfrac12") == '<math display="block"><mfrac><mn>1</mn><mn>2</mn></mfrac></math>'
-    drawn = formula_markup(r"\sum_{j \ne y} p'_j")
-    assert "<munder><mo data-large>∑</mo><mrow><mi>j</mi><mo>≠</mo><mi>y</mi></mrow></munder>" in drawn
-    assert "<msubsup><mi>p</mi><mi>j</mi><mo>′</mo></msubsup>" in drawn
+    assert "<mfrac><mn>1</mn><mn>2</mn></mfrac>" in formula_markup(r"\tfrac12")
+    assert "<munder><mo>∑</mo><mrow><mi>j</mi><mo>≠</mo><mi>y</mi></mrow></munder>" in formula_markup(
+        r"\sum_{j \ne y} p"
+    )
+
+
+def test_without_the_package_formulas_stay_latex(monkeypatch):
+    monkeypatch.setattr("equipoise.report.formula.find_spec", lambda name: None)
+    assert formula_markup("p^2") == "<code>p^2</code>"
 
 
 @pytest.mark.parametrize(
-    "latex", ["}", "{", "x^", r"\frac{1}", r"\href{x}{<b>}", "{" * 5000, "_", "<script>"]
+    "latex",
+    [
+        "}",
+        "{",
+        "x^",
+        r"\frac{1}",
+        r"\href{x}{<b>}",
+        "{" * 5000,
+        "_",
+        "<script>",
+        r"\href{javascript:x}{y}",
+        r"\text{<script>}",
+    ],
 )
 def test_what_is_no_formula_stays_text(latex):
     drawn = formula_markup(latex)
-    assert drawn.startswith("<code>") or "<script>" not in drawn
+    assert drawn.startswith("<code>") or not re.search("<(script|b|a)[ >]|href", drawn)

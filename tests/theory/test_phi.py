@@ -26,6 +26,21 @@ def test_phi_is_one_at_zero_and_zero_at_one(gamma):
 
 
 @pytest.mark.parametrize("gamma", GAMMAS)
+@pytest.mark.parametrize("rival", [1e-6, 0.1, 0.3, 0.5])
+def test_end_points_with_a_rival(gamma, rival):
+    """Lemma 1 for C > 0: both ends are those of the weight, since q log q is 0 at both."""
+    found = dual_focal_phi([0.0, 1.0], rival, gamma=gamma)
+    np.testing.assert_allclose(found, [(1 + rival) ** gamma, rival**gamma], rtol=1e-12)
+
+
+@pytest.mark.parametrize("gamma", GAMMAS)
+def test_a_class_that_is_its_own_rival(gamma):
+    """The case i = j: the weight is 1 whatever gamma is, and only its slope is left."""
+    q = np.linspace(0.01, 1, 100)
+    np.testing.assert_allclose(dual_focal_phi(q, q, gamma=gamma), 1 - gamma * q * np.log(q), rtol=1e-12)
+
+
+@pytest.mark.parametrize("gamma", GAMMAS)
 @pytest.mark.parametrize("rival", [0.0, 0.1, 0.3])
 def test_phi_rises_once_then_falls(gamma, rival):
     inner = GRID[(rival <= GRID) & (GRID > 0)]

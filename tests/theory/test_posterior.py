@@ -90,7 +90,7 @@ def test_the_minimiser_keeps_the_top_class(gamma):
 
 
 def test_the_gradient_through_the_rival_can_swap_lower_classes():
-    """Order is preserved for a common rival (see test_phi); with the coupling only the top is safe."""
+    """A counterexample to the order claim of theorem 1, which holds for a common rival only (see test_phi)."""
     eta = np.array([0.6777, 0.2042, 0.0653, 0.0528])
     q = best_of_all_orders(eta, 5.0)
     assert q.argsort().tolist() == [2, 3, 1, 0]

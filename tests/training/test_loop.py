@@ -38,7 +38,8 @@ def run(objective=None, train=toys.TRAIN, *, epochs=2, **options):
 class TestHistory:
     def test_columns(self):
         history = run()
-        wanted = ["epoch", "loss", "rate", "samples", "tune_accuracy", "tune_nll", "tune_ece", "seconds"]
+        wanted = ["epoch", "loss", "rate", "samples", "tune_accuracy", "tune_nll", "tune_ece"]
+        wanted += ["tune_nll_scaled", "tune_temperature", "seconds"]
         assert history.columns == wanted
         assert history.column("epoch") == [0, 1]
         assert history.column("samples") == [40, 40]

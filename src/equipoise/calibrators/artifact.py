@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from equipoise.calibrators.artifact_checks import check_content
 from equipoise.calibrators.result import FitResult
 from equipoise.core.errors import DataError, require
 from equipoise.core.files import atomic_path, write_text
@@ -157,10 +158,13 @@ def _reason(error: Exception) -> str:
 def _checked(content: Any, where: str) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise DataError(f"load: {where} is not a saved calibrator. Write one with calibrator.save(path).")
-    if content["version"] > VERSION:
+    check_content(content, where=f"load: {where}")
+    version = content.get("version")
+    if type(version) is not int or not version > 0:
+        raise DataError(f"load: {where} is damaged: `version` must be a number, got {repr(version)[:60]}.")
+    if version > VERSION:
         raise DataError(
-            f"load: {where} has version {content['version']}, this package reads up to {VERSION}. "
-            "Upgrade equipoise."
+            f"load: {where} has version {version}, this package reads up to {VERSION}. Upgrade equipoise."
         )
     if content.get("hash") != _hash(content):
         raise DataError(

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from equipoise.calibrators import artifact
+from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.forms import as_rows, blocks, one_column, restore
 from equipoise.calibrators.module import CalibratorModule
 from equipoise.calibrators.result import FitResult
@@ -23,6 +24,8 @@ from equipoise.core.predictions import Predictions
 from equipoise.core.rows import Rows
 
 __all__ = ["Calibrator"]
+
+_MOST_WEIGHT = 1e15
 
 
 class Calibrator(ABC):
@@ -72,6 +75,10 @@ class Calibrator(ABC):
     def n_parameters(self, n_classes: int) -> int:
         """Count the numbers that the map learns for so many classes."""
 
+    def _axes(self, n_classes: int) -> Mapping[str, Axes]:
+        """Name the parameters that a fit gives and the lengths of their axes, for whoever reads them from a file."""
+        return {}
+
     @final
     def fit(self, predictions: Any, labels: Any = None, sample_weight: Any = None) -> Self:
         """Learn the map.
@@ -96,6 +103,7 @@ class Calibrator(ABC):
             )
         if data.weights is not None and not data.weights.all():
             data = data.take(data.weights > 0)
+        _check_total(data.weights, where=type(self).__name__)
         found = self._learn(data)
         self._n_classes, self._rows, self._fingerprint = data.n_classes, None, None
         self._fitted_with = data
@@ -166,7 +174,9 @@ class Calibrator(ABC):
     def as_module(self) -> CalibratorModule:
         """Give the map as a torch module with buffers, to put behind a network and to export."""
         parameters = {name: torch.tensor(value) for name, value in self._parameters().items()}
-        return CalibratorModule(self._function(), parameters, gives=self.gives, n_classes=self._n_classes)
+        return CalibratorModule(
+            self._function(), parameters, name=repr(self), gives=self.gives, n_classes=self._n_classes
+        )
 
     @final
     def to_artifact(self) -> dict[str, Any]:
@@ -183,6 +193,11 @@ class Calibrator(ABC):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a versioned artifact: ``.json``, or ``.safetensors`` for large maps. Never a pickle."""
         artifact.write(path, self.to_artifact())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the fit rows behind when pickled or copied: their fingerprint is enough."""
+        _ = self.fingerprint
+        return dict(self.__dict__)
 
     @final
     def _restored(self, result: FitResult, n_classes: int | None, fingerprint: str | None) -> Self:
@@ -251,6 +266,8 @@ class Calibrator(ABC):
         result = np.empty(logits.shape, logits.dtype)
         for block in blocks(n_rows, n_classes):
             result[block] = function(as_tensor(logits[block]).double(), parameters).numpy()
+            if self.preserves_accuracy and self.gives == "probs":
+                _keep_predictions(result[block], logits[block])
         return result
 
     def _fitted_on(self, predictions: Predictions) -> Rows | None:
@@ -262,6 +279,23 @@ class Calibrator(ABC):
         if rows is None or earlier is None or rows.named != earlier.named:
             return rows or earlier
         return Rows(np.union1d(rows.hashes, earlier.hashes), rows.named)
+
+
+def _check_total(weights: Array | None, *, where: str) -> None:
+    with np.errstate(over="ignore"):
+        total = 0.0 if weights is None else float(weights.sum())
+    if not total <= _MOST_WEIGHT:
+        raise DataError(
+            f"{where}.fit: `weights` must sum to at most {_MOST_WEIGHT:.0e}, since weight 2 counts as two rows, got "
+            f"{total:.3g}. Divide them by their mean."
+        )
+
+
+def _keep_predictions(probs: Array, logits: Array) -> None:
+    """Part in place what rounding to the precision of the answer has tied, so that no prediction changes."""
+    top = logits.argmax(1)
+    moved = np.flatnonzero(probs.argmax(1) != top)
+    probs[moved, top[moved]] = np.nextafter(probs[moved].max(1), probs.dtype.type(2))
 
 
 def _unchanged(logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:

@@ -11,17 +11,20 @@ import numpy as np
 from scipy.special import gammaln, softmax
 from torch import Tensor
 
+from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.binning import bin_sums, centres, equal_mass_edges
 from equipoise.calibrators.curves import look_up, normalised, padded
 from equipoise.calibrators.one_vs_rest import row_weights, targets
 from equipoise.calibrators.result import FitResult
 from equipoise.core.arrays import Array
+from equipoise.core.bins import bin_of
 from equipoise.core.predictions import Predictions
 
 __all__ = ["BayesianBinning", "average_histograms"]
 
 _NEGLIGIBLE = 1e-6
+_FAINTEST = 1e-12
 
 
 def average_histograms(
@@ -53,7 +56,8 @@ def average_histograms(
     for place, size in enumerate(sizes):
         edges = equal_mass_edges(scores, weights, size)
         mass, hits = bin_sums(scores, wanted, weights, edges)
-        alpha = 2 * centres(edges)
+        # A bin among scores of 0 or of 1 alone has its centre there; its prior would forbid every other outcome.
+        alpha = np.clip(2 * centres(edges), _FAINTEST, 2 - _FAINTEST)
         beta = 2 - alpha
         evidence[place] = np.sum(
             gammaln(2.0) - gammaln(mass + 2) + gammaln(hits + alpha) - gammaln(alpha)
@@ -68,7 +72,7 @@ def average_histograms(
     ]
     union = np.unique(np.concatenate([edges for _, edges, _ in used]))
     inside = centres(union)
-    values = sum(weight * bins[np.searchsorted(edges, inside)] for weight, edges, bins in used)
+    values = sum(weight * bins[bin_of(inside, edges)] for weight, edges, bins in used)
     return union, np.asarray(values / sum(weight for weight, _, _ in used)), evidence
 
 
@@ -109,6 +113,9 @@ class BayesianBinning(Calibrator):
     def n_parameters(self, n_classes: int) -> int:
         """Count the learnt numbers: about a dozen bins matter per class."""
         return 12 * n_classes
+
+    def _axes(self, n_classes: int) -> Mapping[str, Axes]:
+        return {"edges": (n_classes, "b"), "values": (n_classes, "b+1")}
 
     def _learn(self, predictions: Predictions) -> FitResult:
         probs = predictions.probs.astype(np.float64)

@@ -9,6 +9,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.one_vs_rest import LogisticFit, fit_logistic, log_odds, row_weights, targets
 from equipoise.calibrators.result import FitResult
@@ -49,6 +50,9 @@ class BetaCalibration(Calibrator):
     def n_parameters(self, n_classes: int) -> int:
         """Count the learnt numbers: three per binary problem."""
         return 3 if n_classes == 2 else 3 * n_classes
+
+    def _axes(self, n_classes: int) -> Mapping[str, Axes]:
+        return {"a": (n_classes,), "b": (n_classes,), "c": (n_classes,)}
 
     def _learn(self, predictions: Predictions) -> FitResult:
         logits = as_tensor(predictions.logits).double()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from equipoise.core.arrays import Array
+from equipoise.core.bins import bin_of, lower_edges
 
 __all__ = ["bin_sums", "centres", "equal_mass_edges", "equal_width_edges", "expected_calibration_error"]
 
@@ -16,7 +17,7 @@ def equal_width_edges(n_bins: int) -> Array:
         >>> equal_width_edges(4)
         array([0.25, 0.5 , 0.75])
     """
-    return np.linspace(0.0, 1.0, n_bins + 1)[1:-1]
+    return lower_edges(n_bins, "right")[1:-1]
 
 
 def equal_mass_edges(values: Array, weights: Array, n_bins: int) -> Array:
@@ -47,7 +48,7 @@ def bin_sums(values: Array, targets: Array, weights: Array, edges: Array) -> tup
         >>> bin_sums(np.array([0.2, 0.5, 0.9]), np.array([0.0, 1.0, 1.0]), np.ones(3), np.array([0.5]))
         (array([2., 1.]), array([1., 1.]))
     """
-    place = np.searchsorted(edges, values, side="left")
+    place = bin_of(values, edges)
     size = len(edges) + 1
     return np.bincount(place, weights, size), np.bincount(place, weights * targets, size)
 

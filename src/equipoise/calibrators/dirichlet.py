@@ -9,11 +9,17 @@ from typing import final
 import torch
 from torch import Tensor
 
+from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.linear_shapes import Full
 from equipoise.calibrators.result import FitResult
 from equipoise.calibrators.softmax_regression import Penalty, fit_softmax
-from equipoise.calibrators.words import absent_classes, check_not_negative, describe_offsets
+from equipoise.calibrators.words import (
+    absent_classes,
+    check_enough_rows,
+    check_not_negative,
+    describe_offsets,
+)
 from equipoise.core.arrays import as_tensor
 from equipoise.core.predictions import Predictions
 
@@ -30,7 +36,7 @@ class DirichletCalibration(Calibrator):
         \text{NLL} + \frac{\lambda}{k(k-1)} \sum_{i \ne j} W_{ij}^2 + \frac{\mu}{k} \sum_i b_i^2
 
     The natural map if scores within each class follow a Dirichlet distribution. The penalty does not grow
-    with the number of classes, so many classes still need many rows.
+    with the number of classes, so many classes still need many rows; far too few are refused.
 
     Args:
         off_diagonal: Strength on the off-diagonal of *W* (lambda).
@@ -64,10 +70,14 @@ class DirichletCalibration(Calibrator):
         """Count the learnt numbers: a row and an offset per class."""
         return n_classes * (n_classes + 1)
 
+    def _axes(self, n_classes: int) -> Mapping[str, Axes]:
+        return {"matrix": (n_classes, n_classes), "offset": (n_classes,)}
+
     def _learn(self, predictions: Predictions) -> FitResult:
         labels, weights = predictions.labels, predictions.weights
         features = as_tensor(predictions.logits).double().log_softmax(1).numpy()
         n_classes = features.shape[1]
+        check_enough_rows(len(labels), self.n_parameters(n_classes), where="DirichletCalibration")
         start = torch.eye(n_classes, n_classes + 1, dtype=torch.float64)
         strength = torch.full_like(start, self.off_diagonal / max(1, n_classes * (n_classes - 1)))
         strength[:, :-1].fill_diagonal_(0.0)

@@ -12,6 +12,7 @@ import torch
 from scipy.optimize import minimize_scalar
 from torch import Tensor
 
+from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.forms import blocks
 from equipoise.calibrators.one_vs_rest import row_weights
@@ -22,6 +23,9 @@ from equipoise.core.predictions import Predictions
 __all__ = ["EnsembleTemperatureScaling"]
 
 _LOWEST, _HIGHEST = 0.05, 5.0
+# With all weight on the uniform part every class would tie, and no prediction would be left; less than this and
+# single precision would tie them.
+_SHARPEST_LEAST = 0.01
 
 
 @final
@@ -31,7 +35,8 @@ class EnsembleTemperatureScaling(Calibrator):
 
     .. math:: p = w_1 \operatorname{softmax}(z/T) + w_2 \operatorname{softmax}(z) + w_3 / k
 
-    More supple than a temperature, with two more numbers, and as safe: no prediction changes.
+    More supple than a temperature, with two more numbers, and as safe: no prediction changes, since at least a
+    hundredth of the weight stays off the uniform part.
 
     Example:
         >>> logits, labels = [[3.0, 0.0]] * 4, [0, 0, 0, 1]
@@ -43,7 +48,8 @@ class EnsembleTemperatureScaling(Calibrator):
         Zhang, Kailkhura, Han (2020), Mix-n-Match: ensemble and compositional methods for uncertainty calibration.
 
     Differs from the authors' code:
-        The weights are the exact minimum over the simplex, not SLSQP's; log-softmax, so that no logit overflows.
+        The weights are the exact minimum over the simplex, not SLSQP's, short of the all-uniform map; log-softmax,
+        so that no logit overflows.
     """
 
     kind = "ets"
@@ -54,9 +60,15 @@ class EnsembleTemperatureScaling(Calibrator):
         """Count the learnt numbers: a temperature and two free weights."""
         return 3
 
+    def _axes(self, n_classes: int) -> Mapping[str, Axes]:
+        return {"temperature": (), "mixture": (3,)}
+
     def _learn(self, predictions: Predictions) -> FitResult:
         temperature, steps = _temperature(_brier(predictions))
-        mixture = _simplex_minimum(*_normal_equations(predictions, temperature))
+        gram, target = _normal_equations(predictions, temperature)
+        mixture = _simplex_minimum(gram, target)
+        if mixture[2] > 1 - _SHARPEST_LEAST:
+            mixture = _flattest_minimum(gram, target)
         at_bound = not 1.1 * _LOWEST < temperature < 0.99 * _HIGHEST
         return FitResult(
             parameters={"temperature": np.array(temperature), "mixture": mixture},
@@ -133,4 +145,16 @@ def _simplex_minimum(gram: Array, target: Array) -> Array:
             if (solved >= 0).all() and value < best_value - 1e-12 * abs(best_value):
                 best, best_value = weights, value
     result: Array = best / best.sum()
+    return result
+
+
+def _flattest_minimum(gram: Array, target: Array) -> Array:
+    """Minimise on the edge where the uniform part has all the weight it may have; the objective is convex."""
+    ends = np.array(
+        [[_SHARPEST_LEAST, 0.0, 1 - _SHARPEST_LEAST], [0.0, _SHARPEST_LEAST, 1 - _SHARPEST_LEAST]]
+    )
+    along = ends[1] - ends[0]
+    curvature = along @ gram @ along
+    step = (target - gram @ ends[0]) @ along / curvature if curvature > 0 else 0.0
+    result: Array = ends[0] + np.clip(step, 0.0, 1.0) * along
     return result

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from equipoise.core import shapes
 from equipoise.core.arrays import Array, as_floats, as_tensor
+from equipoise.core.predictions.as_rows import score_rows
 from equipoise.core.probabilities import positive_logits
 
 __all__ = ["as_rows", "blocks", "one_column", "restore"]
@@ -39,7 +39,7 @@ def as_rows(scores: Any, *, where: str) -> Array:
             f"{where}: `logits` must have a row per sample, got a single number. Pass an array (n, k)."
         )
     labels = np.broadcast_to(np.int64(0), values.shape[:1] + values.shape[2:])
-    rows = shapes.columns(values, labels, name="logits")
+    rows = score_rows(values, labels, name="logits")
     return positive_logits(rows) if rows.ndim == 1 else rows
 
 

@@ -9,6 +9,7 @@ from typing import Literal, final
 import numpy as np
 from torch import Tensor
 
+from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.binning import bin_sums, centres, equal_mass_edges, equal_width_edges
 from equipoise.calibrators.curves import look_up, normalised, padded, with_top
@@ -67,6 +68,10 @@ class HistogramBinning(Calibrator):
     def n_parameters(self, n_classes: int) -> int:
         """Count the learnt numbers: one per bin."""
         return self.n_bins if self.share == "top_label" else self.n_bins * n_classes
+
+    def _axes(self, n_classes: int) -> Mapping[str, Axes]:
+        curves = 1 if self.share == "top_label" else n_classes
+        return {"edges": (curves, "b"), "values": (curves, "b+1")}
 
     def _learn(self, predictions: Predictions) -> FitResult:
         weights = row_weights(predictions.weights, len(predictions))

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 from torch import Tensor
 
+from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.curves import interpolate, normalised, padded
 from equipoise.calibrators.one_vs_rest import row_weights, targets
@@ -84,6 +85,9 @@ class IsotonicCalibration(Calibrator):
     def n_parameters(self, n_classes: int) -> int:
         """Count the learnt numbers: about a dozen steps per curve."""
         return 12 if self.share == "pooled" else 12 * n_classes
+
+    def _axes(self, n_classes: int) -> Mapping[str, Axes]:
+        return dict.fromkeys(("knots", "values"), (1 if self.share == "pooled" else n_classes, "p"))
 
     def _learn(self, predictions: Predictions) -> FitResult:
         probs = predictions.probs.astype(np.float64)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from equipoise.calibrators import artifact
+from equipoise.calibrators.artifact_checks import check_content, check_parameters, check_settings
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.bbq import BayesianBinning
 from equipoise.calibrators.beta import BetaCalibration
@@ -69,19 +70,37 @@ def load(path: str | os.PathLike[str]) -> Calibrator:
         >>> load(path).result.words
         'over-confident: divide logits by 2.73'
     """
-    try:
-        return from_artifact(artifact.read(path))
-    except (KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"load: {path} is damaged: {type(error).__name__} {error}.") from error
+    return _rebuilt(artifact.read(path), where=f"load: {path}")
 
 
 def from_artifact(content: Mapping[str, Any]) -> Calibrator:
     """Rebuild a calibrator from what :meth:`Calibrator.to_artifact` gave.
+
+    Raises:
+        DataError: If a part of it is missing, or cannot be.
 
     Example:
         >>> fitted = TemperatureScaling().fit([[3.0, 0.0]] * 4, [0, 0, 0, 1])
         >>> from_artifact(fitted.to_artifact())
         TemperatureScaling(criterion='nll', n_bins=15)
     """
-    made = look_up(content["kind"], KINDS, what="calibrator")(**content["settings"])
-    return made._restored(artifact.unpack_result(content), content["n_classes"], content["fitted_on"])
+    return _rebuilt(content, where="from_artifact: the artifact")
+
+
+def _rebuilt(content: Mapping[str, Any], *, where: str) -> Calibrator:
+    check_content(content, where=where)
+    try:
+        kind = look_up(content["kind"], KINDS, what="calibrator")
+        check_settings(kind, content["settings"], where=where)
+        made = kind(**content["settings"])
+    except DataError:
+        raise
+    except ValueError as error:
+        raise DataError(f"{where} is damaged: {error}") from error
+    result, n_classes = artifact.unpack_result(content), content["n_classes"]
+    if n_classes is None and (made.needs_fit or result.parameters):
+        raise DataError(
+            f"{where} is damaged: `n_classes` must be a number. Fit and save the calibrator again."
+        )
+    check_parameters(result.parameters, made._axes(n_classes or 0), where=where)
+    return made._restored(result, n_classes, content["fitted_on"])

@@ -9,12 +9,13 @@ from typing import final
 import torch
 from torch import Tensor
 
+from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.linear_shapes import Full
 from equipoise.calibrators.result import FitResult
 from equipoise.calibrators.search import fit_beta
 from equipoise.calibrators.softmax_regression import Penalty, fit_softmax
-from equipoise.calibrators.words import absent_classes, describe_offsets
+from equipoise.calibrators.words import absent_classes, check_enough_rows, describe_offsets
 from equipoise.core.predictions import Predictions
 
 __all__ = ["MatrixScaling"]
@@ -50,10 +51,14 @@ class MatrixScaling(Calibrator):
         """Count the learnt numbers: a row and an offset per class."""
         return n_classes * (n_classes + 1)
 
+    def _axes(self, n_classes: int) -> Mapping[str, Axes]:
+        return {"matrix": (n_classes, n_classes), "offset": (n_classes,)}
+
     def _learn(self, predictions: Predictions) -> FitResult:
         logits, labels, weights = predictions.logits, predictions.labels, predictions.weights
-        beta = fit_beta(logits, labels, weights).beta
         n_classes = logits.shape[1]
+        check_enough_rows(len(labels), self.n_parameters(n_classes), where="MatrixScaling")
+        beta = fit_beta(logits, labels, weights).beta
         start = beta * torch.eye(n_classes, n_classes + 1, dtype=torch.float64)
         none = Penalty(torch.zeros_like(start), start)
         found = fit_softmax(logits, labels, weights, shape=Full(), start=start, penalty=none)

@@ -22,6 +22,7 @@ class CalibratorModule(nn.Module):
         function: Pure map of logits ``(m, k)`` and named parameters.
         parameters: The parameters, kept as buffers.
         gives: ``"logits"`` or ``"probs"``.
+        name: What to print: the calibrator it was made from.
         n_classes: Number of classes the map was fitted for, if any.
 
     Example:
@@ -37,14 +38,16 @@ class CalibratorModule(nn.Module):
         *,
         gives: str,
         n_classes: int | None,
+        name: str = "",
     ) -> None:
         super().__init__()
+        self.name = name
         self.gives = gives
         self.n_classes = n_classes
         self._function = function
         self._names = tuple(parameters)
-        for name, value in parameters.items():
-            self.register_buffer(name, value)
+        for parameter, value in parameters.items():
+            self.register_buffer(parameter, value)
 
     def forward(self, logits: Tensor) -> Tensor:
         """Map logits ``(n, k)``, one column ``(n,)`` or ``(n, 1)``, or dense ``(n, k, d1, ...)``."""
@@ -59,6 +62,16 @@ class CalibratorModule(nn.Module):
         rows = self._rows(logits.to(work).movedim(1, -1), parameters)
         return rows.movedim(-1, 1).to(logits.dtype)
 
+    def extra_repr(self) -> str:
+        """Show where it comes from and what it holds when printed."""
+        buffers = (f"{name}={_shown(self.get_buffer(name))}" for name in self._names)
+        told = [self.name] if self.name else []
+        return ", ".join([*told, f"gives={self.gives!r}", f"n_classes={self.n_classes}", *buffers])
+
     def _rows(self, logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
         flat = logits.reshape(-1, logits.shape[-1])
         return self._function(flat, parameters).reshape(logits.shape)
+
+
+def _shown(value: Tensor) -> str:
+    return f"{value.item():.4g}" if value.ndim == 0 and not value.is_meta else f"<{tuple(value.shape)}>"

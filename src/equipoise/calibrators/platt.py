@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.one_vs_rest import fit_logistic, log_odds, row_weights, targets
 from equipoise.calibrators.result import FitResult
@@ -54,6 +55,9 @@ class PlattScaling(Calibrator):
     def n_parameters(self, n_classes: int) -> int:
         """Count the learnt numbers: slope and offset, shared by both classes of a binary problem."""
         return 2 if n_classes == 2 else 2 * n_classes
+
+    def _axes(self, n_classes: int) -> Mapping[str, Axes]:
+        return {"slope": (n_classes,), "offset": (n_classes,)}
 
     def _learn(self, predictions: Predictions) -> FitResult:
         logits = as_tensor(predictions.logits).double()

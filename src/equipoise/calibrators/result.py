@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import partial
 from math import nan
 from types import MappingProxyType
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -52,6 +53,15 @@ class FitResult:
         frozen = {name: freeze(np.asarray(value, np.float64)) for name, value in self.parameters.items()}
         object.__setattr__(self, "parameters", MappingProxyType(frozen))
         object.__setattr__(self, "certificate", MappingProxyType(dict(self.certificate)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy by content, since read-only views of dictionaries cannot be."""
+        told = {one.name: getattr(self, one.name) for one in fields(self)}
+        plain = {
+            "parameters": {name: np.array(value) for name, value in self.parameters.items()},
+            "certificate": dict(self.certificate),
+        }
+        return partial(FitResult, **{**told, **plain}), ()
 
     def __str__(self) -> str:
         status = "" if self.converged else ", not converged"

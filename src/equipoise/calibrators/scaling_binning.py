@@ -9,6 +9,7 @@ from typing import final
 import numpy as np
 from torch import Tensor
 
+from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.binning import bin_sums, equal_mass_edges
 from equipoise.calibrators.curves import look_up, normalised, padded
@@ -58,6 +59,14 @@ class ScalingBinning(Calibrator):
     def n_parameters(self, n_classes: int) -> int:
         """Count the learnt numbers: a bin's mean follows from the scaling, so the scaling's."""
         return PlattScaling().n_parameters(n_classes)
+
+    def _axes(self, n_classes: int) -> Mapping[str, Axes]:
+        return {
+            "slope": (n_classes,),
+            "offset": (n_classes,),
+            "edges": (n_classes, "b"),
+            "values": (n_classes, "b+1"),
+        }
 
     def _learn(self, predictions: Predictions) -> FitResult:
         scaling = PlattScaling()._learn(predictions)

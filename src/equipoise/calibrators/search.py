@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from math import inf, log2, sqrt
+from math import inf, isfinite, sqrt
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from equipoise.core.arrays import Array
+from equipoise.compiled.choice import find_kernel
+from equipoise.core.arrays import Array, as_tensor
+from equipoise.core.errors import DataError
 
 __all__ = ["GRID", "Optimum", "ece_on_grid", "fit_beta", "papers_grid"]
 
@@ -19,8 +22,8 @@ _ROWS_PER_THREAD = 1024
 _SUBSAMPLES = (512, 4096)
 _SEPARABLE = 1e-6
 _LAST_STEP = 1e-8
-_RUNGS = 4
-_WIDTH = 10
+# How many numbers the plain ways look at at once.
+_PLAIN_BLOCK = 1 << 16
 
 
 def papers_grid() -> Array:
@@ -83,6 +86,10 @@ def fit_beta(logits: Array, labels: Array, weights: Array | None) -> Optimum:
     parts = [_subsample(logits, labels, weights, rows) for rows in _SUBSAMPLES if len(labels) > 2 * rows]
     size = sqrt(max((parts[0] if parts else whole)(0.0)[2], 0.0))
     before, *_ = whole(1.0)
+    if not isfinite(size):
+        raise DataError(
+            "fit: `logits` must be numbers whose squares are finite, got larger ones. Are these a network's logits?"
+        )
     if size == 0.0:
         return Optimum(1.0, before, before, 0.0, 0.0, 1, None)
     bounds = (0.01 / size, 100.0 / size)
@@ -149,16 +156,42 @@ def _subsample(
 
 
 def _objective(logits: Array, labels: Array, weights: Array | None) -> Callable[[float], Derivatives]:
-    from equipoise.calibrators.kernels import temperature_pass
-
-    arrays = _contiguous(logits, labels, weights)
+    arrays = _writable(logits, labels, weights)
+    likelihood_at = find_kernel("temperature", arrays[0].dtype.char, logits.size) or _likelihood_plainly
 
     def mean(beta: float) -> Derivatives:
-        parts = _over_rows(lambda start, stop: temperature_pass(*arrays, beta, start, stop), len(labels))
+        parts = _over_rows(lambda start, stop: likelihood_at(*arrays, beta, start, stop), len(labels))
         value, slope, curvature, total = np.sum(parts, axis=0)
         return float(value / total), float(slope / total), float(curvature / total)
 
     return mean
+
+
+def _likelihood_plainly(
+    logits: Array, labels: Array, weights: Array, beta: float, start: int, stop: int
+) -> Array:
+    """Do what :func:`equipoise.compiled.temperature_kernel.likelihood_at` does, with torch alone."""
+    sums = torch.zeros(4, dtype=torch.float64)
+    for gaps, truth, weight in _blocks_of_gaps(logits, labels, weights, start, stop):
+        exps = torch.exp(beta * gaps)
+        zeroth, own = exps.sum(1), gaps.gather(1, truth[:, None])[:, 0]
+        once, twice = ((exps * gaps**power).sum(1) / zeroth for power in (1, 2))
+        columns = (zeroth.log() - beta * own, once - own, twice - once**2, torch.ones_like(own))
+        sums += torch.stack(columns) @ weight
+    return sums.numpy()
+
+
+def _blocks_of_gaps(
+    logits: Array, labels: Array, weights: Array, start: int, stop: int
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Give some rows at a time: how far logits are below the highest of their row, labels, weights; float64."""
+    step = max(1, _PLAIN_BLOCK // logits.shape[1])
+    for first in range(start, stop, step):
+        rows = slice(first, min(first + step, stop))
+        block = torch.from_numpy(logits[rows]).double()
+        truth = torch.from_numpy(labels[rows])
+        weight = torch.from_numpy(weights[rows]).double() if len(weights) else torch.ones(len(truth)).double()
+        yield block - block.amax(1, keepdim=True), truth, weight
 
 
 def ece_on_grid(
@@ -166,8 +199,8 @@ def ece_on_grid(
 ) -> tuple[int, Array]:
     """Find the first temperature of a grid with the smallest ECE.
 
-    All temperatures are scanned in one pass, from partition functions interpolated in log T (error about 1e-7);
-    those within 1e-5 of the smallest are then evaluated exactly, so that the choice is the exact one.
+    Exponentials are taken in the precision of the logits, as the papers' code does, and everything is summed in
+    float64.
 
     Args:
         logits: ``(n, k)``.
@@ -185,60 +218,34 @@ def ece_on_grid(
         >>> round(float(GRID[best]), 1), round(float(ece[best]), 3)
         (2.7, 0.002)
     """
-    arrays = _contiguous(logits, labels, weights)
-    betas = 1.0 / grid
-    ece = _ece(arrays, _interpolating_ladder(betas), n_bins)
-    near = np.flatnonzero(ece <= ece.min() + 1e-5)
-    exact = np.full(len(grid), np.inf)
-    exact[near] = _ece(arrays, _exact_ladder(betas[near]), n_bins)
-    ece[near] = exact[near]
-    return int(np.argmin(exact)), ece
+    arrays = _writable(logits, labels, weights)
+    betas, edges = (1.0 / grid).astype(arrays[0].dtype), np.linspace(0.0, 1.0, n_bins + 1)
+    gaps_by_bin = find_kernel("confidences", arrays[0].dtype.char, logits.size * len(grid)) or _gaps_plainly
+    parts = _over_rows(lambda start, stop: gaps_by_bin(*arrays, betas, edges, start, stop), len(labels))
+    total = len(labels) if weights is None else weights.sum()
+    ece: Array = np.abs(np.sum(parts, axis=0)).sum(axis=1) / total
+    return int(np.argmin(ece)), ece
 
 
-#: Rungs of the lowest octave, number of octaves, and for each wanted beta its first rung and weights.
-_Ladder: TypeAlias = tuple[Array, int, Array, Array]
+def _gaps_plainly(
+    logits: Array, labels: Array, weights: Array, betas: Array, edges: Array, start: int, stop: int
+) -> Array:
+    """Do what :func:`equipoise.compiled.temperature_kernel.gaps_by_bin` does, with torch alone."""
+    table = np.zeros((len(betas), len(edges) - 1))
+    for gaps, truth, weight in _blocks_of_gaps(logits, labels, weights, start, stop):
+        hit = (gaps.argmax(1) == truth).double()
+        for t, beta in enumerate(betas.tolist()):
+            confidence = (1 / torch.exp(beta * gaps).sum(1)).clamp_max(1.0)
+            place = np.searchsorted(edges[1:-1], confidence.numpy())
+            table[t] += np.bincount(place, (weight * (confidence - hit)).numpy(), minlength=len(edges) - 1)
+    return table
 
 
-def _exact_ladder(betas: Array) -> _Ladder:
-    """Return a ladder with one rung for each beta."""
-    return betas, 1, np.arange(len(betas)), np.ones((len(betas), 1))
-
-
-def _interpolating_ladder(betas: Array) -> _Ladder:
-    """Return a ladder in log beta and, for each beta, Lagrange weights on the rungs around it."""
-    lowest, highest = log2(betas.min()), log2(betas.max())
-    octaves = int(np.ceil(highest - lowest + 1 / _RUNGS))
-    margin = (octaves - 1 / _RUNGS - (highest - lowest)) / 2
-    place = (np.log2(betas) - lowest + margin) * _RUNGS
-    offsets = np.clip(np.round(place - (_WIDTH - 1) / 2), 0, octaves * _RUNGS - _WIDTH).astype(np.int64)
-    distance = (place - offsets)[:, None] - np.arange(_WIDTH)
-    stencils = np.empty((len(betas), _WIDTH))
-    for c in range(_WIDTH):
-        others = np.delete(np.arange(_WIDTH), c)
-        stencils[:, c] = np.prod(distance[:, others] / (c - others), axis=1)
-    rungs = 2.0 ** (lowest - margin + np.arange(_RUNGS) / _RUNGS)
-    return rungs, octaves, offsets, stencils
-
-
-def _ece(arrays: Any, ladder: _Ladder, n_bins: int) -> Array:
-    from equipoise.calibrators.kernels import confidence_bins
-
-    edges = np.linspace(0.0, 1.0, n_bins + 1)
-    parts = _over_rows(
-        lambda start, stop: confidence_bins(*arrays, *ladder, edges, start, stop),
-        len(arrays[1]),
-    )
-    total = arrays[2].sum() if len(arrays[2]) else len(arrays[1])
-    gaps: Array = np.abs(np.sum(parts, axis=0)).sum(axis=1) / total
-    return gaps
-
-
-def _contiguous(logits: Array, labels: Array, weights: Array | None) -> tuple[Array, Array, Array]:
-    return (
-        np.ascontiguousarray(logits),
-        np.ascontiguousarray(labels),
-        np.empty(0) if weights is None else np.ascontiguousarray(weights),
-    )
+def _writable(logits: Array, labels: Array, weights: Array | None) -> tuple[Array, Array, Array]:
+    # The compiler takes read-only arrays for another type; an alias saves a second compilation.
+    given = (logits, labels, np.empty(0) if weights is None else weights.astype(np.float64, copy=False))
+    first, second, third = (as_tensor(np.ascontiguousarray(array)).numpy() for array in given)
+    return first, second, third
 
 
 def _over_rows(task: Callable[[int, int], Any], n_rows: int) -> list[Any]:

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from torch import Tensor
 
+from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.curves import interpolate, padded, with_top
 from equipoise.calibrators.one_vs_rest import row_weights
@@ -90,6 +91,9 @@ class SplineCalibration(Calibrator):
     def n_parameters(self, n_classes: int) -> int:
         """Count the learnt numbers: one per knot."""
         return self.n_knots
+
+    def _axes(self, n_classes: int) -> Mapping[str, Axes]:
+        return {"knots": (1, "p"), "values": (1, "p")}
 
     def _learn(self, predictions: Predictions) -> FitResult:
         repeats = row_weights(predictions.weights, len(predictions))

@@ -9,6 +9,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.linear_shapes import Full
 from equipoise.calibrators.result import FitResult
@@ -49,6 +50,9 @@ class StructuredMatrixScaling(Calibrator):
     def n_parameters(self, n_classes: int) -> int:
         """Count the learnt numbers: a temperature, and a row and an offset per class."""
         return 1 + n_classes * (n_classes + 1)
+
+    def _axes(self, n_classes: int) -> Mapping[str, Axes]:
+        return {"temperature": (), "uniform": (), "matrix": (n_classes, n_classes), "offset": (n_classes,)}
 
     def _learn(self, predictions: Predictions) -> FitResult:
         n_classes = predictions.logits.shape[1]

@@ -9,6 +9,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.linear_shapes import Diagonal
 from equipoise.calibrators.result import FitResult
@@ -49,6 +50,9 @@ class StructuredVectorScaling(Calibrator):
     def n_parameters(self, n_classes: int) -> int:
         """Count the learnt numbers: a temperature, and two per class."""
         return 1 + 2 * n_classes
+
+    def _axes(self, n_classes: int) -> Mapping[str, Axes]:
+        return {"temperature": (), "uniform": (), "scale": (n_classes,), "offset": (n_classes,)}
 
     def _learn(self, predictions: Predictions) -> FitResult:
         n_classes = predictions.logits.shape[1]

@@ -9,6 +9,7 @@ from typing import Literal, final
 import numpy as np
 from torch import Tensor
 
+from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.result import FitResult
 from equipoise.calibrators.search import GRID, Optimum, ece_on_grid, fit_beta
@@ -72,6 +73,9 @@ class TemperatureScaling(Calibrator):
     def n_parameters(self, n_classes: int) -> int:
         """Count the learnt numbers: one."""
         return 1
+
+    def _axes(self, n_classes: int) -> Mapping[str, Axes]:
+        return {"temperature": ()}
 
     def _learn(self, predictions: Predictions) -> FitResult:
         data = predictions.logits, predictions.labels, predictions.weights

@@ -9,6 +9,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.linear_shapes import Diagonal
 from equipoise.calibrators.result import FitResult
@@ -49,6 +50,9 @@ class VectorScaling(Calibrator):
     def n_parameters(self, n_classes: int) -> int:
         """Count the learnt numbers: two per class."""
         return 2 * n_classes
+
+    def _axes(self, n_classes: int) -> Mapping[str, Axes]:
+        return {"scale": (n_classes,), "offset": (n_classes,)}
 
     def _learn(self, predictions: Predictions) -> FitResult:
         logits, labels, weights = predictions.logits, predictions.labels, predictions.weights

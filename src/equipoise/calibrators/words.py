@@ -7,8 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from equipoise.core.arrays import Array
+from equipoise.core.errors import DataError
 
-__all__ = ["absent_classes", "check_not_negative", "describe_offsets"]
+__all__ = ["absent_classes", "check_enough_rows", "check_not_negative", "describe_offsets"]
+
+_MANY = 10_000
+_MOST_PER_ROW = 100
 
 
 def absent_classes(labels: Array, weights: Array | None, n_classes: int) -> tuple[str, ...]:
@@ -56,3 +60,20 @@ def check_not_negative(value: float, *, where: str, name: str) -> None:
     """
     if not (np.isfinite(value) and value >= 0):
         raise ValueError(f"{where}: `{name}` must be at least 0, got {value}.")
+
+
+def check_enough_rows(n_rows: int, n_parameters: int, *, where: str) -> None:
+    """Raise for a large map of which so few rows say nothing, and which would take minutes to say it.
+
+    Example:
+        >>> check_enough_rows(50, 1_001_000, where="doc")
+        Traceback (most recent call last):
+        ...
+        equipoise.core.errors.DataError: doc.fit: 1001000 numbers cannot be learnt from 50 rows; ...
+    """
+    if n_parameters > _MANY and n_parameters > _MOST_PER_ROW * n_rows:
+        raise DataError(
+            f"{where}.fit: {n_parameters} numbers cannot be learnt from {n_rows} rows; at least "
+            f"{-(-n_parameters // _MOST_PER_ROW)} are needed. Use StructuredMatrixScaling, which holds back where rows "
+            "are few, or TemperatureScaling."
+        )

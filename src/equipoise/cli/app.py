@@ -21,6 +21,7 @@ from equipoise.cli import (
     score,
     training,
 )
+from equipoise.cli.inputs import OPTION_OF
 from equipoise.core.errors import EquipoiseError
 
 __all__ = ["COMMANDS", "app", "run"]
@@ -43,19 +44,6 @@ COMMANDS: dict[str, click.Command] = {
 }
 
 _LONGEST = 600
-#: Arguments that messages of the library name, and the options that stand for them.
-_OPTIONS = {
-    "logits": "--logits",
-    "probs": "--probs",
-    "labels": "--labels",
-    "predicted": "--predicted",
-    "confidence": "--confidence",
-    "weights": "--weights",
-    "groups": "--by",
-    "ids": "--ids",
-    "split": "--split",
-    "ignore_index": "--ignore-index",
-}
 
 
 @click.group(
@@ -101,8 +89,9 @@ def run(arguments: list[str]) -> int:
 def _sentence(error: Exception) -> str:
     """Return an error in one line, with arguments of functions as the options that give them."""
     text = " ".join(str(error).split()) or type(error).__name__
-    for name, option in _OPTIONS.items():
-        text = re.sub(rf"(?<![\w`]){name}=(?=[^\s.])", f"{option} ", text)
+    for name, option in OPTION_OF.items():
+        text = re.sub(rf"(?<![\w`]){name}=(?=[^\s.,;)])", f"{option} ", text)
+        text = re.sub(rf"(?<![\w`]){name}=(?=\s|$|[.,;)](?!\.))", option, text)
     text = "".join(letter if letter.isprintable() else "?" for letter in text)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
 

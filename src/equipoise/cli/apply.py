@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 
 from equipoise.calibrators.load import load
-from equipoise.cli.inputs import Columns, column_options, one_or_several
+from equipoise.cli.inputs import column_options, one_or_several
 from equipoise.cli.shared import check_output, json_option, print_json, quiet_option
 from equipoise.core.errors import DataError
-from equipoise.core.formats import WRITERS
-from equipoise.core.reading import read_predictions
+from equipoise.core.reading import Columns, read_predictions
+from equipoise.core.reading.formats import WRITERS
 from equipoise.core.writing import write_predictions
 
 __all__ = ["command"]
@@ -41,7 +41,7 @@ def command(
     """
     check_output(output, tuple(WRITERS))
     fitted = load(calibrator)
-    raw = read_predictions(one_or_several(files), **columns.arguments())
+    raw = read_predictions(one_or_several(files), **columns)
     try:
         predictions = fitted(raw)
     except RuntimeError as error:

@@ -9,14 +9,15 @@ from typing import Any
 
 import click
 
-from equipoise.cli.inputs import Columns, column_options, one_or_several
+from equipoise.cli.inputs import column_options, one_or_several
 from equipoise.cli.limits import MARGIN, METRIC_LIMIT
+from equipoise.cli.scoring import scoring_options
 from equipoise.cli.shared import check_output, json_option, print_json, quiet_option
 from equipoise.core.predictions import Predictions
 from equipoise.core.progress import progress
-from equipoise.core.reading import iter_predictions, read_predictions
+from equipoise.core.reading import Columns, iter_predictions, read_predictions
 from equipoise.evaluate.audit import Audit, audit
-from equipoise.evaluate.compare import Comparison, compare
+from equipoise.evaluate.compare import PairedDifferences, compare
 from equipoise.evaluate.gates import Bound, Gate, Limit, check_limits, check_not_worse
 
 __all__ = ["command"]
@@ -35,36 +36,7 @@ Examples:
 @click.option(
     "--by", multiple=True, metavar="NAME", help="Column of groups to look at one by one; repeatable."
 )
-@click.option(
-    "--bins",
-    "n_bins",
-    default=15,
-    type=click.IntRange(1, 10_000),
-    show_default=True,
-    help="Bins of equal width.",
-)
-@click.option(
-    "--closed",
-    type=click.Choice(["right", "left"]),
-    default="right",
-    show_default=True,
-    help="Which side of a bin belongs to it.",
-)
-@click.option(
-    "--level",
-    default=0.95,
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    show_default=True,
-    help="Level of intervals and tests.",
-)
-@click.option(
-    "--resamples",
-    default=1000,
-    type=click.IntRange(1, 100_000),
-    show_default=True,
-    help="Bootstrap resamples.",
-)
-@click.option("--seed", default=0, show_default=True, help="Seed of the resamples.")
+@scoring_options
 @click.option(
     "--max", "maxima", type=METRIC_LIMIT, multiple=True, help="Exit with 1 if a metric is above this."
 )
@@ -91,7 +63,7 @@ Examples:
 @click.option(
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write a report too, .html or .md; the rows are then held in memory.",
+    help="Write a report too, .html or .md.",
 )
 @json_option
 @quiet_option
@@ -99,11 +71,7 @@ def command(
     files: tuple[str, ...],
     columns: Columns,
     by: tuple[str, ...],
-    n_bins: int,
-    closed: str,
-    level: float,
-    resamples: int,
-    seed: int,
+    settings: dict[str, Any],
     maxima: tuple[tuple[str, float], ...],
     minima: tuple[tuple[str, float], ...],
     bound: Bound | None,
@@ -127,50 +95,52 @@ def command(
         raise click.UsageError("--not-worse needs --against FILE, the predictions to compare with.")
     if report is not None:
         check_output(report, (".html", ".htm", ".md"), option="--report")
-    settings: dict[str, Any] = {"n_bins": n_bins, "closed": closed, "level": level, "n_resamples": resamples}
-    settings["seed"] = seed
-    reading, source = columns.arguments() | {"groups": by}, one_or_several(files)
+    source, grouped = one_or_several(files), columns | Columns(groups=by)
     rows: Predictions | None = None
-    baseline = None if against is None else read_predictions(against, **columns.arguments())
-    if baseline is None and report is None:
-        chunks = progress(iter_predictions(source, **reading), label="auditing", unit="chunks", quiet=quiet)
+    baseline = None if against is None else read_predictions(against, **columns)
+    if baseline is None:
+        chunks = progress(iter_predictions(source, **grouped), label="auditing", unit="chunks", quiet=quiet)
         found = audit(chunks, by=by or None, **settings)
     else:
-        rows = read_predictions(source, **reading)
+        rows = read_predictions(source, **grouped)
         found = audit(rows, by=by or None, **settings)
     comparison = None if baseline is None or rows is None else compare(baseline, rows, **settings)
     limits = [Limit(key, "max", number) for key, number in maxima]
     limits += [Limit(key, "min", number) for key, number in minima]
     gates = check_limits(found.card, limits, bound=bound)
     if comparison is not None:
-        gates += check_not_worse(comparison, not_worse, level=level)
-    if report is not None and rows is not None:
-        _write_report(report, rows, baseline, files, tuple(found.groups), settings)
+        gates += check_not_worse(comparison, not_worse, level=settings["level"])
+    if report is not None:
+        _write_report(report, found, baseline, comparison, files, settings)
     _print(found, comparison, gates, files, as_json=as_json, quiet=quiet)
     return 0 if all(gate.passed for gate in gates) else 1
 
 
 def _write_report(
     path: Path,
-    rows: Predictions,
+    found: Audit,
     baseline: Predictions | None,
+    comparison: PairedDifferences | None,
     files: tuple[str, ...],
-    by: tuple[str, ...],
     settings: dict[str, Any],
 ) -> None:
+    """Write what was found as a report, without looking at the rows again."""
     from equipoise.report import report_of, write_report
 
     name = Path(files[0]).stem if len(files) == 1 else "all files"
-    # The baseline may lack the columns of groups, and it is not what is audited.
-    named = {name: rows} if baseline is None else {"baseline": baseline, name: rows}
-    shared = by if baseline is None else tuple(column for column in by if column in baseline.groups)
-    report = report_of(named, title=f"Audit of {name}", by=shared, **settings)
+    if baseline is None or comparison is None:
+        report = report_of({name: found}, title=f"Audit of {name}")
+    else:
+        # The baseline may lack the columns of groups, and it is not what is audited.
+        shared = tuple(column for column in found.groups if column in baseline.groups)
+        named = {"baseline": audit(baseline, by=shared, **settings), name: found}
+        report = report_of(named, title=f"Audit of {name}", versus={name: comparison})
     write_report(report, path)
 
 
 def _print(
     found: Audit,
-    comparison: Comparison | None,
+    comparison: PairedDifferences | None,
     gates: Sequence[Gate],
     files: tuple[str, ...],
     *,

@@ -12,20 +12,22 @@ from rich.table import Table
 from rich.text import Text
 
 from equipoise.evaluate.audit import Audit
-from equipoise.evaluate.audit_words import (
+from equipoise.evaluate.audit_text import (
     SLICE_HEADS,
     chance_words,
     slice_cells,
     slice_words,
     titled_slices,
 )
-from equipoise.evaluate.words import heading, remarks, score_cells, verdict
+from equipoise.evaluate.scorecard_text import circumstances, remarks, score_cells
+from equipoise.evaluate.verdict import verdict_of_card
+from equipoise.metrics.facts import metric_facts
 
 __all__ = ["console", "show_audit"]
 
 _WIDEST = 100
 #: Metrics that people look for first.
-_PROMINENT = {"accuracy", "negative log-likelihood", "ECE"}
+_PROMINENT = {metric_facts(key).label for key in ("accuracy", "nll", "ece")}
 
 
 def console() -> Console:
@@ -38,12 +40,12 @@ def show_audit(found: Audit, *, quiet: bool) -> None:
     """Print an audit on a terminal."""
     out, card = console(), found.card
     if not quiet:
-        first, second = heading(card).split("\n")
+        first, second = circumstances(card).split("\n")
         out.print(Text(f"Audit of {first}", style="bold"))
         out.print(Text(second, style="dim"))
         out.print()
-    calibrated = (card.scores["ece"].p_value or 0.0) > 0.05
-    out.print(Text(verdict(card), style="bold green" if calibrated else "bold yellow"))
+    verdict = verdict_of_card(card)
+    out.print(Text(str(verdict), style="bold green" if verdict.is_calibrated else "bold yellow"))
     out.print(Text(chance_words(found)))
     out.print(_table(("", "value", f"{100 * card.level:g} % interval"), score_cells(card), bold=_PROMINENT))
     for title, slices in titled_slices(found):

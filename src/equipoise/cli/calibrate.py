@@ -9,10 +9,10 @@ import click
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.choose import Choice, choose
 from equipoise.calibrators.load import KINDS
-from equipoise.cli.inputs import Columns, column_options, one_or_several
+from equipoise.cli.inputs import column_options, one_or_several
 from equipoise.cli.shared import check_output, json_option, print_json, quiet_option
 from equipoise.core.names import look_up
-from equipoise.core.reading import read_predictions
+from equipoise.core.reading import Columns, read_predictions
 
 __all__ = ["command"]
 
@@ -50,7 +50,7 @@ def command(
     check_output(output, (".json", ".safetensors"))
     if method != "auto":
         look_up(method, KINDS, what="calibrator")
-    predictions = read_predictions(one_or_several(files), **columns.arguments())
+    predictions = read_predictions(one_or_several(files), **columns)
     choice = choose(predictions, seed=seed) if method == "auto" else None
     calibrator = choice.calibrator if choice is not None else KINDS[method]().fit(predictions)
     calibrator.save(output)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import sys
-import tempfile
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,8 @@ import click
 
 from equipoise import __version__
 from equipoise.cli.shared import json_option, print_json
+from equipoise.compiled.cache import cache_folder
+from equipoise.compiled.choice import is_ready, why_plain
 
 __all__ = ["command"]
 
@@ -63,7 +63,8 @@ def _examine() -> dict[str, Any]:
         "torch": _torch(problems),
         "numba": _numba(problems),
     }
-    missing = [name for name, number in found["core"].items() if number is None]
+    # Without numba everything runs, slower; what is said of the compiled pass tells so.
+    missing = [name for name, number in found["core"].items() if number is None and name != "numba"]
     problems += [f"{name} is missing. Run: pip install {name}" for name in missing]
     found["problems"] = problems
     return found
@@ -102,21 +103,23 @@ def _numba(problems: list[str]) -> dict[str, Any]:
     except Exception as error:  # noqa: BLE001 - whatever the compiler raises is the finding
         works = False
         problems.append(f"the compiled pass does not run: {type(error).__name__}: {error}")
-    return {"compiled_pass": "works" if works else "does not run", "cache": _cache()}
+    return {"compiled_pass": _way() if works else "does not run", "cache": _cache()}
+
+
+def _way() -> str:
+    """Say whether passes over predictions are compiled."""
+    plain = why_plain()
+    if plain:
+        return f"off, and replaced by slower code: {plain}"
+    return "works" if is_ready("state", "f") else "works; compiled when there is enough to do"
 
 
 def _cache() -> str:
     """Say where compiled code is kept, or that it is compiled anew in every process."""
-    from equipoise.metrics import kernels
-
-    named = os.environ.get("NUMBA_CACHE_DIR")
-    folder = Path(named) if named else Path(kernels.__file__).parent / "__pycache__"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return f"kept in {folder}"
-    except OSError:
-        return f"{folder} cannot be written; set NUMBA_CACHE_DIR to a folder that can, or every start compiles anew"
+    folder = cache_folder()
+    if folder is None:
+        return "no folder for it can be written; set NUMBA_CACHE_DIR to one that can, or every start compiles anew"
+    return f"kept in {folder}"
 
 
 def _print(found: dict[str, Any]) -> None:

@@ -1,90 +1,98 @@
-"""Options that name the columns of a file, and files that are read by them."""
+"""Options that say what a file holds, the same for every command that reads predictions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import click
 
-from equipoise.core.sources import SourceLike
+from equipoise.core.reading import Columns
+from equipoise.core.reading.files import SourceLike
 from equipoise.core.splits import SPLITS
 
-__all__ = ["Columns", "column_options", "one_or_several"]
+__all__ = ["OPTION_OF", "column_options", "one_or_several"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+#: The option that stands for each argument of a reader; groups are an option of commands that look at them.
+OPTION_OF: Mapping[str, str] = {
+    name: "--by" if name == "groups" else f"--{name.replace('_', '-')}" for name in Columns.__annotations__
+}
 
-@dataclass(frozen=True)
-class Columns:
-    """What the user said about the columns of a file; ready to be passed on to a reader.
 
-    Attributes:
-        logits: Name, names with commas between, or a pattern.
-        probs: The same.
-        labels: Name of the column of true classes.
-        predicted: Name of the column of predicted classes.
-        confidence: Name of the column of their probabilities.
-        weights: Name of the column of sample weights.
-        ids: Name of the column that identifies rows.
-        split: Which split the rows are from.
-        ignore_index: The label of rows to leave out.
-    """
+class _Names(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    name = "NAME"
 
-    logits: str | None
-    probs: str | None
-    labels: str | None
-    predicted: str | None
-    confidence: str | None
-    weights: str | None
-    ids: str | None
-    split: str | None
-    ignore_index: int | None
+    def __init__(self, *, always_several: bool = False) -> None:
+        self._always_several = always_several
 
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of ``read_predictions`` and ``iter_predictions``."""
-        named = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return named | {"logits": _columns(self.logits), "probs": _columns(self.probs)}
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return one name as it is, several, with commas between them, as a list."""
+        if not isinstance(value, str) or not (self._always_several or "," in value):
+            return value
+        return [name.strip() for name in value.split(",")]
+
+
+class _Size(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    name = "SIZE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return a number of bytes: ``4GB``, ``500MB`` or plain."""
+        found = re.fullmatch(r"(\d{1,18})\s*([kMGT]?)B?", str(value).strip(), re.IGNORECASE)
+        if found is None:
+            self.fail(f"{value!r} must be a size such as 4GB or 500MB.", param, ctx)
+        return int(found[1]) * 1000 ** " KMGT".index(found[2].upper() or " ")
+
+
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "logits": {
+        "type": _Names(),
+        "help": "Column or array of logits; or names with commas between; or a pattern such as 'score_*'.",
+    },
+    "probs": {
+        "type": _Names(),
+        "help": "Column or array of probabilities; or names with commas between; or a pattern such as 'p_*'.",
+    },
+    "labels": {"metavar": "NAME", "help": "Column of true classes."},
+    "predicted": {"metavar": "NAME", "help": "Column of predicted classes (top-1 files)."},
+    "confidence": {"metavar": "NAME", "help": "Column of their probabilities (top-1 files)."},
+    "weights": {"metavar": "NAME", "help": "Column of sample weights."},
+    "ids": {"metavar": "NAME", "help": "Column that identifies rows across files."},
+    "class_names": {
+        "type": _Names(always_several=True),
+        "metavar": "NAMES",
+        "help": "Names of the classes in order, with commas between.",
+    },
+    "n_classes": {"type": click.IntRange(min=1), "help": "Number of classes (top-1 files)."},
+    "split": {"type": click.Choice(SPLITS), "help": "Which split the rows are from."},
+    "ignore_index": {"type": int, "metavar": "LABEL", "help": "Leave out rows with this label."},
+    "max_bytes": {
+        "type": _Size(),
+        "help": "How large a file may become in memory, such as 4GB; by default 256 MiB, or 200 times its size.",
+    },
+}
 
 
 def column_options(function: F) -> F:
-    """Add the options that name columns; the command gets them as one argument ``columns``."""
+    """Add the options that describe a file; the command gets them as one argument ``columns``."""
 
     @wraps(function)
     def command(*args: Any, **options: Any) -> Any:
-        columns = Columns(**{name: options.pop(name) for name in Columns.__dataclass_fields__})
-        return function(*args, columns=columns, **options)
+        columns = {name: options.pop(name) for name in _OPTIONS}
+        given = {name: value for name, value in columns.items() if value is not None}
+        return function(*args, columns=cast("Columns", given), **options)
 
     described: Any = command
-    for option in reversed(_OPTIONS):
-        described = option(described)
+    for name, facts in reversed(_OPTIONS.items()):
+        described = click.option(OPTION_OF[name], name, **facts)(described)
     result: F = described
     return result
 
 
-_OPTIONS = (
-    click.option(
-        "--logits", metavar="NAME", help="Column or array of logits; or a pattern such as 'score_*'."
-    ),
-    click.option(
-        "--probs", metavar="NAME", help="Column or array of probabilities; or a pattern such as 'p_*'."
-    ),
-    click.option("--labels", metavar="NAME", help="Column of true classes."),
-    click.option("--predicted", metavar="NAME", help="Column of predicted classes (top-1 files)."),
-    click.option("--confidence", metavar="NAME", help="Column of their probabilities (top-1 files)."),
-    click.option("--weights", metavar="NAME", help="Column of sample weights."),
-    click.option("--ids", metavar="NAME", help="Column that identifies rows across files."),
-    click.option("--split", type=click.Choice(SPLITS), help="Which split the rows are from."),
-    click.option("--ignore-index", type=int, metavar="LABEL", help="Leave out rows with this label."),
-)
-
-
-def one_or_several(files: Sequence[str]) -> SourceLike:
+def one_or_several(files: Sequence[str | Path]) -> SourceLike:
     """Return a single file by itself, several as a list."""
     return files[0] if len(files) == 1 else list(files)
-
-
-def _columns(text: str | None) -> str | list[str] | None:
-    return [name.strip() for name in text.split(",")] if text and "," in text else text

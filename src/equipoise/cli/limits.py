@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from equipoise.core.names import nearest
-from equipoise.evaluate.values import PERCENT, TITLES
+from equipoise.core.errors import SpecError
+from equipoise.metrics.facts import metric_facts
 
 __all__ = ["MARGIN", "METRIC_LIMIT"]
 
@@ -25,16 +25,16 @@ class _MetricLimit(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         if isinstance(value, tuple):
             return value
         metric, given, text = (part.strip() for part in str(value).partition("="))
-        if metric not in TITLES:
-            guess = nearest(metric, TITLES)
-            remedy = f"did you mean {guess!r}?" if guess else f"known: {', '.join(TITLES)}."
-            self.fail(f"no metric {metric!r}; {remedy}", param, ctx)
+        try:
+            facts = metric_facts(metric)
+        except SpecError as error:
+            self.fail(str(error), param, ctx)
         if not given and self._optional:
             return metric, None
         number = _number(text)
         if number is None:
             self.fail(f"{value!r} must have the form {metric}=0.03 or {metric}=3%.", param, ctx)
-        if metric in PERCENT and abs(number) > 1:
+        if facts.percent and abs(number) > 1:
             # Said at once, not after a large file was read.
             self.fail(
                 f"{metric} is a fraction from 0 to 1; for percent write {metric}={number:g}%.", param, ctx

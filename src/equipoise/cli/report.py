@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from equipoise import Predictions, read_predictions
+from equipoise import read_predictions
+from equipoise.cli.inputs import column_options
+from equipoise.cli.scoring import scoring_options
 from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.core.errors import DataError
 from equipoise.core.files import write_text
+from equipoise.core.reading import Columns
 from equipoise.experiments import find_runs, report_of_runs
-from equipoise.report import Report, report_of, to_model_card, write_report
-from equipoise.report.verdict import verdict_of
+from equipoise.report import MethodResult, Report, report_of, to_model_card, write_report
+from equipoise.report.conclusion import conclusion_of
 
 __all__ = ["command"]
+
+_GIVEN = ParameterSource.COMMANDLINE
+#: What a report on folders of runs heeds.
+_FOR_RUNS = ("paths", "output", "title", "baseline", "as_json", "quiet")
 
 
 @click.command("report", epilog="Example:  equipoise report before.npz after.npz -o report.html --by site")
@@ -33,8 +42,11 @@ __all__ = ["command"]
     help="Where to write; .html or .md.",
 )
 @click.option("--title", help="What stands on top.")
+@click.option(
+    "--name", "names", multiple=True, metavar="NAME", help="What to call a file; once per file, in order."
+)
 @click.option("--by", multiple=True, metavar="COLUMN", help="Column of groups to look at; may be repeated.")
-@click.option("--baseline", metavar="NAME", help="The file (without ending) that others are compared with.")
+@click.option("--baseline", metavar="NAME", help="The file (its --name, or without ending) to compare with.")
 @click.option(
     "--calib",
     multiple=True,
@@ -42,13 +54,8 @@ __all__ = ["command"]
     metavar="FILE",
     help="Held-out predictions of the same model, to ask the advisor for a calibrator; one per file, in order.",
 )
-@click.option("--logits", help="Name of the array or column with logits.")
-@click.option("--probs", help="Name of the array or column with probabilities.")
-@click.option("--labels", help="Name of the array or column with true classes.")
-@click.option("--bins", "n_bins", default=15, show_default=True, help="Bins of equal width.")
-@click.option("--level", default=0.95, show_default=True, help="Level of the intervals.")
-@click.option("--resamples", default=1000, show_default=True, help="Bootstrap resamples.")
-@click.option("--seed", default=0, show_default=True, help="Seed of the resamples.")
+@column_options
+@scoring_options
 @click.option(
     "--card", type=click.Path(path_type=Path, dir_okay=False), help="Write a model card's YAML here too."
 )
@@ -59,16 +66,12 @@ def command(
     paths: tuple[Path, ...],
     output: Path,
     title: str | None,
+    names: tuple[str, ...],
     by: tuple[str, ...],
     baseline: str | None,
     calib: tuple[Path, ...],
-    logits: str | None,
-    probs: str | None,
-    labels: str | None,
-    n_bins: int,
-    level: float,
-    resamples: int,
-    seed: int,
+    columns: Columns,
+    settings: dict[str, Any],
     card: Path | None,
     dataset: str | None,
     as_json: bool,
@@ -82,13 +85,17 @@ def command(
     if card is not None and not dataset:
         raise click.UsageError("--card needs --dataset, the name of the dataset.")
     if any(path.is_dir() for path in paths):
+        _refuse_for_runs()
         _report_runs(paths, output, title=title, baseline=baseline, as_json=as_json, quiet=quiet)
         return
-    if calib and len(calib) != len(paths):
-        raise click.UsageError(f"--calib must be given once per file, {len(paths)} times, got {len(calib)}.")
-    read = partial(_read, logits=logits, probs=probs, labels=labels)
-    named = {name: read(path, by) for name, path in _names(paths).items()}
-    held_out = {name: read(path, ()) for name, path in zip(named, calib, strict=False)}
+    sources = _sources(paths, names)
+    if calib and len(calib) != len(sources):
+        raise click.UsageError(
+            f"--calib must be given once per file, {len(sources)} times, got {len(calib)}."
+        )
+    grouped = columns | Columns(groups=by)
+    named = {name: read_predictions(source, **grouped) for name, source in sources.items()}
+    held_out = {name: read_predictions(path, **columns) for name, path in zip(named, calib, strict=False)}
     report = report_of(
         named,
         title=title
@@ -96,13 +103,11 @@ def command(
         by=by,
         baseline=baseline,
         calib=held_out,
-        sources={name: str(path) for name, path in _names(paths).items()},
-        command=_again(paths, output, by, baseline, calib),
-        n_bins=n_bins,
-        level=level,
-        n_resamples=resamples,
-        seed=seed,
+        sources={name: _shown(source) for name, source in sources.items()},
+        command=_again(paths),
+        **settings,
     )
+    report = _with_commands(report, sources, dict(zip(sources, calib, strict=False)))
     write_report(report, output)
     if card is not None and dataset:
         first = report.base
@@ -139,15 +144,30 @@ def _report_runs(
         _tell(report, targets[place], as_json=as_json, quiet=quiet)
 
 
-def _read(
-    path: Path, by: Sequence[str], *, logits: str | None, probs: str | None, labels: str | None
-) -> Predictions:
-    """Read a file of predictions."""
-    return read_predictions(path, logits=logits, probs=probs, labels=labels, groups=tuple(by))
+def _refuse_for_runs() -> None:
+    """Raise if an option was given that run folders, whose scores were written when they were made, do not heed."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        given = context.get_parameter_source(parameter.name or "") is _GIVEN
+        if given and parameter.name not in _FOR_RUNS:
+            raise click.UsageError(
+                f"{parameter.opts[0]} is for files of predictions, not for folders of runs."
+            )
 
 
-def _names(paths: Sequence[Path]) -> dict[str, Path]:
-    """Return paths by the shortest names that tell them apart: stems, else the paths themselves."""
+def _sources(paths: Sequence[Path], given: Sequence[str]) -> dict[str, Path | list[Path]]:
+    """Return files by the names given, or the shortest that tell them apart; .npy files are one source."""
+    groups: list[Path | list[Path]] = list(paths)
+    if all(path.suffix.lower() == ".npy" for path in paths):
+        groups = [list(paths)]
+    if given and len(given) != len(groups):
+        raise click.UsageError(f"--name must be given once per file, {len(groups)} times, got {len(given)}.")
+    if given:
+        if len(set(given)) < len(given):
+            raise DataError(f"report: names must differ, got {', '.join(given)}.")
+        return dict(zip(given, groups, strict=True))
+    if len(groups) < len(paths):
+        return {paths[0].stem: groups[0]}
     stems = [path.stem for path in paths]
     names = stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
     if len(set(names)) < len(names):
@@ -155,20 +175,53 @@ def _names(paths: Sequence[Path]) -> dict[str, Path]:
     return dict(zip(names, paths, strict=True))
 
 
-def _again(
-    paths: Sequence[Path], output: Path, by: Sequence[str], baseline: str | None, calib: Sequence[Path]
-) -> str:
+def _shown(source: Path | list[Path]) -> str:
+    return str(source) if isinstance(source, Path) else " ".join(map(str, source))
+
+
+def _again(paths: Sequence[Path]) -> str:
+    """Return the command that makes the report again: the files, and the options that were given."""
+    context = click.get_current_context()
     words = ["equipoise", "report", *map(str, paths)]
-    words += [word for column in by for word in ("--by", column)]
-    words += ["--baseline", baseline] if baseline else []
-    words += [word for path in calib for word in ("--calib", str(path))]
-    return shlex.join([*words, "-o", str(output)])
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if name in ("paths", "as_json", "quiet") or context.get_parameter_source(name) is not _GIVEN:
+            continue
+        value = context.params[name]
+        for one in value if isinstance(value, tuple) else (value,):
+            words += [parameter.opts[0], ",".join(one) if isinstance(one, list) else str(one)]
+    return shlex.join(words)
+
+
+def _with_commands(
+    report: Report, sources: Mapping[str, Path | list[Path]], calib: Mapping[str, Path]
+) -> Report:
+    """Return the report with its advice as commands: who asked on the command line goes on there."""
+
+    def commands(method: MethodResult) -> MethodResult:
+        if method.advice is None or not method.advice.chosen:
+            return method
+        source = sources[method.name]
+        judged = [str(source)] if isinstance(source, Path) else [str(path) for path in source]
+        held_out = str(calib[method.name])
+        kept = f"{Path(held_out).stem}-{method.advice.chosen}.json"
+        fit = ["equipoise", "calibrate", held_out, "--method", method.advice.chosen, "-o", kept]
+        use = ["equipoise", "apply", kept, *judged, "-o", f"{Path(judged[0]).stem}-calibrated.npz"]
+        code = f"{shlex.join(fit)}\n{shlex.join(use)}"
+        return replace(method, advice=replace(method.advice, code=code))
+
+    return replace(report, methods=tuple(map(commands, report.methods)))
 
 
 def _record(report: Report, output: Path) -> dict[str, object]:
-    verdict = verdict_of(report)
-    judged = {one.name: one.kind for one in verdict.judgements}
-    return {"report": str(output), "headline": verdict.headline, "tone": verdict.tone, "methods": judged}
+    conclusion = conclusion_of(report)
+    judged = {one.name: one.kind for one in conclusion.judgements}
+    return {
+        "report": str(output),
+        "headline": conclusion.headline,
+        "tone": conclusion.tone,
+        "methods": judged,
+    }
 
 
 def _tell(report: Report, output: Path, *, as_json: bool, quiet: bool) -> None:
@@ -176,6 +229,6 @@ def _tell(report: Report, output: Path, *, as_json: bool, quiet: bool) -> None:
         print_json(_record(report, output))
         return
     if not quiet:
-        verdict = verdict_of(report)
-        click.echo(f"{verdict.headline}. {' '.join(verdict.sentences)}".replace("\u00a0", " "))
+        conclusion = conclusion_of(report)
+        click.echo(f"{conclusion.headline}. {' '.join(conclusion.sentences)}".replace("\u00a0", " "))
     click.echo(str(output))

@@ -2,53 +2,41 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 import click
 
 from equipoise import read_predictions, score
+from equipoise.cli.inputs import column_options, one_or_several
+from equipoise.cli.scoring import scoring_options
 from equipoise.cli.shared import json_option, print_json, quiet_option
+from equipoise.core.reading import Columns
 
 __all__ = ["command"]
 
 
 @click.command("score", epilog="Example:  equipoise score predictions.npz --bins 15 --json")
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--logits", help="Name of the array or column with logits.")
-@click.option("--probs", help="Name of the array or column with probabilities.")
-@click.option("--labels", help="Name of the array or column with true classes.")
-@click.option("--bins", "n_bins", default=15, show_default=True, help="Bins of equal width.")
-@click.option("--closed", type=click.Choice(["right", "left"]), default="right", show_default=True)
-@click.option("--level", default=0.95, show_default=True, help="Level of the intervals.")
-@click.option("--resamples", default=1000, show_default=True, help="Bootstrap resamples.")
-@click.option("--seed", default=0, show_default=True, help="Seed of the resamples.")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@column_options
+@scoring_options
 @json_option
 @quiet_option
 def command(
-    file: Path,
-    logits: str | None,
-    probs: str | None,
-    labels: str | None,
-    n_bins: int,
-    closed: str,
-    level: float,
-    resamples: int,
-    seed: int,
+    files: tuple[str, ...],
+    columns: Columns,
+    settings: dict[str, Any],
     as_json: bool,
     quiet: bool,
 ) -> None:
     """Print every calibration metric of FILE with its interval.
 
-    FILE holds logits, probabilities, or predicted class and confidence, with the true labels: .npz, .npy, .csv,
-    .parquet or .safetensors.
+    FILE holds logits, probabilities, or predicted class and confidence, with the true labels: .npz, .csv, .parquet,
+    .safetensors, or a pair of .npy files. Several files are read as one.
     """
-    predictions = read_predictions(file, logits=logits, probs=probs, labels=labels)
-    card = score(predictions, n_bins=n_bins, closed=closed, level=level, n_resamples=resamples, seed=seed)
+    card = score(read_predictions(one_or_several(files), **columns), **settings)
     if as_json:
-        print_json(
-            {"file": str(file), "scores": card.to_dict(), "notes": card.notes, "missing": dict(card.missing)}
-        )
+        print_json({"file": " ".join(files), **card.to_dict()})
     else:
         if not quiet:
-            click.echo(f"{file}")
+            click.echo(" ".join(files))
         click.echo(str(card))

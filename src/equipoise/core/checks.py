@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from equipoise.compiled.choice import find_kernel
+from equipoise.compiled.threads import find_team
 from equipoise.core.arrays import Array, as_tensor
 from equipoise.core.errors import DataError
-from equipoise.core.team import find_team
 
 __all__ = ["check_confidence", "check_labels", "check_logits", "check_probs", "check_weights", "renumbered"]
 
@@ -91,8 +92,9 @@ def _surely_distributions(probs: Array, tolerance: float) -> bool:
     """Return whether a compiled look at many rows finds nothing to name; a doubt is left to the slower checks."""
     if probs.ndim != 2 or probs.size < _MANY or not probs.flags.c_contiguous:
         return False
-    from equipoise.core.row_kernel import any_odd_row  # numba is loaded when first needed, not on import
-
+    any_odd_row = find_kernel("row_check", probs.dtype.char, probs.size)
+    if any_odd_row is None:
+        return False
     table = as_tensor(probs).numpy()  # The compiler takes read-only arrays for another type.
     bits = table.view(f"i{table.dtype.itemsize}")
     largest = table.dtype.type(1 + _ROUNDING).view(bits.dtype)

@@ -6,6 +6,7 @@
     ├── DataError             predictions or a file hold something that cannot be scored (also a ValueError)
     ├── SpecError             a name, key or parameter is not known or not allowed (also a ValueError)
     ├── SplitError            a row would be used both to fit and to judge (also a ValueError)
+    ├── FileError             a file cannot be written (also an OSError)
     ├── DivergenceError       training left the finite numbers (also an ArithmeticError)
     ├── NotFittedError        a map is used before it was fitted (also a RuntimeError)
     └── MissingExtraError     an optional package is not installed (also an ImportError)
@@ -16,6 +17,8 @@ Plain wrong arguments stay ``ValueError`` and ``TypeError``. Every message has o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
 
@@ -23,10 +26,12 @@ __all__ = [
     "DataError",
     "DivergenceError",
     "EquipoiseError",
+    "FileError",
     "MissingExtraError",
     "NotFittedError",
     "SpecError",
     "SplitError",
+    "needs",
     "require",
 ]
 
@@ -67,6 +72,15 @@ class SplitError(EquipoiseError, ValueError):
     """
 
 
+class FileError(EquipoiseError, OSError):
+    """A file cannot be written: the disk is full, or its folder is missing or closed.
+
+    Example:
+        >>> issubclass(FileError, OSError)
+        True
+    """
+
+
 class DivergenceError(EquipoiseError, ArithmeticError):
     """Training left the finite numbers; the message names epoch, batch and likely cause.
 
@@ -94,6 +108,35 @@ class MissingExtraError(EquipoiseError, ImportError):
     """
 
 
+@contextmanager
+def needs(package: str, *, extra: str, purpose: str) -> Iterator[None]:
+    """Say in one sentence how to get an optional package, if it is missing where the block imports it.
+
+    Args:
+        package: What is imported, as in ``import package``.
+        extra: The extra of this package that brings it.
+        purpose: What it is needed for, as the end of "... is needed to".
+
+    Raises:
+        MissingExtraError: If it is not installed.
+
+    Example:
+        >>> with needs("a_far_away_package", extra="cli", purpose="print"):
+        ...     import a_far_away_package
+        Traceback (most recent call last):
+        ...
+        equipoise.core.errors.MissingExtraError: a_far_away_package is needed to print, and is not installed. ...
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != package:
+            raise
+        raise MissingExtraError(
+            f"{package} is needed to {purpose}, and is not installed. Run: pip install 'equipoise[{extra}]'"
+        ) from error
+
+
 def require(module: str, *, extra: str, purpose: str) -> ModuleType:
     """Import an optional package, or say in one sentence how to get it.
 
@@ -112,12 +155,5 @@ def require(module: str, *, extra: str, purpose: str) -> ModuleType:
         >>> require("json", extra="cli", purpose="print").__name__
         'json'
     """
-    try:
+    with needs(module.split(".", maxsplit=1)[0], extra=extra, purpose=purpose):
         return import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name != module.split(".", maxsplit=1)[0]:
-            raise
-        package = module.split(".", maxsplit=1)[0]
-        raise MissingExtraError(
-            f"{package} is needed to {purpose}, and is not installed. Run: pip install 'equipoise[{extra}]'"
-        ) from error

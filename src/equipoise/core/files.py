@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from equipoise.core.errors import FileError
 
 __all__ = ["atomic_path", "write_bytes", "write_text"]
 
@@ -24,7 +26,11 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     Yields:
         A path with the same ending, to write to.
 
+    Raises:
+        FileError: If the disk is full, the folder is missing or may not be written to.
+
     Example:
+        >>> import tempfile
         >>> target = Path(tempfile.mkdtemp()) / "a.txt"
         >>> with atomic_path(target) as temporary:
         ...     _ = temporary.write_text("whole")
@@ -32,29 +38,38 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         'whole'
     """
     target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}-", suffix=target.suffix)
-    os.close(handle)
-    temporary = Path(name)
+    # A name of 255 bytes is allowed, but leaves no room for more.
+    temporary = target.with_name(f".{target.stem[:32]}-{secrets.token_hex(8)}{target.suffix}")
     try:
+        # The system itself takes the umask into account, as for any new file.
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         yield temporary
         with temporary.open("rb") as stream:
             os.fsync(stream.fileno())
-        temporary.chmod(0o666 & ~_umask())
         temporary.replace(target)
+    except OSError as error:
+        if isinstance(error, FileError) or not _concerns(error, temporary, target):
+            raise
+        # Libraries name the temporary file, or none.
+        reason = error.strerror or str(error)
+        raise FileError(
+            f"{target}: cannot be written ({reason}). Is the disk full, or the folder gone?"
+        ) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _concerns(error: OSError, *paths: Path) -> bool:
+    named = {str(name) for name in (error.filename, error.filename2) if name is not None}
+    return not named or bool(named & {str(path) for path in paths})
 
 
 def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
     """Write bytes to a file, all or nothing.
 
     Example:
+        >>> import tempfile
         >>> target = Path(tempfile.mkdtemp()) / "a.bin"
         >>> write_bytes(target, b"whole")
         >>> target.read_bytes()
@@ -68,6 +83,7 @@ def write_text(path: str | os.PathLike[str], content: str) -> None:
     """Write UTF-8 text to a file, all or nothing.
 
     Example:
+        >>> import tempfile
         >>> target = Path(tempfile.mkdtemp()) / "a.txt"
         >>> write_text(target, "whole")
         >>> target.read_text()

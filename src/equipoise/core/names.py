@@ -25,7 +25,9 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return by_lower[found[0]] if found else None
 
 
-def look_up(name: str, table: Mapping[str, T], *, what: str, hint: str = "") -> T:
+def look_up(
+    name: str, table: Mapping[str, T], *, what: str, hint: str = "", renamed: Mapping[str, str] | None = None
+) -> T:
     """Return ``table[name]``, or raise with the nearest valid name.
 
     Args:
@@ -33,6 +35,7 @@ def look_up(name: str, table: Mapping[str, T], *, what: str, hint: str = "") -> 
         table: Valid keys and their values.
         what: The kind of thing, for the message: "loss", "metric" ...
         hint: What to do if no name is near; by default the valid names are listed.
+        renamed: Former names, and what to say about each.
 
     Returns:
         The value.
@@ -50,6 +53,8 @@ def look_up(name: str, table: Mapping[str, T], *, what: str, hint: str = "") -> 
     """
     if name in table:
         return table[name]
+    if renamed and name in renamed:
+        raise SpecError(f"no {what} {name!r}; {renamed[name]}")
     guess = nearest(str(name), table)
     remedy = f"did you mean {guess!r}?" if guess else hint or f"known: {', '.join(sorted(table))}."
     raise SpecError(f"no {what} {name!r}; {remedy}")

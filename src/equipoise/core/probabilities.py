@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from equipoise.compiled.choice import find_kernel
 from equipoise.core.arrays import Array, as_tensor
 
 __all__ = ["log_softmax", "positive_logits", "softmax", "top_of_rows", "two_columns"]
@@ -71,10 +72,10 @@ def top_of_rows(scores: Array) -> tuple[Array, Array]:
         >>> top_of_rows(np.array([[0.25, 0.75], [0.5, 0.5]]))
         (array([1, 0]), array([0.75, 0.5 ]))
     """
-    if scores.size < _LARGE:
-        return scores.argmax(axis=1), scores.max(axis=1)
-    from equipoise.core.top_kernel import top_rows  # numba is loaded when first needed
-
+    top_rows = None if scores.size < _LARGE else find_kernel("top_class", scores.dtype.char, scores.size)
+    if top_rows is None:
+        place = scores.argmax(axis=1)
+        return place, np.take_along_axis(scores, place[:, None], axis=1)[:, 0]
     predicted, highest = np.empty(len(scores), np.int64), np.empty(len(scores), scores.dtype)
     top_rows(as_tensor(scores).numpy(), predicted, highest)
     return predicted, highest

@@ -9,11 +9,11 @@ import numpy as np
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
 from equipoise.core.files import atomic_path
-from equipoise.core.formats import WRITERS
-from equipoise.core.formats.notes import Notes
-from equipoise.core.formats.npy import write_npy
 from equipoise.core.predictions import Predictions
-from equipoise.core.sources import AnyPath, ending_of
+from equipoise.core.reading.files import AnyPath, ending_of
+from equipoise.core.reading.formats import WRITERS
+from equipoise.core.reading.formats.notes import Notes
+from equipoise.core.reading.formats.npy import write_npy
 
 __all__ = ["write_predictions"]
 

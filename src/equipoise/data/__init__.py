@@ -1,19 +1,30 @@
 """Datasets by name, the four splits, augmentation, batches that carry the sample index."""
 
 from equipoise.data.arrays import from_arrays
-from equipoise.data.augment import Augment, cut_out, flip_images, mix_up, normalise, shift_crop
+from equipoise.data.augment import (
+    Augment,
+    cut_out,
+    erase_boxes,
+    flip_images,
+    jitter_colours,
+    mix_up,
+    normalise,
+    shift_crop,
+)
 from equipoise.data.batches import Batch, Batches, batches
 from equipoise.data.corruptions import CORRUPTIONS, corrupt, corrupt_images
 from equipoise.data.dataset import Dataset, FileRecord
-from equipoise.data.loading import READERS, load
+from equipoise.data.loading import COMMON_OPTIONS, READERS, load
 from equipoise.data.long_tail import long_tail
 from equipoise.data.ood import OodPair, ood_pair
 from equipoise.data.ordering import trim_documents
 from equipoise.data.readers.mixtures import GaussianMixture, gaussian_mixture
-from equipoise.data.splitting import focal_split, stratified_split
+from equipoise.data.row_splits import focal_split, meta_part, stratified_split
+from equipoise.data.shift import Shift, load_shift, read_shifts
 from equipoise.data.streaming import ImageFiles
 
 __all__ = [
+    "COMMON_OPTIONS",
     "CORRUPTIONS",
     "READERS",
     "Augment",
@@ -24,19 +35,25 @@ __all__ = [
     "GaussianMixture",
     "ImageFiles",
     "OodPair",
+    "Shift",
     "batches",
     "corrupt",
     "corrupt_images",
     "cut_out",
+    "erase_boxes",
     "flip_images",
     "focal_split",
     "from_arrays",
     "gaussian_mixture",
+    "jitter_colours",
     "load",
+    "load_shift",
     "long_tail",
+    "meta_part",
     "mix_up",
     "normalise",
     "ood_pair",
+    "read_shifts",
     "shift_crop",
     "stratified_split",
     "trim_documents",

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from equipoise.core.errors import DataError
 from equipoise.data.dataset import Dataset, FileRecord, Kind
-from equipoise.data.splitting import stratified_split
+from equipoise.data.row_splits import stratified_split
 
 __all__ = ["as_images", "column_statistics", "from_arrays"]
 

@@ -8,7 +8,22 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot, pad
 
-__all__ = ["Augment", "cut_out", "flip_images", "mix_up", "normalise", "shift_crop", "take_rows"]
+__all__ = [
+    "Augment",
+    "cut_out",
+    "erase_boxes",
+    "flip_images",
+    "jitter_colours",
+    "mix_up",
+    "normalise",
+    "shift_crop",
+    "take_rows",
+]
+
+#: How much each channel adds to the grey of an image.
+_GREY = (0.299, 0.587, 0.114)
+#: Smallest and largest share of an image that is erased, and the widest ratio of its sides.
+_ERASED, _LONGEST = (0.02, 1 / 3), 10 / 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +38,8 @@ class Augment:
         cutout: Side of a square that is set to the mean colour; 16 is usual for CIFAR-10.
         mixup: Parameter of the beta distribution from which the mixing weight of a batch is drawn;
             zero does not mix. Targets become probabilities.
+        jitter: Brightness, contrast and saturation of each image are multiplied by numbers within this of one.
+        erase: Probability that a rectangle of an image is set to the mean colour.
 
     Example:
         >>> Augment(crop_padding=4, flip=True).mixup
@@ -34,11 +51,18 @@ class Augment:
     flip: bool = False
     cutout: int = 0
     mixup: float = 0.0
+    jitter: float = 0.0
+    erase: float = 0.0
 
     def __post_init__(self) -> None:
         if self.area is not None and not 0 < self.area <= 1:
             raise ValueError(f"Augment: `area` must lie in (0, 1], got {self.area}. Most recipes use 0.08.")
-        for name in ("crop_padding", "cutout", "mixup"):
+        if self.erase > 1 or self.jitter > 1:
+            raise ValueError(
+                f"Augment: `jitter` and `erase` must lie in [0, 1], got {self.jitter} and {self.erase}. Usual are "
+                "0.4 and 0.25."
+            )
+        for name in ("crop_padding", "cutout", "mixup", "jitter", "erase"):
             if getattr(self, name) < 0:
                 raise ValueError(f"Augment: `{name}` must not be negative, got {getattr(self, name)}.")
 
@@ -154,9 +178,80 @@ def cut_out(images: Tensor, row: Tensor, column: Tensor, *, side: int) -> Tensor
     return images.masked_fill(square, 0.0)
 
 
-def _inside(start: Tensor, side: int, length: int) -> Tensor:
+def _inside(start: Tensor, side: int | Tensor, length: int) -> Tensor:
     place = torch.arange(length, device=start.device)
-    return (place >= start[:, None]) & (place < start[:, None] + side)
+    end = start + side
+    return (place >= start[:, None]) & (place < end[:, None])
+
+
+def erase_boxes(images: Tensor, chance: Tensor, *, share: float) -> Tensor:
+    """Set a rectangle of some images to zero, which is the mean once images are normalised.
+
+    Args:
+        images: ``(n, c, h, w)``, normalised.
+        chance: Five numbers in [0, 1) for each image: whether, how large, how wide, and where.
+        share: Probability that an image loses a rectangle of 2 to 33 % of its pixels.
+
+    Returns:
+        New images.
+
+    Example:
+        >>> chance = torch.tensor([[0.0, 0.5, 0.5, 0.0, 0.0]])
+        >>> erase_boxes(torch.ones(1, 1, 4, 4), chance, share=1.0)[0, 0, 0]
+        tensor([0., 0., 1., 1.])
+
+    Reference:
+        Zhong et al. (2020), Random Erasing Data Augmentation.
+
+    Differs from the authors' code:
+        Erased pixels get the mean colour, not noise; rectangles too long for the image are cut to fit, not redrawn.
+    """
+    height, width = images.shape[-2:]
+    happens, size, shape, down, right = chance.unbind(1)
+    pixels = height * width * (_ERASED[0] + (_ERASED[1] - _ERASED[0]) * size)
+    ratio = _LONGEST ** (2 * shape - 1)
+    tall = (pixels * ratio).sqrt().round().clamp(1, height)
+    wide = (pixels / ratio).sqrt().round().clamp(1, width)
+    top, left = ((height - tall + 1) * down).floor(), ((width - wide + 1) * right).floor()
+    rows, columns = _inside(top, tall, height), _inside(left, wide, width)
+    box = rows[:, None, :, None] & columns[:, None, None, :] & (happens < share)[:, None, None, None]
+    return images.masked_fill(box, 0.0)
+
+
+def jitter_colours(images: Tensor, chance: Tensor, *, strength: float) -> Tensor:
+    """Change brightness, then contrast, then saturation of each image.
+
+    Args:
+        images: uint8 ``(n, c, h, w)``; grey ones have no saturation to change.
+        chance: Three numbers in [0, 1) for each image.
+        strength: Factors are drawn evenly from within this of one.
+
+    Returns:
+        New uint8 images.
+
+    Example:
+        >>> grey = torch.full((1, 1, 1, 2), 100, dtype=torch.uint8)
+        >>> jitter_colours(grey, torch.tensor([[1.0, 0.5, 0.5]]), strength=0.5)
+        tensor([[[[150, 150]]]], dtype=torch.uint8)
+
+    Differs from the authors' code:
+        The usual code draws the order of the three for each image; here it is always the same.
+    """
+    brighter, sharper, fuller = (
+        (1 + strength * (2 * chance - 1)).to(torch.float32)[..., None, None, None].unbind(1)
+    )
+    changed = (images.float() * brighter).clamp_(0, 255)
+    changed = torch.lerp(_grey(changed).mean(dim=(2, 3), keepdim=True), changed, sharper).clamp_(0, 255)
+    if images.shape[1] == len(_GREY):
+        changed = torch.lerp(_grey(changed), changed, fuller).clamp_(0, 255)
+    return changed.round_().to(torch.uint8)
+
+
+def _grey(images: Tensor) -> Tensor:
+    if images.shape[1] != len(_GREY):
+        return images
+    weights = torch.tensor(_GREY, device=images.device).view(1, -1, 1, 1)
+    return (images * weights).sum(1, keepdim=True)
 
 
 def mix_up(

@@ -12,7 +12,17 @@ from scipy.special import betaincinv
 from torch import Tensor
 
 from equipoise.core.errors import DataError
-from equipoise.data.augment import Augment, cut_out, flip_images, mix_up, normalise, shift_crop, take_rows
+from equipoise.data.augment import (
+    Augment,
+    cut_out,
+    erase_boxes,
+    flip_images,
+    jitter_colours,
+    mix_up,
+    normalise,
+    shift_crop,
+    take_rows,
+)
 from equipoise.data.dataset import Dataset
 from equipoise.data.ordering import epoch_rows, shard_bounds, trim_documents
 from equipoise.data.shuffling import permutation, uniform
@@ -20,7 +30,7 @@ from equipoise.data.streaming import ImageFiles, stream
 
 __all__ = ["Batch", "Batches", "batches"]
 
-_N_DRAWS = 9
+_N_DRAWS, _N_COLOUR = 9, 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,6 +67,7 @@ class _Plan:
 
     rows: NDArray[np.int64]
     draws: NDArray[np.float64]
+    colour: NDArray[np.float64]
     own: NDArray[np.int64]
     partner: NDArray[np.int64] | None
     weight: float
@@ -152,9 +163,17 @@ def _check_numbers(batch_size: int, start: int, rank: int, world_size: int) -> N
 
 def _check_augment(dataset: Dataset, augment: Augment) -> None:
     images = dataset.kind in ("image", "segmentation")
-    if not images and (augment.crop_padding or augment.flip or augment.cutout or augment.area):
+    changes = (
+        augment.crop_padding,
+        augment.flip,
+        augment.cutout,
+        augment.area,
+        augment.jitter,
+        augment.erase,
+    )
+    if not images and any(changes):
         raise ValueError(
-            f"batches: {dataset.name} holds no images to crop, flip or cut. Use mixup or nothing."
+            f"batches: {dataset.name} holds no images to crop, flip, cut or colour. Use mixup or nothing."
         )
     if augment.mixup and dataset.kind in ("text", "segmentation"):
         raise ValueError(
@@ -210,9 +229,7 @@ class Batches:
         for step in steps:
             plan = self._plan(step)
             index = torch.from_numpy(plan.rows)
-            if self.dataset.kind == "image" and self.device.type == "cpu":
-                yield self._finished(plan, self._fused(plan), self.dataset.labels[index])
-            elif self.dataset.kind == "image":
+            if self.dataset.kind == "image":
                 stored = self.dataset.inputs.permute(0, 2, 3, 1)
                 images = take_rows(stored, index).permute(0, 3, 1, 2)
                 yield self._image_batch(plan, images, self.dataset.labels[index])
@@ -237,7 +254,9 @@ class Batches:
         low, high = shard_bounds(len(rows), rank=self.rank, world_size=self.world_size)
         mine = np.arange(low, high)
         if not self.augment.mixup:
-            return _Plan(rows[mine], draws[mine], np.arange(len(mine)), None, 1.0)
+            return _Plan(
+                rows[mine], draws[mine], self._colour(key, len(rows))[mine], np.arange(len(mine)), None, 1.0
+            )
         other = permutation(len(rows), seed=self.seed, stream=("mixup", *key))[mine]
         chance = uniform(1, seed=self.seed, stream=("weight", *key))[0]
         weight = float(betaincinv(self.augment.mixup, self.augment.mixup, chance))
@@ -245,26 +264,13 @@ class Batches:
         needed, place = np.unique(np.concatenate([mine, other]), return_inverse=True)
         partner = np.arange(len(needed))
         partner[place[: len(mine)]] = place[len(mine) :]
-        return _Plan(rows[needed], draws[needed], place[: len(mine)], partner, weight)
+        own = place[: len(mine)]
+        return _Plan(rows[needed], draws[needed], self._colour(key, len(rows))[needed], own, partner, weight)
 
-    def _fused(self, plan: _Plan) -> Tensor:
-        # Imported here, because compiled code is slow to import and most users of this room need none.
-        from equipoise.data.kernels import read_augmented
-
-        assert isinstance(self.dataset.inputs, Tensor)
-        padding, draws = self.augment.crop_padding, torch.from_numpy(plan.draws)
-        top, left = (_whole(draws[:, column], 2 * padding + 1).numpy() for column in (4, 5))
-        flip = (plan.draws[:, 6] < 0.5) & self.augment.flip
-        return read_augmented(
-            self.dataset.inputs,
-            plan.rows,
-            top=top,
-            left=left,
-            flip=flip,
-            padding=padding,
-            mean=self.dataset.mean,
-            std=self.dataset.std,
-        )
+    def _colour(self, key: tuple[int, int], n: int) -> NDArray[np.float64]:
+        """Numbers of a stream of their own, so that asking for colours changes no crop; none if none are needed."""
+        width = _N_COLOUR if self.augment.jitter or self.augment.erase else 0
+        return uniform(n * width, seed=self.seed, stream=("colour", *key)).reshape(n, width)
 
     def _image_batch(self, plan: _Plan, images: Tensor, labels: Tensor) -> Batch:
         images, labels = images.to(self.device), labels.to(self.device)
@@ -279,15 +285,18 @@ class Batches:
         if augment.flip:
             images = flip_images(images, draws[:, 6] < 0.5)
             labels = flip_images(labels, draws[:, 6] < 0.5) if dense else labels
-        return self._finished(plan, normalise(images, self.dataset.mean, self.dataset.std), labels)
-
-    def _finished(self, plan: _Plan, inputs: Tensor, labels: Tensor) -> Batch:
-        if self.augment.cutout:
-            draws = torch.from_numpy(plan.draws).to(self.device)
+        if augment.jitter:
+            chance = torch.from_numpy(plan.colour[:, :3]).to(self.device)
+            images = jitter_colours(images, chance, strength=augment.jitter)
+        inputs = normalise(images, self.dataset.mean, self.dataset.std)
+        if augment.cutout:
             row, column = (
                 _whole(draws[:, k], length) for k, length in ((7, inputs.shape[2]), (8, inputs.shape[3]))
             )
-            inputs = cut_out(inputs, row, column, side=self.augment.cutout)
+            inputs = cut_out(inputs, row, column, side=augment.cutout)
+        if augment.erase:
+            chance = torch.from_numpy(plan.colour[:, 3:]).to(inputs)
+            inputs = erase_boxes(inputs, chance, share=augment.erase)
         return self._mixed(plan, inputs, labels)
 
     def _vector_batch(self, plan: _Plan, inputs: Tensor, labels: Tensor) -> Batch:

@@ -11,9 +11,10 @@ from typing import Any
 from equipoise.core.errors import SpecError
 from equipoise.core.names import look_up, nearest
 from equipoise.data.dataset import Dataset
+from equipoise.data.long_tail import long_tail
 from equipoise.data.readers.cifar import cifar10, cifar100
-from equipoise.data.readers.cifar10c import cifar10c, cifar100c
 from equipoise.data.readers.cifar10h import cifar10h
+from equipoise.data.readers.cifar_c import cifar10c, cifar100c
 from equipoise.data.readers.digits import digits
 from equipoise.data.readers.image_folder import image_folder
 from equipoise.data.readers.imagenet import imagenet, imagenet_lt
@@ -26,7 +27,10 @@ from equipoise.data.readers.table import table
 from equipoise.data.readers.tiny_imagenet import tiny_imagenet
 from equipoise.data.readers.voc2012 import voc2012
 
-__all__ = ["READERS", "load"]
+__all__ = ["COMMON_OPTIONS", "READERS", "load"]
+
+#: Options that :func:`load` takes for every dataset, beside those of its reader.
+COMMON_OPTIONS = ("long_tail",)
 
 #: Every dataset that can be loaded by name.
 READERS: Mapping[str, Callable[..., Dataset]] = MappingProxyType(
@@ -69,7 +73,8 @@ def load(
             none, because they are built in or have a path of their own, do not look at it.
         seed: Of the splits, and of whatever else is random.
         download: Bring the official files if they are not there.
-        options: Further parameters of the reader, for example ``{"path": "mine.npz"}``.
+        options: Further parameters of the reader, for example ``{"path": "mine.npz"}``; and ``long_tail``, the
+            imbalance factor to which the training rows of any dataset are thinned.
 
     Returns:
         The dataset.
@@ -82,6 +87,20 @@ def load(
         >>> load("digits", options={"test": 0.5}).class_counts("test").sum()
         tensor(898)
     """
+    options = dict(options)
+    factor = options.pop("long_tail", None)
+    dataset = _read(name, root=root, seed=seed, download=download, options=options)
+    return dataset if factor is None else long_tail(dataset, factor=factor, seed=seed)
+
+
+def _read(
+    name: str,
+    *,
+    root: str | os.PathLike[str] | None,
+    seed: int,
+    download: bool,
+    options: Mapping[str, Any],
+) -> Dataset:
     reader = look_up(name, READERS, what="dataset")
     known = inspect.signature(reader).parameters
     for key in options:

@@ -2,7 +2,7 @@
 
 from equipoise.evaluate.audit import Audit, audit
 from equipoise.evaluate.cautions import Caution
-from equipoise.evaluate.compare import Comparison, Difference, compare
+from equipoise.evaluate.compare import Difference, PairedDifferences, compare
 from equipoise.evaluate.gates import Gate, Limit, check_limits, check_not_worse
 from equipoise.evaluate.scorecard import Score, Scorecard, score
 from equipoise.evaluate.slices import Slice, SliceSums, score_by_class, score_by_group
@@ -10,10 +10,10 @@ from equipoise.evaluate.slices import Slice, SliceSums, score_by_class, score_by
 __all__ = [
     "Audit",
     "Caution",
-    "Comparison",
     "Difference",
     "Gate",
     "Limit",
+    "PairedDifferences",
     "Score",
     "Scorecard",
     "Slice",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, final
 
 import numpy as np
@@ -12,11 +11,11 @@ import numpy as np
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
-from equipoise.core.seeds import numpy_generator
-from equipoise.evaluate.audit_words import describe_audit
+from equipoise.evaluate.audit_text import describe_audit, html_of_audit
 from equipoise.evaluate.cautions import Caution, Evidence
-from equipoise.evaluate.scorecard import Scorecard, score
+from equipoise.evaluate.scorecard import Scorecard, score_state
 from equipoise.evaluate.slices import Slice, SliceSums, with_class_names
+from equipoise.metrics.area_under_risk_coverage import RiskCoverage, risk_coverage, risk_of_cells
 from equipoise.metrics.consistency import ConsistencyTest
 from equipoise.metrics.inputs import as_predictions
 from equipoise.metrics.state import CalibrationState
@@ -27,23 +26,29 @@ _MOST_CLASSES = 100_000
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Audit:
     """What an audit found; print it to read it.
 
     Attributes:
         card: Every metric with its interval.
-        consistency: Whether a calibrated model could score this ECE by chance.
-        classes: Calibration when each class is predicted, the least believable first, corrected by Holm's rule.
+        classes: Calibration when each class is predicted, those first that chance does not explain, corrected by Holm's
+            rule.
         groups: The same by value of each column of groups.
+        risk: Error rate among the most confident rows, by how many are kept.
         cautions: What to know before believing the numbers.
     """
 
     card: Scorecard
-    consistency: ConsistencyTest
     classes: tuple[Slice, ...]
     groups: Mapping[str, tuple[Slice, ...]]
+    risk: RiskCoverage
     cautions: tuple[Caution, ...]
+
+    @property
+    def consistency(self) -> ConsistencyTest:
+        """Whether a calibrated model could score this ECE by chance."""
+        return self.card.consistency
 
     def worst(self, slices: Sequence[Slice], *, most: int = 5) -> tuple[Slice, ...]:
         """Return the slices that chance does not explain at the audit's level, at most so many.
@@ -57,36 +62,46 @@ class Audit:
         return tuple(part for part in slices if part.p_value < 1 - self.card.level)[:most]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, for JSON.
+        """Return everything as plain values, for JSON; :meth:`from_dict` reads them back without loss.
 
         Example:
-            >>> sorted(audit(Predictions(probs=[0.9, 0.2], labels=[1, 0])).to_dict())
-            ['bins', 'cautions', 'classes', 'consistency', 'groups', 'missing', 'notes', 'scores', 'settings']
+            >>> found = audit(Predictions(probs=[0.9, 0.2], labels=[1, 0]))
+            >>> sorted(set(found.to_dict()) - set(found.card.to_dict()))
+            ['cautions', 'classes', 'groups', 'risk']
         """
-        card = self.card
         return {
-            "settings": {
-                name: getattr(card, name)
-                for name in (
-                    "n_samples",
-                    "n_classes",
-                    "split",
-                    "n_bins",
-                    "closed",
-                    "level",
-                    "n_resamples",
-                    "seed",
-                )
-            },
-            "scores": {key: value._asdict() for key, value in card.scores.items()},
-            "missing": dict(card.missing),
-            "consistency": self.consistency._asdict(),
-            "bins": card.curve.rows(),
+            **self.card.to_dict(),
             "classes": [part._asdict() for part in self.classes],
             "groups": {name: [part._asdict() for part in parts] for name, parts in self.groups.items()},
+            "risk": {name: column.tolist() for name, column in self.risk._asdict().items()},
             "cautions": [caution._asdict() for caution in self.cautions],
-            "notes": list(card.notes),
         }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Audit:
+        """Return the audit that :meth:`to_dict` described.
+
+        Raises:
+            DataError: If the values are no audit, or one of another version.
+
+        Example:
+            >>> found = audit(Predictions(probs=[0.9, 0.2], labels=[1, 0]))
+            >>> Audit.from_dict(found.to_dict()).to_dict() == found.to_dict()
+            True
+        """
+        card = Scorecard.from_dict(content)
+        try:
+            return cls(
+                card=card,
+                classes=_slices(content["classes"]),
+                groups={name: _slices(parts) for name, parts in content["groups"].items()},
+                risk=RiskCoverage(**{name: np.array(column) for name, column in content["risk"].items()}),
+                cautions=tuple(Caution(**one) for one in content["cautions"]),
+            )
+        except (KeyError, TypeError) as error:
+            raise DataError(
+                f"Audit.from_dict: these values are no whole audit ({error}). Audit the predictions again."
+            ) from error
 
     def describe(self, *, quiet: bool = False) -> str:
         """Return the audit as plain text.
@@ -102,6 +117,15 @@ class Audit:
 
     def __str__(self) -> str:
         return self.describe()
+
+    def __repr__(self) -> str:
+        n_off = len(self.worst(self.classes, most=len(self.classes)))
+        return (
+            f"Audit({self.card!r}, {n_off} of {len(self.classes)} classes off, {len(self.cautions)} warnings)"
+        )
+
+    def _repr_html_(self) -> str:
+        return html_of_audit(self)
 
 
 def audit(
@@ -147,28 +171,25 @@ def audit(
         state.update(chunk)
     if state is None:
         raise DataError("audit: no predictions were given. Pass at least one chunk.")
-    settings: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "seed": seed}
-    card = score(state.calibration if alone is None else alone, n_bins=n_bins, closed=closed, **settings)
+    rows = None if alone is None else as_predictions(alone, None, where="audit")
     return Audit(
-        card=card,
-        consistency=_consistency(card, state.calibration),
+        card=score_state(state.calibration, rows, level=level, n_resamples=n_resamples, seed=seed),
         classes=with_class_names(state.classes.slices(level=level), state.class_names),
-        groups=MappingProxyType({name: sums.slices(level=level) for name, sums in state.groups.items()}),
+        groups={name: sums.slices(level=level) for name, sums in state.groups.items()},
+        risk=(_sketched_risk(state.calibration) if rows is None else risk_coverage(rows)).thinned(),
         cautions=(*state.evidence.cautions(), *state.refused),
     )
 
 
-def _consistency(card: Scorecard, state: CalibrationState) -> ConsistencyTest:
-    """Return the test that the scorecard made, with what chance explains."""
-    curve, rng = card.curve, numpy_generator(card.seed, "consistency")
-    count = np.round(curve.weight * (state.effective_samples / state.total_weight)).astype(np.int64)
-    mean = np.clip(np.nan_to_num(curve.confidence), 0.0, 1.0)
-    right = rng.binomial(count, mean, size=(card.n_resamples, len(count)))
-    draws = np.abs(count * mean - right).sum(axis=1) / max(1, count.sum())
-    ece = card.scores["ece"]
-    return ConsistencyTest(
-        "ece", ece.value, float(draws.mean()), float(np.quantile(draws, 0.95)), float(ece.p_value or 0.0)
-    )
+def _sketched_risk(state: CalibrationState) -> RiskCoverage:
+    """Return error rate by coverage of a stream, from the state's sketch of confidence."""
+    sketch = state.sums.sketch.cpu().numpy()
+    mass, confidence, right = sketch[sketch[:, 0] > 0][::-1].T
+    return risk_of_cells(mass, np.maximum(mass - right, 0), confidence / mass)
+
+
+def _slices(parts: Iterable[Mapping[str, Any]]) -> tuple[Slice, ...]:
+    return tuple(Slice(**part) for part in parts)
 
 
 class _State:

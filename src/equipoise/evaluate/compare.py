@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, final
+from collections.abc import Hashable, Mapping, Sequence
+from typing import NamedTuple, TypeVar, final
 
 import numpy as np
 
 from equipoise.core.arrays import Array
+from equipoise.core.bins import bin_of, check_bins, lower_edges
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
+from equipoise.core.notebook import html_table
 from equipoise.core.predictions import Predictions
 from equipoise.core.seeds import numpy_generator
-from equipoise.evaluate.values import LOWER_IS_BETTER, PERCENT, TITLES
-from equipoise.metrics.bins import check_bins, lower_edges
+from equipoise.evaluate.chance import holm
+from equipoise.evaluate.verdict import p_number
+from equipoise.metrics.facts import metric_facts, metrics_where
 from equipoise.metrics.inputs import as_predictions
 from equipoise.metrics.intervals import check_resamples, mean_interval
 from equipoise.metrics.readings import read_cells
 
-__all__ = ["Comparison", "Difference", "compare"]
+__all__ = ["Difference", "PairedDifferences", "compare", "compared_metrics", "correct_for_many"]
 
 _WHERE = "compare"
-_PER_CLASS = ("nll", "brier")
-_METRICS = (
-    "accuracy",
-    "nll",
-    "brier",
-    "ece",
-    "rms_ce",
-    "mce",
-    "confidence_gap",
-    "over_confidence",
-    "under_confidence",
-)
+K = TypeVar("K", bound=Hashable)
 
 
 class Difference(NamedTuple):
@@ -60,21 +52,104 @@ class Difference(NamedTuple):
 
 
 @final
-class Comparison(tuple[Difference, ...]):
-    """Differences, one per metric; print it for a table."""
+class PairedDifferences(tuple[Difference, ...]):
+    """Differences of two models on the same rows, one per metric; print it for a table.
+
+    Example:
+        >>> first = Predictions(probs=[[0.99, 0.01]] * 40, labels=[0] * 24 + [1] * 16)
+        >>> found = compare(first, first.with_scores(probs=[[0.6, 0.4]] * 40))
+        >>> found.of("ece").verdict
+        'second better'
+    """
 
     __slots__ = ()
 
+    def of(self, metric: str) -> Difference:
+        """Return the difference in one metric.
+
+        Raises:
+            SpecError: If it was not compared.
+        """
+        return look_up(metric, {row.metric: row for row in self}, what="metric to compare")
+
     def __str__(self) -> str:
-        lines = [f"{'':<24}{'first':>10}{'second':>10}{'difference':>12}  interval             p"]
-        for row in self:
-            factor = 100.0 if row.metric in PERCENT else 1.0
-            numbers = [factor * value for value in (row.first, row.second, row.difference, row.low, row.high)]
-            lines.append(
-                f"{TITLES[row.metric].strip():<24}{numbers[0]:>10.4f}{numbers[1]:>10.4f}{numbers[2]:>+12.4f}  "
-                f"[{numbers[3]:+.4f}, {numbers[4]:+.4f}]  {row.p_value:.3f}  {row.verdict}"
-            )
+        heads, rows = self._cells()
+        widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+        lines = [
+            "  ".join(
+                text.rjust(width) if 0 < place < 4 else text.ljust(width)
+                for place, (text, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in (heads, *rows)
+        ]
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        verdicts = ", ".join(f"{row.metric}: {row.verdict}" for row in self)
+        return f"PairedDifferences({verdicts})"
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._cells())
+
+    def _cells(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        heads = ("", "first", "second", "difference", "interval", "p", "verdict")
+        return heads, [_difference_cells(row) for row in self]
+
+
+def _difference_cells(row: Difference) -> tuple[str, ...]:
+    facts = metric_facts(row.metric)
+    low, high = (f"{facts.scale * end:+.4f}" for end in (row.low, row.high))
+    return (
+        facts.title,
+        *(f"{facts.scale * value:.4f}" for value in (row.first, row.second)),
+        f"{facts.scale * row.difference:+.4f}",
+        f"[{low}, {high}]",
+        p_number(row.p_value),
+        row.verdict,
+    )
+
+
+def correct_for_many(
+    comparisons: Mapping[K, PairedDifferences], *, level: float = 0.95
+) -> dict[K, PairedDifferences]:
+    """Return comparisons whose p-values and verdicts allow for there being several, by Holm's rule in each metric.
+
+    Args:
+        comparisons: One per model that was compared with the same baseline.
+        level: A difference is a tie unless its corrected p-value is below ``1 - level``.
+
+    Example:
+        >>> first = Predictions(probs=[[0.99, 0.01]] * 40, labels=[0] * 24 + [1] * 16)
+        >>> found = compare(first, first.with_scores(probs=[[0.6, 0.4]] * 40), n_resamples=99)
+        >>> both = correct_for_many({"a": found, "b": found})
+        >>> found.of("ece").p_value, both["a"].of("ece").p_value
+        (0.01, 0.02)
+    """
+    rows: dict[str, list[tuple[K, Difference]]] = {}
+    for name, differences in comparisons.items():
+        for row in differences:
+            rows.setdefault(row.metric, []).append((name, row))
+    corrected: dict[tuple[K, str], Difference] = {}
+    for metric, found in rows.items():
+        p_values = holm(np.array([row.p_value for _, row in found])).tolist()
+        for (name, row), p_value in zip(found, p_values, strict=True):
+            verdict = _verdict(metric, row.first, row.second, significant=p_value < 1 - level)
+            corrected[name, metric] = row._replace(p_value=p_value, verdict=verdict)
+    return {
+        name: PairedDifferences(corrected[name, row.metric] for row in differences)
+        for name, differences in comparisons.items()
+    }
+
+
+def compared_metrics(*parts: Predictions) -> tuple[str, ...]:
+    """Return the metrics in which these predictions can be compared row by row.
+
+    Example:
+        >>> compared_metrics(Predictions(predicted=[1], confidence=[0.9], labels=[1]))[:2]
+        ('accuracy', 'ece')
+    """
+    wanted = {"needs_scores": False} if any(part.kind == "top1" for part in parts) else {}
+    return metrics_where(is_paired=True, **wanted)
 
 
 def compare(
@@ -87,7 +162,7 @@ def compare(
     level: float = 0.95,
     n_resamples: int = 1000,
     seed: int = 0,
-) -> Comparison:
+) -> PairedDifferences:
     """Compare two models on the same rows.
 
     Rows are resampled together, so what both models find hard does not blur the difference. Rows are not visited again
@@ -118,16 +193,16 @@ def compare(
     check_bins(n_bins, closed, where=_WHERE)
     check_resamples(n_resamples, where=_WHERE)
     _check_paired(first, second)
-    top1 = "top1" in (first.kind, second.kind)
-    known = {key: key for key in _METRICS if not (top1 and key in _PER_CLASS)}
-    names = [look_up(key, known, what="metric to compare") for key in (metrics or known)]
+    known = dict.fromkeys(compared_metrics(first, second))
+    for key in metrics or ():
+        look_up(key, known, what="metric to compare")
     edges = lower_edges(n_bins, closed)
     columns = [_columns(as_predictions(part, None, where=_WHERE), edges) for part in (first, second)]
     weight = np.ones(len(first)) if first.weights is None else first.weights
     point = [read_cells(_cells(cell, values, weight, n_bins)) for cell, values in columns]
     draws = _paired_draws(columns, weight, n_bins, n_resamples, seed)
     rows = []
-    for key in names:
+    for key in metrics or known:
         before, after = (float(part[key]) for part in point)
         difference = after - before
         drawn = draws[1][key] - draws[0][key]
@@ -136,7 +211,7 @@ def compare(
         p_value = float((1 + np.count_nonzero(far)) / (1 + n_resamples))
         verdict = _verdict(key, before, after, significant=p_value < 1 - level)
         rows.append(Difference(key, before, after, difference, low, high, p_value, verdict))
-    return Comparison(rows)
+    return PairedDifferences(rows)
 
 
 def _check_paired(first: Predictions, second: Predictions) -> None:
@@ -159,7 +234,7 @@ def _check_paired(first: Predictions, second: Predictions) -> None:
 def _columns(part: Predictions, edges: Array) -> tuple[Array, Array]:
     """Return the cell of each row (bin and correctness), and its confidence, nll and Brier score."""
     confidence = np.minimum(part.confidence.astype(np.float64), 1.0)
-    cell = np.searchsorted(edges[1:-1], confidence, side="left") * 2 + part.correct
+    cell = bin_of(confidence, edges[1:-1]) * 2 + part.correct
     nll = brier = np.zeros(len(part))
     if part.kind != "top1":
         rows = np.arange(len(part))
@@ -215,6 +290,4 @@ def _joint_spread(place: Array, pair: Sequence[Array], weight: Array, mass: Arra
 def _verdict(key: str, first: float, second: float, *, significant: bool) -> str:
     if not significant:
         return "tie"
-    sign = 1 if key in LOWER_IS_BETTER else -1
-    worth = [abs(value) if key == "confidence_gap" else sign * value for value in (first, second)]
-    return "second better" if worth[1] < worth[0] else "first better"
+    return "second better" if metric_facts(key).is_better(second, than=first) else "first better"

@@ -7,9 +7,10 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from equipoise.core.errors import SpecError
 from equipoise.core.names import look_up
-from equipoise.evaluate.compare import Comparison, Difference
+from equipoise.evaluate.compare import Difference, PairedDifferences
 from equipoise.evaluate.scorecard import Scorecard
-from equipoise.evaluate.values import LOWER_IS_BETTER, PERCENT, TITLES
+from equipoise.evaluate.verdict import p_text
+from equipoise.metrics.facts import MetricFacts, metric_facts
 
 __all__ = ["Bound", "Gate", "Limit", "check_limits", "check_not_worse"]
 
@@ -71,12 +72,13 @@ def check_limits(card: Scorecard, limits: Iterable[Limit], *, bound: Bound | Non
 
 
 def _check(card: Scorecard, limit: Limit, bound: Bound | None) -> Gate:
-    title = look_up(limit.metric, TITLES, what="metric").strip()
+    facts = metric_facts(limit.metric)
+    title = facts.title
     if limit.metric not in card.scores:
         raise SpecError(
             f"gate: {title} cannot be held to a limit here: {card.missing.get(limit.metric, 'it is not known')}."
         )
-    if limit.metric in PERCENT and not -1 <= limit.number <= 1:
+    if facts.percent and not -1 <= limit.number <= 1:
         raise SpecError(
             f"gate: the limit of {limit.metric} must be a fraction from 0 to 1, got {limit.number:g}. "
             f"For percent write {limit.metric}={limit.number:g}%."
@@ -93,13 +95,13 @@ def _check(card: Scorecard, limit: Limit, bound: Bound | None) -> Gate:
     return Gate(
         limit.metric,
         passed,
-        f"{where} {_shown(limit.metric, found)}, {'within' if passed else beyond} the limit of "
-        f"{_shown(limit.metric, limit.number, exact=True)}",
+        f"{where} {_shown(facts, found)}, {'within' if passed else beyond} the limit of "
+        f"{_shown(facts, limit.number, exact=True)}",
     )
 
 
 def check_not_worse(
-    comparison: Comparison, metrics: Sequence[tuple[str, float | None]], *, level: float = 0.95
+    comparison: PairedDifferences, metrics: Sequence[tuple[str, float | None]], *, level: float = 0.95
 ) -> tuple[Gate, ...]:
     """Hold a paired comparison against "not worse than".
 
@@ -123,24 +125,23 @@ def check_not_worse(
         >>> print(check_not_worse(compare(first, second), [("ece", None)])[0].text)
         ECE is worse than the baseline's by 39.00 points (p = 0.002)
     """
-    known = {row.metric: row for row in comparison if row.metric != "confidence_gap"}
+    known = {row.metric: row for row in comparison if metric_facts(row.metric).better != "zero"}
     return tuple(
         _not_worse(look_up(key, known, what="metric to compare"), margin, level) for key, margin in metrics
     )
 
 
 def _not_worse(row: Difference, margin: float | None, level: float) -> Gate:
-    title = TITLES[row.metric].strip()
-    loss, worst = (row.difference, row.high) if row.metric in LOWER_IS_BETTER else (-row.difference, -row.low)
+    facts = metric_facts(row.metric)
+    title, loss = facts.title, facts.badness(row.difference)
+    worst = max(map(facts.badness, (row.low, row.high)))
     if margin is None:
         passed = row.verdict != "first better"
         if not passed:
-            text = (
-                f"{title} is worse than the baseline's by {_lost(row.metric, loss)} (p = {row.p_value:.3f})"
-            )
+            text = f"{title} is worse than the baseline's by {_lost(facts, loss)} ({p_text(row.p_value)})"
         else:
             how = "better than" if row.verdict == "second better" else "not shown to be worse than"
-            text = f"{title} is {how} the baseline's (p = {row.p_value:.3f})"
+            text = f"{title} is {how} the baseline's ({p_text(row.p_value)})"
         return Gate(row.metric, passed, text)
     if margin < 0:
         raise SpecError(f"gate: the margin of {row.metric} must be 0 or more, got {margin:g}.")
@@ -152,16 +153,16 @@ def _not_worse(row: Difference, margin: float | None, level: float) -> Gate:
     return Gate(
         row.metric,
         passed,
-        f"{title} may be worse than the baseline's by {_lost(row.metric, worst)} ({100 * level:g} % interval), "
-        f"{'within' if passed else 'beyond'} the margin of {_lost(row.metric, margin, exact=True)}",
+        f"{title} may be worse than the baseline's by {_lost(facts, worst)} ({100 * level:g} % interval), "
+        f"{'within' if passed else 'beyond'} the margin of {_lost(facts, margin, exact=True)}",
     )
 
 
-def _shown(metric: str, number: float, *, exact: bool = False) -> str:
-    if metric in PERCENT:
-        return f"{100 * number:.6g} %" if exact else f"{100 * number:.2f} %"
-    return f"{number:.6g}" if exact else f"{number:.4f}"
+def _shown(facts: MetricFacts, number: float, *, exact: bool = False) -> str:
+    if not exact:
+        return facts.text(number)
+    return f"{facts.scale * number:.6g}{' %' if facts.percent else ''}"
 
 
-def _lost(metric: str, number: float, *, exact: bool = False) -> str:
-    return _shown(metric, number, exact=exact).replace(" %", " points")
+def _lost(facts: MetricFacts, number: float, *, exact: bool = False) -> str:
+    return _shown(facts, number, exact=exact).replace(" %", " points")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, KeysView, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, NamedTuple, final
 
+from equipoise.core.errors import DataError, SpecError
 from equipoise.core.predictions import Predictions
-from equipoise.evaluate.values import ERRORS, RANGES, TITLES, exact_values, sketched_values
-from equipoise.evaluate.words import describe
+from equipoise.evaluate.scorecard_text import describe_card, html_of_card
+from equipoise.evaluate.values import exact_values, sketched_values
+from equipoise.metrics.consistency import ConsistencyTest
 from equipoise.metrics.curve import ReliabilityCurve
+from equipoise.metrics.facts import FACTS, metric_facts
 from equipoise.metrics.inputs import as_predictions
 from equipoise.metrics.intervals import (
     Interval,
@@ -23,17 +25,34 @@ from equipoise.metrics.readings import read_state
 from equipoise.metrics.resample import Resampler
 from equipoise.metrics.state import CalibrationState
 
-__all__ = ["Score", "Scorecard", "score"]
+__all__ = ["Score", "Scorecard", "score", "score_state"]
+
+_FORMAT = 1
+_SETTINGS = (
+    "n_samples",
+    "n_classes",
+    "split",
+    "n_bins",
+    "closed",
+    "level",
+    "n_resamples",
+    "seed",
+    "fingerprint",
+)
 
 
 class Score(NamedTuple):
-    """One number with its interval.
+    """One number with its interval; ``float`` of it is the number.
 
     Attributes:
         value: The estimate.
         low: Lower end of the interval.
         high: Upper end.
         p_value: For calibration errors: how often a calibrated model with the same confidences scores as high.
+
+    Example:
+        >>> float(Score(0.03, 0.02, 0.04))
+        0.03
     """
 
     value: float
@@ -41,17 +60,23 @@ class Score(NamedTuple):
     high: float
     p_value: float | None = None
 
+    def __float__(self) -> float:
+        return self.value
+
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Scorecard:
     """Every metric of one set of predictions, with intervals.
+
+    ``card["ece"]`` is a score, ``for key in card`` goes over what is known, ``dict(card)`` holds all of it.
 
     Attributes:
         scores: Scores by key.
         missing: What could not be computed, and why.
         notes: Sentences a reader should know.
         curve: The reliability curve of the top label.
+        consistency: Whether a calibrated model could score this ECE by chance.
         n_samples: Number of rows.
         n_classes: Number of classes, if known.
         split: The split they are from, if said.
@@ -61,12 +86,22 @@ class Scorecard:
         n_resamples: Resamples behind the intervals.
         seed: Seed of the resamples.
         fingerprint: Which rows these were; empty for a stream.
+
+    Example:
+        >>> card = score(Predictions(probs=[0.9, 0.2, 0.7], labels=[1, 0, 1]), n_resamples=50)
+        >>> card
+        Scorecard(n=3, k=2, accuracy=100.00 %, nll=0.2284, ece=20.00 %)
+        >>> card["eec"]
+        Traceback (most recent call last):
+        ...
+        equipoise.core.errors.SpecError: no metric 'eec'; did you mean 'ece'?
     """
 
     scores: Mapping[str, Score]
     missing: Mapping[str, str]
     notes: tuple[str, ...]
     curve: ReliabilityCurve
+    consistency: ConsistencyTest
     n_samples: int
     n_classes: int | None
     split: str | None
@@ -78,17 +113,78 @@ class Scorecard:
     fingerprint: str
 
     def __getitem__(self, key: str) -> Score:
-        return self.scores[key]
+        if key in self.scores:
+            return self.scores[key]
+        title = metric_facts(key).title
+        raise SpecError(
+            f"Scorecard: {title} is not known here: {self.missing.get(key, 'it was not scored')}."
+        )
 
-    def to_dict(self) -> dict[str, dict[str, float]]:
-        """Return ``{"ece": {"value": ..., "low": ..., "high": ...}, ...}``.
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.scores)
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.scores
+
+    def keys(self) -> KeysView[str]:
+        """Return the keys of what is known."""
+        return self.scores.keys()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, for JSON; :meth:`from_dict` reads them back without loss.
 
         Example:
             >>> card = score(Predictions(probs=[0.9, 0.2, 0.7], labels=[1, 0, 1]), n_resamples=50)
-            >>> sorted(card.to_dict()["ece"])
-            ['high', 'low', 'value']
+            >>> sorted(card.to_dict())
+            ['bins', 'consistency', 'format', 'missing', 'notes', 'scores', 'settings']
+            >>> sorted(card.to_dict()["scores"]["ece"])
+            ['high', 'low', 'p_value', 'value']
         """
-        return {key: {"value": s.value, "low": s.low, "high": s.high} for key, s in self.scores.items()}
+        return {
+            "format": _FORMAT,
+            "settings": {name: getattr(self, name) for name in _SETTINGS},
+            "scores": {key: value._asdict() for key, value in self.scores.items()},
+            "missing": dict(self.missing),
+            "consistency": self.consistency._asdict(),
+            "bins": self.curve.to_list(),
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Scorecard:
+        """Return the scorecard that :meth:`to_dict` described.
+
+        Raises:
+            DataError: If the values are no scorecard, or one of another version.
+
+        Example:
+            >>> card = score(Predictions(probs=[0.9, 0.2, 0.7], labels=[1, 0, 1]), n_resamples=50)
+            >>> Scorecard.from_dict(card.to_dict())["ece"] == card["ece"]
+            True
+        """
+        if content.get("format") != _FORMAT:
+            raise DataError(
+                f"Scorecard.from_dict: wanted a scorecard of format {_FORMAT}, got {content.get('format')!r}. "
+                "Score the predictions again."
+            )
+        try:
+            settings = {name: content["settings"][name] for name in _SETTINGS}
+            return cls(
+                scores={key: Score(**one) for key, one in content["scores"].items()},
+                missing=dict(content["missing"]),
+                notes=tuple(content["notes"]),
+                curve=ReliabilityCurve.from_list(content["bins"], closed=settings["closed"]),
+                consistency=ConsistencyTest(**content["consistency"]),
+                **settings,
+            )
+        except (KeyError, TypeError) as error:
+            raise DataError(
+                f"Scorecard.from_dict: these values are no whole scorecard ({error}). "
+                "Score the predictions again."
+            ) from error
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one tidy row per metric, ready for a data frame.
@@ -110,7 +206,17 @@ class Scorecard:
         return [{"metric": key, **s._asdict(), **context} for key, s in self.scores.items()]
 
     def __str__(self) -> str:
-        return describe(self)
+        return describe_card(self)
+
+    def __repr__(self) -> str:
+        about = [f"n={self.n_samples}", *([f"k={self.n_classes}"] if self.n_classes else [])]
+        about += [f"split={self.split}"] if self.split else []
+        main = [key for key in ("accuracy", "nll", "ece") if key in self.scores]
+        about += [f"{key}={metric_facts(key).text(self.scores[key].value)}" for key in main]
+        return f"Scorecard({', '.join(about)})"
+
+    def _repr_html_(self) -> str:
+        return html_of_card(self)
 
 
 def score(
@@ -146,35 +252,48 @@ def score(
         >>> card["ece"].low <= card["ece"].value <= card["ece"].high
         True
     """
-    check_resamples(n_resamples, where="score")
     if isinstance(predictions, CalibrationState):
-        state, rows = predictions, None
-        values = {**read_state(state), **sketched_values(state)}
-    else:
-        rows = as_predictions(predictions, None, where="score")
-        state = CalibrationState.of(rows, n_bins=n_bins, closed=closed)
-        values = {**read_state(state), **exact_values(rows, state)}
+        return score_state(predictions, None, level=level, n_resamples=n_resamples, seed=seed)
+    rows = as_predictions(predictions, None, where="score")
+    state = CalibrationState.of(rows, n_bins=n_bins, closed=closed)
+    return score_state(state, rows, level=level, n_resamples=n_resamples, seed=seed)
+
+
+def score_state(
+    state: CalibrationState, rows: Predictions | None, *, level: float, n_resamples: int, seed: int
+) -> Scorecard:
+    """Score a state that holds the sums of some rows already; without the rows, what needs them is approximated.
+
+    Example:
+        >>> rows = Predictions(probs=[[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], labels=[0, 1, 1])
+        >>> card = score_state(CalibrationState.of(rows), rows, level=0.95, n_resamples=20, seed=0)
+        >>> round(card["ece"].value, 3)
+        0.4
+    """
+    check_resamples(n_resamples, where="score")
+    values = {**read_state(state), **(sketched_values(state) if rows is None else exact_values(rows, state))}
     resampler = Resampler(state, n_resamples=n_resamples, seed=seed)
     draws, calibrated = resampler.bootstrap(), resampler.calibrated()
     scores: dict[str, Score] = {}
-    for key in (key for key in TITLES if key in values):
-        p_value = (
-            tail_probability(values[key], calibrated[key]) if key in ERRORS and key in calibrated else None
-        )
-        if key in ERRORS:
-            ends = error_interval(
-                values[key], draws[key], calibrated.get(key), level=level, largest=RANGES[key][1]
-            )
+    for key, facts in FACTS.items():
+        if key not in values:
+            continue
+        value, p_value = values[key], None
+        if facts.is_error:
+            drawn = calibrated.get(key)
+            p_value = None if drawn is None else tail_probability(value, drawn)
+            ends = error_interval(value, draws[key], drawn, level=level, largest=facts.high)
         elif key == "debiased_ece":
             ends = _follow(values, scores["ece"])
         else:
-            ends = mean_interval(values[key], draws[key], level=level, within=RANGES[key])
-        scores[key] = Score(values[key], *ends, p_value)
+            ends = mean_interval(value, draws[key], level=level, within=(facts.low, facts.high))
+        scores[key] = Score(value, *ends, p_value)
     return Scorecard(
-        scores=MappingProxyType(scores),
-        missing=MappingProxyType(_missing(state, scores)),
+        scores=scores,
+        missing=_missing(state, scores),
         notes=_notes(state, rows),
         curve=state.curve(),
+        consistency=ConsistencyTest.of("ece", values["ece"], calibrated["ece"]),
         n_samples=state.n_samples,
         n_classes=rows.n_classes if rows is not None else state.n_classes or None,
         split=None if rows is None else rows.split,
@@ -194,7 +313,7 @@ def _follow(values: Mapping[str, float], plain: Score) -> Interval:
 
 
 def _missing(state: CalibrationState, scores: Mapping[str, Score]) -> dict[str, str]:
-    absent = [key for key in TITLES if key not in scores]
+    absent = [key for key in FACTS if key not in scores]
     if state.n_classes == 0:
         why = "only the predicted class and its confidence are known"
         return dict.fromkeys(absent, why)

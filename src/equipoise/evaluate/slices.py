@@ -7,13 +7,14 @@ from typing import NamedTuple, final
 import numpy as np
 from scipy.special import stdtrit
 
+from equipoise.compiled.choice import find_kernel
 from equipoise.core.arrays import Array, as_tensor
+from equipoise.core.bins import check_bins, lower_edges
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
 from equipoise.core.rows import Rows
 from equipoise.evaluate.chance import gap_p_values, holm
-from equipoise.metrics.bins import check_bins, lower_edges
 from equipoise.metrics.curve import calibration_errors
 from equipoise.metrics.inputs import as_predictions
 
@@ -89,11 +90,11 @@ class SliceSums:
         """
         values, which = distinct(np.asarray(column))
         places = self._places(values, name)[which]
-        from equipoise.evaluate.kernels import add_rows  # numba is loaded when first needed, not on import
-
         weights = np.empty(0) if predictions.weights is None else predictions.weights
         arrays = (predictions.confidence, predictions.correct, weights, places)
-        add_rows(*map(_plain, arrays), self._edges, self._rows, self._bins, self._squares)
+        add = find_kernel("slices", predictions.confidence.dtype.char, len(places)) or _add_rows_plainly
+        confidence, correct, weights, places = map(_writable, arrays)
+        add(confidence, correct, weights, places, self._edges, self._rows, self._bins, self._squares)
 
     def _places(self, values: Array, name: str) -> Array:
         """Return the number of each slice; new ones get a place."""
@@ -111,7 +112,9 @@ class SliceSums:
         return np.array([self._names[str(value)] for value in values.tolist()], np.int64)
 
     def slices(self, *, level: float = 0.95) -> tuple[Slice, ...]:
-        """Return the slices, the least believable first; those whose rows all have weight zero are left out.
+        """Return the slices, those first that chance does not explain, and of them the widest gap.
+
+        Slices whose rows all have weight zero are left out.
 
         The interval is that of Student's t around the mean gap; one right and one wrong row are added to its variance,
         so that a few rows that are all right do not look certain.
@@ -126,7 +129,7 @@ class SliceSums:
         weight, confidence, correct = np.moveaxis(self._bins[kept], -1, 0)
         errors = calibration_errors(weight, confidence, correct)
         total = weight.sum(axis=1)
-        accuracy, gap = correct.sum(axis=1) / total, errors["gap"]
+        accuracy, gap = correct.sum(axis=1) / total, errors["confidence_gap"]
         effective = total**2 / self._squares[kept, 0]
         margin = self._margins(kept, accuracy, gap, effective, level)
         # Weights count rows only up to a factor: what a row of effective size one adds is told by their squares.
@@ -145,7 +148,8 @@ class SliceSums:
         }
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)
         found = [Slice(name, *row) for name, row in zip(names, rows, strict=True)]
-        return tuple(sorted(found, key=lambda part: (part.p_value, -abs(part.gap), part.name)))
+        # Tiny p-values do not say where it matters most; the gap does.
+        return tuple(sorted(found, key=lambda part: (part.p_value >= 1 - level, -abs(part.gap), part.name)))
 
     def _margins(self, kept: Array, accuracy: Array, gap: Array, effective: Array, level: float) -> Array:
         squares, gaps, squared_gaps = self._squares[kept].T
@@ -155,7 +159,29 @@ class SliceSums:
         return margin
 
 
-def _plain(array: Array) -> Array:
+def _add_rows_plainly(
+    confidence: Array,
+    correct: Array,
+    weights: Array,
+    places: Array,
+    edges: Array,
+    rows: Array,
+    bins: Array,
+    squares: Array,
+) -> None:
+    """Do what :func:`equipoise.compiled.slice_kernel.add_rows_to_slices` does, with NumPy alone."""
+    x, hit = confidence.astype(np.float64), correct.astype(np.float64)
+    weight = weights if len(weights) else np.ones(len(x))
+    cell = places * bins.shape[1] + np.searchsorted(edges, x) - 1
+    gap, square = x - hit, weight * weight
+    rows += np.bincount(places, minlength=len(rows))
+    for column, values in enumerate((weight, weight * x, weight * hit)):
+        bins[..., column] += np.bincount(cell, values, minlength=bins[..., 0].size).reshape(bins.shape[:2])
+    for column, values in enumerate((square, square * gap, square * gap * gap)):
+        squares[:, column] += np.bincount(places, values, minlength=len(rows))
+
+
+def _writable(array: Array) -> Array:
     # The compiler takes read-only arrays for another type; one alias saves a second compilation.
     return as_tensor(np.ascontiguousarray(array)).numpy()
 
@@ -193,7 +219,8 @@ def score_by_class(
         level: Level of the intervals.
 
     Returns:
-        One slice per class that was predicted at least once, the least believable first.
+        One slice per class that was predicted at least once, those first that chance does not explain, and of them
+        the widest gap.
 
     Example:
         >>> rows = Predictions(probs=[[0.9, 0.1]] * 40 + [[0.1, 0.9]] * 40, labels=[0] * 36 + [1] * 24 + [0] * 20)
@@ -229,7 +256,7 @@ def score_by_group(
         level: Level of the intervals.
 
     Returns:
-        One slice per value of the column, the least believable first.
+        One slice per value of the column, those first that chance does not explain, and of them the widest gap.
 
     Raises:
         SpecError: If there is no such column.

@@ -1,4 +1,4 @@
-"""Which numbers a scorecard holds, and how those are computed that a state alone does not give exactly."""
+"""The metrics of a scorecard that a state alone does not give exactly."""
 
 from __future__ import annotations
 
@@ -18,67 +18,7 @@ from equipoise.metrics.smooth_calibration_error import (
 )
 from equipoise.metrics.state import CalibrationState
 
-__all__ = ["ERRORS", "LOWER_IS_BETTER", "PERCENT", "RANGES", "TITLES", "exact_values", "sketched_values"]
-
-#: Everything a scorecard holds, in the order it is printed.
-TITLES = {
-    "accuracy": "accuracy",
-    "top5_accuracy": "top-5 accuracy",
-    "nll": "negative log-likelihood",
-    "brier": "Brier score",
-    "brier_calibration": "  part lost to calibration",
-    "brier_refinement": "  part lost to refinement",
-    "root_brier": "root Brier score",
-    "ece": "ECE",
-    "debiased_ece": "ECE, debiased",
-    "ada_ece": "adaptive ECE",
-    "classwise_ece": "classwise ECE",
-    "mce": "maximum CE",
-    "rms_ce": "root mean square CE",
-    "smece": "smooth ECE",
-    "ks": "KS error",
-    "confidence_gap": "confidence - accuracy",
-    "over_confidence": "  over-confident part",
-    "under_confidence": "  under-confident part",
-    "auroc": "AUROC of right vs wrong",
-    "aurc": "area under risk-coverage",
-}
-#: Errors that chance alone pushes up; zero for a perfectly calibrated model.
-ERRORS = frozenset(
-    {
-        "ece",
-        "ada_ece",
-        "classwise_ece",
-        "mce",
-        "rms_ce",
-        "smece",
-        "ks",
-        "brier_calibration",
-        "over_confidence",
-        "under_confidence",
-    }
-)
-#: Shown in percent.
-PERCENT = frozenset(TITLES) - {
-    "nll",
-    "brier",
-    "brier_calibration",
-    "brier_refinement",
-    "root_brier",
-    "auroc",
-    "aurc",
-}
-#: What a metric can be, which its interval does not leave.
-RANGES = dict.fromkeys(TITLES, (0.0, 1.0)) | {
-    "nll": (0.0, np.inf),
-    "brier": (0.0, 2.0),
-    "brier_calibration": (0.0, 2.0),
-    "brier_refinement": (0.0, 2.0),
-    "root_brier": (0.0, 2.0**0.5),
-    "confidence_gap": (-1.0, 1.0),
-}
-#: For the rest, higher is better, except the signed gap, which is best at zero.
-LOWER_IS_BETTER = frozenset(TITLES) - {"accuracy", "top5_accuracy", "auroc", "confidence_gap"}
+__all__ = ["exact_values", "sketched_values"]
 
 
 def exact_values(predictions: Predictions, state: CalibrationState) -> dict[str, float]:

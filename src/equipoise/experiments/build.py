@@ -78,7 +78,7 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False) -> Bui
         >>> type(build(spec).objective).__name__
         'Supervised'
     """
-    data = load_data(spec.data, root=root, download=download)
+    data = load_data(_sized(spec), root=root, download=download)
     objective_entry, loss = split_method(spec.method)
     tune = split_source(data, "tune", spec) if len(data.splits.get("tune", ())) else None
     if tune is None and (spec.recipe.keep == "best" or spec.recipe.patience):
@@ -96,6 +96,7 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False) -> Bui
         recipe=make_recipe(spec.recipe),
         held_out=tune,
         n_samples=len(data),
+        rows=data.rows("train"),
     )
     objective: Objective = objective_entry.make(parts=parts)
     selection = Selection(metric=spec.recipe.select, patience=spec.recipe.patience or None)  # type: ignore[arg-type]
@@ -129,7 +130,7 @@ def pin_data(spec: Spec, *, root: str | None = None, download: bool = False) -> 
     """
     if spec.data.digest:
         return spec
-    found = _files_digest(load_data(spec.data, root=root, download=download))
+    found = _files_digest(load_data(_sized(spec), root=root, download=download))
     return replace(spec, data=replace(spec.data, digest=found)) if found else spec
 
 
@@ -138,6 +139,17 @@ def _files_digest(data: Dataset) -> str:
         return ""
     contents = sorted(file.sha256 for file in data.provenance)
     return hashlib.sha256("\n".join(contents).encode()).hexdigest()
+
+
+def _sized(spec: Spec) -> DataSpec:
+    """Return the data with images of the recipe's size, unless their own options say another."""
+    known = inspect.signature(CATALOGUE["datasets"][spec.data.name].factory).parameters
+    size = spec.recipe.size
+    if not size or "size" not in known or "size" in spec.data.options:
+        return spec.data
+    # The centre that is cut out keeps its usual share of seven eighths.
+    fresh = {"size": size, **({"resize": round(size * 8 / 7)} if "resize" in known else {})}
+    return replace(spec.data, options={**fresh, **spec.data.options})
 
 
 def load_data(data: DataSpec, *, root: str | None = None, download: bool = False) -> Dataset:
@@ -288,6 +300,8 @@ def split_source(data: Dataset, split: str, spec: Spec) -> Source:
             flip=recipe.flip,
             cutout=recipe.cutout,
             mixup=recipe.mixup,
+            jitter=recipe.jitter,
+            erase=recipe.erase,
         )
     return partial(
         batches,

@@ -7,21 +7,11 @@ import io
 from collections.abc import Callable, Sequence
 
 from equipoise.core.names import look_up
-from equipoise.evaluate.values import PERCENT
 from equipoise.experiments.table import ResultTable, TableRow
+from equipoise.metrics.facts import metric_facts
 
 __all__ = ["format_table", "format_tables"]
 
-_HEADS = {
-    "accuracy": "accuracy %",
-    "nll": "NLL",
-    "brier": "Brier",
-    "ece": "ECE %",
-    "ada_ece": "adaptive ECE %",
-    "classwise_ece": "classwise ECE %",
-    "smece": "smooth ECE %",
-    "mce": "MCE %",
-}
 _CSV = (
     "data",
     "model",
@@ -92,9 +82,9 @@ def format_tables(tables: Sequence[ResultTable], style: str = "text") -> str:
 
 def _numbers(row: TableRow, metric: str, *, plus: str = " ± ") -> str:
     cell = row.cells[metric]
-    factor, digits = (100, 2) if metric in PERCENT else (1, 4)
-    error = "" if cell.error is None else f"{plus}{factor * cell.error:.{digits}f}"
-    return f"{factor * cell.mean:.{digits}f}{error}"
+    facts = metric_facts(metric)
+    error = "" if cell.error is None else f"{plus}{facts.scale * cell.error:.{facts.digits}f}"
+    return f"{facts.scale * cell.mean:.{facts.digits}f}{error}"
 
 
 def _arrow(row: TableRow, metric: str) -> str:
@@ -109,7 +99,7 @@ def _name(row: TableRow) -> str:
 
 
 def _grid(table: ResultTable, cell: Callable[[TableRow, str], str]) -> list[list[str]]:
-    head = ["method", *(_HEADS.get(metric, metric) for metric in table.metrics), "fidelity"]
+    head = ["method", *(metric_facts(metric).head for metric in table.metrics), "fidelity"]
     body = [
         [_name(row), *(cell(row, m) if m in row.cells else "–" for m in table.metrics), row.fidelity]
         for row in table.rows
@@ -144,7 +134,7 @@ def _text(table: ResultTable) -> str:
 def _printed_lines(table: ResultTable) -> list[str]:
     return [
         f"printed: {_name(row)}: "
-        + "; ".join(f"{_HEADS.get(m, m)} {text}" for m, text in row.printed.items())
+        + "; ".join(f"{metric_facts(m).head} {text}" for m, text in row.printed.items())
         for row in table.rows
         if row.printed
     ]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from equipoise.core.errors import SpecError
 from equipoise.core.names import look_up
 from equipoise.experiments.catalogue import CATALOGUE, Entry
+from equipoise.experiments.catalogue.losses import RENAMED
 from equipoise.experiments.spec import MethodSpec
 
 __all__ = ["Chosen", "method_entry", "split_method"]
@@ -46,7 +47,7 @@ def split_method(method: MethodSpec) -> tuple[Chosen, Chosen | None]:
     if method.name in CATALOGUE["objectives"]:
         inner = None
         if method.loss is not None:
-            inner = Chosen(look_up(method.loss, losses, what="loss"), method.loss_parameters)
+            inner = Chosen(look_up(method.loss, losses, what="loss", renamed=RENAMED), method.loss_parameters)
         elif method.loss_parameters:
             raise SpecError(f"`loss_parameters` need a `loss` inside {method.name!r}. Name it.")
         return Chosen(CATALOGUE["objectives"][method.name], method.parameters), inner
@@ -60,7 +61,7 @@ def split_method(method: MethodSpec) -> tuple[Chosen, Chosen | None]:
         raise SpecError(f"{method.name!r} is a loss; `loss` and `auxiliary` go with objectives.")
     known = {**losses, **CATALOGUE["objectives"]}
     hint = "`equipoise list losses` and `equipoise list objectives` show all."
-    entry = look_up(method.name, known, what="method", hint=hint)
+    entry = look_up(method.name, known, what="method", hint=hint, renamed=RENAMED)
     return Chosen(CATALOGUE["objectives"]["supervised"], {}), Chosen(entry, method.parameters)
 
 

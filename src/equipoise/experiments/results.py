@@ -11,12 +11,12 @@ from scipy.special import ndtri, stdtr
 
 from equipoise.core.predictions import Predictions
 from equipoise.evaluate import Difference, compare
-from equipoise.evaluate.values import LOWER_IS_BETTER
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.run_groups import RunGroup
 from equipoise.experiments.scores import RunScores
+from equipoise.metrics.facts import metric_facts
 
-__all__ = ["Cell", "Pair", "badness", "cell_of", "combine", "difference_of_cells", "paired_differences"]
+__all__ = ["Cell", "Pair", "cell_of", "combine", "difference_of_cells", "paired_differences"]
 
 #: A calibrator, and two methods that are compared after it.
 Pair: TypeAlias = tuple[str, str, str]
@@ -76,18 +76,6 @@ def cell_of(scores: Sequence[RunScores], metric: str) -> Cell | None:
 def _width(level: float) -> float:
     """Return how many standard errors an interval is wide."""
     return 2 * float(ndtri((1 + level) / 2))
-
-
-def badness(metric: str, value: float) -> float:
-    """Return a number that is the lower the better, whichever way the metric itself goes.
-
-    Example:
-        >>> badness("accuracy", 0.9), badness("confidence_gap", -0.1)
-        (-0.9, 0.1)
-    """
-    if metric == "confidence_gap":
-        return abs(value)
-    return value if metric in LOWER_IS_BETTER else -value
 
 
 def paired_differences(group: RunGroup, pairs: Iterable[Pair]) -> dict[Pair, dict[str, Difference]]:
@@ -200,6 +188,7 @@ def _difference(
     p_value = float(2 * stdtr(freedom, -abs(mean) / error)) if error > 0 else float(mean == 0)
     verdict = "tie"
     if p_value < _ALPHA:
-        verdict = "second better" if badness(metric, second) < badness(metric, first) else "first better"
+        is_better = metric_facts(metric).is_better(second, than=first)
+        verdict = "second better" if is_better else "first better"
     half = error * _width(1 - _ALPHA) / 2
     return Difference(metric, first, second, mean, mean - half, mean + half, p_value, verdict)

@@ -6,14 +6,14 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from equipoise.evaluate import Comparison
+from equipoise.evaluate import PairedDifferences
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.integrity import read_json
 from equipoise.experiments.methods import method_entry, split_method
 from equipoise.experiments.run_groups import RunGroup, group_runs
 from equipoise.experiments.spec import MethodSpec
 from equipoise.experiments.table import ResultTable, tables_of_groups
-from equipoise.report import Calibrated, MethodCard, MethodResult, Provenance, Report, Run
+from equipoise.report import AfterCalibrator, MethodCard, MethodResult, Provenance, Report, RunScores
 
 __all__ = ["report_of_runs"]
 
@@ -57,33 +57,40 @@ def _report(group: RunGroup, table: ResultTable, title: str | None) -> Report:
 def _result(group: RunGroup, table: ResultTable, label: str) -> MethodResult:
     runs = group.methods[label]
     scores = group.scored(label, "identity")
-    differences = {row.method: row.differences for row in table.rows if row.calibrator == "identity"}
     return MethodResult(
         name=label,
         runs=tuple(
-            Run(scores=one.test, seed=group.specs[run.name].seed, history=run.history())
+            RunScores(scores=one.test, seed=group.specs[run.name].seed, history=run.history())
             for run, one in zip(runs, scores, strict=True)
         ),
         calibrated=tuple(
-            _calibrated(group, label, name)
+            _calibrated(group, table, label, name)
             for name in group.calibrators
             if name != "identity" and len(group.scored(label, name)) == len(runs)
         ),
         classes=scores[0].classes,
         risk=scores[0].risk,
-        versus=Comparison(differences[label].values()) if differences.get(label) else None,
+        versus=_versus(table, label, "identity"),
         card=_card(group.specs[runs[0].name].method),
     )
 
 
-def _calibrated(group: RunGroup, label: str, name: str) -> Calibrated:
+def _calibrated(group: RunGroup, table: ResultTable, label: str, name: str) -> AfterCalibrator:
     scores = group.scored(label, name)
-    return Calibrated(
+    return AfterCalibrator(
         name=name,
         scores=tuple(one.test for one in scores),
         words=scores[0].words,
+        temperatures=tuple(one.temperature for one in scores if one.temperature is not None),
         versus=scores[0].versus,
+        versus_base=_versus(table, label, name),
     )
+
+
+def _versus(table: ResultTable, label: str, calibrator: str) -> PairedDifferences | None:
+    """Return the paired differences from the baseline after a calibrator, if there are any."""
+    found = [row.differences for row in table.rows if (row.method, row.calibrator) == (label, calibrator)]
+    return PairedDifferences(found[0].values()) if found and found[0] else None
 
 
 def _card(method: MethodSpec) -> MethodCard:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,16 +10,14 @@ from typing import Any, final
 import numpy as np
 
 from equipoise.core.errors import DataError
-from equipoise.evaluate import Comparison, Difference, Score, Scorecard, Slice
+from equipoise.evaluate import Difference, PairedDifferences, Scorecard, Slice
 from equipoise.experiments.integrity import read_json, write_json
 from equipoise.experiments.spec import Spec
 from equipoise.metrics.area_under_risk_coverage import RiskCoverage
-from equipoise.metrics.curve import ReliabilityCurve
 
 __all__ = ["RunScores", "read_scores", "tidy_rows", "write_scores"]
 
 _KEPT = ("metric", "value", "low", "high", "p_value", "n_samples", "n_bins", "closed", "level", "n_resamples")
-_CURVE = ("weight", "confidence_sum", "outcome_sum")
 #: Points of a risk curve that are kept: more than a picture shows.
 _POINTS = 400
 
@@ -46,7 +43,7 @@ class RunScores:
     cards: Mapping[str, Scorecard]
     classes: tuple[Slice, ...] = ()
     risk: RiskCoverage | None = None
-    versus: Comparison | None = None
+    versus: PairedDifferences | None = None
 
     @property
     def test(self) -> Scorecard:
@@ -90,7 +87,7 @@ def write_scores(scores: RunScores, path: Path) -> None:
             "calibrator": scores.calibrator,
             "words": scores.words,
             "temperature": scores.temperature,
-            "cards": {split: _card_table(card) for split, card in scores.cards.items()},
+            "cards": {split: card.to_dict() for split, card in scores.cards.items()},
             "classes": [list(part) for part in scores.classes],
             "risk": None if risk is None else [np.asarray(column)[_thin(risk)].tolist() for column in risk],
             "versus": None if scores.versus is None else [list(row) for row in scores.versus],
@@ -117,11 +114,13 @@ def read_scores(path: Path) -> RunScores:
             calibrator=content["calibrator"],
             words=content["words"],
             temperature=content["temperature"],
-            cards={split: _card(table) for split, table in content["cards"].items()},
+            cards={split: Scorecard.from_dict(table) for split, table in content["cards"].items()},
             classes=tuple(Slice(*part) for part in content["classes"]),
             risk=None if risk is None else RiskCoverage(*map(np.asarray, risk)),
-            versus=None if versus is None else Comparison(Difference(*row) for row in versus),
+            versus=None if versus is None else PairedDifferences(Difference(*row) for row in versus),
         )
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from error
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise DataError(f"{path}: damaged: no scores of a run ({type(error).__name__} {error}).") from error
 
@@ -129,28 +128,3 @@ def read_scores(path: Path) -> RunScores:
 def _thin(risk: RiskCoverage) -> Any:
     last = len(risk.coverage) - 1
     return np.unique(np.linspace(0, last, min(_POINTS, last + 1)).round().astype(int))
-
-
-def _card_table(card: Scorecard) -> dict[str, Any]:
-    table = {field.name: getattr(card, field.name) for field in dataclasses.fields(card)}
-    curve = {name: getattr(card.curve, name).tolist() for name in _CURVE}
-    return {
-        **table,
-        "scores": {key: list(score) for key, score in card.scores.items()},
-        "missing": dict(card.missing),
-        "notes": list(card.notes),
-        "curve": {**curve, "target": card.curve.target, "closed": card.curve.closed},
-    }
-
-
-def _card(table: Mapping[str, Any]) -> Scorecard:
-    curve = dict(table["curve"])
-    curve |= {name: np.asarray(curve[name], np.float64) for name in _CURVE}
-    return Scorecard(
-        **{
-            **table,
-            "scores": {key: Score(*score) for key, score in table["scores"].items()},
-            "notes": tuple(table["notes"]),
-            "curve": ReliabilityCurve(**curve),
-        }
-    )

@@ -177,8 +177,11 @@ class RecipeSpec:
         cutout: Side of a square set to zero.
         mixup: Parameter of mixup; 0 is none.
         area: Smallest share of a streamed image that a random crop shows; 0 is none.
+        jitter: How far from one brightness, contrast and saturation are multiplied; 0 is none.
+        erase: Probability that a rectangle of an image is set to the mean; 0 is none.
+        size: Side of images that are read from files; 0 leaves it to the dataset.
         keep: ``"last"`` epoch's network, or the ``"best"`` by ``select``.
-        select: ``"tune_nll"``, ``"tune_accuracy"`` or ``"tune_ece"``.
+        select: ``"tune_nll"``, ``"tune_nll_scaled"``, ``"tune_accuracy"`` or ``"tune_ece"``.
         patience: Epochs without a new best after which training stops; 0 never stops.
         precision: In the words of Lightning Fabric.
 
@@ -207,6 +210,9 @@ class RecipeSpec:
     cutout: int = 0
     mixup: float = 0.0
     area: float = 0.0
+    jitter: float = 0.0
+    erase: float = 0.0
+    size: int = 0
     keep: str = "last"
     select: str = "tune_nll"
     patience: int = 0

@@ -6,27 +6,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import final
 
-from equipoise.core.names import look_up
 from equipoise.evaluate import Difference
-from equipoise.evaluate.values import PERCENT, TITLES
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.methods import method_entry
 from equipoise.experiments.paper_results import PaperResult, paper_results_for
 from equipoise.experiments.results import (
     Cell,
     Pair,
-    badness,
     cell_of,
     difference_of_cells,
     paired_differences,
 )
 from equipoise.experiments.run_groups import RunGroup, check_baseline, group_runs
 from equipoise.experiments.spec import Spec
+from equipoise.metrics.facts import columns, metric_facts
 
 __all__ = ["COLUMNS", "ResultTable", "TableRow", "make_tables", "tables_of_groups"]
 
 #: The metrics of the table, proper scores beside calibration.
-COLUMNS = ("accuracy", "nll", "brier", "ece", "ada_ece", "classwise_ece")
+COLUMNS = columns()[:6]
 
 
 @final
@@ -136,9 +134,8 @@ def tables_of_groups(
         >>> tables_of_groups([])
         []
     """
-    unknown = [metric for metric in metrics if metric not in TITLES]
-    if unknown:
-        look_up(unknown[0], TITLES, what="metric of a scorecard")
+    for metric in metrics:
+        metric_facts(metric, what="metric of a scorecard")
     check_baseline(baseline, groups)
     return [_Blocks(group, group.baseline(baseline), metrics).table() for group in groups]
 
@@ -190,7 +187,7 @@ class _Blocks:
 
     def _leader(self, calibrator: str, metric: str) -> str:
         means = {
-            label: badness(metric, row[metric].mean)
+            label: metric_facts(metric).badness(row[metric].mean)
             for (name, label), row in self._cells.items()
             if name == calibrator and metric in row
         }
@@ -235,9 +232,9 @@ def _printed(spec: Spec, calibrator: str, columns: Sequence[str]) -> dict[str, s
     rows = paper_results_for(spec, calibrator=calibrator)
     for metric in columns:
         firsts = {row.paper: row for row in reversed(rows) if row.metric == metric}
-        factor, unit = (100, " %") if metric in PERCENT else (1, "")
+        facts = metric_facts(metric)
         texts = [
-            f"{factor * row.value:.{2 if unit else 4}f}{unit} ({row.paper}, table {row.table}{_doubt(row)})"
+            f"{facts.text(row.value)} ({row.paper}, table {row.table}{_doubt(row)})"
             for row in reversed(firsts.values())
         ]
         if texts:

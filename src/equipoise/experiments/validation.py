@@ -21,7 +21,7 @@ _WORDS = {
     "schedule": ("constant", "multistep", "cosine"),
     "reduction": ("mean", "sum"),
     "keep": ("last", "best"),
-    "select": ("tune_nll", "tune_accuracy", "tune_ece"),
+    "select": ("tune_nll", "tune_nll_scaled", "tune_accuracy", "tune_ece"),
 }
 _AT_LEAST_ONE = ("epochs", "batch_size", "accumulate")
 _AT_LEAST_ZERO = (
@@ -34,6 +34,9 @@ _AT_LEAST_ZERO = (
     "cutout",
     "mixup",
     "area",
+    "jitter",
+    "erase",
+    "size",
     "patience",
 )
 #: Parameters that the experiment fills in itself.

@@ -1,5 +1,7 @@
 """Calibration losses: pure functions and plain modules of (logits, labels); one file per method."""
 
+from typing import NoReturn
+
 from equipoise.losses.ada_dual_focal import AdaDualFocalLoss, ada_dual_focal_loss
 from equipoise.losses.adafocal import AdaFocalLoss, adafocal_loss
 from equipoise.losses.avuc import AvUC, avuc_penalty
@@ -8,6 +10,7 @@ from equipoise.losses.brier import BrierLoss, brier_loss
 from equipoise.losses.cals_alm import ClassAdaptiveLoss, class_adaptive_loss
 from equipoise.losses.cals_hr import ClassAdaptiveHeuristicLoss, class_adaptive_heuristic_loss
 from equipoise.losses.cpc import PairwiseConstraintLoss, pairwise_constraint_loss
+from equipoise.losses.cross_entropy import CrossEntropyLoss, cross_entropy_loss
 from equipoise.losses.dca import DCA, dca_penalty
 from equipoise.losses.dece import DifferentiableECE, dece_penalty
 from equipoise.losses.dual_focal import DualFocalLoss, dual_focal_loss
@@ -18,24 +21,12 @@ from equipoise.losses.huber_ca import HuberConfidenceAccuracy, huber_ca_penalty
 from equipoise.losses.inverse_focal import InverseFocalLoss, inverse_focal_loss
 from equipoise.losses.kde import KernelECE, kde_penalty
 from equipoise.losses.label_smoothing import LabelSmoothingLoss, label_smoothing_loss
-from equipoise.losses.logit_norm import LogitNormLoss, logit_norm_loss
+from equipoise.losses.logit_penalty import LogitPenaltyLoss, logit_penalty_loss
 from equipoise.losses.mbls import MarginLoss, margin_loss
 from equipoise.losses.mdca import MDCA, mdca_penalty
 from equipoise.losses.mmce import MMCE, mmce_penalty
 from equipoise.losses.mmce_weighted import MMCEWeighted, mmce_weighted_penalty
-from equipoise.losses.pairs import (
-    ce_avuc,
-    ce_dca,
-    ce_dece,
-    ce_kde,
-    ce_mmce,
-    ce_mmce_weighted,
-    ce_sece,
-    ce_soft_avuc,
-    ce_soft_ece,
-    focal_huber_ca,
-    focal_mdca,
-)
+from equipoise.losses.pairs import Pair, Part, make_sum
 from equipoise.losses.sece import SmoothECE, sece_penalty
 from equipoise.losses.soft_avuc import SoftAvUC, soft_avuc_penalty
 from equipoise.losses.soft_ece import SoftBinnedECE, soft_ece_penalty
@@ -52,6 +43,7 @@ __all__ = [
     "BrierLoss",
     "ClassAdaptiveHeuristicLoss",
     "ClassAdaptiveLoss",
+    "CrossEntropyLoss",
     "DifferentiableECE",
     "DualFocalLoss",
     "EntropyRegularizedLoss",
@@ -60,11 +52,13 @@ __all__ = [
     "InverseFocalLoss",
     "KernelECE",
     "LabelSmoothingLoss",
-    "LogitNormLoss",
+    "LogitPenaltyLoss",
     "Loss",
     "MMCEWeighted",
     "MarginLoss",
+    "Pair",
     "PairwiseConstraintLoss",
+    "Part",
     "Penalty",
     "SampleDependentFocalLoss",
     "Scaled",
@@ -77,29 +71,20 @@ __all__ = [
     "adafocal_loss",
     "avuc_penalty",
     "brier_loss",
-    "ce_avuc",
-    "ce_dca",
-    "ce_dece",
-    "ce_kde",
-    "ce_mmce",
-    "ce_mmce_weighted",
-    "ce_sece",
-    "ce_soft_avuc",
-    "ce_soft_ece",
     "class_adaptive_heuristic_loss",
     "class_adaptive_loss",
+    "cross_entropy_loss",
     "dca_penalty",
     "dece_penalty",
     "dual_focal_loss",
     "entropy_regularized_loss",
-    "focal_huber_ca",
     "focal_loss",
-    "focal_mdca",
     "huber_ca_penalty",
     "inverse_focal_loss",
     "kde_penalty",
     "label_smoothing_loss",
-    "logit_norm_loss",
+    "logit_penalty_loss",
+    "make_sum",
     "margin_loss",
     "mdca_penalty",
     "mmce_penalty",
@@ -110,3 +95,20 @@ __all__ = [
     "soft_avuc_penalty",
     "soft_ece_penalty",
 ]
+
+#: Names that are gone, and what to write instead.
+_GONE = {
+    "LogitNormLoss": "LogitPenaltyLoss, since elsewhere LogitNorm is another method",
+    "logit_norm_loss": "logit_penalty_loss, since elsewhere LogitNorm is another method",
+    **{
+        f"ce_{term}": "a sum, as in CrossEntropyLoss() + 0.5 * DCA()"
+        for term in ("avuc", "dca", "dece", "kde", "mmce", "mmce_weighted", "sece", "soft_avuc", "soft_ece")
+    },
+    **{f"focal_{term}": "a sum, as in FocalLoss(gamma=1.0) + 1.0 * MDCA()" for term in ("mdca", "huber_ca")},
+}
+
+
+def __getattr__(name: str) -> NoReturn:
+    if name in _GONE:
+        raise AttributeError(f"equipoise.losses.{name} is now {_GONE[name]}.")
+    raise AttributeError(f"module 'equipoise.losses' has no attribute {name!r}")

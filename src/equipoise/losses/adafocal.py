@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, final
 import torch
 from torch import Tensor, nn
 
+from equipoise.core.bins import bin_of
 from equipoise.losses.base import Loss, Reduction
 from equipoise.losses.focal import power
-from equipoise.losses.sum import Adaptive
+from equipoise.losses.sum import Adaptive, shown_parameters
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -132,7 +133,7 @@ def look_up(
         tensor([2.])
     """
     inner = edges[1:-1].to(probs)
-    return gammas.to(probs)[torch.bucketize(probs, inner, right=True)]
+    return gammas.to(probs)[bin_of(probs, inner, closed="left")]
 
 
 @final
@@ -173,11 +174,20 @@ class GammaBins(nn.Module):
         self.register_buffer("edges", torch.linspace(0.0, 1.0, n_bins + 1))
         self.register_buffer("gammas", torch.ones(n_bins))
 
+    @property
+    def n_bins(self) -> int:
+        """How many bins."""
+        return len(self.gammas)
+
+    def extra_repr(self) -> str:
+        """Show the parameters when printed."""
+        return shown_parameters(self)
+
     @torch.no_grad()
     def update(self, logits: Tensor, labels: Tensor) -> None:
         """Take new bins and move the gammas, from flat held-out logits and labels."""
         confidence, predicted = logits.softmax(-1).max(-1)
-        edges = equal_mass_edges(confidence, n_bins=len(self.gammas))
+        edges = equal_mass_edges(confidence, n_bins=self.n_bins)
         gaps = _gaps(confidence, predicted == labels, edges, drop_minimum=self.drop_minimum)
         gammas = next_gammas(
             self.gammas.to(gaps), gaps, rate=self.rate, switch=self.switch, bounds=self.bounds
@@ -214,7 +224,7 @@ def _gaps(
     present = torch.ones_like(confidence)
     if drop_minimum:
         present = (confidence > edges[0]).to(confidence)
-    bins = torch.bucketize(confidence, edges[1:-1].contiguous(), right=False)
+    bins = bin_of(confidence, edges[1:-1])
     totals = excess.new_zeros(2, len(edges) - 1).index_add(1, bins, torch.stack([excess * present, present]))
     return totals[0] / totals[1].clamp(min=1)
 

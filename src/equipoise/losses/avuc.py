@@ -132,6 +132,7 @@ class AvUC(Penalty, Adaptive):
             raise ValueError(f"AvUC: `n_updates` must be at least 0, got {n_updates}. 0 keeps the threshold.")
         self.register_buffer("threshold", torch.tensor(float(threshold)))
         self.register_buffer("updates_left", torch.tensor(n_updates))
+        self.n_updates = n_updates
         self.ties: TieSide = ties
         self.detach_confidence = detach_confidence
 

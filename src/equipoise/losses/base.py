@@ -6,7 +6,8 @@ A method writes one formula over flat samples; the classes here make it a drop-i
 * logits are ``(n, k)``, ``(n, k, d1, ...)`` or ``(k,)``; labels are class numbers of the shape without ``k``,
   or, where the formula allows, soft targets of the shape of the logits;
 * float16 and bfloat16 are computed in float32, also under autocast; float64 stays;
-* a sample whose label is ``ignore_index`` does not exist;
+* a sample whose label is ``ignore_index`` does not exist; any other label that is no class is refused, on the
+  device itself, so that no step waits for it;
 * class ``weight`` becomes one weight per sample: that of its label, or its expectation under a soft target
   (so a one-hot soft target gives exactly what its class number gives);
 * ``mean`` is the weighted mean, ``sum`` the weighted sum, ``none`` the weighted values;
@@ -69,7 +70,8 @@ def flatten(
 ) -> Samples:
     """Check a batch by shape and dtype, and turn it into flat samples with one weight each.
 
-    Nothing here depends on values, so nothing waits for the device and shapes stay static under compilation.
+    Labels are looked at by an assertion that runs where they are, so nothing waits for the device and shapes
+    stay static under compilation.
 
     Args:
         logits: ``(n, k)``, ``(n, k, d1, ...)`` or ``(k,)``.
@@ -84,7 +86,8 @@ def flatten(
 
     Raises:
         TypeError: For logits that are not floating point.
-        ValueError: For labels of the wrong shape or kind, and weights of the wrong length.
+        ValueError: For labels of the wrong shape or kind or that are no class, and weights of the wrong length.
+            On a GPU a label that is no class fails the device's assertion instead.
 
     Example:
         >>> flat = flatten(torch.zeros(2, 2), torch.tensor([1, -100]), class_weight=torch.tensor([1.0, 5.0]))
@@ -108,8 +111,26 @@ def flatten(
     numbers = labels.reshape(-1).long()
     counted = numbers != ignore_index
     numbers = numbers.where(counted, 0)
+    _check_range(numbers, n_classes, ignore_index=ignore_index, where=where)
     weights = counted.to(flat) if weight is None else weight[numbers].where(counted, 0.0)
     return Samples(flat, numbers, weights, counted, shape)
+
+
+def _check_range(numbers: Tensor, n_classes: int, *, ignore_index: int, where: str) -> None:
+    """Raise for a label that is no class, without reading a value: the assertion runs on the labels' device."""
+    if numbers.device.type not in ("cpu", "cuda", "meta"):
+        return  # other devices have no assertion, and reading the answer would wait for them at every step
+    if not torch.compiler.is_compiling():
+        while torch._C._functorch.is_functorch_wrapped_tensor(numbers):  # vmap knows no assertion either
+            numbers = torch._C._functorch.get_unwrapped(numbers)
+    wanted = f"{where}: `labels` must be classes from 0 to {n_classes - 1}, or {ignore_index} to be ignored"
+    try:
+        torch._assert_async((numbers.clamp(0, n_classes - 1) == numbers).all(), f"{wanted}.")
+    except RuntimeError as error:
+        raise ValueError(
+            f"{wanted}, got labels from {int(numbers.min())} to {int(numbers.max())}. "
+            "Number the classes from 0, or give the label of void samples as ignore_index."
+        ) from error
 
 
 def _rows(tensor: Tensor, axis: int) -> Tensor:

@@ -138,10 +138,10 @@ def class_adaptive_loss(
         Liu et al. (2023), Class adaptive network calibration, eqs. (8) to (12).
 
     Differs from the authors' code:
-        They clip each held-out slope at 1e-6 before averaging, where the paper projects the mean only;
-        ``clip_each=True`` does so. Their upper limit 10 of rho, which the paper does not name, is kept. They
-        share the gradient of the largest logit among ties; here the first has it. Their multipliers are
-        lost on resume; ours are buffers.
+        They clip each held-out slope at 1e-6 before averaging, which is how the published results were made and
+        our default; the paper projects the mean only, and ``clip_each=False`` does so. Their upper limit 10 of
+        rho, which the paper does not name, is kept. They share the gradient of the largest logit among ties; here
+        the first has it. Their multipliers are lost on resume; ours are buffers.
     """
     cross_entropy = nn.functional.cross_entropy(logits, labels, reduction="none")
     multipliers, rho = multipliers.to(logits), rho.to(logits)
@@ -174,7 +174,9 @@ class ClassAdaptiveLoss(Loss, Adaptive):
         patience: A constraint has improved if it fell below this share of the epoch before (*τ*).
         rho_period: Rho is looked at in every so many epochs.
         rho_max: Rho stays below.
-        clip_each: Clip the slope of each held-out sample, not only their mean, as the authors' code does.
+        start: Multiplier of every class before the first epoch, from 1e-6 to 1e6.
+        rho_start: Rho of every class before the first epoch, from 1 to ``rho_max``.
+        clip_each: Clip the slope of each held-out sample, as the authors' code does; False clips their mean only.
         weight, ignore_index, reduction: As in :class:`~equipoise.losses.Loss`.
 
     Example:
@@ -201,7 +203,9 @@ class ClassAdaptiveLoss(Loss, Adaptive):
         patience: float = 0.9,
         rho_period: int = 10,
         rho_max: float = 10.0,
-        clip_each: bool = False,
+        start: float = _LEAST,
+        rho_start: float = 1.0,
+        clip_each: bool = True,
         weight: Tensor | None = None,
         ignore_index: int = -100,
         reduction: Reduction = "mean",
@@ -218,9 +222,13 @@ class ClassAdaptiveLoss(Loss, Adaptive):
         self.patience = patience
         self.rho_period = rho_period
         self.rho_max = rho_max
+        _check_starts(start, rho_start, rho_max)
+        self.n_classes = n_classes
+        self.start = start
+        self.rho_start = rho_start
         self.clip_each = clip_each
-        self.register_buffer("multipliers", torch.full((n_classes,), _LEAST))
-        self.register_buffer("rho", torch.ones(n_classes))
+        self.register_buffer("multipliers", torch.full((n_classes,), float(start)))
+        self.register_buffer("rho", torch.full((n_classes,), float(rho_start)))
         self.register_buffer("previous", torch.zeros(n_classes))
         self.register_buffer("epoch", torch.tensor(0))
 
@@ -252,3 +260,16 @@ class ClassAdaptiveLoss(Loss, Adaptive):
             grown = torch.where(broken, self.growth * self.rho, self.rho)
             self.rho.copy_(grown.clamp(1.0, self.rho_max))
         self.previous.copy_(mean)
+
+
+def _check_starts(start: float, rho_start: float, rho_max: float) -> None:
+    if not _LEAST <= start <= _MOST:
+        raise ValueError(
+            f"ClassAdaptiveLoss: `start` must be from {_LEAST:g} to {_MOST:g}, got {start}. "
+            "The authors start at 1e-6."
+        )
+    if not 1 <= rho_start <= rho_max:
+        raise ValueError(
+            f"ClassAdaptiveLoss: `rho_start` must be from 1 to `rho_max`, {rho_max:g}, got {rho_start}. "
+            "The authors start at 1."
+        )

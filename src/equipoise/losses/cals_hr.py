@@ -103,7 +103,9 @@ class ClassAdaptiveHeuristicLoss(Loss, Adaptive):
         check_n_classes(n_classes, where="ClassAdaptiveHeuristicLoss")
         check_margin(margin, where="ClassAdaptiveHeuristicLoss")
         check_over_classes(over_classes, where="ClassAdaptiveHeuristicLoss")
+        self.n_classes = n_classes
         self.margin = margin
+        self.start = start
         self.factor = factor
         self.over_classes: OverClasses = over_classes
         self.register_buffer("multipliers", torch.full((n_classes,), start))

@@ -83,6 +83,15 @@ class _ClosedForm(torch.autograd.Function):
         logits, labels, ctx.strength = inputs
         ctx.mark_non_differentiable(*output[1:])
         ctx.save_for_backward(logits, labels, *output[1:])
+        ctx.save_for_forward(logits, labels)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor) -> tuple[Tensor, None, None]:
+        logits, labels = ctx.saved_tensors
+        log_probs, negative = _log_probs_and_negative_entropy(logits)
+        rise = tangents[0]
+        slopes = log_probs.exp() * (ctx.strength * (log_probs - negative[..., None]) + 1)
+        return torch.linalg.vecdot(slopes, rise) - rise.gather(-1, labels)[..., 0], None, None
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:

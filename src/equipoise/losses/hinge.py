@@ -72,6 +72,15 @@ class _Hinge(torch.autograd.Function):
         logits, margins, weights, ctx.power = inputs
         ctx.mark_non_differentiable(*output[1:])
         ctx.save_for_backward(logits, margins, weights, *output[1:])
+        ctx.save_for_forward(logits, margins, weights, output[1])
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor) -> tuple[Tensor, None, None]:
+        logits, margins, weights, top = ctx.saved_tensors
+        excess = _excess(logits, top, margins)
+        slopes = excess.sign() * weights if ctx.power == 1 else 2 * weights * excess
+        rise = tangents[0]
+        return (slopes * (rise.gather(-1, top) - rise)).sum(-1), None, None
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:

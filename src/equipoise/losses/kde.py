@@ -10,7 +10,7 @@ from torch import Tensor
 from equipoise.core.names import check_choice
 from equipoise.losses.base import Penalty, Reduction
 from equipoise.losses.neighbours import Power, check_kernel, neighbour_errors
-from equipoise.losses.statistics import shares
+from equipoise.losses.statistics import one_hot, shares
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -70,15 +70,15 @@ def kde_penalty(
     """
     log_probs = logits.log_softmax(-1)
     share = shares(weights, logits)
-    one_hot = torch.nn.functional.one_hot(labels, logits.shape[-1]).to(logits)
+    hits = one_hot(labels, logits)
     if kind == "canonical":
-        views = [(log_probs, one_hot, log_probs.exp())]
+        views = [(log_probs, hits, log_probs.exp())]
     elif kind == "top_label":
         top, predicted = log_probs.max(-1)
         correct = (predicted == labels).to(logits)
         views = [(_with_rest(top), correct[:, None], top.exp()[:, None])]
     else:
-        columns = zip(log_probs.unbind(-1), one_hot.unbind(-1), strict=True)
+        columns = zip(log_probs.unbind(-1), hits.unbind(-1), strict=True)
         views = [(_with_rest(column), hit[:, None], column.exp()[:, None]) for column, hit in columns]
     errors = [
         neighbour_errors(

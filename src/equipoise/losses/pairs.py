@@ -1,269 +1,171 @@
-"""The papers' pairs of a loss and a batch-level term, with the papers' weights between them.
+"""Losses and terms out of their factories: the papers' pairs, and free sums with a strength for each part.
 
-Any other pair is one line: ``DualFocalLoss() + 0.5 * SmoothECE(bandwidth=0.05)``. In all pairs ``strength``
-is the weight of the term (λ), both terms receive ``weight``, ``ignore_index`` and ``reduction`` (``"mean"``
-or ``"sum"``), and ``gather`` computes the term over the batch of all processes; the other parameters are
-described at the loss or the term they belong to.
+In Python a sum is one line, ``DualFocalLoss() + 0.5 * SmoothECE(bandwidth=0.05)``. What is here serves those who
+hold names and parameters instead: the catalogue, specs and the command line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple, final
 
 from torch import Tensor, nn
 
-from equipoise.losses.avuc import AvUC
+from equipoise.core.errors import SpecError
+from equipoise.core.names import nearest
 from equipoise.losses.base import Penalty, Reduction
-from equipoise.losses.dca import DCA
-from equipoise.losses.dece import DifferentiableECE
-from equipoise.losses.focal import FocalLoss
-from equipoise.losses.huber_ca import HuberConfidenceAccuracy
-from equipoise.losses.kde import KernelECE, Kind
-from equipoise.losses.mdca import MDCA
-from equipoise.losses.mmce import MMCE
-from equipoise.losses.mmce_weighted import MMCEWeighted, Normalisation
-from equipoise.losses.sece import SmoothECE
-from equipoise.losses.soft_avuc import SoftAvUC
-from equipoise.losses.soft_ece import Binning, SoftBinnedECE
-from equipoise.losses.sum import Sum
+from equipoise.losses.sum import Scaled, Sum
 
-__all__ = [
-    "ce_avuc",
-    "ce_dca",
-    "ce_dece",
-    "ce_kde",
-    "ce_mmce",
-    "ce_mmce_weighted",
-    "ce_sece",
-    "ce_soft_avuc",
-    "ce_soft_ece",
-    "focal_huber_ca",
-    "focal_mdca",
-]
+__all__ = ["Pair", "Part", "make_sum"]
+
+Factory = Callable[..., nn.Module]
+
+#: What every part of a sum receives, as far as it takes it.
+_SHARED = ("weight", "ignore_index", "reduction", "gather", "n_classes")
 
 
-def _pair(
-    loss: Callable[..., nn.Module],
-    term: Callable[..., Penalty],
-    strength: float,
-    weight: Tensor | None,
-    ignore_index: int,
-    reduction: Reduction,
-    gather: bool,
-) -> Sum:
-    shared = {"weight": weight, "ignore_index": ignore_index, "reduction": reduction}
-    return Sum(loss(**shared), strength * term(**shared, gather=gather))
+class Part(NamedTuple):
+    """A term of a sum that is yet to be built.
+
+    Attributes:
+        factory: A loss or a penalty: its class, or a function that gives one.
+        parameters: What it is called with.
+        strength: What its value is multiplied with; None leaves it as it is.
+
+    Example:
+        >>> from equipoise.losses import FocalLoss
+        >>> Part(FocalLoss, {"gamma": 1.0}).strength is None
+        True
+    """
+
+    factory: Factory
+    parameters: Mapping[str, Any] = MappingProxyType({})
+    strength: float | None = None
 
 
-def ce_mmce(
-    *,
-    strength: float = 0.1,
-    squared: bool = True,
+def make_sum(
+    *parts: Part,
     weight: Tensor | None = None,
     ignore_index: int = -100,
     reduction: Reduction = "mean",
     gather: bool = False,
+    n_classes: int | None = None,
 ) -> Sum:
-    """Cross-entropy and the squared maximum mean calibration error; the weight is that of Liu et al. (2023).
+    """Build a weighted sum of losses and terms, each with parameters of its own.
+
+    Args:
+        parts: The terms, in order.
+        weight: Weight of each class, for every part.
+        ignore_index: Label of samples that do not count, for every part.
+        reduction: ``"mean"``, ``"sum"`` or, if no part is a batch-level term, ``"none"``.
+        gather: For the parts that can gather the batch of all processes.
+        n_classes: For the parts that want to know it.
+
+    Returns:
+        The sum.
+
+    Raises:
+        SpecError: If a part does not know one of its parameters.
 
     Example:
-        >>> ce_mmce().terms[1].factor
-        0.1
+        >>> from equipoise.losses import FocalLoss, MDCA
+        >>> make_sum(Part(FocalLoss, {"gamma": 1.0}), Part(MDCA, strength=0.5)).terms[1]
+        Scaled(
+          factor=0.5
+          (term): MDCA()
+        )
     """
-    term = partial(MMCE, squared=squared)
-    return _pair(nn.CrossEntropyLoss, term, strength, weight, ignore_index, reduction, gather)
+    shared = {"weight": weight, "ignore_index": ignore_index, "reduction": reduction, "gather": gather}
+    if n_classes is not None:
+        shared["n_classes"] = n_classes
+    return Sum(*(_made(part, shared) for part in parts))
 
 
-def ce_mmce_weighted(
-    *,
-    strength: float = 2.0,
-    normalisation: Normalisation = "paper",
-    weight: Tensor | None = None,
-    ignore_index: int = -100,
-    reduction: Reduction = "mean",
-    gather: bool = False,
-) -> Sum:
-    """Cross-entropy and balanced MMCE; its weight is that of Mukhoti et al. (2020), Kumar et al. use 4 to 10.
+def _made(part: Part, shared: Mapping[str, Any]) -> nn.Module:
+    known = inspect.signature(part.factory).parameters
+    for name in part.parameters:
+        _check_known(name, known, where=part.factory.__name__)
+    given = {name: value for name, value in shared.items() if name in known}
+    made = part.factory(**{**given, **part.parameters})
+    return made if part.strength is None else Scaled(made, factor=part.strength)
+
+
+def _check_known(name: str, known: Mapping[str, Any], *, where: str) -> None:
+    if name in known:
+        return
+    guess = nearest(name, known)
+    remedy = f"Did you mean {guess!r}?" if guess else f"It knows {', '.join(known)}."
+    raise SpecError(f"{where}: no parameter {name!r}. {remedy}")
+
+
+@final
+@dataclass(frozen=True)
+class Pair:
+    """A loss and a batch-level term as one method, whose parameters are those of both and the strength between.
+
+    Called with any of them by keyword it gives the sum, and its signature lists them all.
+
+    Attributes:
+        loss: The loss's class.
+        term: The penalty's class.
+
+    Raises:
+        ValueError: If both have a parameter of the same name; build such a sum with :func:`make_sum`.
 
     Example:
-        >>> ce_mmce_weighted().terms[1].factor
-        2.0
+        >>> from equipoise.losses import FocalLoss, MDCA
+        >>> Pair(FocalLoss, MDCA)(gamma=1.0, strength=0.5)
+        Sum(
+          (terms): ModuleList(
+            (0): FocalLoss(gamma=1, schedule={}, detach_weight=False)
+            (1): Scaled(
+              factor=0.5
+              (term): MDCA()
+            )
+          )
+        )
     """
-    term = partial(MMCEWeighted, normalisation=normalisation)
-    return _pair(nn.CrossEntropyLoss, term, strength, weight, ignore_index, reduction, gather)
 
+    loss: Factory
+    term: Callable[..., Penalty]
 
-def ce_dca(
-    *,
-    strength: float = 1.0,
-    weight: Tensor | None = None,
-    ignore_index: int = -100,
-    reduction: Reduction = "mean",
-    gather: bool = False,
-) -> Sum:
-    """Cross-entropy and DCA, with the weight of later comparisons; Liang et al. (2020) use 10.
+    def __post_init__(self) -> None:
+        both = [dict(inspect.signature(factory).parameters) for factory in (self.loss, self.term)]
+        twice = (set(both[0]) & set(both[1])) - set(_SHARED)
+        if twice or "strength" in both[0] | both[1]:
+            raise ValueError(
+                f"Pair: {self.loss.__name__} and {self.term.__name__} must not share a parameter, got "
+                f"{', '.join(sorted(twice or {'strength'}))}. Build this sum with make_sum, or as loss + 0.5 * term."
+            )
+        strength = inspect.Parameter(
+            "strength", inspect.Parameter.KEYWORD_ONLY, default=1.0, annotation="float"
+        )
+        names = {"strength": strength, **both[0], **both[1]}
+        ordered = [name for name in names if name not in _SHARED] + [
+            name for name in _SHARED if name in names
+        ]
+        # What validation, listings and help read; a plain attribute, so that the class keeps its own signature.
+        object.__setattr__(self, "__signature__", inspect.Signature([names[name] for name in ordered]))
 
-    Example:
-        >>> ce_dca().terms[1].factor
-        1.0
-    """
-    return _pair(nn.CrossEntropyLoss, DCA, strength, weight, ignore_index, reduction, gather)
+    @property
+    def __name__(self) -> str:
+        return f"Pair({self.loss.__name__}, {self.term.__name__})"
 
+    def __call__(self, **parameters: Any) -> Sum:
+        """Build the sum of the loss and ``strength`` times the term.
 
-def ce_soft_ece(
-    *,
-    strength: float = 1.0,
-    n_bins: int = 15,
-    temperature: float = 0.01,
-    binning: Binning = "confidence",
-    weight: Tensor | None = None,
-    ignore_index: int = -100,
-    reduction: Reduction = "mean",
-    gather: bool = False,
-) -> Sum:
-    """Cross-entropy and soft-binned ECE, whose weight Karandikar et al. (2021) tune for each task.
-
-    Example:
-        >>> ce_soft_ece().terms[1].factor
-        1.0
-    """
-    term = partial(SoftBinnedECE, n_bins=n_bins, temperature=temperature, binning=binning)
-    return _pair(nn.CrossEntropyLoss, term, strength, weight, ignore_index, reduction, gather)
-
-
-def ce_avuc(
-    *,
-    strength: float = 3.0,
-    n_updates: int = 5,
-    weight: Tensor | None = None,
-    ignore_index: int = -100,
-    reduction: Reduction = "mean",
-    gather: bool = False,
-) -> Sum:
-    """Cross-entropy and AvUC, with the weight of Krishnan and Tickoo (2020).
-
-    Example:
-        >>> ce_avuc().terms[1].factor
-        3.0
-    """
-    term = partial(AvUC, n_updates=n_updates)
-    return _pair(nn.CrossEntropyLoss, term, strength, weight, ignore_index, reduction, gather)
-
-
-def ce_soft_avuc(
-    *,
-    strength: float = 1.0,
-    threshold: float = 0.5,
-    temperature: float = 1.0,
-    weight: Tensor | None = None,
-    ignore_index: int = -100,
-    reduction: Reduction = "mean",
-    gather: bool = False,
-) -> Sum:
-    """Cross-entropy and soft AvUC, whose weight Karandikar et al. (2021) tune for each task.
-
-    Example:
-        >>> ce_soft_avuc().terms[1].factor
-        1.0
-    """
-    term = partial(SoftAvUC, threshold=threshold, temperature=temperature)
-    return _pair(nn.CrossEntropyLoss, term, strength, weight, ignore_index, reduction, gather)
-
-
-def ce_dece(
-    *,
-    strength: float = 0.5,
-    n_bins: int = 15,
-    weight: Tensor | None = None,
-    ignore_index: int = -100,
-    reduction: Reduction = "mean",
-    gather: bool = False,
-) -> Sum:
-    """Cross-entropy and DECE: the outer loss of meta-calibration, with the weight of Bohdal et al. (2021).
-
-    Example:
-        >>> ce_dece().terms[1].factor
-        0.5
-    """
-    term = partial(DifferentiableECE, n_bins=n_bins)
-    return _pair(nn.CrossEntropyLoss, term, strength, weight, ignore_index, reduction, gather)
-
-
-def ce_kde(
-    *,
-    strength: float = 1.0,
-    bandwidth: float = 0.001,
-    kind: Kind = "canonical",
-    weight: Tensor | None = None,
-    ignore_index: int = -100,
-    reduction: Reduction = "mean",
-    gather: bool = False,
-) -> Sum:
-    """Cross-entropy and kernel ECE (KDE-XE), whose weight Popordanoska et al. (2022) cross-validate.
-
-    Example:
-        >>> ce_kde().terms[1].factor
-        1.0
-    """
-    term = partial(KernelECE, bandwidth=bandwidth, kind=kind)
-    return _pair(nn.CrossEntropyLoss, term, strength, weight, ignore_index, reduction, gather)
-
-
-def ce_sece(
-    *,
-    strength: float = 0.5,
-    bandwidth: float = 0.01,
-    weight: Tensor | None = None,
-    ignore_index: int = -100,
-    reduction: Reduction = "mean",
-    gather: bool = False,
-) -> Sum:
-    """Cross-entropy and smooth ECE: an outer loss for a gamma network, with the weight of its DECE twin.
-
-    Example:
-        >>> ce_sece().terms[1].factor
-        0.5
-    """
-    term = partial(SmoothECE, bandwidth=bandwidth)
-    return _pair(nn.CrossEntropyLoss, term, strength, weight, ignore_index, reduction, gather)
-
-
-def focal_mdca(
-    *,
-    gamma: float = 1.0,
-    strength: float = 1.0,
-    weight: Tensor | None = None,
-    ignore_index: int = -100,
-    reduction: Reduction = "mean",
-    gather: bool = False,
-) -> Sum:
-    """Focal loss and MDCA, with the setting of Hebbalaguppe et al. (2022) for CIFAR-10.
-
-    Example:
-        >>> focal_mdca().terms[1].factor
-        1.0
-    """
-    loss = partial(FocalLoss, gamma=gamma)
-    return _pair(loss, MDCA, strength, weight, ignore_index, reduction, gather)
-
-
-def focal_huber_ca(
-    *,
-    gamma: float = 1.0,
-    strength: float = 10.0,
-    alpha: float = 0.005,
-    weight: Tensor | None = None,
-    ignore_index: int = -100,
-    reduction: Reduction = "mean",
-    gather: bool = False,
-) -> Sum:
-    """Focal loss and the Huber norm of confidence minus accuracy: the loss of DTDP, with provisional weights.
-
-    Example:
-        >>> focal_huber_ca().terms[1].factor
-        10.0
-    """
-    loss = partial(FocalLoss, gamma=gamma)
-    term = partial(HuberConfidenceAccuracy, alpha=alpha)
-    return _pair(loss, term, strength, weight, ignore_index, reduction, gather)
+        Raises:
+            SpecError: For a parameter that neither knows.
+        """
+        known = inspect.signature(self).parameters
+        for name in parameters:
+            _check_known(name, known, where=self.__name__)
+        strength = float(parameters.pop("strength", 1.0))
+        shared = {name: parameters.pop(name) for name in _SHARED if name in parameters}
+        of_loss = inspect.signature(self.loss).parameters
+        mine = {name: value for name, value in parameters.items() if name in of_loss}
+        rest = {name: value for name, value in parameters.items() if name not in of_loss}
+        return make_sum(Part(self.loss, mine), Part(self.term, rest, strength), **shared)

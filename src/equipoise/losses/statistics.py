@@ -10,7 +10,7 @@ from torch import Tensor
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-__all__ = ["column_sums", "confidence_gap", "entropy", "safe_root", "shares", "top_label"]
+__all__ = ["column_sums", "confidence_gap", "entropy", "one_hot", "safe_root", "shares", "top_label"]
 
 
 def shares(weights: Float[Tensor, " n"] | None, like: Float[Tensor, "n ..."]) -> Float[Tensor, " n"]:
@@ -24,6 +24,16 @@ def shares(weights: Float[Tensor, " n"] | None, like: Float[Tensor, "n ..."]) ->
         return like.new_full((len(like),), 1 / max(len(like), 1))
     total = weights.sum()
     return weights / total.where(total != 0, 1.0)
+
+
+def one_hot(labels: Int[Tensor, " n"], like: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
+    """Return rows with 1 at the label; torch's own reads the labels, which waits for the device.
+
+    Example:
+        >>> one_hot(torch.tensor([1, 0]), torch.zeros(2, 2))
+        tensor([[0., 1.], [1., 0.]])
+    """
+    return (labels[:, None] == torch.arange(like.shape[-1], device=labels.device)).to(like)
 
 
 def top_label(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from typing import final
+from collections.abc import Iterable, Iterator
+from typing import Any, final
 
 from torch import Tensor, nn
 
-__all__ = ["Adaptive", "Scaled", "Sum", "Term"]
+__all__ = ["Adaptive", "Scaled", "Sum", "Term", "shown_parameters"]
 
 
 class Adaptive(ABC):
@@ -43,6 +44,10 @@ class Term(nn.Module, ABC):
     @abstractmethod
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return the value of this term."""
+
+    def extra_repr(self) -> str:
+        """Show the parameters when printed."""
+        return shown_parameters(self)
 
     def __mul__(self, factor: float) -> Scaled:
         return Scaled(self, factor=factor) if isinstance(factor, int | float) else NotImplemented
@@ -91,10 +96,6 @@ class Scaled(Term, Adaptive):
         """Re-tune the term inside, if it adapts."""
         _update([self.term], logits, labels)
 
-    def extra_repr(self) -> str:
-        """Show the factor when printed."""
-        return f"factor={self.factor:g}"
-
 
 @final
 class Sum(Term, Adaptive):
@@ -128,6 +129,32 @@ class Sum(Term, Adaptive):
     def update(self, logits: Tensor, labels: Tensor) -> None:
         """Re-tune the terms that adapt."""
         _update(self.terms, logits, labels)
+
+
+def shown_parameters(module: nn.Module) -> str:
+    """Spell the constructor's parameters as the module holds them, without the shared ones left as they were.
+
+    Example:
+        >>> from equipoise.losses import DualFocalLoss
+        >>> DualFocalLoss(gamma=5, reduction="sum")
+        DualFocalLoss(gamma=5, rival='next', reduction='sum')
+    """
+    return ", ".join(_spelled(module))
+
+
+_SHARED = ("weight", "ignore_index", "reduction", "gather")
+
+
+def _spelled(module: nn.Module) -> Iterator[str]:
+    for name, parameter in inspect.signature(type(module).__init__).parameters.items():
+        value: Any = getattr(module, name, inspect.Parameter.empty)
+        if value is inspect.Parameter.empty or isinstance(value, nn.Module) or name == "self":
+            continue
+        if isinstance(value, Tensor):
+            readable = value.ndim == 0 and not value.is_meta
+            yield f"{name}={value.item():g}" if readable else f"{name}=<{tuple(value.shape)}>"
+        elif name not in _SHARED or value != parameter.default:
+            yield f"{name}={value:g}" if isinstance(value, float) else f"{name}={value!r}"
 
 
 def _parts(term: nn.Module) -> Iterable[nn.Module]:

@@ -1,34 +1,43 @@
-"""Ways to fill a CalibrationState: compiled on the CPU, plain torch on any device."""
+"""Ways to fill a CalibrationState: compiled on the CPU, plain torch on any device and where nothing is compiled."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
+from typing import TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from equipoise.core.arrays import Array
+from equipoise.compiled.choice import find_kernel
+from equipoise.compiled.threads import find_team
+from equipoise.core.arrays import Array, as_tensor
+from equipoise.core.bins import bin_of, float_below, lower_edges
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.probabilities import positive_logits, two_columns
-from equipoise.core.team import find_team
-from equipoise.metrics.bins import float_below, lower_edges
+from equipoise.metrics.device import flat_batch
 from equipoise.metrics.sums import Sums
 
-__all__ = ["add_by_kernel", "add_confidence", "sums_by_torch"]
+__all__ = ["add_confidence", "add_predictions", "sums_by_torch"]
 
 # A row costs as much as so many numbers; for fewer in all than the second figure another thread is not worth it.
 _PER_ROW = 64
 _ALONE = 1 << 18
 # What one block of copied rows holds.
 _BLOCK = 1 << 16
+# How far a row's sum may be from one; rows were checked before, and this only catches what was changed since.
+_TOLERANCE = 1e-2
 _TINY = float(np.finfo(np.float32).tiny)
 
 
-def add_by_kernel(predictions: Predictions, sums: Sums, closed: str, *, where: str) -> None:
-    """Add rows in memory with the compiled kernel, on as many threads as torch uses; all of them, or none.
+#: Scores, labels, and weights or None.
+_Rows: TypeAlias = tuple[Array, Array, Array | None]
+
+
+def add_predictions(predictions: Predictions, sums: Sums, closed: str, *, where: str) -> None:
+    """Add rows in memory: compiled, on as many threads as torch uses, or plainly. All of them, or none.
 
     Args:
         predictions: Logits or probabilities.
@@ -42,17 +51,19 @@ def add_by_kernel(predictions: Predictions, sums: Sums, closed: str, *, where: s
     scores, labels, weights = predictions.scores, predictions.labels, predictions.weights
     assert scores is not None
     are_logits = predictions.kind == "logits"
-    if scores.ndim == 2 and scores.flags.c_contiguous:
-        bad = _add_block((scores, labels, weights), sums, closed, are_logits=are_logits)
+    kernel = find_kernel("state", scores.dtype.char, scores.size)
+    if kernel is not None and scores.ndim == 2 and scores.flags.c_contiguous:
+        bad = _add_by_kernel(kernel, (scores, labels, weights), sums, closed, are_logits)
     else:
-        # Other layouts are copied, a part that fits the cache at a time.
+        # Other layouts are copied, and tables of torch made, a part that fits the cache at a time.
+        add = _add_by_torch if kernel is None else partial(_add_by_kernel, kernel)
         bad, total, step = -1, sums.like(), max(1, _BLOCK // sums.n_classes)
         widen: Callable[[Array], Array] = positive_logits if are_logits else two_columns
         for start in range(0, len(scores), step):
             rows = slice(start, start + step)
             block = np.ascontiguousarray(scores[rows] if scores.ndim == 2 else widen(scores[rows]))
             weight = None if weights is None else weights[rows]
-            bad = _add_block((block, labels[rows], weight), total, closed, are_logits=are_logits)
+            bad = add((block, labels[rows], weight), total, closed, are_logits)
             if bad >= 0:
                 bad += start
                 break
@@ -62,21 +73,38 @@ def add_by_kernel(predictions: Predictions, sums: Sums, closed: str, *, where: s
         raise DataError(f"{where}: row {bad} is no probability distribution: {scores[bad]}.")
 
 
-def _add_block(rows: tuple[Array, Array, Array | None], sums: Sums, closed: str, *, are_logits: bool) -> int:
+def _add_by_torch(rows: _Rows, sums: Sums, closed: str, are_logits: bool) -> int:
+    """Add rows with torch alone; return the first that is no distribution, or -1."""
+    scores, labels, weights = rows
+    weight = None if weights is None else as_tensor(weights)
+    batch = flat_batch(as_tensor(scores), as_tensor(labels), weight, None, is_logits=are_logits)
+    odd = ~(((batch.probs.sum(1) - 1).abs() <= _TOLERANCE) & (batch.probs.amin(1) >= 0))
+    if odd.any():
+        return int(odd.nonzero()[0])
+    sums.add(
+        sums_by_torch(
+            batch.probs, batch.labels, batch.weight, sums, closed, nll=batch.nll, logits=batch.logits
+        )
+    )
+    return -1
+
+
+def _add_by_kernel(kernel: Callable[..., int], rows: _Rows, sums: Sums, closed: str, are_logits: bool) -> int:
+    """Add contiguous rows with the compiled kernel; return the first that is no distribution, or -1."""
     scores, labels, weights = rows
     labels = labels if labels.flags.c_contiguous else labels.copy()
     weights = weights if weights is None or weights.flags.c_contiguous else weights.copy()
     team, n_threads = find_team()
     fresh = sums.are_untouched
     counts, floats = sums.room() if fresh else (sums.counts, sums.floats)
-    bad: int = _kernel()(
+    bad = kernel(
         _address(scores),
         scores.shape,
         are_logits,
         _address(labels),
         0 if weights is None else _address(weights),
         _edges(sums.n_bins, closed, scores.dtype.char),
-        1e-2,
+        _TOLERANCE,
         sums.ends,
         (counts.data_ptr(), floats.data_ptr()),
         fresh,
@@ -85,13 +113,6 @@ def _add_block(rows: tuple[Array, Array, Array | None], sums: Sums, closed: str,
     if fresh and bad < 0:
         sums.take_over((counts, floats))
     return bad
-
-
-@cache
-def _kernel() -> Callable[..., int]:
-    from equipoise.metrics.kernels import accumulate  # numba is loaded when first needed, not on import
-
-    return accumulate  # type: ignore[no-any-return]
 
 
 @cache
@@ -148,9 +169,7 @@ def sums_by_torch(
     if nll is None:
         sums.impossible.add_(((mine <= 0) * count).sum())
     hit = torch.zeros_like(wide).scatter_(1, labels[:, None], 1.0)
-    place = torch.bucketize(wide, edges[1:-1]) + torch.arange(wide.shape[1], device=wide.device) * len(
-        sums.rows
-    )
+    place = bin_of(wide, edges[1:-1]) + torch.arange(wide.shape[1], device=wide.device) * len(sums.rows)
     entries = torch.stack([torch.ones_like(wide), wide, hit], dim=-1) * weight[:, None, None]
     sums.classwise.view(-1, 3).index_add_(0, place.reshape(-1), entries.reshape(-1, 3))
     return sums
@@ -182,7 +201,7 @@ def add_confidence(
         brier.square(),
     ]
     hit = correct.to(torch.int64)
-    place = torch.bucketize(confidence, edges[1:-1]) * 2 + hit
+    place = bin_of(confidence, edges[1:-1]) * 2 + hit
     sums.cells.view(-1, len(values)).index_add_(0, place, torch.stack(values, dim=-1) * weight[:, None])
     sums.rows.view(-1).index_add_(0, place, torch.ones_like(place) if count is None else count)
     fine = (confidence * len(sums.sketch)).long().clamp_max(len(sums.sketch) - 1)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from equipoise.core.arrays import Array
+from equipoise.core.bins import check_bins
 from equipoise.core.names import check_choice
-from equipoise.metrics.bins import check_bins
 from equipoise.metrics.inputs import sort_by_confidence, top_label
 
 __all__ = ["adaptive_calibration_error", "adaptive_edges"]

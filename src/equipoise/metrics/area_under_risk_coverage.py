@@ -26,6 +26,17 @@ class RiskCoverage(NamedTuple):
     risk: Array
     threshold: Array
 
+    def thinned(self, most: int = 200) -> RiskCoverage:
+        """Return at most so many points of the curve, the first and the last among them.
+
+        Example:
+            >>> risk_coverage([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4]], [0, 0, 1]).thinned(2).threshold
+            array([0.9, 0.6])
+        """
+        n = len(self.coverage)
+        place = np.unique(np.linspace(0, n - 1, min(most, n)).round().astype(np.int64))
+        return RiskCoverage(*(column[place] for column in self))
+
 
 def area_under_risk_coverage(probs: Any, labels: Any = None, *, sample_weight: Any = None) -> float:
     r"""Return the mean error rate over all shares of most confident rows that may be kept.
@@ -85,7 +96,16 @@ def risk_coverage(probs: Any, labels: Any = None, *, sample_weight: Any = None) 
         >>> risk_coverage([[0.9, 0.1], [0.6, 0.4]], [0, 1]).risk
         array([0. , 0.5])
     """
-    mass, wrong, threshold = _descending(*top_label(probs, labels, sample_weight, where="risk_coverage"))
+    return risk_of_cells(*_descending(*top_label(probs, labels, sample_weight, where="risk_coverage")))
+
+
+def risk_of_cells(mass: Array, wrong: Array, threshold: Array) -> RiskCoverage:
+    """Return the curve from weights and mistakes in descending order of confidence, ``(m,)``.
+
+    Example:
+        >>> risk_of_cells(np.array([1.0, 1.0]), np.array([0.0, 1.0]), np.array([0.9, 0.6])).risk
+        array([0. , 0.5])
+    """
     kept = np.cumsum(mass)
     return RiskCoverage(kept / kept[-1], np.cumsum(wrong) / kept, threshold)
 

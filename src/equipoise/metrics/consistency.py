@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from equipoise.core.arrays import Array
 from equipoise.core.names import look_up
 from equipoise.metrics.inputs import as_predictions
 from equipoise.metrics.intervals import check_resamples, tail_probability
@@ -32,6 +33,17 @@ class ConsistencyTest(NamedTuple):
     expected: float
     highest: float
     p_value: float
+
+    @classmethod
+    def of(cls, metric: str, value: float, draws: Array) -> ConsistencyTest:
+        """Return the test of a value against draws of a calibrated model.
+
+        Example:
+            >>> ConsistencyTest.of("ece", 0.5, np.array([0.1, 0.2, 0.9])).p_value
+            0.5
+        """
+        highest = float(np.quantile(draws, 0.95))
+        return cls(metric, value, float(draws.mean()), highest, tail_probability(value, draws))
 
 
 def consistency_test(
@@ -75,10 +87,4 @@ def consistency_test(
     names = ("ece", "mce", "rms_ce", "avg_ce", "classwise_ece")
     value = look_up(metric, {k: v for k, v in read_state(state).items() if k in names}, what="testable error")
     draws = Resampler(state, n_resamples=n_resamples, seed=seed).calibrated()[metric]
-    return ConsistencyTest(
-        metric=metric,
-        value=value,
-        expected=float(draws.mean()),
-        highest=float(np.quantile(draws, 0.95)),
-        p_value=tail_probability(value, draws),
-    )
+    return ConsistencyTest.of(metric, value, draws)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -22,8 +23,9 @@ def calibration_errors(weight: Array, confidence: Array, outcome: Array) -> dict
         outcome: Sum of what happened: correct, or of the class in question.
 
     Returns:
-        ``ece``, ``mce``, ``rms_ce``, ``avg_ce`` (unweighted over bins with rows), ``over`` and ``under`` (the parts of
-        ``ece`` where confidence is above or below the outcome), ``gap`` (their signed sum), each ``(...)``.
+        ``ece``, ``mce``, ``rms_ce``, ``avg_ce`` (unweighted over bins with rows), ``ece_over`` and ``ece_under`` (the
+        parts of ``ece`` where confidence is above or below the outcome), ``confidence_gap`` (their signed sum),
+        ``over_confidence_error`` (the part above, each bin weighed by its confidence), each ``(...)``.
 
     Example:
         >>> errors = calibration_errors(np.array([2.0, 2.0]), np.array([0.6, 1.8]), np.array([1.0, 1.0]))
@@ -34,19 +36,22 @@ def calibration_errors(weight: Array, confidence: Array, outcome: Array) -> dict
     difference = confidence - outcome
     filled = weight > 0
     gap = np.divide(difference, weight, out=np.zeros(difference.shape), where=filled)
+    mean = np.divide(confidence, weight, out=np.zeros(difference.shape), where=filled)
+    over = np.maximum(difference, 0)
     return {
         "ece": np.abs(difference).sum(axis=-1) / total,
         "mce": np.abs(gap).max(axis=-1),
         "rms_ce": np.sqrt((weight * gap**2).sum(axis=-1) / total),
         "avg_ce": np.abs(gap).sum(axis=-1) / filled.sum(axis=-1),
-        "over": np.maximum(difference, 0).sum(axis=-1) / total,
-        "under": np.maximum(-difference, 0).sum(axis=-1) / total,
-        "gap": difference.sum(axis=-1) / total,
+        "ece_over": over.sum(axis=-1) / total,
+        "ece_under": np.maximum(-difference, 0).sum(axis=-1) / total,
+        "confidence_gap": difference.sum(axis=-1) / total,
+        "over_confidence_error": (mean * over).sum(axis=-1) / total,
     }
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ReliabilityCurve:
     """Bins of equal width on [0, 1] with what fell into them.
 
@@ -134,6 +139,40 @@ class ReliabilityCurve:
                 )
             )
         ]
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """Return the bins as plain values, for JSON; :meth:`from_list` reads them back without loss.
+
+        Example:
+            >>> curve = ReliabilityCurve(np.array([0.0, 3.0]), np.array([0.0, 2.7]), np.array([0.0, 2.0]))
+            >>> curve.to_list()[0]["confidence"], curve.to_list()[1]["confidence_sum"]
+            (None, 2.7)
+        """
+        sums = zip(self.rows(), self.confidence_sum.tolist(), self.outcome_sum.tolist(), strict=True)
+        known = {"confidence": None, "frequency": None}
+        return [
+            {**row, **({} if row["weight"] else known), "confidence_sum": confidence, "outcome_sum": outcome}
+            for row, confidence, outcome in sums
+        ]
+
+    @classmethod
+    def from_list(
+        cls, bins: Sequence[Mapping[str, Any]], *, target: str = "top_label", closed: str = "right"
+    ) -> ReliabilityCurve:
+        """Return the curve whose bins :meth:`to_list` described.
+
+        Example:
+            >>> curve = ReliabilityCurve(np.array([3.0]), np.array([2.7]), np.array([2.0]))
+            >>> ReliabilityCurve.from_list(curve.to_list()).expected_error() == curve.expected_error()
+            True
+        """
+        names = ("weight", "confidence_sum", "outcome_sum")
+        weight, confidence, outcome = np.array([[row[name] for name in names] for row in bins], np.float64).T
+        return cls(weight, confidence, outcome, target=target, closed=closed)
+
+    def __repr__(self) -> str:
+        rows = f"{self.weight.sum():,.6g}"
+        return f"ReliabilityCurve({self.target}, bins={len(self.weight)}, rows={rows}, ece={self.expected_error():.4f})"
 
 
 def _ratio(above: Array, below: Array) -> Array:

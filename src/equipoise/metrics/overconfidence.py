@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from equipoise.metrics.expected_calibration_error import reliability_curve
 
 __all__ = ["confidence_gap", "over_confidence_error"]
@@ -26,7 +24,7 @@ def confidence_gap(probs: Any, labels: Any = None, *, sample_weight: Any = None)
         >>> round(confidence_gap([[0.9, 0.1], [0.9, 0.1]], [0, 1]), 6)
         0.4
     """
-    return reliability_curve(probs, labels, n_bins=1, sample_weight=sample_weight).errors()["gap"]
+    return reliability_curve(probs, labels, n_bins=1, sample_weight=sample_weight).errors()["confidence_gap"]
 
 
 def over_confidence_error(
@@ -54,5 +52,4 @@ def over_confidence_error(
         Thulasidasan et al. (2019), On mixup training.
     """
     curve = reliability_curve(probs, labels, n_bins=n_bins, closed=closed, sample_weight=sample_weight)
-    over = np.maximum(curve.confidence_sum - curve.outcome_sum, 0)
-    return float(np.nansum(curve.confidence * over) / curve.weight.sum())
+    return curve.errors()["over_confidence_error"]

@@ -6,6 +6,7 @@ import numpy as np
 
 from equipoise.core.arrays import Array
 from equipoise.metrics.curve import calibration_errors
+from equipoise.metrics.facts import metrics_where
 from equipoise.metrics.state import CalibrationState
 
 __all__ = ["has_top5", "read_cells", "read_state"]
@@ -32,13 +33,7 @@ def read_cells(cells: Array) -> dict[str, Array]:
         "confidence": cells[..., 1].sum(axis=(-1, -2)) / total,
         "nll": cells[..., 2].sum(axis=(-1, -2)) / total,
         "brier": cells[..., 3].sum(axis=(-1, -2)) / total,
-        "ece": errors["ece"],
-        "mce": errors["mce"],
-        "rms_ce": errors["rms_ce"],
-        "avg_ce": errors["avg_ce"],
-        "confidence_gap": errors["gap"],
-        "over_confidence": errors["over"],
-        "under_confidence": errors["under"],
+        **errors,
     }
 
 
@@ -61,7 +56,7 @@ def read_state(state: CalibrationState) -> dict[str, float]:
     cells = state.sums.cells.cpu().numpy()[..., [0, 1, 3, 5]]
     found = {name: float(value) for name, value in read_cells(cells).items()}
     if state.n_classes == 0:
-        return {name: value for name, value in found.items() if name not in ("nll", "brier")}
+        return {name: value for name, value in found.items() if name not in metrics_where(needs_scores=True)}
     found["classwise_ece"] = float(state.class_errors("ece").mean())
     found["brier_calibration"] = brier_calibration(state)
     found["brier_refinement"] = found["brier"] - found["brier_calibration"]

@@ -104,8 +104,11 @@ def fixed_point_error(spectrum: Array) -> float:
         >>> round(fixed_point_error(residual_spectrum(np.array([0.5]), np.array([0.25]))), 6)
         0.25
     """
-    # The error falls as the width grows, so error - width has one root; at width 1 it is below zero.
+    # The error falls as the width grows, so error - width has one root; at width 1 it is below zero, unless all
+    # rows are surely wrong: then it is 0 there, up to rounding.
     finest = 1.0 / len(spectrum)
     if smoothed_error(spectrum, finest) <= finest:
         return float(smoothed_error(spectrum, finest))
+    if smoothed_error(spectrum, 1.0) >= 1.0:
+        return 1.0
     return float(brentq(lambda width: float(smoothed_error(spectrum, width)) - width, finest, 1.0, xtol=1e-9))

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from equipoise.core.arrays import Array, as_tensor
+from equipoise.core.bins import check_bins, lower_edges
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.rows import check_disjoint
-from equipoise.metrics.accumulate import add_by_kernel, add_confidence, sums_by_torch
-from equipoise.metrics.bins import check_bins, lower_edges
+from equipoise.metrics.accumulate import add_confidence, add_predictions, sums_by_torch
 from equipoise.metrics.curve import ReliabilityCurve, calibration_errors
 from equipoise.metrics.device import flat_batch
 from equipoise.metrics.sums import Sums
@@ -157,7 +157,7 @@ class CalibrationState:
                 f"{_WHERE}: this state is for {self.n_classes} classes, got {predictions!r}. "
                 "Start a state of its own for each kind of predictions."
             )
-        add_by_kernel(predictions, sums, self.closed, where=_WHERE)
+        add_predictions(predictions, sums, self.closed, where=_WHERE)
 
     def _update_on_device(
         self,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 
 from equipoise.core.arrays import Array
-from equipoise.metrics.bins import check_bins
+from equipoise.core.bins import check_bins
 from equipoise.metrics.inputs import as_predictions
 
 __all__ = ["thresholded_adaptive_calibration_error"]
@@ -69,8 +70,6 @@ def _class_errors(
     block: Array, labels: Array, first: int, n_bins: int, threshold: float, keep_minimum: bool
 ) -> Array:
     """Return the errors of some classes at once, a class per row."""
-    from equipoise.metrics.kernels import count_up_to
-
     columns = np.array(block.T, dtype=np.float64, order="C")
     columns[columns < threshold] = 0.0
     hit = labels == first + np.arange(len(columns))[:, None]
@@ -80,7 +79,7 @@ def _class_errors(
     n = columns.shape[1]
     edges = np.ones((len(columns), n_bins + 1))
     edges[:, :-1] = columns[:, np.arange(n_bins) * (n // n_bins)]
-    bounds = count_up_to(columns, edges)
+    bounds = torch.searchsorted(torch.from_numpy(columns), torch.from_numpy(edges), right=True).numpy()
     if keep_minimum:
         bounds[:, 0] = 0
     running = np.concatenate([np.zeros((len(columns), 1)), np.cumsum(gaps, axis=1)], axis=1)

@@ -5,7 +5,7 @@ from equipoise.models.densenet import densenet40, densenet121
 from equipoise.models.global_pooling_cnn import RECEPTIVE_FIELD, global_pooling_cnn
 from equipoise.models.mlp import mlp
 from equipoise.models.network import Network, count_parameters
-from equipoise.models.published import load_published
+from equipoise.models.published_weights import load_published
 from equipoise.models.resnet import (
     resnet18,
     resnet34,
@@ -25,7 +25,7 @@ from equipoise.models.resnet_cifar import (
     resnet110_sd,
 )
 from equipoise.models.small_cnn import small_cnn
-from equipoise.models.splitting import split_head
+from equipoise.models.split_head import split_head
 from equipoise.models.swin_v2 import swinv2_t
 from equipoise.models.vgg import vgg16_bn
 from equipoise.models.wide_resnet import wide_resnet

@@ -7,7 +7,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from equipoise.models.network import Network, check_classes
-from equipoise.models.normalise import Layers
 from equipoise.models.residual import BasicBlock, init_he_fan_out
 from equipoise.models.resnet import make_body
 
@@ -21,7 +20,7 @@ _RATES = (12, 24, 36)
 def _conv_norm(n_in: int, n_out: int, kernel: int, *, dilation: int = 1) -> nn.Sequential:
     padding = dilation * (kernel // 2)
     convolution = nn.Conv2d(n_in, n_out, kernel, padding=padding, dilation=dilation, bias=False)
-    return Layers(convolution, nn.BatchNorm2d(n_out), nn.ReLU(inplace=True))
+    return nn.Sequential(convolution, nn.BatchNorm2d(n_out), nn.ReLU(inplace=True))
 
 
 class AtrousPyramid(nn.Module):

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from equipoise.models.network import Network, make_head
-from equipoise.models.normalise import normalise_and_rectify
 from equipoise.models.residual import init_he_fan_out
 
 __all__ = ["densenet40", "densenet121"]
@@ -25,7 +24,7 @@ class PlainLayer(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return the new channels, then the old ones."""
-        return torch.cat([self.conv1(normalise_and_rectify(self.bn1, inputs)), inputs], dim=1)
+        return torch.cat([self.conv1(functional.relu_(self.bn1(inputs))), inputs], dim=1)
 
 
 class BottleneckLayer(nn.Module):
@@ -40,8 +39,8 @@ class BottleneckLayer(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return the new channels, then the old ones."""
-        hidden = self.conv1(normalise_and_rectify(self.bn1, inputs))
-        return torch.cat([self.conv2(normalise_and_rectify(self.bn2, hidden)), inputs], dim=1)
+        hidden = self.conv1(functional.relu_(self.bn1(inputs)))
+        return torch.cat([self.conv2(functional.relu_(self.bn2(hidden))), inputs], dim=1)
 
 
 class Transition(nn.Module):
@@ -54,7 +53,7 @@ class Transition(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Thin the image twofold."""
-        return functional.avg_pool2d(self.conv(normalise_and_rectify(self.bn, inputs)), 2)
+        return functional.avg_pool2d(self.conv(functional.relu_(self.bn(inputs))), 2)
 
 
 class DenseBody(nn.Module):
@@ -92,7 +91,7 @@ class DenseBody(nn.Module):
             hidden = self.get_submodule(f"dense{number}")(hidden)
             if number < self.n_blocks:
                 hidden = self.get_submodule(f"trans{number}")(hidden)
-        return functional.adaptive_avg_pool2d(normalise_and_rectify(self.bn, hidden), 1).flatten(1)
+        return functional.adaptive_avg_pool2d(functional.relu_(self.bn(hidden)), 1).flatten(1)
 
 
 def densenet121(n_classes: int = 10, in_channels: int = 3) -> Network:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from torch import nn
 
 from equipoise.models.network import Network, make_head
-from equipoise.models.normalise import Layers
 
 __all__ = ["small_cnn"]
 
@@ -39,5 +38,5 @@ def small_cnn(n_classes: int = 10, in_channels: int = 3) -> Network:
         convolution = nn.Conv2d(n_in, width, 3, padding=1, bias=False)
         layers += [convolution, nn.BatchNorm2d(width), nn.ReLU(inplace=True)]
         n_in = width
-    body = Layers(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    body = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
     return Network(body, make_head(n_in, n_classes, where="small_cnn"), channels_last=True)

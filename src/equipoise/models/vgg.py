@@ -6,7 +6,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from equipoise.models.network import Network, make_head
-from equipoise.models.normalise import Layers
 
 __all__ = ["vgg16_bn"]
 
@@ -27,7 +26,7 @@ class VggBody(nn.Module):
                 n_in = width
             # Rounded up, so that 28x28 images outlive five halvings; nothing changes at 32x32.
             layers.append(nn.MaxPool2d(2, ceil_mode=True))
-        self.features = Layers(*layers)
+        self.features = nn.Sequential(*layers)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return features ``(n, 512)``."""

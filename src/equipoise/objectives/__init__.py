@@ -1,6 +1,8 @@
 """Methods that need more than a loss: mutual learning, gamma-net, pruning, ensembles."""
 
-from equipoise.objectives.building import (
+from equipoise.objectives.deep_ensemble import DeepEnsemble, MeanNetwork
+from equipoise.objectives.differentiated_mutual_learning import DifferentiatedMutualLearning
+from equipoise.objectives.factories import (
     Parts,
     make_deep_ensemble,
     make_differentiated_mutual_learning,
@@ -10,8 +12,6 @@ from equipoise.objectives.building import (
     make_pruned,
     make_supervised,
 )
-from equipoise.objectives.deep_ensemble import DeepEnsemble, MeanNetwork
-from equipoise.objectives.differentiated_mutual_learning import DifferentiatedMutualLearning
 from equipoise.objectives.gamma_net import GammaMap, GammaNet
 from equipoise.objectives.kl import kl_divergence
 from equipoise.objectives.meta_label_smoothing import MetaLabelSmoothing, Smoothing

@@ -10,9 +10,10 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from equipoise.training import Batch, Cycle, Learner, gather
-from equipoise.training.batches import Inputs
+from equipoise.training.batch_source import Inputs
+from equipoise.training.network_call import as_logits
 
-__all__ = ["FeaturesAndLogits", "head_ahead", "look_ahead", "pure_forward"]
+__all__ = ["FeaturesAndLogits", "head_ahead", "held_out_logits", "look_ahead", "moved_there", "pure_forward"]
 
 
 def pure_forward(module: nn.Module, weights: Mapping[str, Tensor], inputs: Any) -> Any:
@@ -52,13 +53,32 @@ def look_ahead(
         >>> torch.autograd.grad(ahead["weight"].sum(), factor)
         (tensor(-0.1000),)
     """
-    weights = {name: weight.detach().requires_grad_() for name, weight in module.named_parameters()}
+    # Copies, because the module may take its own step before somebody differentiates through this one.
+    weights = {name: weight.detach().clone().requires_grad_() for name, weight in module.named_parameters()}
     value = loss(pure_forward(module, weights, inputs))
     gradients = torch.autograd.grad(value, list(weights.values()), create_graph=True)
     return {
         name: weight - rate * gradient
         for (name, weight), gradient in zip(weights.items(), gradients, strict=True)
     }
+
+
+def moved_there(module: nn.Module, ahead: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return a module's weights as they are now, with the derivatives that :func:`look_ahead` found for them.
+
+    After the module's own step its weights are not quite those looked ahead to: momentum, weight decay and clipping
+    took part. What is measured with the result is measured where the module is; how a hyper-parameter moved it there
+    is told by the plain step.
+
+    Example:
+        >>> layer, factor = nn.Linear(1, 1, bias=False), torch.tensor(2.0, requires_grad=True)
+        >>> ahead = look_ahead(layer, torch.ones(1, 1), lambda output: factor * output.sum(), rate=0.1)
+        >>> there = moved_there(layer, ahead)["weight"]
+        >>> torch.equal(there, layer.weight), torch.autograd.grad(there.sum(), factor)
+        (True, (tensor(-0.1000),))
+    """
+    now = dict(module.named_parameters())
+    return {name: now[name].detach() + (weight - weight.detach()) for name, weight in ahead.items()}
 
 
 @final
@@ -97,7 +117,7 @@ class FeaturesAndLogits(nn.Module):
     def forward(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
         """Return features and logits."""
         features: Tensor = self.network.features(inputs)  # type: ignore[operator]
-        return features, self.head(features)
+        return features, as_logits(self.head(features))
 
 
 def head_ahead(
@@ -115,10 +135,17 @@ def head_ahead(
         Logits of the held-out batch of all processes, and its labels.
     """
     head = learner.network.head
-    ahead = look_ahead(head, seen, loss, rate=learner.rate)
+    ahead = look_ahead(head, seen, lambda output: loss(as_logits(output)), rate=learner.rate)
+    return held_out_logits(learner, ahead, held_out)
+
+
+def held_out_logits(
+    learner: Learner[FeaturesAndLogits], head: Mapping[str, Tensor], held_out: Cycle
+) -> tuple[Tensor, Tensor]:
+    """Return what a network with other weights of its head says about the next held-out batch, and its labels."""
     batch = held_out.next_batch(learner.fabric)
     features, labels = gather(_quiet_features(learner, batch), batch.targets)
-    return pure_forward(head, ahead, features), labels
+    return as_logits(pure_forward(learner.network.head, head, features)), labels
 
 
 def _quiet_features(learner: Learner[FeaturesAndLogits], batch: Batch) -> Tensor:

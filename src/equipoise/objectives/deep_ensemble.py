@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from equipoise.training import Batch, HeldOut, Objective, Step
-from equipoise.training.batches import Inputs
+from equipoise.training.batch_source import Inputs
+from equipoise.training.network_call import as_logits, call_network
 
 __all__ = ["DeepEnsemble", "MeanNetwork", "mean_log_probs"]
 
@@ -44,7 +45,7 @@ class MeanNetwork(nn.Module):
 
     def forward(self, inputs: Inputs) -> Tensor:
         """Return the logarithm of the mean probabilities."""
-        return mean_log_probs([network(inputs) for network in self.networks])
+        return mean_log_probs([as_logits(call_network(network, inputs)) for network in self.networks])
 
 
 @final

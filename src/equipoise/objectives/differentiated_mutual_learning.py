@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from equipoise.core.names import check_choice
-from equipoise.objectives.adapting import adapt, check_mean
 from equipoise.objectives.kl import kl_divergence, mixture
+from equipoise.objectives.loss_helpers import adapt, check_mean
 from equipoise.objectives.mutual_learning import pool_terms
 from equipoise.training import SGD, Batch, HeldOut, Learner, MultiStep, Objective, Recipe, Step, gather
-from equipoise.training.batches import Inputs
+from equipoise.training.batch_source import Inputs
 
 __all__ = ["DifferentiatedMutualLearning"]
 
@@ -97,8 +97,8 @@ class DifferentiatedMutualLearning(Objective):
 
     def step(self, batch: Batch) -> Step:
         """Step the primary, then the auxiliaries, all from one forward pass."""
-        logits = self.learner(batch.inputs)
-        others = [learner(self._view(batch.inputs)) for learner in self.auxiliaries]
+        logits = self.learner.logits(batch.inputs)
+        others = [learner.logits(self._view(batch.inputs)) for learner in self.auxiliaries]
         own, targets, *said = gather(logits, batch.targets, *others)
         kl = pool_terms([self._divergence(own, other.detach()) for other in said], peers=self.peers)
         loss = self.loss(own, targets) + self.weight * kl

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Literal, final
 
 import torch
@@ -12,8 +12,15 @@ from torch import Tensor, nn
 from equipoise.core.names import check_choice
 from equipoise.losses.focal import focal_loss
 from equipoise.losses.sece import SmoothECE
-from equipoise.objectives.bilevel import FeaturesAndLogits, head_ahead, look_ahead, pure_forward
+from equipoise.objectives.bilevel import (
+    FeaturesAndLogits,
+    held_out_logits,
+    look_ahead,
+    moved_there,
+    pure_forward,
+)
 from equipoise.training import Adam, Batch, Cycle, Learner, Objective, Recipe, Source, Step, gather
+from equipoise.training.network_call import as_logits
 
 __all__ = ["GammaMap", "GammaNet"]
 
@@ -70,9 +77,8 @@ class GammaMap(nn.Module):
 class GammaNet(Objective):
     r"""Train a network with a focal loss whose gamma, sample by sample, is learnt for calibration.
 
-    Each step looks one step ahead: it moves a copy of the head with the current gammas, measures the smooth
-    calibration error of the moved head on held-out samples, and improves the gamma-network by the gradient through
-    that step. Then the network itself takes its step with the improved gammas held constant.
+    The network takes its step with the current gammas held constant. Then the smooth calibration error of the
+    network as it now is, measured on held-out samples, moves the gamma-network, by the gradient through that step.
 
     .. math::
         \min_\phi \mathrm{SECE}(\theta'(\phi)), \qquad
@@ -88,8 +94,11 @@ class GammaNet(Objective):
         start: Every gamma before the first step.
         outer_loss: What the gamma-network is trained on; smooth calibration error with bandwidth 0.01 by default.
         ce_weight: Weight of the cross-entropy on held-out samples beside it.
-        inner: Whether the step ahead moves the ``"head"`` only, or ``"all"`` weights, which costs a second pass.
-        inner_reduction: Whether the step ahead is on the mean or the sum of the focal losses.
+        order: ``"network_first"`` as in the paper; ``"gammas_first"`` looks a step ahead, improves the gammas by it,
+            and only then takes the step with them, as bilevel loops in general do.
+        inner: Whether the step that is differentiated moves the ``"head"`` only, or ``"all"`` weights,
+            which costs a second pass.
+        inner_reduction: Whether that step is on the mean or the sum of the focal losses.
         recipe: How the network is moved.
         gamma_recipe: How the gamma-network is moved.
 
@@ -120,12 +129,14 @@ class GammaNet(Objective):
         start: float = 1.0,
         outer_loss: nn.Module | None = None,
         ce_weight: float = 0.0,
+        order: Literal["network_first", "gammas_first"] = "network_first",
         inner: Literal["head", "all"] = "head",
         inner_reduction: Literal["mean", "sum"] = "mean",
         recipe: Recipe | None = None,
         gamma_recipe: Recipe | None = None,
     ) -> None:
         super().__init__()
+        check_choice(order, ("network_first", "gammas_first"), where="GammaNet", name="order")
         check_choice(inner, ("head", "all"), where="GammaNet", name="inner")
         check_choice(inner_reduction, ("mean", "sum"), where="GammaNet", name="inner_reduction")
         parts = FeaturesAndLogits(network)
@@ -141,52 +152,66 @@ class GammaNet(Objective):
         self.held_out = Cycle(held_out)
         self.outer_loss = SmoothECE() if outer_loss is None else outer_loss
         self.ce_weight = ce_weight
+        self.order = order
         self.inner = inner
         self.inner_reduction = inner_reduction
 
     def step(self, batch: Batch) -> Step:
-        """Improve the gammas, then descend with them."""
+        """Step the network with its gammas, and the gamma-network with what came of it."""
         features, logits = self.learner(batch.inputs)
         features = features.detach()
-        outer = self._improve_gammas(batch, features)
-        with torch.no_grad():
-            fresh = self.gammas(features)
-        everyone, targets, gamma = gather(logits, batch.targets, fresh)
-        loss = focal_loss(everyone, targets, gamma=gamma).mean()
-        self.learner.descend(loss, n_samples=len(targets))
-        scalars = {"loss": loss.detach(), "outer_loss": outer}
+        gamma = self.gammas(features)
+        ahead = self._look_ahead(batch, features, gamma)
+        if self.order == "gammas_first":
+            outer = self._improve_gammas(ahead)
+            with torch.no_grad():
+                gamma = self.gammas(features)
+        loss, gamma = self._descend(logits, batch, gamma.detach())
+        if self.order == "network_first":
+            outer = self._improve_gammas(moved_there(self._moved(), ahead))
+        scalars = {"loss": loss, "outer_loss": outer}
         scalars |= {"gamma_mean": gamma.mean(), "gamma_min": gamma.min(), "gamma_max": gamma.max()}
         return Step(logits.detach(), scalars)
 
-    def _improve_gammas(self, batch: Batch, features: Tensor) -> Tensor:
-        gamma, targets, seen = gather(self.gammas(features), batch.targets, features)
+    def _descend(self, logits: Tensor, batch: Batch, gamma: Tensor) -> tuple[Tensor, Tensor]:
+        """Step the network; return its loss, and the gammas of all processes."""
+        everyone, targets, gammas = gather(logits, batch.targets, gamma)
+        loss = focal_loss(everyone, targets, gamma=gammas).mean()
+        self.learner.descend(loss, n_samples=len(targets))
+        return loss.detach(), gammas
+
+    def _moved(self) -> nn.Module:
+        """What the differentiated step moves: the head, or the whole network."""
+        return self.learner.network.head if self.inner == "head" else self.network()
+
+    def _look_ahead(self, batch: Batch, features: Tensor, gamma: Tensor) -> dict[str, Tensor]:
+        """Return the weights after a plain step, as a function of the gammas."""
+        gammas, targets, seen = gather(gamma, batch.targets, features)
 
         def inner_loss(logits: Tensor) -> Tensor:
-            values = focal_loss(logits, targets, gamma=gamma)
+            values = focal_loss(as_logits(logits), targets, gamma=gammas)
             return values.mean() if self.inner_reduction == "mean" else values.sum()
 
-        logits, labels = self._one_step_ahead(batch, seen, inner_loss)
+        if self.inner == "all" and self.learner.fabric.world_size > 1:
+            raise ValueError(
+                "GammaNet: `inner` must be 'head' on several processes, got 'all'. The step ahead of all weights "
+                "would need every process's inputs."
+            )
+        inputs = seen if self.inner == "head" else batch.inputs
+        return look_ahead(self._moved(), inputs, inner_loss, rate=self.learner.rate)
+
+    def _improve_gammas(self, weights: Mapping[str, Tensor]) -> Tensor:
+        """Step the gamma-network on the held-out calibration error of the network with such weights."""
+        if self.inner == "head":
+            logits, labels = held_out_logits(self.learner, weights, self.held_out)
+        else:
+            meta = self.held_out.next_batch(self.learner.fabric)
+            logits, labels = as_logits(pure_forward(self.network(), weights, meta.inputs)), meta.targets
         outer: Tensor = self.outer_loss(logits, labels)
         if self.ce_weight:
             outer = outer + self.ce_weight * nn.functional.cross_entropy(logits, labels)
         self.gammas.descend(outer, n_samples=len(labels))
         return outer.detach()
-
-    def _one_step_ahead(
-        self, batch: Batch, seen: Tensor, inner_loss: Callable[[Tensor], Tensor]
-    ) -> tuple[Tensor, Tensor]:
-        """Return what the network would say about held-out samples after a step, and their labels."""
-        learner, network = self.learner, self.network()
-        if self.inner == "head":
-            return head_ahead(learner, seen, inner_loss, self.held_out)
-        if learner.fabric.world_size > 1:
-            raise ValueError(
-                "GammaNet: `inner` must be 'head' on several processes, got 'all'. The step ahead of all weights "
-                "would need every process's inputs."
-            )
-        ahead = look_ahead(network, batch.inputs, inner_loss, rate=learner.rate)
-        meta = self.held_out.next_batch(learner.fabric)
-        return pure_forward(network, ahead, meta.inputs), meta.targets
 
     def network(self) -> nn.Module:
         """Return the network; the gamma-network is needed for training only."""

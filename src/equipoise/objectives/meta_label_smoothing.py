@@ -129,7 +129,7 @@ class MetaLabelSmoothing(Objective):
         super().__init__()
         check_choice(inner_reduction, ("mean", "sum"), where="MetaLabelSmoothing", name="inner_reduction")
         parts = FeaturesAndLogits(network)
-        n_classes = int(parts.head.out_features)  # type: ignore[arg-type]
+        n_classes = max(2, int(parts.head.out_features))  # type: ignore[arg-type]
         smoothing = Smoothing(n_classes, form=form, maximum=maximum)
         self.learner = Learner(parts, recipe=recipe)
         self.smoothing = Learner(smoothing, recipe=smoothing_recipe or Recipe(optimizer=Adam()))

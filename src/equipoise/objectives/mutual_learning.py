@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from equipoise.core.names import check_choice
-from equipoise.objectives.adapting import adapt, check_mean
 from equipoise.objectives.kl import kl_divergence
+from equipoise.objectives.loss_helpers import adapt, check_mean
 from equipoise.training import Batch, HeldOut, Learner, Objective, Recipe, Step, gather
 
 __all__ = ["MutualLearning", "pool_terms"]
@@ -89,7 +89,7 @@ class MutualLearning(Objective):
 
     def step(self, batch: Batch) -> Step:
         """Let every network learn from the labels and from its peers."""
-        outputs: list[Tensor] = [learner(batch.inputs) for learner in self.learners]
+        outputs: list[Tensor] = [learner.logits(batch.inputs) for learner in self.learners]
         opinions = [output.detach() for output in outputs]
         first = opinions[0]
         scalars: dict[str, Tensor] = {}
@@ -103,7 +103,7 @@ class MutualLearning(Objective):
             scalars.setdefault("kl", kl.detach())
             if self.refresh and number + 1 < len(outputs):
                 with torch.no_grad():
-                    opinions[number] = learner(batch.inputs)
+                    opinions[number] = learner.logits(batch.inputs)
         return Step(first, scalars)
 
     def network(self) -> nn.Module:

@@ -54,6 +54,7 @@ class Pruned(Objective):
         period: Epochs between prunings.
         fraction: Share of the remaining samples that is left out each time (*ε*).
         momentum: Weight *κ* of the newest confidence in the moving average.
+        rows: Numbers of the samples there are to visit, where a dataset also holds others; None takes all.
 
     Example:
         >>> from equipoise.objectives import Supervised
@@ -74,9 +75,17 @@ class Pruned(Objective):
     scores: Tensor
     seen: Tensor
     kept: Tensor
+    everyone: Tensor
 
     def __init__(
-        self, objective: Objective, *, n_samples: int, period: int, fraction: float, momentum: float
+        self,
+        objective: Objective,
+        *,
+        n_samples: int,
+        period: int,
+        fraction: float,
+        momentum: float,
+        rows: Tensor | None = None,
     ) -> None:
         super().__init__()
         if n_samples < 1 or period < 1:
@@ -93,7 +102,10 @@ class Pruned(Objective):
         self.momentum = momentum
         self.register_buffer("scores", torch.zeros(n_samples))
         self.register_buffer("seen", torch.zeros(n_samples, dtype=torch.bool))
-        self.register_buffer("kept", torch.ones(n_samples, dtype=torch.bool))
+        everyone = torch.zeros(n_samples, dtype=torch.bool)
+        everyone[slice(None) if rows is None else rows] = True
+        self.register_buffer("everyone", everyone, persistent=False)
+        self.register_buffer("kept", everyone.clone())
 
     def step(self, batch: Batch) -> Step:
         """Let the objective step, and remember how sure its network was."""
@@ -108,9 +120,11 @@ class Pruned(Objective):
     def plan_epoch(self, epoch: int) -> Tensor | None:
         """Leave out the least confident samples if it is time; return those that remain."""
         if epoch and epoch % self.period == 0:
-            self.kept &= keep_most_confident(self.scores, self.kept & self.seen, fraction=self.fraction)
+            # A sample that was never seen, such as one left over by whole batches, has no score to be judged by.
+            judged = keep_most_confident(self.scores, self.kept & self.seen, fraction=self.fraction)
+            self.kept &= judged | ~self.seen
         inner = self.objective.plan_epoch(epoch)
-        if self.kept.all():
+        if torch.equal(self.kept, self.everyone):
             return inner
         return self.kept.nonzero().flatten() if inner is None else inner[self.kept[inner]]
 

@@ -6,7 +6,7 @@ from typing import final
 
 from torch import nn
 
-from equipoise.objectives.adapting import adapt, check_mean, loss_terms
+from equipoise.objectives.loss_helpers import adapt, check_mean, loss_terms
 from equipoise.training import Batch, HeldOut, Learner, Objective, Recipe, Step, gather
 
 __all__ = ["Supervised"]
@@ -22,7 +22,8 @@ class Supervised(Objective):
     .. math:: \min_\theta \frac{1}{n} \sum_i L(f_\theta(x_i), y_i)
 
     Args:
-        network: A module from inputs to logits.
+        network: A module from inputs to logits, or to an object with ``logits``. One column holds log-odds of
+            class 1 and meets the loss as two, so that every loss of two classes trains it.
         loss: A module of (logits, labels) that gives the mean over the batch.
         recipe: How the network is moved.
 
@@ -43,7 +44,7 @@ class Supervised(Objective):
 
     def step(self, batch: Batch) -> Step:
         """Descend on the loss of a batch."""
-        logits = self.learner(batch.inputs)
+        logits = self.learner.logits(batch.inputs)
         everyone, targets = gather(logits, batch.targets)
         loss, terms = loss_terms(self.loss, everyone, targets)
         self.learner.descend(loss, n_samples=len(targets))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from equipoise.core.names import look_up
+from equipoise.metrics.facts import FACTS
 from equipoise.plots.style import COLOURS, check_not_empty, dress, on_axes
 
 if TYPE_CHECKING:
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_history"]
 
-_TITLES = {"tune_ece": "ECE on tune (%)", "tune_nll": "NLL on tune", "tune_accuracy": "accuracy on tune (%)"}
-_PERCENT = frozenset({"tune_ece", "tune_accuracy"})
 _DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (5, 1.2, 1.5, 1.2)))
 
 
@@ -46,11 +45,17 @@ def draw_history(
     known = {name: name for rows in histories.values() for row in rows for name in row}
     look_up(column, known, what="column of the history")
     ax = on_axes(ax)
-    factor = 100.0 if column in _PERCENT else 1.0
+    split, _, key = column.partition("_")
+    facts = FACTS.get(key)
+    factor = 1.0 if facts is None else facts.scale
     styles = zip(cycle(COLOURS), cycle(_DASHES), strict=False)
     for (name, rows), (colour, dash) in zip(histories.items(), styles, strict=False):
         epochs = [row.get("epoch", place) + 1 for place, row in enumerate(rows)]
         values = factor * np.array([row.get(column, np.nan) for row in rows])
         ax.plot(epochs, values, color=colour, linestyle=dash, linewidth=1.6, label=name)
     ax.legend(frameon=False, fontsize="small")
-    return dress(ax, x="epoch", y=_TITLES.get(column, column))
+    return dress(
+        ax,
+        x="epoch",
+        y=column if facts is None else f"{facts.short} on {split}{' (%)' if facts.percent else ''}",
+    )

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from itertools import cycle
 from typing import TYPE_CHECKING
 
-from equipoise.core.names import look_up
 from equipoise.evaluate.scorecard import Scorecard
-from equipoise.evaluate.values import PERCENT, TITLES
+from equipoise.metrics.facts import metric_facts
 from equipoise.plots.style import COLOURS, MARKERS, check_not_empty, dress, on_axes
 
 if TYPE_CHECKING:
@@ -37,9 +36,9 @@ def draw_accuracy_against_error(
         ['ce']
     """
     check_not_empty(cards, where="draw_accuracy_against_error")
-    title = look_up(metric, TITLES, what="metric").strip()
+    facts = metric_facts(metric)
     ax = on_axes(ax)
-    factor = 100.0 if metric in PERCENT else 1.0
+    factor = facts.scale
     for (name, card), colour, marker in zip(cards.items(), cycle(COLOURS), cycle(MARKERS), strict=False):
         across, up = card[metric], card["accuracy"]
         ax.errorbar(
@@ -57,4 +56,4 @@ def draw_accuracy_against_error(
         )
     ax.legend(frameon=False, fontsize="small")
     ax.margins(0.08)
-    return dress(ax, x=f"{title} (%)" if factor > 1 else title, y="accuracy (%)")
+    return dress(ax, x=f"{facts.title} (%)" if facts.percent else facts.title, y="accuracy (%)")

@@ -9,7 +9,7 @@ from equipoise.calibrators import Calibrator, Choice, TemperatureScaling, choose
 from equipoise.core.predictions import Predictions
 from equipoise.evaluate.compare import compare
 from equipoise.evaluate.scorecard import score
-from equipoise.report.records import Advice, Calibrated, Option
+from equipoise.report.records import Advice, AfterCalibrator, Option
 
 __all__ = ["CANDIDATES", "advice_of", "remedies_of"]
 
@@ -56,6 +56,7 @@ def advice_of(choice: Choice) -> Advice:
             for trial in choice.trials
         ),
         code=_code(choice.calibrator),
+        chosen="" if choice.calibrator.kind == "identity" else choice.calibrator.kind,
     )
 
 
@@ -79,7 +80,7 @@ def remedies_of(
     level: float = 0.95,
     n_resamples: int = 1000,
     seed: int = 0,
-) -> tuple[Advice, tuple[Calibrated, ...]]:
+) -> tuple[Advice, tuple[AfterCalibrator, ...], dict[str, Predictions]]:
     """Ask the advisor about held-out predictions, and judge its choice, and plain temperature, on others.
 
     Args:
@@ -93,7 +94,7 @@ def remedies_of(
         seed: The same seed gives the same answer.
 
     Returns:
-        The advice, and the predictions' scores after each calibrator.
+        The advice, the predictions' scores after each calibrator, and the predictions themselves after each.
 
     Raises:
         SplitError: If the held-out rows are from ``test``, or among the judged ones.
@@ -104,20 +105,30 @@ def remedies_of(
         >>> logits = 2 * rng.normal(size=(800, 3))
         >>> labels = (logits + rng.gumbel(size=(800, 3))).argmax(1)
         >>> rows = Predictions(logits=3 * logits, labels=labels)
-        >>> advice, after = remedies_of(rows.take(slice(400)), rows.take(slice(400, 800)), candidates=["temperature"])
+        >>> judged, held_out = (rows.take(slice(start, start + 400)) for start in (0, 400))
+        >>> advice, after, _ = remedies_of(judged, held_out, candidates=["temperature"])
         >>> [one.name for one in after]
         ['temperature']
     """
     choice = choose(held_out, candidates=candidates, seed=seed)
     maps = {"temperature": TemperatureScaling().fit(held_out), choice.calibrator.kind: choice.calibrator}
-    after = []
+    after, predictions = [], {}
     for name, calibrator in maps.items():
         if name == "identity":
             continue
-        mapped = calibrator(judged)
+        mapped = predictions[name] = calibrator(judged)
         card = score(mapped, n_bins=n_bins, closed=closed, level=level, n_resamples=n_resamples, seed=seed)
         versus = compare(
             judged, mapped, n_bins=n_bins, closed=closed, level=level, n_resamples=n_resamples, seed=seed
         )
-        after.append(Calibrated(name=name, scores=(card,), words=calibrator.result.words, versus=versus))
-    return advice_of(choice), tuple(after)
+        value = calibrator.result.parameters.get("temperature")
+        after.append(
+            AfterCalibrator(
+                name=name,
+                scores=(card,),
+                words=calibrator.result.words,
+                temperatures=() if value is None else (float(value),),
+                versus=versus,
+            )
+        )
+    return advice_of(choice), tuple(after), predictions

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from equipoise.report.markup import Markup, join, tag
 from equipoise.report.numbers import interval, number, percent, title
 from equipoise.report.records import MethodResult
@@ -19,16 +17,28 @@ Series = tuple[str, Sequence[float], Sequence[float]]
 _STYLES = 8
 _MARKS = 400
 _POINTS = 160
+#: Outlines of points within a circle of radius one; the first is the circle itself.
+_SHAPES: tuple[tuple[tuple[float, float], ...], ...] = (
+    (),
+    ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)),
+    ((0, -1.2), (1.2, 0), (0, 1.2), (-1.2, 0)),
+    ((0, -1.15), (1.1, 0.85), (-1.1, 0.85)),
+    ((0, 1.15), (1.1, -0.85), (-1.1, -0.85)),
+    ((-1.15, 0), (0.85, -1.1), (0.85, 1.1)),
+    ((1.15, 0), (-0.85, -1.1), (-0.85, 1.1)),
+)
 
 
-def legend(names: Sequence[str]) -> Markup:
-    """Return a key of colours and dashes."""
+def legend(names: Sequence[str], *, shapes: bool = False) -> Markup:
+    """Return a key of colours and dashes; or of colours and shapes, where points are drawn."""
     items = (
         tag(
             "li",
             tag(
                 "svg",
-                tag("line", x1=1, y1=6, x2=25, y2=6, class_=f"series s{place % _STYLES}"),
+                _point(place, 13, 6, 5)
+                if shapes
+                else tag("line", x1=1, y1=6, x2=25, y2=6, class_=f"series s{place % _STYLES}"),
                 viewBox="0 0 26 12",
                 aria_hidden="true",
             ),
@@ -37,6 +47,15 @@ def legend(names: Sequence[str]) -> Markup:
         for place, name in enumerate(names)
     )
     return tag("ul", *items, class_="legend")
+
+
+def _point(place: int, x: float, y: float, r: float) -> Markup:
+    """Return the point of a method: colours come back after eight, shapes after seven, so no two are alike."""
+    outline = " ".join(f"{x + r * a:.2f},{y + r * b:.2f}" for a, b in _SHAPES[place % len(_SHAPES)])
+    class_ = f"dot s{place % _STYLES}"
+    if not outline:
+        return tag("circle", cx=x, cy=y, r=r, class_=class_)
+    return tag("polygon", points=outline, class_=class_)
 
 
 def line_chart(
@@ -97,9 +116,8 @@ def risk_series(method: MethodResult) -> Series | None:
     """Return error rate by coverage, in percent of rows, thinned to what a line can show."""
     if method.risk is None:
         return None
-    coverage, risk = method.risk.coverage, method.risk.risk
-    place = np.unique(np.linspace(0, len(coverage) - 1, min(_POINTS, len(coverage))).round().astype(int))
-    return method.name, (100 * coverage[place]).tolist(), risk[place].tolist()
+    thinned = method.risk.thinned(_POINTS)
+    return method.name, (100 * thinned.coverage).tolist(), thinned.risk.tolist()
 
 
 def scatter_chart(methods: Sequence[MethodResult], *, key: str = "ece") -> Markup:
@@ -130,7 +148,7 @@ def scatter_chart(methods: Sequence[MethodResult], *, key: str = "ece") -> Marku
                     max(100 * across.low, x_ticks[0]), y, 100 * across.high, y, class_=f"cross {style}"
                 ),
                 frame.line(x, 100 * up.low, x, 100 * up.high, class_=f"cross {style}"),
-                tag("circle", cx=frame.x(x), cy=frame.y(y), r=6, class_=f"dot {style}"),
+                _point(place, frame.x(x), frame.y(y), 6),
                 tag("circle", cx=frame.x(x), cy=frame.y(y), r=14, class_="hit"),
                 class_="mark",
                 data_tip=tip,
@@ -145,4 +163,4 @@ def scatter_chart(methods: Sequence[MethodResult], *, key: str = "ece") -> Marku
         steps=True,
         label=f"Accuracy against {title(key)} of {len(found)} methods; the table holds the same numbers.",
     )
-    return join(drawn, legend([method.name for method in methods]))
+    return join(drawn, legend([method.name for method in methods], shapes=True))

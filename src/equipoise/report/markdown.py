@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from equipoise.evaluate.values import TITLES
+from equipoise.metrics.facts import FACTS, best_of, columns
+from equipoise.report.conclusion import conclusion_of, kind_of
 from equipoise.report.markup import clean
-from equipoise.report.numbers import better_of, chance, count, interval, number, percent, short, title
+from equipoise.report.numbers import chance, count, interval, number, percent, short, title
 from equipoise.report.records import MethodResult, Report
-from equipoise.report.tables import COLUMNS
-from equipoise.report.verdict import summarise, verdict_of
 
 __all__ = ["to_markdown"]
 
@@ -33,15 +32,15 @@ def to_markdown(report: Report) -> str:
         >>> print(to_markdown(report_of(Predictions(probs=[0.9, 0.8, 0.3], labels=[1, 0, 0]))).splitlines()[0])
         # Calibration report
     """
-    verdict = verdict_of(report)
+    conclusion = conclusion_of(report)
     lines = [
         f"# {_text(report.title)}",
         "",
-        f"**{_text(verdict.headline)}.** {_text(' '.join(verdict.sentences))}",
+        f"**{_text(conclusion.headline)}.** {_text(' '.join(conclusion.sentences))}",
         "",
     ]
-    lines += [f"- **{_text(one.name)}** ({one.kind}): {_text(one.words)}" for one in verdict.judgements]
-    if verdict.judgements:
+    lines += [f"- **{_text(one.name)}** ({one.kind}): {_text(one.words)}" for one in conclusion.judgements]
+    if conclusion.judgements:
         lines.append("")
     lines += _comparison(report) if len(report.methods) > 1 else _scorecard(report.methods[0])
     lines += _calibrated(report)
@@ -63,23 +62,23 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _comparison(report: Report) -> list[str]:
-    keys = [key for key in COLUMNS if all(key in method.keys for method in report.methods)]
-    best = {key: better_of(key, [method.score(key).value for method in report.methods]) for key in keys}
-    rows = []
+    keys = [key for key in columns() if all(key in method.keys for method in report.methods)]
+    best = {key: best_of(key, [method.score(key).value for method in report.methods]) for key in keys}
+    rows, versus = [], report.versus()
     for method in report.methods:
         cells = [_text(method.name)]
         for key in keys:
             score = method.score(key)
             shown = number(key, score.value)
             shown = f"**{shown}**" if score.value == best[key] else shown
-            cells.append(f"{shown} ({interval(key, score)}){_SIGNS[summarise(method.versus, key)]}")
+            cells.append(f"{shown} ({interval(key, score)}){_SIGNS[kind_of(versus.get(method.name), key)]}")
         rows.append(cells)
     signs = f"▲ better, = tie, ▼ worse than {_text(report.base.name)} on the same rows, by a paired test."
     return [*_table(["method", *map(short, keys)], rows), signs, ""]
 
 
 def _scorecard(method: MethodResult) -> list[str]:
-    scores = [(key, method.score(key)) for key in TITLES if key in method.keys]
+    scores = [(key, method.score(key)) for key in FACTS if key in method.keys]
     rows = [
         [title(key), number(key, one.value), interval(key, one), chance(one.p_value)] for key, one in scores
     ]
@@ -88,9 +87,13 @@ def _scorecard(method: MethodResult) -> list[str]:
 
 def _calibrated(report: Report) -> list[str]:
     keys = [key for key in ("accuracy", "ece", "nll") if key in report.base.keys]
+    gains = report.gains()
     rows = [
-        [_text(method.name), _text(f"{one.name} {one.words}".strip())]
-        + [number(key, one.score(key).value) + _SIGNS[summarise(one.versus, key)] for key in keys]
+        [_text(method.name), _text(f"{one.name} {one.fitted}".strip())]
+        + [
+            number(key, one.score(key).value) + _SIGNS[kind_of(gains.get((method.name, one.name)), key)]
+            for key in keys
+        ]
         for method in report.methods
         for one in method.calibrated
     ]

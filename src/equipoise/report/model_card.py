@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from equipoise.evaluate.scorecard import Scorecard
+from equipoise.metrics.facts import columns
 from equipoise.report.markup import clean
 from equipoise.report.numbers import title
 
 __all__ = ["model_card_metadata", "to_model_card"]
-
-_METRICS = ("accuracy", "ece", "smece", "classwise_ece", "nll", "brier")
 
 
 def model_card_metadata(
@@ -22,7 +21,7 @@ def model_card_metadata(
     dataset: str,
     dataset_type: str | None = None,
     task: str = "image-classification",
-    metrics: Sequence[str] = _METRICS,
+    metrics: Sequence[str] = columns(),
 ) -> dict[str, Any]:
     """Return the ``model-index`` of a model card.
 
@@ -45,7 +44,7 @@ def model_card_metadata(
         >>> card = score(Predictions(probs=[0.9, 0.8, 0.3], labels=[1, 0, 0], split="test"), n_resamples=20)
         >>> content = model_card_metadata(card, model="mine", dataset="Toys")
         >>> content["model-index"][0]["results"][0]["metrics"][1]["type"]
-        'ece'
+        'nll'
     """
     where: dict[str, Any] = {"name": clean(dataset), "type": clean(dataset_type or dataset)}
     if card.split:
@@ -79,7 +78,7 @@ def to_model_card(
     dataset: str,
     dataset_type: str | None = None,
     task: str = "image-classification",
-    metrics: Sequence[str] = _METRICS,
+    metrics: Sequence[str] = columns(),
 ) -> str:
     """Return the same as YAML, to paste between the ``---`` lines on top of a model card.
 

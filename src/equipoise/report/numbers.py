@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import math
+import re
 
 from equipoise.evaluate.scorecard import Score
-from equipoise.evaluate.values import LOWER_IS_BETTER, PERCENT, TITLES
+from equipoise.evaluate.verdict import p_text
+from equipoise.metrics.facts import metric_facts
 
-__all__ = ["better_of", "chance", "count", "interval", "number", "percent", "points", "short", "title"]
+__all__ = ["chance", "count", "interval", "number", "percent", "points", "short", "title", "typeset"]
 
-_SIGNED = frozenset({"confidence_gap"})
-_SHORT = {
-    "nll": "NLL",
-    "brier": "Brier",
-    "aurc": "AURC",
-    "auroc": "AUROC",
-    "confidence_gap": "confidence − accuracy",
-}
 # A number and its unit stay on one line.
 _UNIT = "\u00a0%"
 
 
 def title(key: str) -> str:
-    """Return the name of a metric, without the indent that its table uses."""
-    return TITLES.get(key, key).strip()
+    """Return the name of a metric."""
+    return metric_facts(key).title
 
 
 def short(key: str) -> str:
@@ -33,7 +27,7 @@ def short(key: str) -> str:
         >>> short("nll"), short("ece")
         ('NLL', 'ECE')
     """
-    return _SHORT.get(key, title(key))
+    return metric_facts(key).short
 
 
 def number(key: str, value: float) -> str:
@@ -45,9 +39,7 @@ def number(key: str, value: float) -> str:
     """
     if not math.isfinite(value):
         return "–"
-    sign = "+" if key in _SIGNED else ""
-    text = f"{100 * value:{sign}.2f}{_UNIT}" if key in PERCENT else f"{value:{sign}.4f}"
-    return text.replace("-", "−")
+    return typeset(metric_facts(key).text(value))
 
 
 def interval(key: str, score: Score) -> str:
@@ -100,17 +92,16 @@ def chance(p_value: float | None) -> str:
     """
     if p_value is None or not math.isfinite(p_value):
         return ""
-    text = "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
-    return text.replace(" ", "\u00a0")
+    return p_text(p_value).replace(" ", "\u00a0")
 
 
-def better_of(key: str, values: list[float]) -> float:
-    """Return the best of some values of a metric.
+def typeset(text: str) -> str:
+    r"""Return words as a page shows them: minus signs are minus signs, and a number stays with its unit.
 
     Example:
-        >>> better_of("accuracy", [0.8, 0.9]), better_of("ece", [0.1, 0.2]), better_of("confidence_gap", [-0.1, 0.3])
-        (0.9, 0.1, -0.1)
+        >>> typeset("falls by -3 % or 2 points (p = 0.010)")
+        'falls by −3\xa0% or 2\xa0points (p\xa0=\xa00.010)'
     """
-    if key in _SIGNED:
-        return min(values, key=abs)
-    return min(values) if key in LOWER_IS_BETTER else max(values)
+    text = re.sub(r"(?<![\w.])-(?=\d)", "−", text)
+    text = re.sub(r"(?<=\d) (?=%|points\b)", "\u00a0", text)
+    return re.sub(r"\bp ([=<]) (?=\d)", "p\u00a0\\1\u00a0", text)

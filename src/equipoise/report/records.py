@@ -13,18 +13,28 @@ import numpy as np
 from scipy.stats import norm
 
 from equipoise.core.errors import DataError
-from equipoise.evaluate.compare import Comparison
+from equipoise.evaluate.compare import PairedDifferences, correct_for_many
 from equipoise.evaluate.scorecard import Score, Scorecard
 from equipoise.evaluate.slices import Slice
 from equipoise.metrics.area_under_risk_coverage import RiskCoverage
 from equipoise.metrics.curve import ReliabilityCurve
+from equipoise.metrics.facts import metric_facts
 
-__all__ = ["Advice", "Calibrated", "MethodCard", "MethodResult", "Option", "Provenance", "Report", "Run"]
+__all__ = [
+    "Advice",
+    "AfterCalibrator",
+    "MethodCard",
+    "MethodResult",
+    "Option",
+    "Provenance",
+    "Report",
+    "RunScores",
+]
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class RunScores:
     """One training of a method, or one file of predictions.
 
     Attributes:
@@ -40,24 +50,44 @@ class Run:
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Calibrated:
+class AfterCalibrator:
     """The same predictions after a post-hoc map.
 
     Attributes:
         name: The calibrator.
         scores: Scorecards after it, one per run.
-        words: What was fitted, such as ``"T = 1.83"``.
+        words: What was fitted, such as ``"a = 0.9, b = 1.2"``.
+        temperatures: The temperature of each run, for maps that have one.
         versus: The paired comparison with no calibrator.
+        versus_base: The paired comparison with the baseline after the same calibrator, baseline first.
+
+    Example:
+        >>> AfterCalibrator(name="temperature", scores=(), temperatures=(1.8, 2.0)).fitted
+        'T = 1.90 on average over 2 seeds, 1.80 to 2.00'
     """
 
     name: str
     scores: tuple[Scorecard, ...]
     words: str = ""
-    versus: Comparison | None = None
+    temperatures: tuple[float, ...] = ()
+    versus: PairedDifferences | None = None
+    versus_base: PairedDifferences | None = None
+
+    @property
+    def fitted(self) -> str:
+        """What was fitted, over all runs where it is a temperature."""
+        if len(self.temperatures) < 2:
+            return self.words
+        mean, low, high = (float(f(self.temperatures)) for f in (np.mean, min, max))
+        return f"T = {mean:.2f} on average over {len(self.temperatures)} seeds, {low:.2f} to {high:.2f}"
+
+    def curve(self) -> ReliabilityCurve:
+        """Return the reliability curve over all runs."""
+        return _mean_curve([card.curve for card in self.scores])
 
     def score(self, key: str) -> Score:
         """Return a number over the runs: their mean with its interval."""
-        return _over_runs([card.scores[key] for card in self.scores], self.scores[0].level)
+        return _over_runs(key, [card.scores[key] for card in self.scores], self.scores[0].level)
 
 
 @final
@@ -117,11 +147,13 @@ class Advice:
         recommendation: One sentence.
         options: What was tried.
         code: Lines to paste.
+        chosen: The calibrator recommended; empty if none is.
     """
 
     recommendation: str
     options: tuple[Option, ...] = ()
     code: str = ""
+    chosen: str = ""
 
 
 @final
@@ -142,12 +174,12 @@ class MethodResult:
     """
 
     name: str
-    runs: tuple[Run, ...]
-    calibrated: tuple[Calibrated, ...] = ()
+    runs: tuple[RunScores, ...]
+    calibrated: tuple[AfterCalibrator, ...] = ()
     classes: tuple[Slice, ...] = ()
     groups: Mapping[str, tuple[Slice, ...]] = field(default_factory=dict)
     risk: RiskCoverage | None = None
-    versus: Comparison | None = None
+    versus: PairedDifferences | None = None
     card: MethodCard | None = None
     advice: Advice | None = None
 
@@ -163,17 +195,11 @@ class MethodResult:
 
     def score(self, key: str) -> Score:
         """Return a number over the runs: one run's own, or the mean with the interval that its spread gives."""
-        return _over_runs([run.scores.scores[key] for run in self.runs], self.first.level)
+        return _over_runs(key, [run.scores.scores[key] for run in self.runs], self.first.level)
 
     def curve(self) -> ReliabilityCurve:
         """Return the reliability curve over all runs; seeds share their rows, so they add no counts."""
-        curves = [run.scores.curve for run in self.runs]
-        first = curves[0]
-        weight, confidence, outcome = (
-            np.mean([getattr(curve, name) for curve in curves], axis=0)
-            for name in ("weight", "confidence_sum", "outcome_sum")
-        )
-        return ReliabilityCurve(weight, confidence, outcome, target=first.target, closed=first.closed)
+        return _mean_curve([run.scores.curve for run in self.runs])
 
 
 @final
@@ -229,8 +255,55 @@ class Report:
         """All methods but the baseline."""
         return tuple(method for method in self.methods if method is not self.base)
 
+    @property
+    def shared_calibrators(self) -> tuple[str, ...]:
+        """The calibrators after which every method was compared with the baseline."""
+        return tuple(
+            one.name
+            for one in self.base.calibrated
+            if all(
+                any(other.name == one.name and other.versus_base is not None for other in method.calibrated)
+                for method in self.others
+            )
+        )
 
-def _over_runs(scores: list[Score], level: float) -> Score:
+    def after(self, method: MethodResult, calibrator: str) -> AfterCalibrator:
+        """Return what a method is after a calibrator."""
+        return next(one for one in method.calibrated if one.name == calibrator)
+
+    def versus(self, calibrator: str | None = None) -> dict[str, PairedDifferences]:
+        """Return the methods' comparisons with the baseline, corrected for their number by Holm's rule.
+
+        Args:
+            calibrator: After which map; by default none.
+        """
+        found = {
+            method.name: (method.versus if calibrator is None else self.after(method, calibrator).versus_base)
+            for method in self.others
+        }
+        known = {name: one for name, one in found.items() if one is not None}
+        return correct_for_many(known, level=self.base.first.level)
+
+    def gains(self) -> dict[tuple[str, str], PairedDifferences]:
+        """Return what each calibrator adds to each method, corrected for their number by Holm's rule."""
+        found = {
+            (method.name, one.name): one.versus
+            for method in self.methods
+            for one in method.calibrated
+            if one.versus is not None
+        }
+        return correct_for_many(found, level=self.base.first.level)
+
+
+def _mean_curve(curves: Sequence[ReliabilityCurve]) -> ReliabilityCurve:
+    weight, confidence, outcome = (
+        np.mean([getattr(curve, name) for curve in curves], axis=0)
+        for name in ("weight", "confidence_sum", "outcome_sum")
+    )
+    return ReliabilityCurve(weight, confidence, outcome, target=curves[0].target, closed=curves[0].closed)
+
+
+def _over_runs(key: str, scores: list[Score], level: float) -> Score:
     """Return the mean over runs; its interval holds the chance of the rows, which runs share, and of the seeds."""
     if len(scores) == 1:
         return scores[0]
@@ -239,5 +312,5 @@ def _over_runs(scores: list[Score], level: float) -> Score:
     rows = float(np.mean([score.high - score.low for score in scores])) / (2 * width)
     seeds = float(values.std(ddof=1)) / np.sqrt(len(values))
     half, mean = width * float(np.hypot(rows, seeds)), float(values.mean())
-    signed = any(score.low < 0 for score in scores)
-    return Score(mean, mean - half if signed else max(0.0, mean - half), mean + half)
+    facts = metric_facts(key)
+    return Score(mean, max(facts.low, mean - half), min(facts.high, mean + half))

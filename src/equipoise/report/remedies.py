@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from equipoise.evaluate.verdict import verdict_of_card
+from equipoise.report.conclusion import judgements_of
 from equipoise.report.markup import Markup, join, tag
-from equipoise.report.numbers import count, percent, short
+from equipoise.report.numbers import count, percent, short, typeset
 from equipoise.report.records import Advice, Option, Report
-from equipoise.report.tables import Cell, name_cell, score_cell, sortable
-from equipoise.report.verdict import is_calibrated
+from equipoise.report.tables import TableCell, judgement_list, name_cell, score_cell, sortable
 
 __all__ = ["advice_section", "posthoc_section"]
 
@@ -21,25 +22,36 @@ def posthoc_section(report: Report) -> Markup | None:
         return None
     keys = [key for key in ("accuracy", "ece", "smece", "nll", "brier") if key in report.base.keys]
     several = len(report.methods) > 1
-    rows: list[tuple[Sequence[Cell], str]] = []
+    gains = report.gains()
+    rows: list[tuple[Sequence[TableCell], str]] = []
     for method in scaled:
         plain = [score_cell(key, method.score(key), None) for key in keys]
-        rows.append(([*_method(method.name, several), Cell("none"), *plain], ""))
+        rows.append(([*_method(method.name, several), TableCell("none"), *plain], ""))
         for one in method.calibrated:
-            what = join(tag("bdi", one.name), tag("span", one.words, class_="fitted") if one.words else None)
-            after = [score_cell(key, one.score(key), one.versus) for key in keys]
-            rows.append(([*_method(method.name, several), Cell(what, one.name), *after], ""))
+            what = join(
+                tag("bdi", one.name), tag("span", one.fitted, class_="fitted") if one.fitted else None
+            )
+            after = [score_cell(key, one.score(key), gains.get((method.name, one.name))) for key in keys]
+            rows.append(([*_method(method.name, several), TableCell(what, one.name), *after], ""))
     about = (
         "Fitted on held-out rows, judged on others. The sign compares with no calibrator, on the same rows."
     )
     head = (*(["method"] if several else []), "calibrator", *map(short, keys))
     words = (1,) if several else ()
-    return join(
-        tag("p", about, class_="lead"), sortable(head, rows, caption="After calibration", words=words)
-    )
+    table = sortable(head, rows, caption="After calibration", words=words)
+    return join(tag("p", about, class_="lead"), table, *_contests(report))
 
 
-def _method(name: str, several: bool) -> list[Cell]:
+def _contests(report: Report) -> list[Markup]:
+    """Return how the methods stand against the baseline after each calibrator that all of them have."""
+    found = []
+    for name in report.shared_calibrators if report.others else ():
+        heading = tag("h3", "After ", tag("bdi", name), ", against ", tag("bdi", report.base.name))
+        found += [heading, judgement_list(judgements_of(report, name))]
+    return found
+
+
+def _method(name: str, several: bool) -> list[TableCell]:
     return [name_cell(name)] if several else []
 
 
@@ -53,7 +65,7 @@ def advice_section(report: Report) -> Markup | None:
     ]
     if parts:
         return join(*parts)
-    return _hint() if not several and not is_calibrated(report.methods[0].first) else None
+    return _hint() if not several and not verdict_of_card(report.methods[0].first).is_calibrated else None
 
 
 def _hint() -> Markup:
@@ -74,7 +86,7 @@ def _advice(name: str | None, advice: Advice) -> Markup:
     said = tag(
         "div",
         tag("h3", tag("bdi", name)) if name is not None else None,
-        tag("p", advice.recommendation),
+        tag("p", typeset(advice.recommendation)),
         tag("pre", tag("code", advice.code)) if advice.code else None,
         class_="advice",
     )
@@ -82,20 +94,24 @@ def _advice(name: str | None, advice: Advice) -> Markup:
         return said
     head = ("calibrator", "numbers learnt", "log-loss", "gain", "ECE", "note")
     rows = [(_option(option), "") for option in advice.options]
-    return join(said, sortable(head, rows, caption="Cross-validated on held-out rows", words=(5,)))
+    caption = "Cross-validated on held-out rows"
+    table = sortable(head, rows, caption=caption, words=(5,))
+    if name is None:
+        return join(said, table)
+    return join(said, tag("details", tag("summary", caption), table, data_print="no"))
 
 
-def _option(option: Option) -> list[Cell]:
+def _option(option: Option) -> list[TableCell]:
     loss, gain = (
-        Cell(f"{value:{sign}.4f}".replace("-", "−") if math.isfinite(value) else "–", value)
+        TableCell(f"{value:{sign}.4f}".replace("-", "−") if math.isfinite(value) else "–", value)
         for value, sign in ((option.log_loss, ""), (option.improvement, "+"))
     )
-    learnt = Cell(count(option.n_parameters), option.n_parameters)
+    learnt = TableCell(count(option.n_parameters), option.n_parameters)
     return [
         name_cell(option.name),
         learnt,
         loss,
         gain,
-        Cell(percent(option.ece, 2), option.ece),
-        Cell(option.note),
+        TableCell(percent(option.ece, 2), option.ece),
+        TableCell(option.note),
     ]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from equipoise.evaluate.scorecard import Score
+from equipoise.metrics.curve import ReliabilityCurve
 from equipoise.report.charts import Series, line_chart, risk_series, scatter_chart
+from equipoise.report.conclusion import conclusion_of
+from equipoise.report.formula import formula_markup
 from equipoise.report.markup import Markup, join, tag
-from equipoise.report.mathml import formula_markup
-from equipoise.report.numbers import interval, number, short, title
+from equipoise.report.numbers import interval, number, title
 from equipoise.report.records import MethodCard, MethodResult, Report
 from equipoise.report.reliability_chart import bin_table, reliability_chart
 from equipoise.report.remedies import advice_section, posthoc_section
-from equipoise.report.tables import comparison_table, scorecard_table
-from equipoise.report.verdict import verdict_of
+from equipoise.report.tables import comparison_table, judgement_list, scorecard_table
 from equipoise.report.worst import slices_section
 
 __all__ = ["sections_of", "verdict_section"]
@@ -20,27 +22,17 @@ _TILES = ("accuracy", "ece", "confidence_gap", "nll", "brier")
 
 def verdict_section(report: Report) -> Markup:
     """Return the verdict in words, and for one model its main numbers."""
-    verdict = verdict_of(report)
-    judged = [
-        tag(
-            "li",
-            tag("b", tag("bdi", one.name)),
-            tag("span", _SIGNS[one.kind], class_=f"sign {one.kind}"),
-            " ",
-            one.words,
-        )
-        for one in verdict.judgements
-    ]
+    conclusion = conclusion_of(report)
     parts = [
-        tag("h2", verdict.headline, id="verdict-title"),
-        *(tag("p", sentence) for sentence in verdict.sentences),
-        tag("ul", *judged, class_="judgements") if judged else None,
+        tag("h2", conclusion.headline, id="verdict-title"),
+        *(tag("p", sentence) for sentence in conclusion.sentences),
+        tag("p", f"Without a calibrator, against {report.base.name}:", class_="lead")
+        if conclusion.judgements and report.shared_calibrators
+        else None,
+        judgement_list(conclusion.judgements) if conclusion.judgements else None,
     ]
-    section = tag("section", *parts, id="verdict", class_=verdict.tone, aria_labelledby="verdict-title")
+    section = tag("section", *parts, id="verdict", class_=conclusion.tone, aria_labelledby="verdict-title")
     return join(section, _tiles(report.methods[0]) if len(report.methods) == 1 else None)
-
-
-_SIGNS = {"better": "▲ better", "tied": "= tie", "worse": "▼ worse", "unknown": "not compared"}
 
 
 def _tiles(method: MethodResult) -> Markup:
@@ -50,7 +42,7 @@ def _tiles(method: MethodResult) -> Markup:
         tiles.append(
             tag(
                 "div",
-                tag("dt", short(key) if key == "confidence_gap" else title(key)),
+                tag("dt", title(key)),
                 tag("dd", number(key, score.value), class_="value"),
                 tag("dd", interval(key, score), class_="range"),
             )
@@ -61,7 +53,7 @@ def _tiles(method: MethodResult) -> Markup:
 def reliability_section(report: Report) -> Markup:
     """Return a reliability diagram per method, and after its calibrators."""
     several = len(report.methods) > 1
-    figures = [_diagram(method, titled=several) for method in report.methods]
+    figures = [figure for method in report.methods for figure in _diagrams(method, several=several)]
     key = tag(
         "ul",
         tag("li", tag("i", class_="k-came"), "came true"),
@@ -75,15 +67,25 @@ def reliability_section(report: Report) -> Markup:
         "On the dashed diagonal claims come true. Bins without rows stay empty; the grey bars count rows."
     )
     return join(
-        tag("p", about, class_="lead"), key, tag("div", *figures, class_="gallery" if several else "solo")
+        tag("p", about, class_="lead"),
+        key,
+        tag("div", *figures, class_="gallery" if len(figures) > 1 else "solo"),
     )
 
 
-def _diagram(method: MethodResult, *, titled: bool) -> Markup:
-    name, curve, level = method.name, method.curve(), method.first.level
-    caption = tag(
-        "figcaption", tag("bdi", name), tag("span", f"  ECE {number('ece', method.score('ece').value)}")
-    )
+def _diagrams(method: MethodResult, *, several: bool) -> list[Markup]:
+    """Return the diagram of a method, and those after its calibrators."""
+    level, titled = method.first.level, several or bool(method.calibrated)
+    before = method.name if several or not method.calibrated else "before"
+    drawn = [_diagram(before, method.curve(), method.score("ece"), level=level, titled=titled)]
+    for one in method.calibrated:
+        name = f"{method.name} after {one.name}" if several else f"after {one.name}"
+        drawn.append(_diagram(name, one.curve(), one.score("ece"), level=level, titled=True))
+    return drawn
+
+
+def _diagram(name: str, curve: ReliabilityCurve, ece: Score, *, level: float, titled: bool) -> Markup:
+    caption = tag("figcaption", tag("bdi", name), tag("span", f"  ECE {number('ece', ece.value)}"))
     table = tag(
         "details",
         tag("summary", "Bins as a table"),
@@ -106,7 +108,8 @@ def table_section(report: Report) -> Markup:
         return join(tag("p", about, class_="lead"), scorecard_table(only), _missing(only))
     about = (
         f"Values with {100 * report.base.first.level:g} % intervals. The sign compares with "
-        f"{report.base.name} on the same rows, by a paired test; a difference that chance explains is a tie. "
+        f"{report.base.name} on the same rows, by a paired test corrected for the number of methods (Holm); a "
+        "difference that chance explains is a tie. "
         "The best value of a column is bold. Choose a heading to sort."
     )
     return join(tag("p", about, class_="lead"), comparison_table(report))

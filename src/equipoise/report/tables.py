@@ -5,44 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from equipoise.evaluate.compare import Comparison
+from equipoise.evaluate.compare import PairedDifferences
 from equipoise.evaluate.scorecard import Score
-from equipoise.evaluate.values import TITLES
+from equipoise.metrics.facts import FACTS, best_of, columns, metric_facts
+from equipoise.report.conclusion import Judgement, kind_of
 from equipoise.report.markup import Markup, join, name_markup, tag
-from equipoise.report.numbers import better_of, chance, interval, number, short, title
+from equipoise.report.numbers import chance, interval, number, short, title
 from equipoise.report.records import MethodResult, Report
-from equipoise.report.verdict import summarise
 
-__all__ = ["COLUMNS", "Cell", "comparison_table", "name_cell", "score_cell", "scorecard_table", "sortable"]
+__all__ = [
+    "TableCell",
+    "comparison_table",
+    "judgement_list",
+    "name_cell",
+    "score_cell",
+    "scorecard_table",
+    "sortable",
+]
 
-#: Columns of a comparison, where all methods have them.
-COLUMNS = ("accuracy", "ece", "smece", "classwise_ece", "nll", "brier")
-_SIGNS = {"better": "▲ better", "tied": "= tie", "worse": "▼ worse"}
-_MEANING = {
-    "accuracy": "how often the most probable class is the true one",
-    "top5_accuracy": "how often the true class is among the five most probable",
-    "nll": "surprise at the truth, in nats; rewards calibration and sharpness together",
-    "brier": "squared distance from the truth; bounded, and proper like the NLL",
-    "brier_calibration": "what calibration could win back",
-    "brier_refinement": "what only a better model could",
-    "root_brier": "the same on the scale of probabilities",
-    "ece": "mean gap between confidence and accuracy over bins",
-    "debiased_ece": "the same with chance taken off",
-    "ada_ece": "over bins with equally many rows",
-    "classwise_ece": "over all classes, not the predicted one alone",
-    "mce": "the worst bin, however small",
-    "rms_ce": "gaps squared, so that large ones count more",
-    "smece": "without bins",
-    "ks": "largest gap up to any confidence",
-    "confidence_gap": "above zero: over-confident on average",
-    "over_confidence": "where claims exceed outcomes",
-    "under_confidence": "where outcomes exceed claims",
-    "auroc": "how well confidence tells right from wrong; 0.5 is chance",
-    "aurc": "mistakes left when the least sure are withheld",
-}
+_SIGNS = {"better": "▲ better", "tied": "= tie", "worse": "▼ worse", "unknown": "not compared"}
 
 
-class Cell(NamedTuple):
+class TableCell(NamedTuple):
     """A cell: what is shown, and what it is sorted by."""
 
     shown: object
@@ -51,7 +35,7 @@ class Cell(NamedTuple):
 
 def sortable(
     head: Sequence[str],
-    rows: Sequence[tuple[Sequence[Cell], str]],
+    rows: Sequence[tuple[Sequence[TableCell], str]],
     *,
     caption: str,
     words: Sequence[int] = (),
@@ -93,33 +77,48 @@ def sortable(
     return tag("div", table, class_="wide", tabindex="0", role="region", aria_label=caption)
 
 
-def name_cell(name: str) -> Cell:
+def judgement_list(judgements: Sequence[Judgement]) -> Markup:
+    """Return how methods stand against the baseline, one line each."""
+    lines = [
+        tag(
+            "li",
+            tag("b", tag("bdi", one.name)),
+            tag("span", _SIGNS[one.kind], class_=f"sign {one.kind}"),
+            " ",
+            one.words,
+        )
+        for one in judgements
+    ]
+    return tag("ul", *lines, class_="judgements")
+
+
+def name_cell(name: str) -> TableCell:
     """Return a name that a user gave, which may run from right to left."""
-    return Cell(name_markup(name), name)
+    return TableCell(name_markup(name), name)
 
 
-def score_cell(key: str, score: Score, versus: Comparison | None, *, best: bool = False) -> Cell:
+def score_cell(key: str, score: Score, versus: PairedDifferences | None, *, best: bool = False) -> TableCell:
     """Return a value, its interval and how it compares."""
-    kind = summarise(versus, key)
+    kind = kind_of(versus, key)
     shown = join(
         tag("span", number(key, score.value), class_="best" if best else None),
         tag("span", interval(key, score), class_="range"),
         tag("span", _SIGNS[kind], class_=f"sign {kind}") if kind else None,
     )
-    return Cell(shown, score.value)
+    return TableCell(shown, score.value)
 
 
 def comparison_table(report: Report) -> Markup:
     """Return methods by metrics."""
-    keys = [key for key in COLUMNS if all(key in method.keys for method in report.methods)]
-    best = {key: better_of(key, [method.score(key).value for method in report.methods]) for key in keys}
-    rows = []
+    keys = [key for key in columns() if all(key in method.keys for method in report.methods)]
+    best = {key: best_of(key, [method.score(key).value for method in report.methods]) for key in keys}
+    rows, versus = [], report.versus()
     for method in report.methods:
         seeds = f" ({len(method.runs)} seeds)" if len(method.runs) > 1 else ""
-        cells = [Cell(join(name_markup(method.name), seeds), method.name)]
+        cells = [TableCell(join(name_markup(method.name), seeds), method.name)]
         for key in keys:
             score = method.score(key)
-            cells.append(score_cell(key, score, method.versus, best=score.value == best[key]))
+            cells.append(score_cell(key, score, versus.get(method.name), best=score.value == best[key]))
         rows.append((cells, "baseline" if method is report.base else ""))
     return sortable(("method", *map(short, keys)), rows, caption="Methods by metrics")
 
@@ -127,16 +126,16 @@ def comparison_table(report: Report) -> Markup:
 def scorecard_table(method: MethodResult) -> Markup:
     """Return every metric of one model, with what it means."""
     rows = []
-    for key in (key for key in TITLES if key in method.keys):
+    for key in (key for key in FACTS if key in method.keys):
         score = method.score(key)
         rows.append(
             (
                 [
-                    Cell(title(key)),
-                    Cell(number(key, score.value), score.value),
-                    Cell(interval(key, score), score.low),
-                    Cell(chance(score.p_value), score.p_value),
-                    Cell(_MEANING.get(key, "")),
+                    TableCell(title(key)),
+                    TableCell(number(key, score.value), score.value),
+                    TableCell(interval(key, score), score.low),
+                    TableCell(chance(score.p_value), score.p_value),
+                    TableCell(metric_facts(key).meaning),
                 ],
                 "",
             )

@@ -9,7 +9,7 @@ from equipoise.evaluate.slices import Slice
 from equipoise.report.markup import Markup, join, tag
 from equipoise.report.numbers import chance, count, interval, number, percent
 from equipoise.report.records import MethodResult, Report
-from equipoise.report.tables import Cell, name_cell, sortable
+from equipoise.report.tables import TableCell, name_cell, sortable
 
 __all__ = ["slices_section"]
 
@@ -48,8 +48,10 @@ def _folded(method: MethodResult, what: str, slices: Sequence[Slice]) -> Markup:
 
 
 def _found(slices: Sequence[Slice]) -> str:
+    """Say how many are off, and how many of them stand below."""
     surprising = sum(part.p_value <= _SURE for part in slices)
-    return f"{surprising or 'none'} of {len(slices)} off by more than chance"
+    shown = "" if len(slices) <= _WORST else f"; the {_WORST} worst shown"
+    return f"{surprising or 'none'} of {len(slices):,} off by more than chance{shown}"
 
 
 def _table(what: str, slices: Sequence[Slice]) -> Markup:
@@ -59,15 +61,15 @@ def _table(what: str, slices: Sequence[Slice]) -> Markup:
     return sortable(head, [(_row(part), "") for part in shown], caption=caption)
 
 
-def _row(part: Slice) -> list[Cell]:
+def _row(part: Slice) -> list[TableCell]:
     ends = interval("confidence_gap", Score(part.gap, part.low, part.high))
     gap = join(number("confidence_gap", part.gap), tag("span", ends, class_="range"))
     chances = tag("span", chance(part.p_value), class_="worse" if part.p_value <= _SURE else "tied")
     return [
         name_cell(part.name),
-        Cell(count(part.n_samples), part.n_samples),
-        Cell(percent(part.confidence), part.confidence),
-        Cell(percent(part.accuracy), part.accuracy),
-        Cell(gap, part.gap),
-        Cell(chances, part.p_value),
+        TableCell(count(part.n_samples), part.n_samples),
+        TableCell(percent(part.confidence), part.confidence),
+        TableCell(percent(part.accuracy), part.accuracy),
+        TableCell(gap, part.gap),
+        TableCell(chances, part.p_value),
     ]

@@ -1,6 +1,6 @@
 """Learner (moves a network), Objective (abstract), the loop, checkpoints, history."""
 
-from equipoise.training.batches import Batch, Inputs, Loader, Source, gather
+from equipoise.training.batch_source import Batch, Inputs, Loader, Source, gather
 from equipoise.training.checkpoint import read_checkpoint, write_checkpoint
 from equipoise.training.cycle import Cycle
 from equipoise.training.evaluation import evaluating, predict
@@ -12,6 +12,7 @@ from equipoise.training.objective import HeldOut, Objective, Step
 from equipoise.training.recipes import FOCAL_RECIPE, SGD, Adam, AdamW, Optimizer, Recipe
 from equipoise.training.schedules import Constant, Cosine, MultiStep, Schedule, WarmUp
 from equipoise.training.selection import Selection
+from equipoise.training.watch import watch
 
 __all__ = [
     "FOCAL_RECIPE",
@@ -42,5 +43,6 @@ __all__ = [
     "gather",
     "predict",
     "read_checkpoint",
+    "watch",
     "write_checkpoint",
 ]

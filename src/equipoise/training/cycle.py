@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, final
 
 from torch import nn
 
-from equipoise.training.batches import Batch, Source, draw
+from equipoise.training.batch_source import Batch, Source, as_source, draw
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -22,7 +22,7 @@ class Cycle(nn.Module):
     Bilevel objectives take a held-out batch per step from it, and a resumed run takes the same ones.
 
     Args:
-        source: What to go through; every pass is an epoch of it.
+        source: What to go through; every pass is an epoch of it. A ``DataLoader`` will do.
 
     Example:
         >>> import torch
@@ -33,9 +33,9 @@ class Cycle(nn.Module):
         [0, 1, 0]
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source | Iterable[Any]) -> None:
         super().__init__()
-        self._source = source
+        self._source = as_source(source)
         self._passes = self._done = 0
         self._batches: Iterator[Batch] | None = None
 

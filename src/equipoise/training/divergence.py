@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from equipoise.core.errors import DivergenceError
-from equipoise.training.batches import Batch
+from equipoise.training.batch_source import Batch
 from equipoise.training.learner import Learner
 
 __all__ = ["divergence_error"]

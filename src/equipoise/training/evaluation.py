@@ -11,7 +11,8 @@ from torch import nn
 
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
-from equipoise.training.batches import Batch, Inputs, Source, draw, gather
+from equipoise.training.batch_source import Batch, Inputs, Source, draw, gather
+from equipoise.training.network_call import as_logits, call_network
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -52,7 +53,7 @@ def predict(
     """Return what a network says about batches; several processes join their parts.
 
     Args:
-        network: A module from inputs to logits, on the device of the batches.
+        network: A module from inputs to logits, or to an object with ``logits``, on the device of the batches.
         batches: What to predict.
         split: The name of the split they come from.
         ignore_index: Label of rows to leave out.
@@ -74,7 +75,14 @@ def predict(
         Predictions(logits, n=2, k=2, split=tune)
     """
     with evaluating(network):
-        parts = [gather(network(convert(batch.inputs)), batch.targets, batch.index) for batch in batches]
+        parts = [
+            gather(
+                as_logits(call_network(network, convert(batch.inputs)), where="predict"),
+                batch.targets,
+                batch.index,
+            )
+            for batch in batches
+        ]
     if not parts:
         raise DataError("predict: there is no batch to predict. Is the split empty?")
     logits, labels, index = (torch.cat(columns).cpu() for columns in zip(*parts, strict=True))

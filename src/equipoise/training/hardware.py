@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
+import torch
+
 from equipoise.core.errors import require
 
 if TYPE_CHECKING:
@@ -33,8 +35,11 @@ class Hardware:
         nodes: How many machines; None takes the number torchrun says, or one.
         strategy: ``"auto"``, ``"ddp"`` ...
         precision: ``"32-true"``, ``"bf16-mixed"``, ``"16-mixed"``, ``"64-true"`` ...
+        compile: Train networks through ``torch.compile``. Every shape of a batch is compiled apart, so that a run
+            and its resumption go through the same code; networks are evaluated and saved as they are.
         keep_memory: On a CPU under Linux, keep memory that a step has freed for the next one. Otherwise the system
-            takes large blocks back and clears them anew in every step. The process then keeps its peak of memory.
+            takes large blocks back and clears them anew in every step. It changes the allocator of the whole
+            process, which then keeps its peak of memory.
 
     Example:
         >>> Hardware(accelerator="cpu").make_fabric().world_size
@@ -46,13 +51,15 @@ class Hardware:
     nodes: int | None = None
     strategy: str = "auto"
     precision: str = "32-true"
-    keep_memory: bool = True
+    compile: bool = False
+    keep_memory: bool = False
 
     def make_fabric(self) -> Fabric:
         """Return a Fabric that was launched: from here on there are as many processes as asked for.
 
         Raises:
             MissingExtraError: If Lightning Fabric is not installed.
+            RuntimeError: If compiling is asked for and does not work here.
         """
         with _quiet_import():
             fabric = require("lightning_fabric", extra="train", purpose="train networks")
@@ -66,9 +73,23 @@ class Hardware:
             precision=self.precision,
         )
         made.launch()
+        if self.compile:
+            _try_to_compile(made.device)
         if self.keep_memory and made.device.type == "cpu":
             _keep_memory()
         return made
+
+
+def _try_to_compile(device: torch.device) -> None:
+    """Compile one operation now: without a compiler, the first batch would fail with pages of torch's own words."""
+    try:
+        torch.compile(torch.sin)(torch.zeros(2, device=device))
+    except Exception as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise RuntimeError(
+            f"Hardware: `compile` needs a compiler that torch.compile can use on {device.type}, and trying it failed "
+            f"({type(error).__name__}: {reason}). Install one (g++ or clang for a CPU), or leave compile off."
+        ) from error
 
 
 def _keep_memory() -> None:

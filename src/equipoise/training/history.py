@@ -18,6 +18,7 @@ from equipoise.losses.sum import Adaptive
 from equipoise.training.learner import Learner
 from equipoise.training.objective import HeldOut, Objective
 from equipoise.training.scores import tune_scores
+from equipoise.training.watch import watch
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -36,9 +37,9 @@ class History(Sequence[Row]):
     """The rows of a run, one per epoch, oldest first.
 
     Columns: ``epoch`` (from 0), the step's scalars averaged over the epoch's samples (``loss`` first), ``rate``
-    (numbered if several networks learn), ``samples``, ``tune_accuracy``, ``tune_nll`` and ``tune_ece`` where there is
-    a ``tune`` split, ``<buffer>_mean``, ``_min``, ``_max`` of what adaptive losses learnt before the epoch, and
-    ``seconds``.
+    (numbered if several networks learn), ``samples``; where there is a ``tune`` split ``tune_accuracy``,
+    ``tune_nll``, ``tune_ece``, and ``tune_nll_scaled`` at the best temperature ``tune_temperature``;
+    ``<buffer>_mean``, ``_min``, ``_max`` of what adaptive losses learnt before the epoch, and ``seconds``.
 
     Args:
         rows: To start with.
@@ -65,7 +66,7 @@ class History(Sequence[Row]):
 
     def __repr__(self) -> str:
         last = f", last: {self._rows[-1]}" if self._rows else ""
-        return f"History({len(self)} epochs{last})"
+        return "\n".join([f"History({len(self)} epochs{last})", *(f"! {said}" for said in self.findings)])
 
     @property
     def columns(self) -> list[str]:
@@ -75,6 +76,11 @@ class History(Sequence[Row]):
     def column(self, name: str) -> list[float]:
         """Return one column; NaN where an epoch lacks it."""
         return [row.get(name, float("nan")) for row in self._rows]
+
+    @property
+    def findings(self) -> list[str]:
+        """Signs that the method is failing, in words: gammas at an end, errors that diverge, a peer far behind ..."""
+        return watch(self._rows)
 
     def add(self, row: Row) -> None:
         """Add an epoch."""

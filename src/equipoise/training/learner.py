@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from equipoise.training.hardware import Hardware
+from equipoise.training.network_call import as_logits, call_network
 from equipoise.training.recipes import Recipe
 
 if TYPE_CHECKING:
@@ -49,9 +50,15 @@ class Learner(nn.Module, Generic[NetworkT]):
         # A tuple, so that the wrapped network does not become a second child beside the network itself.
         self._attached: tuple[Fabric, Any, Any] | None = None
 
-    def attach(self, fabric: Fabric) -> None:
-        """Move to a device and take part in its processes; the loop does this before the first epoch."""
-        module, optimizer = fabric.setup(self.network, self._optimizer)
+    def attach(self, fabric: Fabric, *, compile: bool = False) -> None:
+        """Move to a device and take part in its processes; the loop does this before the first epoch.
+
+        Args:
+            fabric: The processes and devices.
+            compile: Whether :meth:`forward` goes through ``torch.compile``; ``network`` itself stays as it is.
+        """
+        network: Any = torch.compile(self.network, dynamic=False) if compile else self.network
+        module, optimizer = fabric.setup(network, self._optimizer)
         self._attached = (fabric, module, optimizer)
 
     def _running(self) -> tuple[Fabric, Any, Any]:
@@ -85,7 +92,11 @@ class Learner(nn.Module, Generic[NetworkT]):
         """Return the network's output, in the precision and over the processes it is attached to."""
         fabric, module, _ = self._running()
         with fabric.no_backward_sync(module, enabled=not self._completes):
-            return module(inputs)
+            return call_network(module, inputs, like=self.network)
+
+    def logits(self, inputs: Any) -> Tensor:
+        """Return the network's logits, whatever it wraps them in; one column of log-odds becomes two."""
+        return as_logits(self(inputs))
 
     def descend(self, loss: Tensor, *, n_samples: int) -> None:
         """Follow the gradient of a loss: backward, clip, step, forget.

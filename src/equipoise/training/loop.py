@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from equipoise.core.progress import progress
-from equipoise.training.batches import Batch, Source, draw
+from equipoise.training.batch_source import Batch, Source, as_source, draw
 from equipoise.training.checkpoint import read_checkpoint, write_checkpoint
 from equipoise.training.divergence import divergence_error
 from equipoise.training.evaluation import TunePredictions
@@ -36,10 +36,10 @@ _PERIOD = 20
 
 def fit(
     objective: Objective,
-    train: Source,
+    train: Source | Iterable[Any],
     *,
     epochs: int,
-    tune: Source | None = None,
+    tune: Source | Iterable[Any] | None = None,
     folder: str | os.PathLike[str] | None = None,
     resume: bool = True,
     selection: Selection | None = None,
@@ -56,7 +56,8 @@ def fit(
 
     Args:
         objective: The method; it holds the networks, which are trained in place.
-        train: Batches of the ``train`` split.
+        train: Batches of the ``train`` split; a ``DataLoader`` of tuples or dictionaries will do, as in
+            :class:`Loader`.
         epochs: How many times through them.
         tune: Batches of the ``tune`` split. It scores every epoch, chooses the best one and re-tunes objectives
             that adapt; it must hold nothing that the result is judged by later.
@@ -79,8 +80,7 @@ def fit(
     Example:
         >>> from torch import nn
         >>> from equipoise.objectives import Supervised
-        >>> from equipoise.training import Loader
-        >>> batches = Loader([(torch.eye(2), torch.tensor([0, 1]))])
+        >>> batches = [(torch.eye(2), torch.tensor([0, 1]))]
         >>> objective = Supervised(nn.Linear(2, 2), nn.CrossEntropyLoss())
         >>> history = fit(objective, batches, epochs=5, tune=batches, hardware=Hardware(accelerator="cpu"))
         >>> history[-1]["loss"] < history[0]["loss"]
@@ -88,17 +88,18 @@ def fit(
     """
     if epochs < 1:
         raise ValueError(f"fit: `epochs` must be at least 1, got {epochs}.")
-    fabric = (hardware or Hardware()).make_fabric()
+    hardware = hardware or Hardware()
+    fabric = hardware.make_fabric()
     objective.to(fabric.device)
     learners = [module for module in objective.modules() if isinstance(module, Learner)]
     for learner in learners:
-        learner.attach(fabric)
+        learner.attach(fabric, compile=hardware.compile)
     objective.train()
     run = _Run(
         objective=objective,
         learners=learners,
-        train=train,
-        tune=tune,
+        train=as_source(train),
+        tune=None if tune is None else as_source(tune),
         epochs=epochs,
         seed=seed,
         fabric=fabric,

@@ -10,7 +10,7 @@ from typing import TypeAlias, final
 from torch import Tensor, nn
 
 from equipoise.core.predictions import Predictions
-from equipoise.training.batches import Batch
+from equipoise.training.batch_source import Batch
 
 __all__ = ["HeldOut", "Objective", "Step"]
 

@@ -1,7 +1,8 @@
-"""The three numbers a run is followed by."""
+"""The numbers a run is followed by."""
 
 from __future__ import annotations
 
+from equipoise.calibrators import TemperatureScaling
 from equipoise.core.predictions import Predictions
 from equipoise.metrics import accuracy, expected_calibration_error, negative_log_likelihood
 
@@ -9,14 +10,18 @@ __all__ = ["tune_scores"]
 
 
 def tune_scores(predictions: Predictions) -> dict[str, float]:
-    """Return accuracy, negative log-likelihood and expected calibration error.
+    """Return accuracy, negative log-likelihood, calibration error, and what the best temperature would make of it.
 
     Example:
         >>> tune_scores(Predictions(probs=[[0.75, 0.25], [0.25, 0.75]], labels=[0, 0]))
-        {'tune_accuracy': 0.5, 'tune_nll': 0.8369..., 'tune_ece': 0.25}
+        {'tune_accuracy': 0.5, 'tune_nll': 0.8369..., 'tune_ece': 0.25,
+         'tune_nll_scaled': 0.6931..., 'tune_temperature': ...}
     """
+    scaled = TemperatureScaling().fit(predictions)
     return {
         "tune_accuracy": accuracy(predictions),
         "tune_nll": negative_log_likelihood(predictions),
         "tune_ece": expected_calibration_error(predictions),
+        "tune_nll_scaled": scaled.result.nll_after,
+        "tune_temperature": scaled.temperature,
     }

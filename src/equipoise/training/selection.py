@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Literal, final
 
 from equipoise.core.names import check_choice
+from equipoise.metrics.facts import metric_facts
 from equipoise.training.history import Row
 
 __all__ = ["Selection"]
 
-_LARGER_IS_BETTER = {"tune_accuracy": True, "tune_nll": False, "tune_ece": False}
+#: The columns that can decide, and the metric each is a value of.
+_METRICS = {"tune_accuracy": "accuracy", "tune_nll": "nll", "tune_nll_scaled": "nll", "tune_ece": "ece"}
 
 
 @final
@@ -21,6 +23,8 @@ class Selection:
 
     Attributes:
         metric: The column that decides. The papers' code takes accuracy; a proper score sees calibration too.
+            ``"tune_nll_scaled"``, the NLL after the best temperature, is for networks that are calibrated
+            afterwards: it does not stop early for a fault that a temperature mends.
         patience: Epochs without a new best after which the run stops; None never stops early.
 
     Example:
@@ -29,11 +33,11 @@ class Selection:
         (1, True)
     """
 
-    metric: Literal["tune_accuracy", "tune_nll", "tune_ece"] = "tune_nll"
+    metric: Literal["tune_accuracy", "tune_nll", "tune_nll_scaled", "tune_ece"] = "tune_nll"
     patience: int | None = None
 
     def __post_init__(self) -> None:
-        check_choice(self.metric, _LARGER_IS_BETTER, where="Selection", name="metric")
+        check_choice(self.metric, _METRICS, where="Selection", name="metric")
         if self.patience is not None and self.patience < 1:
             raise ValueError(
                 f"Selection: `patience` must be at least 1, got {self.patience}. None never stops early."
@@ -41,9 +45,9 @@ class Selection:
 
     def best(self, rows: Sequence[Row]) -> int | None:
         """Return the position of the best row, the first of equals; None if no row has the metric."""
-        sign = -1 if _LARGER_IS_BETTER[self.metric] else 1
+        badness = metric_facts(_METRICS[self.metric]).badness
         scored = [
-            (sign * row[self.metric], position) for position, row in enumerate(rows) if self.metric in row
+            (badness(row[self.metric]), position) for position, row in enumerate(rows) if self.metric in row
         ]
         return min(scored)[1] if scored else None
 

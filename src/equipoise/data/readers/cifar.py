@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,58 +19,45 @@ from equipoise.data.official import OFFICIAL
 from equipoise.data.readers.class_names import CIFAR10, CIFAR100
 from equipoise.data.readers.npz import read_train_and_test
 from equipoise.data.readers.safe_pickle import read_plain_pickle
-from equipoise.data.splitting import official_splits
+from equipoise.data.row_splits import official_splits
 
 __all__ = ["cifar10", "cifar100", "read_binary_batch", "read_python_batch"]
 
 _PIXELS = 3 * 32 * 32
 #: Means and spreads that the focal-calibration code uses for both datasets.
-_MEAN, _STD = (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)
+MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Layout:
+class _Facts:
+    """What tells CIFAR-10 and CIFAR-100 apart."""
+
+    name: str
+    title: str
+    class_names: tuple[str, ...]
     python: str
     binary: str
     train: tuple[str, ...]
     test: str
     label_key: str
     label_bytes: int
-    class_names: tuple[str, ...]
 
 
-_LAYOUTS = {
-    "cifar10": _Layout(
-        python="cifar-10-batches-py",
-        binary="cifar-10-batches-bin",
-        train=tuple(f"data_batch_{number}" for number in range(1, 6)),
-        test="test_batch",
-        label_key="labels",
-        label_bytes=1,
-        class_names=CIFAR10,
-    ),
-    "cifar100": _Layout(
-        python="cifar-100-python",
-        binary="cifar-100-binary",
-        train=("train",),
-        test="test",
-        label_key="fine_labels",
-        label_bytes=2,
-        class_names=CIFAR100,
-    ),
-}
+def _reader(facts: _Facts) -> Callable[..., Dataset]:
+    def read(
+        *,
+        root: str | os.PathLike[str] | None = None,
+        seed: int = 0,
+        download: bool = False,
+        recipe: str = "stratified",
+        tune: int = 2_500,
+        calib: int = 2_500,
+    ) -> Dataset:
+        folder = open_root(root, name=facts.name, download=download)
+        return _read(facts, folder, seed=seed, recipe=recipe, tune=tune, calib=calib)
 
-
-def cifar10(
-    *,
-    root: str | os.PathLike[str] | None = None,
-    seed: int = 0,
-    download: bool = False,
-    recipe: str = "stratified",
-    tune: int = 2_500,
-    calib: int = 2_500,
-) -> Dataset:
-    """Read CIFAR-10: 32 x 32 colour images of 10 things.
+    read.__name__ = read.__qualname__ = facts.name
+    read.__doc__ = f"""Read {facts.title}: 32 x 32 colour images of {len(facts.class_names)} things.
 
     The papers train on 45,000 images and hold 5,000 out; here the 5,000 are halved into ``tune`` and
     ``calib``.
@@ -83,66 +71,56 @@ def cifar10(
         calib: Size of ``calib``.
 
     Returns:
-        60,000 images, training images first.
+        60,000 images, training images first; of CIFAR-100 the fine labels.
 
     Raises:
         DataError: If it is not there, or a file is wrong or truncated.
 
     Example:
-        >>> cifar10(root=".")
+        >>> {facts.name}(root=".")
         Traceback (most recent call last):
         ...
-        equipoise.core.errors.DataError: cifar10: not found in .. Put there cifar-10-batches-py/ ...
+        equipoise.core.errors.DataError: {facts.name}: not found in .. Put there {facts.python}/ ...
 
     Reference:
         Krizhevsky (2009), Learning Multiple Layers of Features from Tiny Images.
     """
-    folder = open_root(root, name="cifar10", download=download)
-    return _read("cifar10", folder, seed=seed, recipe=recipe, tune=tune, calib=calib)
+    return read
 
 
-def cifar100(
-    *,
-    root: str | os.PathLike[str] | None = None,
-    seed: int = 0,
-    download: bool = False,
-    recipe: str = "stratified",
-    tune: int = 2_500,
-    calib: int = 2_500,
-) -> Dataset:
-    """Read CIFAR-100: 32 x 32 colour images of 100 things.
+cifar10 = _reader(
+    _Facts(
+        name="cifar10",
+        title="CIFAR-10",
+        class_names=CIFAR10,
+        python="cifar-10-batches-py",
+        binary="cifar-10-batches-bin",
+        train=tuple(f"data_batch_{number}" for number in range(1, 6)),
+        test="test_batch",
+        label_key="labels",
+        label_bytes=1,
+    )
+)
 
-    Args:
-        root: The data folder; by default the environment variable ``EQUIPOISE_DATA``.
-        seed: Of the splits.
-        download: Bring it if it is not there.
-        recipe: ``"stratified"``, or ``"focal"`` for the held-out rows of the focal-calibration code.
-        tune: Size of ``tune``.
-        calib: Size of ``calib``.
-
-    Returns:
-        60,000 images with fine labels, training images first.
-
-    Raises:
-        DataError: If it is not there, or a file is wrong or truncated.
-
-    Example:
-        >>> cifar100(root=".")
-        Traceback (most recent call last):
-        ...
-        equipoise.core.errors.DataError: cifar100: not found in .. Put there cifar-100-python/ ...
-
-    Reference:
-        Krizhevsky (2009), Learning Multiple Layers of Features from Tiny Images.
-    """
-    folder = open_root(root, name="cifar100", download=download)
-    return _read("cifar100", folder, seed=seed, recipe=recipe, tune=tune, calib=calib)
+cifar100 = _reader(
+    _Facts(
+        name="cifar100",
+        title="CIFAR-100",
+        class_names=CIFAR100,
+        python="cifar-100-python",
+        binary="cifar-100-binary",
+        train=("train",),
+        test="test",
+        label_key="fine_labels",
+        label_bytes=2,
+    )
+)
 
 
-def _read(name: str, root: Path, *, seed: int, recipe: str, tune: int, calib: int) -> Dataset:
-    layout, counts = _LAYOUTS[name], OFFICIAL[name].counts
-    if (root / layout.python).is_dir() or (root / layout.binary).is_dir():
-        images, labels, files = _read_batches(layout, root, counts)
+def _read(facts: _Facts, root: Path, *, seed: int, recipe: str, tune: int, calib: int) -> Dataset:
+    name, counts = facts.name, OFFICIAL[facts.name].counts
+    if (root / facts.python).is_dir() or (root / facts.binary).is_dir():
+        images, labels, files = _read_batches(facts, root, counts)
     elif (root / f"{name}.npz").is_file():
         files = [root / f"{name}.npz"]
         images, labels = read_train_and_test(files[0], counts=counts, shape=(32, 32, 3))
@@ -154,22 +132,22 @@ def _read(name: str, root: Path, *, seed: int, recipe: str, tune: int, calib: in
         as_images(images),
         numbers,
         name=name,
-        class_names=layout.class_names,
+        class_names=facts.class_names,
         splits=dict(splits),
-        mean=_MEAN,
-        std=_STD,
+        mean=MEAN,
+        std=STD,
         provenance=tuple(file_record(file, root) for file in files),
     )
 
 
 def _read_batches(
-    layout: _Layout, root: Path, counts: tuple[int, int]
+    facts: _Facts, root: Path, counts: tuple[int, int]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], list[Path]]:
-    python = (root / layout.python).is_dir()
-    folder = root / (layout.python if python else layout.binary)
-    names = [*layout.train, layout.test]
+    python = (root / facts.python).is_dir()
+    folder = root / (facts.python if python else facts.binary)
+    names = [*facts.train, facts.test]
     files = [folder / (name if python else f"{name}.bin") for name in names]
-    sizes = [counts[0] // len(layout.train)] * len(layout.train) + [counts[1]]
+    sizes = [counts[0] // len(facts.train)] * len(facts.train) + [counts[1]]
     images = np.empty((sum(counts), 32, 32, 3), dtype=np.uint8)
     labels = np.empty(sum(counts), dtype=np.int64)
     start = 0
@@ -177,9 +155,9 @@ def _read_batches(
         if not file.is_file():
             raise DataError(f"{file}: no such file, though its folder is there. Unpack the archive again.")
         if python:
-            planes, numbers = read_python_batch(file, label_key=layout.label_key)
+            planes, numbers = read_python_batch(file, label_key=facts.label_key)
         else:
-            planes, numbers = read_binary_batch(file, label_bytes=layout.label_bytes)
+            planes, numbers = read_binary_batch(file, label_bytes=facts.label_bytes)
         check_count(len(planes), size, where=str(file))
         images[start : start + size] = planes.transpose(0, 2, 3, 1)
         labels[start : start + size] = numbers
@@ -206,6 +184,8 @@ def read_python_batch(path: Path, *, label_key: str) -> tuple[NDArray[np.uint8],
             f"{path}: a dictionary with 'data' and {label_key!r} was wanted. Is it a CIFAR batch?"
         )
     pixels, labels = batch["data"], batch[label_key]
+    if not isinstance(labels, list) or not all(type(label) is int and 0 <= label < 256 for label in labels):
+        raise DataError(f"{path}: {label_key!r} must be a list of class numbers. Get the file again.")
     fits = (
         isinstance(pixels, np.ndarray) and pixels.dtype == np.uint8 and pixels.shape == (len(labels), _PIXELS)
     )

@@ -15,7 +15,7 @@ from equipoise.core.progress import progress
 from equipoise.core.splits import SPLITS
 from equipoise.data.dataset import Dataset
 from equipoise.data.folders import listing_record
-from equipoise.data.splitting import stratified_split
+from equipoise.data.row_splits import stratified_split
 from equipoise.data.streaming import ImageFiles
 
 __all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "image_folder", "list_classes", "list_images", "read_all"]

@@ -13,7 +13,7 @@ from equipoise.data.dataset import Dataset
 from equipoise.data.folders import check_count, file_record, listing_record, missing, open_root
 from equipoise.data.official import OFFICIAL
 from equipoise.data.readers.image_folder import IMAGENET_MEAN, IMAGENET_STD, list_classes, list_images
-from equipoise.data.splitting import stratified_split
+from equipoise.data.row_splits import stratified_split
 from equipoise.data.streaming import ImageFiles
 
 __all__ = ["imagenet", "imagenet_lt", "read_list"]

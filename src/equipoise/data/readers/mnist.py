@@ -7,6 +7,8 @@ import math
 import os
 import struct
 import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +22,7 @@ from equipoise.data.folders import check_count, file_record, missing, open_root
 from equipoise.data.official import OFFICIAL
 from equipoise.data.readers.class_names import DIGITS, FASHION_MNIST
 from equipoise.data.readers.npz import read_train_and_test
-from equipoise.data.splitting import official_splits
+from equipoise.data.row_splits import official_splits
 
 __all__ = ["fashion_mnist", "mnist", "read_idx"]
 
@@ -32,15 +34,33 @@ _STEMS = (
 )
 
 
-def mnist(
-    *,
-    root: str | os.PathLike[str] | None = None,
-    seed: int = 0,
-    download: bool = False,
-    tune: int = 2_500,
-    calib: int = 2_500,
-) -> Dataset:
-    """Read MNIST: 28 x 28 grey images of handwritten digits.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Facts:
+    """What tells one dataset in the idx format from another."""
+
+    name: str
+    title: str
+    shows: str
+    class_names: tuple[str, ...]
+    mean: float
+    std: float
+    paper: str
+
+
+def _reader(facts: _Facts) -> Callable[..., Dataset]:
+    def read(
+        *,
+        root: str | os.PathLike[str] | None = None,
+        seed: int = 0,
+        download: bool = False,
+        tune: int = 2_500,
+        calib: int = 2_500,
+    ) -> Dataset:
+        folder = open_root(root, name=facts.name, download=download)
+        return _read(facts, folder, seed=seed, tune=tune, calib=calib)
+
+    read.__name__ = read.__qualname__ = facts.name
+    read.__doc__ = f"""Read {facts.title}: 28 x 28 grey images of {facts.shows}.
 
     Args:
         root: The data folder; by default the environment variable ``EQUIPOISE_DATA``.
@@ -56,65 +76,44 @@ def mnist(
         DataError: If it is not there, or a file is wrong or truncated.
 
     Example:
-        >>> mnist(root=".")
+        >>> {facts.name}(root=".")
         Traceback (most recent call last):
         ...
-        equipoise.core.errors.DataError: mnist: not found in .. Put there mnist/ with ...
+        equipoise.core.errors.DataError: {facts.name}: not found in .. Put there {facts.name}/ with ...
 
     Reference:
-        LeCun et al. (1998), Gradient-based learning applied to document recognition.
+        {facts.paper}
     """
-    folder = open_root(root, name="mnist", download=download)
-    return _read("mnist", folder, DIGITS, (0.1307, 0.3081), seed=seed, tune=tune, calib=calib)
+    return read
 
 
-def fashion_mnist(
-    *,
-    root: str | os.PathLike[str] | None = None,
-    seed: int = 0,
-    download: bool = False,
-    tune: int = 2_500,
-    calib: int = 2_500,
-) -> Dataset:
-    """Read Fashion-MNIST: 28 x 28 grey images of clothes.
+mnist = _reader(
+    _Facts(
+        name="mnist",
+        title="MNIST",
+        shows="handwritten digits",
+        class_names=DIGITS,
+        mean=0.1307,
+        std=0.3081,
+        paper="LeCun et al. (1998), Gradient-based learning applied to document recognition.",
+    )
+)
 
-    Args:
-        root: The data folder; by default the environment variable ``EQUIPOISE_DATA``.
-        seed: Of the splits.
-        download: Bring it if it is not there.
-        tune: Size of ``tune``.
-        calib: Size of ``calib``.
-
-    Returns:
-        70,000 images, training images first.
-
-    Raises:
-        DataError: If it is not there, or a file is wrong or truncated.
-
-    Example:
-        >>> fashion_mnist(root=".")
-        Traceback (most recent call last):
-        ...
-        equipoise.core.errors.DataError: fashion_mnist: not found in .. Put there fashion_mnist/ with ...
-
-    Reference:
-        Xiao, Rasul and Vollgraf (2017), Fashion-MNIST.
-    """
-    folder = open_root(root, name="fashion_mnist", download=download)
-    return _read("fashion_mnist", folder, FASHION_MNIST, (0.2860, 0.3530), seed=seed, tune=tune, calib=calib)
+fashion_mnist = _reader(
+    _Facts(
+        name="fashion_mnist",
+        title="Fashion-MNIST",
+        shows="clothes",
+        class_names=FASHION_MNIST,
+        mean=0.2860,
+        std=0.3530,
+        paper="Xiao, Rasul and Vollgraf (2017), Fashion-MNIST.",
+    )
+)
 
 
-def _read(
-    name: str,
-    root: Path,
-    class_names: tuple[str, ...],
-    statistics: tuple[float, float],
-    *,
-    seed: int,
-    tune: int,
-    calib: int,
-) -> Dataset:
-    counts = OFFICIAL[name].counts
+def _read(facts: _Facts, root: Path, *, seed: int, tune: int, calib: int) -> Dataset:
+    name, counts = facts.name, OFFICIAL[facts.name].counts
     files = [_find(root / name, stem) for stem in _STEMS]
     packed = root / f"{name}.npz"
     if all(file is None for file in files):
@@ -133,10 +132,10 @@ def _read(
         as_images(images),
         numbers,
         name=name,
-        class_names=class_names,
+        class_names=facts.class_names,
         splits=dict(official_splits(numbers, counts[0], tune=tune, calib=calib, seed=seed)),
-        mean=statistics[:1],
-        std=statistics[1:],
+        mean=(facts.mean,),
+        std=(facts.std,),
         provenance=tuple(file_record(file, root) for file in used),
     )
 

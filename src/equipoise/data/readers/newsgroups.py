@@ -24,7 +24,7 @@ from equipoise.data.official import OFFICIAL
 from equipoise.data.readers.class_names import NEWSGROUPS
 from equipoise.data.readers.glove import find_glove, read_glove
 from equipoise.data.readers.tokens import encode_texts, fit_vocabulary, strip_header
-from equipoise.data.splitting import stratified_split
+from equipoise.data.row_splits import stratified_split
 
 __all__ = ["Post", "newsgroups", "read_posts"]
 

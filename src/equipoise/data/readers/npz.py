@@ -15,7 +15,7 @@ from equipoise.core.names import check_choice
 from equipoise.data.arrays import as_images, column_statistics, from_arrays
 from equipoise.data.dataset import Dataset
 from equipoise.data.folders import check_count, file_record, read_npz_arrays
-from equipoise.data.splitting import stratified_split
+from equipoise.data.row_splits import stratified_split
 
 __all__ = ["npz", "read_train_and_test"]
 

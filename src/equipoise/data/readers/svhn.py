@@ -19,7 +19,7 @@ from equipoise.data.dataset import Dataset
 from equipoise.data.folders import check_count, file_record, missing, open_root
 from equipoise.data.official import OFFICIAL
 from equipoise.data.readers.class_names import DIGITS
-from equipoise.data.splitting import official_splits
+from equipoise.data.row_splits import official_splits
 
 __all__ = ["read_mat", "svhn"]
 

@@ -17,7 +17,7 @@ from equipoise.core.names import nearest
 from equipoise.data.arrays import column_statistics, from_arrays
 from equipoise.data.dataset import Dataset
 from equipoise.data.folders import file_record
-from equipoise.data.splitting import stratified_split
+from equipoise.data.row_splits import stratified_split
 
 __all__ = ["table"]
 

@@ -12,7 +12,7 @@ from equipoise.data.dataset import Dataset
 from equipoise.data.folders import check_count, listing_record, missing, open_root
 from equipoise.data.official import OFFICIAL
 from equipoise.data.readers.image_folder import IMAGENET_MEAN, IMAGENET_STD, list_images, read_all
-from equipoise.data.splitting import official_splits
+from equipoise.data.row_splits import official_splits
 from equipoise.data.streaming import ImageFiles
 
 __all__ = ["tiny_imagenet"]

@@ -46,7 +46,8 @@ CALIBRATORS: dict[str, Entry] = {
         summary="Divides all logits by the temperature of a grid, 0.1 to 10, that has the lowest ECE.",
         use_when="You reproduce tables of papers that choose the temperature in this way.",
         avoid_when="You want the best temperature: ECE is a jagged function of it, so the choice is noisy.",
-        formula=r"p' = \operatorname{softmax}(z / T), \quad T = \arg\min_{T \in \{0.1, \dots, 10\}} \mathrm{ECE}_{15}",
+        formula=r"p' = \operatorname{softmax}(z / T), \quad "
+        r"T = \operatorname{arg}\min_{T \in \{0.1, \dots, 10\}} \mathrm{ECE}_{15}",
         needs=_HELD_OUT,
     ),
     "vector": Entry(

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from torch import nn
-
 from equipoise import losses
 from equipoise.experiments.catalogue.entry import Entry
 
-__all__ = ["LOSSES"]
+__all__ = ["LOSSES", "RENAMED"]
+
+#: Former keys, and what is said to those who still use them.
+RENAMED = {"logit_norm": "it is 'logit_penalty' now, since elsewhere LogitNorm is another method."}
 
 LOSSES: dict[str, Entry] = {
     "ce": Entry(
         key="ce",
         title="Cross-entropy",
-        factory=nn.CrossEntropyLoss,
+        factory=losses.CrossEntropyLoss,
         fidelity="authors' code compared",
-        summary="The log loss of the true class, torch's own.",
+        summary="The log loss of the true class.",
         use_when="You want the baseline every other loss is measured against, or will fit a temperature "
         "afterwards.",
         avoid_when="The network is large enough to fit the training set: it goes on raising confidence after "
@@ -142,13 +143,14 @@ LOSSES: dict[str, Entry] = {
         parameters={"strength": 0.1},
         summary="Cross-entropy minus a share of the prediction's entropy.",
         use_when="You want a dial between sure and unsure predictions that needs no labels to act.",
-        avoid_when="Right and wrong predictions should be treated differently: it softens both.",
+        avoid_when="Right and wrong predictions should be treated differently: it softens both. To compare with the "
+        "tables of MbLS and CALS set over_classes to 'mean', as their code does: a k-th of this strength.",
         formula=r"-\log p_y - \alpha H(p)",
     ),
-    "logit_norm": Entry(
-        key="logit_norm",
-        title="Norm of the logits",
-        factory=losses.LogitNormLoss,
+    "logit_penalty": Entry(
+        key="logit_penalty",
+        title="Logit penalty (norm of the logits)",
+        factory=losses.LogitPenaltyLoss,
         paper="Wang et al. (2021), Rethinking calibration of deep neural networks: do not be afraid of "
         "overconfidence",
         fidelity="formula only",
@@ -179,7 +181,7 @@ LOSSES: dict[str, Entry] = {
         factory=losses.ClassAdaptiveLoss,
         paper="Liu et al. (2023), Class adaptive network calibration",
         fidelity="authors' code compared",
-        parameters={"margin": 10.0, "penalty": "phr", "clip_each": True},
+        parameters={"margin": 10.0, "penalty": "phr"},
         summary="A margin cost per class, its multipliers learnt from held-out predictions.",
         use_when="Classes differ much in difficulty or size, and there are enough held-out data for each.",
         avoid_when="There are fewer than a few held-out samples per class, or training is only a few epochs: "

@@ -177,7 +177,7 @@ PAIRS: dict[str, Entry] = {
     "ce+mmce": Entry(
         key="ce+mmce",
         title="Cross-entropy + MMCE",
-        factory=losses.ce_mmce,
+        factory=losses.Pair(losses.CrossEntropyLoss, losses.MMCE),
         paper=_MMCE,
         fidelity="authors' code compared",
         parameters={"strength": 0.1, "squared": True},
@@ -189,19 +189,20 @@ PAIRS: dict[str, Entry] = {
     "ce+mmce_weighted": Entry(
         key="ce+mmce_weighted",
         title="Cross-entropy + weighted MMCE",
-        factory=losses.ce_mmce_weighted,
+        factory=losses.Pair(losses.CrossEntropyLoss, losses.MMCEWeighted),
         paper=_MMCE,
         fidelity="authors' code compared",
-        parameters={"strength": 2.0},
+        parameters={"strength": 2.0, "normalisation": "authors"},
         summary="Cross-entropy and MMCE balanced between right and wrong predictions.",
-        use_when="You compare with published MMCE results, most of which are this.",
+        use_when="You compare with published MMCE results, most of which are this: strength and normalisation are "
+        "those of their code.",
         avoid_when="Batches are so small that many hold no wrong prediction.",
         formula=r"\mathrm{CE} + \lambda \, \mathrm{MMCE}_w",
     ),
     "ce+dca": Entry(
         key="ce+dca",
         title="Cross-entropy + DCA",
-        factory=losses.ce_dca,
+        factory=losses.Pair(losses.CrossEntropyLoss, losses.DCA),
         paper=_DCA,
         fidelity="authors' code compared",
         parameters={"strength": 1.0},
@@ -213,7 +214,7 @@ PAIRS: dict[str, Entry] = {
     "ce+soft_ece": Entry(
         key="ce+soft_ece",
         title="Cross-entropy + soft-binned ECE",
-        factory=losses.ce_soft_ece,
+        factory=losses.Pair(losses.CrossEntropyLoss, losses.SoftBinnedECE),
         paper=_SOFT,
         fidelity="formula only",
         parameters={"strength": 1.0, "n_bins": 15, "temperature": 0.01},
@@ -225,7 +226,7 @@ PAIRS: dict[str, Entry] = {
     "ce+avuc": Entry(
         key="ce+avuc",
         title="Cross-entropy + AvUC",
-        factory=losses.ce_avuc,
+        factory=losses.Pair(losses.CrossEntropyLoss, losses.AvUC),
         paper=_AVUC,
         fidelity="authors' code compared",
         parameters={"strength": 3.0, "n_updates": 5},
@@ -238,7 +239,7 @@ PAIRS: dict[str, Entry] = {
     "ce+soft_avuc": Entry(
         key="ce+soft_avuc",
         title="Cross-entropy + soft AvUC",
-        factory=losses.ce_soft_avuc,
+        factory=losses.Pair(losses.CrossEntropyLoss, losses.SoftAvUC),
         paper=_SOFT,
         fidelity="formula only",
         parameters={"strength": 1.0, "threshold": 0.5, "temperature": 1.0},
@@ -250,7 +251,7 @@ PAIRS: dict[str, Entry] = {
     "ce+dece": Entry(
         key="ce+dece",
         title="Cross-entropy + DECE",
-        factory=losses.ce_dece,
+        factory=losses.Pair(losses.CrossEntropyLoss, losses.DifferentiableECE),
         paper=_DECE,
         fidelity="authors' code compared",
         parameters={"strength": 0.5, "n_bins": 15},
@@ -262,19 +263,21 @@ PAIRS: dict[str, Entry] = {
     "ce+kde": Entry(
         key="ce+kde",
         title="KDE-XE",
-        factory=losses.ce_kde,
+        factory=losses.Pair(losses.CrossEntropyLoss, losses.KernelECE),
         paper=_KDE,
         fidelity="authors' code compared",
-        parameters={"strength": 1.0, "bandwidth": 0.001, "kind": "canonical"},
+        parameters={"strength": 0.1, "bandwidth": 0.01, "kind": "canonical"},
         summary="Cross-entropy and the kernel calibration error of the whole probability vector.",
-        use_when="The whole vector must be calibrated, and weight and bandwidth can be cross-validated.",
-        avoid_when="There are many classes or large batches.",
+        use_when="The whole vector must be calibrated, and strength and bandwidth can be chosen on held-out data, as "
+        "the paper does: try strengths from 0.05 to 1. The setting here is one that trains everywhere we tried.",
+        avoid_when="There are many classes or large batches. At strength 1 with the bandwidth 0.001 of the authors' "
+        "example, small networks lose a fifth of their accuracy and more.",
         formula=r"\mathrm{CE} + \lambda \, \mathrm{ECE}^{KDE}",
     ),
     "ce+sece": Entry(
         key="ce+sece",
         title="Cross-entropy + smooth ECE",
-        factory=losses.ce_sece,
+        factory=losses.Pair(losses.CrossEntropyLoss, losses.SmoothECE),
         paper=_SECE,
         fidelity="reconstruction",
         parameters={"strength": 0.5, "bandwidth": 0.01},
@@ -286,7 +289,7 @@ PAIRS: dict[str, Entry] = {
     "focal+mdca": Entry(
         key="focal+mdca",
         title="Focal loss + MDCA",
-        factory=losses.focal_mdca,
+        factory=losses.Pair(losses.FocalLoss, losses.MDCA),
         paper=_MDCA,
         fidelity="authors' code compared",
         parameters={"gamma": 1.0, "strength": 1.0},
@@ -298,7 +301,7 @@ PAIRS: dict[str, Entry] = {
     "focal+huber_ca": Entry(
         key="focal+huber_ca",
         title="Focal loss + Huber confidence-accuracy difference (DTDP's loss)",
-        factory=losses.focal_huber_ca,
+        factory=losses.Pair(losses.FocalLoss, losses.HuberConfidenceAccuracy),
         paper=_DTDP,
         fidelity="reconstruction",
         parameters={"gamma": 1.0, "strength": 10.0, "alpha": 0.005},

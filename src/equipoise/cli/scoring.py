@@ -1,0 +1,68 @@
+"""Options that say how predictions are scored, the same for every command that scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+import click
+
+__all__ = ["scoring_options"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: Memory grows with bins times classes times resamples; more bins than this tell nothing more.
+_MOST_BINS = 10_000
+_MOST_RESAMPLES = 100_000
+
+_OPTIONS = {
+    "n_bins": click.option(
+        "--bins",
+        "n_bins",
+        default=15,
+        type=click.IntRange(1, _MOST_BINS),
+        show_default=True,
+        help="Bins of equal width.",
+    ),
+    "closed": click.option(
+        "--closed",
+        type=click.Choice(["right", "left"]),
+        default="right",
+        show_default=True,
+        help="Which side of a bin belongs to it.",
+    ),
+    "level": click.option(
+        "--level",
+        default=0.95,
+        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        show_default=True,
+        help="Level of intervals and tests.",
+    ),
+    "n_resamples": click.option(
+        "--resamples",
+        "n_resamples",
+        default=1000,
+        type=click.IntRange(1, _MOST_RESAMPLES),
+        show_default=True,
+        help="Bootstrap resamples.",
+    ),
+    "seed": click.option(
+        "--seed", default=0, type=click.IntRange(min=0), show_default=True, help="Seed of the resamples."
+    ),
+}
+
+
+def scoring_options(function: F) -> F:
+    """Add the options of scoring; the command gets them as one argument ``settings``."""
+
+    @wraps(function)
+    def command(*args: Any, **options: Any) -> Any:
+        settings = {name: options.pop(name) for name in _OPTIONS}
+        return function(*args, settings=settings, **options)
+
+    described: Any = command
+    for option in reversed(_OPTIONS.values()):
+        described = option(described)
+    result: F = described
+    return result

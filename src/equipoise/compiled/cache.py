@@ -1,0 +1,77 @@
+"""The folder where machine code is kept: one for each state of the files it is made from.
+
+Numba's own cache looks at the file of a function and not at what was inlined into it: after a change in a helper the
+old code would go on running. So the folder is named by a digest of all files of this room, and of the compiler; other
+files, another folder. Nothing in it is ever out of date, and nothing has to be deleted to be right.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+__all__ = ["alone", "cache_folder"]
+
+_ROOM = Path(__file__).parent
+
+
+def cache_folder() -> Path | None:
+    """Return the folder for machine code of these very files, or None if there is none that can be written.
+
+    `NUMBA_CACHE_DIR` is the first choice, then the folder of this room, then the user's folder for such things. Where
+    nothing can be written every process compiles anew.
+
+    Example:
+        >>> folder = cache_folder()
+        >>> folder is None or folder.name.startswith("equipoise-")
+        True
+    """
+    return _cache_folder(os.environ.get("NUMBA_CACHE_DIR"))
+
+
+@cache
+def _cache_folder(named: str | None) -> Path | None:
+    user = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+    for place in [Path(named)] if named else [_ROOM / "__pycache__", user]:
+        folder = place / f"equipoise-{_digest()}"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                return folder
+        except OSError:
+            continue
+    return None
+
+
+def _digest() -> str:
+    try:
+        compiler = version("numba")
+    except PackageNotFoundError:
+        compiler = "none"
+    parts = [path.read_bytes() for path in sorted(_ROOM.glob("*.py"))]
+    return hashlib.blake2b(b"\0".join([*parts, compiler.encode()]), digest_size=8).hexdigest()
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Let one process after the other compile: what the first has written the others load.
+
+    Two that wrote into numba's index at once could each name the other's code.
+    """
+    folder = cache_folder()
+    try:
+        import fcntl
+    except ImportError:  # on Windows
+        folder = None
+    if folder is None:
+        yield
+        return
+    with (folder / "lock").open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # let go with the file, whatever happens to the process
+        yield

@@ -1,0 +1,148 @@
+"""Compiled or plain: which way a piece of work goes.
+
+Both ways give the same numbers, within rounding. The plain one is torch and NumPy alone: it is taken where numba does
+not exist or `EQUIPOISE_PLAIN` is set, and while nothing is compiled yet and there is too little to do to wait for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from equipoise.compiled.cache import alone, cache_folder
+
+__all__ = ["find_kernel", "going", "is_ready", "why_plain"]
+
+#: The kernels that callers may ask for: the file and the function in it.
+_KERNELS: Final = {
+    "state": ("state_kernel", "add_rows_to_state"),
+    "temperature": ("temperature_kernel", "likelihood_at"),
+    "confidences": ("temperature_kernel", "gaps_by_bin"),
+    "slices": ("slice_kernel", "add_rows_to_slices"),
+    "row_check": ("row_check_kernel", "any_odd_row"),
+    "top_class": ("top_class_kernel", "top_rows"),
+}
+
+# Compiling takes as long as some hundred million numbers take on the plain way, but is done once and for all; a second
+# or so of plain work is what it takes to show that there will be more.
+_WORTH = 1 << 23
+
+_PLAIN = os.environ.get("EQUIPOISE_PLAIN", "0") not in {"", "0"}
+_forced: Literal["plain", "compiled"] | None = None
+_COMPILING = threading.Lock()
+_ready: dict[tuple[str, str], Callable[..., Any]] = {}
+_plain_work: Counter[tuple[str, str]] = Counter()
+
+
+def find_kernel(name: str, dtype: str, size: int) -> Callable[..., Any] | None:
+    """Return a compiled function, or None if this work is to go the plain way.
+
+    Args:
+        name: What it does, a key of the table above.
+        dtype: The code of the type it is compiled for, such as NumPy's ``dtype.char``.
+        size: How many numbers there are to work on.
+
+    Example:
+        >>> with going("plain"):
+        ...     find_kernel("state", "f", 10**9) is None
+        True
+    """
+    if _forced == "plain" or (_forced is None and _PLAIN):
+        return None
+    key = (name, dtype)
+    found = _ready.get(key)
+    if found is not None:
+        return found
+    if why_plain():
+        return None
+    if not is_ready(name, dtype) and _forced is None:
+        _plain_work[key] += size
+        if _plain_work[key] < _WORTH:
+            return None
+    return _load(name, dtype)
+
+
+@contextmanager
+def going(way: Literal["plain", "compiled"]) -> Iterator[None]:
+    """Send all work one way, whatever its size; for tests and measurements. Compiled work needs numba all the same."""
+    global _forced  # noqa: PLW0603 - the one switch there is
+    before, _forced = _forced, way
+    try:
+        yield
+    finally:
+        _forced = before
+
+
+@cache
+def why_plain() -> str | None:
+    """Return why nothing is compiled in this process, or None if it can be.
+
+    Example:
+        >>> why_plain() in (None, "EQUIPOISE_PLAIN is set") or "numba" in why_plain()
+        True
+    """
+    if _PLAIN:
+        return "EQUIPOISE_PLAIN is set"
+    try:
+        import_module("numba")
+    except ImportError as error:  # not installed, or not for this Python or NumPy
+        return f"numba cannot be loaded: {error}"
+    return None
+
+
+@cache
+def is_ready(name: str, dtype: str) -> bool:
+    """Return whether a kernel was compiled for this processor before; asked once, and the answer kept."""
+    folder = cache_folder()
+    # Most often there is nothing at all, and that is known without loading numba.
+    if folder is None or not any(folder.glob(f"{name}-{dtype}-*.ready")):
+        return False
+    return _mark(folder, name, dtype).exists()
+
+
+def _mark(folder: Path, name: str, dtype: str) -> Path:
+    from numba.core.registry import cpu_target
+
+    processor = repr(cpu_target.target_context.codegen().magic_tuple()).encode()
+    return folder / f"{name}-{dtype}-{hashlib.blake2b(processor, digest_size=6).hexdigest()}.ready"
+
+
+def _load(name: str, dtype: str) -> Callable[..., Any]:
+    if is_ready(name, dtype):
+        file, function = _KERNELS[name]
+        kernel = getattr(import_module(f"equipoise.compiled.{file}"), function)
+        _ready[name, dtype] = kernel
+        return kernel  # type: ignore[no-any-return]
+
+    def run(*arguments: Any) -> Any:
+        with _COMPILING:
+            if (name, dtype) not in _ready:
+                return _compile_and_run(name, dtype, arguments)
+        return _ready[name, dtype](*arguments)
+
+    return run
+
+
+def _compile_and_run(name: str, dtype: str, arguments: tuple[Any, ...]) -> Any:
+    sys.stderr.write(
+        f"equipoise: compiling the {name} kernel for this processor, which is done once and takes up to half a minute "
+        "(EQUIPOISE_PLAIN=1 does without)\n"
+    )
+    file, function = _KERNELS[name]
+    with alone():
+        kernel = getattr(import_module(f"equipoise.compiled.{file}"), function)
+        result = kernel(*arguments)
+    folder = cache_folder()
+    if folder is not None:
+        _mark(folder, name, dtype).touch()
+    _ready[name, dtype] = kernel
+    return result

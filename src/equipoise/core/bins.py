@@ -1,0 +1,95 @@
+"""Bins of numbers from 0 to 1, in which every number has exactly one place: the rule of the whole package."""
+
+from __future__ import annotations
+
+from typing import overload
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from equipoise.core.arrays import Array
+from equipoise.core.names import check_choice
+
+__all__ = ["bin_of", "check_bins", "float_below", "lower_edges"]
+
+
+def lower_edges(n_bins: int, closed: str) -> Array:
+    """Return ``n_bins + 1`` thresholds such that ``x`` is in bin ``b`` if ``edge[b] < x <= edge[b + 1]``.
+
+    The first threshold is below zero and the last above one, so 0 and 1 always have a bin. Bins closed on the left
+    use the same comparison with every inner threshold moved to the next smaller number.
+
+    Args:
+        n_bins: How many bins of equal width.
+        closed: ``"right"`` for (low, high], ``"left"`` for [low, high).
+
+    Returns:
+        Thresholds in float64.
+
+    Example:
+        >>> lower_edges(2, "right")
+        array([-1. ,  0.5,  2. ])
+        >>> lower_edges(2, "left")[1] < 0.5
+        np.True_
+    """
+    edges = np.linspace(0.0, 1.0, n_bins + 1)
+    if closed == "left":
+        edges = np.nextafter(edges, -1.0)
+    edges[0], edges[-1] = -1.0, 2.0
+    return edges
+
+
+@overload
+def bin_of(values: Array, inner: Array, *, closed: str = ...) -> Array: ...
+@overload
+def bin_of(values: Tensor, inner: Tensor, *, closed: str = ...) -> Tensor: ...
+def bin_of(values: Array | Tensor, inner: Array | Tensor, *, closed: str = "right") -> Array | Tensor:
+    """Return the bin that each value lies in.
+
+    Args:
+        values: Arrays or tensors of any shape.
+        inner: The edges between bins, ascending, of the same kind and device; one fewer than there are bins.
+        closed: Which side of a bin belongs to it: a value on an edge is in the bin below (``"right"``) or above
+            (``"left"``). The thresholds of :func:`lower_edges` have the side in them and are always asked with
+            ``"right"``.
+
+    Returns:
+        Bin numbers, in the shape of the values.
+
+    Example:
+        >>> bin_of(np.array([0.0, 0.5, 0.6]), np.array([0.5]))
+        array([0, 0, 1])
+        >>> bin_of(torch.tensor([0.0, 0.5, 0.6]), torch.tensor([0.5]), closed="left")
+        tensor([0, 1, 1])
+    """
+    if isinstance(values, Tensor):
+        return torch.bucketize(values, torch.as_tensor(inner).contiguous(), right=closed == "left")
+    return np.searchsorted(inner, values, side="right" if closed == "left" else "left")
+
+
+def float_below(value: float, dtype: np.dtype[np.floating]) -> np.floating:
+    """Return the largest number of a type that is not above ``value``, so that comparisons agree with float64.
+
+    Example:
+        >>> float(float_below(0.1, np.dtype(np.float32))) <= 0.1
+        True
+    """
+    rounded = dtype.type(value)
+    return np.nextafter(rounded, dtype.type(-np.inf)) if float(rounded) > value else rounded
+
+
+def check_bins(n_bins: int, closed: str, *, where: str) -> None:
+    """Raise unless there is at least one bin and ``closed`` is a side.
+
+    Example:
+        >>> check_bins(0, "right", where="ece")
+        Traceback (most recent call last):
+        ...
+        ValueError: ece: `n_bins` must be a whole number of at least 1, got 0. The field uses 15.
+    """
+    if not isinstance(n_bins, (int, np.integer)) or isinstance(n_bins, bool) or n_bins < 1:
+        raise ValueError(
+            f"{where}: `n_bins` must be a whole number of at least 1, got {n_bins!r}. The field uses 15."
+        )
+    check_choice(closed, ("right", "left"), where=where, name="closed")

@@ -1,0 +1,350 @@
+"""Predictions: the currency of the package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from equipoise.core.arrays import Array, as_floats, as_integers, freeze
+from equipoise.core.checks import (
+    check_confidence,
+    check_labels,
+    check_logits,
+    check_probs,
+    check_weights,
+    renumbered,
+)
+from equipoise.core.errors import DataError
+from equipoise.core.predictions import as_rows
+from equipoise.core.predictions.arguments import (
+    Kind,
+    agreed_classes,
+    class_names_of,
+    frozen_map,
+    groups_of,
+    kind_of,
+    tolerance_of,
+    weights_of,
+)
+from equipoise.core.probabilities import (
+    log_softmax,
+    positive_logits,
+    softmax,
+    top_of_rows,
+    two_columns,
+)
+from equipoise.core.rows import Rows
+from equipoise.core.splits import check_split
+
+__all__ = ["Kind", "Predictions"]
+
+_WHERE = "Predictions"
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class Predictions:
+    """What a classifier said about some rows, and what was true.
+
+    Give exactly one of ``logits``, ``probs``, or ``predicted`` with ``confidence``. Everything is checked once,
+    here; memory is shared with the caller's arrays where their type allows, and given back read-only.
+
+    Args:
+        labels: True classes ``(n,)``, integers of any width; ``(n, d1, ...)`` for dense outputs.
+        logits: Unnormalised scores ``(n, k)``, dense ``(n, k, d1, ...)``, or one column ``(n,)`` or ``(n, 1)`` of
+            log-odds of class 1. NumPy or torch, any device, half precision included.
+        probs: Probabilities in the same shapes; rows sum to one.
+        predicted: Top-1 form: the class named, ``(n,)``.
+        confidence: Top-1 form: its probability, ``(n,)``.
+        weights: One weight per row; a row of weight 2 counts as two rows.
+        groups: Named columns ``(n,)`` to slice by.
+        class_names: One name per class.
+        ids: One integer or text per row that identifies the sample across files, to detect leaks exactly.
+        split: ``train``, ``tune``, ``calib`` or ``test``.
+        ignore_index: Rows with this label are left out.
+        n_classes: Number of classes, in the top-1 form, where no column count tells it.
+        fitted_on: The rows that a calibrator behind these scores was fitted on; scoring them raises.
+
+    Example:
+        >>> predictions = Predictions(probs=[[0.9, 0.1], [0.4, 0.6]], labels=[0, 0], split="test")
+        >>> predictions
+        Predictions(probs, n=2, k=2, split=test)
+        >>> predictions.confidence
+        array([0.9, 0.6])
+        >>> predictions.correct
+        array([ True, False])
+    """
+
+    kind: Kind
+    scores: Array | None
+    labels: Array
+    weights: Array | None
+    groups: Mapping[str, Array]
+    class_names: tuple[str, ...] | None
+    split: str | None
+    n_classes: int | None
+    fitted_on: Rows | None
+    _top: tuple[Array, Array] | None
+    _ids: Rows | None
+
+    def __init__(
+        self,
+        *,
+        labels: Any,
+        logits: Any = None,
+        probs: Any = None,
+        predicted: Any = None,
+        confidence: Any = None,
+        weights: Any = None,
+        groups: Mapping[str, Any] | None = None,
+        class_names: Sequence[str] | None = None,
+        ids: Any = None,
+        split: str | None = None,
+        ignore_index: int | None = None,
+        n_classes: int | None = None,
+        fitted_on: Rows | None = None,
+    ) -> None:
+        kind = kind_of(logits, probs, predicted, confidence)
+        true = as_integers(labels, where=_WHERE, name="labels")
+        keep = as_rows.kept_rows(true, ignore_index)
+        scores, top = None, None
+        if kind == "top1":
+            columns = {
+                "predicted": as_integers(predicted, where=_WHERE, name="predicted"),
+                "confidence": as_floats(confidence, where=_WHERE, name="confidence"),
+            }
+            as_rows.check_same_length(true, **columns)
+            top = tuple(freeze(keep(column)) for column in columns.values())
+        else:
+            given = as_floats(logits if kind == "logits" else probs, where=_WHERE, name=kind)
+            scores = freeze(keep(as_rows.score_rows(given, true, name=kind)))
+            n_classes = agreed_classes(n_classes, 2 if scores.ndim == 1 else scores.shape[1])
+        names = class_names_of(class_names, n_classes)
+        self._fill(
+            kind=kind,
+            scores=scores,
+            _top=top,
+            labels=freeze(keep(true.reshape(-1))),
+            weights=weights_of(weights, true, keep),
+            groups=groups_of(groups, true, keep),
+            class_names=names,
+            split=check_split(split, where=_WHERE),
+            n_classes=len(names) if names else n_classes,
+            fitted_on=fitted_on,
+            _ids=None if ids is None else as_rows.row_ids(ids, true, keep),
+        )
+        try:
+            self._check(tolerance_of(probs))
+        except DataError as error:
+            places = keep(np.arange(true.size))
+            raise renumbered(error, lambda row: f"row {places[row]}") from None
+
+    def _fill(self, **fields: Any) -> None:
+        for name in self.__dataclass_fields__:
+            object.__setattr__(self, name, fields[name])
+
+    def _check(self, tolerance: float) -> None:
+        if len(self.labels) == 0:
+            raise DataError(f"{_WHERE}: no rows to score. Is the file empty, or every label ignored?")
+        if self.kind == "logits":
+            check_logits(self._scores, where=_WHERE)
+        elif self.kind == "probs":
+            check_probs(self._scores, where=_WHERE, tolerance=tolerance)
+        else:
+            check_confidence(self._given_confidence, where=_WHERE)
+            check_labels(self.predicted, n_classes=self.n_classes, where=_WHERE, name="predicted")
+        check_labels(self.labels, n_classes=self.n_classes, where=_WHERE)
+        if self.weights is not None:
+            check_weights(self.weights, where=_WHERE)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __repr__(self) -> str:
+        parts = [self.kind, f"n={len(self)}"]
+        if self.n_classes is not None:
+            parts.append(f"k={self.n_classes}")
+        if self.split:
+            parts.append(f"split={self.split}")
+        return f"Predictions({', '.join(parts)})"
+
+    @property
+    def _scores(self) -> Array:
+        if self.scores is None:
+            raise DataError(
+                f"{_WHERE}: only the predicted class and its confidence are known here, not the scores of every "
+                "class. Save logits or probabilities to get this number."
+            )
+        return self.scores
+
+    @property
+    def _given_confidence(self) -> Array:
+        return self._top[1] if self._top is not None else np.empty(0)
+
+    @property
+    def one_column(self) -> bool:
+        """True for a binary classifier given as one column of the positive class."""
+        return self.scores is not None and self.scores.ndim == 1
+
+    @cached_property
+    def probs(self) -> Array:
+        """Probabilities ``(n, k)``; computed on first use if logits were given."""
+        if self.kind == "logits":
+            return freeze(softmax(self.logits))
+        return freeze(two_columns(self._scores)) if self.one_column else self._scores
+
+    @cached_property
+    def logits(self) -> Array:
+        """Logits ``(n, k)``: as given, or the logarithm of the probabilities, clipped at the smallest float32."""
+        if self.kind == "logits":
+            return freeze(positive_logits(self._scores)) if self.one_column else self._scores
+        return freeze(np.log(np.maximum(self.probs, np.finfo(np.float32).tiny)))
+
+    @cached_property
+    def log_probs(self) -> Array:
+        """Logarithms of the probabilities ``(n, k)``, finite for finite logits."""
+        return freeze(log_softmax(self.logits)) if self.kind == "logits" else self.logits
+
+    @cached_property
+    def predicted(self) -> Array:
+        """The class with the highest score ``(n,)``; the first of equals."""
+        if self._top is not None:
+            return self._top[0]
+        if self.one_column:
+            return freeze((self._scores > (0 if self.kind == "logits" else 0.5)).astype(np.int64))
+        # Logits are compared themselves: different ones may have the same probability after rounding.
+        return freeze(top_of_rows(self._scores)[0] if self.kind == "logits" else self._likeliest[0])
+
+    @cached_property
+    def confidence(self) -> Array:
+        """The probability of the predicted class ``(n,)``; rounding beyond one is cut off."""
+        values = self._likeliest[1] if self._top is None else self._given_confidence
+        return freeze(np.minimum(values, 1)) if values.max(initial=0) > 1 else freeze(values)
+
+    @cached_property
+    def _likeliest(self) -> tuple[Array, Array]:
+        return top_of_rows(self.probs)
+
+    @cached_property
+    def correct(self) -> Array:
+        """Whether the predicted class is the true one ``(n,)``."""
+        return freeze(self.predicted == self.labels)
+
+    @cached_property
+    def rows(self) -> Rows:
+        """Which samples these are; survives calibration."""
+        if self._ids is not None:
+            return self._ids
+        scores = self.confidence if self.scores is None else self.scores
+        return Rows.from_values(scores, self.labels)
+
+    @property
+    def has_kept_rows(self) -> bool:
+        """True if the rows are known by more than the scores held here: by ids, or by scores before a calibrator."""
+        return self._ids is not None
+
+    @property
+    def fingerprint(self) -> str:
+        """A short text that identifies the set of rows."""
+        return self.rows.fingerprint
+
+    def take(self, index: Any) -> Predictions:
+        """Return some of the rows: a slice, a mask or row numbers.
+
+        Example:
+            >>> len(Predictions(probs=[0.9, 0.2, 0.4], labels=[1, 0, 0]).take([0, 2]))
+            2
+        """
+        picked = index if isinstance(index, slice) else as_rows.row_numbers(index)
+        changes: dict[str, Any] = {}
+        for name in ("scores", "labels", "weights"):
+            column = getattr(self, name)
+            changes[name] = None if column is None else freeze(column[picked])
+        if self._top is not None:
+            changes["_top"] = tuple(freeze(column[picked]) for column in self._top)
+        changes["groups"] = frozen_map({name: column[picked] for name, column in self.groups.items()})
+        if self._ids is not None or self.fitted_on is not None:
+            changes["_ids"] = Rows(self.rows.hashes[picked], self.rows.named)
+        return self._copy(**changes)
+
+    def blocks(self, n_rows: int) -> Iterator[Predictions]:
+        """Yield the rows in order, ``n_rows`` at a time.
+
+        Example:
+            >>> [len(block) for block in Predictions(probs=[0.9, 0.2, 0.4], labels=[1, 0, 0]).blocks(2)]
+            [2, 1]
+        """
+        if n_rows < 1:
+            raise ValueError(f"Predictions.blocks: `n_rows` must be 1 or more, got {n_rows}.")
+        for start in range(0, len(self), n_rows):
+            yield self.take(slice(start, start + n_rows))
+
+    def with_scores(
+        self, *, logits: Any = None, probs: Any = None, fitted_on: Rows | None = None
+    ) -> Predictions:
+        """Return the same rows with other scores, as a calibrator gives them.
+
+        Args:
+            logits: New logits; or
+            probs: new probabilities.
+            fitted_on: The rows the map was fitted on; scoring them raises. Rows that an earlier map was fitted on
+                are kept too.
+
+        Returns:
+            Predictions that keep labels, weights, groups, names, split and the identity of their rows.
+
+        Example:
+            >>> raw = Predictions(logits=[[2.0, 0.0]], labels=[0])
+            >>> raw.with_scores(logits=raw.logits / 2).fingerprint == raw.fingerprint
+            True
+        """
+        fresh = Predictions(
+            labels=self.labels, logits=logits, probs=probs, weights=self.weights, class_names=self.class_names
+        )
+        return self._copy(
+            kind=fresh.kind,
+            scores=fresh.scores,
+            n_classes=fresh.n_classes,
+            fitted_on=self.fitted_on if fitted_on is None else fitted_on.union(self.fitted_on),
+            _top=None,
+            _ids=self.rows,
+        )
+
+    def with_weights(self, weights: Any) -> Predictions:
+        """Return the same predictions with other sample weights; all may be zero, as in one chunk of many.
+
+        Example:
+            >>> Predictions(probs=[0.9, 0.2], labels=[1, 0]).with_weights([0, 2]).weights
+            array([0., 2.])
+        """
+        fresh = weights_of(weights, self.labels, lambda column: column)
+        if fresh is not None and fresh.any():
+            check_weights(fresh, where=_WHERE)
+        return self._copy(weights=fresh)
+
+    def with_split(self, split: str | None) -> Predictions:
+        """Return the same predictions under another split name.
+
+        Example:
+            >>> Predictions(probs=[0.9], labels=[1]).with_split("calib").split
+            'calib'
+        """
+        return self._copy(split=check_split(split, where=_WHERE))
+
+    def __getstate__(self) -> dict[str, Any]:
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {**fields, "groups": dict(self.groups)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        top = state["_top"] and tuple(freeze(column) for column in state["_top"])
+        arrays = {name: freeze(value) for name, value in state.items() if isinstance(value, np.ndarray)}
+        self._fill(**{**state, **arrays, "_top": top, "groups": frozen_map(state["groups"])})
+
+    def _copy(self, **changes: Any) -> Predictions:
+        fresh = object.__new__(Predictions)
+        fresh._fill(**{**{name: getattr(self, name) for name in self.__dataclass_fields__}, **changes})
+        return fresh

@@ -1,0 +1,121 @@
+"""What a caller may say about a file: the names of its columns, and what its rows are."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Mapping, Sequence
+from numbers import Integral
+from typing import Any, TypedDict, TypeVar, cast
+
+from equipoise.core.names import nearest
+from equipoise.core.splits import check_split
+
+__all__ = ["Columns", "check_columns", "takes_columns"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Columns(TypedDict, total=False):
+    """The arguments that every reader of files takes; what is left out, or None, is recognised.
+
+    Attributes:
+        logits: The column that holds logits; or columns, one per class; or a pattern such as ``"score_*"``.
+        probs: The same for probabilities.
+        labels: The column of true classes: numbers, or names if the classes have names.
+        predicted: The column of predicted classes, in the top-1 form.
+        confidence: The column of their probabilities, in the top-1 form.
+        weights: The column of sample weights.
+        groups: Columns to slice by; by default those whose names begin with ``group_``.
+        ids: The column that identifies the samples across files. Never assumed: many files number their rows.
+        class_names: One name per class; by default what the file tells.
+        n_classes: The number of classes, in the top-1 form.
+        split: ``train``, ``tune``, ``calib`` or ``test``; by default what the file tells.
+        ignore_index: Rows with this label are left out.
+        max_bytes: How large a file may become in memory; by default 256 MiB, or 200 times its size if that is more.
+
+    Example:
+        >>> Columns(probs="softmax", labels="truth")
+        {'probs': 'softmax', 'labels': 'truth'}
+    """
+
+    logits: str | Sequence[str] | None
+    probs: str | Sequence[str] | None
+    labels: str | None
+    predicted: str | None
+    confidence: str | None
+    weights: str | None
+    groups: Sequence[str] | None
+    ids: str | None
+    class_names: Sequence[str] | None
+    n_classes: int | None
+    split: str | None
+    ignore_index: int | None
+    max_bytes: int | None
+
+
+_SEVERAL = ("logits", "probs", "groups", "class_names")
+_NUMBERS = {"n_classes": 1, "ignore_index": None, "max_bytes": 1}
+
+
+def check_columns(columns: Mapping[str, Any], *, where: str) -> Columns:
+    """Return what a caller said, without what was left open.
+
+    Raises:
+        TypeError: For an argument that does not exist, or arrays where the name of a column was wanted.
+        ValueError: For a number out of range.
+
+    Example:
+        >>> check_columns({"labels": "truth", "ids": None}, where="doc")
+        {'labels': 'truth'}
+    """
+    for name, value in columns.items():
+        if name not in Columns.__annotations__:
+            guess = nearest(name, Columns.__annotations__)
+            remedy = f"Did you mean {guess}=?" if guess else f"Known: {', '.join(Columns.__annotations__)}."
+            raise TypeError(f"{where}: there is no argument {name}=. {remedy}")
+        if value is None or name == "split":
+            check_split(value, where=where)
+        elif name in _NUMBERS:
+            _check_number(name, value, where)
+        elif not _is_name(name, value):
+            raise TypeError(
+                f"{where}: `{name}` must {'hold names' if name in _SEVERAL else 'name a column'}, got "
+                f"{type(value).__name__}. For arrays instead of files there is Predictions({name}=...)."
+            )
+    return cast("Columns", {name: value for name, value in columns.items() if value is not None})
+
+
+def _check_number(name: str, value: Any, where: str) -> None:
+    least = _NUMBERS[name]
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{where}: `{name}` must be an integer, got {value!r}.")
+    if least is not None and value < least:
+        raise ValueError(f"{where}: `{name}` must be {least} or more, got {value}.")
+
+
+def _is_name(argument: str, value: Any) -> bool:
+    if isinstance(value, str):
+        return argument != "class_names"
+    several = argument in _SEVERAL and isinstance(value, Collection)
+    return (
+        several and all(isinstance(name, str) for name in value) and (len(value) > 0 or argument == "groups")
+    )
+
+
+def takes_columns(function: F) -> F:
+    """Show the fields of :class:`Columns` in the signature of a function that takes them as ``**columns``.
+
+    Example:
+        >>> @takes_columns
+        ... def read(path, **columns): ...
+        >>> list(inspect.signature(read).parameters)[:3]
+        ['path', 'logits', 'probs']
+    """
+    signature = inspect.signature(function)
+    own = [part for part in signature.parameters.values() if part.kind is not part.VAR_KEYWORD]
+    named = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+        for name, kind in Columns.__annotations__.items()
+    ]
+    function.__signature__ = signature.replace(parameters=[*own, *named])  # type: ignore[attr-defined]
+    return function

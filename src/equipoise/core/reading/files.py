@@ -1,0 +1,184 @@
+"""From what a caller names to files: one path, a pair of .npy files, several files, or a pattern."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from glob import glob, has_magic
+from itertools import islice
+from pathlib import Path
+from typing import TypeAlias
+
+from equipoise.core.errors import DataError
+from equipoise.core.names import nearest
+from equipoise.core.reading.formats import ENDINGS, READERS
+from equipoise.core.reading.formats.base import ColumnReader
+from equipoise.core.reading.formats.npy import NpyReader
+from equipoise.core.reading.known_names import KNOWN_NAMES
+
+__all__ = ["AnyPath", "Source", "SourceLike", "ending_of", "find_sources", "npy_columns", "open_source"]
+
+AnyPath: TypeAlias = str | os.PathLike[str]
+
+#: What a caller may name: a path or pattern, several, or a column name per .npy file.
+SourceLike: TypeAlias = AnyPath | Sequence["SourceLike"] | Mapping[str, AnyPath]
+
+#: One table: a file, or .npy files by column.
+Source: TypeAlias = Path | Mapping[str, Path]
+
+_PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib", ".ckpt")
+
+
+def find_sources(path: SourceLike) -> list[Source]:
+    """Return the tables that a caller names, in order; patterns give their files sorted by name.
+
+    Args:
+        path: A file, a pattern such as ``"part-*.parquet"``, several of them, a list of .npy files (the columns of
+            one table, named by their file names), or a mapping from column names to .npy files.
+
+    Raises:
+        DataError: If nothing is named, or a file is missing, a directory, or of no known kind.
+
+    Example:
+        >>> find_sources("missing.npz")
+        Traceback (most recent call last):
+        ...
+        equipoise.core.errors.DataError: missing.npz: there is no such file.
+    """
+    if isinstance(path, Mapping):
+        return [npy_columns({str(name): _checked(Path(file)) for name, file in path.items()})]
+    if isinstance(path, str | os.PathLike):
+        files: list[Path] = _expanded(Path(path))
+        return [_pair(files)] if files[0].suffix.lower() == ".npy" else list(files)
+    items = list(path)
+    if not items:
+        raise DataError("read_predictions: no file was named. Pass a path.")
+    if all(isinstance(item, str | os.PathLike) and ending_of(Path(item)) == ".npy" for item in items):
+        return [_pair([file for item in items for file in _expanded(Path(str(item)))])]
+    return [source for item in items for source in find_sources(item)]
+
+
+def open_source(source: Source, max_bytes: int | None = None) -> ColumnReader:
+    r"""Open a table.
+
+    Args:
+        source: The file, or .npy files by column.
+        max_bytes: How large it may become in memory; None for the usual limit.
+
+    Raises:
+        DataError: If it cannot be read, or is damaged.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "a.csv"
+        >>> _ = path.write_text("labels,probs\n1,0.5\n")
+        >>> list(open_source(path).row_shapes)
+        ['labels', 'probs']
+    """
+    try:
+        if isinstance(source, Mapping):
+            return NpyReader(source, max_bytes)
+        return READERS[ending_of(source)](source, max_bytes)
+    except OSError as error:
+        named = source.name if isinstance(source, Path) else ", ".join(str(path) for path in source.values())
+        raise DataError(f"{named}: cannot be read ({error.strerror or error}).") from None
+
+
+def ending_of(path: Path) -> str:
+    """Return a file's ending in lower case.
+
+    Raises:
+        DataError: If no reader or writer knows it.
+
+    Example:
+        >>> ending_of(Path("a.NPZ"))
+        '.npz'
+    """
+    ending = path.suffix.lower()
+    if ending in ENDINGS:
+        return ending
+    known = ", ".join(ENDINGS)
+    if ending in _PICKLES:
+        raise DataError(
+            f"{path.name}: {ending} files are pickles, which can run programs and are never loaded. "
+            "Save the arrays with numpy.savez(path, logits=..., labels=...)."
+        )
+    guess = nearest(ending, ENDINGS) if ending else None
+    remedy = f"Did you mean {guess}?" if guess else "Rename or convert the file."
+    raise DataError(f"{path.name}: the ending must be one of {known}, got {ending or 'none'}. {remedy}")
+
+
+def npy_columns(paths: Mapping[str, Path]) -> Mapping[str, Path]:
+    """Return .npy files by column; raise for files of another kind.
+
+    Raises:
+        DataError: For other endings.
+
+    Example:
+        >>> list(npy_columns({"logits": Path("a.npy")}))
+        ['logits']
+    """
+    for path in paths.values():
+        if ending_of(path) != ".npy":
+            raise DataError(f"{path.name}: only .npy files are given by column; pass this one by itself.")
+    if not paths:
+        raise DataError("read_predictions: no file was named. Pass a path.")
+    return paths
+
+
+def _expanded(path: Path) -> list[Path]:
+    if has_magic(str(path)) and not path.exists():
+        found = [Path(name) for name in sorted(glob(str(path)))]
+        if not found:
+            raise DataError(f"{path}: no file matches this pattern.")
+        return [_checked(file) for file in found]
+    return [_checked(path)]
+
+
+def _checked(path: Path) -> Path:
+    try:
+        if path.is_dir():
+            raise DataError(f"{path}: is a directory. Name the file in it, or a pattern such as '*.npz'.")
+        ending_of(path)
+        if not path.exists():
+            there = (
+                [file.name for file in islice(path.parent.iterdir(), 1000)] if path.parent.is_dir() else []
+            )
+            guess = nearest(path.name, there)
+            raise DataError(f"{path}: there is no such file.{f' Did you mean {guess!r}?' if guess else ''}")
+        if not path.is_file():
+            raise DataError(f"{path}: is no regular file. Copy its content to one first.")
+    except (OSError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{str(path)[:200]!r}: cannot be read ({error}).") from None
+    return path
+
+
+def _pair(files: Sequence[Path]) -> Mapping[str, Path]:
+    if len(files) == 1:
+        raise DataError(
+            f"{files[0].name}: a .npy file holds one array, scores or labels. Pass both: "
+            f'("logits.npy", "labels.npy"), or {{"logits": {files[0].name!r}, "labels": ...}}.'
+        )
+    columns: dict[str, Path] = {}
+    for file in files:
+        name = _column_name(file.stem)
+        if name in columns:
+            raise DataError(
+                f"{file.name} and {columns[name].name} would both be `{name}`. Say which is which: "
+                '{"logits": ..., "labels": ...}.'
+            )
+        columns[name] = _checked(file)
+    return columns
+
+
+def _column_name(stem: str) -> str:
+    """Return the known name that a file name ends with, as in ``val_logits``; otherwise the file name."""
+    known = {name for names in KNOWN_NAMES.values() for name in names}
+    places = [0, *(found.end() for found in re.finditer(r"[_\-. ]", stem))]
+    for place in places:
+        if stem[place:].lower() in known:
+            return stem[place:]
+    return stem

@@ -1,0 +1,146 @@
+"""What every format gives: the named columns of one file, read in order, some rows at a time."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Literal, Protocol, TypeAlias
+
+from equipoise.core.arrays import Array
+from equipoise.core.errors import DataError
+from equipoise.core.reading.formats.notes import Notes
+from equipoise.core.reading.formats.steady_file import check_growth
+
+__all__ = ["ArrayReader", "Chunk", "ColumnReader", "Reading", "WrittenColumns"]
+
+#: How a column is wanted: "label" is a class number, "name" a class name. Formats with types of their own need not
+#: care; CSV does.
+Reading: TypeAlias = Literal["number", "label", "name", "text", "group", "hash"]
+
+#: What a writer is given: columns of one length, by name.
+WrittenColumns: TypeAlias = Mapping[str, Array]
+
+#: About the number of elements in a chunk, if the caller asks for no number of rows.
+_ELEMENTS = 1 << 22
+_ROWS = 1 << 18
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some rows of a file.
+
+    Attributes:
+        columns: An array or tensor per name.
+        start: The number of the first row in its file.
+        lines: The line of each row, for text files.
+    """
+
+    columns: Mapping[str, Any]
+    start: int
+    lines: Array | None = None
+
+
+class ColumnReader(ABC):
+    """The columns of one file.
+
+    Attributes:
+        where: The file's name, for messages.
+        row_shapes: For every column the shape of one row: ``()`` for one value, ``(k,)`` for scores of k classes;
+            None where only reading tells.
+        notes: What the file says about itself.
+    """
+
+    where: str
+    row_shapes: Mapping[str, tuple[int, ...] | None]
+    notes: Notes
+
+    #: Bytes on the disk, and how many of memory the caller allows.
+    size: int
+    max_bytes: int | None
+
+    @abstractmethod
+    def chunks(self, readings: Mapping[str, Reading], *, n_rows: int | None) -> Iterator[Chunk]:
+        """Yield the rows of some columns in order, at most ``n_rows`` at a time, or all at once for None."""
+
+    @abstractmethod
+    def is_text(self, name: str) -> bool:
+        """Say whether a column holds text; in a file without types, whether its first cell is no integer."""
+
+    def close(self) -> None:  # noqa: B027 - not every table keeps its file open
+        """Let go of the file."""
+
+    def __enter__(self) -> ColumnReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def chunk_rows(self, names: Mapping[str, Reading]) -> int:
+        """Return how many rows make a chunk of moderate size."""
+        shapes = [self.row_shapes[name] for name in names]
+        width = sum(128 if shape is None else prod(shape) for shape in shapes)
+        width += sum(32 for name in names if self.is_text(name))
+        return min(_ROWS, max(1, _ELEMENTS // max(1, width)))
+
+    def check_growth(self, grown: int) -> None:
+        """Raise if the columns asked for would take more memory than is allowed."""
+        check_growth(grown, size=self.size, max_bytes=self.max_bytes, where=self.where)
+
+    def fail(self, message: str) -> DataError:
+        """Return an error about this file, for the caller to raise."""
+        return DataError(f"{self.where}: {message}")
+
+
+class Promise(Protocol):
+    """What a file says about one of its arrays."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its shape."""
+
+    @property
+    def n_bytes(self) -> int:
+        """The bytes of its numbers."""
+
+
+class ArrayReader(ColumnReader):
+    """Columns that are arrays of known shape."""
+
+    def __init__(
+        self, where: str, arrays: Mapping[str, Promise], *, size: int, max_bytes: int | None
+    ) -> None:
+        self.where, self.size, self.max_bytes = where, size, max_bytes
+        self.notes = Notes()
+        self._shapes = {name: promise.shape for name, promise in arrays.items()}
+        self._n_bytes = {name: promise.n_bytes for name, promise in arrays.items()}
+        self.row_shapes = {name: shape[1:] for name, shape in self._shapes.items()}
+
+    @abstractmethod
+    def rows_of(self, name: str) -> Callable[[int, int], Any]:
+        """Return a function that gives the rows from start to stop; it is called in order."""
+
+    def chunks(self, readings: Mapping[str, Reading], *, n_rows: int | None) -> Iterator[Chunk]:
+        """Yield the rows of some columns in order."""
+        self.check_growth(sum(self._n_bytes[name] for name in readings))
+        length = self._length(list(readings))
+        step = length if n_rows is None else n_rows
+        readers = {name: self.rows_of(name) for name in readings}
+        for start in range(0, length, step):
+            stop = min(start + step, length)
+            yield Chunk({name: read(start, stop) for name, read in readers.items()}, start)
+
+    def _length(self, names: list[str]) -> int:
+        for name in names:
+            if not self._shapes[name]:
+                raise self.fail(f"`{name}` must have a value for every row, it is a single number.")
+            if 0 in self._shapes[name]:
+                raise self.fail(
+                    f"`{name}` is empty, its shape is {self._shapes[name]}. There is nothing to score."
+                )
+        lengths = {name: self._shapes[name][0] for name in names}
+        if len(set(lengths.values())) > 1:
+            listed = ", ".join(f"`{name}` has {length}" for name, length in lengths.items())
+            raise self.fail(f"all arrays must have as many rows: {listed}. Are they from the same split?")
+        return next(iter(lengths.values()))

@@ -1,0 +1,247 @@
+"""CSV files: read line by line in bounded memory, every complaint with its line."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from equipoise.core.arrays import Array
+from equipoise.core.errors import DataError
+from equipoise.core.reading.formats.base import Chunk, ColumnReader, Reading, WrittenColumns
+from equipoise.core.reading.formats.cells import Cells, is_integer
+from equipoise.core.reading.formats.notes import Notes, parse
+from equipoise.core.reading.formats.steady_file import SteadyFile
+
+__all__ = ["NOTES", "CsvReader", "write_csv", "write_tsv"]
+
+#: The column whose first cell holds the notes of a file written here.
+NOTES = "equipoise"
+
+_LONGEST_LINE = 1 << 22
+_LONGEST_CELL = 131_072
+_CELLS = 1 << 18
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class CsvReader(ColumnReader):
+    """The columns of a CSV file with a header; comma, semicolon or tab, as the header shows."""
+
+    def __init__(self, path: Path, max_bytes: int | None = None) -> None:
+        file = SteadyFile(path)
+        self.where, self.size, self.max_bytes = path.name, file.length, max_bytes
+        self._stream = io.BufferedReader(file, 1 << 17)
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self) -> None:
+        self._delimiter, self._names = self._header(self._stream)
+        first = next(self._records(self._stream), (0, None))[1]
+        if first is None:
+            raise self.fail("holds a header and no rows. There is nothing to score.")
+        self._first = dict(zip(self._names, first, strict=True))
+        self.row_shapes = {name: () for name in self._names if name != NOTES}
+        text = self._first.get(NOTES, "")
+        self.notes = Notes.from_json(text, where=self.where)
+        dtypes = parse(text, where=self.where).get("dtypes")
+        self._dtypes = dtypes if isinstance(dtypes, dict) else {}
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._stream.close()
+
+    def chunks(self, readings: Mapping[str, Reading], *, n_rows: int | None) -> Iterator[Chunk]:
+        """Yield the rows of some columns in order."""
+        start, parts, held = 0, list[Cells](), 0
+        widths = dict.fromkeys(readings, 0)
+        for block in self._blocks(readings, _CELLS if n_rows is None else n_rows):
+            parts.append(block)
+            held += len(block.lines)
+            # The longest text of a column gives every row of it its width.
+            widths = {name: max(width, block.columns[name].itemsize) for name, width in widths.items()}
+            self.check_growth((start + held) * sum(widths.values()))
+            if n_rows is not None and held >= n_rows:
+                yield _joined(parts, start)
+                start, parts, held = start + held, [], 0
+        if parts:
+            yield _joined(parts, start)
+
+    def is_text(self, name: str) -> bool:
+        """Say whether the first cell of a column is no integer."""
+        return not is_integer(self._first[name])
+
+    def _blocks(self, readings: Mapping[str, Reading], n_rows: int) -> Iterator[Cells]:
+        """Yield blocks that never straddle a multiple of ``n_rows``; cells become numbers block by block."""
+        limit = max(1, min(n_rows, _CELLS // len(self._names)))
+        self._stream.seek(0)
+        self._header(self._stream)
+        records, lines, room = list[list[str]](), list[int](), n_rows
+        for line, record in self._records(self._stream):
+            records.append(record)
+            lines.append(line)
+            if len(records) == min(limit, room):
+                room = room - len(records) or n_rows
+                yield self._cells(records, lines, readings)
+                records, lines = [], []
+        if records:
+            yield self._cells(records, lines, readings)
+
+    def _cells(self, records: list[list[str]], lines: list[int], readings: Mapping[str, Reading]) -> Cells:
+        position = {name: place for place, name in enumerate(self._names)}
+        block = Cells(self.where, lines)
+        for name, reading in readings.items():
+            cells = [record[position[name]] for record in records]
+            block.add(name, cells, reading, self._dtypes.get(name))
+        return block
+
+    def _header(self, stream: BinaryIO) -> tuple[str, list[str]]:
+        raw = stream.readline(_LONGEST_LINE)
+        text = self._decoded(raw.removeprefix(_BYTE_ORDER_MARK), 1)
+        if not text.strip():
+            raise self.fail("is empty, or its first line is. The first line must name the columns.")
+        delimiter = next((sign for sign in ",\t;" if sign in text), ",")
+        try:
+            names = next(csv.reader([text], delimiter=delimiter, strict=True))
+        except csv.Error as error:
+            raise self.fail(f"line 1 cannot be read as column names ({error}).") from None
+        if all(_is_number(name) for name in names):
+            raise self.fail(
+                "line 1 holds numbers, not names. Put a header such as true_label,pred_label,confidence."
+            )
+        repeated = [name for name, count in Counter(names).items() if count > 1]
+        if repeated:
+            raise self.fail(
+                f"line 1 names the column {repeated[0][:60]!r} twice. Give every column its own name."
+            )
+        return delimiter, names
+
+    def _records(self, stream: BinaryIO) -> Iterator[tuple[int, list[str]]]:
+        reader = csv.reader(self._lines(stream), delimiter=self._delimiter, strict=True)
+        width = len(self._names)
+        while True:
+            try:
+                record = next(reader, None)
+            except csv.Error as error:
+                raise self.fail(f"line {reader.line_num + 1} cannot be read ({error}).") from None
+            if record is None:
+                return
+            line = reader.line_num + 1
+            if len(record) == width:
+                yield line, record
+            elif record:
+                raise self.fail(f"line {line} has {len(record)} cells, the header names {width} columns.")
+
+    def _lines(self, stream: BinaryIO) -> Iterator[str]:
+        number = 1
+        while raw := stream.readline(_LONGEST_LINE):
+            number += 1
+            yield self._decoded(raw, number)
+
+    def _decoded(self, raw: bytes, number: int) -> str:
+        if len(raw) == _LONGEST_LINE and not raw.endswith(b"\n"):
+            raise self.fail(f"line {number} is longer than {_LONGEST_LINE} bytes. Is this a CSV file?")
+        try:
+            return raw.decode("utf-8")
+        except UnicodeDecodeError:
+            raise self.fail(f"line {number} is not UTF-8 text. Save the file as UTF-8.") from None
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _joined(parts: list[Cells], start: int) -> Chunk:
+    columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
+    return Chunk(columns, start, np.concatenate([part.lines for part in parts]))
+
+
+def write_csv(path: Path, columns: WrittenColumns, notes: Notes, *, delimiter: str = ",") -> None:
+    """Write columns as text that reads back to the same numbers, and notes into a column of their own.
+
+    Scores of several classes become one column per class, named after the classes where that is unambiguous.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "a.csv"
+        >>> write_csv(path, {"probs": np.array([[0.25, 0.75]]), "labels": np.array([1])}, Notes())
+        >>> path.read_text().split()
+        ['prob_0,prob_1,labels', '0.25,0.75,1']
+    """
+    flat, kept = _one_column_each(columns, notes)
+    text = kept.to_json(
+        {"dtypes": {name: column.dtype.str for name, column in flat.items() if _unusual(name, column)}}
+    )
+    if len(text) > _LONGEST_CELL // 2:
+        raise DataError(
+            f"{path.name}: a .csv has no room for the rows the calibrator was fitted on. Write .npz."
+        )
+    length = len(next(iter(flat.values())))
+    step = max(1, _CELLS // (len(flat) + 1))
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, delimiter=delimiter, lineterminator=_line_end(flat))
+        writer.writerow([*flat, NOTES] if text else flat)
+        for start in range(0, length, step):
+            cells = [column[start : start + step].astype(np.str_).tolist() for column in flat.values()]
+            if text:
+                cells.append([text if start == 0 else "", *[""] * (len(cells[0]) - 1)])
+            writer.writerows(zip(*cells, strict=True))
+
+
+def _line_end(columns: Mapping[str, Array]) -> str:
+    """Return how lines end; csv puts a lone carriage return into quotes only if it belongs to the ending."""
+    texts = [column for column in columns.values() if column.dtype.kind == "U"]
+    return "\r\n" if any((np.char.find(column, "\r") >= 0).any() for column in texts) else "\n"
+
+
+def _unusual(name: str, column: Array) -> bool:
+    """Say whether reading the text would give another type."""
+    usual = ("U",) if name.startswith("group_") else ("U", "i", "u")
+    return column.dtype.kind not in usual and (name.startswith("group_") or column.dtype != np.float64)
+
+
+def _one_column_each(columns: WrittenColumns, notes: Notes) -> tuple[dict[str, Array], Notes]:
+    flat: dict[str, Array] = {}
+    for name, column in columns.items():
+        if column.ndim == 1:
+            flat[name] = column
+            continue
+        names, named = notes.class_names, _can_be_suffixes(notes.class_names)
+        for number in range(column.shape[1]):
+            suffix = names[number] if names and named else number
+            flat[f"{name.removesuffix('s')}_{suffix}"] = column[:, number]
+        if named:
+            notes = Notes(None, notes.split, None, notes.fitted_on)
+    return flat, notes
+
+
+def _can_be_suffixes(names: tuple[str, ...] | None) -> bool:
+    if names is None or len({name.strip().lower() for name in names}) < len(names):
+        return False
+    return all(
+        name == name.strip() and name.isprintable() and name and not _is_number(name) for name in names
+    )
+
+
+def write_tsv(path: Path, columns: WrittenColumns, notes: Notes) -> None:
+    """Write like :func:`write_csv`, with tabs.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "a.tsv"
+        >>> write_tsv(path, {"labels": np.array([1])}, Notes())
+        >>> path.read_text().splitlines()[0]
+        'labels'
+    """
+    write_csv(path, columns, notes, delimiter="\t")

@@ -1,0 +1,220 @@
+"""Parquet files: scalar columns or lists of scores, read chunk by chunk."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from equipoise.core.arrays import Array
+from equipoise.core.errors import DataError, require
+from equipoise.core.reading.formats.base import Chunk, ColumnReader, Reading, WrittenColumns
+from equipoise.core.reading.formats.notes import Notes
+from equipoise.core.reading.formats.parquet_pages import unfolded_size
+from equipoise.core.reading.formats.steady_file import SteadyFile
+
+__all__ = ["ParquetReader", "write_parquet"]
+
+_NOTES = b"equipoise"
+_LONGEST_TEXT = 256
+
+
+class ParquetReader(ColumnReader):
+    """The columns of a Parquet file, read through a small buffer, so a large row group is never held whole."""
+
+    def __init__(self, path: Path, max_bytes: int | None = None) -> None:
+        self._arrow = require("pyarrow", extra="parquet", purpose="read .parquet files")
+        self._parquet = require("pyarrow.parquet", extra="parquet", purpose="read .parquet files")
+        self._disk = SteadyFile(path)
+        self.where, self.size, self.max_bytes = path.name, self._disk.length, max_bytes
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self) -> None:
+        try:
+            self._schema = self._opened().schema_arrow
+            repeated = [name for name, count in Counter(self._schema.names).items() if count > 1]
+            if repeated:
+                raise self.fail(
+                    f"holds the column {repeated[0][:60]!r} twice. Give every column its own name."
+                )
+            # Texts stay numbers of a dictionary: a long one that is repeated often would fill the memory.
+            self._file = self._opened(read_dictionary=list(filter(self.is_text, self._schema.names)))
+        except DataError:
+            raise
+        except (self._arrow.ArrowException, OSError, ValueError) as error:
+            raise self._corrupt(error) from None
+        self.row_shapes = {field.name: self._row_shape(field.type) for field in self._schema}
+        text = (self._schema.metadata or {}).get(_NOTES, b"").decode("utf-8", "replace")
+        self.notes = Notes.from_json(text, where=self.where)
+
+    def _opened(self, **options: Any) -> Any:
+        return self._parquet.ParquetFile(
+            self._arrow.PythonFile(self._disk, mode="r"),
+            buffer_size=1 << 20,
+            pre_buffer=False,
+            page_checksum_verification=True,
+            # No list of the footer has more entries than it has bytes.
+            thrift_string_size_limit=self.size + 1,
+            thrift_container_size_limit=self.size // 4 + 1000,
+            **options,
+        )
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._disk.close()
+
+    def _row_shape(self, kind: Any) -> tuple[int, ...] | None:
+        types = self._arrow.types
+        if types.is_fixed_size_list(kind):
+            return (int(kind.list_size),)
+        return None if types.is_list(kind) or types.is_large_list(kind) else ()
+
+    def _checked_rows(self, names: list[str]) -> int:
+        """Return the number of rows; refuse a file that would unfold to an absurd size."""
+        rows = int(self._file.metadata.num_rows)
+        if rows <= 0:
+            raise self.fail("holds no rows. There is nothing to score.")
+        try:
+            grown = unfolded_size(
+                self._file.metadata, names, lambda place, count: self._disk.take(place, count).tobytes()
+            )
+        except DataError:
+            raise
+        except (ValueError, OverflowError) as error:
+            raise self._corrupt(error) from None
+        self.check_growth(grown)
+        return rows
+
+    def chunks(self, readings: Mapping[str, Reading], *, n_rows: int | None) -> Iterator[Chunk]:
+        """Yield the rows of some columns in order."""
+        for name in readings:
+            self._check_type(name)
+        rows = self._checked_rows(list(readings))
+        size = self.chunk_rows(readings) if n_rows is None else n_rows
+        start, held, self._widths = 0, [], dict[str, int]()
+        # Room is made for all rows of a chunk before they are there.
+        for part in self._parts(min(size, rows, 8 * self.size), list(readings)):
+            columns = {name: self._column(part.column(name), name, start) for name in readings}
+            if n_rows is None:
+                held.append(columns)
+            else:
+                yield Chunk(columns, start)
+            start += part.num_rows
+        if start != rows:
+            raise self.fail("holds another number of rows than it says. The file is damaged: write it again.")
+        if n_rows is None:
+            yield Chunk({name: self._whole([part[name] for part in held], name) for name in readings}, 0)
+
+    def is_text(self, name: str) -> bool:
+        """Say whether a column holds text."""
+        types, kind = self._arrow.types, self._schema.field(name).type
+        kind = kind.value_type if types.is_dictionary(kind) else kind
+        return bool(types.is_string(kind) or types.is_large_string(kind))
+
+    def _parts(self, size: int, names: list[str]) -> Iterator[Any]:
+        try:
+            yield from self._file.iter_batches(batch_size=size, columns=names)
+        except DataError:
+            raise
+        except (self._arrow.ArrowException, OSError, ValueError, MemoryError) as error:
+            raise self._corrupt(error) from None
+
+    def _whole(self, parts: list[Array], name: str) -> Array:
+        if len({part.shape[1:] for part in parts}) > 1:
+            raise self.fail(f"`{name}` must hold lists of one length, one score per class.")
+        return np.concatenate(parts)
+
+    def _check_type(self, name: str) -> None:
+        types, kind = self._arrow.types, self._schema.field(name).type
+        lists = any(test(kind) for test in (types.is_list, types.is_large_list, types.is_fixed_size_list))
+        inner = kind.value_type if lists or types.is_dictionary(kind) else kind
+        numbers = (types.is_floating, types.is_integer, types.is_boolean)
+        if not any(test(inner) for test in numbers) and (lists or not self.is_text(name)):
+            raise self.fail(f"`{name}` must hold numbers, text or lists of numbers, its type is {kind}.")
+
+    def _column(self, column: Any, name: str, start: int) -> Array:
+        if column.null_count:
+            row = start + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+            raise self.fail(f"`{name}` has a missing value in row {row}. Drop or fill such rows.")
+        types = self._arrow.types
+        if not (types.is_list(column.type) or types.is_large_list(column.type)):
+            if types.is_fixed_size_list(column.type):
+                return self._rows_of(column, int(column.type.list_size), name)
+            return self._flat(column, name)
+        lengths = np.asarray(column.value_lengths())
+        if (lengths != lengths[0]).any():
+            raise self.fail(f"`{name}` must hold lists of one length, got {lengths[0]} and others.")
+        return self._rows_of(column, int(lengths[0]), name)
+
+    def _rows_of(self, column: Any, width: int, name: str) -> Array:
+        if width == 0:
+            raise self.fail(f"`{name}` holds empty lists. There is nothing to score.")
+        values = column.flatten()
+        if values.null_count:
+            raise self.fail(f"`{name}` has a missing value in a list. Drop or fill such rows.")
+        numbers: Array = values.to_numpy(zero_copy_only=False)
+        return numbers.reshape(-1, width)
+
+    def _flat(self, column: Any, name: str) -> Array:
+        types = self._arrow.types
+        if types.is_string(column.type) or types.is_large_string(column.type):
+            column = column.dictionary_encode()
+        if not types.is_dictionary(column.type):
+            values: Array = column.to_numpy(zero_copy_only=False)
+            return values
+        entries = self._entries(column.dictionary, name)
+        # The longest text of a column gives every row of it its width.
+        self._widths[name] = max(self._widths.get(name, 0), entries.itemsize)
+        self.check_growth(int(self._file.metadata.num_rows) * sum(self._widths.values()))
+        decoded: Array = entries[column.indices.to_numpy(zero_copy_only=False)]
+        return decoded
+
+    def _entries(self, dictionary: Any, name: str) -> Array:
+        """Return the entries of a dictionary, numbers or text."""
+        types = self._arrow.types
+        if dictionary.null_count:
+            raise self.fail(f"`{name}` has a missing value in its dictionary. Drop or fill such rows.")
+        if not (types.is_string(dictionary.type) or types.is_large_string(dictionary.type)):
+            values: Array = dictionary.to_numpy(zero_copy_only=False)
+            return values
+        texts = dictionary.to_pylist()
+        if any(len(text) > _LONGEST_TEXT for text in texts):
+            raise self.fail(f"`{name}` must hold at most {_LONGEST_TEXT} characters per row.")
+        return np.array(texts, dtype=np.str_)
+
+    def _corrupt(self, error: Exception) -> DataError:
+        reason = str(error).splitlines()[0][:160] if str(error) else type(error).__name__
+        return self.fail(f"is cut off, damaged, or no Parquet file ({reason}). Copy or write it again.")
+
+
+def write_parquet(path: Path, columns: WrittenColumns, notes: Notes) -> None:
+    """Write columns, scores as fixed-size lists, with the notes in the file's own metadata.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "a.parquet"
+        >>> write_parquet(path, {"labels": np.array([0, 1])}, Notes(split="test"))
+        >>> ParquetReader(path).notes.split
+        'test'
+    """
+    arrow = require("pyarrow", extra="parquet", purpose="write .parquet files")
+    parquet = require("pyarrow.parquet", extra="parquet", purpose="write .parquet files")
+    arrays, width = {}, 1
+    for name, column in columns.items():
+        flat = arrow.array(np.ascontiguousarray(column).reshape(-1))
+        if column.ndim == 2:
+            width = column.shape[1]
+            flat = arrow.FixedSizeListArray.from_arrays(flat, width)
+        arrays[name] = flat
+    table = arrow.table(arrays)
+    text = notes.to_json()
+    if text:
+        table = table.replace_schema_metadata({_NOTES: text.encode()})
+    parquet.write_table(table, path, row_group_size=max(1024, (1 << 22) // width), write_page_checksum=True)

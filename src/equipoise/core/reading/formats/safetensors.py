@@ -1,0 +1,188 @@
+"""Safetensors files: named tensors, read slice by slice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from equipoise.core.arrays import Array
+from equipoise.core.errors import DataError, require
+from equipoise.core.reading.formats.base import ArrayReader, WrittenColumns
+from equipoise.core.reading.formats.notes import Notes, parse
+from equipoise.core.reading.formats.npy_header import check_text
+from equipoise.core.reading.formats.steady_file import SteadyFile
+
+__all__ = ["SafetensorsReader", "write_safetensors"]
+
+_LONGEST_HEADER = 16 << 20
+_LONGEST_WORD = 256
+
+#: How each type is stored; bfloat16, which NumPy does not know, as the upper half of float32.
+_TYPES = {
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "BOOL": "|b1",
+    "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1",
+    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Tensor:
+    kind: str
+    shape: tuple[int, ...]
+    begin: int
+    end: int
+
+    @property
+    def n_bytes(self) -> int:
+        return self.end - self.begin
+
+
+class SafetensorsReader(ArrayReader):
+    """The tensors of one file; text is kept as numbers, with its words in the notes."""
+
+    def __init__(self, path: Path, max_bytes: int | None = None) -> None:
+        self._file = SteadyFile(path)
+        try:
+            self._open(max_bytes)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, max_bytes: int | None) -> None:
+        header, begin = _header(self._file)
+        metadata = header.pop("__metadata__", {})
+        self._tensors = {
+            name: _tensor(facts, begin, f"{self._file.where}: `{name[:60]}`")
+            for name, facts in header.items()
+        }
+        _check_places(self._tensors.values(), begin, self._file)
+        super().__init__(self._file.where, self._tensors, size=self._file.length, max_bytes=max_bytes)
+        text = metadata.get("equipoise", "") if isinstance(metadata, dict) else ""
+        self.notes = Notes.from_json(str(text), where=self.where)
+        words = parse(str(text), where=self.where).get("words")
+        self._words = words if isinstance(words, dict) else {}
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+    def is_text(self, name: str) -> bool:
+        """Say whether a column holds text."""
+        return name in self._words
+
+    def rows_of(self, name: str) -> Callable[[int, int], Any]:
+        """Return a function that gives the rows from start to stop."""
+        tensor = self._tensors[name]
+        if tensor.kind not in _TYPES:
+            raise self.fail(f"`{name}` must hold plain numbers, its type is {tensor.kind}.")
+        if name not in self._words:
+            return lambda start, stop: self._rows(tensor, start, stop)
+        listed = self._words[name] if isinstance(self._words[name], list) else []
+        if any(not isinstance(word, str) or len(word) > _LONGEST_WORD for word in listed):
+            raise self.fail(f"`{name}` must hold texts of at most {_LONGEST_WORD} characters.")
+        words = np.array(listed, dtype=np.str_)
+        self.check_growth(prod(tensor.shape) * words.dtype.itemsize)
+        return lambda start, stop: self._spelt(words, self._rows(tensor, start, stop), name)
+
+    def _rows(self, tensor: _Tensor, start: int, stop: int) -> Any:
+        dtype = np.dtype(_TYPES[tensor.kind])
+        width = dtype.itemsize * prod(tensor.shape[1:])
+        content = self._file.take(tensor.begin + start * width, (stop - start) * width)
+        rows = content.view(dtype).reshape(stop - start, *tensor.shape[1:])
+        # As a tensor it keeps its type, and with it the tolerance for probabilities of half precision.
+        return torch.from_numpy(rows).view(torch.bfloat16) if tensor.kind == "BF16" else rows
+
+    def _spelt(self, words: Array, codes: Array, name: str) -> Array:
+        fits = codes.dtype.kind in "iu" and len(words) and codes.min() >= 0 and codes.max() < len(words)
+        if not fits:
+            raise self.fail(
+                f"`{name}` does not fit its words in the notes. The file is damaged: write it again."
+            )
+        spelt: Array = check_text(words[codes], where=f"{self.where}: `{name}`")
+        return spelt
+
+
+def _header(file: SteadyFile) -> tuple[dict[str, Any], int]:
+    """Return the header and where the numbers begin."""
+    length = int(file.take(0, 8).view("<u8")[0]) if file.length >= 8 else 0
+    if not 2 <= length <= min(_LONGEST_HEADER, file.length - 8):
+        raise _corrupt(file.where, f"its header would have {length} bytes")
+    try:
+        content = json.loads(file.take(8, length).tobytes().decode("utf-8"), object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise _corrupt(file.where, str(error)) from None
+    if not isinstance(content, dict):
+        raise _corrupt(file.where, "its header names no tensors")
+    return content, 8 + length
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name stands there twice")
+    return found
+
+
+def _tensor(facts: Any, begin: int, where: str) -> _Tensor:
+    try:
+        kind, shape, (first, last) = facts["dtype"], facts["shape"], facts["data_offsets"]
+    except (TypeError, KeyError, ValueError):
+        raise _corrupt(where, "its type, shape or place is missing") from None
+    numbers = [*shape, first, last] if isinstance(shape, list) else [None]
+    if not isinstance(kind, str) or not all(
+        type(number) is int and 0 <= number < 1 << 60 for number in numbers
+    ):
+        raise _corrupt(where, "its type, shape or place is impossible")
+    if kind in _TYPES and prod(shape) * np.dtype(_TYPES[kind]).itemsize != last - first:
+        raise _corrupt(where, f"a shape of {shape} does not fit {last - first} bytes")
+    return _Tensor(kind, tuple(shape), begin + first, begin + last)
+
+
+def _check_places(tensors: Iterable[_Tensor], begin: int, file: SteadyFile) -> None:
+    """Raise unless the tensors fill the file, one after the other."""
+    place = begin
+    for tensor in sorted(tensors, key=lambda tensor: (tensor.begin, tensor.end)):
+        if tensor.begin != place or tensor.end < tensor.begin:
+            raise _corrupt(file.where, "its tensors overlap, or leave a gap")
+        place = tensor.end
+    if place != file.length:
+        raise _corrupt(file.where, f"its tensors end at byte {place}, the file at {file.length}")
+
+
+def _corrupt(where: str, reason: str) -> DataError:
+    return DataError(
+        f"{where} is cut off, damaged, or no safetensors file ({reason[:160]}). Copy or write it again."
+    )
+
+
+def write_safetensors(path: Path, columns: WrittenColumns, notes: Notes) -> None:
+    """Write columns as tensors, with the notes in the file's own metadata.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "a.safetensors"
+        >>> write_safetensors(path, {"labels": np.array([0, 1])}, Notes(split="test"))
+        >>> SafetensorsReader(path).notes.split
+        'test'
+    """
+    package = require("safetensors", extra="safetensors", purpose="write .safetensors files")
+    require("safetensors.numpy", extra="safetensors", purpose="write .safetensors files")
+    tensors, words = {}, {}
+    for name, column in columns.items():
+        values = column
+        if column.dtype.kind == "U":
+            found, values = np.unique(column, return_inverse=True)
+            words[name] = found.tolist()
+        tensors[name] = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="), copy=False))
+    text = notes.to_json({"words": words})
+    try:
+        package.numpy.save_file(tensors, path, metadata={"equipoise": text} if text else None)
+    except package.SafetensorError as error:
+        raise OSError(str(error)) from None

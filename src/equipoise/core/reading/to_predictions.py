@@ -1,0 +1,158 @@
+"""Rows of a file become Predictions; errors name the file and the row or line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from equipoise.core.arrays import Array, as_numpy
+from equipoise.core.checks import renumbered
+from equipoise.core.errors import DataError, SplitError
+from equipoise.core.predictions import Predictions
+from equipoise.core.reading.class_names import class_numbers, labels_are_text, seen_classes
+from equipoise.core.reading.columns import Columns
+from equipoise.core.reading.files import Source, open_source
+from equipoise.core.reading.formats.base import Chunk, ColumnReader
+from equipoise.core.reading.layout import Layout, find_layout
+from equipoise.core.rows import Rows
+
+__all__ = ["PredictionReader"]
+
+
+class PredictionReader:
+    """Reads readers of one stream: the columns asked for, the classes known from all of them."""
+
+    def __init__(self, sources: Sequence[Source], columns: Columns) -> None:
+        self._sources, self._columns = sources, columns
+        self.where = ""
+
+    def chunks(self, source: Source, n_rows: int | None) -> Iterator[tuple[str, Predictions]]:
+        """Yield the chunks of one file with its name; 0 rows stands for a moderate size, None for all."""
+        with open_source(source, self._columns.get("max_bytes")) as reader:
+            self.where = reader.where
+            layout = find_layout(reader, self._columns)
+            text = labels_are_text(reader, layout)
+            names = self._class_names(reader, layout, text)
+            readings = layout.readings()
+            if text:
+                readings |= {name: "name" for name in (layout.labels, layout.predicted) if name is not None}
+            step = reader.chunk_rows(readings) if n_rows == 0 else n_rows
+            for chunk in reader.chunks(readings, n_rows=step):
+                if n_rows is None or not self._all_ignored(chunk, layout):
+                    yield reader.where, self._predictions(reader, chunk, layout, names, text)
+
+    def _class_names(self, reader: ColumnReader, layout: Layout, text: bool) -> Sequence[str] | None:
+        known = self._columns.get("class_names") or reader.notes.class_names or layout.class_names
+        return self._seen if known is None and text and layout.kind == "top1" else known
+
+    @cached_property
+    def _seen(self) -> tuple[str, ...]:
+        """The classes that occur anywhere in the stream."""
+        return seen_classes(self._readers())
+
+    def _readers(self) -> Iterator[tuple[ColumnReader, Layout]]:
+        for source in self._sources:
+            with open_source(source, self._columns.get("max_bytes")) as reader:
+                yield reader, find_layout(reader, self._columns)
+
+    def _all_ignored(self, chunk: Chunk, layout: Layout) -> bool:
+        labels = as_numpy(chunk.columns[layout.labels])
+        ignored = self._columns.get("ignore_index")
+        return ignored is not None and labels.dtype.kind in "iu" and bool((labels == ignored).all())
+
+    def _predictions(
+        self, reader: ColumnReader, chunk: Chunk, layout: Layout, names: Sequence[str] | None, text: bool
+    ) -> Predictions:
+        columns = dict(chunk.columns)
+        if text:
+            for name in (layout.labels, layout.predicted):
+                if name is not None:
+                    columns[name] = class_numbers(reader, chunk, name, names)
+        try:
+            return self._checked(reader, replace(chunk, columns=columns), layout, names)
+        except SplitError as error:
+            raise SplitError(f"{reader.where}: {_told(error)}") from None
+        except DataError as error:
+            raise DataError(f"{reader.where}: {_told(_placed(error, chunk, layout))}") from None
+        except (ValueError, TypeError) as error:
+            raise DataError(f"{reader.where}: {_told(error)}") from None
+
+    def _checked(
+        self, reader: ColumnReader, chunk: Chunk, layout: Layout, names: Sequence[str] | None
+    ) -> Predictions:
+        columns, said, top1 = chunk.columns, self._columns, layout.kind == "top1"
+        scores = None if top1 else _scores(reader, columns, layout)
+        predictions = Predictions(
+            labels=columns[layout.labels],
+            logits=scores if layout.kind == "logits" else None,
+            probs=scores if layout.kind == "probs" else None,
+            predicted=columns[layout.predicted] if layout.predicted else None,
+            confidence=columns[layout.confidence] if layout.confidence else None,
+            weights=_weights(columns, layout),
+            groups={name: columns[column] for name, column in layout.groups.items()},
+            class_names=names,
+            ids=_ids(reader, columns, layout),
+            split=said.get("split") or reader.notes.split,
+            ignore_index=said.get("ignore_index"),
+            n_classes=said.get("n_classes") or (reader.notes.n_classes if top1 else None),
+            fitted_on=reader.notes.fitted_on,
+        )
+        if layout.weights and predictions.weights is None:
+            return predictions.with_weights(np.zeros(len(predictions)))
+        return predictions
+
+
+def _scores(reader: ColumnReader, columns: Any, layout: Layout) -> Any:
+    if layout.one_per_class:
+        return np.stack([_flat(reader, columns[name], name) for name in layout.scores], axis=1)
+    scores = columns[layout.scores[0]]
+    if layout.kind == "probs" and as_numpy(scores).dtype.kind in "iu" and scores.ndim == 1:
+        name = layout.scores[0]
+        raise DataError(
+            f"`{name}` must hold probabilities, its numbers are integers. Class numbers? Pass predicted={name!r} "
+            "and confidence=."
+        )
+    return scores
+
+
+def _weights(columns: Any, layout: Layout) -> Any:
+    """Return the weights; None if all are zero, which is fine in one chunk of many."""
+    if layout.weights is None:
+        return None
+    weights = as_numpy(columns[layout.weights])
+    return None if weights.dtype.kind in "fiub" and not weights.any() else weights
+
+
+def _flat(reader: ColumnReader, column: Any, name: str) -> Array:
+    array = as_numpy(column)
+    if array.ndim != 1:
+        raise reader.fail(f"`{name}` must hold one number per row, its shape is {array.shape}.")
+    return array
+
+
+def _ids(reader: ColumnReader, columns: Any, layout: Layout) -> Any:
+    if layout.hashes is None:
+        return None if layout.ids is None else columns[layout.ids]
+    hashes = _flat(reader, columns[layout.hashes], layout.hashes)
+    if hashes.dtype not in (np.uint64, np.int64):
+        raise reader.fail(
+            f"`{layout.hashes}` must hold 64-bit integers, its type is {hashes.dtype}. Remove it."
+        )
+    return Rows(hashes.astype(np.uint64), named=layout.hashes == "id_hash")
+
+
+def _placed(error: DataError, chunk: Chunk, layout: Layout) -> DataError:
+    labels = as_numpy(chunk.columns[layout.labels])
+    lines = chunk.lines
+    if lines is not None:
+        return renumbered(error, lambda row: f"line {lines[row]}")
+    before = chunk.start * (labels.size // max(1, len(labels)))
+    return renumbered(error, lambda row: f"row {before + row}")
+
+
+def _told(error: Exception) -> str:
+    return str(error).removeprefix("Predictions: ")

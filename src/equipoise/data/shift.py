@@ -1,0 +1,151 @@
+"""Further test sets of a run, from entries of a spec: corrupted, or foreign."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Literal, final
+
+from equipoise.core.errors import SpecError
+from equipoise.core.names import check_choice, look_up, nearest
+from equipoise.data.corruptions import CORRUPTIONS, corrupt
+from equipoise.data.dataset import Dataset
+from equipoise.data.loading import READERS, load
+from equipoise.data.ood import ood_pair
+
+__all__ = ["Shift", "load_shift", "read_shifts"]
+
+_KEYS = ("name", "corruption", "severity", "data", "kind", "options")
+_NAME = re.compile(r"\w[\w.-]*")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shift:
+    """One further test set, to be judged and never fitted on.
+
+    Attributes:
+        name: What it is called in tables and files.
+        kind: ``"corrupted"`` has the classes of the test set; ``"ood"`` has none of them, and only asks whether
+            confidence tells it apart; ``"shifted"`` is another dataset with the same classes.
+        corruption: A key of :data:`CORRUPTIONS`, if the run's own test images are corrupted.
+        severity: 1 to 5, of a corruption.
+        data: A dataset by name, if it is another one.
+        options: Parameters of its reader.
+
+    Example:
+        >>> Shift(name="svhn", kind="ood", data="svhn").kind
+        'ood'
+    """
+
+    name: str
+    kind: Literal["corrupted", "shifted", "ood"]
+    corruption: str = ""
+    severity: int = 0
+    data: str = ""
+    options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def read_shifts(entries: Sequence[Mapping[str, Any]], *, where: str = "shift") -> list[Shift]:
+    """Return the test sets that entries of a spec name, one per severity.
+
+    Args:
+        entries: ``{"corruption": name, "severity": number or list}``, or ``{"data": name, "kind": "ood"}`` with
+            ``"shifted"`` for the same classes, and ``options`` of the dataset. Either may have a ``name``.
+        where: The key, for errors.
+
+    Returns:
+        What :func:`load_shift` takes.
+
+    Raises:
+        SpecError: If a key, name or severity is not known, or one test set is named twice.
+
+    Example:
+        >>> entries = [{"corruption": "contrast", "severity": [1, 5]}, {"data": "svhn", "kind": "ood"}]
+        >>> [shift.name for shift in read_shifts(entries)]
+        ['contrast_1', 'contrast_5', 'svhn']
+    """
+    made = [shift for place, entry in enumerate(entries) for shift in _read(entry, f"{where}[{place}]")]
+    names = [shift.name for shift in made]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise SpecError(f"{where}: {twice!r} is named twice. Remove one, or give it another `name`.")
+    return made
+
+
+def _read(entry: Mapping[str, Any], where: str) -> list[Shift]:
+    if not isinstance(entry, Mapping) or ("corruption" in entry) == ("data" in entry):
+        raise SpecError(f"{where}: a table with either 'corruption' or 'data' was wanted, got {entry!r}.")
+    for key in entry:
+        if key not in _KEYS:
+            guess = nearest(key, _KEYS)
+            raise SpecError(
+                f"{where}: unknown key {key!r}; " + (f"did you mean {guess!r}?" if guess else f"use {_KEYS}.")
+            )
+    if "data" in entry:
+        look_up(str(entry["data"]), READERS, what="dataset")
+        kind = entry.get("kind", "ood")
+        check_choice(kind, ("ood", "shifted"), where=where, name="kind")
+        options = entry.get("options", {})
+        name = _checked_name(entry.get("name", entry["data"]), where)
+        return [Shift(name=name, kind=kind, data=entry["data"], options=options)]
+    corruption = str(entry["corruption"])
+    look_up(corruption, CORRUPTIONS, what="corruption")
+    name = _checked_name(entry.get("name", corruption), where)
+    given = entry.get("severity", [1, 2, 3, 4, 5])
+    levels = given if isinstance(given, list | tuple) else [given]
+    for level in levels:
+        if level not in range(1, 6) or isinstance(level, bool):
+            raise SpecError(f"{where}: `severity` must be 1 to 5 or a list of these, got {given!r}.")
+    return [Shift(name=f"{name}_{n}", kind="corrupted", corruption=corruption, severity=n) for n in levels]
+
+
+def _checked_name(name: Any, where: str) -> str:
+    """Return a name that can be that of a file and of nothing else."""
+    if isinstance(name, str) and _NAME.fullmatch(name):
+        return name
+    raise SpecError(f"{where}: `name` must be letters, digits, '_', '-' and '.', got {name!r}.")
+
+
+def load_shift(
+    shift: Shift,
+    dataset: Dataset,
+    *,
+    root: str | os.PathLike[str] | None = None,
+    seed: int = 0,
+    download: bool = False,
+) -> Dataset:
+    """Return a further test set for networks trained on a dataset; it has ``test`` rows and is normalised likewise.
+
+    Args:
+        shift: Which one.
+        dataset: What the networks were trained on.
+        root: The data folder.
+        seed: Of splits and noise.
+        download: Bring what is not there.
+
+    Returns:
+        A dataset whose only split is ``test``.
+
+    Raises:
+        DataError: If inputs differ in shape.
+        SpecError: If a shifted dataset has another number of classes.
+
+    Example:
+        >>> [shift] = read_shifts([{"corruption": "gaussian_noise", "severity": 3}])
+        >>> load_shift(shift, load("digits")).splits.keys()
+        dict_keys(['test'])
+    """
+    if shift.corruption:
+        return corrupt(dataset, shift.corruption, severity=shift.severity, seed=seed)
+    other = load(shift.data, root=root, seed=seed, download=download, options=shift.options)
+    if shift.kind == "shifted" and other.n_classes != dataset.n_classes:
+        raise SpecError(
+            f"shift: {shift.data!r} must have the {dataset.n_classes} classes of {dataset.name!r}, got "
+            f'{other.n_classes}. If its classes are others, say kind = "ood".'
+        )
+    outside = ood_pair(dataset, other).outside
+    return replace(outside, splits={"test": outside.rows("test")})

@@ -1,0 +1,137 @@
+"""An audit in words: the verdict first, then numbers, where it goes wrong, and what to beware of."""
+
+from __future__ import annotations
+
+import textwrap
+from html import escape
+from typing import TYPE_CHECKING
+
+from equipoise.core.notebook import html_table
+from equipoise.evaluate.scorecard_text import circumstances, html_of_card, remarks, score_cells
+from equipoise.evaluate.verdict import p_number, verdict_of_card
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from equipoise.evaluate.audit import Audit
+    from equipoise.evaluate.slices import Slice
+
+__all__ = [
+    "SLICE_HEADS",
+    "chance_words",
+    "describe_audit",
+    "html_of_audit",
+    "plain_table",
+    "printable",
+    "slice_cells",
+    "slice_words",
+]
+
+#: The columns of a table of slices.
+SLICE_HEADS = ("", "rows", "says", "is right", "gap", "interval", "p")
+_WIDTH = 100
+_LONGEST_NAME = 32
+
+
+def describe_audit(found: Audit, *, quiet: bool = False) -> str:
+    """Return an audit as plain text; if quiet, without heading, warnings and notes."""
+    card = found.card
+    lines = [] if quiet else [f"Audit of {circumstances(card)}", ""]
+    lines += [*_wrapped(str(verdict_of_card(card))), *_wrapped(chance_words(found)), ""]
+    lines += plain_table([], score_cells(card))
+    for title, slices in titled_slices(found):
+        lines += ["", *_wrapped(slice_words(found, title, slices))]
+        worst = found.worst(slices)
+        lines += plain_table(SLICE_HEADS, map(slice_cells, worst)) if worst else []
+    warnings = [f"Warning: {caution.text}" for caution in found.cautions]
+    notes = [f"Note: {remark}" for remark in remarks(card)]
+    for text in () if quiet else (*warnings, *notes):
+        lines += ["", *_wrapped(text)]
+    return "\n".join(lines)
+
+
+def html_of_audit(found: Audit) -> str:
+    """Return an audit as a notebook shows it."""
+    parts = [html_of_card(found.card)]
+    for title, slices in titled_slices(found):
+        worst = map(slice_cells, found.worst(slices))
+        parts.append(html_table(SLICE_HEADS, worst, above=slice_words(found, title, slices)))
+    parts += [f"<p>Warning: {escape(caution.text)}</p>" for caution in found.cautions]
+    return "".join(parts)
+
+
+def titled_slices(found: Audit) -> Iterator[tuple[str, Sequence[Slice]]]:
+    """Yield every set of slices with a title."""
+    yield "Predicted classes", found.classes
+    for name, slices in found.groups.items():
+        yield f"Groups by {printable(name)}", slices
+
+
+def chance_words(found: Audit) -> str:
+    """Say what a calibrated model would score on as many rows."""
+    test = found.consistency
+    return (
+        f"On these rows a calibrated model with the same confidences has an ECE of {100 * test.expected:.2f} % on "
+        f"average, and above {100 * test.highest:.2f} % only once in twenty; this one has {100 * test.value:.2f} %."
+    )
+
+
+def slice_words(found: Audit, title: str, slices: Sequence[Slice]) -> str:
+    """Say how many slices are off by more than chance explains."""
+    n_off = sum(part.p_value < 1 - found.card.level for part in slices)
+    rule = f"at level {100 * found.card.level:g} %, corrected for all {len(slices)} by Holm's rule"
+    if n_off == 0:
+        return f"{title}: none is off by more than chance explains ({rule})."
+    shown = len(found.worst(slices))
+    which = "" if shown == n_off else f"; the {shown} widest gaps"
+    return f"{title}: {n_off} of {len(slices)} are off by more than chance explains ({rule}){which}:"
+
+
+def slice_cells(part: Slice) -> tuple[str, ...]:
+    """Return one line of a table of slices, as text."""
+    return (
+        printable(part.name),
+        f"{part.n_samples:,}",
+        f"{100 * part.confidence:.1f} %",
+        f"{100 * part.accuracy:.1f} %",
+        f"{100 * part.gap:+.1f}",
+        f"[{100 * part.low:+.1f}, {100 * part.high:+.1f}]",
+        p_number(part.p_value),
+    )
+
+
+def plain_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of a table: the first column to the left, numbers to the right.
+
+    Example:
+        >>> plain_table(("", "rows"), [("cat", "7"), ("dog", "12")])
+        ['       rows', '  cat     7', '  dog    12']
+    """
+    lines = [*([heads] if heads else []), *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [
+        "  "
+        + "  ".join(
+            cell.rjust(width) if column else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]
+
+
+def printable(text: str) -> str:
+    r"""Return a name from a file as it may be shown: short, and without characters that steer a terminal.
+
+    Example:
+        >>> printable("a\x1b[2Jb\n")
+        'a\\x1b[2Jb\\n'
+    """
+    shown = "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in text[: _LONGEST_NAME + 1]
+    )
+    return shown if len(text) <= _LONGEST_NAME else f"{shown[: _LONGEST_NAME - 3]}..."
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH)

@@ -1,0 +1,67 @@
+"""A scorecard as text: a table, and what it means in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from equipoise.core.notebook import html_table
+from equipoise.evaluate.verdict import verdict_of_card
+from equipoise.metrics.facts import metric_facts
+
+if TYPE_CHECKING:
+    from equipoise.evaluate.scorecard import Scorecard
+
+__all__ = ["circumstances", "describe_card", "html_of_card", "remarks", "score_cells"]
+
+
+def describe_card(card: Scorecard) -> str:
+    """Return the whole scorecard as text."""
+    cells = score_cells(card)
+    width = max(len(label) for label, _, _ in cells)
+    lines = [f"Scorecard of {circumstances(card)}", ""]
+    lines += [f"  {label:<{width}}  {value:>10}  {ends}" for label, value, ends in cells]
+    lines += ["", f"  {verdict_of_card(card)}"]
+    lines += [f"  Note: {remark}" for remark in remarks(card)]
+    return "\n".join(lines)
+
+
+def html_of_card(card: Scorecard) -> str:
+    """Return the scorecard as a notebook shows it."""
+    heads = ("", "value", f"{100 * card.level:g} % interval")
+    return html_table(
+        heads, score_cells(card), above=f"Scorecard of {_rows(card)}", below=str(verdict_of_card(card))
+    )
+
+
+def circumstances(card: Scorecard) -> str:
+    """Return what was scored and how, in two lines."""
+    return (
+        f"{_rows(card)}\n{card.n_bins} bins, {card.closed}-closed; {100 * card.level:g} % intervals from "
+        f"{card.n_resamples} resamples, seed {card.seed}"
+    )
+
+
+def _rows(card: Scorecard) -> str:
+    classes = f", {card.n_classes} classes" if card.n_classes else ""
+    split = f", split {card.split}" if card.split else ""
+    return f"{card.n_samples:,} rows{classes}{split}"
+
+
+def score_cells(card: Scorecard) -> list[tuple[str, str, str]]:
+    """Return label, value and interval of every score, as text."""
+    cells = []
+    for key, score in card.scores.items():
+        facts = metric_facts(key)
+        unit = " %" if facts.percent else "  "
+        ends = f"[{facts.number(score.low)}, {facts.number(score.high)}]"
+        cells.append((facts.label, facts.number(score.value) + unit, ends))
+    return cells
+
+
+def remarks(card: Scorecard) -> list[str]:
+    """Return the notes of a scorecard, and what is not known."""
+    found = list(card.notes)
+    for why in dict.fromkeys(card.missing.values()):
+        names = ", ".join(metric_facts(key).title for key in card.missing if card.missing[key] == why)
+        found.append(f"Not known: {names} ({why}).")
+    return found

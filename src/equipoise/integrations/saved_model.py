@@ -1,0 +1,239 @@
+"""One file for a model that is put to use: weights, calibrator and class names, which never part."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from equipoise import __version__
+from equipoise.calibrators.base import Calibrator
+from equipoise.calibrators.identity import Identity
+from equipoise.calibrators.load import from_artifact
+from equipoise.core.arrays import Array
+from equipoise.core.errors import DataError, EquipoiseError, require
+from equipoise.core.files import atomic_path
+from equipoise.core.names import look_up
+from equipoise.experiments.catalogue import CATALOGUE
+from equipoise.integrations.calibrated import CalibratedNetwork
+
+__all__ = ["SavedModel", "load_model", "save_model"]
+
+_FORMAT = "equipoise.model"
+_VERSION = 1
+_NETWORK, _CALIBRATOR = "network.", "calibrator."
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SavedModel:
+    """What :func:`load_model` gives.
+
+    Attributes:
+        network: With its weights, in evaluation mode.
+        calibrator: The map behind it; the identity if there was none.
+        class_names: One name per class, if they were saved.
+        input_shape: Shape of one input, if it was saved.
+    """
+
+    network: nn.Module
+    calibrator: Calibrator
+    class_names: tuple[str, ...] | None = None
+    input_shape: tuple[int, ...] | None = None
+
+    def predict_proba(self, inputs: Array | Tensor) -> Array:
+        """Return calibrated probabilities ``(n, k)`` of a batch of inputs."""
+        given = inputs if isinstance(inputs, Tensor) else torch.from_numpy(np.ascontiguousarray(inputs))
+        with torch.inference_mode():
+            probs: Array = CalibratedNetwork(self.network, self.calibrator)(given).numpy()
+        return probs
+
+    def predict(self, inputs: Array | Tensor) -> Array:
+        """Return the most probable class of each input: its name, or its number if there are no names."""
+        numbers = self.predict_proba(inputs).argmax(axis=1)
+        named: Array = numbers if self.class_names is None else np.array(self.class_names)[numbers]
+        return named
+
+
+def save_model(
+    path: str | os.PathLike[str],
+    network: nn.Module,
+    calibrator: Calibrator | None = None,
+    *,
+    class_names: Sequence[str] | None = None,
+    architecture: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    input_shape: Sequence[int] | None = None,
+) -> None:
+    """Write weights and calibrator into one file, with a digest over all of it; never a pickle.
+
+    Args:
+        path: A name that ends in ``.safetensors``.
+        network: Its parameters and buffers are written, not its code.
+        calibrator: A fitted calibrator.
+        class_names: One name per class.
+        architecture: The network's name in the catalogue, so that the file can be loaded by itself.
+        options: What it was made with, such as ``{"n_classes": 10}``.
+        input_shape: Shape of one input, without the batch; wanted for the export.
+
+    Raises:
+        ValueError: For another ending, or a network that the architecture does not make.
+
+    Example:
+        >>> import tempfile
+        >>> from equipoise.calibrators import TemperatureScaling
+        >>> from equipoise.models import mlp
+        >>> network = mlp(n_inputs=4, n_classes=2)
+        >>> fitted = TemperatureScaling().fit([[3.0, 0.0]] * 4, [0, 0, 0, 1])
+        >>> path = Path(tempfile.mkdtemp()) / "model.safetensors"
+        >>> save_model(path, network, fitted, architecture="mlp", options={"n_inputs": 4, "n_classes": 2})
+        >>> load_model(path).predict_proba(torch.zeros(3, 4)).shape
+        (3, 2)
+    """
+    if Path(path).suffix != ".safetensors":
+        raise ValueError(f"save_model: the name must end in .safetensors, got {str(path)!r}.")
+    fitted = calibrator or Identity().fit(np.zeros((1, 2)), [0])
+    packed = fitted.to_artifact()
+    parameters = packed.pop("parameters")
+    weights = _weights(network)
+    made_of = None if architecture is None else {"name": architecture, "options": dict(options or {})}
+    if made_of is not None:
+        _load_weights(_make(made_of, where="save_model"), weights, where="save_model")
+    told = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "written_by": {"equipoise": __version__, "torch": torch.__version__},
+        "architecture": made_of,
+        "class_names": None if class_names is None else list(class_names),
+        "input_shape": None if input_shape is None else list(input_shape),
+        "calibrator": None if calibrator is None else packed,
+    }
+    tensors = {_NETWORK + name: value for name, value in weights.items()}
+    if calibrator is not None:
+        for name, entry in parameters.items():
+            values = torch.tensor(entry["values"], dtype=torch.float64).reshape(entry["shape"])
+            tensors[_CALIBRATOR + name] = values
+    told["digest"] = _digest(told, tensors)
+    safetensors = require("safetensors.torch", extra="safetensors", purpose="save a model")
+    with atomic_path(path) as temporary:
+        safetensors.save_file(tensors, temporary, metadata={_FORMAT: json.dumps(told)})
+
+
+def load_model(path: str | os.PathLike[str], *, network: nn.Module | None = None) -> SavedModel:
+    """Read what :func:`save_model` wrote; nothing in the file is run.
+
+    Args:
+        path: The file.
+        network: A network of the same architecture, to be filled; not needed if the file names one of the catalogue.
+
+    Returns:
+        The model, ready to predict.
+
+    Raises:
+        DataError: If the file is no such model, is damaged or from a newer version, or does not fit the network.
+    """
+    told, tensors = _read(path)
+    try:
+        weights = {
+            name[len(_NETWORK) :]: value for name, value in tensors.items() if name.startswith(_NETWORK)
+        }
+        if network is None and told["architecture"] is None:
+            raise DataError(
+                f"load_model: {path} names no architecture. Pass load_model(path, network=...) with a network of the "
+                "same kind."
+            )
+        filled = network if network is not None else _make(told["architecture"], where=f"load_model: {path}")
+        _load_weights(filled, weights, where=f"load_model: {path}")
+        names, shape = told["class_names"], told["input_shape"]
+        return SavedModel(
+            network=filled.eval(),
+            calibrator=_calibrator(told, tensors),
+            class_names=None if names is None else tuple(names),
+            input_shape=None if shape is None else tuple(shape),
+        )
+    except EquipoiseError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise DataError(f"load_model: {path} is damaged: {type(error).__name__} {error}.") from error
+
+
+def _calibrator(told: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Calibrator:
+    if told["calibrator"] is None:
+        return Identity()
+    parameters = {
+        name[len(_CALIBRATOR) :]: {"shape": list(value.shape), "values": value.ravel().tolist()}
+        for name, value in tensors.items()
+        if name.startswith(_CALIBRATOR)
+    }
+    return from_artifact({**told["calibrator"], "parameters": parameters})
+
+
+def _weights(network: nn.Module) -> dict[str, Tensor]:
+    state = network.state_dict()
+    foreign = [name for name, value in state.items() if not isinstance(value, Tensor)]
+    if foreign:
+        raise ValueError(
+            f"save_model: the network keeps {foreign[0]!r}, which is no tensor. Make it a buffer, or leave it out."
+        )
+    # Tied weights share memory, which the format refuses.
+    return {name: value.detach().cpu().clone().contiguous() for name, value in state.items()}
+
+
+def _make(made_of: Mapping[str, Any], *, where: str) -> nn.Module:
+    entry = look_up(made_of["name"], CATALOGUE["models"], what="network")
+    try:
+        network: nn.Module = entry.factory(**{**entry.parameters, **made_of["options"]})
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{where}: {made_of['name']} cannot be made so ({error}).") from error
+    return network
+
+
+def _load_weights(network: nn.Module, weights: Mapping[str, Tensor], *, where: str) -> None:
+    try:
+        network.load_state_dict(dict(weights))
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:300]
+        raise DataError(f"{where}: the weights do not fit this network. {reason}") from error
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    safetensors = require("safetensors", extra="safetensors", purpose="load a model")
+    try:
+        with safetensors.safe_open(path, framework="pt") as stream:
+            told = json.loads((stream.metadata() or {}).get(_FORMAT, "null"))
+            tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
+    except OSError as error:
+        raise DataError(f"load_model: {path} cannot be read ({error.strerror or error}).") from error
+    except (safetensors.SafetensorError, ValueError, RecursionError) as error:
+        raise DataError(f"load_model: {path} is no safetensors file, or is damaged ({error}).") from error
+    if not isinstance(told, dict) or told.get("format") != _FORMAT:
+        raise DataError(f"load_model: {path} is not a saved model. Write one with save_model(path, network).")
+    if not isinstance(told.get("version"), int) or told["version"] > _VERSION:
+        raise DataError(
+            f"load_model: {path} has version {told.get('version')}, this package reads up to {_VERSION}. "
+            "Upgrade equipoise."
+        )
+    if told.get("digest") != _digest(told, tensors):
+        raise DataError(
+            f"load_model: {path} was changed or damaged since it was written: its content does not match its digest. "
+            "Save the model again."
+        )
+    return told, tensors
+
+
+def _digest(told: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    rest = {name: value for name, value in told.items() if name != "digest"}
+    digest.update(json.dumps(rest, sort_keys=True).encode())
+    for name, value in sorted(tensors.items()):
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        digest.update(value.reshape(-1).view(torch.uint8).numpy().tobytes() if value.numel() else b"")
+    return digest.hexdigest()

@@ -1,0 +1,363 @@
+"""scikit-learn: any classifier with a calibrator behind it, scorers, and drawings from estimators."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self, final
+
+import numpy as np
+
+from equipoise.calibrators.base import Calibrator
+from equipoise.calibrators.choose import choose
+from equipoise.calibrators.load import KINDS
+from equipoise.core.arrays import Array
+from equipoise.core.errors import DataError, needs
+from equipoise.core.names import look_up
+from equipoise.core.predictions import Predictions
+from equipoise.core.probabilities import positive_logits, softmax
+from equipoise.evaluate.values import exact_values
+from equipoise.metrics.facts import metric_facts
+from equipoise.metrics.readings import read_state
+from equipoise.metrics.state import CalibrationState
+
+with needs("sklearn", extra="sklearn", purpose="calibrate scikit-learn estimators"):
+    from sklearn import get_config
+    from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+    from sklearn.frozen import FrozenEstimator
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import check_cv, cross_val_predict
+    from sklearn.utils import Bunch, get_tags, indexable
+    from sklearn.utils.metadata_routing import (
+        MetadataRouter,
+        MethodMapping,
+        process_routing,
+    )
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import (
+        _check_sample_weight,
+        check_is_fitted,
+        column_or_1d,
+        has_fit_parameter,
+    )
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CalibratedClassifier", "CalibrationScorer", "draw_estimators", "predictions_of"]
+
+# No probability counts as less, whatever a classifier says.
+_TINY = float(np.finfo(np.float32).tiny)
+
+
+@final
+class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier, and behind it a calibrator fitted on predictions for rows that the classifier has not seen.
+
+    The classifier is fitted once per fold to predict the rows left out, the calibrator is fitted on these
+    predictions, and the classifier is fitted a last time on everything. A
+    :class:`~sklearn.frozen.FrozenEstimator` is left as it is: all rows given to ``fit`` are held out for it.
+
+    Trees and neighbours say exactly 0 for what they have not seen. Here 0 counts as half of the least that the
+    classifier says otherwise, so that one surprise does not rule the whole map.
+
+    Args:
+        estimator: The classifier; a logistic regression if None. It must have ``predict_proba`` or, failing that,
+            ``decision_function``.
+        method: A calibrator's name, a :class:`~equipoise.calibrators.Calibrator` with settings of its own, or
+            ``"auto"``: the simplest within one standard error of the best by log-loss, which may be none.
+        cv: Folds, a splitter, or a list of splits; every row must be left out exactly once.
+        n_jobs: Folds fitted at the same time.
+
+    Attributes:
+        classes_: The classes, sorted.
+        estimator_: The classifier, fitted on everything.
+        smallest_: What a probability of 0 counts as.
+        calibrator_: The calibrator, fitted on the out-of-fold predictions; ``calibrator_.result`` says what it found.
+
+    Example:
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.naive_bayes import GaussianNB
+        >>> X, y = load_iris(return_X_y=True)
+        >>> classifier = CalibratedClassifier(GaussianNB(), method="temperature").fit(X, y)
+        >>> classifier.calibrator_.result.words
+        'over-confident: divide logits by ...'
+        >>> classifier.predict_proba(X[:2]).sum(axis=1)
+        array([1., 1.])
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        method: str | Calibrator = "temperature",
+        cv: Any = 5,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.method = method
+        self.cv = cv
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:  # noqa: N803
+        """Fit classifier and calibrator.
+
+        Args:
+            X: Inputs, in any form that the classifier takes.
+            y: Classes.
+            sample_weight: One weight per row, for the classifier (if it takes weights) and for the calibrator.
+            **fit_params: Further arguments of the classifier's ``fit``; with metadata routing, what was requested.
+
+        Returns:
+            The estimator itself.
+        """
+        X, y = indexable(X, y)  # noqa: N806
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError("CalibratedClassifier.fit: `y` must hold at least two classes, got one class.")
+        weights = None if sample_weight is None else _check_sample_weight(sample_weight, X)
+        base = self._base()
+        routed = self._routed(base, weights, fit_params)
+        if isinstance(base, FrozenEstimator):
+            self._check_same_classes(base)
+            self.estimator_ = base
+            scores = getattr(base, _response(base))(X)
+        else:
+            scores = self._out_of_fold(base, X, y, routed)
+            self.estimator_ = clone(base).fit(X, y, **routed.estimator.fit)
+        self.smallest_ = _smallest(scores)
+        held_out = Predictions(logits=self._logits(scores), labels=codes, weights=weights, split="calib")
+        self.calibrator_ = self._calibrator(held_out)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        return self
+
+    def predict_proba(self, X: Any) -> Array:  # noqa: N803
+        """Return calibrated probabilities ``(n, k)``, columns in the order of ``classes_``."""
+        check_is_fitted(self)
+        said = getattr(self.estimator_, _response(self.estimator_))(X)
+        scores = self.calibrator_(self._logits(said))
+        probs: Array = softmax(scores) if self.calibrator_.gives == "logits" else scores
+        return probs
+
+    def predict(self, X: Any) -> Array:  # noqa: N803
+        """Return the most probable class of each row."""
+        likeliest = self.predict_proba(X).argmax(axis=1)
+        named: Array = self.classes_[likeliest]
+        return named
+
+    def get_metadata_routing(self) -> Any:
+        """Return how metadata are routed: to the classifier's ``fit`` and to the splitter."""
+        split = MethodMapping().add(caller="fit", callee="split")
+        fit = MethodMapping().add(caller="fit", callee="fit")
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(estimator=self._base(), method_mapping=fit)
+            .add(splitter=self.cv, method_mapping=split)
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self._base())
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.input_tags.pairwise = inner.input_tags.pairwise
+        tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        return tags
+
+    def _base(self) -> Any:
+        if self.estimator is not None:
+            return self.estimator
+        base = LogisticRegression()
+        return base.set_fit_request(sample_weight=True) if _routes_metadata() else base
+
+    def _routed(self, base: Any, weights: Array | None, fit_params: dict[str, Any]) -> Any:
+        if _routes_metadata():
+            return process_routing(self, "fit", sample_weight=weights, **fit_params)
+        for_fit = dict(fit_params)
+        if weights is not None and has_fit_parameter(base, "sample_weight"):
+            for_fit["sample_weight"] = weights
+        elif weights is not None and not isinstance(base, FrozenEstimator):
+            warnings.warn(
+                f"CalibratedClassifier.fit: {type(base).__name__}.fit takes no sample_weight, so only the calibrator "
+                "is weighted. Route metadata to reach the steps of a pipeline.",
+                stacklevel=3,
+            )
+        return Bunch(estimator=Bunch(fit=for_fit), splitter=Bunch(split={}))
+
+    def _out_of_fold(self, base: Any, X: Any, y: Array, routed: Any) -> Array:  # noqa: N803
+        splitter = check_cv(self.cv, y, classifier=True)
+        splits = list(splitter.split(X, y, **routed.splitter.split))
+        method, params = _response(base), routed.estimator.fit
+        scores: Array = cross_val_predict(
+            base, X, y, cv=splits, method=method, params=params, n_jobs=self.n_jobs
+        )
+        return scores
+
+    def _logits(self, scores: Any) -> Array:
+        values = np.asarray(scores, np.float64)
+        if _response(self.estimator_) == "predict_proba":
+            return np.log(np.maximum(values, self.smallest_))
+        return positive_logits(values) if values.ndim == 1 else values
+
+    def _calibrator(self, held_out: Predictions) -> Calibrator:
+        if self.method == "auto":
+            return choose(held_out).calibrator
+        if isinstance(self.method, Calibrator):
+            return copy.deepcopy(self.method).fit(held_out)
+        return look_up(self.method, KINDS, what="calibrator")().fit(held_out)
+
+    def _check_same_classes(self, frozen: Any) -> None:
+        if not np.array_equal(frozen.classes_, self.classes_):
+            raise ValueError(
+                f"CalibratedClassifier.fit: `y` must hold the classes of the frozen estimator, {frozen.classes_}, got "
+                f"{self.classes_}. Calibrate on rows of every class."
+            )
+
+
+@final
+class CalibrationScorer:
+    """A scorer for ``scoring=``: a calibration metric of ``predict_proba``, higher is better.
+
+    Args:
+        metric: A name from the scorecard: ``"nll"``, ``"brier"``, ``"ece"``, ``"smece"`` ... Errors and losses are
+            negated. Choose models by ``"nll"`` or ``"brier"``: an error alone is least for a model that says nothing.
+        n_bins: Bins of the binned errors.
+
+    Example:
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.model_selection import cross_val_score
+        >>> from sklearn.naive_bayes import GaussianNB
+        >>> X, y = load_iris(return_X_y=True)
+        >>> scores = cross_val_score(CalibratedClassifier(GaussianNB()), X, y, scoring=CalibrationScorer("brier"))
+        >>> bool((scores <= 0).all())
+        True
+    """
+
+    def __init__(self, metric: str = "nll", *, n_bins: int = 15) -> None:
+        metric_facts(metric)
+        if metric == "confidence_gap":
+            raise ValueError("CalibrationScorer: 'confidence_gap' has a sign and is best at 0. Use 'ece'.")
+        self.metric, self.n_bins = metric, n_bins
+
+    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
+        """Return the metric of a fitted classifier on some rows, negated if lower is better."""
+        predictions = predictions_of(estimator, X, y, sample_weight=sample_weight)
+        state = CalibrationState.of(predictions, n_bins=self.n_bins)
+        values = read_state(state)
+        if self.metric not in values:
+            values = exact_values(predictions, state)
+        value = look_up(self.metric, values, what="metric of these predictions")
+        return -metric_facts(self.metric).badness(value)
+
+    def __repr__(self) -> str:
+        return f"CalibrationScorer({self.metric!r}, n_bins={self.n_bins})"
+
+
+def predictions_of(
+    estimator: Any,
+    X: Any,  # noqa: N803
+    y: Any,
+    *,
+    sample_weight: Any = None,
+    split: str | None = None,
+) -> Predictions:
+    """Return what a fitted classifier says about rows, to score, compare, draw or write a report of.
+
+    Args:
+        estimator: A fitted classifier with ``predict_proba``.
+        X: Inputs.
+        y: True classes, members of ``estimator.classes_``.
+        sample_weight: One weight per row.
+        split: ``"test"`` for rows that judge, so that nothing can be fitted on them.
+
+    Returns:
+        Predictions whose classes are named as ``estimator.classes_``.
+
+    Raises:
+        DataError: If a label is none of the estimator's classes.
+
+    Example:
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> predictions_of(LogisticRegression(max_iter=500).fit(X, y), X, y)
+        Predictions(probs, n=150, k=3)
+    """
+    classes, labels = np.asarray(estimator.classes_), np.asarray(y)
+    codes = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
+    unknown = classes[codes] != labels
+    if unknown.any():
+        raise DataError(
+            f"predictions_of: `y` must hold classes of the estimator, {classes}, got {labels[unknown][0]}."
+        )
+    return Predictions(
+        probs=np.asarray(estimator.predict_proba(X)),
+        labels=codes,
+        weights=sample_weight,
+        class_names=[str(name) for name in classes],
+        split=split,
+    )
+
+
+def draw_estimators(
+    estimators: Mapping[str, Any] | Any,
+    X: Any,  # noqa: N803
+    y: Any,
+    *,
+    sample_weight: Any = None,
+    n_bins: int = 15,
+) -> Figure:
+    """Draw the reliability diagrams of one or several fitted classifiers side by side.
+
+    Args:
+        estimators: A fitted classifier, or several by name.
+        X: Inputs that none of them was fitted on.
+        y: True classes.
+        sample_weight: One weight per row.
+        n_bins: Bins of equal width.
+
+    Returns:
+        The figure.
+
+    Example:
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.naive_bayes import GaussianNB
+        >>> X, y = load_iris(return_X_y=True)
+        >>> raw, mapped = GaussianNB().fit(X[::2], y[::2]), CalibratedClassifier(GaussianNB()).fit(X[::2], y[::2])
+        >>> figure = draw_estimators({"raw": raw, "calibrated": mapped}, X[1::2], y[1::2])
+        >>> len(figure.axes)
+        4
+    """
+    from equipoise.plots import draw_reliability_diagrams  # matplotlib is loaded when something is drawn
+
+    named = estimators if isinstance(estimators, Mapping) else {type(estimators).__name__: estimators}
+    curves = {
+        name: CalibrationState.of(
+            predictions_of(one, X, y, sample_weight=sample_weight), n_bins=n_bins
+        ).curve()
+        for name, one in named.items()
+    }
+    return draw_reliability_diagrams(curves)
+
+
+def _routes_metadata() -> bool:
+    return bool(get_config()["enable_metadata_routing"])
+
+
+def _response(estimator: Any) -> str:
+    for method in ("predict_proba", "decision_function"):
+        if hasattr(estimator, method):
+            return method
+    raise TypeError(
+        f"CalibratedClassifier: `estimator` must have predict_proba or decision_function, {type(estimator).__name__} "
+        "has neither."
+    )
+
+
+def _smallest(scores: Any) -> float:
+    values = np.asarray(scores, np.float64)
+    return max(_TINY, float(values.min(where=values > 0, initial=1.0)) / 2)

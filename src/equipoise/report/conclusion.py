@@ -1,0 +1,228 @@
+"""What a report says first: whether claims can be believed, which model to use, and what to do next."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from equipoise.evaluate.compare import Difference, PairedDifferences
+from equipoise.evaluate.scorecard import Score
+from equipoise.evaluate.verdict import verdict_of_card
+from equipoise.metrics.facts import best_of
+from equipoise.report.numbers import chance, number, points, typeset
+from equipoise.report.records import MethodResult, Report
+
+__all__ = ["Conclusion", "Judgement", "conclusion_of", "judgements_of", "kind_of"]
+
+#: An ECE up to the first is small, up to the second noticeable, above it large.
+_SMALL, _NOTICEABLE = 0.02, 0.05
+
+Kind = Literal["better", "tied", "worse", "unknown"]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A method against the baseline.
+
+    Attributes:
+        name: The method.
+        kind: ``"better"``, ``"tied"``, ``"worse"`` or ``"unknown"``, by ECE.
+        words: Why, in one sentence.
+    """
+
+    name: str
+    kind: Kind
+    words: str
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """What a report says first.
+
+    Attributes:
+        tone: ``"good"``, ``"bad"`` or ``"mixed"``.
+        headline: A few words.
+        sentences: What they mean, how good the best is, and what to do.
+        judgements: One per method that was compared, before any calibrator.
+    """
+
+    tone: str
+    headline: str
+    sentences: tuple[str, ...]
+    judgements: tuple[Judgement, ...] = ()
+
+
+def conclusion_of(report: Report) -> Conclusion:
+    """Return the conclusion of a report: on one model, or on several against a baseline."""
+    return _on_one(report.methods[0]) if len(report.methods) == 1 else _on_several(report)
+
+
+def _on_one(method: MethodResult) -> Conclusion:
+    verdict = verdict_of_card(method.first)
+    sentences = [*verdict.sentences, *_after(method)]
+    tone = "good" if verdict.is_calibrated else "bad"
+    return Conclusion(tone, typeset(verdict.headline), tuple(map(typeset, sentences)))
+
+
+def _after(method: MethodResult) -> list[str]:
+    """Tell of the best calibrator, if any were tried."""
+    if not method.calibrated:
+        return []
+    best = min(method.calibrated, key=lambda one: one.score("ece").value)
+    return [f"After {best.name} its ECE is {number('ece', best.score('ece').value)}."]
+
+
+def _on_several(report: Report) -> Conclusion:
+    judgements = judgements_of(report)
+    last = _last_calibrator(report)
+    base, total = report.base.name, len(judgements)
+    if last is None:
+        settled = judgements
+        headline = re.sub("^none", "None", _headline(judgements, base))
+        sentences = []
+    else:
+        settled = judgements_of(report, last)
+        headline = f"After {last}, {_headline(settled, base, still=True)}"
+        sentences = [f"Without a calibrator, {_headline(judgements, base)}."]
+    sentences += _unlike(report, last)
+    word, tone = _quality(*_lowest(report))
+    sentences += [word, _next_step(report, last, settled)]
+    kinds = [one.kind for one in settled]
+    if tone == "good" and "better" not in kinds and "worse" in kinds:
+        tone = "mixed"
+    if total > 1:
+        sentences.append(f"p-values are corrected for {total} comparisons (Holm).")
+    return Conclusion(tone, headline, tuple(filter(None, sentences)), judgements)
+
+
+def judgements_of(report: Report, calibrator: str | None = None) -> tuple[Judgement, ...]:
+    """Return how every method stands against the baseline, both after the same calibrator or none."""
+    versus = report.versus(calibrator)
+    return tuple(_judge(method.name, versus.get(method.name), report.base.name) for method in report.others)
+
+
+def _judge(name: str, versus: PairedDifferences | None, base: str) -> Judgement:
+    if versus is None:
+        return Judgement(name, "unknown", f"Not compared with {base} row by row.")
+    rows = {row.metric: row for row in versus}
+    ece = rows["ece"]
+    words = [f"ECE {number('ece', ece.second)} instead of {number('ece', ece.first)} ({chance(ece.p_value)})"]
+    if "nll" in rows:
+        words.append(f"log-likelihood {_word(_kind(rows['nll']))} ({chance(rows['nll'].p_value)})")
+    words.append(_cost(rows["accuracy"]))
+    return Judgement(name, _kind(ece), "; ".join(words) + ".")
+
+
+def _headline(judgements: Sequence[Judgement], base: str, *, still: bool = False) -> str:
+    """Return who is better calibrated than the baseline, without a capital."""
+    total = len(judgements)
+    better = [one.name for one in judgements if one.kind == "better"]
+    adverb = "still " if still else ""
+    if total == 1:
+        word = {"better": f"is {adverb}better calibrated than", "worse": "is worse calibrated than"}
+        return f"{judgements[0].name} {word.get(judgements[0].kind, 'is as well calibrated as')} {base}"
+    if better:
+        verb = "is" if len(better) == 1 else "are"
+        return f"{len(better)} of {total} {verb} {adverb}better calibrated than {base}"
+    if all(one.kind == "tied" for one in judgements):
+        return f"none of {total} differs from {base} in calibration"
+    return f"none of {total} is better calibrated than {base}"
+
+
+def _last_calibrator(report: Report) -> str | None:
+    """Return the calibrator after which methods are compared: of those that all have, the one with the best scores."""
+    names = report.shared_calibrators
+    key = "nll" if all("nll" in method.keys for method in report.methods) else "ece"
+    means = {
+        name: sum(report.after(method, name).score(key).value for method in report.methods) for name in names
+    }
+    return min(names, key=means.__getitem__, default=None)
+
+
+def _unlike(report: Report, calibrator: str | None) -> list[str]:
+    """Tell which methods are not like the baseline in log-likelihood or accuracy."""
+    found = []
+    for key, title in (("nll", "log-likelihood"), ("accuracy", "accuracy")):
+        kinds = {name: kind_of(versus, key) for name, versus in report.versus(calibrator).items()}
+        parts = [
+            f"{kind} with {_listed([name for name in kinds if kinds[name] == kind])}"
+            for kind in ("better", "worse")
+            if kind in kinds.values()
+        ]
+        if parts:
+            found.append(f"The {title} is {', '.join(parts)}.")
+    return found
+
+
+def _lowest(report: Report) -> tuple[str, Score]:
+    """Return the lowest ECE of all, and whose it is."""
+    found = {method.name: method.score("ece") for method in report.methods}
+    for method in report.methods:
+        found |= {f"{method.name} with {one.name}": one.score("ece") for one in method.calibrated}
+    best = best_of("ece", [score.value for score in found.values()])
+    return next((name, score) for name, score in found.items() if score.value == best)
+
+
+def _quality(name: str, score: Score) -> tuple[str, str]:
+    """Return how good the best is in itself, and the tone that deserves."""
+    shown = f"The lowest ECE is that of {name}, {number('ece', score.value)}"
+    if score.p_value is not None and score.p_value > 0.05:
+        return f"{shown}, which chance explains.", "good"
+    if score.value <= _SMALL:
+        return f"{shown}, which is small.", "good"
+    if score.value <= _NOTICEABLE:
+        return f"{shown}: even the best is off by about {points(score.value)}.", "mixed"
+    return f"{shown}, which is large: none of them can be believed as it is.", "bad"
+
+
+def _next_step(report: Report, calibrator: str | None, settled: Sequence[Judgement]) -> str:
+    base = report.base.name
+    if calibrator is None:
+        if all(verdict_of_card(method.first).is_calibrated for method in report.methods):
+            return ""
+        return "What to do: compare them again after a calibrator fitted on held-out rows; it may level them."
+    versus = report.versus(calibrator)
+    better = [method for method in report.others if method.name in versus and _adds(versus[method.name])]
+    if not better:
+        return (
+            f"What to do: use {base} and fit {calibrator} on held-out rows; nothing here shows that another method "
+            "adds to it."
+        )
+    key = "nll" if all("nll" in method.keys for method in report.methods) else "ece"
+    best = min(better, key=lambda method: report.after(method, calibrator).score(key).value)
+    cost = _cost(versus[best.name].of("accuracy"))
+    price = f"; it {cost}" if cost.startswith(("gains", "costs")) else ""
+    return f"What to do: use {best.name} and fit {calibrator} on held-out rows{price}."
+
+
+def _adds(versus: PairedDifferences) -> bool:
+    """Return whether a method is better in calibration or likelihood, and worse in neither."""
+    kinds = [kind_of(versus, key) for key in ("ece", "nll")]
+    return "better" in kinds and "worse" not in kinds
+
+
+def kind_of(versus: PairedDifferences | None, key: str) -> Kind | None:
+    """Return ``"better"``, ``"tied"`` or ``"worse"`` for one metric, or None if it was not compared."""
+    row = next((row for row in versus or () if row.metric == key), None)
+    return None if row is None else _kind(row)
+
+
+def _kind(row: Difference) -> Kind:
+    return {"second better": "better", "first better": "worse"}.get(row.verdict, "tied")  # type: ignore[return-value]
+
+
+def _word(kind: str) -> str:
+    return "a tie" if kind == "tied" else kind
+
+
+def _cost(row: Difference) -> str:
+    kind = _kind(row)
+    if kind == "tied":
+        return "accuracy a tie"
+    return f"{'gains' if kind == 'better' else 'costs'} {points(row.difference)} of accuracy"
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,211 @@
+"""From predictions, or what an audit found in them, to the records of a report."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from typing import TypeAlias, TypedDict
+
+from equipoise.core.errors import DataError
+from equipoise.core.names import look_up
+from equipoise.core.predictions import Predictions
+from equipoise.evaluate.audit import Audit, audit
+from equipoise.evaluate.compare import PairedDifferences, compare
+from equipoise.evaluate.scorecard import Scorecard
+from equipoise.report.advisor import CANDIDATES, remedies_of
+from equipoise.report.records import AfterCalibrator, MethodResult, Provenance, Report, RunScores
+
+__all__ = ["Judged", "method_of_audit", "report_of"]
+
+#: What a report may be about: predictions, chunks of them that are visited once, or an audit of them.
+Judged: TypeAlias = Predictions | Iterable[Predictions] | Audit
+
+
+def report_of(
+    predictions: Judged | Mapping[str, Judged],
+    *,
+    title: str = "Calibration report",
+    by: Sequence[str] = (),
+    baseline: str | None = None,
+    calib: Predictions | Mapping[str, Predictions] | None = None,
+    candidates: Sequence[str] = CANDIDATES,
+    versus: Mapping[str, PairedDifferences] | None = None,
+    sources: Mapping[str, str] | None = None,
+    command: str = "",
+    n_bins: int = 15,
+    closed: str = "right",
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+) -> Report:
+    """Score predictions and gather what a report tells about them.
+
+    Args:
+        predictions: Predictions of one model, chunks of them, or an audit of them, which is told without looking at
+            the rows again; or of several models by name, on the same rows in the same order.
+        title: What stands on top.
+        by: Columns of groups to look at one by one.
+        baseline: The model the others are compared with; by default the first.
+        calib: Predictions of the same models on held-out rows. If given, the advisor says which calibrator to fit on
+            them, and the report shows what that adds.
+        candidates: Calibrators that the advisor tries.
+        versus: Paired comparisons with the baseline that were made already, by name. Without them, and without
+            predictions that are held in memory, models stand side by side and are not compared.
+        sources: Where the predictions come from, by name of the model.
+        command: What makes the report again.
+        n_bins: Bins of equal width.
+        closed: Which side of a bin belongs to it.
+        level: Level of the intervals.
+        n_resamples: Bootstrap resamples behind them.
+        seed: The same seed gives the same report.
+
+    Returns:
+        The records; :func:`write_report` makes a file of them.
+
+    Raises:
+        DataError: If several models were given other rows.
+        SplitError: If rows were used to fit the calibrator that made the predictions, or stand in ``calib`` too.
+
+    Example:
+        >>> rows = Predictions(probs=[[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], labels=[0, 1, 1])
+        >>> report = report_of({"before": rows, "after": rows.with_scores(probs=[[0.5, 0.5]] * 3)})
+        >>> [method.name for method in report.methods]
+        ['before', 'after']
+    """
+    named = dict(predictions) if isinstance(predictions, Mapping) else {"model": predictions}
+    held_out = {next(iter(named), "model"): calib} if isinstance(calib, Predictions) else dict(calib or {})
+    if not named:
+        raise DataError("report_of: nothing to report, no predictions were given.")
+    for name in held_out:
+        look_up(name, named, what="model with predictions to judge")
+    first = baseline or next(iter(named))
+    if first not in named:
+        raise DataError(f"report_of: the baseline must be one of {sorted(named)}, got {baseline!r}.")
+    settings = _Settings(n_bins=n_bins, closed=closed, level=level, n_resamples=n_resamples, seed=seed)
+    pairs = dict(versus or {}) | _compared(named, first, set(versus or ()), settings)
+    found = {
+        name: part if isinstance(part, Audit) else audit(part, by=tuple(by), **settings)
+        for name, part in named.items()
+    }
+    methods = {name: method_of_audit(name, one, versus=pairs.get(name)) for name, one in found.items()}
+    methods = _with_remedies(methods, named, held_out, first, candidates, settings)
+    origins: dict[str, list[str]] = {}
+    for name, one in found.items():
+        origins.setdefault(_origin(one.card, named[name], (sources or {}).get(name)), []).append(name)
+    facts = [(", ".join(names), origin) for origin, names in origins.items()]
+    notes = [note for one in found.values() for note in (*one.card.notes, *(c.text for c in one.cautions))]
+    return Report(
+        title=title,
+        methods=tuple(methods.values()),
+        baseline=first,
+        provenance=Provenance(facts=(*facts, *_circumstances(found[first].card)), command=command),
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def method_of_audit(name: str, found: Audit, *, versus: PairedDifferences | None = None) -> MethodResult:
+    """Return what an audit found as a report tells it.
+
+    Example:
+        >>> found = audit(Predictions(probs=[0.9, 0.8, 0.3], labels=[1, 0, 0]), n_resamples=20)
+        >>> method_of_audit("mine", found).first is found.card
+        True
+    """
+    return MethodResult(
+        name=name,
+        runs=(RunScores(scores=found.card),),
+        classes=found.classes,
+        groups=found.groups,
+        risk=found.risk,
+        versus=versus,
+    )
+
+
+class _Settings(TypedDict):
+    n_bins: int
+    closed: str
+    level: float
+    n_resamples: int
+    seed: int
+
+
+def _compared(
+    named: Mapping[str, Judged], first: str, known: set[str], settings: _Settings
+) -> dict[str, PairedDifferences]:
+    """Compare those with the baseline that are held in memory and are not compared yet."""
+    base = named[first]
+    if not isinstance(base, Predictions):
+        return {}
+    return {
+        name: compare(base, part, **settings)
+        for name, part in named.items()
+        if name != first and name not in known and isinstance(part, Predictions)
+    }
+
+
+def _with_remedies(
+    methods: Mapping[str, MethodResult],
+    named: Mapping[str, Judged],
+    held_out: Mapping[str, Predictions],
+    first: str,
+    candidates: Sequence[str],
+    settings: _Settings,
+) -> dict[str, MethodResult]:
+    """Add what calibrators make of those that have held-out rows, and compare after each calibrator too."""
+    result = dict(methods)
+    mapped: dict[str, dict[str, Predictions]] = {}
+    for name, calib in held_out.items():
+        judged = named[name]
+        if not isinstance(judged, Predictions):
+            raise DataError(
+                f"report_of: to calibrate {name!r} its rows must be held in memory, got a stream or an audit. "
+                "Pass its Predictions."
+            )
+        advice, after, mapped[name] = remedies_of(judged, calib, candidates=candidates, **settings)
+        result[name] = replace(result[name], advice=advice, calibrated=after)
+    for name in (name for name in mapped if name != first and first in mapped):
+        after = tuple(
+            _beside(one, mapped[first].get(one.name), mapped[name][one.name], settings)
+            for one in result[name].calibrated
+        )
+        result[name] = replace(result[name], calibrated=after)
+    return result
+
+
+def _beside(
+    one: AfterCalibrator, base: Predictions | None, own: Predictions, settings: _Settings
+) -> AfterCalibrator:
+    return one if base is None else replace(one, versus_base=compare(base, own, **settings))
+
+
+def _origin(card: Scorecard, part: Judged, source: str | None) -> str:
+    """Say what a set of predictions is, and how to know it again."""
+    kind = f" of {part.kind}" if isinstance(part, Predictions) else ""
+    facts = [f"{card.n_samples:,} rows{kind}"]
+    if card.n_classes:
+        facts.append(f"{card.n_classes} classes")
+    facts.append(f"split {card.split}" if card.split else "split not said")
+    if card.fingerprint:
+        facts.append(f"fingerprint {card.fingerprint}")
+    return (f"{source}; " if source else "") + ", ".join(facts)
+
+
+def _circumstances(card: Scorecard) -> list[tuple[str, str]]:
+    versions = [f"{name} {_version(name)}" for name in ("equipoise", "numpy", "torch")]
+    return [
+        ("bins", f"{card.n_bins} of equal width, {card.closed}-closed"),
+        (
+            "intervals",
+            f"{100 * card.level:g} %, from {card.n_resamples:,} resamples, seed {card.seed}",
+        ),
+        ("versions", ", ".join([*versions, f"Python {platform.python_version()}"])),
+    ]
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"

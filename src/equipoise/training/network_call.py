@@ -1,0 +1,65 @@
+"""How a network is called, and what its answer means: tensors, named tensors, objects with logits."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from equipoise.training.batch_source import Inputs
+
+__all__ = ["as_logits", "call_network"]
+
+
+def call_network(network: Callable[..., Any], inputs: Inputs, *, like: nn.Module | None = None) -> Any:
+    """Call a network with a batch's inputs; named tensors go by name where its ``forward`` knows these names.
+
+    Args:
+        network: What is called.
+        inputs: A tensor, or named tensors.
+        like: The module whose ``forward`` says what it takes, if ``network`` is a wrapper around it.
+
+    Returns:
+        What the network returns.
+
+    Example:
+        >>> class Sum(nn.Module):
+        ...     def forward(self, one, two):
+        ...         return one + two
+        >>> call_network(Sum(), {"one": torch.ones(2), "two": torch.ones(2)})
+        tensor([2., 2.])
+    """
+    if isinstance(inputs, Mapping):
+        module = network if like is None else like
+        known = inspect.signature(getattr(module, "forward", module)).parameters
+        if all(name in known for name in inputs) or any(p.kind is p.VAR_KEYWORD for p in known.values()):
+            return network(**inputs)
+    return network(inputs)
+
+
+def as_logits(output: Any, *, where: str = "fit") -> Tensor:
+    """Return logits ``(n, k)`` or ``(n, k, ...)`` from what a network said.
+
+    Args:
+        output: A tensor, or an object or mapping with ``logits``, as models of transformers return. One column
+            ``(n,)`` or ``(n, 1)`` holds log-odds of class 1, as in :class:`~equipoise.Predictions`, and becomes two.
+        where: Who asks, for the error.
+
+    Raises:
+        TypeError: If there are no logits in it.
+
+    Example:
+        >>> as_logits(torch.tensor([[2.0]]))
+        tensor([[0., 2.]])
+    """
+    found = output.get("logits") if isinstance(output, Mapping) else getattr(output, "logits", output)
+    if not isinstance(found, Tensor) or not found.ndim:
+        raise TypeError(
+            f"{where}: a network must return a tensor of logits or an object with `logits`, got "
+            f"{type(output).__name__}. Wrap it in a module that returns its logits."
+        )
+    column = found[:, None] if found.ndim == 1 else found
+    return torch.cat([torch.zeros_like(column), column], 1) if column.shape[1] == 1 else column

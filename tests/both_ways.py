@@ -1,0 +1,21 @@
+"""Laws that hold whether work is compiled or plain: a module that asks for it runs once each way.
+
+A module's own fixture does the asking, with the scope of the module, because generated inputs share it::
+
+    @pytest.fixture(scope="module", params=["compiled", "plain"], autouse=True)
+    def _way(request):
+        yield from go(request.param)
+"""
+
+import pytest
+
+from equipoise.compiled.choice import going, why_plain
+
+
+def go(way):
+    """Run what is left of the module one way; without numba, or if it was switched off, only the plain one."""
+    reason = why_plain()
+    if way == "compiled" and reason:
+        pytest.skip(reason)
+    with going(way):
+        yield

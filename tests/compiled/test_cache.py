@@ -1,0 +1,59 @@
+"""Machine code is never older than the files it was made from."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import equipoise.compiled
+from equipoise.compiled.choice import why_plain
+
+pytestmark = pytest.mark.skipif(why_plain() is not None, reason="nothing is compiled here")
+
+HELPER = "from equipoise.compiled.jit import jit\n\n\n@jit()\ndef helper(x):\n    return {} * x\n"
+PROBE = """
+from equipoise.compiled.jit import jit
+from equipoise.compiled.probe_helper import helper
+
+
+@jit()
+def probe(x):
+    return helper(x) + 1
+"""
+RUN = "from equipoise.compiled.probe import probe; print(probe(10), sum(probe.stats.cache_hits.values()))"
+
+
+@pytest.fixture
+def room(tmp_path):
+    """A copy of the room with two functions more, one of which the other calls."""
+    copy = tmp_path / "here" / "equipoise" / "compiled"
+    shutil.copytree(
+        Path(equipoise.compiled.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    (copy.parent / "__init__.py").touch()
+    (copy / "probe_helper.py").write_text(HELPER.format(2))
+    (copy / "probe.py").write_text(PROBE)
+    return copy
+
+
+def run(room, cache):
+    environment = {**os.environ, "PYTHONPATH": str(room.parents[1]), "NUMBA_CACHE_DIR": str(cache)}
+    done = subprocess.run(
+        [sys.executable, "-c", RUN], env=environment, capture_output=True, text=True, check=True
+    )
+    return [int(word) for word in done.stdout.split()]
+
+
+def test_a_changed_helper_gives_the_changed_result_with_a_warm_cache(room, tmp_path):
+    assert run(room, tmp_path / "cache") == [21, 0]
+    assert run(room, tmp_path / "cache") == [21, 1]
+    (room / "probe_helper.py").write_text(HELPER.format(3))
+    assert run(room, tmp_path / "cache") == [31, 0]
+
+
+def test_where_nothing_can_be_written_everything_still_runs(room, tmp_path):
+    (tmp_path / "in_the_way").touch()
+    assert run(room, tmp_path / "in_the_way") == [21, 0]

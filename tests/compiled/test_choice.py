@@ -1,0 +1,86 @@
+"""Compiled or plain: nobody waits for a compiler over little work, and the numbers are the same."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from equipoise.compiled import choice
+
+SCORES = """
+import contextlib, json, sys
+import numpy as np
+from equipoise.compiled.choice import going
+from equipoise import Predictions, score
+from equipoise.calibrators import TemperatureScaling
+from equipoise.evaluate import score_by_class
+from equipoise.metrics import thresholded_adaptive_calibration_error
+
+rng = np.random.default_rng(0)
+logits = 3 * rng.normal(size=(6000, 50))
+labels = (logits / 2 + rng.gumbel(size=logits.shape)).argmax(1)
+ways = contextlib.ExitStack()
+if sys.argv[1:]:
+    ways.enter_context(going(sys.argv[1]))
+rows = Predictions(logits=logits, labels=labels)
+found = score(rows)
+print(json.dumps([
+    *(part.value for part in found.scores.values()),
+    TemperatureScaling().fit(logits, labels).temperature,
+    TemperatureScaling(criterion="ece").fit(logits, labels).temperature,
+    score_by_class(rows)[0].gap,
+    thresholded_adaptive_calibration_error(rows),
+    "numba" in sys.modules,
+]))
+"""
+
+
+def test_a_kernel_is_compiled_once_there_was_enough_to_do(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(choice, "_KERNELS", {"probe": ("threads", "find_team")})
+    monkeypatch.setattr(choice, "why_plain", lambda: None)
+    monkeypatch.setattr(choice, "_PLAIN", False)
+    monkeypatch.setattr(choice, "_mark", lambda folder, name, dtype: folder / f"{name}-{dtype}-here.ready")
+    assert choice.find_kernel("probe", "f", choice._WORTH // 2) is None
+    kernel = choice.find_kernel("probe", "f", choice._WORTH // 2)
+    assert capsys.readouterr().err == ""
+    kernel()
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "compiling the probe kernel" in said
+    kernel()
+    assert choice.find_kernel("probe", "f", 1) is not None
+    assert choice.find_kernel("probe", "d", 1) is None
+    assert capsys.readouterr().err == ""
+    # Another process finds what this one has left.
+    choice._ready.pop(("probe", "f"))
+    choice.is_ready.cache_clear()
+    assert choice.find_kernel("probe", "f", 1) is not None
+    choice._ready.pop(("probe", "f"))
+    choice.is_ready.cache_clear()
+
+
+def numbers(*way, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", SCORES, *way],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+@pytest.mark.skipif(choice.why_plain() is not None, reason="nothing is compiled here")
+@pytest.mark.parametrize("without", ["switch", "numba"])
+def test_everything_runs_without_a_compiler(without, tmp_path):
+    (tmp_path / "numba.py").write_text("raise ImportError('not for this Python')")
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    plain = {"EQUIPOISE_PLAIN": "1"} if without == "switch" else {"EQUIPOISE_PLAIN": "0", "PYTHONPATH": path}
+    *found, with_numba = numbers(**plain)
+    assert not with_numba
+    *known, with_numba = numbers("compiled", EQUIPOISE_PLAIN="0")
+    assert with_numba
+    assert found == pytest.approx(known, rel=1e-9, abs=1e-12)

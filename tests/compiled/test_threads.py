@@ -1,0 +1,40 @@
+"""A process forked from one that used several threads goes on alone."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+FORK = """
+import os, sys
+import numpy as np
+import torch
+from equipoise import Predictions, score
+
+torch.set_num_threads(2)
+logits = np.random.default_rng(0).normal(size=(20_000, 50)).astype(np.float32)
+labels = np.zeros(20_000, int)
+before = score(Predictions(logits=logits, labels=labels))
+child = os.fork()
+if child:
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+after = score(Predictions(logits=logits, labels=labels))
+same = all(np.isclose(before[name].value, after[name].value) for name in before.scores)
+os._exit(0 if same and torch.get_num_threads() == 1 else 1)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("plain", ["0", "1"])
+def test_scoring_in_a_forked_child_does_not_wait_for_threads_it_lacks(plain):
+    environment = {**os.environ, "EQUIPOISE_PLAIN": plain, "OMP_NUM_THREADS": "2"}
+    done = subprocess.run(
+        [sys.executable, "-c", FORK],
+        check=False,
+        env=environment,
+        timeout=300,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,88 @@
+"""A few tries of every kind, every day; ``benchmarks/hostile.py`` makes thousands."""
+
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from equipoise.core.errors import DataError
+from hostile.campaign import Kind, Wrong, is_ours, judge
+from hostile.kinds import KINDS
+
+#: How many tries take a second or so.
+TRIES = {
+    "bombs": 6,
+    "calibrators": 60,
+    "checkpoints": 12,
+    "runs": 6,
+    "kills": 12,
+    "full_disk": 24,
+    "forks": 3,
+}
+SEED = 1
+
+
+@pytest.fixture
+def _watchdog():
+    """Whatever hangs is ended, on a busy machine too."""
+    before = signal.signal(signal.SIGALRM, lambda *_: pytest.fail("no end after 120 s"))
+    signal.alarm(120)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.usefixtures("_watchdog")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
+@pytest.mark.parametrize("name", KINDS)
+def test_right_numbers_or_one_of_our_errors(name: str, tmp_path: Path, set_threads) -> None:
+    set_threads(1)
+    kind = KINDS[name]
+    (tmp_path / "prepared").mkdir()
+    prepared = kind.prepare(tmp_path / "prepared")
+    wrong = {
+        f"--kind {name} --seed {SEED} --number {number}": judge(kind, prepared, SEED, number, tmp_path)
+        for number in range(TRIES.get(name, 150))
+    }
+    assert {line: text for line, text in wrong.items() if text} == {}
+
+
+def _say(error: Exception) -> Kind:
+    def attempt(prepared: None, chance: np.random.Generator, folder: Path) -> None:
+        raise error
+
+    return Kind(lambda folder: None, attempt, plain=True)
+
+
+@pytest.mark.parametrize(
+    ("error", "wanted"),
+    [
+        (DataError("a.npz: damaged. Write it again."), None),
+        (DataError("two\nlines"), "not one sentence: 'two\\nlines'"),
+        (Wrong("ece is 2"), "Wrong: ece is 2"),
+        (ValueError("operands could not be broadcast"), "ValueError: operands could not be broadcast"),
+    ],
+)
+def test_the_judge_knows_right_from_wrong(error: Exception, wanted: str | None, tmp_path: Path) -> None:
+    assert judge(_say(error), None, 0, 0, tmp_path) == wanted
+
+
+def test_a_plain_error_is_ours_only_where_we_raise_it() -> None:
+    from equipoise import metrics
+
+    for use, ours in (
+        (lambda: metrics.smooth_calibration_error([0.5], [0], bandwidth=0), True),
+        (lambda: metrics.smoothed_error("spectrum", 0.1), False),
+    ):
+        with pytest.raises((ValueError, TypeError, AttributeError)) as caught:
+            use()
+        assert is_ours(caught.value, plain=True) is ours
+        assert not is_ours(caught.value, plain=False)
+
+
+def test_a_lot_of_work_and_memory_are_seen(tmp_path: Path) -> None:
+    def busy(prepared: None, chance: np.random.Generator, folder: Path) -> None:
+        sum(range(3_000_000))
+
+    assert "took" in str(judge(Kind(lambda folder: None, busy, seconds=0.001), None, 0, 0, tmp_path))

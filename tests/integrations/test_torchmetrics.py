@@ -1,0 +1,147 @@
+"""Our metrics keep the promises of torchmetrics, share one state, and agree with its own where it has them."""
+
+import copy
+import pickle
+
+import pytest
+import torch
+from torchmetrics import MetricCollection
+from torchmetrics.classification import MulticlassCalibrationError
+
+from equipoise import Predictions, score
+from equipoise.core.errors import DataError
+from equipoise.integrations.torchmetrics import (
+    ECE,
+    KS,
+    MCE,
+    NLL,
+    AdaptiveECE,
+    Brier,
+    CalibrationMetric,
+    ClasswiseECE,
+    SmoothECE,
+)
+from host_processes import PARTS, batch, measure
+
+ALL = {
+    "ece": ECE,
+    "mce": MCE,
+    "classwise_ece": ClasswiseECE,
+    "nll": NLL,
+    "brier": Brier,
+    "ada_ece": AdaptiveECE,
+    "smece": SmoothECE,
+    "ks": KS,
+}
+
+
+def collection(**options):
+    return MetricCollection({key: make(5, inputs="logits", **options) for key, make in ALL.items()})
+
+
+@pytest.mark.parametrize("key", ALL)
+def test_streaming_gives_the_numbers_of_the_scorecard(key):
+    logits, labels = batch()
+    metric = ALL[key](5, inputs="logits")
+    for part in PARTS:
+        metric.update(logits[part], labels[part])
+    wanted = score(Predictions(logits=logits, labels=labels))[key].value
+    assert float(metric.compute()) == pytest.approx(
+        wanted, rel=1e-6 if key not in ("ada_ece", "smece", "ks") else 2e-3
+    )
+
+
+@pytest.mark.parametrize(("norm", "ours"), [("l1", ECE), ("max", MCE)])
+def test_it_agrees_with_the_hosts_own(norm, ours):
+    logits, labels = batch()
+    theirs = MulticlassCalibrationError(5, n_bins=15, norm=norm)
+    probs = logits.softmax(-1)
+    assert float(ours(5, inputs="probs")(probs, labels)) == pytest.approx(
+        float(theirs(probs, labels)), abs=1e-6
+    )
+
+
+def test_a_collection_updates_one_state_for_all(monkeypatch):
+    calls = []
+    update = CalibrationMetric.update
+    monkeypatch.setattr(
+        CalibrationMetric, "update", lambda self, *rows: (calls.append(1), update(self, *rows))
+    )
+    metrics = collection()
+    logits, labels = batch()
+    metrics.update(logits[PARTS[0]], labels[PARTS[0]])
+    assert [sorted(group) for group in metrics.compute_groups.values()] == [sorted(ALL)]
+    calls.clear()
+    metrics.update(logits[PARTS[1]], labels[PARTS[1]])
+    assert len(calls) == 1
+    found = metrics.compute()
+    wanted = collection(compute_on_cpu=False)(logits, labels)
+    assert found == {key: pytest.approx(float(value)) for key, value in wanted.items()}
+
+
+def test_forward_gives_the_batch_and_keeps_the_sum():
+    logits, labels = batch()
+    metric, alone = NLL(5, inputs="logits"), NLL(5, inputs="logits")
+    values = [metric(logits[part], labels[part]) for part in PARTS]
+    assert [float(alone(logits[part], labels[part])) for part in PARTS] == [float(value) for value in values]
+    assert metric.compute() == pytest.approx(float(NLL(5, inputs="logits")(logits, labels)))
+    metric.reset()
+    assert metric.state().n_samples == 0
+
+
+def test_merge_pickle_copy_and_state_dict_keep_the_rows():
+    logits, labels = batch()
+    one, two = ECE(5, inputs="logits"), ECE(5, inputs="logits")
+    one.update(logits[PARTS[0]], labels[PARTS[0]])
+    two.update(logits[PARTS[1]], labels[PARTS[1]])
+    one.merge_state(two)
+    wanted = float(ECE(5, inputs="logits")(logits, labels))
+    one.persistent(mode=True)
+    loaded = ECE(5, inputs="logits")
+    loaded.persistent(mode=True)
+    loaded.load_state_dict(one.state_dict())
+    for twin in (one, copy.deepcopy(one), pickle.loads(pickle.dumps(one)), one.clone(), loaded):
+        assert twin.state().n_samples == len(labels)
+        assert twin.state().curve().expected_error() == pytest.approx(wanted)
+
+
+def test_two_processes_have_what_one_has(tmp_path):
+    torch.multiprocessing.spawn(measure, (str(tmp_path),), nprocs=len(PARTS))
+    logits, labels = batch()
+    metrics = MetricCollection([one(5, inputs="logits") for one in (ECE, NLL, SmoothECE)])
+    for part in PARTS:
+        metrics.update(logits[part], labels[part])
+    wanted = metrics.compute()
+    for rank in range(len(PARTS)):
+        assert torch.load(tmp_path / f"{rank}.pt") == wanted
+
+
+def test_ignored_rows_do_not_exist():
+    logits, labels = batch()
+    hidden = labels.clone()
+    hidden[::2] = -1
+    metric = Brier(5, inputs="logits", ignore_index=-1)
+    metric.update(logits, torch.full_like(labels, -1))
+    metric.update(logits, hidden)
+    assert float(metric.compute()) == pytest.approx(
+        float(Brier(5, inputs="logits")(logits[1::2], labels[1::2]))
+    )
+
+
+def test_rows_seen_in_inference_mode_are_added_to_later():
+    logits, labels = batch()
+    metric = ECE(5, inputs="logits")
+    with torch.inference_mode():
+        metric.update(logits, labels)
+    metric.update(logits, labels)
+    assert metric.state().n_samples == 400
+
+
+def test_what_cannot_be_meant_is_refused():
+    with pytest.raises(ValueError, match="`inputs` must be 'logits' or 'probs'"):
+        ECE(5, inputs="scores")
+    with pytest.raises(DataError, match="look like logits"):
+        ECE(5, inputs="probs").update(*batch())
+    metric = ECE(5, inputs="logits")
+    with pytest.warns(UserWarning, match="before"), pytest.raises(DataError, match="no rows yet"):
+        metric.compute()

@@ -1,0 +1,61 @@
+"""Every loss of the catalogue, as it stands there, learns: its accuracy is near that of cross-entropy."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from equipoise.experiments.build import load_data, make_network
+from equipoise.experiments.catalogue.losses import LOSSES
+from equipoise.experiments.catalogue.penalties import PAIRS
+from equipoise.experiments.spec import DataSpec, ModelSpec
+from equipoise.losses import Adaptive
+
+METHODS = {**LOSSES, **PAIRS}
+DATA = {"digits": DataSpec(name="digits"), "table": DataSpec(name="mixture", options={"n": 4000})}
+EPOCHS, BATCH, RATE, ROWS = 30, 64, 2e-3, 1100
+WITHIN = 3.0  # points of accuracy
+
+
+@cache
+def splits(name: str) -> dict[str, tuple[Tensor, Tensor]]:
+    data = load_data(DATA[name])
+    inputs = data.inputs.float()
+    inputs = (inputs - inputs.mean()) / inputs.std()
+    return {part: (inputs[rows], data.labels[rows]) for part, rows in data.splits.items()}
+
+
+def accuracy(loss: nn.Module, name: str) -> float:
+    """Train a small network as the quick recipe does, and return its accuracy in percent."""
+    torch.manual_seed(0)
+    network = make_network(ModelSpec(name="mlp"), load_data(DATA[name]))
+    optimizer = torch.optim.Adam(network.parameters(), RATE)
+    (inputs, labels), (held_out, answers), (unseen, truth) = (
+        splits(name)[p] for p in ("train", "tune", "test")
+    )
+    for _ in range(EPOCHS):
+        for rows in torch.randperm(min(len(labels), ROWS)).split(BATCH):
+            optimizer.zero_grad()
+            loss(network(inputs[rows]), labels[rows]).backward()
+            optimizer.step()
+        if isinstance(loss, Adaptive):
+            with torch.no_grad():
+                loss.update(network(held_out), answers)
+    with torch.no_grad():
+        return 100 * (network(unseen).argmax(1) == truth).float().mean().item()
+
+
+@cache
+def wanted(name: str) -> float:
+    return accuracy(LOSSES["ce"].make(), name)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("key", [key for key in METHODS if key != "ce"])
+def test_the_default_learns(key: str, name: str) -> None:
+    needed = {"n_classes": load_data(DATA[name]).n_classes} if "n_classes" in METHODS[key].needs else {}
+    assert accuracy(METHODS[key].make(**needed), name) >= wanted(name) - WITHIN

@@ -1,0 +1,48 @@
+import pytest
+
+from equipoise.core.errors import SpecError
+from equipoise.metrics.facts import FACTS, best_of, columns, metric_facts, metrics_where
+
+
+@pytest.mark.parametrize("key", FACTS)
+def test_facts_do_not_contradict_each_other(key):
+    facts = FACTS[key]
+    assert facts.key == key
+    assert facts.low < facts.high
+    assert (facts.low < 0) == (facts.better == "zero")
+    assert not facts.is_error or (facts.better == "lower" and facts.low == 0)
+    assert not facts.percent or facts.high == 1
+    assert facts.part_of is None or facts.part_of in FACTS
+    assert all((facts.title, facts.short, facts.meaning))
+
+
+def test_names_are_told_apart():
+    for name in ("title", "short", "label"):
+        assert len({getattr(facts, name) for facts in FACTS.values()}) == len(FACTS)
+
+
+def test_columns_have_places_of_their_own_in_order():
+    assert [FACTS[key].column for key in columns()] == list(range(len(columns())))
+
+
+def test_which_is_better():
+    assert metric_facts("accuracy").is_better(0.9, than=0.8)
+    assert metric_facts("nll").is_better(0.8, than=0.9)
+    assert metric_facts("confidence_gap").is_better(-0.1, than=0.2)
+    assert not metric_facts("confidence_gap").is_better(-0.3, than=0.2)
+    assert best_of("confidence_gap", [0.2, -0.1, -0.3]) == -0.1
+
+
+def test_what_top1_files_can_be_compared_in():
+    assert metrics_where(is_paired=True, needs_scores=False) == (
+        "accuracy", "ece", "ece_over", "ece_under", "mce", "rms_ce", "confidence_gap", "over_confidence_error"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("key", "answer"),
+    [("eec", "did you mean 'ece'"), ("over_confidence", "'ece_over'"), ("under_confidence", "'ece_under'")],
+)
+def test_a_wrong_or_former_key_is_answered(key, answer):
+    with pytest.raises(SpecError, match=answer):
+        metric_facts(key)

@@ -1,0 +1,146 @@
+"""What a report says first."""
+
+import numpy as np
+import pytest
+
+from equipoise import Predictions
+from equipoise.report import AfterCalibrator, report_of
+from equipoise.report.conclusion import conclusion_of
+from equipoise.report.numbers import chance
+
+
+def model(shift, n=4000, seed=0):
+    rng = np.random.default_rng(seed)
+    confidence = rng.uniform(0.55, 0.95, n)
+    right = rng.random(n) < confidence - shift
+    return Predictions(predicted=np.zeros(n, int), labels=np.where(right, 0, 1), confidence=confidence)
+
+
+@pytest.mark.parametrize(
+    ("shift", "tone", "headline"),
+    [
+        (0.15, "bad", "Over-confident by"),
+        (-0.05, "bad", "Under-confident by"),
+        (0.0, "good", "Consistent with"),
+    ],
+)
+def test_direction_of_a_single_model(shift, tone, headline):
+    conclusion = conclusion_of(report_of(model(shift), n_resamples=300))
+    assert conclusion.tone == tone
+    assert conclusion.headline.startswith(headline)
+
+
+def test_both_directions_that_cancel():
+    low, high = model(-0.2, 3000), model(0.2, 3000, seed=1)
+    rows = Predictions(
+        predicted=np.zeros(6000, int),
+        labels=np.concatenate([low.labels, high.labels]),
+        confidence=np.concatenate([low.confidence * 0.6, high.confidence]),
+    )
+    shift = float(rows.confidence.mean() - rows.correct.mean())
+    confidence = np.clip(rows.confidence - shift, 0, 1)
+    balanced = Predictions(predicted=rows.predicted, labels=rows.labels, confidence=confidence)
+    assert conclusion_of(report_of(balanced, n_resamples=300)).headline == "Miscalibrated in both directions"
+
+
+def test_the_worst_bin_is_told_with_its_numbers():
+    rows = Predictions(predicted=[0] * 100, labels=[0] * 50 + [1] * 50, confidence=[0.97] * 100)
+    words = " ".join(conclusion_of(report_of(rows, n_resamples=50)).sentences).replace("\u00a0", " ")
+    assert (
+        "between 93 and 100 % confidence: of the 100 rows there, 50.0 % are right, where 97.0 % are claimed"
+        in words
+    )
+
+
+def test_a_comparison_names_better_tied_and_worse_and_the_cost(rows):
+    rng = np.random.default_rng(1)
+    noisy = rows.logits + rng.normal(scale=6, size=rows.logits.shape)
+    report = report_of(
+        {
+            "base": rows,
+            "same": rows.with_scores(logits=rows.logits * 1.001),
+            "soft": rows.with_scores(logits=rows.logits / 2.5),
+            "noisy": rows.with_scores(logits=noisy),
+        },
+        n_resamples=300,
+    )
+    conclusion = conclusion_of(report)
+    kinds = {one.name: one.kind for one in conclusion.judgements}
+    assert kinds == {"same": "tied", "soft": "better", "noisy": "worse"}
+    assert conclusion.headline == "1 of 3 is better calibrated than base"
+    words = {one.name: one.words for one in conclusion.judgements}
+    assert "costs" in words["noisy"]
+    assert "accuracy a tie" in words["soft"]
+
+
+def test_two_models_are_named(rows):
+    soft = rows.with_scores(logits=rows.logits / 2.5)
+    conclusion = conclusion_of(report_of({"a": rows, "b": soft}, n_resamples=100))
+    assert conclusion.headline == "b is better calibrated than a"
+    other = conclusion_of(report_of({"a": rows, "b": soft}, baseline="b", n_resamples=100))
+    assert other.headline == "a is worse calibrated than b"
+    assert other.tone == "mixed"
+
+
+def trained(scale, noise=0.0, n=3000, seed=0):
+    """A model on rows that all such models share, over-confident by a factor, with noise of its own."""
+    rng = np.random.default_rng(0)
+    logits = 2 * rng.normal(size=(n, 4))
+    labels = (logits + rng.gumbel(size=logits.shape)).argmax(1)
+    own = np.random.default_rng(seed).normal(scale=noise, size=logits.shape) if noise else 0.0
+    return Predictions(logits=scale * (logits + own), labels=labels)
+
+
+def halves(models):
+    judged = {name: rows.take(slice(0, 1500)) for name, rows in models.items()}
+    calib = {name: rows.take(slice(1500, 3000)).with_split("calib") for name, rows in models.items()}
+    return judged, calib
+
+
+def test_methods_that_a_calibrator_levels_are_said_to_be_level():
+    judged, calib = halves({"ce": trained(3.0), "focal": trained(1.5), "smooth": trained(1.2)})
+    report = report_of(judged, calib=calib, candidates=["temperature"], n_resamples=200)
+    found = conclusion_of(report)
+    assert found.headline == "After temperature, none of 2 differs from ce in calibration"
+    words = " ".join(found.sentences).replace("\u00a0", " ")
+    assert "Without a calibrator, 2 of 2 are better calibrated than ce." in words
+    assert "use ce and fit temperature" in words
+    assert {one.kind for one in found.judgements} == {"better"}
+    assert found.tone == "good"
+
+
+def test_a_method_that_is_better_after_the_calibrator_is_recommended():
+    judged, calib = halves({"ce": trained(3.0, noise=1.5, seed=1), "sharp": trained(1.5)})
+    report = report_of(judged, calib=calib, candidates=["temperature"], n_resamples=200)
+    found = conclusion_of(report)
+    words = " ".join(found.sentences).replace("\u00a0", " ")
+    assert found.headline.startswith("After temperature, sharp is ")
+    assert "The log-likelihood is better with sharp." in words
+    assert "What to do: use sharp and fit temperature on held-out rows; it gains" in words
+
+
+def test_better_than_a_bad_baseline_is_not_green():
+    found = conclusion_of(report_of({"ce": trained(6.0), "less bad": trained(3.0)}, n_resamples=100))
+    assert found.headline == "less bad is better calibrated than ce"
+    assert found.tone == "bad"
+    assert any("which is large" in sentence for sentence in found.sentences)
+    assert any("after a calibrator fitted on held-out rows" in sentence for sentence in found.sentences)
+
+
+def test_many_comparisons_are_corrected_and_shown_so():
+    base = trained(1.5)
+    others = {f"m{i}": trained(1.5, noise=0.05, seed=i) for i in range(1, 9)}
+    report = report_of({"ce": base, **others}, n_resamples=200)
+    raw = {method.name: method.versus.of("ece").p_value for method in report.others}
+    corrected = {name: one.of("ece").p_value for name, one in report.versus().items()}
+    smallest = min(raw, key=raw.get)
+    assert corrected[smallest] == pytest.approx(min(1.0, 8 * raw[smallest]))
+    assert all(corrected[name] >= raw[name] for name in raw)
+    words = {one.name: one.words for one in conclusion_of(report).judgements}
+    assert chance(corrected[smallest]) in words[smallest]
+
+
+def test_seeds_tell_their_mean_temperature():
+    one = AfterCalibrator(name="temperature", scores=(), words="T = 1.80", temperatures=(1.8, 2.0, 2.2))
+    assert one.fitted == "T = 2.00 on average over 3 seeds, 1.80 to 2.20"
+    assert AfterCalibrator(name="vector", scores=(), words="3 scales").fitted == "3 scales"

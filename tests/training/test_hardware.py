@@ -1,0 +1,57 @@
+"""What a run is given: compiled networks, and an allocator that is left alone."""
+
+import shutil
+
+import pytest
+import torch
+from torch import nn
+
+import toys
+from equipoise.objectives import Supervised
+from equipoise.training import Hardware, fit, hardware
+
+COMPILED = Hardware(accelerator="cpu", devices=1, compile=True)
+needs_a_compiler = pytest.mark.skipif(
+    not any(map(shutil.which, ("g++", "clang++", "cl"))), reason="torch.compile needs a C++ compiler"
+)
+
+
+WHOLE_BATCHES = toys.Blobs(32)  # of one shape, which is compiled once
+
+
+@needs_a_compiler
+@pytest.mark.deep
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_compiled_run_learns_the_same_and_resumes_bit_for_bit(tmp_path):
+    def run(folder, train, hardware=COMPILED):
+        objective = Supervised(
+            toys.make_network(0, plain=True), nn.CrossEntropyLoss(), recipe=toys.PLAIN_STEP
+        )
+        fit(objective, train, epochs=2, hardware=hardware, folder=tmp_path / folder)
+        return objective.state_dict()
+
+    straight = run("straight", WHOLE_BATCHES)
+    with pytest.raises(KeyboardInterrupt):
+        run("resumed", toys.Interrupting(WHOLE_BATCHES, after=3, action=toys.send()))
+    toys.assert_equal(straight, run("resumed", WHOLE_BATCHES))
+    plain = run("plain", WHOLE_BATCHES, hardware=toys.CPU)
+    assert straight.keys() == plain.keys()
+    torch.testing.assert_close(straight["learner.network.head.weight"], plain["learner.network.head.weight"])
+
+
+def test_without_a_compiler_one_sentence_says_what_to_do(monkeypatch):
+    def fail(function):
+        raise RuntimeError("InvalidCxxCompiler: No working C++ compiler found\npages of more")
+
+    monkeypatch.setattr(torch, "compile", fail)
+    with pytest.raises(RuntimeError, match=r"No working C\+\+ compiler found\)\. Install one .* or leave"):
+        COMPILED.make_fabric()
+
+
+def test_the_allocator_is_changed_only_if_asked_for(monkeypatch):
+    asked = []
+    monkeypatch.setattr(hardware, "_keep_memory", lambda: asked.append(True))
+    Hardware(accelerator="cpu", devices=1).make_fabric()
+    assert not asked
+    Hardware(accelerator="cpu", devices=1, keep_memory=True).make_fabric()
+    assert asked
