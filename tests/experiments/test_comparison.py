@@ -66,6 +66,7 @@ def test_every_combination_is_a_run(comparison):
         ("calibrators", ["temprature"], "did you mean 'temperature'"),
         ("baseline", "focal", "no method 'focal' here"),
         ("data", [], "the key 'data' is missing"),
+        ("seed", [], "seed: is an empty list"),
     ],
 )
 def test_mistakes_name_key_and_remedy(comparison, key, value, sentence):

@@ -135,6 +135,23 @@ def test_nothing_in_a_run_folder_ends_in_a_traceback(copy, content, capsys):
     assert copy.status() == "broken"
 
 
+def test_a_damaged_spec_does_not_cost_the_record_of_the_machine(copy):
+    before = (copy.path / "environment.json").read_bytes()
+    flip(copy.path / "spec.toml")
+    again(copy)
+    assert (copy.path / "environment.json").read_bytes() == before
+    flip(copy.path / "environment.json")
+    again(copy)
+    assert '"remade": "the first record was lost"' in (copy.path / "environment.json").read_text()
+
+
+def test_a_table_says_that_runs_are_left_out(copy, table, quick, capsys):
+    run(Spec.from_table({**table, "seed": 1}), copy.path.parent, options=quick)
+    flip(copy.path / "scores.csv")
+    assert main(["table", str(copy.path.parent)]) == 0
+    assert "1 runs are left out" in capsys.readouterr().err
+
+
 def test_a_lone_damaged_spec_is_listed_and_made_again(copy):
     for file in copy.path.glob("*.json"):
         file.unlink()

@@ -148,6 +148,10 @@ def test_identities_stay_what_they_were(identity, table):
     assert Spec.from_table(table).identity == identity
 
 
+def test_runs_of_earlier_versions_are_recognised_by_their_old_names():
+    assert Spec.from_table({"data": "digits", "model": "mlp"}).old_identity == "1438660c2674590b"
+
+
 def test_a_new_field_leaves_old_runs_their_names():
     """Every field of a recipe has its first default written down, and runs are known by what differs from it."""
     recipe = dataclasses.asdict(RecipeSpec())

@@ -8,7 +8,7 @@ import click
 
 from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.cli.tables import print_table
-from equipoise.core.errors import SpecError
+from equipoise.core.errors import EquipoiseError, SpecError
 from equipoise.experiments import RunFolder, find_runs, format_tables, make_tables
 
 __all__ = ["runs_command", "table_command"]
@@ -44,13 +44,17 @@ def runs_command(folder: Path, why: bool, clean: bool, as_json: bool, quiet: boo
 
 def _record(run: RunFolder) -> dict[str, object]:
     status = run.status()
+    unknown = {"run": run.name, "status": status, "epochs": "", "label": ""}
     if status in ("broken", "old"):
-        return {"run": run.name, "status": status, "epochs": "", "label": "", "error": run.problem()}
-    spec, error = run.spec(), run.error()
+        return {**unknown, "error": run.problem()}
+    try:
+        spec, error, epochs = run.spec(), run.error(), len(run.history())
+    except EquipoiseError as damage:  # another process works on it, and mends it
+        return {**unknown, "error": str(damage)}
     return {
         "run": run.name,
         "status": status,
-        "epochs": f"{len(run.history())}/{spec.recipe.epochs}",
+        "epochs": f"{epochs}/{spec.recipe.epochs}",
         "label": spec.label,
         "error": "" if error is None else f"{error['stage']}: {error['kind']}: {error['message']}",
     }
@@ -67,11 +71,15 @@ def table_command(
     folder: Path, style: str, baseline: str | None, metrics: tuple[str, ...], as_json: bool, quiet: bool
 ) -> None:
     """Print the table of the finished runs in FOLDER: methods in rows, metrics in columns, ties marked."""
-    finished = [run for run in find_runs(folder) if run.status() == "finished"]
+    runs = {run: run.status() for run in find_runs(folder)}
+    finished = [run for run, status in runs.items() if status == "finished"]
+    left_out = sum(status in ("broken", "old") for status in runs.values())
     if not finished:
         raise SpecError(f"{folder}: no finished run. `equipoise runs {folder}` shows what is there.")
     if as_json:
         print_json({"rows": [row for run in finished for row in run.rows()]})
         return
+    if left_out and not quiet:
+        click.echo(f"{left_out} runs are left out; `equipoise runs {folder} --why` says why.\n", err=True)
     tables = make_tables(finished, baseline=baseline, **({"metrics": metrics} if metrics else {}))
     click.echo(format_tables(tables, style))

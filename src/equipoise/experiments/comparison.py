@@ -75,6 +75,8 @@ class ComparisonSpec:
             if not table.get(key):
                 raise SpecError(f"{where}: the key {key!r} is missing.")
         choices = [_as_list(table.get(key, 0)) for key in _LISTS]
+        if not choices[-1]:
+            raise SpecError(f"{where}.seed: is an empty list. Give at least one seed, or leave the key out.")
         shared = {"recipe": table["recipe"]} if "recipe" in table else {}
         specs = tuple(
             Spec.from_table({**dict(zip(_LISTS, chosen, strict=True)), **shared}, where=where)

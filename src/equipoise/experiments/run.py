@@ -144,8 +144,10 @@ def _prepare(spec: Spec, target: RunFolder) -> None:
         for file in damaged:
             _forget(target, file)
     if not (target.path / "spec.toml").exists():
+        begun = target.record("started") is not None and (target.path / "environment.json").exists()
         write_spec(spec, target.path / "spec.toml")
-        (target.path / "started.json").unlink(missing_ok=True)
+        if begun:
+            target.write_record("started", ["spec.toml", "environment.json"])
     if not _is_resumable(spec, target):
         _begin_again(target, "trained")
 
