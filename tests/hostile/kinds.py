@@ -9,7 +9,7 @@ KINDS: dict[str, Kind] = {
     "predictions": Kind(arrays.prepare_predictions, arrays.try_predictions, plain=True),
     "losses": Kind(arrays.prepare_losses, arrays.try_loss, plain=True),
     "calibrators": Kind(arrays.prepare_calibrators, arrays.try_calibrator, plain=True),
-    "artifacts": Kind(stored.prepare_artifacts, stored.try_artifact),
+    "artifacts": Kind(stored.prepare_artifacts, stored.try_artifact, plain=True),
     "checkpoints": Kind(stored.prepare_checkpoints, stored.try_checkpoint, seconds=15),
     "runs": Kind(stored.prepare_runs, stored.try_run_folder, seconds=30),
     "specs": Kind(stored.prepare_specs, stored.try_spec),
