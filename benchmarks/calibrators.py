@@ -1,7 +1,8 @@
 """Speed of the calibrators against peers, in one run, with what each answer costs in likelihood beside its time.
 
 Run: ``python benchmarks/calibrators.py [--threads 1] [--repeats 3] [--quick] [--cpu haswell]``. Peers that are not
-installed are left out (probmetrics, scikit-learn). Times are CPU seconds of this process, smallest of interleaved repeats; compare ratios.
+installed are left out (probmetrics, scikit-learn). Times are CPU seconds of this process, smallest of interleaved
+repeats; compare ratios.
 """
 
 from __future__ import annotations
