@@ -7,7 +7,7 @@ import sys
 import pytest
 
 FORK = """
-import os, sys
+import os, signal, sys
 import numpy as np
 import torch
 from equipoise import Predictions, score
@@ -19,6 +19,7 @@ before = score(Predictions(logits=logits, labels=labels))
 child = os.fork()
 if child:
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+signal.alarm(240)  # nobody else ends a child that waits for ever
 after = score(Predictions(logits=logits, labels=labels))
 same = all(np.isclose(before[name].value, after[name].value) for name in before.scores)
 os._exit(0 if same and torch.get_num_threads() == 1 else 1)
