@@ -108,3 +108,20 @@ def test_another_number_of_classes_is_refused(paths, capsys):
     code, _, err = run(capsys, "apply", paths / "map.json", paths / "three.npz", "-o", paths / "out.npz")
     assert code == 2
     assert "must have 4 classes" in err
+
+
+def test_apply_neither_overwrites_its_input_nor_calibrates_twice_unless_forced(paths, capsys):
+    fitted, test, out = paths / "map.json", paths / "test.npz", paths / "out.npz"
+    assert run(capsys, "calibrate", paths / "calib.npz", "-o", fitted, "--method", "temperature")[0] == 0
+    raw = test.read_bytes()
+    code, _, complaint = run(capsys, "apply", fitted, test, "-o", test)
+    assert code == 2
+    assert "is the input itself" in complaint
+    assert "--force" in complaint
+    assert test.read_bytes() == raw
+    assert run(capsys, "apply", fitted, test, "-o", out)[0] == 0
+    code, _, complaint = run(capsys, "apply", fitted, out, "-o", paths / "twice.npz")
+    assert code == 2
+    assert "was applied to these predictions already" in complaint
+    assert not (paths / "twice.npz").exists()
+    assert run(capsys, "apply", fitted, out, "-o", out, "--force")[0] == 0

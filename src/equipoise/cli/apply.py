@@ -23,6 +23,11 @@ __all__ = ["command"]
 @click.option(
     "--output", "-o", required=True, type=click.Path(path_type=Path), help="Where the predictions go."
 )
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Overwrite the input, and calibrate what was calibrated before, all the same.",
+)
 @column_options
 @json_option
 @quiet_option
@@ -30,6 +35,7 @@ def command(
     calibrator: Path,
     files: tuple[str, ...],
     output: Path,
+    force: bool,
     columns: Columns,
     as_json: bool,
     quiet: bool,
@@ -40,8 +46,16 @@ def command(
     fitted on, and is then refused when scored.
     """
     check_output(output, tuple(WRITERS))
+    if not force and output.exists() and any(Path(file).exists() and output.samefile(file) for file in files):
+        raise click.UsageError(f"--output {output} is the input itself. Name another file, or add --force.")
     fitted = load(calibrator)
     raw = read_predictions(one_or_several(files), **columns)
+    # Rows known by scores that are no longer theirs have been through a calibrator.
+    if not force and (raw.fitted_on is not None or (raw.has_kept_rows and not raw.rows.named)):
+        raise DataError(
+            f"{' '.join(files)}: a calibrator was applied to these predictions already; twice makes them worse. "
+            "Take the raw ones, or add --force."
+        )
     try:
         predictions = fitted(raw)
     except RuntimeError as error:
