@@ -35,7 +35,11 @@ def work(name: str, seed: int, first: int, last: int) -> None:
     with tempfile.TemporaryDirectory(prefix="equipoise-hostile-") as base:
         folder = Path(base, "prepared")
         folder.mkdir()
-        prepared = kind.prepare(folder)
+        try:
+            prepared = kind.prepare(folder)
+        except Exception as error:
+            print(f"wrong {type(error).__name__}: {error}", flush=True)
+            raise
         for number in range(first, last):
             print(f"try {number}", flush=True)
             wrong = judge(kind, prepared, seed, number, Path(base))
@@ -98,7 +102,7 @@ def campaign(name: str, seed: int, *, seconds: float) -> tuple[int, dict[int, st
                 line = worker.line(PATIENCE)
             else:
                 if line.startswith("wrong"):
-                    failures[-1] = f"before the first try: {line}"
+                    failures[-1] = f"before the first try: {line.removeprefix('wrong ')}"
                     break
         finally:
             worker.end()

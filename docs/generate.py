@@ -18,6 +18,7 @@ from draw import caption, gradient_picture
 
 from equipoise.experiments.catalogue import CATALOGUE, Entry
 from equipoise.losses import Pair
+from equipoise.metrics.facts import FACTS, MetricFacts
 
 FOLDER = Path(__file__).resolve().parent / "methods"
 NOTE = "<!-- Written by docs/generate.py from the catalogue and the docstrings; edit those. -->"
@@ -262,6 +263,19 @@ def facts(entry: Entry) -> Iterator[tuple[str, str]]:
         )
     if entry.needs:
         yield "needs", ", ".join(sorted(entry.needs))
+    if CATALOGUE["metrics"].get(entry.key) is entry and entry.key in FACTS:
+        yield from scorecard_facts(FACTS[entry.key])
+
+
+def scorecard_facts(metric: MetricFacts) -> Iterator[tuple[str, str]]:
+    """Give what a scorecard knows about a metric."""
+    yield "better", {"lower": "lower", "higher": "higher", "zero": "nearest to zero"}[metric.better]
+    range_ = f"{metric.low:g} to {metric.high:.4g}".replace("to inf", "upwards")
+    yield "range", f"{range_}, shown in percent" if metric.percent else range_
+    yield (
+        "two models",
+        "compared row by row (`equipoise.compare`)" if metric.is_paired else "compared by their intervals",
+    )
 
 
 def differences(entry: Entry) -> str:

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from equipoise import Predictions
+from equipoise import Predictions, score
+from equipoise.evaluate import audit
 from equipoise.metrics import ReliabilityCurve, reliability_curve, smooth_curve
 from equipoise.plots import draw_confidence_histogram, draw_reliability, draw_reliability_diagrams
 
@@ -90,3 +91,12 @@ def test_draws_where_it_is_told(curve):
 def test_an_empty_mapping_is_refused():
     with pytest.raises(ValueError, match="nothing to draw"):
         draw_reliability_diagrams({})
+
+
+def test_what_people_hold_in_their_hand_is_drawn():
+    rows = Predictions(probs=[[0.9, 0.1]] * 4 + [[0.6, 0.4]] * 4, labels=[0, 0, 0, 1] * 2)
+    heights = [
+        [float(bar.get_height()) for bar in draw_reliability(held).containers[0]]
+        for held in (reliability_curve(rows), rows, score(rows, n_resamples=5), audit(rows, n_resamples=5))
+    ]
+    assert heights == [heights[0]] * 4 == [[0.75, 0.75]] * 4

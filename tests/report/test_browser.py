@@ -1,7 +1,9 @@
 """The page in a real browser: Debian's chromium and chromium-driver, without a window."""
 
+import base64
 import json
 import os
+import re
 import shutil
 from itertools import pairwise
 
@@ -236,6 +238,15 @@ def test_prints_in_ink_on_paper_without_what_is_for_the_screen(browser, pages):
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
     assert background == "rgb(255, 255, 255)"
     assert nav == "none"
+
+
+@pytest.mark.parametrize("name", ["single", "comparison"])
+def test_prints_as_a_pdf_of_a_few_pages(browser, pages, name):
+    look(browser, pages[name])
+    paper = {"paperWidth": 8.27, "paperHeight": 11.69, "printBackground": True}
+    content = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", paper)["data"])
+    assert content.startswith(b"%PDF")
+    assert 2 <= len(re.findall(rb"/Type\s*/Page\b", content)) <= 12
 
 
 def test_is_there_within_a_second(browser, pages):

@@ -39,8 +39,9 @@ def test_a_write_that_dies_leaves_the_old_file(tmp_path, monkeypatch):
 def test_a_damaged_file_is_refused_with_a_remedy(content, tmp_path):
     path = tmp_path / "last.pt"
     path.write_bytes(content)
-    with pytest.raises(DataError, match="Delete it to start over"):
+    with pytest.raises(DataError, match="Delete it to start over") as caught:
         read_checkpoint(path)
+    assert len(str(caught.value).splitlines()) == 1
 
 
 def test_a_file_of_another_program_is_refused(tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-__all__ = ["Array", "as_floats", "as_integers", "as_numpy", "as_tensor", "freeze"]
+__all__ = ["Array", "as_floats", "as_integers", "as_numpy", "as_tensor", "freeze", "has_bad_text"]
 
 Array: TypeAlias = NDArray[Any]
 
@@ -59,13 +59,14 @@ def as_floats(values: Any, *, where: str, name: str) -> Array:
         >>> as_floats([1, 2], where="doc", name="logits").dtype
         dtype('float64')
     """
-    array = as_numpy(values)
+    array = _given(values, where=where, name=name)
     if array.dtype in (np.float32, np.float64):
         return array
     if array.dtype == np.float16:
         return array.astype(np.float32)
     if array.dtype.kind in "iubf":
-        return array.astype(np.float64)
+        with np.errstate(over="ignore"):
+            return array.astype(np.float64)
     raise TypeError(
         f"{where}: `{name}` must hold real numbers, got dtype {array.dtype}. Convert it with .astype(float)."
     )
@@ -81,14 +82,57 @@ def as_integers(values: Any, *, where: str, name: str) -> Array:
         >>> as_integers(np.array([1, 2], dtype=np.uint8), where="doc", name="labels")
         array([1, 2])
     """
-    array = as_numpy(values)
+    array = _given(values, where=where, name=name)
+    if array.dtype == np.uint64 and array.max(initial=0) > np.iinfo(np.int64).max:
+        raise ValueError(
+            f"{where}: `{name}` must hold class numbers, got {array.max()}. Cast from -1? Pass int64."
+        )
     if array.dtype.kind in "iub":
         return array.astype(np.int64, copy=False)
-    if array.dtype.kind == "f":
+    if array.dtype.kind == "f" and not np.array_equal(array, np.floor(array)):
+        remedy = "Regression is not supported, nor are soft labels: labels name one class per row."
+    elif array.dtype.kind == "f":
         remedy = "Class numbers stored as floats? Pass .astype(int)."
     else:
         remedy = "Class names? Pass their positions in `class_names`."
     raise TypeError(f"{where}: `{name}` must hold integer class numbers, got dtype {array.dtype}. {remedy}")
+
+
+def _given(values: Any, *, where: str, name: str) -> Array:
+    """Return what a caller gave as an array.
+
+    Raises:
+        TypeError: For what cannot become one without guessing.
+    """
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise TypeError(f"{where}: `{name}` must have no masked values. Drop such rows.")
+    try:
+        return as_numpy(values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        # Ragged lists; tensors that are sparse, quantised, on no device, or of eight bits.
+        reason = str(error).splitlines()[0][:120]
+        raise TypeError(
+            f"{where}: `{name}` must be an array, a tensor or a list of rows of one length, got "
+            f"{type(values).__name__} that is none ({reason}). Convert it first; a tensor with .to_dense() or .float()."
+        ) from None
+
+
+def has_bad_text(column: Array) -> bool:
+    r"""Say whether text holds half of a pair of surrogates, which no file can keep.
+
+    Example:
+        >>> has_bad_text(np.array(["a"])), has_bad_text(np.array(["\ud800"]))
+        (False, True)
+    """
+    if column.dtype.kind != "U" or not column.size or not column.dtype.itemsize:
+        return False
+    codes = (
+        np.ascontiguousarray(column)
+        .reshape(-1)
+        .astype(column.dtype.newbyteorder("="), copy=False)
+        .view(np.uint32)
+    )
+    return bool(((codes >= 0xD800) & (codes < 0xE000)).any())
 
 
 def freeze(array: Array) -> Array:

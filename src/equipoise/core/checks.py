@@ -21,6 +21,8 @@ _MANY = 1 << 18
 #: Averages of probabilities in single precision exceed one by this much and no more.
 _ROUNDING = 1e-6
 
+_HEAVIEST = 1e100
+
 
 def _blocks(array: Array) -> Iterator[tuple[int, Array]]:
     step = max(1, _ELEMENTS // max(1, int(np.prod(array.shape[1:]))))
@@ -181,6 +183,14 @@ def check_weights(weights: Array, *, where: str) -> None:
         raise DataError(
             f"{where}: `weights` must be finite and not negative, got {weights[row]} in row {row}. "
             "To leave a row out, give it weight 0."
+        )
+    # Squares of weights are added up, and sums divided by them.
+    far = (weights > _HEAVIEST) | ((weights < 1 / _HEAVIEST) & (weights > 0))
+    if far.any():
+        row = int(np.argmax(far))
+        raise DataError(
+            f"{where}: `weights` must be 0, or between {1 / _HEAVIEST:g} and {_HEAVIEST:g}, got {weights[row]} in row "
+            f"{row}. Only their ratios matter: divide all by the largest."
         )
     if not weights.any():
         raise DataError(

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
-from equipoise.core.arrays import Array
+from equipoise.core.arrays import Array, has_bad_text
 from equipoise.core.errors import DataError
 from equipoise.core.files import atomic_path
 from equipoise.core.predictions import Predictions
@@ -109,10 +107,5 @@ def _check_names(columns: dict[str, Array], path: Path) -> None:
         if name.strip().lower() in seen:
             raise DataError(f"{path.name}: two groups are named {name[6:]!r} but for upper case. Rename one.")
         seen.add(name.strip().lower())
-        if column.dtype.kind == "U" and _has_bad_text(column):
+        if has_bad_text(column):
             raise DataError(f"{path.name}: `{name}` holds text that is no Unicode, so files cannot keep it.")
-
-
-def _has_bad_text(column: Array) -> bool:
-    codes = np.ascontiguousarray(column).view(np.uint32)
-    return bool(((codes >= 0xD800) & (codes < 0xE000)).any())

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from equipoise.core.predictions import Predictions
+from equipoise.evaluate.audit import Audit
+from equipoise.evaluate.scorecard import Scorecard
 from equipoise.metrics.curve import ReliabilityCurve
+from equipoise.metrics.expected_calibration_error import reliability_curve
 from equipoise.metrics.smooth_curve import SmoothCurve
 from equipoise.plots.smooth_reliability import add_smooth_curve
 from equipoise.plots.style import BLUE, GREY, INK, RED, check_not_empty, dress, new_figure, on_axes
@@ -32,7 +36,7 @@ _CONFIDENCE = {
 
 
 def draw_reliability(
-    curve: ReliabilityCurve,
+    curve: ReliabilityCurve | Predictions | Scorecard | Audit,
     *,
     smooth: SmoothCurve | None = None,
     level: float = 0.95,
@@ -45,7 +49,7 @@ def draw_reliability(
     are hatched in opposite directions.
 
     Args:
-        curve: The record to draw.
+        curve: The record to draw; or predictions, a scorecard or an audit, whose record of the top label is drawn.
         smooth: The smooth version, drawn over the bars with its bootstrap band.
         level: Level of the bins' intervals.
         title: What stands above.
@@ -61,6 +65,7 @@ def draw_reliability(
         >>> [float(bar.get_height()) for bar in ax.containers[0]]
         [0.75]
     """
+    curve = _curve_of(curve)
     ax = on_axes(ax, size=(4.0, 4.0))
     filled = curve.weight > 0
     width = 1.0 / len(curve.weight)
@@ -94,6 +99,15 @@ def draw_reliability(
         ax.plot(confidence, frequency, color=INK, linewidth=0.9, marker="o", markersize=2.5, zorder=5)
     ax.set(xlim=(0, 1), ylim=(0, 1), box_aspect=1)
     return dress(ax, x=_CONFIDENCE[curve.target], y=_FREQUENCY[curve.target], title=title)
+
+
+def _curve_of(held: ReliabilityCurve | Predictions | Scorecard | Audit) -> ReliabilityCurve:
+    """Return the record of what people hold in their hand."""
+    if isinstance(held, Predictions):
+        return reliability_curve(held)
+    if isinstance(held, Audit):
+        return held.card.curve
+    return held.curve if isinstance(held, Scorecard) else held
 
 
 def draw_confidence_histogram(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from equipoise.core.files import write_text
 from equipoise.core.names import look_up
+from equipoise.report.from_predictions import Judged, report_of
 from equipoise.report.markdown import to_markdown
 from equipoise.report.page import to_html
 from equipoise.report.records import Report
@@ -16,11 +18,12 @@ __all__ = ["write_report"]
 _FORMS = {".html": to_html, ".htm": to_html, ".md": to_markdown}
 
 
-def write_report(report: Report, path: str | os.PathLike[str]) -> Path:
+def write_report(report: Report | Judged | Mapping[str, Judged], path: str | os.PathLike[str]) -> Path:
     """Write a report.
 
     Args:
-        report: What to tell.
+        report: What to tell; or what :func:`report_of` makes a report of: predictions, chunks of them, an audit, or
+            several by name.
         path: Where; the ending decides the form: ``.html`` or ``.md``.
 
     Returns:
@@ -32,14 +35,14 @@ def write_report(report: Report, path: str | os.PathLike[str]) -> Path:
     Example:
         >>> import tempfile
         >>> from equipoise import Predictions
-        >>> from equipoise.report import report_of
-        >>> report = report_of(Predictions(probs=[0.9, 0.8, 0.3], labels=[1, 0, 0]))
-        >>> write_report(report, Path(tempfile.mkdtemp()) / "report.html").name
+        >>> rows = Predictions(probs=[0.9, 0.8, 0.3], labels=[1, 0, 0])
+        >>> write_report(rows, Path(tempfile.mkdtemp()) / "report.html").name
         'report.html'
     """
     target = Path(path)
     form = look_up(
         target.suffix.lower(), _FORMS, what="form of a report", hint="use a path that ends in .html or .md."
     )
-    write_text(target, form(report))
+    whole = report if isinstance(report, Report) else report_of(report)
+    write_text(target, form(whole))
     return target

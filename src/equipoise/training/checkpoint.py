@@ -60,8 +60,9 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
     except FileNotFoundError:
         raise
     except Exception as error:
+        reason = str(error).partition("\n")[0].partition(". ")[0]  # torch goes on with advice over many lines
         raise DataError(
-            f"{path}: a checkpoint of this package was wanted, got a file that cannot be read ({error}). "
+            f"{path}: a checkpoint of this package was wanted, got a file that cannot be read ({reason}). "
             "Delete it to start over."
         ) from error
     if not isinstance(content, dict) or content.get("format") != _FORMAT:

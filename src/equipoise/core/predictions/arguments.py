@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from equipoise.core.arrays import Array, as_floats, as_numpy, freeze
+from equipoise.core.arrays import Array, as_floats, as_numpy, freeze, has_bad_text
+from equipoise.core.errors import DataError
 from equipoise.core.predictions import as_rows
 
 __all__ = [
     "Kind",
     "agreed_classes",
+    "check_integer",
+    "check_several_classes",
     "class_names_of",
     "frozen_map",
     "groups_of",
@@ -26,6 +30,9 @@ __all__ = [
 Kind: TypeAlias = Literal["logits", "probs", "top1"]
 
 _WHERE = "Predictions"
+
+#: Fewer rows may all be wrong and sure by chance, in a small chunk of a file.
+_A_FEW = 20
 
 
 def kind_of(logits: Any, probs: Any, predicted: Any, confidence: Any) -> Kind:
@@ -62,7 +69,7 @@ def agreed_classes(given: int | None, found: int) -> int:
         >>> agreed_classes(None, 3)
         3
     """
-    if given not in (None, found):
+    if given is not None and given != found:
         raise ValueError(
             f"{_WHERE}: `n_classes` is {given}, but the scores are for {found} classes. Leave it out: it is only "
             "needed with predicted= and confidence=."
@@ -104,6 +111,11 @@ def groups_of(groups: Mapping[str, Any] | None, labels: Array, keep: as_rows.Kee
         >>> dict(groups_of({"site": ["a", "b"]}, np.array([0, 1]), lambda column: column))
         {'site': array(['a', 'b'], dtype='<U1')}
     """
+    if not isinstance(groups, Mapping | None):
+        raise TypeError(
+            f"{_WHERE}: `groups` must be a dictionary of named columns, got {type(groups).__name__}."
+        )
+    check_text(groups or {}, name="groups")
     return frozen_map(
         {
             str(name): keep(as_rows.per_row(_plain(column, name), labels, name=f"groups[{name!r}]"))
@@ -115,7 +127,9 @@ def groups_of(groups: Mapping[str, Any] | None, labels: Array, keep: as_rows.Kee
 def _plain(column: Any, name: str) -> Array:
     array = as_numpy(column)
     if array.dtype.kind == "O" and all(isinstance(value, str) for value in array.flat):
-        return array.astype(np.str_)
+        array = array.astype(np.str_)
+    if has_bad_text(array):
+        raise ValueError(f"{_WHERE}: `groups[{name!r}]` holds text that is no Unicode. Repair it.")
     if array.dtype.kind not in "iubfU":
         raise TypeError(
             f"{_WHERE}: `groups[{name!r}]` must hold numbers or text, got dtype {array.dtype}. "
@@ -146,9 +160,61 @@ def class_names_of(names: Sequence[str] | None, n_classes: int | None) -> tuple[
     """
     if names is None:
         return None
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise TypeError(f"{_WHERE}: `class_names` must be a list of names, got {names!r}.")
     result = tuple(str(name) for name in names)
     if n_classes is not None and len(result) != n_classes:
         raise ValueError(
             f"{_WHERE}: `class_names` must have {n_classes} names, one per class, got {len(result)}."
         )
+    check_text(result, name="class_names")
     return result
+
+
+def check_text(names: Iterable[Any], *, name: str) -> None:
+    """Raise if a name holds half of a pair of surrogates: it could be neither printed nor written.
+
+    Raises:
+        ValueError: With the name.
+
+    Example:
+        >>> check_text(["cat"], name="class_names")
+    """
+    for number, text in enumerate(names):
+        if any("\ud800" <= letter < "\ue000" for letter in str(text)):
+            raise ValueError(f"{_WHERE}: `{name}` must be text, number {number} is no Unicode: {text!r}.")
+
+
+def check_several_classes(scores: Array, labels: Array, kind: Kind) -> None:
+    """Raise for the softmax of a single class, which would be taken for a binary column that is always wrong.
+
+    Raises:
+        DataError: If every row of one column is 1 and every label 0.
+
+    Example:
+        >>> check_several_classes(np.ones((1, 1)), np.zeros(1, int), "probs")
+    """
+    one_column = kind == "probs" and scores.ndim == 2 and scores.shape[1] == 1
+    if one_column and len(scores) >= _A_FEW and (scores == 1).all() and not labels.any():
+        raise DataError(
+            f"{_WHERE}: `probs` has one column, which is 1 everywhere, and every label is 0. With a single class "
+            "there is nothing to score; one column is the probability of class 1 of two."
+        )
+
+
+def check_integer(value: Any, *, name: str, least: int | None = None) -> None:
+    """Raise unless a setting is an integer or None.
+
+    Raises:
+        TypeError: For anything else.
+        ValueError: If it is too small.
+
+    Example:
+        >>> check_integer(3, name="n_classes", least=1)
+    """
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{_WHERE}: `{name}` must be an integer, got {value!r}.")
+    if least is not None and value < least:
+        raise ValueError(f"{_WHERE}: `{name}` must be {least} or more, got {value}.")

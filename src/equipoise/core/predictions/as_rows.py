@@ -51,7 +51,12 @@ def _mismatch(scores: Array, labels: Array, name: str) -> str:
     if labels.ndim == 2 and labels.shape == (n, 1):
         remedy = "Pass labels[:, 0]."
     elif labels.ndim == 2 and labels.shape == scores.shape:
-        remedy = "One-hot labels? Pass labels.argmax(-1)."
+        one_hot = np.isin(labels, (0, 1)).all() and (labels.sum(axis=1) == 1).all()
+        remedy = (
+            "These are one-hot: pass labels.argmax(-1)."
+            if one_hot
+            else "Several labels per row are not supported: score each label as a binary problem of its own."
+        )
     elif labels.ndim == 1:
         remedy = f"There are {len(labels)} labels for {n} rows of {name}: are they from the same split?"
     else:

@@ -23,6 +23,8 @@ from equipoise.core.predictions import as_rows
 from equipoise.core.predictions.arguments import (
     Kind,
     agreed_classes,
+    check_integer,
+    check_several_classes,
     class_names_of,
     frozen_map,
     groups_of,
@@ -109,6 +111,10 @@ class Predictions:
         fitted_on: Rows | None = None,
     ) -> None:
         kind = kind_of(logits, probs, predicted, confidence)
+        check_integer(n_classes, name="n_classes", least=1)
+        check_integer(ignore_index, name="ignore_index")
+        if not isinstance(fitted_on, Rows | None):
+            raise TypeError(f"{_WHERE}: `fitted_on` must be Rows, got {type(fitted_on).__name__}.")
         true = as_integers(labels, where=_WHERE, name="labels")
         keep = as_rows.kept_rows(true, ignore_index)
         scores, top = None, None
@@ -122,6 +128,7 @@ class Predictions:
         else:
             given = as_floats(logits if kind == "logits" else probs, where=_WHERE, name=kind)
             scores = freeze(keep(as_rows.score_rows(given, true, name=kind)))
+            check_several_classes(given, true, kind)
             n_classes = agreed_classes(n_classes, 2 if scores.ndim == 1 else scores.shape[1])
         names = class_names_of(class_names, n_classes)
         self._fill(
