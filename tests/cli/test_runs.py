@@ -54,7 +54,7 @@ def test_table_keeps_data_of_other_settings_apart(home, capsys):
 
 
 def test_report_on_two_kinds_of_data_is_one_json_document(home, capsys):
-    words = ["report", str(home / "runs"), "-o", str(home / "report.html"), "--resamples", "20", "--json"]
+    words = ["report", str(home / "runs"), "-o", str(home / "report.html"), "--json"]
     assert main(words) == 0
     found = json.loads(capsys.readouterr().out)["reports"]
     assert len(found) == 2

@@ -29,7 +29,7 @@ __all__ = [
 
 _FORMAT = 2
 #: What fields were worth when they were born. A run is known by what differs from this, so that a field that is added
-#: here together with its first default leaves the identity of every older run as it is. Never change a line.
+#: at the end together with its first default leaves the identity of every older run as it is. Never change a line.
 _BORN: Mapping[str, Mapping[str, Any]] = {
     "data": {"seed": 0, "digest": ""},
     "recipe": {
@@ -56,8 +56,13 @@ _BORN: Mapping[str, Mapping[str, Any]] = {
         "select": "tune_nll",
         "patience": 0,
         "precision": "32-true",
+        "jitter": 0.0,
+        "erase": 0.0,
+        "size": 0,
     },
 }
+#: How many of these fields recipes had before runs were known by the content of their data.
+_N_OLD = 23
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -286,6 +291,8 @@ class Spec:
         """The identity that versions gave whose runs were not known by the content of their data."""
         table = plain(replace(self, recipe=replace(self.recipe, name="")))
         del table["data"]["digest"]
+        for later in list(_BORN["recipe"])[_N_OLD:]:
+            table["recipe"].pop(later, None)
         table["objective"] = table.pop("method")
         return _short_digest([1, table])
 
