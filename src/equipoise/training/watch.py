@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 __all__ = ["watch"]
 
@@ -97,8 +98,8 @@ def _outer_loss(rows: _Rows) -> Iterator[str]:
             f"the held-out calibration error that is learnt from diverges: {best:.3g} in epoch {place}, "
             f"{recent[-1]:.3g} now. Lower the rate of what learns from it."
         )
-    steps = [after - before for before, after in zip(recent, recent[1:], strict=False)]
-    turns = sum(one * two < 0 for one, two in zip(steps, steps[1:], strict=False))
+    steps = [after - before for before, after in pairwise(recent)]
+    turns = sum(one * two < 0 for one, two in pairwise(steps))
     swing = max(recent) - min(recent)
     if turns == len(steps) - 1 and swing > 0.5 * sum(recent) / len(recent):
         yield (
