@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from equipoise.core.errors import DataError
-from equipoise.models.network import Network
 
 __all__ = ["load_published"]
+
+NetworkT = TypeVar("NetworkT", bound=nn.Module)
 
 #: Under which key training scripts put the weights among other things.
 _ENVELOPES = ("state_dict", "model_state_dict", "model", "net")
@@ -23,7 +24,7 @@ _PREFIXES = ("module.", "_orig_mod.")
 _HEADS = ("linear.", "fc.", "fc2.", "classifier.", "head.")
 
 
-def load_published(network: Network, source: str | os.PathLike[str] | Mapping[str, Any]) -> Network:
+def load_published(network: NetworkT, source: str | os.PathLike[str] | Mapping[str, Any]) -> NetworkT:
     """Fill a network with the weights of a published checkpoint.
 
     Reads the 6n+2 ResNets of akamaster/pytorch_resnet_cifar10 (built with ``shortcut="A"``), the networks of
@@ -33,7 +34,9 @@ def load_published(network: Network, source: str | os.PathLike[str] | Mapping[st
     none of its code runs.
 
     Args:
-        network: The network to fill, in place. Nothing changes unless all fits.
+        network: The network to fill, in place; or a part without a head, such as the encoder of a segmentation
+            network (``network.body.encoder``), which leaves the head of the file aside. Nothing changes unless all
+            fits.
         source: A checkpoint file, or the mapping that one holds.
 
     Returns:
@@ -46,6 +49,7 @@ def load_published(network: Network, source: str | os.PathLike[str] | Mapping[st
     Example:
         >>> theirs = {"module.0.weight": torch.ones(2, 2), "module.0.bias": torch.ones(2)}
         >>> theirs |= {"module.fc.weight": torch.ones(3, 2), "module.fc.bias": torch.ones(3)}
+        >>> from equipoise.models import Network
         >>> network = Network(torch.nn.Sequential(torch.nn.Linear(2, 2)), torch.nn.Linear(2, 3))
         >>> load_published(network, {"state_dict": theirs})(torch.ones(1, 2))
         tensor([[7., 7., 7.]], grad_fn=<AddmmBackward0>)
@@ -55,6 +59,9 @@ def load_published(network: Network, source: str | os.PathLike[str] | Mapping[st
     own = network.state_dict()
     places = {_plain_name(key): key for key in own}
     named = {_plain_name(_strip(key)): key for key in published}
+    if not any(name.startswith("head.") for name in places):
+        published = {key: value for key, value in published.items() if not _is_of_head(key)}
+        named = {name: key for name, key in named.items() if key in published}
     if len(named) < len(published):
         twins = [key for key in published if key not in named.values()]
         raise DataError(f"{where} must hold one weight per place, got two for {_some(twins)}. Remove one.")
@@ -103,6 +110,10 @@ def _strip(name: str) -> str:
     while name.startswith(_PREFIXES):
         name = name.partition(".")[2]
     return name
+
+
+def _is_of_head(key: str) -> bool:
+    return _plain_name(_strip(key)).startswith("head.")
 
 
 def _plain_name(name: str) -> str:

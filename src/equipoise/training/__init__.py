@@ -3,6 +3,7 @@
 from equipoise.training.batch_source import Batch, Inputs, Loader, Source, gather
 from equipoise.training.checkpoint import read_checkpoint, write_checkpoint
 from equipoise.training.cycle import Cycle
+from equipoise.training.dense import DenseScores, boundary_mask, score_dense
 from equipoise.training.evaluation import evaluating, predict
 from equipoise.training.hardware import Hardware
 from equipoise.training.history import History
@@ -23,6 +24,7 @@ __all__ = [
     "Constant",
     "Cosine",
     "Cycle",
+    "DenseScores",
     "Hardware",
     "HeldOut",
     "History",
@@ -38,11 +40,13 @@ __all__ = [
     "Source",
     "Step",
     "WarmUp",
+    "boundary_mask",
     "evaluating",
     "fit",
     "gather",
     "predict",
     "read_checkpoint",
+    "score_dense",
     "watch",
     "write_checkpoint",
 ]

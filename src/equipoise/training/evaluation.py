@@ -7,17 +7,21 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, final
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.training.batch_source import Batch, Inputs, Source, draw, gather
 from equipoise.training.network_call import as_logits, call_network
+from equipoise.training.pixel_sample import PixelSample
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 __all__ = ["TunePredictions", "evaluating", "predict"]
+
+# Of dense outputs an epoch is scored, and losses adapt, by a sample of so many pixels: 80 MB at 21 classes.
+_TUNE_PIXELS = 1_000_000
 
 
 @contextmanager
@@ -49,6 +53,8 @@ def predict(
     split: str | None = None,
     ignore_index: int | None = None,
     convert: Callable[[Inputs], Inputs] = lambda inputs: inputs,
+    n_pixels: int | None = None,
+    seed: int = 0,
 ) -> Predictions:
     """Return what a network says about batches; several processes join their parts.
 
@@ -58,9 +64,12 @@ def predict(
         split: The name of the split they come from.
         ignore_index: Label of rows to leave out.
         convert: What is done to inputs first, for networks that are not in float32.
+        n_pixels: Of dense outputs keep a uniform random sample of at most so many pixels, so that memory does not
+            grow with the number of images; None keeps all. Other outputs are kept whole.
+        seed: Of that sample.
 
     Returns:
-        Predictions whose rows are known by the batches' index.
+        Predictions whose rows are known by the batches' index; of a sample, by the place of the pixel among all.
 
     Raises:
         DataError: If there is no batch.
@@ -74,24 +83,35 @@ def predict(
         >>> predict(nn.Identity(), batches, split="tune")
         Predictions(logits, n=2, k=2, split=tune)
     """
+    sample, parts = None if n_pixels is None else PixelSample(n_pixels, seed=seed), []
     with evaluating(network):
-        parts = [
-            gather(
-                as_logits(call_network(network, convert(batch.inputs)), where="predict"),
-                batch.targets,
-                batch.index,
-            )
-            for batch in batches
-        ]
+        for batch in batches:
+            logits = as_logits(call_network(network, convert(batch.inputs)), where="predict")
+            part = gather(logits, batch.targets, batch.index)
+            if sample is None or logits.ndim == 2:
+                parts.append(part)
+            else:
+                sample.add(*_pixels(part[0].cpu(), part[1].cpu(), ignore_index))
+    if sample is not None and sample.seen:
+        return Predictions(logits=sample.logits, labels=sample.labels, ids=sample.places, split=split)
     if not parts:
         raise DataError("predict: there is no batch to predict. Is the split empty?")
     logits, labels, index = (torch.cat(columns).cpu() for columns in zip(*parts, strict=True))
     return Predictions(logits=logits, labels=labels, ids=index, split=split, ignore_index=ignore_index)
 
 
+def _pixels(logits: Tensor, labels: Tensor, ignore_index: int | None) -> tuple[Tensor, Tensor]:
+    """Return dense outputs as rows, without those that are no class."""
+    rows, numbers = logits.movedim(1, -1).flatten(0, -2), labels.flatten()
+    known = slice(None) if ignore_index is None else numbers != ignore_index
+    return rows[known], numbers[known]
+
+
 @final
 class TunePredictions:
     """Predictions on the ``tune`` split at the end of an epoch, made when first asked for and then kept.
+
+    Of dense outputs they are a random sample of a million pixels, the same in every epoch.
 
     Args:
         source: The split's batches.
@@ -114,5 +134,6 @@ class TunePredictions:
                     split="tune",
                     ignore_index=self._ignore_index,
                     convert=fabric.strategy.precision.convert_input,
+                    n_pixels=_TUNE_PIXELS,
                 )
         return self._made[network]
