@@ -103,7 +103,7 @@ def test_scores_and_figures_of_each_validation(tmp_path):
 
 def test_a_validation_step_without_logits_is_told_what_to_return(tmp_path):
     module = make_module(AdaFocalLoss())
-    module.validation_step = lambda batch, number: None
+    module.validation_step = lambda batch, batch_idx: None
     with pytest.raises(DataError, match="validation_step must return"):
         trained(module, 1, tmp_path, [AdaptLoss()], enable_checkpointing=False)
 
