@@ -3,10 +3,17 @@
 import os
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import pytest
 
 os.environ["MPLBACKEND"] = "Agg"
+
+# Adapters to heavy libraries can be imported only where these are installed.
+_HOSTS = {"lightning": "lightning", "huggingface": "transformers"}
+collect_ignore = [
+    f"src/equipoise/integrations/{file}.py" for file, package in _HOSTS.items() if find_spec(package) is None
+]
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ from equipoise.cli.app import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+NEEDS = re.compile(r"<!-- needs: (.*?) -->")
 CONSOLE = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
 PAGES = [
     page
@@ -20,6 +21,9 @@ PAGES = [
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_blocks_run_from_top_to_bottom(page, tmp_path, monkeypatch, capsys):
+    for packages in NEEDS.findall(page.read_text()):
+        for package in packages.split(", "):
+            pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "page"}
     for block in BLOCK.findall(page.read_text()):
@@ -34,7 +38,7 @@ def test_blocks_run_from_top_to_bottom(page, tmp_path, monkeypatch, capsys):
 def test_every_command_is_documented_with_an_example(name):
     blocks = [
         block
-        for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+        for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
         for block in CONSOLE.findall(page.read_text())
     ]
     assert any(f"$ equipoise {name}" in block for block in blocks)

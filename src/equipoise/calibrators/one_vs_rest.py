@@ -49,8 +49,9 @@ def log_odds(logits: Tensor) -> tuple[Tensor, Tensor]:
     first = logits.max(-1, keepdim=True).values
     top = logits.argmax(-1, keepdim=True)
     # For the top class 1 - p is the sum of the others, which log1p(-p) cannot see.
-    others = logits.scatter(-1, top, -torch.inf).logsumexp(-1, keepdim=True)
-    remainder = others - torch.logaddexp(first, others)
+    # Written so that exp never overflows, also where logaddexp is translated word for word, as in ONNX.
+    behind = logits.scatter(-1, top, -torch.inf).logsumexp(-1, keepdim=True) - first
+    remainder = behind - torch.log1p(behind.exp())
     log_rest = torch.log1p(-log_probs.exp().clamp(max=0.75)).scatter(-1, top, remainder)
     return log_probs, log_rest
 

@@ -1,0 +1,201 @@
+"""ONNX: a network and its calibrator as one graph, checked against the original before the file gets its name."""
+
+from __future__ import annotations
+
+import copy
+import json
+import logging
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from equipoise import __version__
+from equipoise.calibrators.base import Calibrator
+from equipoise.core.arrays import Array
+from equipoise.core.errors import DataError, needs
+from equipoise.core.files import atomic_path
+from equipoise.integrations.calibrated import CalibratedNetwork
+
+with needs("onnx", extra="onnx", purpose="export to ONNX"):
+    import onnx
+with needs("onnxruntime", extra="onnx", purpose="check an exported graph"):
+    import onnxruntime
+with needs("onnxscript", extra="onnx", purpose="export to ONNX"):
+    from onnxscript import opset20 as op
+
+__all__ = ["check_parity", "export_onnx"]
+
+_LARGEST = 1e4
+_NEAR = 1e-5
+
+
+def export_onnx(
+    path: str | os.PathLike[str],
+    network: nn.Module,
+    calibrator: Calibrator | None,
+    example: Tensor,
+    *,
+    class_names: Sequence[str] | None = None,
+    tolerance: float = 1e-4,
+) -> float:
+    """Write network and map as one ONNX graph from ``inputs`` to ``probs``; no file is left if it answers otherwise.
+
+    The graph is run by onnxruntime beside the original on the example and on hostile logits: ties, the map's own bin
+    edges, and logits of up to 10,000.
+
+    Args:
+        path: A name that ends in ``.onnx``.
+        network: Gives logits ``(n, k)``; it is copied and put into evaluation mode.
+        calibrator: A fitted calibrator; None leaves the logits alone.
+        example: A batch of real inputs. The number of rows stays free in the graph.
+        class_names: Kept in the file's metadata.
+        tolerance: Largest difference of a probability that is accepted.
+
+    Returns:
+        The largest difference that was found.
+
+    Raises:
+        DataError: If the graph differs from the original by more than the tolerance.
+
+    Example:
+        >>> import tempfile
+        >>> from equipoise.calibrators import TemperatureScaling
+        >>> fitted = TemperatureScaling().fit([[3.0, 0.0]] * 4, [0, 0, 0, 1])
+        >>> path = Path(tempfile.mkdtemp()) / "model.onnx"
+        >>> export_onnx(path, nn.Linear(4, 2), fitted, torch.randn(8, 4)) < 1e-6
+        True
+    """
+    if Path(path).suffix != ".onnx":
+        raise ValueError(f"export_onnx: the name must end in .onnx, got {str(path)!r}.")
+    network = copy.deepcopy(network).eval().cpu()
+    with atomic_path(path) as temporary:
+        _write(temporary, CalibratedNetwork(network, calibrator).eval(), example, "inputs")
+        _describe(temporary, calibrator, class_names)
+        found = check_parity(temporary, CalibratedNetwork(network, calibrator).eval(), example)
+        if calibrator is not None:
+            found = max(found, _map_parity(temporary.parent, calibrator, network, example))
+        if not found <= tolerance:
+            raise DataError(
+                f"export_onnx: the graph's probabilities differ from the original's by {found:.2g}, more than "
+                f"{tolerance:.2g}. Nothing was written; report it, or raise the tolerance if that is enough for you."
+            )
+    return found
+
+
+def check_parity(path: str | os.PathLike[str], model: nn.Module, inputs: Tensor) -> float:
+    """Return the largest difference between what a graph answers and what a module does.
+
+    Args:
+        path: An ONNX file with one input and one output.
+        model: What it was made from.
+        inputs: A batch; it is also asked about one row alone.
+    """
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    name = session.get_inputs()[0].name
+    worst = 0.0
+    for batch in (inputs, inputs[:1]):
+        (answer,) = session.run(None, {name: batch.numpy()})
+        with torch.no_grad():
+            wanted = model(batch).numpy()
+        gap = np.abs(answer.astype(np.float64) - wanted)
+        worst = max(worst, float(gap.max(initial=0.0))) if np.isfinite(gap).all() else float("inf")
+    return worst
+
+
+def _map_parity(folder: Path, calibrator: Calibrator, network: nn.Module, example: Tensor) -> float:
+    """Return the largest difference of the map alone, on logits that a network rarely gives."""
+    with torch.no_grad():
+        logits = network(example)
+    if logits.ndim != 2:
+        return 0.0
+    hostile = torch.from_numpy(_hostile_logits(logits.shape[1], calibrator))
+    file = folder / ".map-parity.onnx"
+    module = CalibratedNetwork(nn.Identity(), calibrator)
+    try:
+        _write(file, module, hostile, "logits")
+        differences = [check_parity(file, module, hostile + shift) for shift in (0.0, _NEAR)]
+    finally:
+        file.unlink(missing_ok=True)
+    # A row within rounding of a bin's edge may fall to either side, but not from both places.
+    return min(differences)
+
+
+def _hostile_logits(n_classes: int, calibrator: Calibrator) -> Array:
+    rng = np.random.default_rng(0)
+    corners = np.vstack([np.eye(n_classes), -np.eye(n_classes), np.zeros((1, n_classes))])
+    plain = rng.normal(size=(200, n_classes))
+    edges = calibrator.result.parameters.get("edges", calibrator.result.parameters.get("knots", np.empty(0)))
+    inner = np.unique(edges[(edges > 0) & (edges < 1)])[:500]
+    at_edges = np.zeros((len(inner), n_classes))
+    at_edges[:, 0] = np.log(inner / (1 - inner)) + np.log(n_classes - 1)
+    rows = [plain, 5 * plain, _LARGEST * corners, corners, at_edges]
+    return np.concatenate(rows).astype(np.float32)
+
+
+def _write(path: Path, model: nn.Module, example: Tensor, name: str) -> None:
+    with _quiet():
+        program = torch.onnx.export(
+            model,
+            (example,),
+            dynamo=True,
+            dynamic_shapes=({0: torch.export.Dim("batch", min=1)},),
+            input_names=[name],
+            output_names=["probs"],
+            custom_translation_table={torch.ops.aten.searchsorted.Tensor: _searchsorted},
+            verbose=False,
+        )
+    assert program is not None
+    program.save(str(path))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep back what the exporter says of its own parts and of packages that are not used; errors are raised still."""
+    log = logging.getLogger("torch.onnx")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(level)
+
+
+def _searchsorted(  # the arguments are named by the operator that is translated
+    sorted_sequence: Any,
+    self: Any,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Any = None,
+) -> Any:
+    """Count the edges below each value, which is what a search in sorted edges finds."""
+    values = op.Unsqueeze(self, op.Constant(value_ints=[-1]))
+    edges = op.Unsqueeze(sorted_sequence, op.Constant(value_ints=[-2]))
+    below = op.LessOrEqual(edges, values) if right else op.Less(edges, values)
+    counted = op.Cast(below, to=onnx.TensorProto.INT64)
+    return op.ReduceSum(counted, op.Constant(value_ints=[-1]), keepdims=0)
+
+
+def _describe(path: Path, calibrator: Calibrator | None, class_names: Sequence[str] | None) -> None:
+    model = onnx.load(str(path))
+    told: Mapping[str, Any] = {
+        "equipoise": __version__,
+        "torch": torch.__version__,
+        "class_names": json.dumps(None if class_names is None else list(class_names)),
+        "calibrator": "none" if calibrator is None else calibrator.kind,
+        "calibrator_settings": json.dumps({} if calibrator is None else calibrator.settings),
+        "calibrator_words": "" if calibrator is None else calibrator.result.words,
+    }
+    onnx.helper.set_model_props(model, {key: str(value) for key, value in told.items()})
+    onnx.save(model, str(path))

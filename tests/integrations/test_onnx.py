@@ -1,0 +1,103 @@
+"""An exported graph answers as the original does, for every calibrator, or is not written."""
+
+import json
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+from torch import nn
+
+from equipoise.calibrators import HistogramBinning, IsotonicCalibration, TemperatureScaling
+from equipoise.calibrators.load import KINDS
+from equipoise.cli.app import run
+from equipoise.core.errors import DataError
+from equipoise.integrations import onnx as adapter
+from equipoise.integrations.onnx import export_onnx
+from equipoise.integrations.saved_model import save_model
+from equipoise.models import mlp
+
+CALIBRATORS = [
+    *(make() for make in KINDS.values()),
+    IsotonicCalibration(share="pooled"),
+    HistogramBinning(share="top_label"),
+    TemperatureScaling(criterion="ece"),
+]
+
+
+@pytest.fixture(scope="module")
+def data():
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 4))
+    inputs = torch.randn(500, 6)
+    with torch.no_grad():
+        logits = network(inputs).numpy() * 6
+    return (
+        network,
+        inputs,
+        logits,
+        (logits / 2 + np.random.default_rng(0).gumbel(size=logits.shape)).argmax(1),
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("calibrator", CALIBRATORS, ids=str)
+def test_every_calibrator_is_exported_true(calibrator, data, tmp_path):
+    network, inputs, logits, labels = data
+    assert export_onnx(tmp_path / "m.onnx", network, calibrator.fit(logits, labels), inputs) < 1e-5
+
+
+def test_network_and_map_are_one_graph_for_any_number_of_rows(data, tmp_path):
+    network, inputs, logits, labels = data
+    fitted = HistogramBinning().fit(logits, labels)
+    names = ["a", "b", "c", "d"]
+    export_onnx(tmp_path / "m.onnx", network, fitted, inputs, class_names=names)
+    session = onnxruntime.InferenceSession(str(tmp_path / "m.onnx"), providers=["CPUExecutionProvider"])
+    told = session.get_modelmeta().custom_metadata_map
+    assert (json.loads(told["class_names"]), told["calibrator"]) == (names, "histogram")
+    with torch.no_grad():
+        wanted = fitted(network(inputs).numpy())
+    for rows in (1, 5, 257):
+        (probs,) = session.run(["probs"], {"inputs": inputs[:rows].numpy()})
+        np.testing.assert_allclose(probs, wanted[:rows], atol=1e-5)
+    assert [file.name for file in tmp_path.iterdir()] == ["m.onnx"]
+
+
+def test_a_graph_that_answers_otherwise_is_not_written(data, tmp_path, monkeypatch):
+    network, inputs, _, _ = data
+    write = adapter._write
+
+    def forged(path, model, example, name):
+        write(path, model, example, name)
+        graph = onnx.load(str(path))
+        for weight in graph.graph.initializer:
+            if weight.data_type == onnx.TensorProto.FLOAT and len(weight.dims) == 2:
+                weight.CopyFrom(
+                    onnx.numpy_helper.from_array(1.1 * onnx.numpy_helper.to_array(weight), weight.name)
+                )
+        onnx.save(graph, str(path))
+
+    monkeypatch.setattr(adapter, "_write", forged)
+    with pytest.raises(DataError, match="Nothing was written"):
+        export_onnx(tmp_path / "m.onnx", network, None, inputs)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_exports_a_saved_model(tmp_path, capsys):
+    network = mlp(n_inputs=6, n_classes=3)
+    fitted = TemperatureScaling().fit(np.eye(3) * 5, [0, 1, 1])
+    model = tmp_path / "model.safetensors"
+    options = {"n_inputs": 6, "n_classes": 3}
+    save_model(model, network, fitted, architecture="mlp", options=options)
+    assert run(["export", str(model), "-o", str(tmp_path / "m.onnx")]) == 2
+    assert "--shape" in capsys.readouterr().err
+    assert run(["export", str(model), "-o", str(tmp_path / "m.onnx"), "--shape", "6", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["calibrator"] == "temperature"
+    assert (tmp_path / "m.onnx").exists()
+
+
+@pytest.mark.parametrize("name", ["m.pt", "nowhere/m.onnx"])
+def test_a_bad_name_is_refused_before_any_work(name, tmp_path, capsys):
+    assert run(["export", "model.safetensors", "-o", str(tmp_path / name)]) == 2
+    assert "--output" in capsys.readouterr().err

@@ -1,0 +1,71 @@
+"""skorch trains with our losses and answers with probabilities."""
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV
+from torch import nn
+
+from equipoise.integrations.sklearn import CalibratedClassifier
+from equipoise.integrations.skorch import AdaptLoss, make_classifier
+from equipoise.losses import AdaFocalLoss, FocalLoss
+from host_training import rows
+
+
+def net(criterion=FocalLoss, **options):
+    torch.manual_seed(0)
+    return make_classifier(nn.Linear(4, 3), criterion, max_epochs=3, lr=0.3, verbose=0, **options)
+
+
+@pytest.fixture(scope="module")
+def data():
+    inputs, labels = rows(200)
+    return inputs.numpy(), labels.numpy()
+
+
+@pytest.mark.parametrize("criterion", [FocalLoss, nn.CrossEntropyLoss])
+def test_rows_sum_to_one(criterion, data):
+    fitted = net(criterion).fit(*data)
+    np.testing.assert_allclose(fitted.predict_proba(data[0]).sum(axis=1), 1, rtol=1e-5)
+    assert fitted.score(*data) > 0.6
+
+
+def test_the_loss_learns_from_the_rows_held_out_each_epoch(data):
+    calls = []
+
+    class Counting(AdaFocalLoss):
+        def update(self, logits, labels):
+            calls.append(len(labels))
+            super().update(logits, labels)
+
+    fitted = net(Counting, callbacks=[AdaptLoss()]).fit(*data)
+    assert calls == [40, 40, 40]
+    assert (fitted.criterion_.bins.gammas != 1).any()
+
+
+def test_what_the_loss_learnt_is_kept(data, tmp_path):
+    fitted = net(AdaFocalLoss, callbacks=[AdaptLoss()]).fit(*data)
+    fitted.save_params(f_params=tmp_path / "net.pt", f_criterion=tmp_path / "loss.pt")
+    twin = net(AdaFocalLoss).initialize()
+    twin.load_params(f_params=tmp_path / "net.pt", f_criterion=tmp_path / "loss.pt")
+    assert torch.equal(twin.criterion_.bins.gammas, fitted.criterion_.bins.gammas)
+    np.testing.assert_array_equal(twin.predict_proba(data[0]), fitted.predict_proba(data[0]))
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.predict_proba(data[0]), fitted.predict_proba(data[0]))
+
+
+def test_grid_search_and_calibration_take_it(data):
+    search = GridSearchCV(net(), {"criterion__gamma": [0.0, 3.0]}, scoring="neg_log_loss", cv=2).fit(*data)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    calibrated = CalibratedClassifier(FrozenEstimator(net().fit(*data))).fit(*data)
+    np.testing.assert_allclose(calibrated.predict_proba(data[0]).sum(axis=1), 1)
+
+
+def test_what_cannot_be_meant_is_refused(data):
+    with pytest.raises(TypeError, match="adapts"):
+        net(nn.CrossEntropyLoss, callbacks=[AdaptLoss()]).fit(*data)
+    with pytest.raises(ValueError, match="train_split"):
+        net(AdaFocalLoss, callbacks=[AdaptLoss()], train_split=None).fit(*data)
