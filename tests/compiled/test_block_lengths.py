@@ -45,7 +45,7 @@ for k in (2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 33, 64, 100, 1001):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("block", [16, 32, 64])
 def test_any_length_of_a_block_gives_what_the_oracle_does(block, dtype, tmp_path):

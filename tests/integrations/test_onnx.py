@@ -41,7 +41,7 @@ def data():
     )
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize("calibrator", CALIBRATORS, ids=str)
 def test_every_calibrator_is_exported_true(calibrator, data, tmp_path):
     network, inputs, logits, labels = data

@@ -20,7 +20,6 @@ __all__ = [
     "behind",
     "doubles_at",
     "fetch",
-    "floats_at",
     "keep",
     "number_at",
     "numbers_at",
@@ -49,12 +48,6 @@ def keep(_typing, array):  # type: ignore[no-untyped-def]
         return context.get_dummy_value()
 
     return types.void(array), generate
-
-
-@intrinsic
-def floats_at(_typing, address, start):  # type: ignore[no-untyped-def]
-    """Return a pointer to float32 numbers, some places behind an address such as a tensor's ``data_ptr()``."""
-    return types.CPointer(types.float32)(types.int64, types.int64), _behind(ir.FloatType())
 
 
 @intrinsic
