@@ -14,21 +14,30 @@ import equipoise
 
 ROOMS = sorted(module.name for module in pkgutil.iter_modules(equipoise.__path__) if module.ispkg)
 HEAVY = {
-    "matplotlib",
-    "plotly",
     "click",
-    "typer",
-    "rich",
+    "jinja2",
     "lightning",
     "lightning_fabric",
-    "pandas",
-    "sklearn",
+    "matplotlib",
+    "mlflow",
     "numba",
+    "onnx",
+    "onnxruntime",
+    "onnxscript",
+    "pandas",
+    "plotly",
     "pyarrow",
-    "safetensors",
-    "jinja2",
     "ray",
+    "rich",
+    "safetensors",
+    "sklearn",
+    "skorch",
+    "tensorboard",
+    "torchmetrics",
     "torchvision",
+    "transformers",
+    "typer",
+    "wandb",
 }
 
 
