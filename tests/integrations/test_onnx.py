@@ -97,6 +97,13 @@ def test_the_command_exports_a_saved_model(tmp_path, capsys):
     assert (tmp_path / "m.onnx").exists()
 
 
+def test_a_model_without_a_map_is_exported(tmp_path, capsys):
+    options, model = {"n_inputs": 6, "n_classes": 3}, tmp_path / "model.safetensors"
+    save_model(model, mlp(**options), architecture="mlp", options=options, input_shape=[6])
+    assert run(["export", str(model), "-o", str(tmp_path / "m.onnx"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["calibrator"] == "identity"
+
+
 @pytest.mark.parametrize("name", ["m.pt", "nowhere/m.onnx"])
 def test_a_bad_name_is_refused_before_any_work(name, tmp_path, capsys):
     assert run(["export", "model.safetensors", "-o", str(tmp_path / name)]) == 2

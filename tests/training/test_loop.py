@@ -312,3 +312,17 @@ def test_history_is_a_sequence():
     assert history[-1]["loss"] == 0.5
     assert history.columns == ["epoch", "loss", "tune_nll"]
     assert str(history.column("tune_nll")[0]) == "nan"
+
+
+def test_each_epoch_is_told_once_it_is_saved(tmp_path):
+    told = []
+
+    def note(row):
+        told.append((row["epoch"], (tmp_path / "history.csv").read_text().count("\n") - 1))
+        row.clear()  # it is a copy
+
+    history = run(epochs=2, folder=tmp_path, on_epoch=note)
+    assert told == [(0, 1), (1, 2)]
+    assert [row["epoch"] for row in history] == [0, 1]
+    run(epochs=3, folder=tmp_path, on_epoch=note)
+    assert told[2:] == [(2, 3)]

@@ -41,9 +41,7 @@ def command(
         )
     used = loaded.calibrator if calibrator is None else load(calibrator)
     example = torch.randn(16, *sizes, generator=torch.Generator().manual_seed(0))
-    found = export_onnx(
-        output, loaded.network, used if used.fitted else None, example, class_names=loaded.class_names
-    )
+    found = export_onnx(output, loaded.network, used, example, class_names=loaded.class_names)
     if as_json:
         print_json({"output": str(output), "calibrator": used.kind, "largest_difference": found})
     elif not quiet:

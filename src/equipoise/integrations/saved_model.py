@@ -100,9 +100,8 @@ def save_model(
     """
     if Path(path).suffix != ".safetensors":
         raise ValueError(f"save_model: the name must end in .safetensors, got {str(path)!r}.")
-    fitted = calibrator or Identity().fit(np.zeros((1, 2)), [0])
-    packed = fitted.to_artifact()
-    parameters = packed.pop("parameters")
+    packed = None if calibrator is None else calibrator.to_artifact()
+    parameters = {} if packed is None else packed.pop("parameters")
     weights = _weights(network)
     made_of = None if architecture is None else {"name": architecture, "options": dict(options or {})}
     if made_of is not None:
@@ -114,13 +113,12 @@ def save_model(
         "architecture": made_of,
         "class_names": None if class_names is None else list(class_names),
         "input_shape": None if input_shape is None else list(input_shape),
-        "calibrator": None if calibrator is None else packed,
+        "calibrator": packed,
     }
     tensors = {_NETWORK + name: value for name, value in weights.items()}
-    if calibrator is not None:
-        for name, entry in parameters.items():
-            values = torch.tensor(entry["values"], dtype=torch.float64).reshape(entry["shape"])
-            tensors[_CALIBRATOR + name] = values
+    for name, entry in parameters.items():
+        values = torch.tensor(entry["values"], dtype=torch.float64).reshape(entry["shape"])
+        tensors[_CALIBRATOR + name] = values
     told["digest"] = _digest(told, tensors)
     safetensors = require("safetensors.torch", extra="safetensors", purpose="save a model")
     with atomic_path(path) as temporary:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sized
+from collections.abc import Callable, Iterable, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -18,7 +18,7 @@ from equipoise.training.checkpoint import read_checkpoint, write_checkpoint
 from equipoise.training.divergence import divergence_error
 from equipoise.training.evaluation import TunePredictions
 from equipoise.training.hardware import Hardware
-from equipoise.training.history import EpochLog, History, epoch_row
+from equipoise.training.history import EpochLog, History, Row, epoch_row
 from equipoise.training.interruption import Interruption
 from equipoise.training.learner import Learner
 from equipoise.training.objective import Objective
@@ -47,6 +47,7 @@ def fit(
     seed: int = 0,
     ignore_index: int | None = None,
     quiet: bool = False,
+    on_epoch: Callable[[Row], object] | None = None,
 ) -> History:
     """Train; go on where an earlier run in the same folder stopped.
 
@@ -69,6 +70,8 @@ def fit(
         seed: Of every random number drawn during training; initial weights are the caller's.
         ignore_index: Label of rows of ``tune`` that are no class, for dense labels.
         quiet: Draw no progress bar.
+        on_epoch: Called with a copy of each epoch's row once it is saved, on the first process: for live logs. What
+            it raises ends the run, which can be resumed.
 
     Returns:
         One row per epoch.
@@ -107,6 +110,7 @@ def fit(
         selection=selection or Selection(),
         ignore_index=ignore_index,
         quiet=quiet,
+        on_epoch=on_epoch,
     )
     if resume:
         run.load()
@@ -136,6 +140,7 @@ class _Run:
     selection: Selection
     ignore_index: int | None
     quiet: bool
+    on_epoch: Callable[[Row], object] | None
     history: History = field(default_factory=History)
     epoch: int = 0
     batch: int = 0
@@ -192,6 +197,8 @@ class _Run:
         self.history.add({**row, "seconds": round(time.monotonic() - self.began, 3)})
         self.epoch, self.batch, self.log = self.epoch + 1, 0, EpochLog()
         self._save()
+        if self.on_epoch is not None and self.fabric.is_global_zero:
+            self.on_epoch(dict(self.history[-1]))
 
     def obey(self, interruption: Interruption) -> None:
         """Save and leave, if a signal was heard by any process."""
