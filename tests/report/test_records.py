@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 from equipoise.core.errors import DataError
 from equipoise.evaluate import Score
-from equipoise.report import MethodResult, Report, RunScores, report_of
+from equipoise.report import MethodResult, Report, RunResult, report_of
 
 
 def test_one_run_keeps_its_own_interval(single):
@@ -23,7 +23,7 @@ def test_seeds_give_mean_and_an_interval_of_rows_and_seeds(single):
         replace(run.scores, scores={"ece": Score(value, value - 0.05, value + 0.05)}) for value in values
     ]
     method = MethodResult(
-        name="m", runs=tuple(RunScores(scores=card, seed=i) for i, card in enumerate(cards))
+        name="m", runs=tuple(RunResult(scores=card, seed=i) for i, card in enumerate(cards))
     )
     score = method.score("ece")
     # The chance of the rows, which all seeds share, and that of the seeds, which averages out.

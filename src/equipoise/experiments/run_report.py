@@ -13,7 +13,7 @@ from equipoise.experiments.methods import method_entry, split_method
 from equipoise.experiments.run_groups import RunGroup, group_runs
 from equipoise.experiments.spec import MethodSpec
 from equipoise.experiments.table import ResultTable, tables_of_groups
-from equipoise.report import AfterCalibrator, MethodCard, MethodResult, Provenance, Report, RunScores
+from equipoise.report import AfterCalibrator, MethodCard, MethodResult, Provenance, Report, RunResult
 
 __all__ = ["report_of_runs"]
 
@@ -60,7 +60,7 @@ def _result(group: RunGroup, table: ResultTable, label: str) -> MethodResult:
     return MethodResult(
         name=label,
         runs=tuple(
-            RunScores(scores=one.test, seed=group.specs[run.name].seed, history=run.history())
+            RunResult(scores=one.test, seed=group.specs[run.name].seed, history=run.history())
             for run, one in zip(runs, scores, strict=True)
         ),
         calibrated=tuple(

@@ -13,7 +13,7 @@ from equipoise.report.records import (
     Option,
     Provenance,
     Report,
-    RunScores,
+    RunResult,
 )
 from equipoise.report.write import write_report
 
@@ -25,7 +25,7 @@ __all__ = [
     "Option",
     "Provenance",
     "Report",
-    "RunScores",
+    "RunResult",
     "advice_of",
     "method_of_audit",
     "model_card_metadata",

@@ -15,7 +15,7 @@ from equipoise.evaluate.audit import Audit, audit
 from equipoise.evaluate.compare import PairedDifferences, compare
 from equipoise.evaluate.scorecard import Scorecard
 from equipoise.report.advisor import CANDIDATES, remedies_of
-from equipoise.report.records import AfterCalibrator, MethodResult, Provenance, Report, RunScores
+from equipoise.report.records import AfterCalibrator, MethodResult, Provenance, Report, RunResult
 
 __all__ = ["Judged", "method_of_audit", "report_of"]
 
@@ -115,7 +115,7 @@ def method_of_audit(name: str, found: Audit, *, versus: PairedDifferences | None
     """
     return MethodResult(
         name=name,
-        runs=(RunScores(scores=found.card),),
+        runs=(RunResult(scores=found.card),),
         classes=found.classes,
         groups=found.groups,
         risk=found.risk,

@@ -28,13 +28,13 @@ __all__ = [
     "Option",
     "Provenance",
     "Report",
-    "RunScores",
+    "RunResult",
 ]
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class RunScores:
+class RunResult:
     """One training of a method, or one file of predictions.
 
     Attributes:
@@ -174,7 +174,7 @@ class MethodResult:
     """
 
     name: str
-    runs: tuple[RunScores, ...]
+    runs: tuple[RunResult, ...]
     calibrated: tuple[AfterCalibrator, ...] = ()
     classes: tuple[Slice, ...] = ()
     groups: Mapping[str, tuple[Slice, ...]] = field(default_factory=dict)
