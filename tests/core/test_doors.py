@@ -42,7 +42,7 @@ TOP = {"predicted": Y, "confidence": [0.5] * 3, "labels": Y}
         ),
         (GOOD | {"labels": [0.5, 1.5, 0.1]}, "Regression is not supported, nor are soft labels"),
         (GOOD | {"labels": [0.0, 1.0, 0.0]}, r"stored as floats\? Pass \.astype\(int\)"),
-        (GOOD | {"labels": np.eye(2, dtype=int)[Y]}, r"one-hot: pass labels\.argmax\(-1\)"),
+        (GOOD | {"labels": np.eye(2, dtype=int)[Y]}, r"one-hot: pass labels\.argmax\(1\)"),
         (GOOD | {"labels": np.ones((3, 2), int)}, "Several labels per row are not supported"),
         (GOOD | {"class_names": ["\ud800", "b"]}, "`class_names` must be text, number 0 is no Unicode"),
         (GOOD | {"class_names": "ab"}, "`class_names` must be a list of names, got 'ab'"),

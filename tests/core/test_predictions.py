@@ -215,7 +215,7 @@ def test_bad_scores_name_the_row_and_a_remedy(given, message):
         ([1, 2, 3], DataError, r"They run from 1 to 3: pass labels - 1"),
         ([0.0, 1.0, 2.0], TypeError, r"integer class numbers, got dtype float64.*astype\(int\)"),
         (["a", "b", "c"], TypeError, r"Class names\? Pass their positions"),
-        (np.eye(3, dtype=int), ValueError, r"These are one-hot: pass labels.argmax\(-1\)"),
+        (np.eye(3, dtype=int), ValueError, r"These are one-hot: pass labels.argmax\(1\)"),
         ([[0], [1], [2]], ValueError, r"Pass labels\[:, 0\]"),
         ([0, 1], ValueError, r"There are 2 labels for 3 rows of probs"),
     ],

@@ -66,6 +66,7 @@ def test_a_mask_in_place_of_rows_is_refused():
     ("inputs", "labels", "remedy"),
     [
         (torch.zeros(4, 2), torch.eye(4), "argmax"),
+        (torch.zeros(4, 2), torch.ones(4, 3), "Several labels per row are not supported"),
         (torch.zeros(4, 2), torch.zeros(3, dtype=torch.int64), "one per input"),
         (torch.zeros(4, 3, 2, 2), torch.zeros(4, dtype=torch.int64), "uint8"),
         (torch.tensor([[1.0], [torch.nan]]), torch.zeros(2, dtype=torch.int64), "row 1"),

@@ -251,3 +251,8 @@ def test_short_and_html_forms():
     page = card._repr_html_()
     assert page.count("<tr>") == len(card) + 1
     assert "Over-confident" in page
+
+
+def test_more_bins_than_tell_anything_are_refused():
+    with pytest.raises(ValueError, match="`n_bins` must be at most 10000, got 1000000"):
+        score(Predictions(probs=[0.9, 0.2], labels=[1, 0]), n_bins=10**6)

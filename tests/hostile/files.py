@@ -82,8 +82,10 @@ def _check_same(found: list[Predictions], wanted: Predictions) -> None:
             raise Wrong(f"{name} came or went")
         if whole is not None and not np.array_equal(np.concatenate(parts), whole):
             raise Wrong(f"{name} changed")
-    if any(set(part.groups) != set(wanted.groups) or part.split != wanted.split for part in found):
-        raise Wrong("groups or split changed")
+    if any(set(part.groups) != set(wanted.groups) for part in found):
+        raise Wrong("groups changed")
+    if any((part.split, part.class_names) != (wanted.split, wanted.class_names) for part in found):
+        raise Wrong("split or class names changed")
 
 
 def prepare_bombs(folder: Path) -> list[dict[str, bytes]]:

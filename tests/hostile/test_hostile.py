@@ -22,6 +22,13 @@ TRIES = {
 }
 SEED = 1
 
+#: Tries of seed 0 that ended badly once: lost notes of an archive, weights at the end of the numbers, a full disk.
+ONCE_WRONG = {
+    "files": (598,),
+    "predictions": (9, 94, 191, 254, 281, 642, 958, 1165, 1431, 1480, 1481, 1560),
+    "full_disk": (0,),
+}
+
 
 @pytest.fixture
 def _watchdog():
@@ -44,6 +51,10 @@ def test_right_numbers_or_one_of_our_errors(name: str, tmp_path: Path, set_threa
     wrong = {
         f"--kind {name} --seed {SEED} --number {number}": judge(kind, prepared, SEED, number, tmp_path)
         for number in range(TRIES.get(name, 150))
+    }
+    wrong |= {
+        f"--kind {name} --seed 0 --number {number}": judge(kind, prepared, 0, number, tmp_path)
+        for number in ONCE_WRONG.get(name, ())
     }
     assert {line: text for line, text in wrong.items() if text} == {}
 

@@ -242,15 +242,19 @@ def test_soft_targets_can_be_anything_between(key: str) -> None:
 def test_soft_targets_are_refused_with_the_remedy(key: str) -> None:
     logits, _ = batch(6)
     if not make(key).soft_targets:
-        with pytest.raises(ValueError, match=r"argmax\(1\)"):
+        with pytest.raises(ValueError, match="Soft labels are not supported here"):
             make(key)(logits, torch.full_like(logits, 1 / K))
+        with pytest.raises(ValueError, match=r"argmax\(1\)"):
+            make(key)(logits, torch.eye(K)[torch.zeros(len(logits), dtype=torch.long)].to(logits))
 
 
 @every
 def test_wrong_inputs_are_refused_with_the_remedy(key: str) -> None:
     loss, (logits, labels) = make(key), batch(6)
-    with pytest.raises(ValueError, match="One-hot"):
+    with pytest.raises(ValueError, match=r"one-hot: pass labels\.argmax\(1\)"):
         loss(logits, nn.functional.one_hot(labels, K))
+    with pytest.raises(ValueError, match="Several labels per row are not supported"):
+        loss(logits, torch.ones_like(logits).long())
     with pytest.raises(ValueError, match="axis 1"):
         loss(logits, labels[:-1])
     with pytest.raises(ValueError, match=r"labels\.long\(\)"):

@@ -245,8 +245,10 @@ def test_the_way_of_the_gpu_equals_the_kernel(shape, is_logits):
 
 def test_the_way_of_the_gpu_checks_shapes():
     state = CalibrationState(3)
-    with pytest.raises(ValueError, match="One-hot labels"):
-        state._update_on_device(torch.zeros(4, 3), torch.zeros(4, 3).long(), None, None, is_logits=True)
+    with pytest.raises(ValueError, match="one-hot: pass labels"):
+        state._update_on_device(torch.zeros(3, 3), torch.eye(3).long(), None, None, is_logits=True)
+    with pytest.raises(ValueError, match="Several labels per row are not supported"):
+        state._update_on_device(torch.zeros(4, 3), torch.ones(4, 3).long(), None, None, is_logits=True)
     with pytest.raises(ValueError, match="one value per row"):
         state._update_on_device(torch.zeros(4, 3), torch.zeros(4).long(), torch.ones(3), None, is_logits=True)
     with pytest.raises(ValueError, match="a state of its own"):

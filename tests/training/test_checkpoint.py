@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import toys
-from equipoise.core.errors import DataError
+from equipoise.core.errors import DataError, FileError
 from equipoise.training import evaluating, fit, read_checkpoint, write_checkpoint
 from equipoise.training.randomness import random_state, restore_random_state
 
@@ -33,6 +33,16 @@ def test_a_write_that_dies_leaves_the_old_file(tmp_path, monkeypatch):
         write_checkpoint(path, {"epoch": 2})
     assert read_checkpoint(path)["epoch"] == 1
     assert [file.name for file in tmp_path.iterdir()] == ["last.pt"]
+
+
+def test_a_full_disk_is_told_with_the_path(tmp_path, monkeypatch):
+    def full(content, where):
+        raise RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 576 vs 534\nframe #0")
+
+    monkeypatch.setattr(torch, "save", full)
+    with pytest.raises(FileError, match=r"last\.pt: cannot be written \(.*534\)\. Is the disk full\?$"):
+        write_checkpoint(tmp_path / "last.pt", {"epoch": 2})
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("content", [b"", b"no checkpoint", b"PK\x03\x04 half a zip"])

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 
 import click
 
+from equipoise.core.bins import MOST_BINS
+
 __all__ = ["scoring_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: Memory grows with bins times classes times resamples; more bins than this tell nothing more.
-_MOST_BINS = 10_000
 _MOST_RESAMPLES = 100_000
 
 _OPTIONS = {
@@ -21,7 +21,7 @@ _OPTIONS = {
         "--bins",
         "n_bins",
         default=15,
-        type=click.IntRange(1, _MOST_BINS),
+        type=click.IntRange(1, MOST_BINS),
         show_default=True,
         help="Bins of equal width.",
     ),

@@ -9,7 +9,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-__all__ = ["Array", "as_floats", "as_integers", "as_numpy", "as_tensor", "freeze", "has_bad_text"]
+__all__ = [
+    "Array",
+    "as_floats",
+    "as_integers",
+    "as_numpy",
+    "as_tensor",
+    "freeze",
+    "has_bad_text",
+    "label_remedy",
+]
 
 Array: TypeAlias = NDArray[Any]
 
@@ -89,13 +98,43 @@ def as_integers(values: Any, *, where: str, name: str) -> Array:
         )
     if array.dtype.kind in "iub":
         return array.astype(np.int64, copy=False)
-    if array.dtype.kind == "f" and not np.array_equal(array, np.floor(array)):
-        remedy = "Regression is not supported, nor are soft labels: labels name one class per row."
-    elif array.dtype.kind == "f":
-        remedy = "Class numbers stored as floats? Pass .astype(int)."
-    else:
-        remedy = "Class names? Pass their positions in `class_names`."
-    raise TypeError(f"{where}: `{name}` must hold integer class numbers, got dtype {array.dtype}. {remedy}")
+    raise TypeError(
+        f"{where}: `{name}` must hold integer class numbers, got dtype {array.dtype}. {label_remedy(array)}"
+    )
+
+
+def label_remedy(labels: Any) -> str:
+    """Say what to do with labels that are no class number per row; only for those that are one-hot is it argmax.
+
+    Args:
+        labels: What was given, in any shape; classes of one-hot labels are on axis 1.
+
+    Example:
+        >>> label_remedy([[0, 1], [1, 0]])
+        'These are one-hot: pass labels.argmax(1).'
+        >>> label_remedy([[1, 1], [0, 0]])
+        'Several labels per row are not supported: treat each label as a binary problem of its own.'
+    """
+    try:
+        array = as_numpy(labels)
+    except (TypeError, ValueError, RuntimeError):  # a tensor without values, as under vmap or on no device
+        return "Give one class number per row."
+    if array.dtype.kind not in "iubf":
+        return "Class names? Pass their positions in `class_names`."
+    if array.dtype.kind == "f" and array.ndim < 2 and not np.array_equal(array, np.floor(array)):
+        return "Regression is not supported, nor are soft labels: labels name one class per row."
+    if array.dtype.kind == "f" and array.ndim < 2:
+        cast = ".long()" if isinstance(labels, torch.Tensor) else ".astype(int)"
+        return f"Class numbers stored as floats? Pass {cast}."
+    if array.ndim < 2:
+        return "Give one class number per row, as int64."
+    if array.shape[1] == 1:
+        return "Pass labels[:, 0]."
+    if not np.isin(array, (0, 1)).all():
+        return "Soft labels are not supported here, nor are several per row: give one class number per row."
+    if (array.sum(axis=1) == 1).all():
+        return "These are one-hot: pass labels.argmax(1)."
+    return "Several labels per row are not supported: treat each label as a binary problem of its own."
 
 
 def _given(values: Any, *, where: str, name: str) -> Array:

@@ -11,7 +11,10 @@ from torch import Tensor
 from equipoise.core.arrays import Array
 from equipoise.core.names import check_choice
 
-__all__ = ["bin_of", "check_bins", "float_below", "lower_edges"]
+__all__ = ["MOST_BINS", "bin_of", "check_bins", "float_below", "lower_edges"]
+
+#: Memory grows with bins times classes times resamples; more bins than this tell nothing more.
+MOST_BINS = 10_000
 
 
 def lower_edges(n_bins: int, closed: str) -> Array:
@@ -80,7 +83,7 @@ def float_below(value: float, dtype: np.dtype[np.floating]) -> np.floating:
 
 
 def check_bins(n_bins: int, closed: str, *, where: str) -> None:
-    """Raise unless there is at least one bin and ``closed`` is a side.
+    """Raise unless there is at least one bin, and at most :data:`MOST_BINS`, and ``closed`` is a side.
 
     Example:
         >>> check_bins(0, "right", where="ece")
@@ -92,4 +95,6 @@ def check_bins(n_bins: int, closed: str, *, where: str) -> None:
         raise ValueError(
             f"{where}: `n_bins` must be a whole number of at least 1, got {n_bins!r}. The field uses 15."
         )
+    if n_bins > MOST_BINS:
+        raise ValueError(f"{where}: `n_bins` must be at most {MOST_BINS}, got {n_bins}. The field uses 15.")
     check_choice(closed, ("right", "left"), where=where, name="closed")

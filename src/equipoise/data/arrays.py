@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from equipoise.core.arrays import label_remedy
 from equipoise.core.errors import DataError
 from equipoise.data.dataset import Dataset, FileRecord, Kind
 from equipoise.data.row_splits import stratified_split
@@ -105,7 +106,7 @@ def _checked_labels(labels: Tensor, name: str) -> Tensor:
     if labels.ndim != 1 or labels.is_floating_point() or labels.dtype == torch.bool:
         raise DataError(
             f"{name}: `labels` must be whole numbers of shape (n,), got {labels.dtype} of shape "
-            f"{tuple(labels.shape)}. One-hot labels? Pass labels.argmax(-1)."
+            f"{tuple(labels.shape)}. {label_remedy(labels)}"
         )
     return labels.to(torch.int64)
 

@@ -11,6 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from equipoise.core.arrays import label_remedy
 from equipoise.core.errors import DataError, SplitError
 from equipoise.core.splits import check_split
 from equipoise.data.streaming import ImageFiles
@@ -123,7 +124,7 @@ def _check_labels(data: Dataset) -> None:
     if shape != (len(data.inputs),) or data.labels.dtype != torch.int64:
         raise DataError(
             f"{data.name}: `labels` must be int64 of shape ({len(data.inputs)},), one per input, "
-            f"got {data.labels.dtype} of shape {shape}. One-hot labels? Pass labels.argmax(-1)."
+            f"got {data.labels.dtype} of shape {shape}. {label_remedy(data.labels)}"
         )
     if not len(data.labels):
         raise DataError(f"{data.name}: `inputs` must hold at least one row, got none. Check the file.")

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from equipoise.core.arrays import label_remedy
 from equipoise.core.names import check_choice
 from equipoise.losses.gather import gather_rows
 from equipoise.losses.sum import Term
@@ -152,11 +153,11 @@ def _check(logits: Tensor, labels: Tensor, *, soft_targets: bool, where: str) ->
         if not soft_targets:
             raise ValueError(
                 f"{where}: `labels` must be class numbers, got soft targets of shape {tuple(labels.shape)}. "
-                "Its formula has one true class; pass labels.argmax(1) if the targets are one-hot."
+                f"Its formula has one true class. {label_remedy(labels)}"
             )
         return True
     if labels.shape != wanted:
-        remedy = "One-hot labels? Pass labels.argmax(1)." if labels.shape == logits.shape else _SHAPES
+        remedy = label_remedy(labels) if labels.shape == logits.shape else _SHAPES
         raise ValueError(
             f"{where}: `labels` must have shape {tuple(wanted)} to match `logits` {tuple(logits.shape)}, "
             f"got {tuple(labels.shape)}. {remedy}"

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from equipoise.core.arrays import label_remedy
+
 __all__ = ["FlatBatch", "flat_batch"]
 
 
@@ -59,7 +61,7 @@ def flat_batch(
         raise ValueError(
             f"CalibrationState: `labels` must be integers of shape {(columns.shape[0], *columns.shape[2:])} to match "
             f"scores {tuple(scores.shape)}, got {truth.dtype} of shape {tuple(truth.shape)}. "
-            "One-hot labels? Pass labels.argmax(1)."
+            f"{label_remedy(truth)}"
         )
     rows = columns.movedim(1, -1).reshape(-1, columns.shape[1]).double()
     flat = truth.reshape(-1).long()

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from equipoise.core.errors import DataError
+from equipoise.core.errors import DataError, FileError
 from equipoise.core.files import atomic_path
 
 __all__ = ["read_checkpoint", "write_checkpoint"]
@@ -30,6 +30,9 @@ def write_checkpoint(path: str | os.PathLike[str], content: Mapping[str, Any]) -
         path: Where to.
         content: What :func:`read_checkpoint` shall give back.
 
+    Raises:
+        FileError: If the disk is full, or the folder may not be written to.
+
     Example:
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "last.pt"
@@ -38,8 +41,15 @@ def write_checkpoint(path: str | os.PathLike[str], content: Mapping[str, Any]) -
         3
     """
     Path(path).parent.mkdir(parents=True, exist_ok=True)
+    whole = {"format": _FORMAT, "digest": _digest(content), **content}
     with atomic_path(path) as temporary:
-        torch.save({"format": _FORMAT, "digest": _digest(content), **content}, temporary)
+        try:
+            torch.save(whole, temporary)
+        except (
+            RuntimeError
+        ) as error:  # what torch makes of a write that the system refused; all was read above
+            reason = str(error).partition("\n")[0]
+            raise FileError(f"{path}: cannot be written ({reason}). Is the disk full?") from error
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from equipoise.core.arrays import Array, as_numpy
+from equipoise.core.arrays import Array, as_numpy, label_remedy
 from equipoise.core.rows import Rows
 
 __all__ = ["Keep", "check_same_length", "kept_rows", "per_row", "row_ids", "row_numbers", "score_rows"]
@@ -48,15 +48,8 @@ def score_rows(scores: Array, labels: Array, *, name: str) -> Array:
 def _mismatch(scores: Array, labels: Array, name: str) -> str:
     n = scores.shape[0] if scores.ndim else 0
     wanted = (n, *scores.shape[2:])
-    if labels.ndim == 2 and labels.shape == (n, 1):
-        remedy = "Pass labels[:, 0]."
-    elif labels.ndim == 2 and labels.shape == scores.shape:
-        one_hot = np.isin(labels, (0, 1)).all() and (labels.sum(axis=1) == 1).all()
-        remedy = (
-            "These are one-hot: pass labels.argmax(-1)."
-            if one_hot
-            else "Several labels per row are not supported: score each label as a binary problem of its own."
-        )
+    if labels.ndim == 2 and labels.shape in ((n, 1), scores.shape):
+        remedy = label_remedy(labels)
     elif labels.ndim == 1:
         remedy = f"There are {len(labels)} labels for {n} rows of {name}: are they from the same split?"
     else:
