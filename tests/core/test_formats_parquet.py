@@ -1,5 +1,6 @@
 """Parquet: scalar columns or lists, batch by batch."""
 
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -166,22 +167,30 @@ def page(kind=0, size=8, packed=8, values=1, *, part=5):
     return fields + bytes([(part - 3) << 4 | 12]) + b"\x15" + number(values) + b"\0\0"
 
 
-def unfolded(content, *, num_values=1, encodings=("PLAIN",)):
+def contents(size, num_values):
+    """Return a table of contents with one column of one row group, as Thrift's compact protocol writes it."""
+
+    def long(value):
+        return b"\x26" + number(value)  # two fields on, 64 bits
+
+    def number(value):
+        value, out = 2 * value, b""
+        while value > 127:
+            value, out = value >> 7, out + bytes([value & 127 | 128])
+        return out + bytes([value])
+
+    facts = b"\x29\x15" + number(0) + b"\x36" + number(num_values) + long(size) + long(4) + b"\0"
+    return b"\x49\x1c" + b"\x19\x1c" + b"\x3c" + facts + b"\0" + b"\0" + b"\0"
+
+
+def unfolded(content, *, num_values=1):
     column = SimpleNamespace(
         path="probs.list.element", physical_type="FLOAT", length=0, max_definition_level=1
     )
-    chunk = SimpleNamespace(
-        data_page_offset=4,
-        has_dictionary_page=False,
-        total_compressed_size=len(content),
-        num_values=num_values,
-        encodings=encodings,
-    )
-    schema = SimpleNamespace(names=["element"], column=lambda place: column)
-    group = SimpleNamespace(column=lambda place: chunk)
-    metadata = SimpleNamespace(schema=schema, num_row_groups=1, row_group=lambda number: group)
-    file = b"PAR1" + content
-    return unfolded_size(metadata, ["probs"], lambda place, count: file[place : place + count])
+    metadata = SimpleNamespace(schema=SimpleNamespace(names=["element"], column=lambda place: column))
+    footer = contents(len(content), num_values)
+    file = b"PAR1" + content + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+    return unfolded_size(metadata, ["probs"], lambda place, count: file[place : place + count], len(file))
 
 
 def test_what_pages_claim_is_counted():
@@ -218,6 +227,33 @@ def test_texts_whose_lengths_unfold_without_limit(parquet):
     path = parquet(columns, use_dictionary=False, column_encoding={"group_x": "DELTA_LENGTH_BYTE_ARRAY"})
     with pytest.raises(DataError, match="`group_x` is packed as DELTA_LENGTH_BYTE_ARRAY, write it without"):
         read_predictions(path)
+
+
+DAMAGED = """
+import sys
+from pathlib import Path
+from equipoise import read_predictions
+from equipoise.core import EquipoiseError
+path = Path(sys.argv[1])
+content, answers = path.read_bytes(), set()
+length = int.from_bytes(content[-8:-4], "little")
+for place in range(len(content) - 8 - length, len(content)):
+    for change in (1, 16, 64):
+        path.write_bytes(content[:place] + bytes([content[place] ^ change]) + content[place + 1 :])
+        try:
+            answers.add(len(read_predictions(path)))
+        except EquipoiseError:
+            answers.add("refused")
+print(sorted(answers, key=str))
+"""
+
+
+def test_no_damage_to_the_table_of_contents_ends_the_process(parquet):
+    path = parquet({"probs": as_lists("list"), "label": LABELS}, store_schema=False)
+    done = subprocess.run(
+        [sys.executable, "-c", DAMAGED, str(path)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "[40, 'refused']"), done.stderr[-2000:]
 
 
 def test_a_flipped_bit_in_a_page_is_found(parquet, tmp_path):

@@ -83,7 +83,10 @@ class ParquetReader(ColumnReader):
             raise self.fail("holds no rows. There is nothing to score.")
         try:
             grown = unfolded_size(
-                self._file.metadata, names, lambda place, count: self._disk.take(place, count).tobytes()
+                self._file.metadata,
+                names,
+                lambda place, count: self._disk.take(place, count).tobytes(),
+                self.size,
             )
         except DataError:
             raise
