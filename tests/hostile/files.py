@@ -44,7 +44,7 @@ def try_file(contents: Contents, chance: np.random.Generator, folder: Path) -> N
         found = [read_predictions(path)]
     if how in ("cut", "flip", "bits") and ending == ".npz":  # its sums of bytes can tell
         _check_same(found, made(kind))
-    state = CalibrationState(found[0].n_classes)
+    state = CalibrationState(found[0].n_classes or 0)
     for part in found:
         state.update(part)
 

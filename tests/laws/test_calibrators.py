@@ -142,7 +142,7 @@ def test_absurd_logits_give_an_answer_or_a_sentence(key: str, scale: float) -> N
 @pytest.mark.parametrize("weight", [1e200, 1e308])
 def test_absurd_weights_are_refused(key: str, weight: float) -> None:
     logits, labels = sample(60, 3)
-    with pytest.raises(DataError, match="Divide them by their mean"):
+    with pytest.raises(DataError, match=r"weights.*[Dd]ivide"):
         make(key).fit(logits, labels, np.full(60, weight))
 
 

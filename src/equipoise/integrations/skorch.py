@@ -45,6 +45,7 @@ def make_classifier(module: Any, criterion: type[nn.Module], **options: Any) -> 
         >>> import numpy as np
         >>> from equipoise.losses import FocalLoss
         >>> net = make_classifier(nn.Linear(2, 2), FocalLoss, criterion__gamma=3.0, max_epochs=1, verbose=0)
+        >>> net = net.set_params(callbacks__print_log=None)
         >>> X, y = np.zeros((10, 2), np.float32), np.arange(10) % 2
         >>> net.fit(X, y).predict_proba(X).sum(axis=1)[:2].round(3)
         array([1., 1.], dtype=float32)
@@ -63,6 +64,7 @@ class AdaptLoss(Callback):  # type: ignore[misc]
         >>> import numpy as np
         >>> from equipoise.losses import AdaFocalLoss
         >>> net = make_classifier(nn.Linear(2, 2), AdaFocalLoss, callbacks=[AdaptLoss()], max_epochs=1, verbose=0)
+        >>> net = net.set_params(callbacks__print_log=None)
         >>> X, y = np.random.default_rng(0).normal(size=(50, 2)).astype(np.float32), np.arange(50) % 2
         >>> bool((net.fit(X, y).criterion_.bins.gammas != 1).any())
         True

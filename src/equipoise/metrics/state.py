@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, final
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -319,6 +320,10 @@ class CalibrationState:
 
 
 def _check_sizes(n_classes: int, n_ranks: int, n_fine: int) -> None:
+    for name, value in (("n_classes", n_classes), ("n_ranks", n_ranks), ("n_fine", n_fine)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+            remedy = " Pass 0 for top-1 data, which have no classes." if value is None else ""
+            raise TypeError(f"{_WHERE}: `{name}` must be a whole number, got {value!r}.{remedy}")
     if n_classes < 0 or n_classes == 1:
         raise ValueError(
             f"{_WHERE}: `n_classes` must be 2 or more, or 0 for top-1 data, got {n_classes}. "
