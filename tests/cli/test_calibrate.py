@@ -47,6 +47,19 @@ def test_the_whole_path(method, ending, paths, capsys):
     np.testing.assert_allclose(after.probs, load(fitted)(before).probs, atol=1e-6)
 
 
+def test_rows_without_labels_are_calibrated_but_not_scored(paths, capsys):
+    fitted, out = paths / "map.json", paths / "out.npz"
+    np.savez(paths / "production.npz", logits=rows(2).logits)
+    assert run(capsys, "calibrate", paths / "calib.npz", "-o", fitted, "--method", "temperature")[0] == 0
+    code, told, _ = run(capsys, "apply", fitted, paths / "production.npz", "-o", out)
+    assert (code, told.endswith("through temperature. They have no labels.\n")) == (0, True)
+    np.testing.assert_allclose(read_predictions(out).probs, load(fitted)(rows(2)).probs, atol=1e-6)
+    for command in ("score", "audit", "report"):
+        code, _, told = run(capsys, command, out)
+        assert (code, "out.npz: holds no labels under a known name" in told) == (2, True)
+    assert run(capsys, "calibrate", paths / "production.npz", "-o", fitted)[0] == 2
+
+
 def test_auto_chooses_and_says_why(paths, capsys):
     code, out, _ = run(capsys, "calibrate", paths / "calib.npz", "-o", paths / "map.json")
     assert code == 0

@@ -216,6 +216,7 @@ class Calibrator(ABC):
                     f"{type(self).__name__}.fit: only the predicted class and its confidence are known here. "
                     "Save logits or probabilities to calibrate."
                 )
+            _ = predictions.labels  # raises if they are not known
             return predictions
         if labels is None:
             raise TypeError(

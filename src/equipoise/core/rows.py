@@ -62,20 +62,22 @@ class Rows:
         return cls(hashes, named=True)
 
     @classmethod
-    def from_values(cls, scores: Array, labels: Array) -> Rows:
+    def from_values(cls, scores: Array, labels: Array | None) -> Rows:
         """Hash the rows' own values, in single precision.
 
-        A file may hold the same numbers in double precision or as text; they stay the same rows.
+        A file may hold the same numbers in double precision or as text; they stay the same rows. Rows without labels
+        are other rows than those with.
 
         Example:
             >>> one = Rows.from_values(np.array([[0.25, 0.75]]), np.array([1]))
             >>> one.fingerprint == Rows.from_values(np.array([[0.25, 0.75]]), np.array([1])).fingerprint
             True
         """
-        flat = scores.reshape(len(labels), int(np.prod(scores.shape[1:])))
-        hashes = np.empty(len(labels), np.uint64)
+        flat = scores.reshape(len(scores), int(np.prod(scores.shape[1:])))
+        hashes = np.empty(len(scores), np.uint64)
+        labels = np.broadcast_to(np.int64(-1), len(scores)) if labels is None else labels
         step = max(1, _CHUNK // max(1, flat.shape[1]))
-        for start in range(0, len(labels), step):
+        for start in range(0, len(scores), step):
             with np.errstate(over="ignore"):
                 words = np.ascontiguousarray(flat[start : start + step], dtype=np.float32).view(np.uint32)
             tail = labels[start : start + step, None].astype(np.uint32)
