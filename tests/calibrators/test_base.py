@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from calibration_data import sample
-from equipoise import Predictions
+from equipoise import Predictions, score
 from equipoise.calibrators import (
+    FocalRecovery,
     Identity,
     MatrixScaling,
     TemperatureScaling,
@@ -72,7 +73,7 @@ def test_pickles_and_giant_json_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="never pickled"):
         calibrator.save(tmp_path / "map.pkl")
     logits, labels = sample(40, 330)
-    giant = MatrixScaling()._restored(MatrixScaling().fit(logits[:, :3], labels % 3).result, 3, None)
+    giant = MatrixScaling()._restored(MatrixScaling().fit(logits[:, :3], labels % 3).result, 3, None, None)
     content = giant.to_artifact()
     content["parameters"]["matrix"] = {"shape": [100_001], "values": [0.0] * 100_001}
     from equipoise.calibrators.artifact import write
@@ -94,6 +95,34 @@ def test_a_loaded_map_still_refuses_to_be_judged_on_its_rows(tmp_path: Path) -> 
     leaked = load(tmp_path / "map.json")(calib)
     with pytest.raises(SplitError):
         check_disjoint(leaked.rows, leaked.fitted_on, where="score")
+
+
+@pytest.mark.parametrize("ending", [".json", ".safetensors"])
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("n", [1000, 20_000])
+def test_a_loaded_map_refuses_to_be_judged_on_some_of_its_rows(
+    ending: str, named: bool, n: int, tmp_path: Path
+) -> None:
+    logits, labels = sample(n + 500, 3)
+    ids = np.arange(n + 500) if named else None
+    rows = Predictions(logits=logits, labels=labels, ids=ids)
+    TemperatureScaling().fit(rows.take(slice(0, n))).save(tmp_path / f"map{ending}")
+    loaded = load(tmp_path / f"map{ending}")
+    with pytest.raises(SplitError, match="were used to fit the calibrator"):
+        score(loaded(rows.take(slice(n - 250, n + 250))), n_resamples=1)
+    score(loaded(rows.take(slice(n, n + 500))), n_resamples=1)
+    assert (tmp_path / f"map{ending}").stat().st_size < 200_000
+    loaded.save(tmp_path / f"again{ending}")
+    assert (tmp_path / f"again{ending}").read_bytes() == (tmp_path / f"map{ending}").read_bytes()
+
+
+def test_a_map_that_knows_no_rows_leaves_its_mark() -> None:
+    logits, labels = sample(60, 3)
+    raw = Predictions(logits=logits, labels=labels, ids=np.arange(60))
+    mapped = FocalRecovery()(raw)
+    assert mapped.fitted_on is not None
+    assert len(mapped.fitted_on.hashes) == 0
+    score(mapped, n_resamples=1)
 
 
 def test_a_chain_remembers_the_rows_of_both_maps() -> None:

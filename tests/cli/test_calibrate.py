@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from equipoise import Predictions, read_predictions, score, write_predictions
-from equipoise.calibrators import load
+from equipoise.calibrators import artifact, load
 from equipoise.cli import main
 
 
@@ -45,6 +45,19 @@ def test_the_whole_path(method, ending, paths, capsys):
     assert after.groups["site"].tolist() == before.groups["site"].tolist()
     assert score(after, n_resamples=5)["nll"].value < score(before, n_resamples=5)["nll"].value - 0.1
     np.testing.assert_allclose(after.probs, load(fitted)(before).probs, atol=1e-6)
+
+
+def test_rows_without_labels_are_calibrated_but_not_scored(paths, capsys):
+    fitted, out = paths / "map.json", paths / "out.npz"
+    np.savez(paths / "production.npz", logits=rows(2).logits)
+    assert run(capsys, "calibrate", paths / "calib.npz", "-o", fitted, "--method", "temperature")[0] == 0
+    code, told, _ = run(capsys, "apply", fitted, paths / "production.npz", "-o", out)
+    assert (code, told.endswith("through temperature. They have no labels.\n")) == (0, True)
+    np.testing.assert_allclose(read_predictions(out).probs, load(fitted)(rows(2)).probs, atol=1e-6)
+    for command in ("score", "audit", "report"):
+        code, _, told = run(capsys, command, out)
+        assert (code, "out.npz: holds no labels under a known name" in told) == (2, True)
+    assert run(capsys, "calibrate", paths / "production.npz", "-o", fitted)[0] == 2
 
 
 def test_auto_chooses_and_says_why(paths, capsys):
@@ -125,3 +138,44 @@ def test_apply_neither_overwrites_its_input_nor_calibrates_twice_unless_forced(p
     assert "was applied to these predictions already" in complaint
     assert not (paths / "twice.npz").exists()
     assert run(capsys, "apply", fitted, out, "-o", out, "--force")[0] == 0
+
+
+@pytest.mark.parametrize("ending", [".npz", ".csv", ".parquet", ".safetensors"])
+@pytest.mark.parametrize("early", [False, True])
+def test_rows_known_by_ids_are_not_calibrated_twice_either(ending, early, paths, capsys):
+    fitted, out = paths / "map.json", paths / f"out{ending}"
+    assert run(capsys, "calibrate", paths / "calib.npz", "-o", fitted, "--method", "temperature")[0] == 0
+    if early:  # files of early versions know no rows
+        content = json.loads(fitted.read_text())
+        del content["rows"]
+        fitted.write_text(json.dumps(content | {"hash": artifact._hash(content)}))
+    named = rows(1, n=200)
+    np.savez(paths / "named.npz", logits=named.logits, labels=named.labels, key=np.arange(200))
+    assert run(capsys, "apply", fitted, paths / "named.npz", "-o", out, "--ids", "key")[0] == 0
+    code, _, complaint = run(capsys, "apply", fitted, out, "-o", paths / "twice.npz")
+    assert (code, "was applied to these predictions already" in complaint) == (2, True)
+
+
+def test_one_file_is_divided_fitted_on_and_judged(paths, capsys):
+    fitted, source = paths / "map.json", paths / "test.npz"
+    words = ["calibrate", source, "-o", fitted, "--method", "temperature", "--holdout", "0.3"]
+    code, out, _ = run(capsys, *words)
+    assert code == 0
+    assert "Fitted on 1,050 rows, judged on 450 others (seed 0), before (first) and after (second):" in out
+    code, out, _ = run(capsys, *words, "--json")
+    told = json.loads(out)["holdout"]
+    assert (told["seed"], told["n_fit"], told["n_judged"]) == (0, 1050, 450)
+    nll = next(row for row in told["differences"] if row["metric"] == "nll")
+    assert nll["verdict"] == "second better"
+    # The map knows what it was fitted on: the whole file cannot judge it.
+    assert run(capsys, "apply", fitted, source, "-o", paths / "all.npz")[0] == 0
+    code, _, err = run(capsys, "score", paths / "all.npz")
+    assert (code, "1050 of 1500 rows were used to fit" in err) == (2, True)
+
+
+@pytest.mark.parametrize("share", ["0", "1", "1.5", "x"])
+def test_a_share_is_between_none_and_all(share, paths, capsys):
+    source = paths / "calib.npz"
+    assert run(capsys, "calibrate", source, "-o", paths / "map.json", "--holdout", share)[0] == 2
+    assert run(capsys, "report", source, "-o", paths / "page.md", "--calib-share", share)[0] == 2
+    assert not (paths / "map.json").exists()

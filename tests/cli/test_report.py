@@ -140,3 +140,20 @@ def test_the_command_that_makes_it_again_holds_every_option(files):
 def test_options_that_run_folders_do_not_heed_are_refused(files, capsys):
     assert main(["report", str(files), "--by", "site"]) == 2
     assert "--by is for files of predictions" in capsys.readouterr().err
+
+
+def test_one_file_is_divided_and_shown_before_and_after(files, capsys):
+    out = files / "page.html"
+    both = [str(files / "sure.npz"), str(files / "fair.npz")]
+    share = ["--calib-share", "0.4", "--seed", "3", "--resamples", "50", "-o", str(out)]
+    assert main(["report", both[0], *share]) == 0
+    page = out.read_text(encoding="utf-8")
+    assert "180 rows" in page
+    assert "without the rows to fit on (seed 3)" in page
+    assert "After temperature" in page
+    assert "--holdout 0.6 --seed 3 --method " in page
+    assert "new.npz" in page
+    assert main(["report", *both, *share]) == 0
+    capsys.readouterr()
+    assert main(["report", both[0], *share, "--calib", both[1]]) == 2
+    assert "two ways to say the same" in capsys.readouterr().err

@@ -134,7 +134,7 @@ def test_predictions_that_are_class_numbers(npz):
 )
 def test_what_is_missing_and_how_to_name_it(npz, arrays, message):
     with pytest.raises(DataError, match=message):
-        read_predictions(npz(**arrays))
+        _ = read_predictions(npz(**arrays)).labels
 
 
 def test_a_name_that_is_not_there(npz):

@@ -106,3 +106,43 @@ def test_fingerprint_is_stable_over_time():
     """A literal: calibrators keep fingerprints in files, so the hash must never change unnoticed."""
     assert Rows.from_ids(["a", "b"]).fingerprint == Rows.from_ids(["b", "a"]).fingerprint
     assert Rows.from_ids(["a", "b"]).fingerprint == "b36de564e1f93af762c1dca8"
+
+
+def test_a_sketch_finds_its_share_of_what_is_shared():
+    fitted = Rows.from_ids(np.arange(100_000)).sketch(10_000)
+    assert len(fitted.hashes) == 10_000
+    shared = Rows.from_ids(np.arange(90_000, 110_000)).shared(fitted)
+    assert 850 < shared < 1150  # a tenth of the ten thousand
+    assert fitted.shared(Rows.from_ids(np.arange(100_000, 200_000))) == 0
+    assert fitted.sketch(500).shared(fitted) == 500
+
+
+def test_the_union_keeps_a_row_once_and_the_smaller_sketch():
+    one, two = values(0), values(1)
+    both = one.union(two).union(one)
+    assert len(both.hashes) == 600
+    assert both.shared(one) == 300  # rows known by their values count only if they occur once
+    assert one.union(two.sketch(100)).below == two.sketch(100).below
+    nothing = Rows(np.empty(0, np.uint64), named=True)
+    assert nothing.union(one) is one
+    assert one.union(nothing) is one
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        None,
+        [],
+        "x",
+        {},
+        {"named": 1, "hashes": ""},
+        {"named": True, "hashes": "AAAA"},
+        {"named": True, "hashes": 3},
+        {"named": True, "hashes": "", "below": 0},
+        {"named": True, "hashes": "", "below": True},
+        {"named": True, "hashes": "", "below": 2**65},
+    ],
+)
+def test_damaged_rows_are_refused(content):
+    with pytest.raises(ValueError, match="rows must be hashes in base64"):
+        Rows.unpacked(content)

@@ -149,13 +149,35 @@ def test_group_names_that_differ_in_case_only(tmp_path):
         write_predictions(predictions, tmp_path / "a.csv")
 
 
-def test_a_fit_too_large_for_a_csv(tmp_path):
+def test_a_fit_too_large_for_a_csv_is_kept_as_a_sketch(tmp_path):
     raw = Predictions(probs=[0.5], labels=[1])
     predictions = raw.with_scores(probs=[0.5], fitted_on=Rows.from_ids(np.arange(20_000)))
-    with pytest.raises(DataError, match=r"no room for the rows.*Write \.npz"):
-        write_predictions(predictions, tmp_path / "a.csv")
+    write_predictions(predictions, tmp_path / "a.csv")
+    kept = read_predictions(tmp_path / "a.csv").fitted_on
+    assert (kept.is_sketch, len(kept.hashes)) == (True, 4096)
+    with pytest.raises(SplitError, match=r"of \d+ rows were used to fit"):
+        check_disjoint(Rows.from_ids(np.arange(19_000, 30_000)), kept, where="score")
+    check_disjoint(Rows.from_ids(np.arange(20_000, 90_000)), kept, where="score")
     write_predictions(predictions, tmp_path / "a.parquet")
     assert read_predictions(tmp_path / "a.parquet").fitted_on.shared(predictions.fitted_on) == 20_000
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("fitted", [Rows.from_ids(range(99)).sketch(40), Rows.from_ids(np.arange(0))])
+def test_sketches_and_maps_that_know_no_rows_are_kept(tmp_path, ending, fitted):
+    raw = Predictions(probs=[0.5], labels=[1], ids=["a"])
+    write_predictions(raw.with_scores(probs=[0.4], fitted_on=fitted), tmp_path / f"a{ending}")
+    kept = read_predictions(tmp_path / f"a{ending}").fitted_on
+    np.testing.assert_array_equal(kept.hashes, fitted.hashes)
+    assert (kept.named, kept.below) == (True, fitted.below)
+
+
+def test_class_names_too_long_for_a_csv(tmp_path):
+    names = [str(number) * 30_000 for number in range(3)]
+    with pytest.raises(DataError, match=r"no room for 9\d* letters of class names and types\. Write \.npz"):
+        write_predictions(
+            Predictions(predicted=[0], confidence=[0.5], labels=[0], class_names=names), tmp_path / "a.csv"
+        )
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from equipoise.calibrators.artifact_checks import check_content
 from equipoise.calibrators.result import FitResult
 from equipoise.core.errors import DataError, require
 from equipoise.core.files import atomic_path, write_text
+from equipoise.core.rows import Rows
 
 __all__ = ["FORMAT", "VERSION", "pack", "read", "unpack_result", "write"]
 
@@ -22,6 +23,7 @@ FORMAT = "equipoise.calibrator"
 VERSION = 1
 _LARGEST_JSON = 100_000
 _LARGEST_FILE = 1 << 24
+_MOST_ROWS = 1 << 14
 
 
 def pack(
@@ -31,8 +33,11 @@ def pack(
     n_classes: int | None,
     fingerprint: str | None,
     result: FitResult,
+    rows: Rows | None = None,
 ) -> dict[str, Any]:
     """Return a fitted calibrator as plain numbers and text, with a hash over all of it.
+
+    The rows it was fitted on are kept by their hashes, eight bytes each; above 16,384 rows a sketch of that size.
 
     Example:
         >>> content = pack(kind="temperature", settings={}, n_classes=2, fingerprint=None,
@@ -53,6 +58,8 @@ def pack(
             for name, value in result.parameters.items()
         },
     }
+    if rows is not None:
+        content["rows"] = rows.sketch(_MOST_ROWS).packed()
     content["hash"] = _hash(content)
     return content
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
+from equipoise.core.rows import Rows
 
 __all__ = ["Axes", "check_content", "check_parameters", "check_settings"]
 
@@ -38,6 +39,10 @@ def check_content(content: Any, *, where: str) -> None:
         equipoise.core.errors.DataError: load: map.json is damaged: `kind` must be text, got 3...
     """
     _check_table(content, _PARTS, where=where, path="")
+    try:
+        _ = Rows.unpacked(content["rows"]) if content.get("rows") is not None else None
+    except ValueError:
+        raise _damaged(where, "rows", "packed hashes", content["rows"]) from None
     _check_table(content["result"], _RESULT, where=where, path="result.")
     _check_nothing_else(content["result"], _RESULT, where=where, path="result.")
     for name, entry in content["parameters"].items():

@@ -187,6 +187,7 @@ class Calibrator(ABC):
             n_classes=self._n_classes,
             fingerprint=self.fingerprint,
             result=self.result,
+            rows=self._rows,
         )
 
     @final
@@ -195,13 +196,16 @@ class Calibrator(ABC):
         artifact.write(path, self.to_artifact())
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the fit rows behind when pickled or copied: their fingerprint is enough."""
+        """Leave the fit rows behind when pickled or copied: their hashes are enough."""
         _ = self.fingerprint
         return dict(self.__dict__)
 
     @final
-    def _restored(self, result: FitResult, n_classes: int | None, fingerprint: str | None) -> Self:
-        self._result, self._n_classes, self._fingerprint = result, n_classes, fingerprint
+    def _restored(
+        self, result: FitResult, n_classes: int | None, fingerprint: str | None, rows: Rows | None
+    ) -> Self:
+        self._result, self._n_classes = result, n_classes
+        self._fingerprint, self._rows = fingerprint, rows
         return self
 
     def _data(self, predictions: Any, labels: Any, sample_weight: Any) -> Predictions:
@@ -216,6 +220,7 @@ class Calibrator(ABC):
                     f"{type(self).__name__}.fit: only the predicted class and its confidence are known here. "
                     "Save logits or probabilities to calibrate."
                 )
+            _ = predictions.labels  # raises if they are not known
             return predictions
         if labels is None:
             raise TypeError(
@@ -270,15 +275,14 @@ class Calibrator(ABC):
                 _keep_predictions(result[block], logits[block])
         return result
 
-    def _fitted_on(self, predictions: Predictions) -> Rows | None:
+    def _fitted_on(self, predictions: Predictions) -> Rows:
+        """Return the rows behind the map; none of them tells all the same that a map was applied."""
         known = self.fingerprint
-        rows = self._rows
-        if rows is None and known is not None and predictions.fingerprint == known:
-            rows = predictions.rows  # a loaded map knows its rows only by their fingerprint
-        earlier = predictions.fitted_on
-        if rows is None or earlier is None or rows.named != earlier.named:
-            return rows or earlier
-        return Rows(np.union1d(rows.hashes, earlier.hashes), rows.named)
+        if known is not None and predictions.fingerprint == known:
+            return (
+                predictions.rows
+            )  # all of them; the map may keep a sketch, and early files only a fingerprint
+        return self._rows or Rows(np.empty(0, np.uint64), predictions.rows.named)
 
 
 def _check_total(weights: Array | None, *, where: str) -> None:

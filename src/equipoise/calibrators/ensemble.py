@@ -63,7 +63,9 @@ def _check_same_rows(first: Predictions, member: Predictions, place: int) -> Non
     where = f"{_WHERE}: member {place}"
     if member.n_classes != first.n_classes:
         raise DataError(f"{where} has {member.n_classes} classes, the first has {first.n_classes}.")
-    if not np.array_equal(member.labels, first.labels):
+    if member.has_labels != first.has_labels:
+        raise DataError(f"{where} must have labels if the first has, and none if it has none.")
+    if first.has_labels and not np.array_equal(member.labels, first.labels):
         raise DataError(f"{where} has other labels than the first. Rows must be the same, in the same order.")
     both_named = member.rows.named and first.rows.named
     if both_named and not np.array_equal(member.rows.hashes, first.rows.hashes):

@@ -27,6 +27,7 @@ from equipoise.calibrators.temperature import TemperatureScaling
 from equipoise.calibrators.vector import VectorScaling
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
+from equipoise.core.rows import Rows
 
 __all__ = ["KINDS", "from_artifact", "load"]
 
@@ -58,7 +59,7 @@ def load(path: str | os.PathLike[str]) -> Calibrator:
         path: What :meth:`Calibrator.save` wrote.
 
     Returns:
-        The fitted calibrator. It remembers the rows it was fitted on by their fingerprint.
+        The fitted calibrator. It remembers the rows it was fitted on by their hashes.
 
     Raises:
         DataError: If the file is no calibrator, is from a newer version, or was changed.
@@ -103,4 +104,5 @@ def _rebuilt(content: Mapping[str, Any], *, where: str) -> Calibrator:
             f"{where} is damaged: `n_classes` must be a number. Fit and save the calibrator again."
         )
     check_parameters(result.parameters, made._axes(n_classes or 0), where=where)
-    return made._restored(result, n_classes, content["fitted_on"])
+    rows = content.get("rows")  # early files have none
+    return made._restored(result, n_classes, content["fitted_on"], rows and Rows.unpacked(rows))

@@ -42,8 +42,8 @@ def command(
 ) -> None:
     """Apply CALIBRATOR, saved by `equipoise calibrate`, to the predictions in FILE.
 
-    Labels, groups and names stay as they are. The new file remembers if these are the very rows that the calibrator was
-    fitted on, and is then refused when scored.
+    Labels, if there are any, groups and names stay as they are. The new file remembers the rows that the calibrator
+    was fitted on, and is refused when scored if it holds some of them.
     """
     check_output(output, tuple(WRITERS))
     if not force and output.exists() and any(Path(file).exists() and output.samefile(file) for file in files):
@@ -77,4 +77,5 @@ def command(
     elif not quiet:
         click.echo(
             f"Wrote {len(predictions):,} rows of {predictions.kind} to {output}, through {fitted.kind}."
+            f"{'' if predictions.has_labels else ' They have no labels.'}"
         )

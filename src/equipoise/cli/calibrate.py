@@ -10,9 +10,11 @@ from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.choose import Choice, choose
 from equipoise.calibrators.load import KINDS
 from equipoise.cli.inputs import column_options, one_or_several
-from equipoise.cli.shared import check_output, json_option, print_json, quiet_option
+from equipoise.cli.shared import SHARE, check_output, json_option, print_json, quiet_option
 from equipoise.core.names import look_up
+from equipoise.core.predictions.divide import divide
 from equipoise.core.reading import Columns, read_predictions
+from equipoise.evaluate.compare import compare
 
 __all__ = ["command"]
 
@@ -29,7 +31,15 @@ __all__ = ["command"]
     metavar="NAME",
     help=f"auto picks by cross-validated log-loss, and may leave things alone; or one of {', '.join(KINDS)}.",
 )
-@click.option("--seed", default=0, show_default=True, help="Seed of the cross-validation.")
+@click.option(
+    "--holdout",
+    type=SHARE,
+    metavar="SHARE",
+    help="Fit on the rest, and judge on this share of the rows: before and after, side by side.",
+)
+@click.option(
+    "--seed", default=0, show_default=True, help="Seed of the cross-validation, and of what is held out."
+)
 @column_options
 @json_option
 @quiet_option
@@ -37,6 +47,7 @@ def command(
     files: tuple[str, ...],
     output: Path,
     method: str,
+    holdout: float | None,
     seed: int,
     columns: Columns,
     as_json: bool,
@@ -44,22 +55,40 @@ def command(
 ) -> None:
     """Fit a calibrator on FILE, held-out predictions with their labels, and save it.
 
-    FILE must not hold rows that will be used to judge the outcome: those of the split 'test' are refused. The
-    calibrator is saved as plain numbers, .json or .safetensors; `equipoise apply` uses it.
+    FILE must not hold rows that will be used to judge the outcome: those of the split 'test' are refused. With one
+    labelled file only, --holdout 0.3 keeps a part of its rows back and judges the calibrator on them. The calibrator is
+    saved as plain numbers, .json or .safetensors; `equipoise apply` uses it.
     """
     check_output(output, (".json", ".safetensors"))
     if method != "auto":
         look_up(method, KINDS, what="calibrator")
     predictions = read_predictions(one_or_several(files), **columns)
+    judged = None
+    if holdout is not None:
+        ((predictions, judged),) = divide([predictions], 1 - holdout, seed=seed)
     choice = choose(predictions, seed=seed) if method == "auto" else None
     calibrator = choice.calibrator if choice is not None else KINDS[method]().fit(predictions)
+    found = None if judged is None else compare(judged, calibrator(judged), seed=seed)
     calibrator.save(output)
     if as_json:
-        print_json(_content(calibrator, choice, output))
+        content = _content(calibrator, choice, output)
+        if judged is not None and found is not None:
+            content["holdout"] = {
+                "seed": seed,
+                "n_fit": len(predictions),
+                "n_judged": len(judged),
+                "differences": [row._asdict() for row in found],
+            }
+        print_json(content)
         return
     if choice is not None:
         click.echo(f"{choice}\n")
     click.echo(f"{calibrator.kind}: {calibrator.result}")
+    if judged is not None:
+        click.echo(
+            f"\nFitted on {len(predictions):,} rows, judged on {len(judged):,} others (seed {seed}), before (first) "
+            f"and after (second):\n{found}"
+        )
     if not quiet:
         click.echo(f"Saved {output}. Use it:  equipoise apply {output} FILE -o calibrated.npz")
 

@@ -14,9 +14,10 @@ from click.core import ParameterSource
 from equipoise import read_predictions
 from equipoise.cli.inputs import column_options
 from equipoise.cli.scoring import scoring_options
-from equipoise.cli.shared import json_option, print_json, quiet_option
+from equipoise.cli.shared import SHARE, json_option, print_json, quiet_option
 from equipoise.core.errors import DataError
 from equipoise.core.files import write_text
+from equipoise.core.predictions.divide import divide
 from equipoise.core.reading import Columns
 from equipoise.experiments import find_runs, report_of_runs
 from equipoise.report import MethodResult, Report, report_of, to_model_card, write_report
@@ -54,6 +55,12 @@ _FOR_RUNS = ("paths", "output", "title", "baseline", "as_json", "quiet")
     metavar="FILE",
     help="Held-out predictions of the same model, to ask the advisor for a calibrator; one per file, in order.",
 )
+@click.option(
+    "--calib-share",
+    type=SHARE,
+    metavar="SHARE",
+    help="In place of --calib: fit the advisor's calibrator on this share of each file, and report on the rest.",
+)
 @column_options
 @scoring_options
 @click.option(
@@ -70,6 +77,7 @@ def command(
     by: tuple[str, ...],
     baseline: str | None,
     calib: tuple[Path, ...],
+    calib_share: float | None,
     columns: Columns,
     settings: dict[str, Any],
     card: Path | None,
@@ -80,7 +88,8 @@ def command(
     """Write a report on folders of runs or on predictions: one file that opens offline.
 
     One file of predictions is reported on its own; several, of the same rows in the same order, are compared with the
-    first or with --baseline.
+    first or with --baseline. With one labelled file only, --calib-share 0.3 shows what calibration would do: fitted on
+    30 % of its rows, which --seed decides, before and after on the others.
     """
     if card is not None and not dataset:
         raise click.UsageError("--card needs --dataset, the name of the dataset.")
@@ -93,9 +102,22 @@ def command(
         raise click.UsageError(
             f"--calib must be given once per file, {len(sources)} times, got {len(calib)}."
         )
+    if calib and calib_share is not None:
+        raise click.UsageError("--calib and --calib-share are two ways to say the same. Give one of them.")
     grouped = columns | Columns(groups=by)
     named = {name: read_predictions(source, **grouped) for name, source in sources.items()}
     held_out = {name: read_predictions(path, **columns) for name, path in zip(named, calib, strict=False)}
+    shown = {name: _shown(source) for name, source in sources.items()}
+    fits = {name: [str(path)] for name, path in zip(sources, calib, strict=False)}
+    if calib_share is not None:
+        seed = settings["seed"]
+        halves = dict(zip(named, divide(list(named.values()), calib_share, seed=seed), strict=True))
+        held_out = {name: fit for name, (fit, _) in halves.items()}
+        named = {name: judged for name, (_, judged) in halves.items()}
+        shown = {name: f"{text}, without the rows to fit on (seed {seed})" for name, text in shown.items()}
+        kept_back = ["--holdout", f"{1 - calib_share:g}", "--seed", str(seed)]
+        fits = {name: [*_words(source), *kept_back] for name, source in sources.items()}
+        sources = dict.fromkeys(sources, Path("new.npz"))
     report = report_of(
         named,
         title=title
@@ -103,11 +125,11 @@ def command(
         by=by,
         baseline=baseline,
         calib=held_out,
-        sources={name: _shown(source) for name, source in sources.items()},
+        sources=shown,
         command=_again(paths),
         **settings,
     )
-    report = _with_commands(report, sources, dict(zip(sources, calib, strict=False)))
+    report = _with_commands(report, sources, fits)
     write_report(report, output)
     if card is not None and dataset:
         first = report.base
@@ -175,8 +197,12 @@ def _sources(paths: Sequence[Path], given: Sequence[str]) -> dict[str, Path | li
     return dict(zip(names, paths, strict=True))
 
 
+def _words(source: Path | list[Path]) -> list[str]:
+    return [str(path) for path in ([source] if isinstance(source, Path) else source)]
+
+
 def _shown(source: Path | list[Path]) -> str:
-    return str(source) if isinstance(source, Path) else " ".join(map(str, source))
+    return " ".join(_words(source))
 
 
 def _again(paths: Sequence[Path]) -> str:
@@ -194,18 +220,23 @@ def _again(paths: Sequence[Path]) -> str:
 
 
 def _with_commands(
-    report: Report, sources: Mapping[str, Path | list[Path]], calib: Mapping[str, Path]
+    report: Report, sources: Mapping[str, Path | list[Path]], fits: Mapping[str, Sequence[str]]
 ) -> Report:
-    """Return the report with its advice as commands: who asked on the command line goes on there."""
+    """Return the report with its advice as commands: who asked on the command line goes on there.
+
+    Args:
+        report: The report.
+        sources: The files that are judged, by name.
+        fits: What `equipoise calibrate` is to be given for each.
+    """
 
     def commands(method: MethodResult) -> MethodResult:
         if method.advice is None or not method.advice.chosen:
             return method
-        source = sources[method.name]
-        judged = [str(source)] if isinstance(source, Path) else [str(path) for path in source]
-        held_out = str(calib[method.name])
-        kept = f"{Path(held_out).stem}-{method.advice.chosen}.json"
-        fit = ["equipoise", "calibrate", held_out, "--method", method.advice.chosen, "-o", kept]
+        judged = _words(sources[method.name])
+        held_out = fits[method.name]
+        kept = f"{Path(held_out[0]).stem}-{method.advice.chosen}.json"
+        fit = ["equipoise", "calibrate", *held_out, "--method", method.advice.chosen, "-o", kept]
         use = ["equipoise", "apply", kept, *judged, "-o", f"{Path(judged[0]).stem}-calibrated.npz"]
         code = f"{shlex.join(fit)}\n{shlex.join(use)}"
         return replace(method, advice=replace(method.advice, code=code))

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["check_output", "json_option", "print_json", "quiet_option"]
+__all__ = ["SHARE", "check_output", "json_option", "print_json", "quiet_option"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -23,6 +23,9 @@ def json_option(function: F) -> F:
 def quiet_option(function: F) -> F:
     """Add ``--quiet``: no progress, no remarks."""
     return click.option("--quiet", "-q", is_flag=True, help="Print results only.")(function)
+
+
+SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 
 
 def check_output(path: Path, endings: tuple[str, ...], *, option: str = "--output") -> None:

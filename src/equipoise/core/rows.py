@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,9 @@ __all__ = ["Rows", "check_disjoint"]
 
 _CHUNK = 1 << 20
 
+#: Every hash is below this.
+_END = 1 << 64
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -26,10 +30,13 @@ class Rows:
         hashes: One number per row, in order.
         named: True if the hashes stem from ids that the user gave, False if from the rows' own values. Values
             may coincide by chance (two rows with probability one), so only named rows are compared strictly.
+        below: Of a sketch, only hashes below this are kept: a sample that is the same for every set, so that two sets
+            can still be compared. Other sets keep all.
     """
 
     hashes: Array
     named: bool
+    below: int = _END
 
     @classmethod
     def from_ids(cls, ids: Any) -> Rows:
@@ -62,20 +69,22 @@ class Rows:
         return cls(hashes, named=True)
 
     @classmethod
-    def from_values(cls, scores: Array, labels: Array) -> Rows:
+    def from_values(cls, scores: Array, labels: Array | None) -> Rows:
         """Hash the rows' own values, in single precision.
 
-        A file may hold the same numbers in double precision or as text; they stay the same rows.
+        A file may hold the same numbers in double precision or as text; they stay the same rows. Rows without labels
+        are other rows than those with.
 
         Example:
             >>> one = Rows.from_values(np.array([[0.25, 0.75]]), np.array([1]))
             >>> one.fingerprint == Rows.from_values(np.array([[0.25, 0.75]]), np.array([1])).fingerprint
             True
         """
-        flat = scores.reshape(len(labels), int(np.prod(scores.shape[1:])))
-        hashes = np.empty(len(labels), np.uint64)
+        flat = scores.reshape(len(scores), int(np.prod(scores.shape[1:])))
+        hashes = np.empty(len(scores), np.uint64)
+        labels = np.broadcast_to(np.int64(-1), len(scores)) if labels is None else labels
         step = max(1, _CHUNK // max(1, flat.shape[1]))
-        for start in range(0, len(labels), step):
+        for start in range(0, len(scores), step):
             with np.errstate(over="ignore"):
                 words = np.ascontiguousarray(flat[start : start + step], dtype=np.float32).view(np.uint32)
             tail = labels[start : start + step, None].astype(np.uint32)
@@ -89,28 +98,101 @@ class Rows:
         return hashlib.blake2b(content, digest_size=12).hexdigest()
 
     def shared(self, other: Rows) -> int:
-        """Count the rows that two sets have in common.
+        """Count the rows that two sets have in common; if one is a sketch, those in the part that it keeps.
 
         Rows known by their values count only if they occur once in each set: saturated predictions repeat and
         are no evidence. An id counts however often it occurs.
         """
-        if self is other or np.array_equal(self.hashes, other.hashes):
+        if self is other:
             return len(self.hashes)
+        mine, theirs = (rows.kept_below(min(self.below, other.below)).hashes for rows in (self, other))
+        if np.array_equal(mine, theirs):
+            return len(mine)
         if self.named and other.named:
-            return int(np.isin(self.hashes, other.hashes).sum())
-        mine, theirs = (_singles(rows.hashes) for rows in (self, other))
-        return len(np.intersect1d(mine, theirs, assume_unique=True))
+            return int(np.isin(mine, theirs).sum())
+        return len(np.intersect1d(_singles(mine), _singles(theirs), assume_unique=True))
+
+    @property
+    def is_sketch(self) -> bool:
+        """Whether only a part of the rows is kept."""
+        return self.below < _END
+
+    def kept_below(self, below: int) -> Rows:
+        """Return the part of the rows whose hashes are below a number.
+
+        Example:
+            >>> len(Rows.from_ids(range(1000)).kept_below(2**63).hashes)
+            484
+        """
+        if below >= self.below:
+            return self
+        return Rows(self.hashes[self.hashes < np.uint64(below)], self.named, below)
+
+    def sketch(self, most: int) -> Rows:
+        """Return about so many of the rows, by their hashes: all of them if there are no more.
+
+        A shared row is found in a sketch as often as the sketch keeps rows: of ten thousand kept out of a million, one
+        in a hundred.
+
+        Example:
+            >>> rows = Rows.from_ids(range(1000))
+            >>> rows.sketch(100).shared(Rows.from_ids(range(500, 2000)))
+            54
+        """
+        if len(self.hashes) <= most:
+            return self
+        return self.kept_below(int(np.partition(self.hashes, most)[most]))
+
+    def packed(self) -> dict[str, Any]:
+        """Return the rows as text and numbers, for JSON.
+
+        Example:
+            >>> Rows.unpacked(Rows.from_ids(["a", "b"]).packed()).shared(Rows.from_ids(["b"]))
+            1
+        """
+        text = base64.b64encode(self.hashes.astype("<u8").tobytes()).decode()
+        return {"named": self.named, "hashes": text} | ({"below": self.below} if self.is_sketch else {})
+
+    @classmethod
+    def unpacked(cls, content: Any) -> Rows:
+        """Read what :meth:`packed` gave.
+
+        Raises:
+            ValueError: If it is damaged.
+
+        Example:
+            >>> Rows.unpacked({"named": True, "hashes": "?"})
+            Traceback (most recent call last):
+            ...
+            ValueError: rows must be hashes in base64, whether they are named, and below which number they are kept
+        """
+        try:
+            named, below = content["named"], content.get("below", _END)
+            raw = base64.b64decode(content["hashes"], validate=True)
+            if not isinstance(named, bool) or type(below) is not int or not 0 < below <= _END or len(raw) % 8:
+                raise ValueError(named)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise ValueError(
+                "rows must be hashes in base64, whether they are named, and below which number they are kept"
+            ) from None
+        return cls(np.frombuffer(raw, "<u8").astype(np.uint64), named, below)
 
     def union(self, other: Rows | None) -> Rows:
-        """Return the rows of both sets; rows known in another way cannot be compared and are left out.
+        """Return the rows of both sets, once; rows known in another way cannot be compared and are left out.
 
         Example:
             >>> len(Rows.from_ids([1]).union(Rows.from_ids([2])).hashes)
             2
         """
-        if other is None or other.named != self.named or other is self:
+        if other is None or other is self or not len(other.hashes):
             return self
-        return Rows(np.concatenate([self.hashes, other.hashes]), self.named)
+        if not len(self.hashes):
+            return other
+        if other.named != self.named:
+            return self
+        below = min(self.below, other.below)
+        mine, theirs = (rows.kept_below(below).hashes for rows in (self, other))
+        return Rows(np.concatenate([mine, theirs[~np.isin(theirs, mine)]]), self.named, below)
 
 
 def check_disjoint(judged: Rows, fitted: Rows, *, where: str) -> None:
@@ -131,11 +213,12 @@ def check_disjoint(judged: Rows, fitted: Rows, *, where: str) -> None:
     """
     if judged.named != fitted.named:
         return
-    shared = judged.shared(fitted)
-    allowed = 0 if judged.named else len(judged.hashes) // 100
+    looked_at = judged.kept_below(fitted.below)
+    shared = looked_at.shared(fitted)
+    allowed = 0 if judged.named else len(looked_at.hashes) // 100
     if shared > allowed:
         raise SplitError(
-            f"{where}: {shared} of {len(judged.hashes)} rows were used to fit the calibrator, so they cannot judge "
+            f"{where}: {shared} of {len(looked_at.hashes)} rows were used to fit the calibrator, so they cannot judge "
             "it. Fit on 'calib', score on 'test'."
         )
 

@@ -54,11 +54,11 @@ def write_predictions(predictions: Predictions, path: AnyPath | tuple[AnyPath, A
 
 def _columns(predictions: Predictions) -> dict[str, Array]:
     columns: dict[str, Array] = {}
+    labels = {"labels": predictions.labels} if predictions.has_labels else {}
     if predictions.scores is None:
-        columns |= {"labels": predictions.labels, "predicted": predictions.predicted}
-        columns["confidence"] = predictions.confidence
+        columns |= labels | {"predicted": predictions.predicted, "confidence": predictions.confidence}
     else:
-        columns |= {predictions.kind: predictions.scores, "labels": predictions.labels}
+        columns |= {predictions.kind: predictions.scores} | labels
     if predictions.weights is not None:
         columns["weights"] = predictions.weights
     columns |= {f"group_{name}": column for name, column in predictions.groups.items()}
@@ -82,6 +82,8 @@ def _write_pair(columns: dict[str, Array], notes: Notes, paths: tuple[Path, Path
             raise DataError(f"{path.name}: only .npy files are written in pairs. Pass a single path.")
         _check_folder(path)
     kind = next(iter(columns))
+    if "labels" not in columns:
+        raise DataError(f"{paths[1].name}: these predictions have no labels to write. Write a single .npz.")
     if list(columns) != [kind, "labels"] or notes != Notes():
         raise DataError(
             f"{paths[0].name}: a pair of .npy files holds scores and labels, and these predictions have more "

@@ -9,19 +9,21 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from equipoise.core.arrays import Array, as_floats, as_numpy, freeze, has_bad_text
+from equipoise.core.arrays import Array, as_floats, as_integers, as_numpy, freeze, has_bad_text
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import as_rows
 
 __all__ = [
     "Kind",
     "agreed_classes",
+    "as_scores",
     "check_integer",
     "check_several_classes",
     "class_names_of",
     "frozen_map",
     "groups_of",
     "kind_of",
+    "labels_of",
     "tolerance_of",
     "weights_of",
 ]
@@ -57,6 +59,38 @@ def kind_of(logits: Any, probs: Any, predicted: Any, confidence: Any) -> Kind:
         f"{_WHERE}: give exactly one of logits=, probs=, or predicted= with confidence=, "
         f"got {' and '.join(given) or 'none of them'}."
     )
+
+
+def as_scores(
+    kind: Kind, *, logits: Any, probs: Any, predicted: Any, confidence: Any
+) -> tuple[Array, tuple[Array, Array] | None]:
+    """Return an array whose shape tells that of the labels, and the columns of the top-1 form, if it is that.
+
+    Example:
+        >>> as_scores("logits", logits=[[1, 2]], probs=None, predicted=None, confidence=None)
+        (array([[1., 2.]]), None)
+    """
+    if kind != "top1":
+        return as_floats(logits if kind == "logits" else probs, where=_WHERE, name=kind), None
+    named = as_integers(predicted, where=_WHERE, name="predicted")
+    return named, (named, as_floats(confidence, where=_WHERE, name="confidence"))
+
+
+def labels_of(labels: Any, given: Array, ignore_index: int | None) -> Array:
+    """Return the true classes; if they are not known, an array of their shape that takes no memory.
+
+    Raises:
+        ValueError: If rows are to be left out by labels that are not there.
+
+    Example:
+        >>> labels_of(None, np.zeros((2, 3, 4, 4)), None).shape
+        (2, 4, 4)
+    """
+    if labels is not None:
+        return as_integers(labels, where=_WHERE, name="labels")
+    if ignore_index is not None:
+        raise ValueError(f"{_WHERE}: `ignore_index` leaves rows out by their labels, and there are none.")
+    return np.broadcast_to(np.int64(0), given.shape[:1] + given.shape[2:])
 
 
 def agreed_classes(given: int | None, found: int) -> int:

@@ -36,7 +36,7 @@ def concatenate(parts: Sequence[Predictions]) -> Predictions:
     top1 = first.kind == "top1"
     scores = None if top1 else np.concatenate([_known(part.scores) for part in parts])
     return Predictions(
-        labels=np.concatenate([part.labels for part in parts]),
+        labels=np.concatenate([part.labels for part in parts]) if first.has_labels else None,
         logits=scores if first.kind == "logits" else None,
         probs=scores if first.kind == "probs" else None,
         predicted=np.concatenate([part.predicted for part in parts]) if top1 else None,
@@ -64,7 +64,7 @@ def check_alike(where: str, chunk: Predictions, first_where: str, first: Predict
         ...
         equipoise.core.errors.DataError: b.npz: split must be as in a.npz, 'calib', got 'test'. ...
     """
-    for what in ("kind", "n_classes", "class_names", "split", "one_column"):
+    for what in ("kind", "n_classes", "class_names", "split", "one_column", "has_labels"):
         mine, theirs = getattr(chunk, what), getattr(first, what)
         if mine != theirs:
             raise DataError(

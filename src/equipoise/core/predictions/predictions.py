@@ -9,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
-from equipoise.core.arrays import Array, as_floats, as_integers, freeze
+from equipoise.core.arrays import Array, freeze
 from equipoise.core.checks import (
     check_confidence,
     check_labels,
@@ -23,12 +23,14 @@ from equipoise.core.predictions import as_rows
 from equipoise.core.predictions.arguments import (
     Kind,
     agreed_classes,
+    as_scores,
     check_integer,
     check_several_classes,
     class_names_of,
     frozen_map,
     groups_of,
     kind_of,
+    labels_of,
     tolerance_of,
     weights_of,
 )
@@ -56,7 +58,8 @@ class Predictions:
     here; memory is shared with the caller's arrays where their type allows, and given back read-only.
 
     Args:
-        labels: True classes ``(n,)``, integers of any width; ``(n, d1, ...)`` for dense outputs.
+        labels: True classes ``(n,)``, integers of any width; ``(n, d1, ...)`` for dense outputs. Left out where they
+            are not known, as in production: calibrators can be applied to such rows, but nothing scored or fitted.
         logits: Unnormalised scores ``(n, k)``, dense ``(n, k, d1, ...)``, or one column ``(n,)`` or ``(n, 1)`` of
             log-odds of class 1. NumPy or torch, any device, half precision included.
         probs: Probabilities in the same shapes; rows sum to one.
@@ -83,20 +86,21 @@ class Predictions:
 
     kind: Kind
     scores: Array | None
-    labels: Array
     weights: Array | None
     groups: Mapping[str, Array]
     class_names: tuple[str, ...] | None
     split: str | None
     n_classes: int | None
     fitted_on: Rows | None
+    _labels: Array | None
+    _why_unlabelled: str
     _top: tuple[Array, Array] | None
     _ids: Rows | None
 
     def __init__(
         self,
         *,
-        labels: Any,
+        labels: Any = None,
         logits: Any = None,
         probs: Any = None,
         predicted: Any = None,
@@ -115,27 +119,25 @@ class Predictions:
         check_integer(ignore_index, name="ignore_index")
         if not isinstance(fitted_on, Rows | None):
             raise TypeError(f"{_WHERE}: `fitted_on` must be Rows, got {type(fitted_on).__name__}.")
-        true = as_integers(labels, where=_WHERE, name="labels")
+        given, top = as_scores(kind, logits=logits, probs=probs, predicted=predicted, confidence=confidence)
+        true = labels_of(labels, given, ignore_index)
         keep = as_rows.kept_rows(true, ignore_index)
-        scores, top = None, None
-        if kind == "top1":
-            columns = {
-                "predicted": as_integers(predicted, where=_WHERE, name="predicted"),
-                "confidence": as_floats(confidence, where=_WHERE, name="confidence"),
-            }
-            as_rows.check_same_length(true, **columns)
-            top = tuple(freeze(keep(column)) for column in columns.values())
+        scores = None
+        if top is not None:
+            as_rows.check_same_length(true, predicted=top[0], confidence=top[1])
+            top = freeze(keep(top[0])), freeze(keep(top[1]))
         else:
-            given = as_floats(logits if kind == "logits" else probs, where=_WHERE, name=kind)
             scores = freeze(keep(as_rows.score_rows(given, true, name=kind)))
-            check_several_classes(given, true, kind)
+            if labels is not None:
+                check_several_classes(given, true, kind)
             n_classes = agreed_classes(n_classes, 2 if scores.ndim == 1 else scores.shape[1])
         names = class_names_of(class_names, n_classes)
         self._fill(
             kind=kind,
             scores=scores,
             _top=top,
-            labels=freeze(keep(true.reshape(-1))),
+            _labels=None if labels is None else freeze(keep(true.reshape(-1))),
+            _why_unlabelled="",
             weights=weights_of(weights, true, keep),
             groups=groups_of(groups, true, keep),
             class_names=names,
@@ -155,7 +157,7 @@ class Predictions:
             object.__setattr__(self, name, fields[name])
 
     def _check(self, tolerance: float) -> None:
-        if len(self.labels) == 0:
+        if len(self) == 0:
             raise DataError(f"{_WHERE}: no rows to score. Is the file empty, or every label ignored?")
         if self.kind == "logits":
             check_logits(self._scores, where=_WHERE)
@@ -164,12 +166,14 @@ class Predictions:
         else:
             check_confidence(self._given_confidence, where=_WHERE)
             check_labels(self.predicted, n_classes=self.n_classes, where=_WHERE, name="predicted")
-        check_labels(self.labels, n_classes=self.n_classes, where=_WHERE)
+        if self._labels is not None:
+            check_labels(self._labels, n_classes=self.n_classes, where=_WHERE)
         if self.weights is not None:
             check_weights(self.weights, where=_WHERE)
 
     def __len__(self) -> int:
-        return len(self.labels)
+        column = self.scores if self._top is None else self._top[0]
+        return 0 if column is None else len(column)
 
     def __repr__(self) -> str:
         parts = [self.kind, f"n={len(self)}"]
@@ -177,7 +181,28 @@ class Predictions:
             parts.append(f"k={self.n_classes}")
         if self.split:
             parts.append(f"split={self.split}")
+        if not self.has_labels:
+            parts.append("no labels")
         return f"Predictions({', '.join(parts)})"
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether the true classes are known; without them nothing can be scored or fitted."""
+        return self._labels is not None
+
+    @property
+    def labels(self) -> Array:
+        """True classes ``(n,)``.
+
+        Raises:
+            DataError: If they are not known.
+        """
+        if self._labels is None:
+            raise DataError(
+                self._why_unlabelled
+                or f"{_WHERE}: these rows have no labels, so they can be neither scored nor fitted on. Give labels=."
+            )
+        return self._labels
 
     @property
     def _scores(self) -> Array:
@@ -247,7 +272,7 @@ class Predictions:
         if self._ids is not None:
             return self._ids
         scores = self.confidence if self.scores is None else self.scores
-        return Rows.from_values(scores, self.labels)
+        return Rows.from_values(scores, self._labels)
 
     @property
     def has_kept_rows(self) -> bool:
@@ -268,7 +293,7 @@ class Predictions:
         """
         picked = index if isinstance(index, slice) else as_rows.row_numbers(index)
         changes: dict[str, Any] = {}
-        for name in ("scores", "labels", "weights"):
+        for name in ("scores", "_labels", "weights"):
             column = getattr(self, name)
             changes[name] = None if column is None else freeze(column[picked])
         if self._top is not None:
@@ -310,7 +335,11 @@ class Predictions:
             True
         """
         fresh = Predictions(
-            labels=self.labels, logits=logits, probs=probs, weights=self.weights, class_names=self.class_names
+            labels=self._labels,
+            logits=logits,
+            probs=probs,
+            weights=self.weights,
+            class_names=self.class_names,
         )
         return self._copy(
             kind=fresh.kind,
@@ -328,10 +357,21 @@ class Predictions:
             >>> Predictions(probs=[0.9, 0.2], labels=[1, 0]).with_weights([0, 2]).weights
             array([0., 2.])
         """
-        fresh = weights_of(weights, self.labels, lambda column: column)
+        fresh = weights_of(weights, labels_of(None, np.empty(len(self)), None), lambda column: column)
         if fresh is not None and fresh.any():
             check_weights(fresh, where=_WHERE)
         return self._copy(weights=fresh)
+
+    def with_reason(self, why: str) -> Predictions:
+        """Return the same predictions; if they have no labels, whoever asks for them is told why.
+
+        Example:
+            >>> Predictions(probs=[0.9]).with_reason("a.csv: holds no labels.").labels
+            Traceback (most recent call last):
+            ...
+            equipoise.core.errors.DataError: a.csv: holds no labels.
+        """
+        return self._copy(_why_unlabelled=why)
 
     def with_split(self, split: str | None) -> Predictions:
         """Return the same predictions under another split name.

@@ -25,7 +25,7 @@ class Layout:
 
     Attributes:
         kind: ``logits``, ``probs`` or ``top1``.
-        labels: The true class.
+        labels: The true class; None if no column has such a name.
         scores: One array of scores, or a column per class; empty in the top-1 form.
         predicted: The class named, in the top-1 form.
         confidence: Its probability.
@@ -35,10 +35,11 @@ class Layout:
         hashes: Hashes of the rows that an earlier writer kept.
         class_names: Names told by the columns of classes.
         one_per_class: True if every column of scores is a class.
+        no_labels: Why there are no labels, as a sentence for whoever needs them.
     """
 
     kind: Literal["logits", "probs", "top1"]
-    labels: str
+    labels: str | None
     scores: tuple[str, ...] = ()
     predicted: str | None = None
     confidence: str | None = None
@@ -48,6 +49,7 @@ class Layout:
     hashes: str | None = None
     class_names: tuple[str, ...] | None = None
     one_per_class: bool = False
+    no_labels: str = ""
 
     def readings(self) -> dict[str, Reading]:
         """Return every column that is needed and how it is meant."""
@@ -95,11 +97,12 @@ class _Finder:
         kind, scores, names = self._scores()
         top1 = kind == "top1"
         ids = self._columns.get("ids")
+        labels = self._one("labels")
         hashes = [name for name in ("id_hash", "row_hash") if name in self._names]
         return Layout(
             kind=kind,
             scores=scores,
-            labels=self._need("labels"),
+            labels=labels,
             predicted=self._need("predicted") if top1 else None,
             confidence=self._need("confidence") if top1 else None,
             weights=self._one("weights"),
@@ -108,6 +111,7 @@ class _Finder:
             hashes=hashes[0] if hashes and ids is None else None,
             class_names=names,
             one_per_class=len(scores) > 1,
+            no_labels="" if labels else str(self._no_column("labels")),
         )
 
     def _scores(self) -> tuple[Literal["logits", "probs", "top1"], tuple[str, ...], tuple[str, ...] | None]:

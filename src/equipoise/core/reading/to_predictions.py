@@ -60,8 +60,10 @@ class PredictionReader:
                 yield reader, find_layout(reader, self._columns)
 
     def _all_ignored(self, chunk: Chunk, layout: Layout) -> bool:
-        labels = as_numpy(chunk.columns[layout.labels])
         ignored = self._columns.get("ignore_index")
+        if layout.labels is None:
+            return False
+        labels = as_numpy(chunk.columns[layout.labels])
         return ignored is not None and labels.dtype.kind in "iu" and bool((labels == ignored).all())
 
     def _predictions(
@@ -87,7 +89,7 @@ class PredictionReader:
         columns, said, top1 = chunk.columns, self._columns, layout.kind == "top1"
         scores = None if top1 else _scores(reader, columns, layout)
         predictions = Predictions(
-            labels=columns[layout.labels],
+            labels=columns[layout.labels] if layout.labels else None,
             logits=scores if layout.kind == "logits" else None,
             probs=scores if layout.kind == "probs" else None,
             predicted=columns[layout.predicted] if layout.predicted else None,
@@ -100,7 +102,7 @@ class PredictionReader:
             ignore_index=said.get("ignore_index"),
             n_classes=said.get("n_classes") or (reader.notes.n_classes if top1 else None),
             fitted_on=reader.notes.fitted_on,
-        )
+        ).with_reason(layout.no_labels)
         if layout.weights and predictions.weights is None:
             return predictions.with_weights(np.zeros(len(predictions)))
         return predictions
@@ -146,11 +148,16 @@ def _ids(reader: ColumnReader, columns: Any, layout: Layout) -> Any:
 
 
 def _placed(error: DataError, chunk: Chunk, layout: Layout) -> DataError:
-    labels = as_numpy(chunk.columns[layout.labels])
     lines = chunk.lines
     if lines is not None:
         return renumbered(error, lambda row: f"line {lines[row]}")
-    before = chunk.start * (labels.size // max(1, len(labels)))
+    places = 1  # per sample: the pixels of an image
+    if layout.labels is not None:
+        labels = as_numpy(chunk.columns[layout.labels])
+        places = labels.size // max(1, len(labels))
+    elif layout.kind != "top1":
+        places = int(np.prod(as_numpy(chunk.columns[layout.scores[0]]).shape[2:]))
+    before = chunk.start * places
     return renumbered(error, lambda row: f"row {before + row}")
 
 

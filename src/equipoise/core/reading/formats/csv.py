@@ -6,6 +6,7 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,6 +26,9 @@ NOTES = "equipoise"
 
 _LONGEST_LINE = 1 << 22
 _LONGEST_CELL = 131_072
+
+#: A cell has room for so many hashes of rows that a calibrator was fitted on.
+_MOST_ROWS = 4096
 _CELLS = 1 << 18
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -179,13 +183,15 @@ def write_csv(path: Path, columns: WrittenColumns, notes: Notes, *, delimiter: s
         >>> path.read_text().split()
         ['prob_0,prob_1,labels', '0.25,0.75,1']
     """
+    if notes.fitted_on is not None:
+        notes = replace(notes, fitted_on=notes.fitted_on.sketch(_MOST_ROWS))
     flat, kept = _one_column_each(columns, notes)
     text = kept.to_json(
         {"dtypes": {name: column.dtype.str for name, column in flat.items() if _unusual(name, column)}}
     )
     if len(text) > _LONGEST_CELL // 2:
         raise DataError(
-            f"{path.name}: a .csv has no room for the rows the calibrator was fitted on. Write .npz."
+            f"{path.name}: one cell has no room for {len(text)} letters of class names and types. Write .npz."
         )
     length = len(next(iter(flat.values())))
     step = max(1, _CELLS // (len(flat) + 1))

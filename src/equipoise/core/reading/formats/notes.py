@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from equipoise.core.errors import DataError
 from equipoise.core.rows import Rows
@@ -50,8 +46,7 @@ class Notes:
             **(extra or {}),
         }
         if self.fitted_on is not None:
-            hashes = base64.b64encode(self.fitted_on.hashes.astype("<u8").tobytes()).decode()
-            content["fitted_on"] = {"named": self.fitted_on.named, "hashes": hashes}
+            content["fitted_on"] = self.fitted_on.packed()
         kept = {name: value for name, value in content.items() if value}
         return json.dumps(kept, ensure_ascii=False) if kept else ""
 
@@ -69,9 +64,9 @@ class Notes:
                 class_names=None if names is None else tuple(str(name) for name in names),
                 split=_optional(str, content.get("split")),
                 n_classes=_optional(int, content.get("n_classes")),
-                fitted_on=_rows(content.get("fitted_on")),
+                fitted_on=None if content.get("fitted_on") is None else Rows.unpacked(content["fitted_on"]),
             )
-        except (ValueError, TypeError, KeyError, binascii.Error) as error:
+        except (ValueError, TypeError) as error:
             raise DataError(
                 f"{where}: the notes under `equipoise` are damaged ({error}). Remove them."
             ) from None
@@ -102,10 +97,3 @@ def _optional(kind: type, value: Any) -> Any:
     if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
         raise TypeError(f"{value!r} is no {kind.__name__}")
     return value
-
-
-def _rows(content: Any) -> Rows | None:
-    if content is None:
-        return None
-    raw = base64.b64decode(content["hashes"], validate=True)
-    return Rows(np.frombuffer(raw, "<u8").astype(np.uint64), named=bool(content["named"]))

@@ -38,6 +38,7 @@ _NOTES = {
     "class_names": ("U", 1),
     "fitted_on_id_hash": ("u", 1),
     "fitted_on_row_hash": ("u", 1),
+    "fitted_on_below": ("u", 0),
 }
 
 _FAULTS = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError)
@@ -126,8 +127,13 @@ class NpzReader(ArrayReader):
             class_names=None if names is None else tuple(names.tolist()),
             split=None if split is None else str(split),
             n_classes=None if n_classes is None else int(n_classes),
-            fitted_on=None if hashes is None else Rows(hashes.astype(np.uint64), hashes is fitted[0]),
+            fitted_on=None if hashes is None else self._rows(hashes, named=hashes is fitted[0]),
         )
+
+    def _rows(self, hashes: Array, *, named: bool) -> Rows:
+        below = self._note("fitted_on_below")
+        rows = Rows(hashes.astype(np.uint64), named)
+        return rows if below is None else Rows(rows.hashes, named, int(below))
 
     def _note(self, name: str) -> Array | None:
         header, (kinds, dimensions) = self._headers.get(name), _NOTES[name]
@@ -252,6 +258,8 @@ def write_npz(path: Path, columns: WrittenColumns, notes: Notes) -> None:
     if notes.fitted_on is not None:
         name = "fitted_on_id_hash" if notes.fitted_on.named else "fitted_on_row_hash"
         arrays[name] = notes.fitted_on.hashes
+        if notes.fitted_on.is_sketch:
+            arrays["fitted_on_below"] = np.array(notes.fitted_on.below, np.uint64)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
