@@ -15,3 +15,5 @@ FAILING = {
     "data": {"name": "digits", "options": {"tune": 0.0}},
     "recipe": {"name": "quick", "epochs": 1, "keep": "best"},
 }
+#: Passes every check before the first run, and fails in the midst of training.
+DIVERGING = {**TABLE, "recipe": {"name": "quick", "epochs": 1, "optimizer": "sgd", "rate": 1e30}}

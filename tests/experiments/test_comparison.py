@@ -22,7 +22,7 @@ from equipoise.experiments import (
 )
 from equipoise.experiments.engines.local import fair_threads
 from equipoise.experiments.results import Cell, difference_of_cells
-from tiny_runs import FAILING, QUICK, TABLE
+from tiny_runs import DIVERGING, FAILING, QUICK, TABLE
 
 SPECS = sorted((Path(__file__).resolve().parents[2] / "examples" / "specs").glob("*.toml"))
 
@@ -65,7 +65,7 @@ def test_every_combination_is_a_run(comparison):
         ("method", ["ce", "ce"], "listed twice"),
         ("calibrators", ["temprature"], "did you mean 'temperature'"),
         ("baseline", "focal", "no method 'focal' here"),
-        ("data", [], "the key 'data' is missing"),
+        ("data", [], "data: is an empty list"),
         ("seed", [], "seed: is an empty list"),
     ],
 )
@@ -101,11 +101,20 @@ def test_workers_give_the_same_bits_as_one_process(finished, tmp_path, quick):
 
 
 def test_one_failure_does_not_stop_the_others(tmp_path, quick):
-    table = {**FAILING, "data": [FAILING["data"], "digits"]}
+    table = {**DIVERGING, "method": ["ce", {"name": "ce", "title": "calm", "recipe": {"rate": 0.01}}]}
     outcome = run_comparison(ComparisonSpec.from_table(table), tmp_path, options=quick, workers=1)
     assert len(outcome.summary.done) == 1
     [sentence] = outcome.summary.failed.values()
-    assert "need a 'tune' split" in sentence
+    assert "stopped being finite" in sentence
+
+
+def test_what_cannot_be_built_is_said_before_the_first_run(tmp_path, quick):
+    table = {**FAILING, "data": ["digits", FAILING["data"]]}
+    with pytest.raises(SpecError, match=r"mine\.toml\.method: .*need a 'tune' split"):
+        run_comparison(
+            ComparisonSpec.from_table(table, where="mine.toml"), tmp_path, options=quick, workers=1
+        )
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_missing_data_are_named_before_the_first_run(comparison, tmp_path, quick):

@@ -226,9 +226,10 @@ def test_other_data_behind_the_same_path_are_another_run(arrays, tmp_path):
 
 
 def test_data_that_changed_under_a_run_are_refused(arrays, tmp_path):
-    from equipoise.experiments.build import load_data, pin_data
+    from equipoise.experiments.prepare import pin
+    from equipoise.experiments.spec_data import load_data
 
-    spec = pin_data(arrays(0))
+    spec = pin(arrays(0))
     arrays(1)
     with pytest.raises(DataError, match="not the ones this run was begun with"):
         load_data(spec.data)

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from equipoise.experiments import ComparisonSpec, run_comparison
-from tiny_runs import FAILING
+from tiny_runs import DIVERGING
 
 pytest.importorskip("ray")
 
@@ -42,7 +42,7 @@ def test_same_scores_as_local_and_a_killed_worker_loses_nothing(cluster, table, 
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_failure_is_told_in_the_words_of_the_local_engine(cluster, quick, tmp_path):
-    comparison = ComparisonSpec.from_table(FAILING)
+    comparison = ComparisonSpec.from_table(DIVERGING)
     local = run_comparison(comparison, tmp_path / "local", options=quick, workers=1)
     found = run_comparison(comparison, tmp_path / "ray", options=quick, engine="ray")
     assert found.summary.failed == local.summary.failed

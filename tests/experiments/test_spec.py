@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from equipoise.core.errors import SpecError
 from equipoise.experiments import Spec, read_spec, write_spec
 from equipoise.experiments.catalogue import CATALOGUE
-from equipoise.experiments.spec import _BORN, RecipeSpec, read_stored_spec
+from equipoise.experiments.identity import BORN
+from equipoise.experiments.spec import RecipeSpec, read_stored_spec
 from equipoise.experiments.toml import format_toml, parse_override
 
 
@@ -155,11 +156,10 @@ def test_runs_of_earlier_versions_are_recognised_by_their_old_names():
 def test_a_new_field_leaves_old_runs_their_names():
     """Every field of a recipe has its first default written down, and runs are known by what differs from it."""
     recipe = dataclasses.asdict(RecipeSpec())
-    assert {"name", *_BORN["recipe"]} == set(recipe)
+    assert {"name", *BORN["recipe"]} == set(recipe)
     plain = {"data": "digits", "model": "mlp"}
     assert (
-        Spec.from_table({**plain, "recipe": dict(_BORN["recipe"])}).identity
-        == Spec.from_table(plain).identity
+        Spec.from_table({**plain, "recipe": dict(BORN["recipe"])}).identity == Spec.from_table(plain).identity
     )
 
 

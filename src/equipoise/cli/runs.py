@@ -54,7 +54,7 @@ def _record(run: RunFolder) -> dict[str, object]:
     return {
         "run": run.name,
         "status": status,
-        "epochs": f"{epochs}/{spec.recipe.epochs}",
+        "epochs": f"{epochs}/{spec.training.epochs}",
         "label": spec.label,
         "error": "" if error is None else f"{error['stage']}: {error['kind']}: {error['message']}",
     }

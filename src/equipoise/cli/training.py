@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,10 +11,15 @@ import click
 from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.experiments import (
     ComparisonResult,
+    RunFolder,
     RunOptions,
+    Spec,
+    code_files,
     format_tables,
+    prepare,
     read_comparison,
     read_spec,
+    refuse_code,
     run,
     run_comparison,
 )
@@ -52,10 +57,25 @@ def _run_options(function: F) -> F:
             ),
             click.option("--accelerator", default="auto", show_default=True, help="cpu, cuda, mps ..."),
             click.option("--resamples", default=1000, show_default=True, help="Resamples behind intervals."),
+            click.option("--no-code", is_flag=True, help="Refuse a file that names code to run."),
         )
     ):
         function = option(function)
     return function
+
+
+def _announce_code(specs: Sequence[Spec], where: str, *, refuse: bool, quiet: bool) -> None:
+    """Say which files will be run before any is; or refuse them."""
+    if refuse:
+        refuse_code(specs, where=where)
+    files = code_files(specs)
+    if files and not quiet:
+        click.echo(f"{where} runs code: {', '.join(map(_near, files))}", err=True)
+
+
+def _near(file: Path) -> str:
+    here = Path.cwd()
+    return str(file.relative_to(here) if file.is_relative_to(here) else file)
 
 
 @click.command("train", epilog="Example:  equipoise train run.toml --set recipe.epochs=5")
@@ -74,6 +94,7 @@ def train_command(
     threads: int,
     accelerator: str,
     resamples: int,
+    no_code: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -87,7 +108,12 @@ def train_command(
         n_resamples=resamples,
         quiet=quiet or as_json,
     )
-    folder = run(read_spec(spec, overrides=overrides), out, options=options)
+    wanted = read_spec(spec, overrides=overrides)
+    _announce_code([wanted], str(spec), refuse=no_code, quiet=quiet)
+    [wanted] = prepare([wanted], where=str(spec), root=root, download=download)
+    if RunFolder(out / wanted.identity).is_finished() and not (quiet or as_json):
+        click.echo(f"already finished: {wanted.label}", err=True)
+    folder = run(wanted, out, options=options)
     if as_json:
         print_json({"run": folder.name, "path": str(folder.path), "scores": folder.rows()})
         return
@@ -125,6 +151,7 @@ def compare_command(
     threads: int,
     accelerator: str,
     resamples: int,
+    no_code: bool,
     as_json: bool,
     quiet: bool,
 ) -> int:
@@ -135,8 +162,10 @@ def compare_command(
         raise click.UsageError(
             "--workers goes with --engine local; --threads says what a run asks of a cluster."
         )
+    wanted = read_comparison(comparison, overrides=overrides)
+    _announce_code(wanted.specs, str(comparison), refuse=no_code, quiet=quiet)
     result = run_comparison(
-        read_comparison(comparison, overrides=overrides),
+        wanted,
         out,
         options=RunOptions(
             root=root,

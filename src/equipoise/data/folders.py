@@ -53,7 +53,8 @@ def open_root(
     chosen = root if root is not None else os.environ.get("EQUIPOISE_DATA")
     if not chosen:
         raise DataError(
-            f"{name}: no data folder is given. Pass root=..., or set the environment variable EQUIPOISE_DATA."
+            f"{name}: no data folder is given. Pass root=..., on the command line `--data FOLDER`, or set the "
+            "environment variable EQUIPOISE_DATA."
         )
     folder = Path(chosen).expanduser()
     if download or make:

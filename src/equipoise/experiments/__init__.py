@@ -11,6 +11,7 @@ from equipoise.experiments.engines import RunSummary
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.formatting import format_table, format_tables
 from equipoise.experiments.paper_results import PaperResult, find_paper_results
+from equipoise.experiments.prepare import code_files, prepare, refuse_code
 from equipoise.experiments.run import RunOptions, run
 from equipoise.experiments.run_report import report_of_runs
 from equipoise.experiments.run_search import find_runs
@@ -30,13 +31,16 @@ __all__ = [
     "RunScores",
     "RunSummary",
     "Spec",
+    "code_files",
     "find_paper_results",
     "find_runs",
     "format_table",
     "format_tables",
     "make_tables",
+    "prepare",
     "read_comparison",
     "read_spec",
+    "refuse_code",
     "report_of_runs",
     "run",
     "run_comparison",

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
-import json
-import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
-from pathlib import Path
+from functools import partial
 from typing import Any, final
 
 import torch
 from torch import Tensor, nn
 
-from equipoise.core.errors import DataError, SpecError
+from equipoise.core.errors import SpecError
 from equipoise.core.seeds import derive_seed
-from equipoise.data import Augment, Dataset, batches, load
+from equipoise.data import Augment, Dataset, batches
 from equipoise.experiments.catalogue import CATALOGUE, check_match
-from equipoise.experiments.methods import split_method
-from equipoise.experiments.spec import DataSpec, ModelSpec, RecipeSpec, Spec
-from equipoise.experiments.spec_parsing import plain
+from equipoise.experiments.contracts import Code, UserLoss, call_with, check_keywords
+from equipoise.experiments.methods import Chosen, code_of, split_method
+from equipoise.experiments.spec import ModelSpec, RecipeSpec, Spec
+from equipoise.experiments.spec_data import data_of
+from equipoise.experiments.spec_parsing import number_keys
+from equipoise.experiments.user_code import is_code
 from equipoise.models import Network
 from equipoise.objectives import Parts
 from equipoise.training import (
@@ -39,7 +39,14 @@ from equipoise.training import (
     WarmUp,
 )
 
-__all__ = ["Built", "build", "load_data", "make_network", "make_recipe", "pin_data", "split_source"]
+__all__ = [
+    "Built",
+    "build",
+    "make_loss",
+    "make_network",
+    "make_recipe",
+    "split_source",
+]
 
 
 @final
@@ -78,28 +85,28 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False) -> Bui
         >>> type(build(spec).objective).__name__
         'Supervised'
     """
-    data = load_data(_sized(spec), root=root, download=download)
-    objective_entry, loss = split_method(spec.method)
+    data = data_of(spec, root=root, download=download)
+    chosen, loss = split_method(spec.method, spec)
     tune = split_source(data, "tune", spec) if len(data.splits.get("tune", ())) else None
-    if tune is None and (spec.recipe.keep == "best" or spec.recipe.patience):
+    if tune is None and (spec.training.keep == "best" or spec.training.patience):
         raise SpecError(
             f"recipe: `keep = \"best\"` and `patience` need a 'tune' split to judge by, and {data.name!r} has none. "
             'Use keep = "last" and patience = 0.'
         )
     torch.manual_seed(derive_seed(spec.seed, "initial weights"))
     parts = Parts(
-        make_network=partial(make_network, spec.model, data),
+        make_network=partial(make_network, spec.model, data, spec),
         make_auxiliary=None
         if spec.method.auxiliary is None
-        else partial(make_network, spec.method.auxiliary, data),
+        else partial(make_network, spec.method.auxiliary, data, spec),
         make_loss=None if loss is None else partial(_make_loss, loss, data),
-        recipe=make_recipe(spec.recipe),
+        recipe=make_recipe(spec.training),
         held_out=tune,
         n_samples=len(data),
         rows=data.rows("train"),
     )
-    objective: Objective = objective_entry.make(parts=parts)
-    selection = Selection(metric=spec.recipe.select, patience=spec.recipe.patience or None)  # type: ignore[arg-type]
+    objective = _make_objective(chosen, loss, parts)
+    selection = Selection(metric=spec.training.select, patience=spec.training.patience or None)  # type: ignore[arg-type]
     return Built(
         data=data,
         objective=objective,
@@ -109,108 +116,57 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False) -> Bui
     )
 
 
-def pin_data(spec: Spec, *, root: str | None = None, download: bool = False) -> Spec:
-    """Return the spec with the digest of its data's files, which is part of the run's identity.
+def _make_objective(chosen: Chosen, loss: Chosen | None, parts: Parts) -> Objective:
+    factory: Any = chosen.entry.factory
+    own_step = _own_objective(loss)
+    if loss is not None and own_step is not None:
+        chosen, factory, parts = loss, own_step, replace(parts, make_loss=None)
+    if not isinstance(factory, Code):
+        made: Objective = chosen.make(parts=parts)
+        return made
+    check_keywords(factory.load(), chosen.parameters, name=factory.name, ours=frozenset({"parts"}))
+    own: Any = factory.load()(parts=parts, **number_keys(chosen.parameters))
+    if not isinstance(own, Objective):
+        raise SpecError(f"{factory.name}: an Objective was wanted, got {type(own).__name__}. Return one.")
+    return own
+
+
+def make_network(model: ModelSpec, data: Dataset, spec: Spec | None = None) -> nn.Module:
+    """Return a fresh network for a dataset; its inputs and classes come from the data.
 
     Args:
-        spec: A checked spec.
-        root: The data folder.
-        download: Bring the official files if they are not there.
-
-    Returns:
-        The same spec if its data come without files, or it has their digest already.
-
-    Raises:
-        DataError: If the data are not there, or are wrong.
-
-    Example:
-        >>> spec = Spec.from_table({"data": "digits", "model": "mlp"})
-        >>> pin_data(spec) is spec
-        True
-    """
-    if spec.data.digest:
-        return spec
-    found = _files_digest(load_data(_sized(spec), root=root, download=download))
-    return replace(spec, data=replace(spec.data, digest=found)) if found else spec
-
-
-def _files_digest(data: Dataset) -> str:
-    if not data.provenance:
-        return ""
-    contents = sorted(file.sha256 for file in data.provenance)
-    return hashlib.sha256("\n".join(contents).encode()).hexdigest()
-
-
-def _sized(spec: Spec) -> DataSpec:
-    """Return the data with images of the recipe's size, unless their own options say another."""
-    known = inspect.signature(CATALOGUE["datasets"][spec.data.name].factory).parameters
-    size = spec.recipe.size
-    if not size or "size" not in known or "size" in spec.data.options:
-        return spec.data
-    # The centre that is cut out keeps its usual share of seven eighths.
-    fresh = {"size": size, **({"resize": round(size * 8 / 7)} if "resize" in known else {})}
-    return replace(spec.data, options={**fresh, **spec.data.options})
-
-
-def load_data(data: DataSpec, *, root: str | None = None, download: bool = False) -> Dataset:
-    """Return a dataset; runs of one process share it.
-
-    Raises:
-        DataError: If its files are not there, are wrong, or are not the ones that the spec was given for.
-
-    Example:
-        >>> load_data(DataSpec(name="digits")) is load_data(DataSpec(name="digits"))
-        True
-    """
-    nameless = replace(data, digest="")
-    found = _load(json.dumps(plain(nameless), sort_keys=True), root, download, _stamp(data, root))
-    if data.digest and data.digest != _files_digest(found):
-        raise DataError(
-            f"{data.label}: its files are not the ones this run was begun with. Put those back, or give the command "
-            "again: changed data are another run."
-        )
-    return found
-
-
-def _stamp(data: DataSpec, root: str | None) -> tuple[Any, ...]:
-    """Tell when what a dataset is read from was last changed, as far as its folder shows."""
-    own, base = data.options.get("path"), root or os.environ.get("EQUIPOISE_DATA")
-    if own is None and base is None:
-        return ()
-    place = Path(str(base if own is None else own)).expanduser()
-    stats = [found.stat() for found in (place, *sorted(place.glob("*"))) if found.exists()]
-    return tuple((stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats)
-
-
-@lru_cache(maxsize=2)
-def _load(content: str, root: str | None, download: bool, stamp: tuple[Any, ...]) -> Dataset:
-    table = json.loads(content)
-    options = {**CATALOGUE["datasets"][table["name"]].parameters, **table.get("options", {})}
-    return load(table["name"], root=root, seed=table["seed"], download=download, options=options)
-
-
-def make_network(model: ModelSpec, data: Dataset) -> nn.Module:
-    """Return a fresh network for a dataset; its inputs and classes come from the data.
+        model: Which.
+        data: For which data.
+        spec: The spec that has it, which knows where its code is.
 
     Raises:
         SpecError: If the network does not take such data.
 
     Example:
-        >>> make_network(ModelSpec(name="mlp"), load_data(DataSpec(name="digits"))).n_classes
+        >>> spec = Spec.from_table({"data": "digits", "model": "mlp"})
+        >>> make_network(spec.model, data_of(spec)).n_classes
         10
     """
+    sizes = {"n_classes": data.n_classes, **_input_sizes(data)}
+    if is_code(model.name):
+        return _own_network(code_of(model.name, spec), sizes, model.options)
     check_match(model.name, data.name, (data.kind,))
     entry = CATALOGUE["models"][model.name]
-    sizes = {"n_classes": data.n_classes, **_input_sizes(data)}
-    known = inspect.signature(entry.factory).parameters
-    options = {
-        **entry.parameters,
-        **{key: value for key, value in sizes.items() if key in known},
-        **model.options,
-    }
-    network: Network = entry.factory(**options)
+    options = {key: value for key, value in entry.parameters.items() if key not in sizes}
+    network: Network = call_with(entry.factory, sizes, {**options, **number_keys(model.options)})
     if data.kind == "text" and data.embedding is not None:
         return Network(_Embedded(data.embedding, network.body), network.head)
+    return network
+
+
+def _own_network(code: Code, sizes: dict[str, int], options: Mapping[str, Any]) -> nn.Module:
+    factory = code.load()
+    check_keywords(factory, options, name=code.name)
+    network = call_with(factory, sizes, number_keys(options))
+    if not isinstance(network, nn.Module):
+        raise SpecError(
+            f"{code.name}: a class or function that gives a torch module was wanted, got {type(network).__name__}."
+        )
     return network
 
 
@@ -238,13 +194,35 @@ class _Embedded(nn.Module):
         return self.body(nn.functional.embedding(tokens, self.vectors))
 
 
-def _make_loss(loss: Any, data: Dataset) -> nn.Module:
+def make_loss(spec: Spec, data: Dataset) -> nn.Module | None:
+    """Return a fresh loss for a dataset; None for an objective that has its own.
+
+    Example:
+        >>> spec = Spec.from_table({"data": "digits", "model": "mlp", "method": "focal"})
+        >>> make_loss(spec, data_of(spec)).gamma
+        3.0
+    """
+    _, loss = split_method(spec.method, spec)
+    if loss is None or _own_objective(loss) is not None:
+        return None
+    return _make_loss(loss, data)
+
+
+def _own_objective(loss: Chosen | None) -> Code | None:
+    """Return code that owns its step: it is given `parts`, and is no loss."""
+    factory = None if loss is None else loss.entry.factory
+    return factory.code if isinstance(factory, UserLoss) and factory.code.is_objective else None
+
+
+def _make_loss(loss: Chosen, data: Dataset) -> nn.Module:
     known = inspect.signature(loss.entry.factory).parameters
     extra: dict[str, Any] = {}
     if data.ignore_index is not None and "ignore_index" in known:
         extra["ignore_index"] = data.ignore_index
     if "n_classes" in known:
         extra["n_classes"] = data.n_classes
+    if isinstance(loss.entry.factory, UserLoss):
+        check_keywords(loss.entry.factory, loss.parameters, name=loss.entry.key)
     made: nn.Module = loss.make(**extra)
     return made
 
@@ -286,12 +264,12 @@ def split_source(data: Dataset, split: str, spec: Spec) -> Source:
 
     Example:
         >>> spec = Spec.from_table({"data": "digits", "model": "mlp"})
-        >>> source = split_source(load_data(spec.data), "test", spec)
+        >>> source = split_source(data_of(spec), "test", spec)
         >>> first = next(iter(source(epoch=0, visit=None, start=0, rank=0, world_size=1, device="cpu")))
         >>> first.targets.shape
         torch.Size([128])
     """
-    recipe = spec.recipe
+    recipe = spec.training
     augment = None
     if split == "train":
         augment = Augment(

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, final
 from equipoise.core.errors import SpecError
 from equipoise.core.files import write_text
 from equipoise.core.names import check_choice, look_up, nearest
-from equipoise.experiments.build import pin_data
 from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.experiments.engines import RunSummary, run_locally, run_on_ray
 from equipoise.experiments.formatting import format_tables
+from equipoise.experiments.prepare import prepare
 from equipoise.experiments.rows import write_rows
 from equipoise.experiments.run import RunOptions
 from equipoise.experiments.run_groups import group_runs
@@ -27,10 +27,10 @@ from equipoise.experiments.toml import parse_override, read_toml
 
 __all__ = ["ComparisonResult", "ComparisonSpec", "read_comparison", "run_comparison"]
 
-_LISTS = ("data", "model", "method", "seed")
+_LISTS = ("data", "model", "recipe", "method", "seed")
 _NAME = re.compile(r"[^./\\\x00-\x1f][^/\\\x00-\x1f]*")
 _LONGEST = 100
-_KEYS = (*_LISTS, "name", "recipe", "calibrators", "baseline")
+_KEYS = (*_LISTS, "name", "calibrators", "baseline")
 
 
 @final
@@ -43,6 +43,7 @@ class ComparisonSpec:
         specs: Every run.
         calibrators: Post-hoc maps to score, no calibration first.
         baseline: Label of the method that others are compared with.
+        where: The file it was read from.
 
     Example:
         >>> table = {"data": "digits", "model": "mlp", "method": ["ce", "focal"], "seed": [0, 1], "recipe": "quick"}
@@ -55,12 +56,20 @@ class ComparisonSpec:
     specs: tuple[Spec, ...]
     calibrators: tuple[str, ...]
     baseline: str
+    where: str = "comparison"
 
     @classmethod
-    def from_table(cls, table: Mapping[str, Any], *, where: str = "comparison") -> ComparisonSpec:
+    def from_table(
+        cls, table: Mapping[str, Any], *, where: str = "comparison", home: str | None = None
+    ) -> ComparisonSpec:
         """Return the comparison that a table describes.
 
-        ``data``, ``model``, ``method`` and ``seed`` may be lists; every combination is a run.
+        ``data``, ``model``, ``method``, ``recipe`` and ``seed`` may be lists; every combination is a run.
+
+        Args:
+            table: Plain values.
+            where: File, for the message.
+            home: The folder that files of code are relative to; by default the current one.
 
         Raises:
             SpecError: With file, key and nearest valid name.
@@ -72,15 +81,15 @@ class ComparisonSpec:
                 remedy = f"did you mean {guess!r}?" if guess else f"known: {', '.join(_KEYS)}."
                 raise SpecError(f"{where}: no key {key!r}; {remedy}")
         for key in ("data", "model", "method"):
-            if not table.get(key):
+            if key not in table:
                 raise SpecError(f"{where}: the key {key!r} is missing.")
-        choices = [_as_list(table.get(key, 0)) for key in _LISTS]
-        if not choices[-1]:
-            raise SpecError(f"{where}.seed: is an empty list. Give at least one seed, or leave the key out.")
-        shared = {"recipe": table["recipe"]} if "recipe" in table else {}
+        choices = {key: _as_list(table[key]) for key in _LISTS if key in table}
+        for key, values in choices.items():
+            if not values:
+                raise SpecError(f"{where}.{key}: is an empty list. Give at least one, or leave the key out.")
         specs = tuple(
-            Spec.from_table({**dict(zip(_LISTS, chosen, strict=True)), **shared}, where=where)
-            for chosen in product(*choices)
+            Spec.from_table(dict(zip(choices, chosen, strict=True)), where=where, home=home)
+            for chosen in product(*choices.values())
         )
         _check_distinct(specs, where)
         labels = list(dict.fromkeys(spec.method.label for spec in specs))
@@ -94,6 +103,7 @@ class ComparisonSpec:
             specs=specs,
             calibrators=_calibrators(table.get("calibrators", ["temperature"]), where),
             baseline=baseline,
+            where=where,
         )
 
     @property
@@ -146,7 +156,7 @@ def read_comparison(path: str | os.PathLike[str], *, overrides: Iterable[str] = 
     table = current_keys(read_toml(path), where=str(path))
     for text in overrides:
         set_key(table, *parse_override(text))
-    return ComparisonSpec.from_table(table, where=str(path))
+    return ComparisonSpec.from_table(table, where=str(path), home=str(Path(path).resolve().parent))
 
 
 class ComparisonResult(NamedTuple):
@@ -202,7 +212,7 @@ def run_comparison(
     """
     check_choice(engine, ("local", "ray"), where="run_comparison", name="engine")
     chosen = replace(options or RunOptions(), calibrators=comparison.calibrators)
-    specs = [pin_data(spec, root=chosen.root, download=chosen.download) for spec in comparison.specs]
+    specs = prepare(comparison.specs, where=comparison.where, root=chosen.root, download=chosen.download)
     base = Path(folder)
     base.mkdir(parents=True, exist_ok=True)
     if engine == "ray":

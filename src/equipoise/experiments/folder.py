@@ -270,6 +270,13 @@ class RunFolder:
             return "finished" if self.is_over("predicted") and self.is_over("scored") else "trained"
         return "started"
 
+    def is_finished(self) -> bool:
+        """Whether every stage is over, by their records; files are not checked one by one, as ``status`` does."""
+        try:
+            return all(map(self.is_over, STAGES))
+        except DataError:
+            return False
+
     def is_locked(self) -> bool:
         """Whether a living process works on it."""
         if not (self.path / ".lock").exists():

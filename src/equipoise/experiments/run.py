@@ -18,11 +18,12 @@ from equipoise.core.errors import SpecError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
 from equipoise.core.writing import write_predictions
-from equipoise.experiments.build import Built, build, pin_data, split_source
+from equipoise.experiments.build import Built, build, split_source
 from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.experiments.environment import describe_environment
 from equipoise.experiments.folder import STAGES, RunFolder, Stage
 from equipoise.experiments.integrity import write_json
+from equipoise.experiments.prepare import pin
 from equipoise.experiments.scoring import ScoringSettings, score_run
 from equipoise.experiments.spec import Spec, write_spec
 from equipoise.training import Hardware, fit, predict, read_checkpoint
@@ -96,7 +97,7 @@ def run(spec: Spec, folder: str | os.PathLike[str], *, options: RunOptions | Non
     options = options or RunOptions()
     for name in options.calibrators:
         look_up(name, CATALOGUE["calibrators"], what="calibrator")
-    spec = pin_data(spec, root=options.root, download=options.download)
+    spec = pin(spec, root=options.root, download=options.download)
     target = RunFolder(Path(folder) / spec.identity)
     _refuse_old(spec, target)
     with _threads(options.threads), target.locked():
@@ -173,7 +174,7 @@ def _begin_again(target: RunFolder, stage: Stage) -> None:
 
 def _is_resumable(spec: Spec, target: RunFolder) -> bool:
     """Whether no checkpoint is lost that is still needed; if one is, training starts over."""
-    needed = ["last.pt", *(["best.pt"] if spec.recipe.keep == "best" else [])]
+    needed = ["last.pt", *(["best.pt"] if spec.training.keep == "best" else [])]
     begun = target.is_over("trained") or (target.path / "last.pt").exists()
     return not begun or target.is_over("predicted") or all((target.path / name).exists() for name in needed)
 
@@ -218,11 +219,11 @@ class _Todo:
         history = fit(
             built.objective,
             built.train,
-            epochs=self._spec.recipe.epochs,
+            epochs=self._spec.training.epochs,
             tune=built.tune,
             folder=self._target.path,
             selection=built.selection,
-            hardware=Hardware(accelerator=self._options.accelerator, precision=self._spec.recipe.precision),
+            hardware=Hardware(accelerator=self._options.accelerator, precision=self._spec.training.precision),
             seed=self._spec.seed,
             ignore_index=built.data.ignore_index,
             quiet=self._options.quiet,
@@ -256,7 +257,7 @@ class _Todo:
 
     def _load_network(self, built: Built) -> None:
         """Put the weights of the epoch that is kept into the network, whatever it holds now."""
-        if self._spec.recipe.keep == "best":
+        if self._spec.training.keep == "best":
             content: dict[str, Any] = read_checkpoint(self._target.path / "best.pt")
             built.objective.network().load_state_dict(content["network"])
         else:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, final
 
 from equipoise.core.errors import SpecError
 from equipoise.core.files import write_text
+from equipoise.experiments.identity import BORN, first_identity, identity_of
 from equipoise.experiments.spec_parsing import plain, read_record, set_key
 from equipoise.experiments.toml import format_toml, parse_override, read_toml
 
@@ -27,42 +27,6 @@ __all__ = [
     "write_spec",
 ]
 
-_FORMAT = 2
-#: What fields were worth when they were born. A run is known by what differs from this, so that a field that is added
-#: at the end together with its first default leaves the identity of every older run as it is. Never change a line.
-_BORN: Mapping[str, Mapping[str, Any]] = {
-    "data": {"seed": 0, "digest": ""},
-    "recipe": {
-        "epochs": 10,
-        "batch_size": 128,
-        "optimizer": "sgd",
-        "rate": 0.1,
-        "weight_decay": 5e-4,
-        "momentum": 0.9,
-        "nesterov": False,
-        "schedule": "constant",
-        "milestones": [],
-        "decay": 0.1,
-        "warm_up": 0.0,
-        "clip_norm": 0.0,
-        "reduction": "mean",
-        "accumulate": 1,
-        "crop_padding": 0,
-        "flip": False,
-        "cutout": 0,
-        "mixup": 0.0,
-        "area": 0.0,
-        "keep": "last",
-        "select": "tune_nll",
-        "patience": 0,
-        "precision": "32-true",
-        "jitter": 0.0,
-        "erase": 0.0,
-        "size": 0,
-    },
-}
-#: How many of these fields recipes had before runs were known by the content of their data.
-_N_OLD = 23
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -77,7 +41,7 @@ class DataSpec:
     """Which data.
 
     Attributes:
-        name: A dataset of the catalogue.
+        name: A dataset of the catalogue, or code: ``"file.py:name"`` or ``"package.module:name"``.
         seed: Of its splits; runs that are compared share it.
         options: Parameters of its reader, for example ``{"path": "mine.npz"}``.
         digest: Of the content of its files, filled in when they are found; data that changed are other data.
@@ -104,7 +68,7 @@ class ModelSpec:
     """Which network.
 
     Attributes:
-        name: A network of the catalogue.
+        name: A network of the catalogue, or code.
         options: Parameters of its factory beyond the number of classes and inputs, which the data tell.
 
     Example:
@@ -127,11 +91,13 @@ class MethodSpec:
     """Which method: a loss, a ready pair of losses, or an objective that owns its step.
 
     Attributes:
-        name: A loss, pair or objective of the catalogue.
-        parameters: What differs from the paper's main setting.
-        loss: The loss inside an objective that takes one.
+        name: A loss, pair or objective of the catalogue, code, or a sum: ``"focal+0.5*mdca"``.
+        parameters: What differs from the paper's main setting; of a sum, a table for each part.
+        loss: The loss inside an objective that takes one: a name as above.
         loss_parameters: What differs from that loss's main setting.
         auxiliary: The helping network of an objective that has one; the model itself by default.
+        recipe: What differs from the recipe of the others it is compared with.
+        title: What tables call it; it is no part of a run's identity.
 
     Example:
         >>> MethodSpec(name="focal", parameters={"gamma": 2.0}).label
@@ -143,16 +109,21 @@ class MethodSpec:
     loss: str | None = None
     loss_parameters: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     auxiliary: ModelSpec | None = None
+    recipe: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    title: str | None = None
 
     @property
     def label(self) -> str:
         """A short name for tables."""
+        if self.title:
+            return self.title
         parts = [f"{key}={value}" for key, value in self.parameters.items()]
         if self.loss:
             parts.append(self.loss)
         parts += [f"{key}={value}" for key, value in self.loss_parameters.items()]
         if self.auxiliary:
             parts.append(f"auxiliary={self.auxiliary.label}")
+        parts += [f"{key}={plain(value)}" for key, value in self.recipe.items()]
         return f"{self.name}({', '.join(parts)})" if parts else self.name
 
 
@@ -235,6 +206,8 @@ class Spec:
         method: Which method; ``objective`` is read as well.
         recipe: How it is trained.
         seed: Of initial weights, order, augmentation and everything else that is random.
+        code: Digest of each file or module of code that is named, filled in when it is found.
+        home: The folder that files of code are relative to; it is no part of a run's identity.
 
     Example:
         >>> spec = Spec.from_table({"data": "digits", "model": "mlp", "method": "focal", "recipe": "quick"})
@@ -249,10 +222,17 @@ class Spec:
     method: MethodSpec = field(default_factory=lambda: MethodSpec(name="ce"))
     recipe: RecipeSpec = field(default_factory=RecipeSpec)
     seed: int = 0
+    code: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    home: str | None = field(default=None, compare=False)
 
     @classmethod
-    def from_table(cls, table: Mapping[str, Any], *, where: str = "spec") -> Spec:
-        """Return a checked spec; a named recipe is filled in.
+    def from_table(cls, table: Mapping[str, Any], *, where: str = "spec", home: str | None = None) -> Spec:
+        """Return a checked spec; a named recipe is filled in. Code is named, not yet loaded.
+
+        Args:
+            table: Plain values.
+            where: File, for the message.
+            home: The folder that files of code are relative to; by default the current one.
 
         Raises:
             SpecError: With file, key and nearest valid name.
@@ -260,9 +240,11 @@ class Spec:
         from equipoise.experiments.validation import check_spec, fill_recipe
 
         filled = current_keys(table, where=where)
+        if "home" in filled:
+            raise SpecError(f"{where}: no key 'home'; files of code are relative to the spec.")
         if "recipe" in filled:
             filled["recipe"] = fill_recipe(filled["recipe"], where=f"{where}.recipe")
-        spec = read_record(cls, filled, where=where)
+        spec = read_record(cls, {**filled, "home": home}, where=where)
         check_spec(spec, where=where)
         return spec
 
@@ -270,31 +252,35 @@ class Spec:
         """Return plain values, ready for TOML or JSON."""
         table = plain(self)
         table["recipe"].pop("name", None)
+        table.pop("home", None)
         if not self.data.digest:
             del table["data"]["digest"]
         result: dict[str, Any] = table
         return result
 
     @property
+    def training(self) -> RecipeSpec:
+        """The recipe with what the method changes in it."""
+        if not self.method.recipe:
+            return self.recipe
+        values: RecipeSpec = read_record(
+            RecipeSpec, {**vars(self.recipe), **self.method.recipe}, where="method.recipe"
+        )
+        return values
+
+    @property
     def identity(self) -> str:
         """Sixteen letters that are the same for the same content, and name the run's folder."""
-        table: dict[str, Any] = self.to_table()
-        for part, born in _BORN.items():
-            known = {**born, **table.get(part, {})}
-            table[part] = {
-                key: value for key, value in known.items() if key not in born or value != born[key]
-            }
-        return _short_digest([_FORMAT, table])
+        table = self.to_table()
+        table["method"].pop("title", None)
+        return identity_of(table)
 
     @property
     def old_identity(self) -> str:
         """The identity that versions gave whose runs were not known by the content of their data."""
-        table = plain(replace(self, recipe=replace(self.recipe, name="")))
-        del table["data"]["digest"]
-        for later in list(_BORN["recipe"])[_N_OLD:]:
-            table["recipe"].pop(later, None)
-        table["objective"] = table.pop("method")
-        return _short_digest([1, table])
+        table = self.to_table()
+        table["recipe"]["name"] = ""
+        return first_identity(table)
 
     @property
     def label(self) -> str:
@@ -315,12 +301,14 @@ def read_spec(path: str | os.PathLike[str], *, overrides: Iterable[str] = ()) ->
     table = current_keys(read_toml(path), where=str(path))
     for text in overrides:
         set_key(table, *parse_override(text))
-    several = [key for key in ("data", "model", "method", "seed") if isinstance(table.get(key), list)]
+    several = [
+        key for key in ("data", "model", "method", "recipe", "seed") if isinstance(table.get(key), list)
+    ]
     if several:
         raise SpecError(
             f"{path}: {several[0]!r} is a list, so this is a comparison. Use `equipoise compare {path}`."
         )
-    return Spec.from_table(table, where=str(path))
+    return Spec.from_table(table, where=str(path), home=str(Path(path).resolve().parent))
 
 
 def read_stored_spec(path: str | os.PathLike[str]) -> Spec:
@@ -336,7 +324,7 @@ def read_stored_spec(path: str | os.PathLike[str]) -> Spec:
     table = read_toml(path)
     recipe = table.get("recipe", {})
     if isinstance(recipe, Mapping):
-        table["recipe"] = {**_BORN["recipe"], **recipe}
+        table["recipe"] = {**BORN["recipe"], **recipe}
     return Spec.from_table(table, where=str(path))
 
 
@@ -350,10 +338,6 @@ def current_keys(table: Mapping[str, Any], *, where: str) -> dict[str, Any]:
     if "objective" in table and "method" in table:
         raise SpecError(f"{where}: `objective` is the old name of `method`. Give one of them.")
     return {"method" if key == "objective" else key: value for key, value in table.items()}
-
-
-def _short_digest(content: Any) -> str:
-    return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
 def write_spec(spec: Spec, path: str | os.PathLike[str]) -> None:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from equipoise.core.errors import SpecError
 from equipoise.core.names import nearest
 
-__all__ = ["plain", "read_record", "set_key"]
+__all__ = ["number_keys", "plain", "read_record", "set_key"]
 
 T = TypeVar("T")
 
@@ -115,6 +115,21 @@ def plain(value: Any) -> Any:
         return {key: item for key, item in items.items() if item is not None and item not in ({}, [])}
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
+    return value
+
+
+def number_keys(value: Any) -> Any:
+    """Return nested tables with numbers for keys where all keys are whole numbers, which TOML can only write as text.
+
+    Example:
+        >>> number_keys({"schedule": {"0": 5.0, "100": 3.0}})
+        {'schedule': {0: 5.0, 100: 3.0}}
+    """
+    if isinstance(value, Mapping):
+        numeric = bool(value) and all(isinstance(key, str) and key.isdecimal() for key in value)
+        return {int(key) if numeric else key: number_keys(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return tuple(map(number_keys, value))
     return value
 
 

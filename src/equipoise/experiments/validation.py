@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 from equipoise.core.errors import SpecError
-from equipoise.core.names import check_choice, look_up, nearest
+from equipoise.core.names import check_choice, look_up
 from equipoise.experiments.catalogue import CATALOGUE, Entry, check_match
-from equipoise.experiments.methods import split_method
+from equipoise.experiments.contracts import Code, UserLoss, check_keywords
+from equipoise.experiments.methods import SumFactory, split_method
 from equipoise.experiments.spec import MethodSpec, ModelSpec, RecipeSpec, Spec
 from equipoise.experiments.spec_parsing import plain
+from equipoise.experiments.user_code import is_code, split_reference
 
 __all__ = ["check_parameters", "check_spec", "fill_recipe"]
 
@@ -68,21 +69,43 @@ def check_spec(spec: Spec, *, where: str) -> None:
     Raises:
         SpecError: With file, key and nearest valid name.
     """
-    data = _located(f"{where}.data.name")(
-        lambda: look_up(spec.data.name, CATALOGUE["datasets"], what="dataset")
-    )
-    check_parameters(data, spec.data.options, where=f"{where}.data.options")
+    kinds = _check_data(spec, where=f"{where}.data")
     _check_model(spec.model, where=f"{where}.model")
     helper = spec.method.auxiliary
+    if helper is not None:
+        _check_model(helper, where=f"{where}.method.auxiliary")
     for key, model in (("model", spec.model), ("method.auxiliary", helper or spec.model)):
-        fits = partial(check_match, model.name, spec.data.name, data.kinds)
-        _located(f"{where}.{key}.name")(fits)
+        if kinds is not None and not is_code(model.name):
+            _located(f"{where}.{key}.name")(partial(check_match, model.name, spec.data.name, kinds))
     _check_method(spec.method, where=f"{where}.method")
     _check_recipe(spec.recipe, where=f"{where}.recipe")
+    if spec.method.recipe:
+        _check_recipe(_located(where)(lambda: spec.training), where=f"{where}.method.recipe")
+
+
+def _check_data(spec: Spec, *, where: str) -> tuple[str, ...] | None:
+    """Return what the data may hold; None if that is known only when code has run."""
+    if is_code(spec.data.name):
+        _located(f"{where}.name")(lambda: split_reference(spec.data.name))
+        return None
+    entry: Entry = _located(f"{where}.name")(
+        lambda: look_up(spec.data.name, CATALOGUE["datasets"], what="dataset", hint=_hint("datasets"))
+    )
+    check_parameters(entry, spec.data.options, where=f"{where}.options")
+    return entry.kinds
+
+
+def _hint(room: str) -> str:
+    return f"`equipoise list {room}` shows all; code of your own is 'file.py:name'."
 
 
 def _check_model(model: ModelSpec, *, where: str) -> None:
-    entry = _located(f"{where}.name")(lambda: look_up(model.name, CATALOGUE["models"], what="model"))
+    if is_code(model.name):
+        _located(f"{where}.name")(lambda: split_reference(model.name))
+        return
+    entry = _located(f"{where}.name")(
+        lambda: look_up(model.name, CATALOGUE["models"], what="model", hint=_hint("models"))
+    )
     check_parameters(entry, model.options, where=f"{where}.options")
 
 
@@ -92,8 +115,6 @@ def _check_method(method: MethodSpec, *, where: str) -> None:
     if loss is not None:
         key = "parameters" if method.loss is None else "loss_parameters"
         check_parameters(loss.entry, loss.parameters, where=f"{where}.{key}")
-    if method.auxiliary is not None:
-        _check_model(method.auxiliary, where=f"{where}.auxiliary")
 
 
 def _check_recipe(recipe: RecipeSpec, *, where: str) -> None:
@@ -119,12 +140,13 @@ def check_parameters(entry: Entry, parameters: Mapping[str, Any], *, where: str)
     Raises:
         SpecError: With the nearest parameter it has.
     """
-    known = [name for name in inspect.signature(entry.factory).parameters if name not in _OURS]
-    for key in parameters:
-        if key not in known:
-            guess = nearest(key, known)
-            remedy = f"did you mean {guess!r}?" if guess else f"it has {', '.join(known) or 'none'}."
-            raise SpecError(f"{where}: {entry.key!r} has no parameter {key!r}; {remedy}")
+    factory = entry.factory
+    if isinstance(factory, (Code, UserLoss)):
+        return  # checked when it is loaded
+    if isinstance(factory, SumFactory):
+        _located(where)(lambda: factory.check(parameters))
+        return
+    _located(where)(lambda: check_keywords(factory, parameters, name=entry.key, ours=_OURS))
 
 
 def _located(where: str) -> Callable[[Callable[[], Any]], Any]:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 __all__ = ["Entry", "Fidelity"]
 
 #: How far a method was checked against its source.
-Fidelity = Literal["authors' code compared", "formula only", "reconstruction", "ours"]
+Fidelity = Literal["authors' code compared", "formula only", "reconstruction", "ours", "yours"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

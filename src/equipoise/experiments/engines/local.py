@@ -70,6 +70,7 @@ def run_locally(
     n_workers = min(workers or usable_cores(), len(specs)) or 1
     options = replace(options, threads=options.threads or fair_threads(n_workers))
     line = StatusLine(specs, base, quiet=options.quiet)
+    line.tell_finished(specs)
     if n_workers == 1:
         return _one_by_one(specs, base, options, line)
     return _side_by_side(specs, base, replace(options, quiet=True), line, n_workers)

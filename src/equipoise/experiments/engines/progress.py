@@ -89,10 +89,10 @@ class StatusLine:
         return max(history.read_bytes().count(b"\n") - 1, 0) if history.is_file() else 0
 
     def _share(self, spec: Spec) -> float:
-        return min(self._epochs(spec) / spec.recipe.epochs, 1.0)
+        return min(self._epochs(spec) / spec.training.epochs, 1.0)
 
     def _place(self, spec: Spec) -> str:
-        return f"epoch {self._epochs(spec)}/{spec.recipe.epochs}"
+        return f"epoch {self._epochs(spec)}/{spec.training.epochs}"
 
     def show(self, *, done: int, running: Sequence[Spec]) -> None:
         """Draw the line over the last one, if there is a terminal."""
@@ -100,6 +100,12 @@ class StatusLine:
             width = shutil.get_terminal_size().columns - 1
             self._stream.write("\r\x1b[K" + self.text(done=done, running=running)[:width])
             self._stream.flush()
+
+    def tell_finished(self, specs: Sequence[Spec]) -> None:
+        """Say which runs are finished before anything is begun, so that nobody takes their numbers for new ones."""
+        finished = [spec for spec in specs if RunFolder(self._folder / spec.identity).is_finished()]
+        for spec in finished:
+            self.tell(f"already finished: {spec.label}")
 
     def tell(self, sentence: str) -> None:
         """Write a line that stays."""

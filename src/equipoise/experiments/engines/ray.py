@@ -61,8 +61,10 @@ def run_on_ray(
         remote = ray.remote(num_cpus=threads, num_gpus=cards, max_retries=_RETRIES, retry_exceptions=False)(
             work
         )
-        running = {remote.remote(spec.to_table(), str(base), there): spec for spec in specs}
-        return _gather(ray, running, StatusLine(specs, base, quiet=options.quiet), base)
+        line = StatusLine(specs, base, quiet=options.quiet)
+        line.tell_finished(specs)
+        running = {remote.remote(spec.to_table(), str(base), there, spec.home): spec for spec in specs}
+        return _gather(ray, running, line, base)
     except BaseException:
         for reference in running:
             ray.cancel(reference, force=True)

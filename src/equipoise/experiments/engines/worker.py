@@ -21,28 +21,29 @@ from equipoise.experiments.spec import Spec
 __all__ = ["decode_job", "die_with_parent", "encode_job", "main", "work"]
 
 
-def work(table: dict[str, Any], folder: str, options: RunOptions) -> str:
+def work(table: dict[str, Any], folder: str, options: RunOptions, home: str | None = None) -> str:
     """Do one run; give back the folder's path."""
-    return str(run(Spec.from_table(table), Path(folder), options=options).path)
+    return str(run(Spec.from_table(table, home=home), Path(folder), options=options).path)
 
 
 def encode_job(spec: Spec, folder: Path, options: RunOptions) -> str:
     """Return a job as one line."""
-    return json.dumps({"spec": spec.to_table(), "folder": str(folder), "options": asdict(options)})
+    job = {"spec": spec.to_table(), "home": spec.home, "folder": str(folder), "options": asdict(options)}
+    return json.dumps(job)
 
 
-def decode_job(line: str) -> tuple[dict[str, Any], str, RunOptions]:
+def decode_job(line: str) -> tuple[dict[str, Any], str, RunOptions, str | None]:
     """Return the job that a line describes.
 
     Example:
         >>> spec = Spec.from_table({"data": "digits", "model": "mlp"})
-        >>> table, folder, options = decode_job(encode_job(spec, Path("runs"), RunOptions()))
+        >>> table, folder, options, home = decode_job(encode_job(spec, Path("runs"), RunOptions()))
         >>> Spec.from_table(table).identity == spec.identity, options == RunOptions()
         (True, True)
     """
     job = json.loads(line)
     options = {**job["options"], "calibrators": tuple(job["options"]["calibrators"])}
-    return job["spec"], job["folder"], RunOptions(**options)
+    return job["spec"], job["folder"], RunOptions(**options), job["home"]
 
 
 def die_with_parent() -> None:

@@ -1,0 +1,190 @@
+"""Before the first run: everything a spec names is found, pinned by its content, and built once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from equipoise.core.errors import DataError, EquipoiseError, SpecError, SplitError
+from equipoise.data import Dataset
+from equipoise.experiments.build import build, make_loss, make_network, split_source
+from equipoise.experiments.spec import Spec
+from equipoise.experiments.spec_data import content_digest, data_of
+from equipoise.experiments.user_code import check_not_loading, find_source, is_code, split_reference
+from equipoise.training.network_call import as_logits, call_network
+
+__all__ = ["code_files", "code_names", "pin", "prepare", "refuse_code"]
+
+T = TypeVar("T")
+
+
+def code_names(spec: Spec) -> list[str]:
+    """Return the names of code in a spec.
+
+    Example:
+        >>> code_names(Spec.from_table({"data": "digits", "model": "net.py:Net", "method": "ce+0.5*loss.py:Mine"}))
+        ['net.py:Net', 'loss.py:Mine']
+    """
+    method = spec.method
+    names = [spec.data.name, spec.model.name, method.name, method.loss or ""]
+    names += [method.auxiliary.name] if method.auxiliary else []
+    parts = (re.sub(r"^[^*:]*\*", "", part.strip()) for name in names for part in name.split("+"))
+    return list(dict.fromkeys(filter(is_code, parts)))
+
+
+def code_files(specs: Iterable[Spec]) -> list[Path]:
+    """Return every file that specs will run; nothing is run to find out.
+
+    Raises:
+        SpecError: If code is not where a spec says.
+
+    Example:
+        >>> code_files([Spec.from_table({"data": "digits", "model": "mlp"})])
+        []
+    """
+    found = {(split_reference(name)[0], spec.home): None for spec in specs for name in code_names(spec)}
+    return list(dict.fromkeys(file for source, home in found for file in find_source(source, home).files))
+
+
+def refuse_code(specs: Iterable[Spec], *, where: str) -> None:
+    """Raise if a spec names code.
+
+    Raises:
+        SpecError: With the names.
+
+    Example:
+        >>> refuse_code([Spec.from_table({"data": "digits", "model": "net.py:Net"})], where="a.toml")
+        Traceback (most recent call last):
+        ...
+        equipoise.core.errors.SpecError: a.toml: names code that would be run, 'net.py:Net', and code is refused here.
+    """
+    names = list(dict.fromkeys(name for spec in specs for name in code_names(spec)))
+    if names:
+        shown = ", ".join(map(repr, names))
+        raise SpecError(f"{where}: names code that would be run, {shown}, and code is refused here.")
+
+
+def pin(spec: Spec, *, root: str | None = None, download: bool = False) -> Spec:
+    """Return the spec with the digests of its code and data, which are part of the run's identity.
+
+    Args:
+        spec: A checked spec.
+        root: The data folder.
+        download: Bring the official files if they are not there.
+
+    Returns:
+        The same spec if it names no code and its data come without files, or it has their digests already.
+
+    Raises:
+        SpecError: If code is not there.
+        DataError: If the data are not there, or are wrong.
+
+    Example:
+        >>> spec = Spec.from_table({"data": "digits", "model": "mlp"})
+        >>> pin(spec) is spec
+        True
+    """
+    check_not_loading()
+    sources = [split_reference(name)[0] for name in code_names(spec)]
+    if sources and not spec.code:
+        spec = replace(spec, code={source: find_source(source, spec.home).digest for source in sources})
+    if spec.data.digest:
+        return spec
+    found = content_digest(data_of(spec, root=root, download=download))
+    return replace(spec, data=replace(spec.data, digest=found)) if found else spec
+
+
+def prepare(
+    specs: Sequence[Spec], *, where: str = "spec", root: str | None = None, download: bool = False
+) -> list[Spec]:
+    """Pin specs, and build what each names once, so that whatever is wrong is said before the first run.
+
+    Args:
+        specs: Checked specs.
+        where: Their file, for the message.
+        root: The data folder.
+        download: Bring the official files if they are not there.
+
+    Returns:
+        The specs with the digests of code and data.
+
+    Raises:
+        SpecError: With file and key, if a value is refused by what it is for.
+        DataError: If data are missing or wrong.
+
+    Example:
+        >>> table = {"data": "digits", "model": "mlp", "method": {"name": "focal", "parameters": {"gamma": -3}}}
+        >>> prepare([Spec.from_table(table)], where="mine.toml")
+        Traceback (most recent call last):
+        ...
+        equipoise.core.errors.SpecError: mine.toml.method: FocalLoss: `gamma` must be at least 0, got -3. ...
+    """
+    pinned = [_told(f"{where}", partial(pin, spec, root=root, download=download)) for spec in specs]
+    for spec in {replace(one, seed=0).identity: one for one in pinned}.values():
+        _check_builds(spec, where, root, download)
+    return pinned
+
+
+def _check_builds(spec: Spec, where: str, root: str | None, download: bool) -> None:
+    """Build what a spec names, and try code on a few rows; the random numbers of the caller stay as they are."""
+    data = _told(f"{where}.data", partial(data_of, spec, root=root, download=download))
+    with torch.random.fork_rng(devices=[]):
+        network = _told(f"{where}.model", partial(make_network, spec.model, data, spec))
+        _told(f"{where}.method", partial(build, spec, root=root, download=download))
+        if is_code(spec.model.name):
+            _told(f"{where}.model", partial(_try_network, network, spec, data))
+        if any(map(is_code, (spec.method.name, spec.method.loss or ""))):
+            _told(f"{where}.method", partial(_try_loss, spec, data))
+
+
+def _try_network(network: nn.Module, spec: Spec, data: Dataset) -> None:
+    """Raise unless a network gives logits for each class."""
+    few = replace(spec, recipe=replace(spec.recipe, batch_size=4), method=replace(spec.method, recipe={}))
+    source = split_source(data, "test", few)
+    device = torch.device("cpu")
+    batch = next(iter(source(epoch=0, visit=None, start=0, rank=0, world_size=1, device=device)))
+    network.eval()
+    with torch.no_grad():
+        logits = as_logits(call_network(network, batch.inputs), where=spec.model.name)
+    if logits.shape[:2] != (len(batch.index), data.n_classes):
+        raise SpecError(
+            f"{spec.model.name}: logits of shape ({len(batch.index)}, {data.n_classes}) were wanted, one column per "
+            f"class, got {tuple(logits.shape)}. Let it take `n_classes`."
+        )
+
+
+def _try_loss(spec: Spec, data: Dataset) -> None:
+    """Raise unless a loss gives one number that has a gradient."""
+    loss = make_loss(spec, data)
+    if loss is None:
+        return
+    logits = torch.randn(8, data.n_classes, requires_grad=True)
+    value = loss(logits, torch.arange(8) % data.n_classes)
+    if not isinstance(value, Tensor) or value.shape != () or not value.requires_grad:
+        got = f"a tensor of shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+        if isinstance(value, Tensor) and value.shape == ():
+            got = "one without"
+        raise SpecError(
+            f"{spec.method.name}: one number with a gradient was wanted from (logits, labels), got {got}. Average over "
+            "the batch, and compute with torch."
+        )
+
+
+def _told(where: str, work: Callable[[], T]) -> T:
+    """Do something; what it says against the user's input gets file and key, whatever code of theirs raised."""
+    try:
+        return work()
+    except (DataError, SpecError, SplitError) as error:
+        raise type(error)(f"{where}: {error}") from error
+    except EquipoiseError:
+        raise
+    except Exception as error:
+        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+        raise SpecError(f"{where}: {kind}{error}") from error
