@@ -14,9 +14,9 @@ from equipoise.experiments import RunFolder, Spec, format_tables, make_tables, w
 from equipoise.experiments.formatting import format_table
 from equipoise.experiments.paper_results import paper_results, paper_results_for
 from equipoise.experiments.results import Cell, combine
-from equipoise.experiments.run import keep_predictions
 from equipoise.experiments.run_report import report_of_runs
 from equipoise.experiments.scoring import score_run
+from equipoise.experiments.single_run import keep_predictions
 from equipoise.experiments.table import ResultTable, TableRow
 from tiny_runs import QUICK, TABLE
 

@@ -128,7 +128,7 @@ def compare_command(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Run methods x networks x data x seeds from one file, and print the table; finished runs are not run again."""
+    """Run methods x networks x data x seeds from one file, and print the table; finished runs are not repeated."""
     if engine != "ray" and address is not None:
         raise click.UsageError("--address goes with --engine ray.")
     if engine == "ray" and workers is not None:
