@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 from collections.abc import Mapping
 
 import click
 
 from equipoise import __version__
-from equipoise.cli.commands import CommandTable
+from equipoise.cli.commands import COMMANDS, CommandTable
 from equipoise.core.errors import EquipoiseError
 
 __all__ = ["app", "run"]
 
 _LONGEST = 600
+_TERMINATED = 128 + signal.SIGTERM
 
 
 @click.group(
@@ -33,8 +35,11 @@ def run(arguments: list[str]) -> int:
     try:
         result = app.main(arguments, prog_name="equipoise", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
+        _say_that_it_goes_on(arguments)
         return 130
     except SystemExit as stop:
+        if stop.code == _TERMINATED:
+            _say_that_it_goes_on(arguments)
         # click answers a closed pipe with exit code 1; that a reader stops early is no failure.
         if isinstance(stop.__context__, BrokenPipeError):
             return _mute()
@@ -56,6 +61,13 @@ def run(arguments: list[str]) -> int:
         click.echo(f"equipoise: {_sentence(error)}", err=True)
         return 2
     return result if isinstance(result, int) else 0
+
+
+def _say_that_it_goes_on(arguments: list[str]) -> None:
+    if any(word in COMMANDS and COMMANDS[word].goes_on for word in arguments[:1]):
+        click.echo(
+            "equipoise: stopped. What was done is saved; the same command goes on from there.", err=True
+        )
 
 
 def _sentence(error: Exception) -> str:

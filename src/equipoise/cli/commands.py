@@ -20,11 +20,13 @@ class CommandPlace(NamedTuple):
         module: In this room.
         attribute: Of the module.
         help: What ``equipoise --help`` says of it: the first sentence of the command's own help.
+        goes_on: Whether it saves as it goes, so that after a stop the same command goes on.
     """
 
     module: str
     attribute: str
     help: str
+    goes_on: bool = False
 
 
 #: Every command by name.
@@ -45,11 +47,13 @@ COMMANDS: Mapping[str, CommandPlace] = MappingProxyType(
             "training",
             "compare_command",
             "Run methods x networks x data x seeds from one file, and print the table; finished runs are not repeated.",
+            goes_on=True,
         ),
         "demo": CommandPlace(
             "demo",
             "command",
             "Train five methods with two seeds on embedded data, calibrate, score, print the table and write a report.",
+            goes_on=True,
         ),
         "doctor": CommandPlace(
             "doctor",
@@ -79,7 +83,10 @@ COMMANDS: Mapping[str, CommandPlace] = MappingProxyType(
             "Print the table of the finished runs in FOLDER: methods in rows, metrics in columns, ties marked.",
         ),
         "train": CommandPlace(
-            "training", "train_command", "Train, predict and score one run, or go on where it stopped."
+            "training",
+            "train_command",
+            "Train, predict and score one run, or go on where it stopped.",
+            goes_on=True,
         ),
     }
 )
