@@ -2,6 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
+DEMO   := $(VENV)/.demo
 READY  := $(VENV)/.ready
 NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/numba
 export NUMBA_CACHE_DIR
@@ -18,12 +19,21 @@ help:
 	@echo "make docs    rebuild generated pages, build the site"
 	@echo "make bench   speed against peers, as ratios"
 
-$(READY): pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+# One environment, two stamps: what the demo needs, and everything. Whoever has everything has the demo.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(DEMO): pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) ".[cli,train,data]"
 	touch $@
 
-demo: $(READY)
+$(READY): pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) ".[dev]"
+	touch $(DEMO) $@
+
+demo: $(DEMO)
 	@$(BIN)/equipoise demo
 
 # One thread per process: two processes are as many as small machines have cores.
@@ -51,14 +61,14 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 docs: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	$(INSTALL) ".[docs]"
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/check.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@echo "site/index.html"
 
 bench: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench]"
+	$(INSTALL) ".[bench]"
 	$(BIN)/python benchmarks/metrics.py
 	$(BIN)/python benchmarks/losses.py
 

@@ -1,7 +1,8 @@
 """Train neural classifiers whose confidence can be believed, and prove it."""
 
-from equipoise.core import Predictions, iter_predictions, read_predictions, write_predictions
-from equipoise.evaluate import PairedDifferences, Scorecard, compare, score
+from typing import TYPE_CHECKING
+
+from equipoise.core.lazy import lazy_names as _lazy_names
 
 __all__ = [
     "PairedDifferences",
@@ -15,4 +16,58 @@ __all__ = [
     "write_predictions",
 ]
 
+#: The only place where the version is written.
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from equipoise import calibrators as calibrators
+    from equipoise import cli as cli
+    from equipoise import compiled as compiled
+    from equipoise import core as core
+    from equipoise import data as data
+    from equipoise import evaluate as evaluate
+    from equipoise import experiments as experiments
+    from equipoise import integrations as integrations
+    from equipoise import losses as losses
+    from equipoise import metrics as metrics
+    from equipoise import models as models
+    from equipoise import objectives as objectives
+    from equipoise import plots as plots
+    from equipoise import report as report
+    from equipoise import theory as theory
+    from equipoise import training as training
+    from equipoise.core import Predictions, iter_predictions, read_predictions, write_predictions
+    from equipoise.evaluate import PairedDifferences, Scorecard, compare, score
+else:
+    # Nothing below is loaded before it is used: torch takes seconds, and `equipoise --help` needs none of it.
+    __getattr__, __dir__ = _lazy_names(
+        __name__,
+        {
+            "PairedDifferences": "equipoise.evaluate",
+            "Predictions": "equipoise.core",
+            "Scorecard": "equipoise.evaluate",
+            "compare": "equipoise.evaluate",
+            "iter_predictions": "equipoise.core",
+            "read_predictions": "equipoise.core",
+            "score": "equipoise.evaluate",
+            "write_predictions": "equipoise.core",
+        },
+        modules=(
+            "calibrators",
+            "cli",
+            "compiled",
+            "core",
+            "data",
+            "evaluate",
+            "experiments",
+            "integrations",
+            "losses",
+            "metrics",
+            "models",
+            "objectives",
+            "plots",
+            "report",
+            "theory",
+            "training",
+        ),
+    )

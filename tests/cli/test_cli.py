@@ -9,7 +9,7 @@ import pytest
 
 import equipoise
 from equipoise.cli import main
-from equipoise.cli.app import COMMANDS
+from equipoise.cli.commands import COMMANDS, load_command
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_every_command_has_help_and_an_example(name, capsys):
     assert main([name, "--help"]) == 0
     text = capsys.readouterr().out
     assert f"equipoise {name}" in text.split("Example", 1)[-1]
-    assert COMMANDS[name].help
+    assert COMMANDS[name].help == load_command(name).get_short_help_str(limit=1000)
 
 
 def test_a_closed_pipe_is_no_error(predictions_file):

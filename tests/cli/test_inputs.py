@@ -8,7 +8,7 @@ import pytest
 
 from equipoise import iter_predictions, read_predictions
 from equipoise.cli import main
-from equipoise.cli.app import COMMANDS
+from equipoise.cli.commands import load_command
 from equipoise.cli.inputs import OPTION_OF
 from equipoise.core.reading import Columns
 
@@ -36,7 +36,7 @@ def test_readers_show_the_arguments_of_the_record(function):
 
 @pytest.mark.parametrize("name", READERS)
 def test_every_command_takes_every_column(name):
-    options = {option for parameter in COMMANDS[name].params for option in parameter.opts}
+    options = {option for parameter in load_command(name).params for option in parameter.opts}
     wanted = {option for argument, option in OPTION_OF.items() if argument != "groups"}
     assert wanted <= options
 

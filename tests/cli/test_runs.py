@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from equipoise.cli import main
+from equipoise.cli.commands import load_command
 from equipoise.experiments import find_runs
 
 SPEC = """
@@ -74,6 +75,37 @@ def test_a_failed_run_is_exit_1_named_and_cleaned(tmp_path, capsys):
     assert main(["runs", str(find_runs(runs)[0].path), "--clean", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["removed"]) == 1
     assert find_runs(runs) == []
+
+
+def test_a_failed_run_is_told_once(tmp_path, capsys):
+    (tmp_path / "bad.toml").write_text(
+        'data = { name = "digits", options = { tune = 0.0 } }\nmodel = "mlp"\nmethod = ["ce"]\n'
+        'recipe = { name = "quick", epochs = 1, keep = "best" }\n'
+    )
+    assert (
+        main(["compare", str(tmp_path / "bad.toml"), "--out", str(tmp_path / "runs"), "--workers", "1"]) == 1
+    )
+    told = capsys.readouterr().err
+    assert told.count("need a 'tune' split") == 1
+    assert told.endswith("1 of 1 runs failed, as said above.\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "goes_on"), [("train", True), ("compare", True), ("demo", True), ("score", False)]
+)
+@pytest.mark.parametrize("stop", [KeyboardInterrupt(), SystemExit(143)], ids=["ctrl-c", "terminated"])
+def test_a_stopped_command_says_whether_it_goes_on(command, goes_on, stop, monkeypatch, capsys):
+    def interrupted(*args, **options):
+        raise stop
+
+    monkeypatch.setattr(load_command(command), "invoke", interrupted)
+    words = [command] if command == "demo" else [command, "a.toml"]
+    if isinstance(stop, SystemExit):
+        with pytest.raises(SystemExit):
+            main(words)
+    else:
+        assert main(words) == 130
+    assert ("the same command goes on" in capsys.readouterr().err) == goes_on
 
 
 def test_a_broken_run_is_named(tmp_path, home, capsys):

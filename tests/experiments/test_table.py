@@ -2,6 +2,7 @@
 
 import csv
 import io
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -14,9 +15,9 @@ from equipoise.experiments import RunFolder, Spec, format_tables, make_tables, w
 from equipoise.experiments.formatting import format_table
 from equipoise.experiments.paper_results import paper_results, paper_results_for
 from equipoise.experiments.results import Cell, combine
-from equipoise.experiments.run import keep_predictions
 from equipoise.experiments.run_report import report_of_runs
 from equipoise.experiments.scoring import score_run
+from equipoise.experiments.single_run import keep_predictions
 from equipoise.experiments.table import ResultTable, TableRow
 from tiny_runs import QUICK, TABLE
 
@@ -169,6 +170,45 @@ def made(method, metric="ece"):
         n_test=9,
         n_bins=15,
     )
+
+
+def wide(versus="worse"):
+    cell = Cell(mean=0.05, error=0.01, spread=0.01, n_seeds=2, temperature=None)
+    metrics = ("accuracy", "nll", "brier", "ece")
+    marks = {"best": "", "tied": "tied"}
+    rows = [
+        TableRow(
+            method=method,
+            calibrator="identity",
+            fidelity="ours",
+            cells=dict.fromkeys(metrics, cell),
+            marks=dict.fromkeys(metrics, mark),
+            versus=dict.fromkeys(metrics, versus),
+            printed={},
+        )
+        for method, mark in zip(("label_smoothing", "ce"), marks.values(), strict=True)
+    ]
+    return replace(made("ce"), metrics=metrics, rows=tuple(rows))
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_metrics_that_do_not_fit_stand_in_blocks_below(width):
+    lines = format_tables([wide()], width=width).splitlines()
+    assert max(map(len, lines)) <= width
+    heads = [line.split("  ")[0] for line in lines].count("method")
+    assert heads > 1
+    assert sum(line.startswith("label_smoothing") for line in lines) == heads
+    assert sum(line.count("5.00 ± 1.00") + line.count("0.0500 ± 0.0100") for line in lines) == 8
+
+
+@pytest.mark.parametrize("style", ["text", "markdown", "latex"])
+@pytest.mark.parametrize(("versus", "sign"), [("better", "+"), ("worse", "-")])
+def test_signs_say_better_or_worse_and_are_explained(style, versus, sign):
+    text = format_table(wide(versus), style)
+    line = next(line for line in text.splitlines() if "± 0.0100" in line or r"\pm 0.0100" in line)
+    assert line.replace(" ± ", "").replace(r"\pm", "").replace("--", "").count(sign) == 4
+    assert "+ is better and - worse than ce" in text
+    assert "↑" not in text
 
 
 def test_csv_of_several_tables_is_one_file():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from equipoise.cli.app import COMMANDS
+from equipoise.cli.commands import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)

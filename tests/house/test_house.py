@@ -75,6 +75,41 @@ def test_light_rooms_stay_light(name, loaded):
     assert HEAVY.isdisjoint(loaded[name])
 
 
+LAZY = ["equipoise", "equipoise.core", "equipoise.experiments"]
+IMPORT_ALL = f"""
+import sys
+import {", ".join(LAZY)}
+print("torch" in sys.modules, "numpy" in sys.modules)
+import equipoise
+print(equipoise.losses.FocalLoss.__name__, equipoise.experiments.run.__name__)
+"""
+
+
+def test_the_door_is_light_and_rooms_need_no_import_of_their_own():
+    result = subprocess.run([sys.executable, "-c", IMPORT_ALL], capture_output=True, text=True, check=True)
+    assert result.stdout.split() == ["False", "False", "FocalLoss", "run"]
+
+
+@pytest.mark.parametrize("name", LAZY)
+def test_lazy_packages_show_their_names_and_agree_with_what_type_checkers_see(name):
+    package = importlib.import_module(name)
+    assert set(package.__all__) <= set(dir(package))
+    with pytest.raises(AttributeError, match="has no attribute 'focall'"):
+        package.focall  # noqa: B018
+    modules = {module.name for module in pkgutil.iter_modules(package.__path__)}
+    assert modules.isdisjoint(package.__all__), "importing such a module would hide the name"
+    typed = next(node for node in ast.parse(inspect.getsource(package)).body if isinstance(node, ast.If))
+    for node in ast.walk(typed):
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                there = importlib.import_module(node.module)
+                assert getattr(package, alias.name) is getattr(there, alias.name)
+
+
+def test_completion_shows_the_rooms():
+    assert set(ROOMS) <= set(dir(equipoise))
+
+
 def public_names():
     for room in (None, *ROOMS):
         module = equipoise if room is None else importlib.import_module(f"equipoise.{room}")

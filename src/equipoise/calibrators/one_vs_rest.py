@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from equipoise.core.arrays import Array
+from equipoise.core.errors import DataError
 
 __all__ = ["LogisticFit", "fit_logistic", "log_odds", "row_weights", "targets"]
 
@@ -90,23 +91,29 @@ def fit_logistic(
     """
     problem = _Problem(features, wanted, weights[:, None], free, start)
     theta, gap, steps = start.clone(), torch.inf, 0
-    value, gradient, hessian = problem.derivatives(theta)
+    value = problem.value(theta)
+    gradient, hessian = problem.derivatives(theta)
+    if not bool(hessian.isfinite().all()):
+        raise DataError(
+            "fit: `logits` must be numbers whose squares are finite, got larger ones. Are these a network's logits?"
+        )
     while gap > 1e-13 and steps < _MOST_STEPS:
         direction = -torch.linalg.solve(hessian, gradient[..., None])[..., 0]
         gap = float((-0.5 * direction * gradient).sum(1).max())
         length = torch.ones_like(value)
         for _ in range(20):
-            trial = problem.derivatives(theta + length[:, None] * direction)
-            worse = ~(trial[0] <= value + 1e-15)
+            trial = problem.value(theta + length[:, None] * direction)
+            worse = ~(trial <= value + 1e-15)
             if not bool(worse.any()):
                 break
             length = torch.where(worse, length / 4, length)
         theta = theta + length[:, None] * direction
-        stalled = not bool((value - trial[0] > 1e-14).any())
-        value, gradient, hessian = trial
+        stalled = not bool((value - trial > 1e-14).any())
+        value = trial
         steps += 1
         if stalled:
             break
+        gradient, hessian = problem.derivatives(theta)
     return LogisticFit(theta, gap, steps, gap <= 1e-10)
 
 
@@ -118,19 +125,26 @@ class _Problem:
     free: Tensor
     start: Tensor
 
-    def derivatives(self, theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return value ``(k,)``, gradient ``(k, d)`` and Hessian ``(k, d, d)`` of every regression."""
+    def score(self, theta: Tensor) -> Tensor:
+        """Return what every regression says of each row, ``(n, k)``."""
         score = torch.zeros_like(self.wanted)
         for j, feature in enumerate(self.features):
             score = torch.addcmul(score, feature, theta[:, j])
-        drift = theta - self.start
+        return score
+
+    def value(self, theta: Tensor) -> Tensor:
+        """Return the objective of every regression, ``(k,)``."""
+        score, drift = self.score(theta), theta - self.start
         loss = torch.nn.functional.softplus(score) - self.wanted * score
-        probs = score.sigmoid()
+        return (loss * self.share).sum(0) + _RIDGE * (drift**2).sum(1)
+
+    def derivatives(self, theta: Tensor) -> tuple[Tensor, Tensor]:
+        """Return gradient ``(k, d)`` and Hessian ``(k, d, d)`` of every regression."""
+        drift, probs = theta - self.start, self.score(theta).sigmoid()
         residual, spread = (probs - self.wanted) * self.share, probs * (1 - probs) * self.share
         gradient = torch.stack([(residual * feature).sum(0) for feature in self.features], 1)
         rows = [torch.stack([(spread * a * b).sum(0) for b in self.features], 1) for a in self.features]
         both = self.free[:, :, None] & self.free[:, None, :]
         hessian = torch.where(both, torch.stack(rows, 1), 0.0)
         hessian = hessian + torch.diag_embed(torch.where(self.free, 2 * _RIDGE, 1.0))
-        value = (loss * self.share).sum(0) + _RIDGE * (drift**2).sum(1)
-        return value, (gradient + 2 * _RIDGE * drift) * self.free, hessian
+        return (gradient + 2 * _RIDGE * drift) * self.free, hessian

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from sys import float_info
 
 import numpy as np
 
@@ -58,7 +59,8 @@ def check_not_negative(value: float, *, where: str, name: str) -> None:
         ...
         ValueError: doc: `offset` must be at least 0, got -1.0.
     """
-    if not (np.isfinite(value) and value >= 0):
+    # Compared and not asked: NumPy knows nothing of whole numbers of more than 64 bits.
+    if not 0 <= value <= float_info.max:
         raise ValueError(f"{where}: `{name}` must be at least 0, got {value}.")
 
 

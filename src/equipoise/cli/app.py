@@ -4,52 +4,24 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
+from collections.abc import Mapping
 
 import click
 
 from equipoise import __version__
-from equipoise.cli import (
-    apply,
-    audit,
-    calibrate,
-    demo,
-    doctor,
-    export,
-    listing,
-    report,
-    runs,
-    score,
-    training,
-)
-from equipoise.cli.inputs import OPTION_OF
+from equipoise.cli.commands import COMMANDS, CommandTable
 from equipoise.core.errors import EquipoiseError
 
-__all__ = ["COMMANDS", "app", "run"]
-
-#: Every command by name.
-COMMANDS: dict[str, click.Command] = {
-    "apply": apply.command,
-    "audit": audit.command,
-    "calibrate": calibrate.command,
-    "compare": training.compare_command,
-    "demo": demo.command,
-    "doctor": doctor.command,
-    "export": export.command,
-    "list": listing.list_command,
-    "report": report.command,
-    "runs": runs.runs_command,
-    "score": score.command,
-    "show": listing.show_command,
-    "table": runs.table_command,
-    "train": training.train_command,
-}
+__all__ = ["app", "run"]
 
 _LONGEST = 600
+_TERMINATED = 128 + signal.SIGTERM
 
 
 @click.group(
-    commands=COMMANDS,
+    cls=CommandTable,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Try:  equipoise demo",
 )
@@ -63,8 +35,11 @@ def run(arguments: list[str]) -> int:
     try:
         result = app.main(arguments, prog_name="equipoise", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
+        _say_that_it_goes_on(arguments)
         return 130
     except SystemExit as stop:
+        if stop.code == _TERMINATED:
+            _say_that_it_goes_on(arguments)
         # click answers a closed pipe with exit code 1; that a reader stops early is no failure.
         if isinstance(stop.__context__, BrokenPipeError):
             return _mute()
@@ -88,14 +63,28 @@ def run(arguments: list[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
+def _say_that_it_goes_on(arguments: list[str]) -> None:
+    if any(word in COMMANDS and COMMANDS[word].goes_on for word in arguments[:1]):
+        click.echo(
+            "equipoise: stopped. What was done is saved; the same command goes on from there.", err=True
+        )
+
+
 def _sentence(error: Exception) -> str:
     """Return an error in one line, with arguments of functions as the options that give them."""
     text = " ".join(str(error).split()) or type(error).__name__
-    for name, option in OPTION_OF.items():
+    for name, option in _options().items() if "=" in text else ():
         text = re.sub(rf"(?<![\w`]){name}=(?=[^\s.,;)])", f"{option} ", text)
         text = re.sub(rf"(?<![\w`]){name}=(?=\s|$|[.,;)](?!\.))", option, text)
     text = "".join(letter if letter.isprintable() else "?" for letter in text)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
+
+
+def _options() -> Mapping[str, str]:
+    # Loaded late: reading files takes torch, and most mistakes are told without.
+    from equipoise.cli.inputs import OPTION_OF
+
+    return OPTION_OF
 
 
 def _mute() -> int:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-import inspect
+import re
+import textwrap
 from typing import Any
 
 import click
 
 from equipoise.cli.shared import json_option, print_json, quiet_option
-from equipoise.cli.tables import print_table
+from equipoise.cli.tables import print_table, terminal_width
 from equipoise.core.names import look_up
 from equipoise.experiments.catalogue import CATALOGUE, Entry
-from equipoise.experiments.paper_results import find_paper_results
+from equipoise.experiments.catalogue.parameters import parameters_of
+from equipoise.experiments.paper_results import PaperResult, find_paper_results
 
 __all__ = ["list_command", "show_command"]
+
+_WIDEST = 100
+#: Of more parameters than this, as recipes have, those of the main setting are shown.
+_MOST_PARAMETERS = 16
+_MOST_PRINTED = 10
 
 
 @click.command("list", epilog="Example:  equipoise list losses")
@@ -42,9 +49,10 @@ def list_command(room: str | None, as_json: bool, quiet: bool) -> None:
 
 @click.command("show", epilog="Example:  equipoise show dual_focal")
 @click.argument("name")
+@click.option("--all", "in_full", is_flag=True, help="All parameters in full, and all that papers printed.")
 @json_option
 @quiet_option
-def show_command(name: str, as_json: bool, quiet: bool) -> None:
+def show_command(name: str, in_full: bool, as_json: bool, quiet: bool) -> None:
     """Show one method: what it does, when to use it, its parameters, and what its paper reported."""
     known: dict[str, list[tuple[str, Entry]]] = {}
     for room, table in CATALOGUE.items():
@@ -53,29 +61,22 @@ def show_command(name: str, as_json: bool, quiet: bool) -> None:
     found = look_up(name, known, what="method", hint="`equipoise list` shows all.")
     printed = find_paper_results(method=name)
     if as_json:
-        records = [{"room": room, **_record(entry)} for room, entry in found]
+        records = [
+            {"room": room, **_record(entry), "arguments": [one._asdict() for one in parameters_of(entry)]}
+            for room, entry in found
+        ]
         print_json({"entries": records, "published": [row._asdict() for row in printed]})
         return
     for number, (room, entry) in enumerate(found):
         click.echo(("\n" if number else "") + f"{entry.title}  ({room}: {entry.key})\n")
         _print_entry(entry)
+        _print_parameters(entry, in_full=in_full)
     if printed and not quiet:
-        click.echo(
-            f"\nPrinted in papers ({len(printed)} numbers; splits and recipes differ between papers):\n"
-        )
-        rows = [
-            (
-                row.dataset,
-                row.model,
-                row.metric,
-                row.stage,
-                f"{row.value:.4g}",
-                f"{row.paper}, table {row.table}",
-                row.note,
-            )
-            for row in printed
-        ]
-        print_table(("data", "network", "metric", "stage", "value", "source", "note"), rows)
+        _print_papers(printed, in_full=in_full)
+
+
+def _width() -> int:
+    return min(terminal_width() or _WIDEST, _WIDEST)
 
 
 def _print_entry(entry: Entry) -> None:
@@ -88,17 +89,51 @@ def _print_entry(entry: Entry) -> None:
         ("fidelity", entry.fidelity),
         ("needs", ", ".join(sorted(entry.needs))),
         ("main setting", ", ".join(f"{key}={value}" for key, value in entry.parameters.items())),
-        ("parameters", _parameters(entry)),
     ):
         if text:
-            click.echo(f"{label + ':' if label else '':<14}{text}")
+            start = f"{label + ':' if label else '':<14}"
+            lines = textwrap.wrap(text, _width() - len(start), break_long_words=False, break_on_hyphens=False)
+            click.echo(start + f"\n{'':<14}".join(lines))
 
 
-def _parameters(entry: Entry) -> str:
-    try:
-        return str(inspect.signature(entry.factory))
-    except (TypeError, ValueError):
-        return ""
+def _print_parameters(entry: Entry, *, in_full: bool) -> None:
+    found = parameters_of(entry)
+    left_out = 0
+    if len(found) > _MOST_PARAMETERS and not in_full:
+        shown = [parameter for parameter in found if parameter.name in entry.parameters]
+        found, left_out = shown, len(found) - len(shown)
+    if found:
+        click.echo()
+        rows = [
+            (one.name, one.default, one.meaning if in_full else _first_sentence(one.meaning)) for one in found
+        ]
+        print_table(("parameter", "default", "meaning"), rows, width=_width())
+    if left_out:
+        click.echo(f"{left_out} more parameters; --all shows them.")
+
+
+def _first_sentence(text: str) -> str:
+    return re.split(r"(?<=\.)\s+(?=[A-Z])", text, maxsplit=1)[0]
+
+
+def _print_papers(printed: list[PaperResult], *, in_full: bool) -> None:
+    shown = printed if in_full else printed[:_MOST_PRINTED]
+    click.echo(f"\nPrinted in papers ({len(printed)} numbers; splits and recipes differ between papers):\n")
+    rows = [
+        (
+            row.dataset,
+            row.model,
+            row.metric,
+            row.stage,
+            f"{row.value:.4g}",
+            f"{row.paper}, table {row.table}",
+            row.note,
+        )
+        for row in shown
+    ]
+    print_table(("data", "network", "metric", "stage", "value", "source", "note"), rows)
+    if len(shown) < len(printed):
+        click.echo(f"{len(printed) - len(shown)} more; --all shows them.")
 
 
 def _record(entry: Entry) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from equipoise.cli.shared import json_option, print_json, quiet_option
-from equipoise.cli.tables import print_table
+from equipoise.cli.tables import print_table, terminal_width
 from equipoise.core.errors import EquipoiseError, SpecError
 from equipoise.experiments import RunFolder, find_runs, format_tables, make_tables
 
@@ -82,4 +82,4 @@ def table_command(
     if left_out and not quiet:
         click.echo(f"{left_out} runs are left out; `equipoise runs {folder} --why` says why.\n", err=True)
     tables = make_tables(finished, baseline=baseline, **({"metrics": metrics} if metrics else {}))
-    click.echo(format_tables(tables, style))
+    click.echo(format_tables(tables, style, width=terminal_width()))

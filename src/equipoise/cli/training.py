@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from equipoise.cli.shared import json_option, print_json, quiet_option
+from equipoise.cli.tables import terminal_width
 from equipoise.experiments import (
     ComparisonResult,
     RunFolder,
@@ -155,7 +156,7 @@ def compare_command(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Run methods x networks x data x seeds from one file, and print the table; finished runs are not run again."""
+    """Run methods x networks x data x seeds from one file, and print the table; finished runs are not repeated."""
     if engine != "ray" and address is not None:
         raise click.UsageError("--address goes with --engine ray.")
     if engine == "ray" and workers is not None:
@@ -188,9 +189,14 @@ def print_result(result: ComparisonResult, *, style: str, as_json: bool, quiet: 
         rows = [row for folder in result.summary.done for row in folder.rows()]
         print_json({"results": str(result.results), "failed": result.summary.failed, "rows": rows})
     else:
-        click.echo(format_tables(result.tables, style))
+        click.echo(format_tables(result.tables, style, width=terminal_width()))
         if not quiet:
             click.echo(f"\nresults: {result.results}")
-    for label, sentence in result.summary.failed.items():
-        click.echo(f"equipoise: {label}: {sentence}", err=True)
+    failed = result.summary.failed
+    if quiet or as_json:  # else they were told when they happened
+        for label, sentence in failed.items():
+            click.echo(f"equipoise: {label}: {sentence}", err=True)
+    elif failed:
+        n_runs = len(failed) + len(result.summary.done)
+        click.echo(f"equipoise: {len(failed)} of {n_runs} runs failed, as said above.", err=True)
     return 0 if result.summary.is_whole else 1

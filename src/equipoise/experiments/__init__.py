@@ -1,23 +1,8 @@
 """Specs, the catalogue, run folders and engines."""
 
-from equipoise.experiments.catalogue import CATALOGUE, Entry
-from equipoise.experiments.comparison import (
-    ComparisonResult,
-    ComparisonSpec,
-    read_comparison,
-    run_comparison,
-)
-from equipoise.experiments.engines import RunSummary
-from equipoise.experiments.folder import RunFolder
-from equipoise.experiments.formatting import format_table, format_tables
-from equipoise.experiments.paper_results import PaperResult, find_paper_results
-from equipoise.experiments.prepare import code_files, prepare, refuse_code
-from equipoise.experiments.run import RunOptions, run
-from equipoise.experiments.run_report import report_of_runs
-from equipoise.experiments.run_search import find_runs
-from equipoise.experiments.scores import RunScores
-from equipoise.experiments.spec import Spec, read_spec, write_spec
-from equipoise.experiments.table import ResultTable, make_tables
+from typing import TYPE_CHECKING
+
+from equipoise.core.lazy import lazy_names as _lazy_names
 
 __all__ = [
     "CATALOGUE",
@@ -46,3 +31,55 @@ __all__ = [
     "run_comparison",
     "write_spec",
 ]
+
+if TYPE_CHECKING:
+    from equipoise.experiments.catalogue import CATALOGUE, Entry
+    from equipoise.experiments.comparison import (
+        ComparisonResult,
+        ComparisonSpec,
+        read_comparison,
+        run_comparison,
+    )
+    from equipoise.experiments.engines import RunSummary
+    from equipoise.experiments.folder import RunFolder
+    from equipoise.experiments.formatting import format_table, format_tables
+    from equipoise.experiments.paper_results import PaperResult, find_paper_results
+    from equipoise.experiments.preparation import code_files, prepare, refuse_code
+    from equipoise.experiments.run_report import report_of_runs
+    from equipoise.experiments.run_search import find_runs
+    from equipoise.experiments.scores import RunScores
+    from equipoise.experiments.single_run import RunOptions, run
+    from equipoise.experiments.spec import Spec, read_spec, write_spec
+    from equipoise.experiments.table import ResultTable, make_tables
+else:
+    # The catalogue and specs are read without torch; what trains is loaded when it is used.
+    __getattr__, __dir__ = _lazy_names(
+        __name__,
+        {
+            "CATALOGUE": "equipoise.experiments.catalogue",
+            "ComparisonResult": "equipoise.experiments.comparison",
+            "ComparisonSpec": "equipoise.experiments.comparison",
+            "Entry": "equipoise.experiments.catalogue",
+            "PaperResult": "equipoise.experiments.paper_results",
+            "ResultTable": "equipoise.experiments.table",
+            "RunFolder": "equipoise.experiments.folder",
+            "RunOptions": "equipoise.experiments.single_run",
+            "RunScores": "equipoise.experiments.scores",
+            "RunSummary": "equipoise.experiments.engines",
+            "Spec": "equipoise.experiments.spec",
+            "code_files": "equipoise.experiments.preparation",
+            "find_paper_results": "equipoise.experiments.paper_results",
+            "find_runs": "equipoise.experiments.run_search",
+            "format_table": "equipoise.experiments.formatting",
+            "format_tables": "equipoise.experiments.formatting",
+            "make_tables": "equipoise.experiments.table",
+            "prepare": "equipoise.experiments.preparation",
+            "read_comparison": "equipoise.experiments.comparison",
+            "read_spec": "equipoise.experiments.spec",
+            "refuse_code": "equipoise.experiments.preparation",
+            "report_of_runs": "equipoise.experiments.run_report",
+            "run": "equipoise.experiments.single_run",
+            "run_comparison": "equipoise.experiments.comparison",
+            "write_spec": "equipoise.experiments.spec",
+        },
+    )

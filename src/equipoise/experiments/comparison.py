@@ -16,10 +16,10 @@ from equipoise.core.names import check_choice, look_up, nearest
 from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.experiments.engines import RunSummary, run_locally, run_on_ray
 from equipoise.experiments.formatting import format_tables
-from equipoise.experiments.prepare import prepare
+from equipoise.experiments.preparation import prepare
 from equipoise.experiments.rows import write_rows
-from equipoise.experiments.run import RunOptions
 from equipoise.experiments.run_groups import group_runs
+from equipoise.experiments.single_run import RunOptions
 from equipoise.experiments.spec import Spec, current_keys
 from equipoise.experiments.spec_parsing import set_key
 from equipoise.experiments.table import ResultTable, tables_of_groups

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+import math
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from equipoise.core.names import look_up
 from equipoise.experiments.table import ResultTable, TableRow
 from equipoise.metrics.facts import metric_facts
 
 __all__ = ["format_table", "format_tables"]
+
+#: The texts below each other, the head first.
+Column = tuple[str, ...]
 
 _CSV = (
     "data",
@@ -32,8 +38,6 @@ _LATEX = {
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "≈": r"$\approx$",
-    "↑": r"$\uparrow$",
-    "↓": r"$\downarrow$",
     "±": r"$\pm$",
     "–": "--",
     "<": "$<$",
@@ -68,14 +72,27 @@ def format_table(table: ResultTable, style: str = "text") -> str:
     return format_tables([table], style)
 
 
-def format_tables(tables: Sequence[ResultTable], style: str = "text") -> str:
+def format_tables(tables: Sequence[ResultTable], style: str = "text", *, width: int | None = None) -> str:
     """Return several tables one below the other; as ``csv`` they are one file with one head.
+
+    Args:
+        tables: From :func:`make_tables`.
+        style: ``text``, ``markdown``, ``latex`` or ``csv``.
+        width: Of text: metrics that do not fit stand in blocks below, each beside the methods' names. None is
+            without limit.
+
+    Returns:
+        The tables.
 
     Example:
         >>> format_tables([])
         ''
     """
-    styles: dict[str, Callable[[ResultTable], str]] = {"text": _text, "markdown": _markdown, "latex": _latex}
+    styles: dict[str, Callable[[ResultTable], str]] = {
+        "text": partial(_text, width=width),
+        "markdown": _markdown,
+        "latex": _latex,
+    }
     make = look_up(style, {**styles, "csv": None}, what="table format")
     return _csv(tables) if make is None else "\n\n".join(make(table) for table in tables)
 
@@ -87,8 +104,9 @@ def _numbers(row: TableRow, metric: str, *, plus: str = " ± ") -> str:
     return f"{facts.scale * cell.mean:.{facts.digits}f}{error}"
 
 
-def _arrow(row: TableRow, metric: str) -> str:
-    return {"better": "↑", "worse": "↓"}.get(row.versus[metric], "")
+def _sign(row: TableRow, metric: str) -> str:
+    """Return whether a method is better or worse than the baseline: an arrow would say whether it is higher."""
+    return {"better": "+", "worse": "-"}.get(row.versus[metric], "")
 
 
 def _name(row: TableRow) -> str:
@@ -98,37 +116,60 @@ def _name(row: TableRow) -> str:
     return f"{row.method} + {row.calibrator}" + (f" ({values[0]:.2f})" if values else "")
 
 
-def _grid(table: ResultTable, cell: Callable[[TableRow, str], str]) -> list[list[str]]:
-    head = ["method", *(metric_facts(metric).head for metric in table.metrics), "fidelity"]
+def _grid(
+    table: ResultTable, cell: Callable[[TableRow, str], str], *, fidelity: bool = True
+) -> list[list[str]]:
+    head = ["method", *(metric_facts(metric).head for metric in table.metrics)]
     body = [
-        [_name(row), *(cell(row, m) if m in row.cells else "–" for m in table.metrics), row.fidelity]
-        for row in table.rows
+        [_name(row), *(cell(row, m) if m in row.cells else "–" for m in table.metrics)] for row in table.rows
     ]
-    return [head, *body]
+    last = ["fidelity", *(row.fidelity for row in table.rows)]
+    return (
+        [[*line, end] for line, end in zip([head, *body], last, strict=True)] if fidelity else [head, *body]
+    )
 
 
-def _aligned(grid: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(line[i]) for line in grid) for i in range(len(grid[0]))]
-    return [
-        "  ".join(
-            text.ljust(width) if i in (0, len(line) - 1) else text.rjust(width)
-            for i, (text, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in grid
-    ]
-
-
-def _text(table: ResultTable) -> str:
+def _text(table: ResultTable, *, width: int | None = None) -> str:
     marks = {"best": "*", "tied": "≈", "": " "}
-    grid = _grid(table, lambda row, m: f"{_numbers(row, m)}{marks[row.marks[m]]}{_arrow(row, m) or ' '}")
-    lines = _aligned(grid)
-    rule = "-" * max(map(len, lines))
-    text = [lines[0], rule]
-    for number, (row, line) in enumerate(zip(table.rows, lines[1:], strict=True)):
+    cell = partial(_text_cell, marks=marks)
+    names, *columns = zip(*_grid(table, cell, fidelity=False), strict=True)
+    blocks = ["\n".join(_block(table, names, part)) for part in _packed(names, columns, width)]
+    caption = table.caption.replace("Best in bold", "* is best")
+    notes = [caption, *_printed_lines(table)]
+    return "\n".join(
+        ["\n\n".join(blocks), *(textwrap.fill(note, width) if width else note for note in notes)]
+    )
+
+
+def _text_cell(row: TableRow, metric: str, *, marks: Mapping[str, str]) -> str:
+    return f"{_numbers(row, metric)}{marks[row.marks[metric]]}{_sign(row, metric) or ' '}"
+
+
+def _packed(names: Column, columns: Sequence[Column], width: int | None) -> list[list[Column]]:
+    """Return as many columns beside the names as fit, then the next, until all are there."""
+    room = (width or math.inf) - max(map(len, names))
+    blocks: list[list[Column]] = []
+    left = 0.0
+    for column in columns:
+        needed = 2 + max(map(len, column))
+        if needed > left or not blocks:
+            blocks.append([])
+            left = room
+        blocks[-1].append(column)
+        left -= needed
+    return blocks or [[]]
+
+
+def _block(table: ResultTable, names: Column, columns: Sequence[Column]) -> list[str]:
+    parts = [[text.ljust(max(map(len, names))) for text in names]]
+    parts += [[text.rjust(max(map(len, column))) for text in column] for column in columns]
+    head, *lines = ["  ".join(line).rstrip() for line in zip(*parts, strict=True)]
+    rule = "-" * max(map(len, [head, *lines]))
+    text = [head, rule]
+    for number, (row, line) in enumerate(zip(table.rows, lines, strict=True)):
         is_next = number and row.calibrator != table.rows[number - 1].calibrator
         text += [rule, line] if is_next else [line]
-    caption = table.caption.replace("Best in bold", "* is best")
-    return "\n".join([*text, rule, caption, *_printed_lines(table)])
+    return [*text, rule]
 
 
 def _printed_lines(table: ResultTable) -> list[str]:
@@ -144,8 +185,8 @@ def _markdown(table: ResultTable) -> str:
     def cell(row: TableRow, metric: str) -> str:
         number = _numbers(row, metric)
         bold = f"**{number}**" if row.marks[metric] == "best" else number
-        tied = " ≈" if row.marks[metric] == "tied" else ""
-        return f"{bold}{tied}{_arrow(row, metric)}"
+        marks = ("≈" if row.marks[metric] == "tied" else "") + _sign(row, metric)
+        return f"{bold} {marks}".rstrip()
 
     grid = _grid(table, cell)
     rule = ["---", *("---:" for _ in table.metrics), "---"]
@@ -160,9 +201,8 @@ def _latex(table: ResultTable) -> str:
     def cell(row: TableRow, metric: str) -> str:
         number = _numbers(row, metric, plus=r" \pm ")
         shown = rf"\mathbf{{{number}}}" if row.marks[metric] == "best" else number
-        tied = r"^{\approx}" if row.marks[metric] == "tied" else ""
-        arrow = {"better": r"\uparrow", "worse": r"\downarrow"}.get(row.versus[metric], "")
-        return f"${shown}{tied}{arrow}$"
+        marks = (r"\approx" if row.marks[metric] == "tied" else "") + _sign(row, metric)
+        return f"${shown}^{{{marks}}}$" if marks else f"${shown}$"
 
     head, *body = _grid(table, cell)
     lines = [" & ".join(map(_escape, head)) + r" \\"]

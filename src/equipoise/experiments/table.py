@@ -97,8 +97,8 @@ class ResultTable:
         return (
             f"{self.data}, {self.model}: {seeds}, {self.n_test:,} test rows, {self.n_bins} bins, "
             f"{self.n_resamples:,} resamples. "
-            f"Best in bold; ≈ is tied with the best; ↑ better and ↓ worse than {self.baseline} by a paired test "
-            "(p < 0.05), no arrow is a tie. T in brackets."
+            f"Best in bold; ≈ is tied with the best; + is better and - worse than {self.baseline} by a paired test "
+            "(p < 0.05), neither is a tie. The temperature in brackets."
         )
 
 

@@ -152,6 +152,10 @@ def resnet50_imagenet(n_classes: int = 1000, in_channels: int = 3) -> Network:
     The stem is a 7x7 convolution of stride 2 and a 3x3 max-pool of stride 2; the 3x3 convolution of a
     bottleneck carries the stride; He-normal kernels by fan-out.
 
+    Args:
+        n_classes: Number of classes.
+        in_channels: 3 for colour, 1 for grey.
+
     Example:
         >>> import torch
         >>> from equipoise.models import count_parameters

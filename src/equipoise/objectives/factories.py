@@ -92,6 +92,9 @@ class Parts:
 def make_supervised(parts: Parts) -> Supervised:
     """Return one network with one loss.
 
+    Args:
+        parts: What the experiment brings: networks, loss, recipe, held-out batches.
+
     Example:
         >>> objective = make_supervised(Parts(make_network=lambda: nn.Linear(2, 3)))
         >>> type(objective).__name__
@@ -109,6 +112,13 @@ def make_mutual_learning(
     refresh: bool = True,
 ) -> MutualLearning:
     """Return several networks that teach each other: of one kind, or the first beside auxiliaries of another.
+
+    Args:
+        parts: What the experiment brings: networks, loss, recipe, held-out batches.
+        n_networks: How many learn together.
+        weight: As in :class:`MutualLearning`.
+        peers: As in :class:`MutualLearning`.
+        refresh: As in :class:`MutualLearning`.
 
     Example:
         >>> objective = make_mutual_learning(Parts(make_network=lambda: nn.Linear(2, 3)), n_networks=3)
@@ -134,7 +144,14 @@ def make_differentiated_mutual_learning(
 ) -> DifferentiatedMutualLearning:
     """Return a primary with auxiliaries that learn from it at a constant rate.
 
-    ``augment`` is a function of inputs, or the name of one: ``"flip"``, ``"shift"``, ``"noise"``.
+    Args:
+        parts: What the experiment brings: networks, loss, recipe, held-out batches.
+        n_auxiliaries: How many follow the primary.
+        auxiliary_rate: Their constant learning rate.
+        weight: As in :class:`DifferentiatedMutualLearning`.
+        beta: As in :class:`DifferentiatedMutualLearning`.
+        peers: As in :class:`DifferentiatedMutualLearning`.
+        augment: A function of inputs, or the name of one: ``"flip"``, ``"shift"``, ``"noise"``.
 
     Example:
         >>> objective = make_differentiated_mutual_learning(Parts(make_network=lambda: nn.Linear(2, 3)))
@@ -157,6 +174,10 @@ def make_differentiated_mutual_learning(
 
 def make_deep_ensemble(parts: Parts, *, n_members: int = 5) -> DeepEnsemble:
     """Return members of one kind, initialised apart.
+
+    Args:
+        parts: What the experiment brings: networks, loss, recipe, held-out batches.
+        n_members: How many networks are averaged.
 
     Example:
         >>> objective = make_deep_ensemble(Parts(make_network=lambda: nn.Linear(2, 3)), n_members=3)
@@ -181,6 +202,19 @@ def make_gamma_net(
     gamma_rate: float = 1e-3,
 ) -> GammaNet:
     """Return a network whose focal gammas are learnt.
+
+    Args:
+        parts: What the experiment brings: networks, loss, recipe, held-out batches.
+        hidden: As in :class:`GammaNet`.
+        temperature: As in :class:`GammaNet`.
+        positive: As in :class:`GammaNet`.
+        start: As in :class:`GammaNet`.
+        ce_weight: As in :class:`GammaNet`.
+        order: As in :class:`GammaNet`.
+        inner: As in :class:`GammaNet`.
+        inner_reduction: As in :class:`GammaNet`.
+        bandwidth: Of the smooth calibration error that gammas are trained on.
+        gamma_rate: Learning rate of the gamma-network.
 
     Example:
         >>> import torch
@@ -219,6 +253,14 @@ def make_meta_label_smoothing(
 ) -> MetaLabelSmoothing:
     """Return a network whose label smoothing is learnt.
 
+    Args:
+        parts: What the experiment brings: networks, loss, recipe, held-out batches.
+        form: As in :class:`MetaLabelSmoothing`.
+        maximum: As in :class:`MetaLabelSmoothing`.
+        outer_weight: As in :class:`MetaLabelSmoothing`.
+        inner_reduction: As in :class:`MetaLabelSmoothing`.
+        smoothing_rate: Learning rate of the amounts of smoothing.
+
     Example:
         >>> import torch
         >>> from equipoise.models import mlp
@@ -242,6 +284,12 @@ def make_meta_label_smoothing(
 
 def make_pruned(parts: Parts, *, period: int, fraction: float, momentum: float) -> Pruned:
     """Return one network with one loss, on samples that grow fewer.
+
+    Args:
+        parts: What the experiment brings: networks, loss, recipe, held-out batches.
+        period: As in :class:`Pruned`.
+        fraction: As in :class:`Pruned`.
+        momentum: As in :class:`Pruned`.
 
     Example:
         >>> objective = make_pruned(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from equipoise import calibrators
 from equipoise.experiments.catalogue.entry import Entry
 
 __all__ = ["CALIBRATORS"]
@@ -15,7 +14,7 @@ CALIBRATORS: dict[str, Entry] = {
     "identity": Entry(
         key="identity",
         title="No calibration",
-        factory=calibrators.Identity,
+        made_by="equipoise.calibrators:Identity",
         fidelity="ours",
         summary="Leaves the predictions alone; the choice that every map has to beat.",
         use_when="No map lowers the held-out log-loss by more than chance does.",
@@ -25,7 +24,7 @@ CALIBRATORS: dict[str, Entry] = {
     "temperature": Entry(
         key="temperature",
         title="Temperature scaling",
-        factory=calibrators.TemperatureScaling,
+        made_by="equipoise.calibrators:TemperatureScaling",
         paper=_GUO,
         fidelity="authors' code compared",
         parameters={"criterion": "nll"},
@@ -38,7 +37,7 @@ CALIBRATORS: dict[str, Entry] = {
     "temperature_ece": Entry(
         key="temperature_ece",
         title="Temperature scaling by ECE",
-        factory=calibrators.TemperatureScaling,
+        made_by="equipoise.calibrators:TemperatureScaling",
         paper="Mukhoti et al. (2020), Calibrating deep neural networks using focal loss; Tao et al. (2023), Dual "
         "focal loss for calibration",
         fidelity="authors' code compared",
@@ -53,7 +52,7 @@ CALIBRATORS: dict[str, Entry] = {
     "vector": Entry(
         key="vector",
         title="Vector scaling",
-        factory=calibrators.VectorScaling,
+        made_by="equipoise.calibrators:VectorScaling",
         paper=_GUO,
         fidelity="formula only",
         summary="Gives every class its own scale and offset.",
@@ -66,7 +65,7 @@ CALIBRATORS: dict[str, Entry] = {
     "matrix": Entry(
         key="matrix",
         title="Matrix scaling",
-        factory=calibrators.MatrixScaling,
+        made_by="equipoise.calibrators:MatrixScaling",
         paper=_GUO,
         fidelity="formula only",
         summary="Maps the logits by any matrix and offset.",
@@ -78,7 +77,7 @@ CALIBRATORS: dict[str, Entry] = {
     "dirichlet": Entry(
         key="dirichlet",
         title="Dirichlet calibration (ODIR)",
-        factory=calibrators.DirichletCalibration,
+        made_by="equipoise.calibrators:DirichletCalibration",
         paper="Kull et al. (2019), Beyond temperature scaling: obtaining well-calibrated multiclass probabilities "
         "with Dirichlet calibration",
         fidelity="formula only",
@@ -93,7 +92,7 @@ CALIBRATORS: dict[str, Entry] = {
     "svs": Entry(
         key="svs",
         title="Structured vector scaling (SVS)",
-        factory=calibrators.StructuredVectorScaling,
+        made_by="equipoise.calibrators:StructuredVectorScaling",
         paper=_BERTA,
         fidelity="authors' code compared",
         summary="A temperature, then a scale and an offset per class that a penalty holds near none.",
@@ -105,7 +104,7 @@ CALIBRATORS: dict[str, Entry] = {
     "sms": Entry(
         key="sms",
         title="Structured matrix scaling (SMS)",
-        factory=calibrators.StructuredMatrixScaling,
+        made_by="equipoise.calibrators:StructuredMatrixScaling",
         paper=_BERTA,
         fidelity="authors' code compared",
         summary="A temperature, then a matrix and offsets that a penalty holds near the identity.",
@@ -119,7 +118,7 @@ CALIBRATORS: dict[str, Entry] = {
     "ets": Entry(
         key="ets",
         title="Ensemble temperature scaling (ETS)",
-        factory=calibrators.EnsembleTemperatureScaling,
+        made_by="equipoise.calibrators:EnsembleTemperatureScaling",
         paper="Zhang, Kailkhura, Han (2020), Mix-n-Match: ensemble and compositional methods for uncertainty "
         "calibration",
         fidelity="formula only",
@@ -132,7 +131,7 @@ CALIBRATORS: dict[str, Entry] = {
     "platt": Entry(
         key="platt",
         title="Platt scaling",
-        factory=calibrators.PlattScaling,
+        made_by="equipoise.calibrators:PlattScaling",
         paper="Platt (1999), Probabilistic outputs for support vector machines",
         fidelity="formula only",
         summary="A logistic regression on the log-odds of every class.",
@@ -144,7 +143,7 @@ CALIBRATORS: dict[str, Entry] = {
     "beta": Entry(
         key="beta",
         title="Beta calibration",
-        factory=calibrators.BetaCalibration,
+        made_by="equipoise.calibrators:BetaCalibration",
         paper="Kull, Silva Filho, Flach (2017), Beyond sigmoids: how to obtain well-calibrated probabilities from "
         "binary classifiers with beta calibration",
         fidelity="authors' code compared",
@@ -158,7 +157,7 @@ CALIBRATORS: dict[str, Entry] = {
     "isotonic": Entry(
         key="isotonic",
         title="Isotonic regression",
-        factory=calibrators.IsotonicCalibration,
+        made_by="equipoise.calibrators:IsotonicCalibration",
         paper="Zadrozny, Elkan (2002), Transforming classifier scores into accurate multiclass probability estimates",
         fidelity="formula only",
         parameters={"share": "classwise"},
@@ -171,7 +170,7 @@ CALIBRATORS: dict[str, Entry] = {
     "isotonic_pooled": Entry(
         key="isotonic_pooled",
         title="Pooled isotonic regression (IRM)",
-        factory=calibrators.IsotonicCalibration,
+        made_by="equipoise.calibrators:IsotonicCalibration",
         paper="Zhang, Kailkhura, Han (2020), Mix-n-Match: ensemble and compositional methods for uncertainty "
         "calibration",
         fidelity="formula only",
@@ -185,7 +184,7 @@ CALIBRATORS: dict[str, Entry] = {
     "histogram": Entry(
         key="histogram",
         title="Histogram binning",
-        factory=calibrators.HistogramBinning,
+        made_by="equipoise.calibrators:HistogramBinning",
         paper="Zadrozny, Elkan (2001), Obtaining calibrated probability estimates from decision trees and naive "
         "Bayesian classifiers",
         fidelity="authors' code compared",
@@ -199,7 +198,7 @@ CALIBRATORS: dict[str, Entry] = {
     "histogram_top": Entry(
         key="histogram_top",
         title="Top-label histogram binning",
-        factory=calibrators.HistogramBinning,
+        made_by="equipoise.calibrators:HistogramBinning",
         paper=_GUO,
         fidelity="authors' code compared",
         parameters={"n_bins": 15, "bins": "mass", "share": "top_label"},
@@ -212,7 +211,7 @@ CALIBRATORS: dict[str, Entry] = {
     "scaling_binning": Entry(
         key="scaling_binning",
         title="Scaling-binning",
-        factory=calibrators.ScalingBinning,
+        made_by="equipoise.calibrators:ScalingBinning",
         paper="Kumar, Liang, Ma (2019), Verified uncertainty calibration",
         fidelity="formula only",
         parameters={"n_bins": 10},
@@ -225,7 +224,7 @@ CALIBRATORS: dict[str, Entry] = {
     "bbq": Entry(
         key="bbq",
         title="Bayesian binning into quantiles (BBQ)",
-        factory=calibrators.BayesianBinning,
+        made_by="equipoise.calibrators:BayesianBinning",
         paper="Naeini, Cooper, Hauskrecht (2015), Obtaining well calibrated probabilities using Bayesian binning",
         fidelity="formula only",
         summary="Averages histograms of many sizes by how well they explain the rows.",
@@ -237,7 +236,7 @@ CALIBRATORS: dict[str, Entry] = {
     "spline": Entry(
         key="spline",
         title="Spline calibration",
-        factory=calibrators.SplineCalibration,
+        made_by="equipoise.calibrators:SplineCalibration",
         paper="Gupta et al. (2021), Calibration of neural networks using splines",
         fidelity="formula only",
         parameters={"n_knots": 6},
@@ -250,7 +249,7 @@ CALIBRATORS: dict[str, Entry] = {
     "focal_recovery": Entry(
         key="focal_recovery",
         title="Focal posterior recovery",
-        factory=calibrators.FocalRecovery,
+        made_by="equipoise.calibrators:FocalRecovery",
         paper="Charoenphakdee et al. (2021), On focal loss for class-posterior probability estimation",
         fidelity="formula only",
         parameters={"loss": "focal", "gamma": 3.0},

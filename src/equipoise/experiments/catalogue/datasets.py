@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from equipoise.data import READERS
 from equipoise.experiments.catalogue.entry import Entry
 
 __all__ = ["DATASETS"]
@@ -11,7 +10,7 @@ DATASETS: dict[str, Entry] = {
     "digits": Entry(
         key="digits",
         title="Digits of scikit-learn",
-        factory=READERS["digits"],
+        made_by="equipoise.data.loading:digits",
         fidelity="ours",
         paper="Alpaydin and Kaynak (1998), Optical Recognition of Handwritten Digits",
         summary="1,797 real grey images of handwritten digits, 8 x 8 pixels, always at hand.",
@@ -22,7 +21,7 @@ DATASETS: dict[str, Entry] = {
     "mixture": Entry(
         key="mixture",
         title="Gaussian mixture with a known posterior",
-        factory=READERS["mixture"],
+        made_by="equipoise.data.loading:mixture",
         fidelity="ours",
         summary="Features drawn from one Gaussian per class; the true class probabilities are known.",
         use_when="You judge a calibration metric or a calibrator against the truth, without label noise.",
@@ -34,7 +33,7 @@ DATASETS: dict[str, Entry] = {
     "cifar10": Entry(
         key="cifar10",
         title="CIFAR-10",
-        factory=READERS["cifar10"],
+        made_by="equipoise.data.loading:cifar10",
         fidelity="ours",
         paper="Krizhevsky (2009), Learning Multiple Layers of Features from Tiny Images",
         summary="60,000 colour images of 10 things, 32 x 32 pixels.",
@@ -44,7 +43,7 @@ DATASETS: dict[str, Entry] = {
     "cifar100": Entry(
         key="cifar100",
         title="CIFAR-100",
-        factory=READERS["cifar100"],
+        made_by="equipoise.data.loading:cifar100",
         fidelity="ours",
         paper="Krizhevsky (2009), Learning Multiple Layers of Features from Tiny Images",
         summary="60,000 colour images of 100 things, 32 x 32 pixels.",
@@ -54,7 +53,7 @@ DATASETS: dict[str, Entry] = {
     "cifar10c": Entry(
         key="cifar10c",
         title="CIFAR-10-C",
-        factory=READERS["cifar10c"],
+        made_by="equipoise.data.loading:cifar10c",
         fidelity="ours",
         paper="Hendrycks and Dietterich (2019), Benchmarking Robustness to Common Corruptions",
         summary="The CIFAR-10 test images, corrupted in 19 ways at five severities.",
@@ -65,7 +64,7 @@ DATASETS: dict[str, Entry] = {
     "cifar100c": Entry(
         key="cifar100c",
         title="CIFAR-100-C",
-        factory=READERS["cifar100c"],
+        made_by="equipoise.data.loading:cifar100c",
         fidelity="ours",
         paper="Hendrycks and Dietterich (2019), Benchmarking Robustness to Common Corruptions",
         summary="The CIFAR-100 test images, corrupted in 19 ways at five severities.",
@@ -76,7 +75,7 @@ DATASETS: dict[str, Entry] = {
     "cifar10h": Entry(
         key="cifar10h",
         title="CIFAR-10H",
-        factory=READERS["cifar10h"],
+        made_by="equipoise.data.loading:cifar10h",
         fidelity="ours",
         paper="Peterson et al. (2019), Human uncertainty makes classification more robust",
         summary="CIFAR-10 with about fifty human votes on every test image, as soft labels.",
@@ -86,7 +85,7 @@ DATASETS: dict[str, Entry] = {
     "mnist": Entry(
         key="mnist",
         title="MNIST",
-        factory=READERS["mnist"],
+        made_by="equipoise.data.loading:mnist",
         fidelity="ours",
         paper="LeCun et al. (1998), Gradient-based learning applied to document recognition",
         summary="70,000 grey images of handwritten digits, 28 x 28 pixels.",
@@ -96,7 +95,7 @@ DATASETS: dict[str, Entry] = {
     "fashion_mnist": Entry(
         key="fashion_mnist",
         title="Fashion-MNIST",
-        factory=READERS["fashion_mnist"],
+        made_by="equipoise.data.loading:fashion_mnist",
         fidelity="ours",
         paper="Xiao, Rasul and Vollgraf (2017), Fashion-MNIST",
         summary="70,000 grey images of clothes, 28 x 28 pixels, free to pass on.",
@@ -106,7 +105,7 @@ DATASETS: dict[str, Entry] = {
     "svhn": Entry(
         key="svhn",
         title="SVHN",
-        factory=READERS["svhn"],
+        made_by="equipoise.data.loading:svhn",
         fidelity="ours",
         paper="Netzer et al. (2011), Reading Digits in Natural Images with Unsupervised Feature Learning",
         summary="99,289 colour images of digits on houses, 32 x 32 pixels.",
@@ -116,7 +115,7 @@ DATASETS: dict[str, Entry] = {
     "tiny_imagenet": Entry(
         key="tiny_imagenet",
         title="Tiny-ImageNet",
-        factory=READERS["tiny_imagenet"],
+        made_by="equipoise.data.loading:tiny_imagenet",
         fidelity="ours",
         summary="110,000 colour images of 200 things, 64 x 64 pixels.",
         use_when="You want many classes and hard images at a tenth of the cost of ImageNet.",
@@ -125,7 +124,7 @@ DATASETS: dict[str, Entry] = {
     "imagenet": Entry(
         key="imagenet",
         title="ImageNet (ILSVRC 2012)",
-        factory=READERS["imagenet"],
+        made_by="equipoise.data.loading:imagenet",
         fidelity="ours",
         paper="Russakovsky et al. (2015), ImageNet Large Scale Visual Recognition Challenge",
         summary="1.3 million images of 1,000 things, streamed from disk.",
@@ -135,7 +134,7 @@ DATASETS: dict[str, Entry] = {
     "imagenet_lt": Entry(
         key="imagenet_lt",
         title="ImageNet-LT",
-        factory=READERS["imagenet_lt"],
+        made_by="equipoise.data.loading:imagenet_lt",
         fidelity="ours",
         paper="Liu et al. (2019), Large-Scale Long-Tailed Recognition in an Open World",
         summary="115,846 training images of ImageNet, 1,280 to 5 per class.",
@@ -145,7 +144,7 @@ DATASETS: dict[str, Entry] = {
     "voc2012": Entry(
         key="voc2012",
         title="PASCAL VOC 2012 segmentation",
-        factory=READERS["voc2012"],
+        made_by="equipoise.data.loading:voc2012",
         fidelity="ours",
         paper="Everingham et al. (2010), The PASCAL Visual Object Classes Challenge",
         summary="2,913 images with a class for every pixel, 21 classes.",
@@ -157,7 +156,7 @@ DATASETS: dict[str, Entry] = {
     "newsgroups": Entry(
         key="newsgroups",
         title="20 Newsgroups",
-        factory=READERS["newsgroups"],
+        made_by="equipoise.data.loading:newsgroups",
         fidelity="ours",
         paper="Lang (1995), NewsWeeder: Learning to Filter Netnews",
         summary="Posts of 20 newsgroups as 1,000 token numbers each, with GloVe vectors.",
@@ -169,7 +168,7 @@ DATASETS: dict[str, Entry] = {
     "image_folder": Entry(
         key="image_folder",
         title="Any folder of images",
-        factory=READERS["image_folder"],
+        made_by="equipoise.data.loading:image_folder",
         fidelity="ours",
         summary="Your images, one folder per class, with or without folders for splits.",
         use_when="Your images are files.",
@@ -178,7 +177,7 @@ DATASETS: dict[str, Entry] = {
     "npz": Entry(
         key="npz",
         title="Any .npz file",
-        factory=READERS["npz"],
+        made_by="equipoise.data.loading:npz",
         fidelity="ours",
         summary="Your arrays: x and y, or x_train, y_train, x_test, y_test.",
         use_when="Your data are NumPy arrays of images or features.",
@@ -189,7 +188,7 @@ DATASETS: dict[str, Entry] = {
     "table": Entry(
         key="table",
         title="Any CSV or Parquet file",
-        factory=READERS["table"],
+        made_by="equipoise.data.loading:table",
         fidelity="ours",
         summary="Your table: columns of numbers and one column of labels.",
         use_when="Your data are rows of numbers.",

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-__all__ = ["Entry", "Fidelity"]
+from equipoise.core.errors import SpecError
+
+__all__ = ["Address", "Entry", "Fidelity"]
 
 #: How far a method was checked against its source.
 Fidelity = Literal["authors' code compared", "formula only", "reconstruction", "ours", "yours"]
@@ -20,7 +25,8 @@ class Entry:
     Attributes:
         key: The name users type.
         title: The name people say.
-        factory: Called with keyword parameters; gives the method.
+        made_by: Where its factory is, so that the catalogue is read without loading any: ``"package:Name"``, or
+            ``"package:Name(Part, ...)"`` for one that is made of others of the same package.
         paper: Authors (year), title; empty for what is nobody's in particular.
         fidelity: How far it was checked against its source.
         parameters: The paper's main setting, passed to the factory unless the user says otherwise.
@@ -33,13 +39,20 @@ class Entry:
         partners: What goes with it in an example where not everything does: ``{"data": "newsgroups"}``.
 
     Example:
-        >>> Entry(key="ce", title="Cross-entropy", factory=dict, fidelity="ours", summary="Log loss.").key
-        'ce'
+        >>> entry = Entry(
+        ...     key="ce",
+        ...     title="Cross-entropy",
+        ...     made_by="equipoise.losses:CrossEntropyLoss",
+        ...     fidelity="ours",
+        ...     summary="The log loss of the true class.",
+        ... )
+        >>> entry.factory
+        <class 'equipoise.losses.cross_entropy.CrossEntropyLoss'>
     """
 
     key: str
     title: str
-    factory: Callable[..., Any]
+    made_by: str
     fidelity: Fidelity
     summary: str
     paper: str = ""
@@ -51,12 +64,51 @@ class Entry:
     kinds: tuple[str, ...] = ("image",)
     partners: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
+    @property
+    def factory(self) -> Callable[..., Any]:
+        """Called with keyword parameters it gives the method; loaded on first use."""
+        return _resolve(self.made_by)
+
     def make(self, **overrides: Any) -> Any:
         """Build the method with the paper's parameters, some of them replaced.
 
         Example:
-            >>> entry = Entry(key="d", title="", factory=dict, fidelity="ours", summary="", parameters={"a": 1})
+            >>> entry = Entry(
+            ...     key="d", title="", made_by="builtins:dict", fidelity="ours", summary="", parameters={"a": 1}
+            ... )
             >>> entry.make(b=2)
             {'a': 1, 'b': 2}
         """
         return self.factory(**{**self.parameters, **overrides})
+
+
+class Address(NamedTuple):
+    """A factory's place: the package, its name there, and the parts that it is made of.
+
+    Example:
+        >>> Address.of("equipoise.losses:Pair(FocalLoss, MDCA)")
+        Address(package='equipoise.losses', name='Pair', parts=('FocalLoss', 'MDCA'))
+    """
+
+    package: str
+    name: str
+    parts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, made_by: str) -> Address:
+        """Read the text of an entry."""
+        found = re.fullmatch(r"([\w.]+):(\w+)(?:\(([\w, ]+)\))?", made_by)
+        if found is None:
+            raise SpecError(
+                f"Entry: `made_by` must be 'package:Name' or 'package:Name(Part, ...)', got {made_by!r}."
+            )
+        package, name, parts = found.groups(default="")
+        return cls(package, name, tuple(part.strip() for part in parts.split(",") if part))
+
+
+@cache
+def _resolve(made_by: str) -> Callable[..., Any]:
+    package, name, parts = Address.of(made_by)
+    module = import_module(package)
+    factory: Callable[..., Any] = getattr(module, name)
+    return factory(*(getattr(module, part) for part in parts)) if parts else factory

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from equipoise import losses
 from equipoise.experiments.catalogue.entry import Entry
 
 __all__ = ["LOSSES", "RENAMED"]
@@ -14,7 +13,7 @@ LOSSES: dict[str, Entry] = {
     "ce": Entry(
         key="ce",
         title="Cross-entropy",
-        factory=losses.CrossEntropyLoss,
+        made_by="equipoise.losses:CrossEntropyLoss",
         fidelity="authors' code compared",
         summary="The log loss of the true class.",
         use_when="You want the baseline every other loss is measured against, or will fit a temperature "
@@ -26,7 +25,7 @@ LOSSES: dict[str, Entry] = {
     "label_smoothing": Entry(
         key="label_smoothing",
         title="Label smoothing",
-        factory=losses.LabelSmoothingLoss,
+        made_by="equipoise.losses:LabelSmoothingLoss",
         paper="Szegedy et al. (2016), Rethinking the Inception architecture for computer vision; Müller et "
         "al. (2019), When does label smoothing help?",
         fidelity="authors' code compared",
@@ -41,7 +40,7 @@ LOSSES: dict[str, Entry] = {
     "brier": Entry(
         key="brier",
         title="Brier score",
-        factory=losses.BrierLoss,
+        made_by="equipoise.losses:BrierLoss",
         paper="Brier (1950), Verification of forecasts expressed in terms of probability",
         fidelity="authors' code compared",
         summary="The squared distance between probabilities and target: a proper score that is bounded.",
@@ -54,7 +53,7 @@ LOSSES: dict[str, Entry] = {
     "focal": Entry(
         key="focal",
         title="Focal loss",
-        factory=losses.FocalLoss,
+        made_by="equipoise.losses:FocalLoss",
         paper="Lin et al. (2017), Focal loss for dense object detection; Mukhoti et al. (2020), Calibrating "
         "deep neural networks using focal loss",
         fidelity="authors' code compared",
@@ -68,7 +67,7 @@ LOSSES: dict[str, Entry] = {
     "flsd": Entry(
         key="flsd",
         title="Sample-dependent focal loss (FLSD-53)",
-        factory=losses.SampleDependentFocalLoss,
+        made_by="equipoise.losses:SampleDependentFocalLoss",
         paper="Mukhoti et al. (2020), Calibrating deep neural networks using focal loss",
         fidelity="authors' code compared",
         parameters={"gammas": (5.0, 3.0, 3.0), "cuts": (0.2, 0.5)},
@@ -81,7 +80,7 @@ LOSSES: dict[str, Entry] = {
     "inverse_focal": Entry(
         key="inverse_focal",
         title="Inverse focal loss",
-        factory=losses.InverseFocalLoss,
+        made_by="equipoise.losses:InverseFocalLoss",
         paper="Wang et al. (2021), Rethinking calibration of deep neural networks: do not be afraid of "
         "overconfidence",
         fidelity="formula only",
@@ -95,7 +94,7 @@ LOSSES: dict[str, Entry] = {
     "dual_focal": Entry(
         key="dual_focal",
         title="Dual focal loss",
-        factory=losses.DualFocalLoss,
+        made_by="equipoise.losses:DualFocalLoss",
         paper="Tao et al. (2023), Dual focal loss for calibration",
         fidelity="authors' code compared",
         parameters={"gamma": 5.0, "rival": "next"},
@@ -109,7 +108,7 @@ LOSSES: dict[str, Entry] = {
     "adafocal": Entry(
         key="adafocal",
         title="AdaFocal",
-        factory=losses.AdaFocalLoss,
+        made_by="equipoise.losses:AdaFocalLoss",
         paper="Ghosh et al. (2022), AdaFocal: calibration-aware adaptive focal loss",
         fidelity="authors' code compared",
         parameters={"n_bins": 15, "rate": 1.0, "switch": 0.2, "bounds": (-2.0, 20.0)},
@@ -123,7 +122,7 @@ LOSSES: dict[str, Entry] = {
     "ada_dual_focal": Entry(
         key="ada_dual_focal",
         title="AdaFocal with dual focal loss",
-        factory=losses.AdaDualFocalLoss,
+        made_by="equipoise.losses:AdaDualFocalLoss",
         paper="Tao et al. (2023), Dual focal loss for calibration, with Ghosh et al. (2022), AdaFocal",
         fidelity="reconstruction",
         parameters={"n_bins": 15, "rate": 1.0, "switch": 0.2, "bounds": (-2.0, 20.0), "rival": "next"},
@@ -136,7 +135,7 @@ LOSSES: dict[str, Entry] = {
     "entropy": Entry(
         key="entropy",
         title="Entropy regularisation (confidence penalty)",
-        factory=losses.EntropyRegularizedLoss,
+        made_by="equipoise.losses:EntropyRegularizedLoss",
         paper="Pereyra et al. (2017), Regularizing neural networks by penalizing confident output "
         "distributions",
         fidelity="authors' code compared",
@@ -150,7 +149,7 @@ LOSSES: dict[str, Entry] = {
     "logit_penalty": Entry(
         key="logit_penalty",
         title="Logit penalty (norm of the logits)",
-        factory=losses.LogitPenaltyLoss,
+        made_by="equipoise.losses:LogitPenaltyLoss",
         paper="Wang et al. (2021), Rethinking calibration of deep neural networks: do not be afraid of "
         "overconfidence",
         fidelity="formula only",
@@ -164,7 +163,7 @@ LOSSES: dict[str, Entry] = {
     "mbls": Entry(
         key="mbls",
         title="Margin-based label smoothing",
-        factory=losses.MarginLoss,
+        made_by="equipoise.losses:MarginLoss",
         paper="Liu et al. (2022), The devil is in the margin: margin-based label smoothing for network "
         "calibration",
         fidelity="authors' code compared",
@@ -178,7 +177,7 @@ LOSSES: dict[str, Entry] = {
     "cals_alm": Entry(
         key="cals_alm",
         title="Class-adaptive label smoothing (CALS-ALM)",
-        factory=losses.ClassAdaptiveLoss,
+        made_by="equipoise.losses:ClassAdaptiveLoss",
         paper="Liu et al. (2023), Class adaptive network calibration",
         fidelity="authors' code compared",
         parameters={"margin": 10.0, "penalty": "phr"},
@@ -193,7 +192,7 @@ LOSSES: dict[str, Entry] = {
     "cals_hr": Entry(
         key="cals_hr",
         title="Class-adaptive label smoothing, heuristic rule (CALS-HR)",
-        factory=losses.ClassAdaptiveHeuristicLoss,
+        made_by="equipoise.losses:ClassAdaptiveHeuristicLoss",
         paper="Liu et al. (2023), Class adaptive network calibration",
         fidelity="authors' code compared",
         parameters={"margin": 10.0, "start": 0.1, "factor": 1.1},
@@ -206,7 +205,7 @@ LOSSES: dict[str, Entry] = {
     "cpc": Entry(
         key="cpc",
         title="Pairwise constraints (CPC)",
-        factory=losses.PairwiseConstraintLoss,
+        made_by="equipoise.losses:PairwiseConstraintLoss",
         paper="Cheng and Vasconcelos (2022), Calibrating deep neural networks by pairwise constraints",
         fidelity="formula only",
         parameters={"discrimination": 10.0, "exclusion": 1.0},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from equipoise import metrics
 from equipoise.experiments.catalogue.entry import Entry
 
 __all__ = ["METRICS"]
@@ -11,7 +10,7 @@ METRICS: dict[str, Entry] = {
     "accuracy": Entry(
         key="accuracy",
         title="Accuracy",
-        factory=metrics.accuracy,
+        made_by="equipoise.metrics:accuracy",
         fidelity="ours",
         summary="How often the most probable class is the true one.",
         use_when="Always, first: calibration without accuracy is worth little.",
@@ -21,7 +20,7 @@ METRICS: dict[str, Entry] = {
     "top5_accuracy": Entry(
         key="top5_accuracy",
         title="Top-5 accuracy",
-        factory=metrics.top_k_accuracy,
+        made_by="equipoise.metrics:top_k_accuracy",
         fidelity="ours",
         parameters={"k": 5},
         summary="How often the true class is among the five most probable.",
@@ -32,7 +31,7 @@ METRICS: dict[str, Entry] = {
     "nll": Entry(
         key="nll",
         title="Negative log-likelihood",
-        factory=metrics.negative_log_likelihood,
+        made_by="equipoise.metrics:negative_log_likelihood",
         fidelity="ours",
         summary="The mean surprise at the true class, in nats: the proper score that training minimises.",
         use_when="You compare models or calibrators: it rewards both knowing and saying how sure one is.",
@@ -42,7 +41,7 @@ METRICS: dict[str, Entry] = {
     "brier": Entry(
         key="brier",
         title="Brier score",
-        factory=metrics.brier_score,
+        made_by="equipoise.metrics:brier_score",
         paper="Brier (1950), Verification of forecasts expressed in terms of probability",
         fidelity="authors' code compared",
         summary=(
@@ -55,7 +54,7 @@ METRICS: dict[str, Entry] = {
     "brier_split": Entry(
         key="brier_split",
         title="Brier score in two parts",
-        factory=metrics.brier_split,
+        made_by="equipoise.metrics:brier_split",
         paper="Murphy (1973), A new vector partition of the probability score",
         fidelity="formula only",
         summary="What of the Brier score is lost to calibration, and what to refinement.",
@@ -68,7 +67,7 @@ METRICS: dict[str, Entry] = {
     "root_brier": Entry(
         key="root_brier",
         title="Root Brier score",
-        factory=metrics.root_brier_score,
+        made_by="equipoise.metrics:root_brier_score",
         paper=(
             "Gruber and Buettner (2022), Better uncertainty calibration via proper scores for "
             "classification and beyond"
@@ -82,7 +81,7 @@ METRICS: dict[str, Entry] = {
     "ece": Entry(
         key="ece",
         title="Expected calibration error",
-        factory=metrics.expected_calibration_error,
+        made_by="equipoise.metrics:expected_calibration_error",
         paper=(
             "Naeini et al. (2015), Obtaining well calibrated probabilities using Bayesian binning; Guo et "
             "al. (2017), On calibration of modern neural networks"
@@ -100,7 +99,7 @@ METRICS: dict[str, Entry] = {
     "debiased_ece": Entry(
         key="debiased_ece",
         title="Debiased ECE",
-        factory=metrics.debiased_calibration_error,
+        made_by="equipoise.metrics:debiased_calibration_error",
         paper="Kumar, Liang and Ma (2019), Verified uncertainty calibration",
         fidelity="formula only",
         parameters={"norm": "l1"},
@@ -112,7 +111,7 @@ METRICS: dict[str, Entry] = {
     "debiased_l2": Entry(
         key="debiased_l2",
         title="Debiased L2 calibration error",
-        factory=metrics.debiased_calibration_error,
+        made_by="equipoise.metrics:debiased_calibration_error",
         paper="Kumar, Liang and Ma (2019), Verified uncertainty calibration",
         fidelity="formula only",
         parameters={"norm": "l2"},
@@ -125,7 +124,7 @@ METRICS: dict[str, Entry] = {
     "ada_ece": Entry(
         key="ada_ece",
         title="Adaptive ECE",
-        factory=metrics.adaptive_calibration_error,
+        made_by="equipoise.metrics:adaptive_calibration_error",
         paper=(
             "Mukhoti et al. (2020), Calibrating deep neural networks using focal loss; Nguyen and "
             "O'Connor (2015)"
@@ -140,7 +139,7 @@ METRICS: dict[str, Entry] = {
     "classwise_ece": Entry(
         key="classwise_ece",
         title="Classwise ECE",
-        factory=metrics.classwise_calibration_error,
+        made_by="equipoise.metrics:classwise_calibration_error",
         paper=(
             "Kull et al. (2019), Beyond temperature scaling; Nixon et al. (2019), Measuring calibration "
             "in deep learning"
@@ -157,7 +156,7 @@ METRICS: dict[str, Entry] = {
     "ace": Entry(
         key="ace",
         title="Adaptive classwise error (ACE)",
-        factory=metrics.thresholded_adaptive_calibration_error,
+        made_by="equipoise.metrics:thresholded_adaptive_calibration_error",
         paper="Nixon et al. (2019), Measuring calibration in deep learning",
         fidelity="authors' code compared",
         parameters={"threshold": 0.0},
@@ -169,7 +168,7 @@ METRICS: dict[str, Entry] = {
     "tace": Entry(
         key="tace",
         title="Thresholded adaptive classwise error (TACE)",
-        factory=metrics.thresholded_adaptive_calibration_error,
+        made_by="equipoise.metrics:thresholded_adaptive_calibration_error",
         paper="Nixon et al. (2019), Measuring calibration in deep learning",
         fidelity="authors' code compared",
         parameters={"threshold": 0.01},
@@ -181,7 +180,7 @@ METRICS: dict[str, Entry] = {
     "mce": Entry(
         key="mce",
         title="Maximum calibration error",
-        factory=metrics.maximum_calibration_error,
+        made_by="equipoise.metrics:maximum_calibration_error",
         paper="Naeini et al. (2015), Obtaining well calibrated probabilities using Bayesian binning",
         fidelity="authors' code compared",
         parameters={"n_bins": 15},
@@ -193,7 +192,7 @@ METRICS: dict[str, Entry] = {
     "rms_ce": Entry(
         key="rms_ce",
         title="Root mean square calibration error",
-        factory=metrics.root_mean_square_calibration_error,
+        made_by="equipoise.metrics:root_mean_square_calibration_error",
         paper="Hendrycks et al. (2019), Deep anomaly detection with outlier exposure",
         fidelity="authors' code compared",
         parameters={"n_bins": 15},
@@ -205,7 +204,7 @@ METRICS: dict[str, Entry] = {
     "avg_ce": Entry(
         key="avg_ce",
         title="Average calibration error",
-        factory=metrics.average_calibration_error,
+        made_by="equipoise.metrics:average_calibration_error",
         paper="Neumann et al. (2018), Relaxed softmax",
         fidelity="authors' code compared",
         parameters={"n_bins": 15},
@@ -217,7 +216,7 @@ METRICS: dict[str, Entry] = {
     "ece_sweep": Entry(
         key="ece_sweep",
         title="ECE with swept bins",
-        factory=metrics.sweep_calibration_error,
+        made_by="equipoise.metrics:sweep_calibration_error",
         paper="Roelofs et al. (2022), Mitigating bias in calibration error estimation",
         fidelity="formula only",
         summary="The ECE over as many bins of equal mass as keep accuracy rising with confidence.",
@@ -228,7 +227,7 @@ METRICS: dict[str, Entry] = {
     "smece": Entry(
         key="smece",
         title="Smooth ECE",
-        factory=metrics.smooth_calibration_error,
+        made_by="equipoise.metrics:smooth_calibration_error",
         paper="Blasiok and Nakkiran (2023), Smooth ECE",
         fidelity="authors' code compared",
         summary="The calibration error smoothed at the scale at which it is itself: no bins, no choices.",
@@ -241,7 +240,7 @@ METRICS: dict[str, Entry] = {
     "ks": Entry(
         key="ks",
         title="KS calibration error",
-        factory=metrics.kolmogorov_smirnov_error,
+        made_by="equipoise.metrics:kolmogorov_smirnov_error",
         paper="Gupta et al. (2021), Calibration of neural networks using splines",
         fidelity="authors' code compared",
         summary="The largest gap between the running sums of confidence and of correctness.",
@@ -252,7 +251,7 @@ METRICS: dict[str, Entry] = {
     "sece": Entry(
         key="sece",
         title="Gaussian-kernel ECE (SECE)",
-        factory=metrics.gaussian_calibration_error,
+        made_by="equipoise.metrics:gaussian_calibration_error",
         paper="Wang and Golebiowski (2024), Towards unbiased calibration using meta-regularization",
         fidelity="reconstruction",
         parameters={"bandwidth": 0.01},
@@ -264,7 +263,7 @@ METRICS: dict[str, Entry] = {
     "kde_ece": Entry(
         key="kde_ece",
         title="KDE-ECE",
-        factory=metrics.kernel_calibration_error,
+        made_by="equipoise.metrics:kernel_calibration_error",
         paper=(
             "Popordanoska, Sayer and Blaschko (2022), A consistent and differentiable Lp canonical "
             "calibration error estimator"
@@ -281,7 +280,7 @@ METRICS: dict[str, Entry] = {
     "confidence_gap": Entry(
         key="confidence_gap",
         title="Confidence minus accuracy",
-        factory=metrics.confidence_gap,
+        made_by="equipoise.metrics:confidence_gap",
         fidelity="ours",
         summary="Mean confidence minus accuracy: above zero the model is too sure, below not sure enough.",
         use_when="You want the direction, which no other error here tells.",
@@ -291,7 +290,7 @@ METRICS: dict[str, Entry] = {
     "over_confidence_error": Entry(
         key="over_confidence_error",
         title="Over-confidence error",
-        factory=metrics.over_confidence_error,
+        made_by="equipoise.metrics:over_confidence_error",
         paper="Thulasidasan et al. (2019), On mixup training",
         fidelity="formula only",
         parameters={"n_bins": 15},
@@ -303,7 +302,7 @@ METRICS: dict[str, Entry] = {
     "auroc": Entry(
         key="auroc",
         title="AUROC of right against wrong",
-        factory=metrics.error_auroc,
+        made_by="equipoise.metrics:error_auroc",
         fidelity="authors' code compared",
         summary="How well confidence tells right predictions from wrong ones.",
         use_when="Predictions of low confidence will be handed on or withheld.",
@@ -313,7 +312,7 @@ METRICS: dict[str, Entry] = {
     "ood_auroc": Entry(
         key="ood_auroc",
         title="AUROC of known against unknown data",
-        factory=metrics.out_of_distribution_auroc,
+        made_by="equipoise.metrics:out_of_distribution_auroc",
         paper=(
             "Hendrycks and Gimpel (2017), A baseline for detecting misclassified and out-of-distribution "
             "examples"
@@ -327,7 +326,7 @@ METRICS: dict[str, Entry] = {
     "aurc": Entry(
         key="aurc",
         title="Area under the risk-coverage curve",
-        factory=metrics.area_under_risk_coverage,
+        made_by="equipoise.metrics:area_under_risk_coverage",
         paper="Geifman and El-Yaniv (2017), Selective classification for deep neural networks",
         fidelity="formula only",
         summary="The mean error rate over all shares of most confident rows that may be kept.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from equipoise import models
 from equipoise.experiments.catalogue.entry import Entry
 
 __all__ = ["MODELS"]
@@ -15,7 +14,7 @@ MODELS: dict[str, Entry] = {
     "resnet18": Entry(
         key="resnet18",
         title="ResNet-18",
-        factory=models.resnet18,
+        made_by="equipoise.models:resnet18",
         fidelity="authors' code compared",
         paper=_HE,
         parameters={"n_classes": 10},
@@ -26,7 +25,7 @@ MODELS: dict[str, Entry] = {
     "resnet34": Entry(
         key="resnet34",
         title="ResNet-34",
-        factory=models.resnet34,
+        made_by="equipoise.models:resnet34",
         fidelity="authors' code compared",
         paper=_HE,
         parameters={"n_classes": 10},
@@ -37,7 +36,7 @@ MODELS: dict[str, Entry] = {
     "resnet50": Entry(
         key="resnet50",
         title="ResNet-50",
-        factory=models.resnet50,
+        made_by="equipoise.models:resnet50",
         fidelity="authors' code compared",
         paper=_FOCAL,
         parameters={"n_classes": 10},
@@ -48,7 +47,7 @@ MODELS: dict[str, Entry] = {
     "resnet110_focal": Entry(
         key="resnet110_focal",
         title="ResNet-110 (focal-loss papers)",
-        factory=models.resnet110_focal,
+        made_by="equipoise.models:resnet110_focal",
         fidelity="authors' code compared",
         paper=_FOCAL,
         parameters={"n_classes": 10},
@@ -59,7 +58,7 @@ MODELS: dict[str, Entry] = {
     "resnet8": Entry(
         key="resnet8",
         title="ResNet-8",
-        factory=models.resnet8,
+        made_by="equipoise.models:resnet8",
         fidelity="formula only",
         paper=_HE,
         parameters={"n_classes": 10},
@@ -69,7 +68,7 @@ MODELS: dict[str, Entry] = {
     "resnet20": Entry(
         key="resnet20",
         title="ResNet-20",
-        factory=models.resnet20,
+        made_by="equipoise.models:resnet20",
         fidelity="formula only",
         paper=_HE,
         parameters={"n_classes": 10},
@@ -79,7 +78,7 @@ MODELS: dict[str, Entry] = {
     "resnet32": Entry(
         key="resnet32",
         title="ResNet-32",
-        factory=models.resnet32,
+        made_by="equipoise.models:resnet32",
         fidelity="formula only",
         paper=_HE,
         parameters={"n_classes": 10},
@@ -89,7 +88,7 @@ MODELS: dict[str, Entry] = {
     "resnet44": Entry(
         key="resnet44",
         title="ResNet-44",
-        factory=models.resnet44,
+        made_by="equipoise.models:resnet44",
         fidelity="formula only",
         paper=_HE,
         parameters={"n_classes": 10},
@@ -99,7 +98,7 @@ MODELS: dict[str, Entry] = {
     "resnet56": Entry(
         key="resnet56",
         title="ResNet-56",
-        factory=models.resnet56,
+        made_by="equipoise.models:resnet56",
         fidelity="formula only",
         paper=_HE,
         parameters={"n_classes": 10},
@@ -109,7 +108,7 @@ MODELS: dict[str, Entry] = {
     "resnet110": Entry(
         key="resnet110",
         title="ResNet-110",
-        factory=models.resnet110,
+        made_by="equipoise.models:resnet110",
         fidelity="formula only",
         paper=_HE,
         parameters={"n_classes": 10},
@@ -120,7 +119,7 @@ MODELS: dict[str, Entry] = {
     "resnet110_sd": Entry(
         key="resnet110_sd",
         title="ResNet-110sd",
-        factory=models.resnet110_sd,
+        made_by="equipoise.models:resnet110_sd",
         fidelity="formula only",
         paper="Huang et al. (2016), Deep networks with stochastic depth",
         parameters={"n_classes": 10, "last_survival": 0.5},
@@ -131,7 +130,7 @@ MODELS: dict[str, Entry] = {
     "wide_resnet_26_10": Entry(
         key="wide_resnet_26_10",
         title="Wide-ResNet-26-10",
-        factory=models.wide_resnet,
+        made_by="equipoise.models:wide_resnet",
         fidelity="authors' code compared",
         paper="Zagoruyko & Komodakis (2016), Wide residual networks; form of Mukhoti et al. (2020)",
         parameters={"n_classes": 10, "depth": 26, "width": 10},
@@ -142,7 +141,7 @@ MODELS: dict[str, Entry] = {
     "densenet121": Entry(
         key="densenet121",
         title="DenseNet-121",
-        factory=models.densenet121,
+        made_by="equipoise.models:densenet121",
         fidelity="authors' code compared",
         paper="Huang et al. (2017), Densely connected convolutional networks; form of Mukhoti et al. (2020)",
         parameters={"n_classes": 10},
@@ -153,7 +152,7 @@ MODELS: dict[str, Entry] = {
     "densenet40": Entry(
         key="densenet40",
         title="DenseNet-40",
-        factory=models.densenet40,
+        made_by="equipoise.models:densenet40",
         fidelity="formula only",
         paper="Huang et al. (2017), Densely connected convolutional networks",
         parameters={"n_classes": 10},
@@ -163,7 +162,7 @@ MODELS: dict[str, Entry] = {
     "vgg16_bn": Entry(
         key="vgg16_bn",
         title="VGG16",
-        factory=models.vgg16_bn,
+        made_by="equipoise.models:vgg16_bn",
         fidelity="formula only",
         paper="Simonyan & Zisserman (2015), Very deep convolutional networks",
         parameters={"n_classes": 10},
@@ -173,7 +172,7 @@ MODELS: dict[str, Entry] = {
     "resnet50_tiny": Entry(
         key="resnet50_tiny",
         title="ResNet-50 (64x64)",
-        factory=models.resnet50_tiny,
+        made_by="equipoise.models:resnet50_tiny",
         fidelity="authors' code compared",
         paper=_FOCAL,
         parameters={"n_classes": 200},
@@ -185,7 +184,7 @@ MODELS: dict[str, Entry] = {
     "resnet50_imagenet": Entry(
         key="resnet50_imagenet",
         title="ResNet-50 (224x224)",
-        factory=models.resnet50_imagenet,
+        made_by="equipoise.models:resnet50_imagenet",
         fidelity="formula only",
         paper=_HE,
         parameters={"n_classes": 1000},
@@ -197,7 +196,7 @@ MODELS: dict[str, Entry] = {
     "swinv2_t": Entry(
         key="swinv2_t",
         title="SwinV2-T",
-        factory=models.swinv2_t,
+        made_by="equipoise.models:swinv2_t",
         fidelity="formula only",
         paper="Liu et al. (2022), Swin Transformer V2; setting of Liu et al. (2023), CALS",
         parameters={"n_classes": 1000, "window": 8, "drop_path": 0.1},
@@ -210,7 +209,7 @@ MODELS: dict[str, Entry] = {
     "small_cnn": Entry(
         key="small_cnn",
         title="CNN",
-        factory=models.small_cnn,
+        made_by="equipoise.models:small_cnn",
         fidelity="ours",
         parameters={"n_classes": 10},
         summary="Three convolutions: 21 million operations for a 32x32 image, 95 thousand parameters.",
@@ -220,7 +219,7 @@ MODELS: dict[str, Entry] = {
     "mlp": Entry(
         key="mlp",
         title="MLP",
-        factory=models.mlp,
+        made_by="equipoise.models:mlp",
         fidelity="ours",
         parameters={"n_classes": 10, "n_inputs": 64, "hidden": (128, 128)},
         summary="Linear layers with rectifiers between them, for any number of inputs.",
@@ -231,7 +230,7 @@ MODELS: dict[str, Entry] = {
     "global_pooling_cnn": Entry(
         key="global_pooling_cnn",
         title="Global Pooling CNN",
-        factory=models.global_pooling_cnn,
+        made_by="equipoise.models:global_pooling_cnn",
         fidelity="authors' code compared",
         paper="Kumar et al. (2018), Trainable calibration measures; form of Mukhoti et al. (2020)",
         parameters={"n_classes": 20, "n_embedding": 100},
@@ -244,7 +243,7 @@ MODELS: dict[str, Entry] = {
     "deeplabv3_resnet34": Entry(
         key="deeplabv3_resnet34",
         title="DeepLabV3",
-        factory=models.deeplabv3_resnet34,
+        made_by="equipoise.models:deeplabv3_resnet34",
         fidelity="formula only",
         paper="Chen et al. (2017), Rethinking atrous convolution; setting of Liu et al. (2023), CALS",
         parameters={"n_classes": 21},

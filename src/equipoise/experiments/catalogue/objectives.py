@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from equipoise import objectives
 from equipoise.experiments.catalogue.entry import Entry
 
 __all__ = ["OBJECTIVES"]
@@ -11,7 +10,7 @@ OBJECTIVES: dict[str, Entry] = {
     "supervised": Entry(
         key="supervised",
         title="One network, one loss",
-        factory=objectives.make_supervised,
+        made_by="equipoise.objectives:make_supervised",
         fidelity="ours",
         summary="Trains a network with any loss, re-tuning the loss each epoch if it adapts.",
         use_when="Always first: every loss in the catalogue runs under it, at the cost of one training.",
@@ -21,7 +20,7 @@ OBJECTIVES: dict[str, Entry] = {
     "mutual_learning": Entry(
         key="mutual_learning",
         title="Deep mutual learning (DML)",
-        factory=objectives.make_mutual_learning,
+        made_by="equipoise.objectives:make_mutual_learning",
         paper="Zhang et al. (2018), Deep mutual learning",
         fidelity="formula only",
         parameters={"n_networks": 2, "weight": 1.0, "peers": "mean", "refresh": True},
@@ -34,7 +33,7 @@ OBJECTIVES: dict[str, Entry] = {
     "differentiated_mutual_learning": Entry(
         key="differentiated_mutual_learning",
         title="Differentiated deep mutual learning (Diff-DML)",
-        factory=objectives.make_differentiated_mutual_learning,
+        made_by="equipoise.objectives:make_differentiated_mutual_learning",
         paper="Liu et al. (2025), Improving accuracy and calibration via differentiated deep mutual learning",
         fidelity="reconstruction",
         parameters={"n_auxiliaries": 1, "auxiliary_rate": 0.01, "weight": 1.0},
@@ -48,7 +47,7 @@ OBJECTIVES: dict[str, Entry] = {
     "deep_ensemble": Entry(
         key="deep_ensemble",
         title="Deep ensemble",
-        factory=objectives.make_deep_ensemble,
+        made_by="equipoise.objectives:make_deep_ensemble",
         paper="Lakshminarayanan et al. (2017), Simple and scalable predictive uncertainty estimation",
         fidelity="formula only",
         parameters={"n_members": 5},
@@ -61,7 +60,7 @@ OBJECTIVES: dict[str, Entry] = {
     "gamma_net": Entry(
         key="gamma_net",
         title="gamma-net with SECE",
-        factory=objectives.make_gamma_net,
+        made_by="equipoise.objectives:make_gamma_net",
         paper="Wang and Golebiowski (2024), Towards unbiased calibration using meta-regularization",
         fidelity="reconstruction",
         parameters={"hidden": 128, "temperature": 1.0, "start": 1.0},
@@ -75,7 +74,7 @@ OBJECTIVES: dict[str, Entry] = {
     "meta_label_smoothing": Entry(
         key="meta_label_smoothing",
         title="Meta-calibration of label smoothing",
-        factory=objectives.make_meta_label_smoothing,
+        made_by="equipoise.objectives:make_meta_label_smoothing",
         paper="Bohdal, Yang and Hospedales (2021), Meta-calibration: learning of model calibration using "
         "differentiable expected calibration error",
         fidelity="formula only",
@@ -90,7 +89,7 @@ OBJECTIVES: dict[str, Entry] = {
     "pruned": Entry(
         key="pruned",
         title="Dynamic data pruning (DTDP)",
-        factory=objectives.make_pruned,
+        made_by="equipoise.objectives:make_pruned",
         paper="Patra et al. (2023), Calibrating deep neural networks using explicit regularisation and dynamic "
         "data pruning",
         fidelity="reconstruction",

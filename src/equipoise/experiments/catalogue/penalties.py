@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from equipoise import losses
 from equipoise.experiments.catalogue.entry import Entry
 
 __all__ = ["PAIRS", "PENALTIES"]
@@ -41,7 +40,7 @@ PENALTIES: dict[str, Entry] = {
     "mmce": Entry(
         key="mmce",
         title="Maximum mean calibration error",
-        factory=losses.MMCE,
+        made_by="equipoise.losses:MMCE",
         paper=_MMCE,
         fidelity="authors' code compared",
         parameters={"width": 0.4},
@@ -53,7 +52,7 @@ PENALTIES: dict[str, Entry] = {
     "mmce_weighted": Entry(
         key="mmce_weighted",
         title="Weighted MMCE",
-        factory=losses.MMCEWeighted,
+        made_by="equipoise.losses:MMCEWeighted",
         paper=_MMCE,
         fidelity="authors' code compared",
         parameters={"width": 0.4},
@@ -66,7 +65,7 @@ PENALTIES: dict[str, Entry] = {
     "dca": Entry(
         key="dca",
         title="Difference between confidence and accuracy (DCA)",
-        factory=losses.DCA,
+        made_by="equipoise.losses:DCA",
         paper=_DCA,
         fidelity="authors' code compared",
         summary="The difference between the mean confidence and the accuracy of a batch.",
@@ -77,7 +76,7 @@ PENALTIES: dict[str, Entry] = {
     "mdca": Entry(
         key="mdca",
         title="Multi-class difference in confidence and accuracy (MDCA)",
-        factory=losses.MDCA,
+        made_by="equipoise.losses:MDCA",
         paper=_MDCA,
         fidelity="authors' code compared",
         summary="The mean over classes of the difference between mean probability and frequency.",
@@ -88,7 +87,7 @@ PENALTIES: dict[str, Entry] = {
     "soft_ece": Entry(
         key="soft_ece",
         title="Soft-binned ECE",
-        factory=losses.SoftBinnedECE,
+        made_by="equipoise.losses:SoftBinnedECE",
         paper=_SOFT,
         fidelity="formula only",
         parameters={"n_bins": 15, "temperature": 0.01},
@@ -100,7 +99,7 @@ PENALTIES: dict[str, Entry] = {
     "avuc": Entry(
         key="avuc",
         title="Accuracy versus uncertainty (AvUC)",
-        factory=losses.AvUC,
+        made_by="equipoise.losses:AvUC",
         paper=_AVUC,
         fidelity="authors' code compared",
         parameters={"n_updates": 5},
@@ -113,7 +112,7 @@ PENALTIES: dict[str, Entry] = {
     "soft_avuc": Entry(
         key="soft_avuc",
         title="Soft AvUC",
-        factory=losses.SoftAvUC,
+        made_by="equipoise.losses:SoftAvUC",
         paper=_SOFT,
         fidelity="formula only",
         parameters={"threshold": 0.5, "temperature": 1.0},
@@ -126,7 +125,7 @@ PENALTIES: dict[str, Entry] = {
     "dece": Entry(
         key="dece",
         title="Differentiable ECE (DECE)",
-        factory=losses.DifferentiableECE,
+        made_by="equipoise.losses:DifferentiableECE",
         paper=_DECE,
         fidelity="authors' code compared",
         parameters={"n_bins": 15, "rank_temperature": 100.0, "bin_temperature": 0.01},
@@ -138,7 +137,7 @@ PENALTIES: dict[str, Entry] = {
     "kde": Entry(
         key="kde",
         title="Kernel ECE",
-        factory=losses.KernelECE,
+        made_by="equipoise.losses:KernelECE",
         paper=_KDE,
         fidelity="authors' code compared",
         parameters={"bandwidth": 0.001, "kind": "canonical"},
@@ -150,7 +149,7 @@ PENALTIES: dict[str, Entry] = {
     "sece": Entry(
         key="sece",
         title="Smooth ECE (SECE)",
-        factory=losses.SmoothECE,
+        made_by="equipoise.losses:SmoothECE",
         paper=_SECE,
         fidelity="reconstruction",
         parameters={"bandwidth": 0.01, "include_self": True},
@@ -162,7 +161,7 @@ PENALTIES: dict[str, Entry] = {
     "huber_ca": Entry(
         key="huber_ca",
         title="Huber confidence-accuracy difference",
-        factory=losses.HuberConfidenceAccuracy,
+        made_by="equipoise.losses:HuberConfidenceAccuracy",
         paper=_DTDP,
         fidelity="reconstruction",
         parameters={"alpha": 0.005},
@@ -177,7 +176,7 @@ PAIRS: dict[str, Entry] = {
     "ce+mmce": Entry(
         key="ce+mmce",
         title="Cross-entropy + MMCE",
-        factory=losses.Pair(losses.CrossEntropyLoss, losses.MMCE),
+        made_by="equipoise.losses:Pair(CrossEntropyLoss, MMCE)",
         paper=_MMCE,
         fidelity="authors' code compared",
         parameters={"strength": 0.1, "squared": True},
@@ -189,7 +188,7 @@ PAIRS: dict[str, Entry] = {
     "ce+mmce_weighted": Entry(
         key="ce+mmce_weighted",
         title="Cross-entropy + weighted MMCE",
-        factory=losses.Pair(losses.CrossEntropyLoss, losses.MMCEWeighted),
+        made_by="equipoise.losses:Pair(CrossEntropyLoss, MMCEWeighted)",
         paper=_MMCE,
         fidelity="authors' code compared",
         parameters={"strength": 2.0, "normalisation": "authors"},
@@ -202,7 +201,7 @@ PAIRS: dict[str, Entry] = {
     "ce+dca": Entry(
         key="ce+dca",
         title="Cross-entropy + DCA",
-        factory=losses.Pair(losses.CrossEntropyLoss, losses.DCA),
+        made_by="equipoise.losses:Pair(CrossEntropyLoss, DCA)",
         paper=_DCA,
         fidelity="authors' code compared",
         parameters={"strength": 1.0},
@@ -214,7 +213,7 @@ PAIRS: dict[str, Entry] = {
     "ce+soft_ece": Entry(
         key="ce+soft_ece",
         title="Cross-entropy + soft-binned ECE",
-        factory=losses.Pair(losses.CrossEntropyLoss, losses.SoftBinnedECE),
+        made_by="equipoise.losses:Pair(CrossEntropyLoss, SoftBinnedECE)",
         paper=_SOFT,
         fidelity="formula only",
         parameters={"strength": 1.0, "n_bins": 15, "temperature": 0.01},
@@ -226,7 +225,7 @@ PAIRS: dict[str, Entry] = {
     "ce+avuc": Entry(
         key="ce+avuc",
         title="Cross-entropy + AvUC",
-        factory=losses.Pair(losses.CrossEntropyLoss, losses.AvUC),
+        made_by="equipoise.losses:Pair(CrossEntropyLoss, AvUC)",
         paper=_AVUC,
         fidelity="authors' code compared",
         parameters={"strength": 3.0, "n_updates": 5},
@@ -240,7 +239,7 @@ PAIRS: dict[str, Entry] = {
     "ce+soft_avuc": Entry(
         key="ce+soft_avuc",
         title="Cross-entropy + soft AvUC",
-        factory=losses.Pair(losses.CrossEntropyLoss, losses.SoftAvUC),
+        made_by="equipoise.losses:Pair(CrossEntropyLoss, SoftAvUC)",
         paper=_SOFT,
         fidelity="formula only",
         parameters={"strength": 1.0, "threshold": 0.5, "temperature": 1.0},
@@ -252,7 +251,7 @@ PAIRS: dict[str, Entry] = {
     "ce+dece": Entry(
         key="ce+dece",
         title="Cross-entropy + DECE",
-        factory=losses.Pair(losses.CrossEntropyLoss, losses.DifferentiableECE),
+        made_by="equipoise.losses:Pair(CrossEntropyLoss, DifferentiableECE)",
         paper=_DECE,
         fidelity="authors' code compared",
         parameters={"strength": 0.5, "n_bins": 15},
@@ -264,7 +263,7 @@ PAIRS: dict[str, Entry] = {
     "ce+kde": Entry(
         key="ce+kde",
         title="KDE-XE",
-        factory=losses.Pair(losses.CrossEntropyLoss, losses.KernelECE),
+        made_by="equipoise.losses:Pair(CrossEntropyLoss, KernelECE)",
         paper=_KDE,
         fidelity="authors' code compared",
         parameters={"strength": 0.1, "bandwidth": 0.01, "kind": "canonical"},
@@ -278,7 +277,7 @@ PAIRS: dict[str, Entry] = {
     "ce+sece": Entry(
         key="ce+sece",
         title="Cross-entropy + smooth ECE",
-        factory=losses.Pair(losses.CrossEntropyLoss, losses.SmoothECE),
+        made_by="equipoise.losses:Pair(CrossEntropyLoss, SmoothECE)",
         paper=_SECE,
         fidelity="reconstruction",
         parameters={"strength": 0.5, "bandwidth": 0.01},
@@ -290,7 +289,7 @@ PAIRS: dict[str, Entry] = {
     "focal+mdca": Entry(
         key="focal+mdca",
         title="Focal loss + MDCA",
-        factory=losses.Pair(losses.FocalLoss, losses.MDCA),
+        made_by="equipoise.losses:Pair(FocalLoss, MDCA)",
         paper=_MDCA,
         fidelity="authors' code compared",
         parameters={"gamma": 1.0, "strength": 1.0},
@@ -302,7 +301,7 @@ PAIRS: dict[str, Entry] = {
     "focal+huber_ca": Entry(
         key="focal+huber_ca",
         title="Focal loss + Huber confidence-accuracy difference (DTDP's loss)",
-        factory=losses.Pair(losses.FocalLoss, losses.HuberConfidenceAccuracy),
+        made_by="equipoise.losses:Pair(FocalLoss, HuberConfidenceAccuracy)",
         paper=_DTDP,
         fidelity="reconstruction",
         parameters={"gamma": 1.0, "strength": 10.0, "alpha": 0.005},

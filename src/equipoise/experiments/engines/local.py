@@ -19,7 +19,7 @@ from typing import final
 from equipoise.experiments.engines.progress import RunSummary, StatusLine
 from equipoise.experiments.engines.worker import encode_job
 from equipoise.experiments.folder import RunFolder
-from equipoise.experiments.run import RunOptions, run
+from equipoise.experiments.single_run import RunOptions, run
 from equipoise.experiments.spec import Spec
 from equipoise.training.interruption import Interruption
 

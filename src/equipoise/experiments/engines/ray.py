@@ -12,7 +12,7 @@ from equipoise.core.errors import require
 from equipoise.experiments.engines.progress import RunSummary, StatusLine
 from equipoise.experiments.engines.worker import work
 from equipoise.experiments.folder import RunFolder
-from equipoise.experiments.run import RunOptions
+from equipoise.experiments.single_run import RunOptions
 from equipoise.experiments.spec import Spec
 
 __all__ = ["run_on_ray"]

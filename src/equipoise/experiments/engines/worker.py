@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from equipoise.experiments.run import RunOptions, run
+from equipoise.experiments.single_run import RunOptions, run
 from equipoise.experiments.spec import Spec
 
 __all__ = ["decode_job", "die_with_parent", "encode_job", "main", "work"]
