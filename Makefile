@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/numba
 export NUMBA_CACHE_DIR
 
-.PHONY: help demo test test-deep portable hostile check format docs bench clean
+.PHONY: help demo test test-deep portable hostile check format docs bench release lowest hooks clean
 help:
 	@echo "make demo    train, compare and report on embedded data"
 	@echo "make test    tests and doctests of every day"
@@ -18,6 +18,9 @@ help:
 	@echo "make format  rewrite the files as 'check' wants them"
 	@echo "make docs    rebuild generated pages, build the site"
 	@echo "make bench   speed against peers, as ratios"
+	@echo "make lowest  tests with the lowest versions of what we depend on"
+	@echo "make hooks   let git run the quick checks before every commit"
+	@echo "make release rehearse a release; VERSION=1.2.3 makes it, TAG=1 tags it"
 
 # One environment, two stamps: what the demo needs, and everything. Whoever has everything has the demo.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e
@@ -72,5 +75,16 @@ bench: $(READY)
 	$(BIN)/python benchmarks/metrics.py
 	$(BIN)/python benchmarks/losses.py
 
+# make release rehearses; make release VERSION=0.2.0 makes one; TAG=1 commits and tags it. Nothing is uploaded.
+release: $(READY)
+	$(INSTALL) ".[release]"
+	$(BIN)/python .ci/release.py $(if $(VERSION),--version $(VERSION)) $(if $(TAG),--tag)
+
+lowest: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python .ci/lowest.py
+
+hooks: $(READY)
+	$(BIN)/pre-commit install
+
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-lowest build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -101,3 +101,12 @@ def test_replaces(tmp_path):
     for content in (b"one", b"two"):
         write_bytes(tmp_path / "a.bin", content)
     assert (tmp_path / "a.bin").read_bytes() == b"two"
+
+
+def test_what_is_flushed_is_open_for_writing(tmp_path, monkeypatch):
+    """Windows refuses to flush a file that is open for reading only."""
+    fcntl = pytest.importorskip("fcntl")
+    flags = []
+    monkeypatch.setattr(os, "fsync", lambda handle: flags.append(fcntl.fcntl(handle, fcntl.F_GETFL)))
+    write_text(tmp_path / "a.txt", "x")
+    assert [flag & os.O_ACCMODE for flag in flags] == [os.O_RDWR]

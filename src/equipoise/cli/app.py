@@ -44,9 +44,6 @@ def run(arguments: list[str]) -> int:
         if isinstance(stop.__context__, BrokenPipeError):
             return _mute()
         raise
-    except click.exceptions.NoArgsIsHelpError as error:
-        error.show()
-        return 2
     except click.ClickException as error:
         error.show()
         return 2

@@ -44,7 +44,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         # The system itself takes the umask into account, as for any new file.
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         yield temporary
-        with temporary.open("rb") as stream:
+        with temporary.open("r+b") as stream:  # Windows flushes only what is open for writing
             os.fsync(stream.fileno())
         temporary.replace(target)
     except OSError as error:

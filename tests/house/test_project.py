@@ -1,0 +1,63 @@
+"""What a release rests on: one version, fragments that can be gathered, hooks that fetch nothing."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import equipoise
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def script(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_version_is_written_once():
+    assert "version" in PROJECT["project"]["dynamic"]
+    assert PROJECT["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "equipoise.__version__"}
+    assert f"\nversion: {equipoise.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert script("release").current() == equipoise.__version__
+
+
+def test_fragments_have_a_kind_that_is_gathered():
+    kinds = {kind["directory"] for kind in PROJECT["tool"]["towncrier"]["type"]}
+    fragments = [path for path in (ROOT / "changelog.d").iterdir() if path.suffix == ".md"]
+    assert all(path.suffixes[-2].lstrip(".") in kinds for path in fragments)
+    assert all(path.read_text().strip() for path in fragments)
+
+
+@pytest.mark.parametrize("words", [["--version", "next"], ["--tag"], ["--version", "0.0.0"]])
+def test_a_release_that_cannot_be_is_refused_before_anything_is_written(words, tmp_path):
+    before = {path: path.read_bytes() for path in (ROOT / "CITATION.cff", ROOT / "src/equipoise/__init__.py")}
+    done = subprocess.run(
+        [sys.executable, ROOT / ".ci" / "release.py", *words], capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert "Traceback" not in done.stderr
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_hooks_and_workflow_fetch_no_hook_and_name_no_registry():
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text()
+    assert re.findall(r"repo: (\S+)", hooks) == ["local"]
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    assert "https://" not in workflow
+    claimed = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["project"]["classifiers"]))
+    assert all(f'"{version}"' in workflow for version in claimed)
+
+
+def test_the_lowest_versions_are_read_from_the_project():
+    low = script("lowest").promised()
+    assert low["numba"] == "0.61"
+    assert low["scikit-learn"] == "1.6", "the higher of the two ends that extras ask for"
+    assert "equipoise" not in low
