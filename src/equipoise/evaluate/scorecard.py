@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, final
 
 from equipoise.core.errors import DataError, SpecError
 from equipoise.core.predictions import Predictions
+from equipoise.evaluate.cautions import Caution, Evidence, slips_among
 from equipoise.evaluate.scorecard_text import describe_card, html_of_card
 from equipoise.evaluate.values import exact_values, sketched_values
 from equipoise.metrics.consistency import ConsistencyTest
@@ -86,6 +87,7 @@ class Scorecard:
         n_resamples: Resamples behind the intervals.
         seed: Seed of the resamples.
         fingerprint: Which rows these were; empty for a stream.
+        cautions: Signs that the input is not what it is called; they are told first.
 
     Example:
         >>> card = score(Predictions(probs=[0.9, 0.2, 0.7], labels=[1, 0, 1]), n_resamples=50)
@@ -111,6 +113,7 @@ class Scorecard:
     n_resamples: int
     seed: int
     fingerprint: str
+    cautions: tuple[Caution, ...] = ()
 
     def __getitem__(self, key: str) -> Score:
         if key in self.scores:
@@ -139,7 +142,7 @@ class Scorecard:
         Example:
             >>> card = score(Predictions(probs=[0.9, 0.2, 0.7], labels=[1, 0, 1]), n_resamples=50)
             >>> sorted(card.to_dict())
-            ['bins', 'consistency', 'format', 'missing', 'notes', 'scores', 'settings']
+            ['bins', 'cautions', 'consistency', 'format', 'missing', 'notes', 'scores', 'settings']
             >>> sorted(card.to_dict()["scores"]["ece"])
             ['high', 'low', 'p_value', 'value']
         """
@@ -151,6 +154,7 @@ class Scorecard:
             "consistency": self.consistency._asdict(),
             "bins": self.curve.to_list(),
             "notes": list(self.notes),
+            "cautions": [caution._asdict() for caution in self.cautions],
         }
 
     @classmethod
@@ -176,6 +180,7 @@ class Scorecard:
                 scores={key: Score(**one) for key, one in content["scores"].items()},
                 missing=dict(content["missing"]),
                 notes=tuple(content["notes"]),
+                cautions=slips_among(Caution(**one) for one in content.get("cautions", ())),
                 curve=ReliabilityCurve.from_list(content["bins"], closed=settings["closed"]),
                 consistency=ConsistencyTest(**content["consistency"]),
                 **settings,
@@ -256,11 +261,20 @@ def score(
         return score_state(predictions, None, level=level, n_resamples=n_resamples, seed=seed)
     rows = as_predictions(predictions, None, where="score")
     state = CalibrationState.of(rows, n_bins=n_bins, closed=closed)
-    return score_state(state, rows, level=level, n_resamples=n_resamples, seed=seed)
+    evidence = Evidence()
+    evidence.update(rows)
+    cautions = slips_among(evidence.cautions())
+    return score_state(state, rows, level=level, n_resamples=n_resamples, seed=seed, cautions=cautions)
 
 
 def score_state(
-    state: CalibrationState, rows: Predictions | None, *, level: float, n_resamples: int, seed: int
+    state: CalibrationState,
+    rows: Predictions | None,
+    *,
+    level: float,
+    n_resamples: int,
+    seed: int,
+    cautions: tuple[Caution, ...] = (),
 ) -> Scorecard:
     """Score a state that holds the sums of some rows already; without the rows, what needs them is approximated.
 
@@ -303,6 +317,7 @@ def score_state(
         n_resamples=n_resamples,
         seed=seed,
         fingerprint="" if rows is None else rows.fingerprint,
+        cautions=cautions,
     )
 
 
