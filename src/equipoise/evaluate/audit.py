@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from equipoise.core.errors import DataError
+from equipoise.core.frames import to_frame
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
 from equipoise.evaluate.audit_text import describe_audit, html_of_audit
@@ -102,6 +103,20 @@ class Audit:
             raise DataError(
                 f"Audit.from_dict: these values are no whole audit ({error}). Audit the predictions again."
             ) from error
+
+    def to_frame(self) -> Any:
+        """Return classes and groups as a pandas DataFrame, one row per slice; ``found.card.to_frame()`` has the scores.
+
+        Raises:
+            MissingExtraError: If pandas is not installed.
+
+        Example:
+            >>> found = audit(Predictions(probs=[0.9, 0.2], labels=[1, 0], groups={"site": ["a", "b"]}))
+            >>> found.to_frame()["by"].tolist()
+            ['predicted class', 'predicted class', 'site', 'site']
+        """
+        tables = {"predicted class": self.classes, **self.groups}
+        return to_frame({"by": by, **part._asdict()} for by, parts in tables.items() for part in parts)
 
     def describe(self, *, quiet: bool = False) -> str:
         """Return the audit as plain text.

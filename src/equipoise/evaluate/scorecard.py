@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 from equipoise.core.errors import DataError, SpecError
+from equipoise.core.frames import to_frame
 from equipoise.core.predictions import Predictions
 from equipoise.evaluate.cautions import Caution, Evidence, slips_among
 from equipoise.evaluate.scorecard_text import describe_card, html_of_card
@@ -209,6 +210,19 @@ class Scorecard:
             "seed": self.seed,
         }
         return [{"metric": key, **s._asdict(), **context} for key, s in self.scores.items()]
+
+    def to_frame(self) -> Any:
+        """Return the scores as a pandas DataFrame, one row per metric.
+
+        Raises:
+            MissingExtraError: If pandas is not installed.
+
+        Example:
+            >>> card = score(Predictions(probs=[0.9, 0.2, 0.7], labels=[1, 0, 1]), n_resamples=50)
+            >>> card.to_frame().set_index("metric")["value"]["accuracy"]
+            np.float64(1.0)
+        """
+        return to_frame(self.rows())
 
     def __str__(self) -> str:
         return describe_card(self)
