@@ -35,6 +35,7 @@ from equipoise.core.predictions.arguments import (
     tolerance_of,
     weights_of,
 )
+from equipoise.core.predictions.html import html_of_predictions
 from equipoise.core.probabilities import (
     log_softmax,
     positive_logits,
@@ -187,6 +188,9 @@ class Predictions:
         if not self.has_labels:
             parts.append("no labels")
         return f"Predictions({', '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        return html_of_predictions(self)
 
     @property
     def has_labels(self) -> bool:
