@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from equipoise.core import Predictions
+from equipoise.core.errors import DataError
 from equipoise.core.probabilities import softmax
+from equipoise.evaluate import Audit, Scorecard, audit, score
 from equipoise.evaluate.cautions import Evidence, inner_probs
 
 
@@ -179,3 +181,55 @@ def test_confidences_that_no_likeliest_class_has():
 
 def test_no_rows_no_cautions():
     assert Evidence().cautions() == ()
+
+
+# Percentages, measured numbers ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [2, 3, 10])
+def test_percentages_called_logits_are_noticed(k):
+    logits, labels = network(n=3000, k=k)
+    percent = Predictions(logits=100 * softmax(logits), labels=labels)
+    assert "logits_are_percentages" in keys(percent)
+    assert "logits_are_percentages" in keys(*percent.blocks(700))
+    assert "logits_are_percentages" not in keys(Predictions(logits=np.abs(logits), labels=labels))
+
+
+def test_measured_numbers_are_no_classes():
+    values = np.random.default_rng(0).integers(0, 1 << 30, 500)
+    told = {"confidence": np.linspace(0.3, 0.9, 500)}
+    assert "labels_are_no_classes" in keys(Predictions(predicted=values, labels=values, **told))
+    few = values % 50
+    assert "labels_are_no_classes" not in keys(Predictions(predicted=few, labels=few, **told))
+
+
+@pytest.mark.parametrize("k", [3, 10])
+def test_score_and_audit_tell_slips_before_any_number(k):
+    logits, labels = network(n=3000, k=k)
+    slip = Predictions(logits=softmax(logits), labels=labels, split="calib")
+    card, found = score(slip, n_resamples=5), audit(slip, n_resamples=5)
+    assert [caution.key for caution in card.cautions] == ["logits_are_probs"]
+    assert found.card.cautions == card.cautions
+    assert {caution.key for caution in found.cautions} == {"logits_are_probs", "not_test"}
+    for text in (str(card), str(found), found.describe(quiet=True), card._repr_html_(), found._repr_html_()):
+        assert text.count("as probabilities do") == 1 or text.count("as probabilities\ndo") == 1
+        assert text.index("Warning: The logits of every row") < text.index("accuracy")
+    assert str(found).index("split 'calib'") > str(found).index("accuracy")
+    again = Scorecard.from_dict(card.to_dict())
+    assert again.cautions == card.cautions
+    assert Audit.from_dict(found.to_dict()).card.cautions == card.cautions
+    early = {name: value for name, value in card.to_dict().items() if name != "cautions"}
+    assert Scorecard.from_dict(early).cautions == ()
+
+
+def test_honest_predictions_are_scored_without_a_word():
+    logits, labels = network()
+    assert score(Predictions(logits=logits, labels=labels), n_resamples=5).cautions == ()
+
+
+@pytest.mark.parametrize("given", [[[85.0, 15.0], [40.0, 60.0]], [85.0, 15.0]])
+def test_percentages_called_probabilities_are_to_be_divided(given):
+    with pytest.raises(
+        DataError, match=r"must lie in \[0, 1\], got 85.0 in row 0.*Percent\? Divide by 100\."
+    ):
+        Predictions(probs=given, labels=[0, 1])

@@ -18,6 +18,7 @@ from equipoise.calibrators.one_vs_rest import row_weights
 from equipoise.core.arrays import Array
 from equipoise.core.errors import SplitError
 from equipoise.core.names import look_up
+from equipoise.core.notebook import html_table
 from equipoise.core.predictions import Predictions
 from equipoise.core.probabilities import softmax
 from equipoise.core.seeds import numpy_generator
@@ -28,6 +29,9 @@ __all__ = ["CANDIDATES", "Choice", "Trial", "choose"]
 CANDIDATES = ("identity", "temperature", "ets", "platt", "svs", "vector", "beta", "isotonic", "sms")
 _ROWS_PER_PARAMETER = 10
 _FEWEST_ROWS = 20
+
+
+_HEADS = ("calibrator", "numbers", "log-loss", "gain", "+-", "ECE", "")
 
 
 @final
@@ -73,10 +77,17 @@ class Choice:
     improvement: float
     interval: tuple[float, float]
 
+    def _repr_html_(self) -> str:
+        return html_table(_HEADS, map(_line, self.trials), above=self.reason, below=self._gain)
+
+    @property
+    def _gain(self) -> str:
+        low, high = self.interval
+        return f"expected gain in log-loss {self.improvement:.4f} (95 % interval {low:.4f} to {high:.4f})"
+
     def __str__(self) -> str:
-        head = ("calibrator", "numbers", "log-loss", "gain", "+-", "ECE", "")
-        lines = [head, *(_line(trial) for trial in self.trials)]
-        widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+        lines = [_HEADS, *(_line(trial) for trial in self.trials)]
+        widths = [max(len(line[column]) for line in lines) for column in range(len(_HEADS))]
         rows = [
             "  ".join(
                 cell.ljust(width) if column in (0, 6) else cell.rjust(width)
@@ -84,9 +95,7 @@ class Choice:
             ).rstrip()
             for line in lines
         ]
-        low, high = self.interval
-        gain = f"expected gain in log-loss {self.improvement:.4f} (95 % interval {low:.4f} to {high:.4f})"
-        return "\n".join([*rows, "", self.reason, gain])
+        return "\n".join([*rows, "", self.reason, self._gain])
 
 
 def choose(

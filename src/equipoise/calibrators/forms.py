@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from equipoise.core.arrays import Array, as_floats, as_tensor
+from equipoise.core.predictions.arguments import labels_of
 from equipoise.core.predictions.as_rows import score_rows
 from equipoise.core.probabilities import positive_logits
 
@@ -38,8 +39,7 @@ def as_rows(scores: Any, *, where: str) -> Array:
         raise ValueError(
             f"{where}: `logits` must have a row per sample, got a single number. Pass an array (n, k)."
         )
-    labels = np.broadcast_to(np.int64(0), values.shape[:1] + values.shape[2:])
-    rows = score_rows(values, labels, name="logits")
+    rows = score_rows(values, labels_of(None, values, None), name="logits")
     return positive_logits(rows) if rows.ndim == 1 else rows
 
 

@@ -12,6 +12,7 @@ from typing import Any, final
 import numpy as np
 
 from equipoise.core.arrays import Array, freeze
+from equipoise.core.notebook import html_table
 
 __all__ = ["FitResult"]
 
@@ -63,7 +64,21 @@ class FitResult:
         }
         return partial(FitResult, **{**told, **plain}), ()
 
+    def _repr_html_(self) -> str:
+        rows = [
+            ("NLL before", f"{self.nll_before:.6g}"),
+            ("NLL after", f"{self.nll_after:.6g}"),
+            ("converged", "yes" if self.converged else "no"),
+            *((name, _told(value)) for name, value in self.parameters.items()),
+            *((name, f"{value:.3g}") for name, value in self.certificate.items()),
+        ]
+        return html_table((), rows, above=self.words, below=" ".join(self.warnings))
+
     def __str__(self) -> str:
         status = "" if self.converged else ", not converged"
         line = f"{self.words} (NLL {self.nll_before:.6g} -> {self.nll_after:.6g}{status})"
         return "\n".join([line, *(f"! {warning}" for warning in self.warnings)])
+
+
+def _told(value: Array) -> str:
+    return f"{float(value):.6g}" if value.ndim == 0 else f"{value.size} numbers, shape {value.shape}"

@@ -15,6 +15,7 @@ from equipoise.evaluate.audit import Audit
 from equipoise.evaluate.audit_text import (
     SLICE_HEADS,
     chance_words,
+    later_cautions,
     slice_cells,
     slice_words,
     titled_slices,
@@ -44,6 +45,8 @@ def show_audit(found: Audit, *, quiet: bool) -> None:
         out.print(Text(f"Audit of {first}", style="bold"))
         out.print(Text(second, style="dim"))
         out.print()
+    for caution in card.cautions:
+        _print_labelled(out, "Warning", caution.text, "bold yellow")
     verdict = verdict_of_card(card)
     out.print(Text(str(verdict), style="bold green" if verdict.is_calibrated else "bold yellow"))
     out.print(Text(chance_words(found)))
@@ -54,7 +57,7 @@ def show_audit(found: Audit, *, quiet: bool) -> None:
         out.print(_table(SLICE_HEADS, map(slice_cells, worst)) if worst else "")
     if quiet:
         return
-    for caution in found.cautions:
+    for caution in later_cautions(found):
         _print_labelled(out, "Warning", caution.text, "bold yellow")
     for remark in remarks(card):
         _print_labelled(out, "Note", remark, "dim")

@@ -24,7 +24,7 @@ Array: TypeAlias = NDArray[Any]
 
 
 def as_numpy(values: Any) -> Array:
-    """Return NumPy's view of an array, tensor (any device) or nested list.
+    """Return NumPy's view of an array, tensor (any device), data frame, its column, or nested list.
 
     bfloat16, which NumPy does not know, becomes float32; that loses nothing.
 
@@ -37,7 +37,23 @@ def as_numpy(values: Any) -> Array:
         if tensor.dtype == torch.bfloat16:
             tensor = tensor.float()
         return tensor.cpu().resolve_conj().resolve_neg().numpy()
-    return np.asarray(values)
+    array = np.asarray(values)
+    if array.dtype.kind == "O" and not isinstance(values, np.ndarray | list | tuple):
+        return _typed(array)
+    return array
+
+
+def _typed(objects: Array) -> Array:
+    """Return the objects that a data frame gave as numbers or text, if all are of one kind."""
+    try:
+        fresh = np.array(objects.tolist())
+    except ValueError:  # cells that hold lists of several lengths
+        return objects
+    if fresh.dtype.kind in "iubf" or (
+        fresh.dtype.kind == "U" and all(isinstance(value, str) for value in objects.flat)
+    ):
+        return fresh
+    return objects
 
 
 def as_tensor(array: Array) -> torch.Tensor:
@@ -76,9 +92,12 @@ def as_floats(values: Any, *, where: str, name: str) -> Array:
     if array.dtype.kind in "iubf":
         with np.errstate(over="ignore"):
             return array.astype(np.float64)
-    raise TypeError(
-        f"{where}: `{name}` must hold real numbers, got dtype {array.dtype}. Convert it with .astype(float)."
+    remedy = (
+        "Missing values or text? Drop such rows, or convert them."
+        if array.dtype.kind == "O"
+        else "Convert it with .astype(float)."
     )
+    raise TypeError(f"{where}: `{name}` must hold real numbers, got dtype {array.dtype}. {remedy}")
 
 
 def as_integers(values: Any, *, where: str, name: str) -> Array:
@@ -119,6 +138,8 @@ def label_remedy(labels: Any) -> str:
         array = as_numpy(labels)
     except (TypeError, ValueError, RuntimeError):  # a tensor without values, as under vmap or on no device
         return "Give one class number per row."
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        return "Missing values? Drop such rows."
     if array.dtype.kind not in "iubf":
         return "Class names? Pass their positions in `class_names`."
     if array.dtype.kind == "f" and array.ndim < 2 and not np.array_equal(array, np.floor(array)):

@@ -107,12 +107,20 @@ def _raise_out_of_range(block: Array, start: int, where: str) -> None:
     bad = ~((block >= 0) & (block <= 1 + _ROUNDING))
     place = np.argwhere(bad)[0]
     value = block[tuple(place)]
-    remedy = (
-        "Drop or repair that row."
-        if np.isnan(value)
-        else "These look like logits: pass them as logits= instead."
-    )
+    if np.isnan(value):
+        remedy = "Drop or repair that row."
+    elif _are_percent(block, int(place[0])):
+        remedy = "Percent? Divide by 100."
+    else:
+        remedy = "These look like logits: pass them as logits= instead."
     raise DataError(f"{where}: `probs` must lie in [0, 1], got {value} in {_place(place, start)}. {remedy}")
+
+
+def _are_percent(block: Array, row: int) -> bool:
+    """Return whether numbers beyond one are percentages: the row sums to 100, or no number of a column exceeds it."""
+    if block.ndim == 2:
+        return bool(block[row].min() >= 0 and abs(block[row].sum() - 100) < 1)
+    return bool(block.min() >= 0 and 20 < block.max() <= 100)
 
 
 def check_confidence(confidence: Array, *, where: str) -> None:

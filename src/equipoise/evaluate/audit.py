@@ -9,10 +9,11 @@ from typing import Any, final
 import numpy as np
 
 from equipoise.core.errors import DataError
+from equipoise.core.frames import to_frame
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
 from equipoise.evaluate.audit_text import describe_audit, html_of_audit
-from equipoise.evaluate.cautions import Caution, Evidence
+from equipoise.evaluate.cautions import Caution, Evidence, slips_among
 from equipoise.evaluate.scorecard import Scorecard, score_state
 from equipoise.evaluate.slices import Slice, SliceSums, with_class_names
 from equipoise.metrics.area_under_risk_coverage import RiskCoverage, risk_coverage, risk_of_cells
@@ -67,7 +68,7 @@ class Audit:
         Example:
             >>> found = audit(Predictions(probs=[0.9, 0.2], labels=[1, 0]))
             >>> sorted(set(found.to_dict()) - set(found.card.to_dict()))
-            ['cautions', 'classes', 'groups', 'risk']
+            ['classes', 'groups', 'risk']
         """
         return {
             **self.card.to_dict(),
@@ -103,11 +104,25 @@ class Audit:
                 f"Audit.from_dict: these values are no whole audit ({error}). Audit the predictions again."
             ) from error
 
+    def to_frame(self) -> Any:
+        """Return classes and groups as a pandas DataFrame, one row per slice; ``found.card.to_frame()`` has the scores.
+
+        Raises:
+            MissingExtraError: If pandas is not installed.
+
+        Example:
+            >>> found = audit(Predictions(probs=[0.9, 0.2], labels=[1, 0], groups={"site": ["a", "b"]}))
+            >>> found.to_frame()["by"].tolist()
+            ['predicted class', 'predicted class', 'site', 'site']
+        """
+        tables = {"predicted class": self.classes, **self.groups}
+        return to_frame({"by": by, **part._asdict()} for by, parts in tables.items() for part in parts)
+
     def describe(self, *, quiet: bool = False) -> str:
         """Return the audit as plain text.
 
         Args:
-            quiet: Results only, without heading, warnings and notes.
+            quiet: Results only, without heading and notes; of the warnings those that cast doubt on every number.
 
         Example:
             >>> print(audit(Predictions(probs=[0.9] * 50, labels=[1] * 45 + [0] * 5)).describe(quiet=True))
@@ -171,13 +186,15 @@ def audit(
         state.update(chunk)
     if state is None:
         raise DataError("audit: no predictions were given. Pass at least one chunk.")
+    cautions = (*state.evidence.cautions(), *state.refused)
+    settings: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "seed": seed}
     rows = None if alone is None else as_predictions(alone, None, where="audit")
     return Audit(
-        card=score_state(state.calibration, rows, level=level, n_resamples=n_resamples, seed=seed),
+        card=score_state(state.calibration, rows, cautions=slips_among(cautions), **settings),
         classes=with_class_names(state.classes.slices(level=level), state.class_names),
         groups={name: sums.slices(level=level) for name, sums in state.groups.items()},
         risk=(_sketched_risk(state.calibration) if rows is None else risk_coverage(rows)).thinned(),
-        cautions=(*state.evidence.cautions(), *state.refused),
+        cautions=cautions,
     )
 
 

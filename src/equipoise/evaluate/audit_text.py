@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from equipoise.evaluate.audit import Audit
+    from equipoise.evaluate.cautions import Caution
     from equipoise.evaluate.slices import Slice
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "chance_words",
     "describe_audit",
     "html_of_audit",
+    "later_cautions",
     "plain_table",
     "printable",
     "slice_cells",
@@ -34,16 +36,18 @@ _LONGEST_NAME = 32
 
 
 def describe_audit(found: Audit, *, quiet: bool = False) -> str:
-    """Return an audit as plain text; if quiet, without heading, warnings and notes."""
+    """Return an audit as plain text; if quiet, without heading, later warnings and notes."""
     card = found.card
     lines = [] if quiet else [f"Audit of {circumstances(card)}", ""]
+    for caution in card.cautions:
+        lines += [*_wrapped(f"Warning: {caution.text}"), ""]
     lines += [*_wrapped(str(verdict_of_card(card))), *_wrapped(chance_words(found)), ""]
     lines += plain_table([], score_cells(card))
     for title, slices in titled_slices(found):
         lines += ["", *_wrapped(slice_words(found, title, slices))]
         worst = found.worst(slices)
         lines += plain_table(SLICE_HEADS, map(slice_cells, worst)) if worst else []
-    warnings = [f"Warning: {caution.text}" for caution in found.cautions]
+    warnings = [f"Warning: {caution.text}" for caution in later_cautions(found)]
     notes = [f"Note: {remark}" for remark in remarks(card)]
     for text in () if quiet else (*warnings, *notes):
         lines += ["", *_wrapped(text)]
@@ -56,8 +60,13 @@ def html_of_audit(found: Audit) -> str:
     for title, slices in titled_slices(found):
         worst = map(slice_cells, found.worst(slices))
         parts.append(html_table(SLICE_HEADS, worst, above=slice_words(found, title, slices)))
-    parts += [f"<p>Warning: {escape(caution.text)}</p>" for caution in found.cautions]
+    parts += [f"<p>Warning: {escape(caution.text)}</p>" for caution in later_cautions(found)]
     return "".join(parts)
+
+
+def later_cautions(found: Audit) -> tuple[Caution, ...]:
+    """Return the cautions that are told after the numbers; those of the scorecard stand before them."""
+    return tuple(caution for caution in found.cautions if caution not in found.card.cautions)
 
 
 def titled_slices(found: Audit) -> Iterator[tuple[str, Sequence[Slice]]]:

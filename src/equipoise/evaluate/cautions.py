@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple, final
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from equipoise.core.arrays import Array
 from equipoise.core.predictions import Predictions
 
-__all__ = ["Caution", "Evidence"]
+__all__ = ["Caution", "Evidence", "slips_among"]
 
 #: Labels and predictions up to this number are counted one by one.
 _MOST_CLASSES = 1 << 20
@@ -17,6 +18,17 @@ _MOST_CLASSES = 1 << 20
 _SURE = 5.0
 _FEW_VALUES = 16
 _GLANCE = 1000
+
+#: Cautions which say that the input is most likely not what it is called, so that no number can be believed.
+_SLIPS = (
+    "logits_are_probs",
+    "logits_are_percentages",
+    "softmaxed_twice",
+    "labels_off_by_one",
+    "labels_are_no_classes",
+    "worse_than_chance",
+    "impossible_confidence",
+)
 
 
 class Caution(NamedTuple):
@@ -29,6 +41,16 @@ class Caution(NamedTuple):
 
     key: str
     text: str
+
+
+def slips_among(cautions: Iterable[Caution]) -> tuple[Caution, ...]:
+    """Return those which say that the input is most likely not what it is called; they are told before any number.
+
+    Example:
+        >>> slips_among([Caution("few_rows", ""), Caution("logits_are_probs", "")])
+        (Caution(key='logits_are_probs', text=''),)
+    """
+    return tuple(caution for caution in cautions if caution.key in _SLIPS)
 
 
 @final
@@ -51,7 +73,7 @@ class Evidence:
         self._predicted, self._labels = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._lowest = 1.0
         self._values: set[float] | None = set()
-        self._is_probs, self._is_twice = True, True
+        self._totals, self._is_twice = {1, 100}, True
         self._confidence, self._inner_confidence, self._inner_lowest = 0.0, 0.0, 0.0
         self._n_classes: int | None = None
         self._kind = ""
@@ -72,7 +94,7 @@ class Evidence:
         self._squares += len(predictions) if weights is None else float(weights @ weights)
         self._add_values(confidence)
         self._add_labels(predictions.predicted, predictions.labels)
-        self._is_probs = self._is_probs and predictions.kind == "logits" and _sum_to_one(predictions)
+        self._totals = {total for total in self._totals if _sums_to(total, predictions)}
         self._is_twice = self._is_twice and predictions.kind == "probs"
         if self._is_twice:
             self._add_inner(predictions.probs)
@@ -106,8 +128,10 @@ class Evidence:
             return ()
         checks = (
             self._probs_as_logits,
+            self._percentages_as_logits,
             self._softmaxed_twice,
             self._shifted_labels,
+            self._measured_labels,
             self._worse_than_chance,
             self._impossible_confidence,
             self._few_confidences,
@@ -119,7 +143,7 @@ class Evidence:
         return tuple(found for check in checks if (found := check()) is not None)
 
     def _probs_as_logits(self) -> Caution | None:
-        if not self._is_probs or self._n_rows < _FEW_VALUES:
+        if 1 not in self._totals or self._n_rows < _FEW_VALUES:
             return None
         what = "All log-odds" if self._one_column else "The logits of every row"
         also = "" if self._one_column else " and sum to 1"
@@ -127,6 +151,27 @@ class Evidence:
             "logits_are_probs",
             f"{what} lie between 0 and 1{also}, as probabilities do, and a softmax has flattened them once more. "
             "If they are probabilities, say so: --probs, or probs=.",
+        )
+
+    def _percentages_as_logits(self) -> Caution | None:
+        if 100 not in self._totals or self._n_rows < _FEW_VALUES:
+            return None
+        return Caution(
+            "logits_are_percentages",
+            "The logits of every row lie between 0 and 100 and sum to 100, as percentages do. If they are, divide them "
+            "by 100 and say that they are probabilities: --probs, or probs=.",
+        )
+
+    def _measured_labels(self) -> Caution | None:
+        """Report labels of a top-1 file, whose number of classes is not known, that are hardly ever repeated."""
+        n = self._n_rows
+        different = int(np.count_nonzero(self._labels)) + n - int(self._labels.sum())
+        if self._kind != "top1" or self._n_classes or n < 4 * _FEW_VALUES or different < n / 4:
+            return None
+        return Caution(
+            "labels_are_no_classes",
+            f"There are about {different:,} different labels in {n:,} rows: they look like measured numbers or ids, "
+            "not like classes. Regression is not supported.",
         )
 
     def _softmaxed_twice(self) -> Caution | None:
@@ -286,12 +331,17 @@ def inner_probs(probs: Array) -> Array | None:
     return inner if inner.min() > -0.01 else None
 
 
-def _sum_to_one(predictions: Predictions) -> bool:
+def _sums_to(total: int, predictions: Predictions) -> bool:
+    """Return whether all logits lie between 0 and a number that every row of several classes sums to."""
     scores = predictions.scores
-    assert scores is not None
-    if scores.min() < 0 or scores.max() > 1 + 1e-3:
+    if predictions.kind != "logits" or scores is None or (predictions.one_column and total > 1):
         return False
-    return predictions.one_column or bool((np.abs(scores.sum(axis=1) - 1) < 1e-3).all())
+    for part in (scores[:_GLANCE], scores):
+        if part.min() < 0 or part.max() > total * (1 + 1e-3):
+            return False
+        if not predictions.one_column and (np.abs(part.sum(axis=1) - total) > 1e-3 * total).any():
+            return False
+    return True
 
 
 def _added(counts: Array, more: Array) -> Array:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 from equipoise.core.errors import DataError, SpecError
+from equipoise.core.frames import to_frame
 from equipoise.core.predictions import Predictions
+from equipoise.evaluate.cautions import Caution, Evidence, slips_among
 from equipoise.evaluate.scorecard_text import describe_card, html_of_card
 from equipoise.evaluate.values import exact_values, sketched_values
 from equipoise.metrics.consistency import ConsistencyTest
@@ -86,6 +88,7 @@ class Scorecard:
         n_resamples: Resamples behind the intervals.
         seed: Seed of the resamples.
         fingerprint: Which rows these were; empty for a stream.
+        cautions: Signs that the input is not what it is called; they are told first.
 
     Example:
         >>> card = score(Predictions(probs=[0.9, 0.2, 0.7], labels=[1, 0, 1]), n_resamples=50)
@@ -111,6 +114,7 @@ class Scorecard:
     n_resamples: int
     seed: int
     fingerprint: str
+    cautions: tuple[Caution, ...] = ()
 
     def __getitem__(self, key: str) -> Score:
         if key in self.scores:
@@ -139,7 +143,7 @@ class Scorecard:
         Example:
             >>> card = score(Predictions(probs=[0.9, 0.2, 0.7], labels=[1, 0, 1]), n_resamples=50)
             >>> sorted(card.to_dict())
-            ['bins', 'consistency', 'format', 'missing', 'notes', 'scores', 'settings']
+            ['bins', 'cautions', 'consistency', 'format', 'missing', 'notes', 'scores', 'settings']
             >>> sorted(card.to_dict()["scores"]["ece"])
             ['high', 'low', 'p_value', 'value']
         """
@@ -151,6 +155,7 @@ class Scorecard:
             "consistency": self.consistency._asdict(),
             "bins": self.curve.to_list(),
             "notes": list(self.notes),
+            "cautions": [caution._asdict() for caution in self.cautions],
         }
 
     @classmethod
@@ -176,6 +181,7 @@ class Scorecard:
                 scores={key: Score(**one) for key, one in content["scores"].items()},
                 missing=dict(content["missing"]),
                 notes=tuple(content["notes"]),
+                cautions=slips_among(Caution(**one) for one in content.get("cautions", ())),
                 curve=ReliabilityCurve.from_list(content["bins"], closed=settings["closed"]),
                 consistency=ConsistencyTest(**content["consistency"]),
                 **settings,
@@ -204,6 +210,19 @@ class Scorecard:
             "seed": self.seed,
         }
         return [{"metric": key, **s._asdict(), **context} for key, s in self.scores.items()]
+
+    def to_frame(self) -> Any:
+        """Return the scores as a pandas DataFrame, one row per metric.
+
+        Raises:
+            MissingExtraError: If pandas is not installed.
+
+        Example:
+            >>> card = score(Predictions(probs=[0.9, 0.2, 0.7], labels=[1, 0, 1]), n_resamples=50)
+            >>> card.to_frame().set_index("metric")["value"]["accuracy"]
+            np.float64(1.0)
+        """
+        return to_frame(self.rows())
 
     def __str__(self) -> str:
         return describe_card(self)
@@ -256,11 +275,20 @@ def score(
         return score_state(predictions, None, level=level, n_resamples=n_resamples, seed=seed)
     rows = as_predictions(predictions, None, where="score")
     state = CalibrationState.of(rows, n_bins=n_bins, closed=closed)
-    return score_state(state, rows, level=level, n_resamples=n_resamples, seed=seed)
+    evidence = Evidence()
+    evidence.update(rows)
+    cautions = slips_among(evidence.cautions())
+    return score_state(state, rows, level=level, n_resamples=n_resamples, seed=seed, cautions=cautions)
 
 
 def score_state(
-    state: CalibrationState, rows: Predictions | None, *, level: float, n_resamples: int, seed: int
+    state: CalibrationState,
+    rows: Predictions | None,
+    *,
+    level: float,
+    n_resamples: int,
+    seed: int,
+    cautions: tuple[Caution, ...] = (),
 ) -> Scorecard:
     """Score a state that holds the sums of some rows already; without the rows, what needs them is approximated.
 
@@ -303,6 +331,7 @@ def score_state(
         n_resamples=n_resamples,
         seed=seed,
         fingerprint="" if rows is None else rows.fingerprint,
+        cautions=cautions,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import TYPE_CHECKING
 
 from equipoise.core.notebook import html_table
@@ -19,6 +20,7 @@ def describe_card(card: Scorecard) -> str:
     cells = score_cells(card)
     width = max(len(label) for label, _, _ in cells)
     lines = [f"Scorecard of {circumstances(card)}", ""]
+    lines += [f"  Warning: {caution.text}\n" for caution in card.cautions]
     lines += [f"  {label:<{width}}  {value:>10}  {ends}" for label, value, ends in cells]
     lines += ["", f"  {verdict_of_card(card)}"]
     lines += [f"  Note: {remark}" for remark in remarks(card)]
@@ -28,7 +30,8 @@ def describe_card(card: Scorecard) -> str:
 def html_of_card(card: Scorecard) -> str:
     """Return the scorecard as a notebook shows it."""
     heads = ("", "value", f"{100 * card.level:g} % interval")
-    return html_table(
+    warnings = "".join(f"<p>Warning: {escape(caution.text)}</p>" for caution in card.cautions)
+    return warnings + html_table(
         heads, score_cells(card), above=f"Scorecard of {_rows(card)}", below=str(verdict_of_card(card))
     )
 

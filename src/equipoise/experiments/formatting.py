@@ -234,14 +234,8 @@ def _escape(text: str) -> str:
 def _csv(tables: Sequence[ResultTable]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
+    records = [record for table in tables for record in table.records()]
     if tables:
         writer.writerow(_CSV)
-    for table in tables:
-        for row in table.rows:
-            for metric, cell in row.cells.items():
-                about = [table.data, table.model, row.method, row.calibrator, metric]
-                numbers = [cell.mean, cell.error, cell.n_seeds, cell.temperature]
-                writer.writerow(
-                    [*about, *numbers, row.marks[metric], row.versus[metric], row.printed.get(metric)]
-                )
+    writer.writerows([record[name] for name in _CSV] for record in records)
     return text.getvalue().rstrip("\n")

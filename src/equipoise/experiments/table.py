@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import final
+from typing import Any, final
 
+from equipoise.core.frames import to_frame
 from equipoise.evaluate import Difference
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.methods import method_entry
@@ -100,6 +101,42 @@ class ResultTable:
             f"Best in bold; ≈ is tied with the best; + is better and - worse than {self.baseline} by a paired test "
             "(p < 0.05), neither is a tie. The temperature in brackets."
         )
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return one tidy row per method, calibrator and metric.
+
+        Example:
+            >>> ResultTable(
+            ...     data="digits", model="mlp", baseline="ce", metrics=(), rows=(), n_seeds=2, n_test=9, n_bins=15
+            ... ).records()
+            []
+        """
+        return [
+            {
+                "data": self.data,
+                "model": self.model,
+                "method": row.method,
+                "calibrator": row.calibrator,
+                "metric": metric,
+                "mean": cell.mean,
+                "error": cell.error,
+                "n_seeds": cell.n_seeds,
+                "temperature": cell.temperature,
+                "mark": row.marks[metric],
+                "versus": row.versus[metric],
+                "printed": row.printed.get(metric),
+            }
+            for row in self.rows
+            for metric, cell in row.cells.items()
+        ]
+
+    def to_frame(self) -> Any:
+        """Return the table as a pandas DataFrame, one row per method, calibrator and metric.
+
+        Raises:
+            MissingExtraError: If pandas is not installed.
+        """
+        return to_frame(self.records())
 
 
 def make_tables(

@@ -95,7 +95,7 @@ def report_of(
     for name, one in found.items():
         origins.setdefault(_origin(one.card, named[name], (sources or {}).get(name)), []).append(name)
     facts = [(", ".join(names), origin) for origin, names in origins.items()]
-    notes = [note for one in found.values() for note in (*one.card.notes, *(c.text for c in one.cautions))]
+    notes = [note for one in found.values() for note in (*(c.text for c in one.cautions), *one.card.notes)]
     return Report(
         title=title,
         methods=tuple(methods.values()),

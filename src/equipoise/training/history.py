@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from equipoise.core.files import write_text
+from equipoise.core.notebook import html_table
 from equipoise.losses.sum import Adaptive
 from equipoise.training.learner import Learner
 from equipoise.training.objective import HeldOut, Objective
@@ -27,6 +28,9 @@ __all__ = ["EpochLog", "History", "Row", "epoch_row"]
 
 #: One epoch: column names and numbers.
 Row: TypeAlias = dict[str, float]
+
+# Epochs that a notebook shows.
+_SHOWN = 20
 
 # Buffers of losses that are settings or book-keeping, and tell a reader nothing.
 _NOT_LEARNT = {"weight", "edges", "previous"}
@@ -67,6 +71,13 @@ class History(Sequence[Row]):
     def __repr__(self) -> str:
         last = f", last: {self._rows[-1]}" if self._rows else ""
         return "\n".join([f"History({len(self)} epochs{last})", *(f"! {said}" for said in self.findings)])
+
+    def _repr_html_(self) -> str:
+        rows = [[_short(row.get(name)) for name in self.columns] for row in self._rows[-_SHOWN:]]
+        which = f"the last {_SHOWN} of {len(self)}" if len(self) > _SHOWN else str(len(self))
+        return html_table(
+            self.columns, rows, above=f"History of {which} epochs", below=" ".join(self.findings)
+        )
 
     @property
     def columns(self) -> list[str]:
@@ -165,6 +176,10 @@ class EpochLog:
                 return number
         self._checked = len(losses)
         return None
+
+
+def _short(value: float | None) -> str:
+    return "" if value is None else f"{value:.5g}"
 
 
 def epoch_row(epoch: int, log: EpochLog, objective: Objective, held_out: HeldOut | None) -> Row:

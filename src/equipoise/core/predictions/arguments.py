@@ -11,6 +11,7 @@ import numpy as np
 
 from equipoise.core.arrays import Array, as_floats, as_integers, as_numpy, freeze, has_bad_text
 from equipoise.core.errors import DataError
+from equipoise.core.frames import as_columns
 from equipoise.core.predictions import as_rows
 
 __all__ = [
@@ -135,7 +136,7 @@ def weights_of(weights: Any, labels: Array, keep: as_rows.Keep) -> Array | None:
     return freeze(keep(as_rows.per_row(column, labels, name="weights")))
 
 
-def groups_of(groups: Mapping[str, Any] | None, labels: Array, keep: as_rows.Keep) -> Mapping[str, Array]:
+def groups_of(groups: Any, labels: Array, keep: as_rows.Keep) -> Mapping[str, Array]:
     """Return the group columns, one value per kept row, as numbers or text.
 
     Raises:
@@ -145,6 +146,7 @@ def groups_of(groups: Mapping[str, Any] | None, labels: Array, keep: as_rows.Kee
         >>> dict(groups_of({"site": ["a", "b"]}, np.array([0, 1]), lambda column: column))
         {'site': array(['a', 'b'], dtype='<U1')}
     """
+    groups = as_columns(groups)
     if not isinstance(groups, Mapping | None):
         raise TypeError(
             f"{_WHERE}: `groups` must be a dictionary of named columns, got {type(groups).__name__}."

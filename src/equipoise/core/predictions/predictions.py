@@ -19,6 +19,7 @@ from equipoise.core.checks import (
     renumbered,
 )
 from equipoise.core.errors import DataError
+from equipoise.core.frames import check_same_order
 from equipoise.core.predictions import as_rows
 from equipoise.core.predictions.arguments import (
     Kind,
@@ -34,6 +35,7 @@ from equipoise.core.predictions.arguments import (
     tolerance_of,
     weights_of,
 )
+from equipoise.core.predictions.html import html_of_predictions
 from equipoise.core.probabilities import (
     log_softmax,
     positive_logits,
@@ -61,12 +63,12 @@ class Predictions:
         labels: True classes ``(n,)``, integers of any width; ``(n, d1, ...)`` for dense outputs. Left out where they
             are not known, as in production: calibrators can be applied to such rows, but nothing scored or fitted.
         logits: Unnormalised scores ``(n, k)``, dense ``(n, k, d1, ...)``, or one column ``(n,)`` or ``(n, 1)`` of
-            log-odds of class 1. NumPy or torch, any device, half precision included.
+            log-odds of class 1. NumPy or torch, any device, half precision included; or a data frame.
         probs: Probabilities in the same shapes; rows sum to one.
         predicted: Top-1 form: the class named, ``(n,)``.
         confidence: Top-1 form: its probability, ``(n,)``.
         weights: One weight per row; a row of weight 2 counts as two rows.
-        groups: Named columns ``(n,)`` to slice by.
+        groups: Named columns ``(n,)`` to slice by: a dictionary or a data frame.
         class_names: One name per class.
         ids: One integer or text per row that identifies the sample across files, to detect leaks exactly.
         split: ``train``, ``tune``, ``calib`` or ``test``.
@@ -114,12 +116,14 @@ class Predictions:
         n_classes: int | None = None,
         fitted_on: Rows | None = None,
     ) -> None:
-        kind = kind_of(logits, probs, predicted, confidence)
+        named = {"logits": logits, "probs": probs, "predicted": predicted, "confidence": confidence}
+        kind = kind_of(**named)
         check_integer(n_classes, name="n_classes", least=1)
         check_integer(ignore_index, name="ignore_index")
         if not isinstance(fitted_on, Rows | None):
             raise TypeError(f"{_WHERE}: `fitted_on` must be Rows, got {type(fitted_on).__name__}.")
-        given, top = as_scores(kind, logits=logits, probs=probs, predicted=predicted, confidence=confidence)
+        check_same_order(_WHERE, **named, labels=labels, weights=weights, ids=ids)
+        given, top = as_scores(kind, **named)
         true = labels_of(labels, given, ignore_index)
         keep = as_rows.kept_rows(true, ignore_index)
         scores = None
@@ -184,6 +188,9 @@ class Predictions:
         if not self.has_labels:
             parts.append("no labels")
         return f"Predictions({', '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        return html_of_predictions(self)
 
     @property
     def has_labels(self) -> bool:

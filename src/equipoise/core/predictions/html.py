@@ -1,0 +1,42 @@
+"""Predictions as notebooks show them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from equipoise.core.notebook import html_table
+
+if TYPE_CHECKING:
+    from equipoise.core.predictions import Predictions
+
+__all__ = ["html_of_predictions"]
+
+_SHOWN = 5
+
+
+def html_of_predictions(predictions: Predictions) -> str:
+    """Return what the predictions are, and their first rows, as a notebook shows them.
+
+    Example:
+        >>> from equipoise.core import Predictions
+        >>> html_of_predictions(Predictions(probs=[0.9, 0.2], labels=[1, 0])).count("<tr>")
+        3
+    """
+    head = predictions.take(slice(0, _SHOWN))
+    names = predictions.class_names
+    columns = {"row": [str(number) for number in range(len(head))]}
+    classes = {"predicted": head.predicted} | ({"label": head.labels} if head.has_labels else {})
+    for name, column in classes.items():
+        columns[name] = [names[number] if names else str(number) for number in column.tolist()]
+    columns["confidence"] = [f"{100 * value:.1f} %" for value in head.confidence.tolist()]
+    if head.weights is not None:
+        columns["weight"] = [f"{value:.4g}" for value in head.weights.tolist()]
+    for name, column in head.groups.items():
+        columns[name] = [str(value) for value in column.tolist()]
+    more = len(predictions) - len(head)
+    return html_table(
+        list(columns),
+        zip(*columns.values(), strict=True),
+        above=repr(predictions),
+        below=f"and {more:,} more rows" if more else "",
+    )
