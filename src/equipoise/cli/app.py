@@ -20,6 +20,7 @@ from equipoise.cli import (
     report,
     runs,
     score,
+    seeds,
     training,
 )
 from equipoise.cli.inputs import OPTION_OF
@@ -33,6 +34,7 @@ COMMANDS: dict[str, click.Command] = {
     "audit": audit.command,
     "calibrate": calibrate.command,
     "compare": training.compare_command,
+    "compare-files": seeds.command,
     "demo": demo.command,
     "doctor": doctor.command,
     "export": export.command,

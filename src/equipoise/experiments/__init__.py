@@ -16,6 +16,7 @@ from equipoise.experiments.run import RunOptions, run
 from equipoise.experiments.run_report import report_of_runs
 from equipoise.experiments.run_search import find_runs
 from equipoise.experiments.scores import RunScores
+from equipoise.experiments.seeds import SeedComparison, compare_seeds
 from equipoise.experiments.spec import Spec, read_spec, write_spec
 from equipoise.experiments.table import ResultTable, make_tables
 
@@ -30,8 +31,10 @@ __all__ = [
     "RunOptions",
     "RunScores",
     "RunSummary",
+    "SeedComparison",
     "Spec",
     "code_files",
+    "compare_seeds",
     "find_paper_results",
     "find_runs",
     "format_table",

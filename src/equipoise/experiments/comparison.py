@@ -221,7 +221,7 @@ def run_comparison(
         summary = run_locally(specs, base, options=chosen, workers=workers)
     order = {spec.identity: number for number, spec in enumerate(specs)}
     summary.done.sort(key=lambda run: order[run.name])
-    groups = group_runs(summary.done)
+    groups = group_runs(summary.done, specs={spec.identity: spec for spec in specs})
     results = base / f"{comparison.name}.results.csv"
     places = {run.name: group for group in groups for run in group.runs}
     rows = [row for run in summary.done for row in places[run.name].rows(run, comparison.calibrators)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -17,7 +18,7 @@ from equipoise.experiments.rows import write_rows
 from equipoise.experiments.scores import RunScores, tidy_rows, write_scores
 from equipoise.metrics.area_under_risk_coverage import risk_coverage
 
-__all__ = ["ScoringSettings", "score_run"]
+__all__ = ["ScoringSettings", "score_mapped", "score_plain", "score_run"]
 
 # Maps of more numbers are kept as binary files.
 _LARGE = 10_000
@@ -33,6 +34,7 @@ class ScoringSettings:
         level: Level of the intervals.
         n_resamples: Resamples behind them.
         seed: Of the resamples.
+        closed: Which side of a bin belongs to it.
 
     Example:
         >>> ScoringSettings().n_resamples
@@ -43,6 +45,7 @@ class ScoringSettings:
     level: float = 0.95
     n_resamples: int = 1000
     seed: int = 0
+    closed: str = "right"
 
     def to_table(self) -> dict[str, Any]:
         """Return plain values, to write down and to pass on."""
@@ -51,6 +54,8 @@ class ScoringSettings:
             "level": self.level,
             "n_resamples": self.n_resamples,
             "seed": self.seed,
+            # Later than the others: runs that were scored before it came are not scored again.
+            **({} if self.closed == "right" else {"closed": self.closed}),
         }
 
 
@@ -98,7 +103,7 @@ class _Scoring:
     """Predictions of one run, each split read once."""
 
     def __init__(self, target: RunFolder, settings: ScoringSettings) -> None:
-        self._target, self._settings = target, settings.to_table()
+        self._target, self._settings = target, settings
         self._known: dict[str, Predictions] = {}
 
     def _predictions(self, split: str) -> Predictions:
@@ -108,23 +113,10 @@ class _Scoring:
 
     def score(self, calibrator: str) -> RunScores:
         """Score ``test`` after a calibrator; without one ``tune`` and ``calib`` too."""
-        raw = self._predictions("test")
         if calibrator == "identity":
-            bins = {"n_bins": self._settings["n_bins"]}
-            cards = {
-                split: score(self._predictions(split), **self._settings) for split in self._target.splits()
-            }
-            by_class = score_by_class(raw, **bins, level=self._settings["level"])
-            return RunScores(calibrator=calibrator, cards=cards, classes=by_class, risk=risk_coverage(raw))
-        fitted = self._fitted(calibrator)
-        after, temperature = fitted(raw), fitted.result.parameters.get("temperature")
-        return RunScores(
-            calibrator=calibrator,
-            words=fitted.result.words,
-            temperature=None if temperature is None else float(temperature),
-            cards={"test": score(after, **self._settings)},
-            versus=compare(raw, after, **self._settings),
-        )
+            splits = {split: self._predictions(split) for split in self._target.splits()}
+            return score_plain(splits, self._settings)
+        return score_mapped(calibrator, self._predictions("test"), self._fitted(calibrator), self._settings)
 
     def _fitted(self, calibrator: str) -> Calibrator:
         """Read the map that was fitted for these predictions, or fit it and write it."""
@@ -143,3 +135,43 @@ class _Scoring:
         large = fitted.n_parameters(fitted.n_classes or 2) > _LARGE
         fitted.save(Path(folder) / f"{calibrator}{'.safetensors' if large else '.json'}")
         return fitted
+
+
+def score_plain(splits: Mapping[str, Predictions], settings: ScoringSettings) -> RunScores:
+    """Score predictions as they are, on every split; classes and risk on ``test``.
+
+    Example:
+        >>> rows = Predictions(probs=[[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], labels=[0, 1, 1])
+        >>> score_plain({"test": rows}, ScoringSettings(n_resamples=20)).test.n_samples
+        3
+    """
+    judged, table = splits["test"], settings.to_table()
+    return RunScores(
+        calibrator="identity",
+        cards={split: score(part, **table) for split, part in splits.items()},
+        classes=score_by_class(judged, n_bins=settings.n_bins, level=settings.level),
+        risk=risk_coverage(judged),
+    )
+
+
+def score_mapped(
+    calibrator: str, judged: Predictions, fitted: Calibrator, settings: ScoringSettings
+) -> RunScores:
+    """Score what a fitted map makes of predictions, and compare it with them row by row.
+
+    Example:
+        >>> from equipoise.calibrators import FocalRecovery
+        >>> rows = Predictions(probs=[[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], labels=[0, 1, 1])
+        >>> found = score_mapped("focal_recovery", rows, FocalRecovery(), ScoringSettings(n_resamples=20))
+        >>> found.versus.of("accuracy").verdict
+        'tie'
+    """
+    table = settings.to_table()
+    after, temperature = fitted(judged), fitted.result.parameters.get("temperature")
+    return RunScores(
+        calibrator=calibrator,
+        words=fitted.result.words,
+        temperature=None if temperature is None else float(temperature),
+        cards={"test": score(after, **table)},
+        versus=compare(judged, after, **table),
+    )
