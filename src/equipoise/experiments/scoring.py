@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
 from equipoise.calibrators import Calibrator
 from equipoise.core.errors import SpecError
-from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
 from equipoise.evaluate import compare, score, score_by_class
-from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.experiments.folder import RunFolder
+from equipoise.experiments.maps import MapSpec
 from equipoise.experiments.rows import write_rows
 from equipoise.experiments.scores import RunScores, tidy_rows, write_scores
 from equipoise.metrics.area_under_risk_coverage import risk_coverage
@@ -59,7 +58,7 @@ class ScoringSettings:
         }
 
 
-def score_run(target: RunFolder, calibrators: tuple[str, ...], settings: ScoringSettings) -> None:
+def score_run(target: RunFolder, calibrators: Sequence[MapSpec], settings: ScoringSettings) -> None:
     """Score a run's predictions after each calibrator, unless that is done with the same settings.
 
     With other settings everything is scored again, calibrators of earlier commands included, so that all numbers of a
@@ -67,7 +66,7 @@ def score_run(target: RunFolder, calibrators: tuple[str, ...], settings: Scoring
 
     Args:
         target: A run that is predicted.
-        calibrators: Post-hoc maps; ``"identity"`` is no calibration.
+        calibrators: Post-hoc maps beside no calibration.
         settings: Behind numbers and intervals.
 
     Raises:
@@ -75,11 +74,12 @@ def score_run(target: RunFolder, calibrators: tuple[str, ...], settings: Scoring
     """
     record = target.record("scored")
     before = [] if record is None else target.calibrators()
-    names = ["identity", *sorted({*before, *calibrators} - {"identity"})]
+    wanted = {one.key: one for one in calibrators}
+    names = ["identity", *sorted({*before, *wanted} - {"identity"})]
     same = record is not None and record["settings"] == settings.to_table()
     if same and before == names and target.is_over("scored"):
         return
-    work = _Scoring(target, settings)
+    work = _Scoring(target, settings, wanted)
     found = [target.scores(name) if same and _is_there(target, name) else work.score(name) for name in names]
     (target.path / "scored.json").unlink(missing_ok=True)
     for scores in found:
@@ -102,9 +102,10 @@ def _map_name(target: RunFolder, calibrator: str) -> str:
 class _Scoring:
     """Predictions of one run, each split read once."""
 
-    def __init__(self, target: RunFolder, settings: ScoringSettings) -> None:
+    def __init__(self, target: RunFolder, settings: ScoringSettings, maps: Mapping[str, MapSpec]) -> None:
         self._target, self._settings = target, settings
         self._known: dict[str, Predictions] = {}
+        self._maps = maps
 
     def _predictions(self, split: str) -> Predictions:
         if split not in self._known:
@@ -126,8 +127,8 @@ class _Scoring:
             raise SpecError(
                 f"{self._target.path}: the data have no 'calib' split to fit {calibrator!r} on. Use 'identity'."
             )
-        entry = look_up(calibrator, CATALOGUE["calibrators"], what="calibrator")
-        fitted: Calibrator = entry.make().fit(self._predictions("calib"))
+        wanted = self._maps.get(calibrator) or MapSpec(name=calibrator)
+        fitted: Calibrator = wanted.make().fit(self._predictions("calib"))
         folder = self._target.path / "calibrators"
         folder.mkdir(exist_ok=True)
         for old in folder.glob(f"{calibrator}.*"):
@@ -160,9 +161,10 @@ def score_mapped(
     """Score what a fitted map makes of predictions, and compare it with them row by row.
 
     Example:
-        >>> from equipoise.calibrators import FocalRecovery
-        >>> rows = Predictions(probs=[[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], labels=[0, 1, 1])
-        >>> found = score_mapped("focal_recovery", rows, FocalRecovery(), ScoringSettings(n_resamples=20))
+        >>> from equipoise.calibrators import TemperatureScaling
+        >>> rows = Predictions(logits=[[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], labels=[0, 1, 1])
+        >>> fitted = TemperatureScaling().fit([[3.0, 0.0]] * 4, [0, 0, 0, 1])
+        >>> found = score_mapped("temperature", rows, fitted, ScoringSettings(n_resamples=20))
         >>> found.versus.of("accuracy").verdict
         'tie'
     """

@@ -9,8 +9,8 @@ from typing import Any, final
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
-from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.experiments.formatting import format_table
+from equipoise.experiments.maps import MapSpec, as_map
 from equipoise.experiments.run_report import methods_of
 from equipoise.experiments.scores import RunScores
 from equipoise.experiments.scoring import ScoringSettings, score_mapped, score_plain
@@ -121,7 +121,7 @@ def compare_seeds(
     predictions: Seeds,
     *,
     calib: Seeds | None = None,
-    calibrators: Sequence[str] = ("temperature",),
+    calibrators: Sequence[str | MapSpec | Mapping[str, Any]] = ("temperature",),
     baseline: str | None = None,
     metrics: Sequence[str] = COLUMNS,
     name: str = "predictions",
@@ -136,7 +136,7 @@ def compare_seeds(
     Args:
         predictions: Predictions to judge by method, one per training; seed by seed they are compared in pairs.
         calib: Held-out predictions of the same trainings. If given, calibrators are fitted on them.
-        calibrators: Post-hoc maps to show, if there is ``calib``.
+        calibrators: Post-hoc maps to show, if there is ``calib``: names, or tables of name and options.
         baseline: The method others are compared with; by default the first.
         metrics: Columns.
         name: What the rows are called.
@@ -165,9 +165,8 @@ def compare_seeds(
     _check(judged, held_out, baseline)
     for metric in metrics:
         metric_facts(metric, what="metric of a scorecard")
-    wanted = [key for key in dict.fromkeys(calibrators) if key != "identity"] if held_out else []
-    for key in wanted:
-        look_up(key, CATALOGUE["calibrators"], what="calibrator")
+    maps = [as_map(one, where="compare_seeds") for one in calibrators] if held_out else []
+    wanted = {one.key: one for one in maps if one.key != "identity"}
     settings = ScoringSettings(n_bins=n_bins, closed=closed, level=level, n_resamples=n_resamples, seed=seed)
     seeds = {
         label: [_Seed(f"{label} seed {number}", part) for number, part in enumerate(found)]
@@ -212,12 +211,12 @@ def _check(
 
 
 def _score(
-    seed: _Seed, calib: Predictions | None, calibrators: Sequence[str], settings: ScoringSettings
+    seed: _Seed, calib: Predictions | None, calibrators: Mapping[str, MapSpec], settings: ScoringSettings
 ) -> dict[str, RunScores]:
     """Score one seed, and keep the maps that were fitted for it."""
     found = {"identity": score_plain({"test": seed.test}, settings)}
-    for key in calibrators:
+    for key, one in calibrators.items():
         assert calib is not None
-        seed.maps[key] = CATALOGUE["calibrators"][key].make().fit(calib)
+        seed.maps[key] = one.make().fit(calib)
         found[key] = score_mapped(key, seed.test, seed.maps[key], settings)
     return found
