@@ -10,6 +10,7 @@ from equipoise.experiments.comparison import (
 from equipoise.experiments.engines import RunSummary
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.formatting import format_table, format_tables
+from equipoise.experiments.from_objects import compare_methods
 from equipoise.experiments.paper_results import PaperResult, find_paper_results
 from equipoise.experiments.prepare import code_files, prepare, refuse_code
 from equipoise.experiments.run import RunOptions, run
@@ -34,6 +35,7 @@ __all__ = [
     "SeedComparison",
     "Spec",
     "code_files",
+    "compare_methods",
     "compare_seeds",
     "find_paper_results",
     "find_runs",
