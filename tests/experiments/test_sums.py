@@ -135,3 +135,38 @@ def test_every_parameter_of_every_method_is_taken_by_a_spec():
             names = set(inspect.signature(entry.factory).parameters) - ours
             values = {name: entry.parameters.get(name, 1) for name in names}
             assert Spec.from_table({**TABLE, "method": {"name": key, "parameters": values}})
+
+
+def test_calibrators_take_options(tmp_path, quick):
+    strong = {"name": "dirichlet", "options": {"off_diagonal": 10.0}}
+    comparison = ComparisonSpec.from_table({**TABLE, "calibrators": ["dirichlet", strong]})
+    result = run_comparison(comparison, tmp_path, options=quick, workers=2)
+    [folder] = result.summary.done
+    assert folder.calibrators() == ["identity", "dirichlet", "dirichlet(off_diagonal=10.0)"]
+    assert folder.calibrator("dirichlet(off_diagonal=10.0)").off_diagonal == 10.0
+    assert [row.calibrator for row in result.tables[0].rows] == folder.calibrators()
+    assert folder.status() == "finished"
+
+
+@pytest.mark.parametrize(
+    ("calibrator", "sentence"),
+    [
+        (
+            {"name": "dirichlet", "options": {"of_diagonal": 1}},
+            "did you mean 'off_diagonal'",
+        ),
+        ({"name": "dirichlt"}, "did you mean 'dirichlet'"),
+        ({"name": "histogram", "options": {"n_bins": 0}}, "n_bins"),
+        (3, "a name or a table was wanted"),
+    ],
+)
+def test_mistakes_in_calibrators(calibrator, sentence):
+    with pytest.raises(SpecError, match=rf"comparison\.calibrators: .*{sentence}"):
+        ComparisonSpec.from_table({**TABLE, "calibrators": [calibrator]})
+
+
+def test_data_without_rows_for_a_calibrator_are_named_before_the_first_run(tmp_path, quick):
+    table = {**TABLE, "data": {"name": "digits", "options": {"calib": 0.0}}}
+    with pytest.raises(SpecError, match=r"comparison\.calibrators: 'digits' has no 'calib' split"):
+        run_comparison(ComparisonSpec.from_table(table), tmp_path, options=quick)
+    assert list(tmp_path.iterdir()) == []

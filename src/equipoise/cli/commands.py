@@ -49,6 +49,11 @@ COMMANDS: Mapping[str, CommandPlace] = MappingProxyType(
             "Run methods x networks x data x seeds from one file, and print the table; finished runs are not repeated.",
             goes_on=True,
         ),
+        "compare-files": CommandPlace(
+            "seeds",
+            "command",
+            "Compare methods by files of predictions, one file per seed, all of the same rows in the same order.",
+        ),
         "demo": CommandPlace(
             "demo",
             "command",

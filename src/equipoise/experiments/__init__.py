@@ -15,8 +15,11 @@ __all__ = [
     "RunOptions",
     "RunScores",
     "RunSummary",
+    "SeedComparison",
     "Spec",
     "code_files",
+    "compare_methods",
+    "compare_seeds",
     "find_paper_results",
     "find_runs",
     "format_table",
@@ -43,11 +46,13 @@ if TYPE_CHECKING:
     from equipoise.experiments.engines import RunSummary
     from equipoise.experiments.folder import RunFolder
     from equipoise.experiments.formatting import format_table, format_tables
+    from equipoise.experiments.from_objects import compare_methods
     from equipoise.experiments.paper_results import PaperResult, find_paper_results
     from equipoise.experiments.preparation import code_files, prepare, refuse_code
     from equipoise.experiments.run_report import report_of_runs
     from equipoise.experiments.run_search import find_runs
     from equipoise.experiments.scores import RunScores
+    from equipoise.experiments.seeds import SeedComparison, compare_seeds
     from equipoise.experiments.single_run import RunOptions, run
     from equipoise.experiments.spec import Spec, read_spec, write_spec
     from equipoise.experiments.table import ResultTable, make_tables
@@ -66,8 +71,11 @@ else:
             "RunOptions": "equipoise.experiments.single_run",
             "RunScores": "equipoise.experiments.scores",
             "RunSummary": "equipoise.experiments.engines",
+            "SeedComparison": "equipoise.experiments.seeds",
             "Spec": "equipoise.experiments.spec",
             "code_files": "equipoise.experiments.preparation",
+            "compare_methods": "equipoise.experiments.from_objects",
+            "compare_seeds": "equipoise.experiments.seeds",
             "find_paper_results": "equipoise.experiments.paper_results",
             "find_runs": "equipoise.experiments.run_search",
             "format_table": "equipoise.experiments.formatting",

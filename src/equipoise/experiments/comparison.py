@@ -12,15 +12,16 @@ from typing import Any, NamedTuple, final
 
 from equipoise.core.errors import SpecError
 from equipoise.core.files import write_text
-from equipoise.core.names import check_choice, look_up, nearest
-from equipoise.experiments.catalogue import CATALOGUE
+from equipoise.core.names import check_choice, nearest
 from equipoise.experiments.engines import RunSummary, run_locally, run_on_ray
 from equipoise.experiments.formatting import format_tables
+from equipoise.experiments.maps import MapSpec, as_map
 from equipoise.experiments.preparation import prepare
 from equipoise.experiments.rows import write_rows
 from equipoise.experiments.run_groups import group_runs
 from equipoise.experiments.single_run import RunOptions
 from equipoise.experiments.spec import Spec, current_keys
+from equipoise.experiments.spec_data import data_of
 from equipoise.experiments.spec_parsing import set_key
 from equipoise.experiments.table import ResultTable, tables_of_groups
 from equipoise.experiments.toml import parse_override, read_toml
@@ -54,7 +55,7 @@ class ComparisonSpec:
 
     name: str
     specs: tuple[Spec, ...]
-    calibrators: tuple[str, ...]
+    calibrators: tuple[MapSpec, ...]
     baseline: str
     where: str = "comparison"
 
@@ -134,14 +135,9 @@ def _check_distinct(specs: Iterable[Spec], where: str) -> None:
         seen[spec.identity] = spec.label
 
 
-def _calibrators(names: Any, where: str) -> tuple[str, ...]:
-    chosen = [str(name) for name in _as_list(names)]
-    for name in chosen:
-        try:
-            look_up(name, CATALOGUE["calibrators"], what="calibrator")
-        except SpecError as error:
-            raise SpecError(f"{where}.calibrators: {error}") from error
-    return tuple(dict.fromkeys(["identity", *chosen]))
+def _calibrators(given: Any, where: str) -> tuple[MapSpec, ...]:
+    chosen = [as_map(one, where=f"{where}.calibrators") for one in _as_list(given)]
+    return tuple({one.key: one for one in (MapSpec(name="identity"), *chosen)}.values())
 
 
 def read_comparison(path: str | os.PathLike[str], *, overrides: Iterable[str] = ()) -> ComparisonSpec:
@@ -213,6 +209,7 @@ def run_comparison(
     check_choice(engine, ("local", "ray"), where="run_comparison", name="engine")
     chosen = replace(options or RunOptions(), calibrators=comparison.calibrators)
     specs = prepare(comparison.specs, where=comparison.where, root=chosen.root, download=chosen.download)
+    _check_calib(specs, comparison, chosen)
     base = Path(folder)
     base.mkdir(parents=True, exist_ok=True)
     if engine == "ray":
@@ -221,12 +218,25 @@ def run_comparison(
         summary = run_locally(specs, base, options=chosen, workers=workers)
     order = {spec.identity: number for number, spec in enumerate(specs)}
     summary.done.sort(key=lambda run: order[run.name])
-    groups = group_runs(summary.done)
+    groups = group_runs(summary.done, specs={spec.identity: spec for spec in specs})
     results = base / f"{comparison.name}.results.csv"
     places = {run.name: group for group in groups for run in group.runs}
-    rows = [row for run in summary.done for row in places[run.name].rows(run, comparison.calibrators)]
+    keys = [one.key for one in comparison.calibrators]
+    rows = [row for run in summary.done for row in places[run.name].rows(run, keys)]
     write_rows(results, rows)
     labels = {label for group in groups for label in group.methods}
     tables = tables_of_groups(groups, baseline=comparison.baseline if comparison.baseline in labels else None)
     write_text(base / f"{comparison.name}.table.md", format_tables(tables, "markdown") + "\n")
     return ComparisonResult(summary, tables, results)
+
+
+def _check_calib(specs: Iterable[Spec], comparison: ComparisonSpec, options: RunOptions) -> None:
+    """Raise if maps shall be fitted on data that have no rows for it."""
+    for spec in {spec.data.label: spec for spec in specs}.values() if len(comparison.calibrators) > 1 else ():
+        data = data_of(spec, root=options.root, download=options.download)
+        if not len(data.splits.get("calib", ())):
+            names = ", ".join(one.key for one in comparison.calibrators[1:])
+            raise SpecError(
+                f"{comparison.where}.calibrators: {data.name!r} has no 'calib' split to fit {names} on. "
+                "Give it rows, or write calibrators = []."
+            )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
 from equipoise.experiments.spec import Spec
+from equipoise.metrics.facts import metric_facts
 
-__all__ = ["PaperResult", "find_paper_results", "paper_results", "paper_results_for"]
+__all__ = ["PaperResult", "find_paper_results", "paper_results", "paper_results_for", "printed_for"]
 
 _UNITS = {"percent": 0.01, "1e-3": 0.001, "fraction": 1.0}
 
@@ -169,3 +171,30 @@ def _is_setting(row: PaperResult, spec: Spec) -> bool:
     if row.auxiliary_key:
         return (method.auxiliary or spec.model).name == row.auxiliary_key
     return method.auxiliary is None
+
+
+def printed_for(spec: Spec, calibrator: str, columns: Sequence[str]) -> dict[str, str]:
+    """Return what papers printed for a run's dataset, network and method, by metric, with the source.
+
+    Example:
+        >>> spec = Spec.from_table({"data": "tiny_imagenet", "model": "resnet50_tiny", "method": "cals_alm"})
+        >>> printed_for(spec, "identity", ["accuracy"])
+        {'accuracy': '65.03 % (cals, table 1)'}
+    """
+    result = {}
+    rows = paper_results_for(spec, calibrator=calibrator)
+    for metric in columns:
+        firsts = {row.paper: row for row in reversed(rows) if row.metric == metric}
+        facts = metric_facts(metric)
+        texts = [
+            f"{facts.text(row.value)} ({row.paper}, table {row.table}{_doubt(row)})"
+            for row in reversed(firsts.values())
+        ]
+        if texts:
+            result[metric] = " and ".join(texts)
+    return result
+
+
+def _doubt(row: PaperResult) -> str:
+    _, found, doubt = row.note.partition("suspect=")
+    return f", doubtful: {doubt}" if found else ""

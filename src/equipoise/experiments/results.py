@@ -11,8 +11,7 @@ from scipy.special import ndtri, stdtr
 
 from equipoise.core.predictions import Predictions
 from equipoise.evaluate import Difference, compare
-from equipoise.experiments.folder import RunFolder
-from equipoise.experiments.run_groups import RunGroup
+from equipoise.experiments.judged import Judged, JudgedGroup
 from equipoise.experiments.scores import RunScores
 from equipoise.metrics.facts import metric_facts
 
@@ -78,7 +77,7 @@ def _width(level: float) -> float:
     return 2 * float(ndtri((1 + level) / 2))
 
 
-def paired_differences(group: RunGroup, pairs: Iterable[Pair]) -> dict[Pair, dict[str, Difference]]:
+def paired_differences(group: JudgedGroup, pairs: Iterable[Pair]) -> dict[Pair, dict[str, Difference]]:
     """Compare methods on the same test rows, seed by seed.
 
     Every seed gives a paired difference with its bootstrap error. Seeds share their test rows, so that error does not
@@ -95,7 +94,7 @@ def paired_differences(group: RunGroup, pairs: Iterable[Pair]) -> dict[Pair, dic
     wanted = sorted(set(pairs))
     found: dict[Pair, list[list[Difference]]] = {pair: [] for pair in wanted}
     reader = _Reader()
-    for seed in sorted({spec.seed for spec in group.specs.values()}):
+    for seed in group.known_seeds:
         for calibrator, *labels in wanted:
             runs = [group.seeds(label, calibrator).get(seed) for label in labels]
             if None not in runs:
@@ -107,7 +106,7 @@ def paired_differences(group: RunGroup, pairs: Iterable[Pair]) -> dict[Pair, dic
 
 
 def _compare(
-    group: RunGroup, runs: Sequence[RunFolder | None], calibrator: str, reader: _Reader
+    group: JudgedGroup, runs: Sequence[Judged | None], calibrator: str, reader: _Reader
 ) -> list[Difference]:
     first, second = (run for run in runs if run is not None)
     card = group.scores[first.name][calibrator].test
@@ -130,7 +129,7 @@ class _Reader:
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], Predictions] = {}
 
-    def read(self, run: RunFolder, calibrator: str) -> Predictions:
+    def read(self, run: Judged, calibrator: str) -> Predictions:
         """Return a run's predictions after a calibrator."""
         key = (run.name, calibrator)
         if key in self._known:

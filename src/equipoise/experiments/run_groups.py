@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from equipoise.core.errors import SpecError
 from equipoise.core.names import nearest
 from equipoise.experiments.folder import RunFolder
+from equipoise.experiments.methods import method_entry
+from equipoise.experiments.paper_results import printed_for
 from equipoise.experiments.scores import RunScores, tidy_rows
 from equipoise.experiments.spec import Spec
 from equipoise.experiments.spec_parsing import plain
@@ -69,6 +71,23 @@ class RunGroup(NamedTuple):
         """Return what a method scored after a calibrator, one per seed."""
         return [self.scores[run.name][calibrator] for run in self.seeds(label, calibrator).values()]
 
+    @property
+    def known_seeds(self) -> list[int]:
+        """All seeds, in order."""
+        return sorted({spec.seed for spec in self.specs.values()})
+
+    def spec(self, label: str) -> Spec:
+        """Return the spec of a method's first run."""
+        return self.specs[self.methods[label][0].name]
+
+    def fidelity(self, label: str) -> str:
+        """Return how far a method was checked against its source."""
+        return method_entry(self.spec(label).method).fidelity
+
+    def printed(self, label: str, calibrator: str, metrics: Sequence[str]) -> dict[str, str]:
+        """Return what papers printed for the same dataset, network and method, by metric, with the source."""
+        return printed_for(self.spec(label), calibrator, metrics)
+
     def rows(self, run: RunFolder, calibrators: Sequence[str]) -> list[dict[str, Any]]:
         """Return a run's tidy rows; data that differ in a setting have names that differ."""
         known = self.scores[run.name]
@@ -76,8 +95,13 @@ class RunGroup(NamedTuple):
         return [{**row, "data": self.title} for row in rows]
 
 
-def group_runs(runs: Sequence[RunFolder]) -> list[RunGroup]:
+def group_runs(runs: Sequence[RunFolder], *, specs: Mapping[str, Spec] | None = None) -> list[RunGroup]:
     """Group finished runs by data, network and recipe, all their settings included, and read what they scored.
+
+    Args:
+        runs: Finished runs.
+        specs: What was asked for now, by name of the run; by default what was asked for when it was made. They may
+            differ in what is shown.
 
     Raises:
         DataError: If a file of a run is damaged.
@@ -87,7 +111,8 @@ def group_runs(runs: Sequence[RunFolder]) -> list[RunGroup]:
         >>> group_runs([])
         []
     """
-    specs = {run.name: run.spec() for run in runs}
+    asked = specs or {}
+    specs = {run.name: asked[run.name] if run.name in asked else run.spec() for run in runs}
     groups: dict[str, list[RunFolder]] = {}
     for run in runs:
         groups.setdefault(json.dumps(_settings(specs[run.name]), sort_keys=True), []).append(run)

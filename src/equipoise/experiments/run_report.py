@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from equipoise.evaluate import PairedDifferences
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.integrity import read_json
+from equipoise.experiments.judged import JudgedGroup
 from equipoise.experiments.methods import method_entry, split_method
 from equipoise.experiments.run_groups import RunGroup, group_runs
 from equipoise.experiments.spec import MethodSpec
 from equipoise.experiments.table import ResultTable, tables_of_groups
 from equipoise.report import AfterCalibrator, MethodCard, MethodResult, Provenance, Report, RunResult
 
-__all__ = ["report_of_runs"]
+__all__ = ["methods_of", "report_of_runs"]
 
 
 def report_of_runs(
@@ -46,22 +47,36 @@ def report_of_runs(
 
 
 def _report(group: RunGroup, table: ResultTable, title: str | None) -> Report:
+    cards = {label: _card(group.spec(label).method) for label in group.methods}
     return Report(
         title=title or f"Calibration of {len(group.methods)} methods: {group.title}, {group.model}",
-        methods=tuple(_result(group, table, label) for label in group.methods),
+        methods=methods_of(group, table, cards),
         baseline=table.baseline,
         provenance=_provenance(group.runs),
     )
 
 
-def _result(group: RunGroup, table: ResultTable, label: str) -> MethodResult:
-    runs = group.methods[label]
+def methods_of(
+    group: JudgedGroup, table: ResultTable, cards: Mapping[str, MethodCard]
+) -> tuple[MethodResult, ...]:
+    """Return what a report tells about each method of a group.
+
+    Args:
+        group: Seeds of the methods, and what they scored.
+        table: Their table, whose tests are used.
+        cards: What each method is.
+    """
+    return tuple(_result(group, table, label, cards[label]) for label in group.methods)
+
+
+def _result(group: JudgedGroup, table: ResultTable, label: str, card: MethodCard) -> MethodResult:
+    runs = group.seeds(label, "identity")
     scores = group.scored(label, "identity")
     return MethodResult(
         name=label,
         runs=tuple(
-            RunResult(scores=one.test, seed=group.specs[run.name].seed, history=run.history())
-            for run, one in zip(runs, scores, strict=True)
+            RunResult(scores=one.test, seed=seed, history=run.history())
+            for (seed, run), one in zip(runs.items(), scores, strict=True)
         ),
         calibrated=tuple(
             _calibrated(group, table, label, name)
@@ -71,11 +86,11 @@ def _result(group: RunGroup, table: ResultTable, label: str) -> MethodResult:
         classes=scores[0].classes,
         risk=scores[0].risk,
         versus=_versus(table, label, "identity"),
-        card=_card(group.specs[runs[0].name].method),
+        card=card,
     )
 
 
-def _calibrated(group: RunGroup, table: ResultTable, label: str, name: str) -> AfterCalibrator:
+def _calibrated(group: JudgedGroup, table: ResultTable, label: str, name: str) -> AfterCalibrator:
     scores = group.scored(label, name)
     return AfterCalibrator(
         name=name,

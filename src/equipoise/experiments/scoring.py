@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
 from equipoise.calibrators import Calibrator
 from equipoise.core.errors import SpecError
-from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
 from equipoise.evaluate import compare, score, score_by_class
-from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.experiments.folder import RunFolder
+from equipoise.experiments.maps import MapSpec
 from equipoise.experiments.rows import write_rows
 from equipoise.experiments.scores import RunScores, tidy_rows, write_scores
 from equipoise.metrics.area_under_risk_coverage import risk_coverage
 
-__all__ = ["ScoringSettings", "score_run"]
+__all__ = ["ScoringSettings", "score_mapped", "score_plain", "score_run"]
 
 # Maps of more numbers are kept as binary files.
 _LARGE = 10_000
@@ -33,6 +33,7 @@ class ScoringSettings:
         level: Level of the intervals.
         n_resamples: Resamples behind them.
         seed: Of the resamples.
+        closed: Which side of a bin belongs to it.
 
     Example:
         >>> ScoringSettings().n_resamples
@@ -43,6 +44,7 @@ class ScoringSettings:
     level: float = 0.95
     n_resamples: int = 1000
     seed: int = 0
+    closed: str = "right"
 
     def to_table(self) -> dict[str, Any]:
         """Return plain values, to write down and to pass on."""
@@ -51,10 +53,12 @@ class ScoringSettings:
             "level": self.level,
             "n_resamples": self.n_resamples,
             "seed": self.seed,
+            # Later than the others: runs that were scored before it came are not scored again.
+            **({} if self.closed == "right" else {"closed": self.closed}),
         }
 
 
-def score_run(target: RunFolder, calibrators: tuple[str, ...], settings: ScoringSettings) -> None:
+def score_run(target: RunFolder, calibrators: Sequence[MapSpec], settings: ScoringSettings) -> None:
     """Score a run's predictions after each calibrator, unless that is done with the same settings.
 
     With other settings everything is scored again, calibrators of earlier commands included, so that all numbers of a
@@ -62,7 +66,7 @@ def score_run(target: RunFolder, calibrators: tuple[str, ...], settings: Scoring
 
     Args:
         target: A run that is predicted.
-        calibrators: Post-hoc maps; ``"identity"`` is no calibration.
+        calibrators: Post-hoc maps beside no calibration.
         settings: Behind numbers and intervals.
 
     Raises:
@@ -70,11 +74,12 @@ def score_run(target: RunFolder, calibrators: tuple[str, ...], settings: Scoring
     """
     record = target.record("scored")
     before = [] if record is None else target.calibrators()
-    names = ["identity", *sorted({*before, *calibrators} - {"identity"})]
+    wanted = {one.key: one for one in calibrators}
+    names = ["identity", *sorted({*before, *wanted} - {"identity"})]
     same = record is not None and record["settings"] == settings.to_table()
     if same and before == names and target.is_over("scored"):
         return
-    work = _Scoring(target, settings)
+    work = _Scoring(target, settings, wanted)
     found = [target.scores(name) if same and _is_there(target, name) else work.score(name) for name in names]
     (target.path / "scored.json").unlink(missing_ok=True)
     for scores in found:
@@ -97,9 +102,10 @@ def _map_name(target: RunFolder, calibrator: str) -> str:
 class _Scoring:
     """Predictions of one run, each split read once."""
 
-    def __init__(self, target: RunFolder, settings: ScoringSettings) -> None:
-        self._target, self._settings = target, settings.to_table()
+    def __init__(self, target: RunFolder, settings: ScoringSettings, maps: Mapping[str, MapSpec]) -> None:
+        self._target, self._settings = target, settings
         self._known: dict[str, Predictions] = {}
+        self._maps = maps
 
     def _predictions(self, split: str) -> Predictions:
         if split not in self._known:
@@ -108,23 +114,10 @@ class _Scoring:
 
     def score(self, calibrator: str) -> RunScores:
         """Score ``test`` after a calibrator; without one ``tune`` and ``calib`` too."""
-        raw = self._predictions("test")
         if calibrator == "identity":
-            bins = {"n_bins": self._settings["n_bins"]}
-            cards = {
-                split: score(self._predictions(split), **self._settings) for split in self._target.splits()
-            }
-            by_class = score_by_class(raw, **bins, level=self._settings["level"])
-            return RunScores(calibrator=calibrator, cards=cards, classes=by_class, risk=risk_coverage(raw))
-        fitted = self._fitted(calibrator)
-        after, temperature = fitted(raw), fitted.result.parameters.get("temperature")
-        return RunScores(
-            calibrator=calibrator,
-            words=fitted.result.words,
-            temperature=None if temperature is None else float(temperature),
-            cards={"test": score(after, **self._settings)},
-            versus=compare(raw, after, **self._settings),
-        )
+            splits = {split: self._predictions(split) for split in self._target.splits()}
+            return score_plain(splits, self._settings)
+        return score_mapped(calibrator, self._predictions("test"), self._fitted(calibrator), self._settings)
 
     def _fitted(self, calibrator: str) -> Calibrator:
         """Read the map that was fitted for these predictions, or fit it and write it."""
@@ -134,8 +127,8 @@ class _Scoring:
             raise SpecError(
                 f"{self._target.path}: the data have no 'calib' split to fit {calibrator!r} on. Use 'identity'."
             )
-        entry = look_up(calibrator, CATALOGUE["calibrators"], what="calibrator")
-        fitted: Calibrator = entry.make().fit(self._predictions("calib"))
+        wanted = self._maps.get(calibrator) or MapSpec(name=calibrator)
+        fitted: Calibrator = wanted.make().fit(self._predictions("calib"))
         folder = self._target.path / "calibrators"
         folder.mkdir(exist_ok=True)
         for old in folder.glob(f"{calibrator}.*"):
@@ -143,3 +136,44 @@ class _Scoring:
         large = fitted.n_parameters(fitted.n_classes or 2) > _LARGE
         fitted.save(Path(folder) / f"{calibrator}{'.safetensors' if large else '.json'}")
         return fitted
+
+
+def score_plain(splits: Mapping[str, Predictions], settings: ScoringSettings) -> RunScores:
+    """Score predictions as they are, on every split; classes and risk on ``test``.
+
+    Example:
+        >>> rows = Predictions(probs=[[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], labels=[0, 1, 1])
+        >>> score_plain({"test": rows}, ScoringSettings(n_resamples=20)).test.n_samples
+        3
+    """
+    judged, table = splits["test"], settings.to_table()
+    return RunScores(
+        calibrator="identity",
+        cards={split: score(part, **table) for split, part in splits.items()},
+        classes=score_by_class(judged, n_bins=settings.n_bins, level=settings.level),
+        risk=risk_coverage(judged),
+    )
+
+
+def score_mapped(
+    calibrator: str, judged: Predictions, fitted: Calibrator, settings: ScoringSettings
+) -> RunScores:
+    """Score what a fitted map makes of predictions, and compare it with them row by row.
+
+    Example:
+        >>> from equipoise.calibrators import TemperatureScaling
+        >>> rows = Predictions(logits=[[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], labels=[0, 1, 1])
+        >>> fitted = TemperatureScaling().fit([[3.0, 0.0]] * 4, [0, 0, 0, 1])
+        >>> found = score_mapped("temperature", rows, fitted, ScoringSettings(n_resamples=20))
+        >>> found.versus.of("accuracy").verdict
+        'tie'
+    """
+    table = settings.to_table()
+    after, temperature = fitted(judged), fitted.result.parameters.get("temperature")
+    return RunScores(
+        calibrator=calibrator,
+        words=fitted.result.words,
+        temperature=None if temperature is None else float(temperature),
+        cards={"test": score(after, **table)},
+        versus=compare(judged, after, **table),
+    )

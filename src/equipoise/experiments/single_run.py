@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,14 +15,13 @@ from typing import Any, final
 import torch
 
 from equipoise.core.errors import SpecError
-from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
 from equipoise.core.writing import write_predictions
 from equipoise.experiments.build import Built, build, split_source
-from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.experiments.environment import describe_environment
 from equipoise.experiments.folder import STAGES, RunFolder, Stage
 from equipoise.experiments.integrity import write_json
+from equipoise.experiments.maps import MapSpec, as_map
 from equipoise.experiments.preparation import pin
 from equipoise.experiments.scoring import ScoringSettings, score_run
 from equipoise.experiments.spec import Spec, write_spec
@@ -41,7 +40,7 @@ class RunOptions:
     Settings of scoring may change from command to command; the run is then scored again, and says with what.
 
     Attributes:
-        calibrators: Post-hoc maps to score; ``"identity"`` is no calibration.
+        calibrators: Post-hoc maps to score, by name or with options; ``"identity"`` is no calibration.
         root: The data folder.
         download: Bring official files if they are not there.
         threads: Threads of this process; 0 leaves torch's own number.
@@ -57,7 +56,7 @@ class RunOptions:
         ('identity', 'temperature')
     """
 
-    calibrators: tuple[str, ...] = ("identity", "temperature")
+    calibrators: tuple[str | MapSpec, ...] = ("identity", "temperature")
     root: str | None = None
     download: bool = False
     threads: int = 0
@@ -95,8 +94,7 @@ def run(spec: Spec, folder: str | os.PathLike[str], *, options: RunOptions | Non
         'finished'
     """
     options = options or RunOptions()
-    for name in options.calibrators:
-        look_up(name, CATALOGUE["calibrators"], what="calibrator")
+    maps = [as_map(given, where="RunOptions.calibrators") for given in options.calibrators]
     spec = pin(spec, root=options.root, download=options.download)
     target = RunFolder(Path(folder) / spec.identity)
     _refuse_old(spec, target)
@@ -104,7 +102,7 @@ def run(spec: Spec, folder: str | os.PathLike[str], *, options: RunOptions | Non
         stage = "prepare"
         try:
             _prepare(spec, target)
-            todo = _Todo(spec, target, options)
+            todo = _Todo(spec, target, options, maps)
             stages = {"start": todo.start, "train": todo.train, "predict": todo.predict, "score": todo.score}
             for name, work in stages.items():
                 stage = name
@@ -183,7 +181,8 @@ def _is_resumable(spec: Spec, target: RunFolder) -> bool:
 class _Todo:
     """The stages of one run; data and networks are built when a stage first needs them."""
 
-    def __init__(self, spec: Spec, target: RunFolder, options: RunOptions) -> None:
+    def __init__(self, spec: Spec, target: RunFolder, options: RunOptions, maps: Sequence[MapSpec]) -> None:
+        self._maps = maps
         self._spec, self._target, self._options = spec, target, options
         self._made: Built | None = None
 
@@ -265,7 +264,7 @@ class _Todo:
             built.objective.load_state_dict(content["objective"])
 
     def score(self) -> None:
-        score_run(self._target, self._options.calibrators, self._options.scoring)
+        score_run(self._target, self._maps, self._options.scoring)
 
 
 def keep_predictions(target: RunFolder, predictions: Iterable[Predictions]) -> None:

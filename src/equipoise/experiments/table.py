@@ -9,8 +9,7 @@ from typing import Any, final
 from equipoise.core.frames import to_frame
 from equipoise.evaluate import Difference
 from equipoise.experiments.folder import RunFolder
-from equipoise.experiments.methods import method_entry
-from equipoise.experiments.paper_results import PaperResult, paper_results_for
+from equipoise.experiments.judged import JudgedGroup
 from equipoise.experiments.results import (
     Cell,
     Pair,
@@ -19,10 +18,9 @@ from equipoise.experiments.results import (
     paired_differences,
 )
 from equipoise.experiments.run_groups import RunGroup, check_baseline, group_runs
-from equipoise.experiments.spec import Spec
 from equipoise.metrics.facts import columns, metric_facts
 
-__all__ = ["COLUMNS", "ResultTable", "TableRow", "make_tables", "tables_of_groups"]
+__all__ = ["COLUMNS", "ResultTable", "TableRow", "make_tables", "table_of", "tables_of_groups"]
 
 #: The metrics of the table, proper scores beside calibration.
 COLUMNS = columns()[:6]
@@ -95,8 +93,9 @@ class ResultTable:
         few, many = min(counts), max(counts)
         number = str(many) if few == many else f"{few} to {many}"
         seeds = f"mean ± standard error over {number} seeds" if many > 1 else "one seed"
+        what = ", ".join(filter(None, (self.data, self.model)))
         return (
-            f"{self.data}, {self.model}: {seeds}, {self.n_test:,} test rows, {self.n_bins} bins, "
+            f"{what}: {seeds}, {self.n_test:,} test rows, {self.n_bins} bins, "
             f"{self.n_resamples:,} resamples. "
             f"Best in bold; ≈ is tied with the best; + is better and - worse than {self.baseline} by a paired test "
             "(p < 0.05), neither is a tie. The temperature in brackets."
@@ -174,14 +173,25 @@ def tables_of_groups(
     for metric in metrics:
         metric_facts(metric, what="metric of a scorecard")
     check_baseline(baseline, groups)
-    return [_Blocks(group, group.baseline(baseline), metrics).table() for group in groups]
+    return [table_of(group, baseline=group.baseline(baseline), metrics=metrics) for group in groups]
+
+
+def table_of(group: JudgedGroup, *, baseline: str, metrics: Sequence[str] = COLUMNS) -> ResultTable:
+    """Return the table of seeds that may stand in one.
+
+    Args:
+        group: What they are and what they scored.
+        baseline: Label of the method others are compared with.
+        metrics: Columns.
+    """
+    return _Blocks(group, baseline, metrics).table()
 
 
 @final
 class _Blocks:
     """The rows of a table: all methods after one calibrator, then all after the next."""
 
-    def __init__(self, group: RunGroup, baseline: str, metrics: Sequence[str]) -> None:
+    def __init__(self, group: JudgedGroup, baseline: str, metrics: Sequence[str]) -> None:
         self._group, self._baseline = group, baseline
         every = {
             (calibrator, label): {m: cell_of(group.scored(label, calibrator), m) for m in metrics}
@@ -231,16 +241,15 @@ class _Blocks:
         return min(means, key=means.__getitem__, default="")
 
     def _row(self, calibrator: str, label: str) -> TableRow:
-        spec = self._group.specs[self._group.methods[label][0].name]
         own = self._cells[calibrator, label]
         return TableRow(
             method=label,
             calibrator=calibrator,
-            fidelity=method_entry(spec.method).fidelity,
+            fidelity=self._group.fidelity(label),
             cells=own,
             marks={m: self._mark(calibrator, label, m) for m in own},
             versus={m: self._versus(calibrator, label, m) for m in own},
-            printed=_printed(spec, calibrator, self._columns),
+            printed=self._group.printed(label, calibrator, self._columns),
             differences=self._paired.get((calibrator, self._baseline, label), {}),
         )
 
@@ -261,24 +270,3 @@ class _Blocks:
         found = self._paired.get((calibrator, one, other), {}).get(metric)
         cells = [self._cells[calibrator, label][metric] for label in (one, other)]
         return found or difference_of_cells(metric, *cells)
-
-
-def _printed(spec: Spec, calibrator: str, columns: Sequence[str]) -> dict[str, str]:
-    """Return what papers printed for the same dataset, network and method, with the source."""
-    result = {}
-    rows = paper_results_for(spec, calibrator=calibrator)
-    for metric in columns:
-        firsts = {row.paper: row for row in reversed(rows) if row.metric == metric}
-        facts = metric_facts(metric)
-        texts = [
-            f"{facts.text(row.value)} ({row.paper}, table {row.table}{_doubt(row)})"
-            for row in reversed(firsts.values())
-        ]
-        if texts:
-            result[metric] = " and ".join(texts)
-    return result
-
-
-def _doubt(row: PaperResult) -> str:
-    _, found, doubt = row.note.partition("suspect=")
-    return f", doubtful: {doubt}" if found else ""

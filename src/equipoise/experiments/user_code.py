@@ -23,6 +23,7 @@ __all__ = ["Source", "check_not_loading", "find_source", "is_code", "load_code",
 _REMEDY = "Write 'package.module:name' or 'path/to/file.py:name', relative to the spec."
 _loading: list[Path] = []
 _roots: list[str] = []
+_contents: dict[Path, str] = {}
 
 
 class Source(NamedTuple):
@@ -284,12 +285,15 @@ def _put_first(root: Path) -> None:
 
 
 def _forget_neighbours(source: Source) -> None:
-    """Let files beside the code be imported again, which may have changed, or be others under the same name."""
-    ours = (str(source.root), *_roots)
-    names = {_module_name(file, source.root) for file in source.files}
-    for name, file in _files_of_modules().items():
-        if name in names and str(file).startswith(ours):
+    """Let files beside the code be imported again that have changed since, or are others under the same name."""
+    loaded = _files_of_modules()
+    for file in source.files if source.module else source.files[1:]:
+        name, content = _module_name(file, source.root), _digest(file)
+        known = loaded.get(name)
+        is_other = known is not None and known.resolve() != file and str(known).startswith(tuple(_roots))
+        if name in loaded and (is_other or _contents.get(file, content) != content):
             del sys.modules[name]
+        _contents[file] = content
 
 
 def _module_name(file: Path, root: Path) -> str:

@@ -15,6 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from equipoise.experiments.maps import MapSpec
 from equipoise.experiments.single_run import RunOptions, run
 from equipoise.experiments.spec import Spec
 
@@ -42,7 +43,8 @@ def decode_job(line: str) -> tuple[dict[str, Any], str, RunOptions, str | None]:
         (True, True)
     """
     job = json.loads(line)
-    options = {**job["options"], "calibrators": tuple(job["options"]["calibrators"])}
+    maps = (MapSpec(**one) if isinstance(one, dict) else one for one in job["options"]["calibrators"])
+    options = {**job["options"], "calibrators": tuple(maps)}
     return job["spec"], job["folder"], RunOptions(**options), job["home"]
 
 

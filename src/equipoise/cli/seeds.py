@@ -1,0 +1,113 @@
+"""``equipoise compare-files``: files of predictions as seeds of methods, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from equipoise.cli.inputs import column_options
+from equipoise.cli.scoring import scoring_options
+from equipoise.cli.shared import check_output, json_option, print_json, quiet_option
+from equipoise.core.errors import DataError
+from equipoise.core.predictions import Predictions
+from equipoise.core.reading import Columns, read_predictions
+from equipoise.experiments import compare_seeds, format_table
+from equipoise.report import write_report
+
+__all__ = ["command"]
+
+_ENDINGS = (".npz", ".npy", ".csv", ".parquet", ".safetensors")
+
+
+@click.command("compare-files", epilog="Example:  equipoise compare-files ce/*.npz focal/*.npz --baseline ce")
+@click.argument("files", metavar="[NAME=]FILES...", nargs=-1, required=True)
+@click.option(
+    "--calib",
+    multiple=True,
+    metavar="[NAME=]FILES",
+    help="Held-out predictions of the same trainings, to fit calibrators on; a folder or pattern, once per method.",
+)
+@click.option("--calibrator", "calibrators", multiple=True, default=("temperature",), show_default=True)
+@click.option("--baseline", metavar="NAME", help="The method others are compared with; the first by default.")
+@click.option("--format", "style", type=click.Choice(["text", "markdown", "latex", "csv"]), default="text")
+@click.option(
+    "--report", type=click.Path(path_type=Path, dir_okay=False), help="Write a report here too; .html or .md."
+)
+@column_options
+@scoring_options
+@json_option
+@quiet_option
+def command(
+    files: tuple[str, ...],
+    calib: tuple[str, ...],
+    calibrators: tuple[str, ...],
+    baseline: str | None,
+    style: str,
+    report: Path | None,
+    columns: Columns,
+    settings: dict[str, Any],
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Compare methods by files of predictions, one file per seed, all of the same rows in the same order.
+
+    Files of one folder are seeds of one method, named after the folder. NAME=FOLDER or NAME='PATTERN' names a method
+    otherwise.
+    """
+    if report is not None:
+        check_output(report, (".html", ".md"), option="--report")
+    found = compare_seeds(
+        _read(_grouped(files), columns),
+        calib=_read(_grouped(calib), columns) if calib else None,
+        calibrators=calibrators,
+        baseline=baseline,
+        **settings,
+    )
+    if report is not None:
+        write_report(found.report(), report)
+    if as_json:
+        print_json({"rows": found.rows(), "baseline": found.table.baseline})
+        return
+    click.echo(format_table(found.table, style))
+    if report is not None and not quiet:
+        click.echo(f"\nreport: {report}")
+
+
+def _read(groups: dict[str, list[Path]], columns: Columns) -> dict[str, list[Predictions]]:
+    return {name: [read_predictions(file, **columns) for file in files] for name, files in groups.items()}
+
+
+def _grouped(words: Sequence[str]) -> dict[str, list[Path]]:
+    """Return files by method: of the name given, or of the folder they lie in; each sorted as its seeds are."""
+    groups: dict[str, list[Path]] = {}
+    for word in words:
+        name, given, place = word.partition("=")
+        files = _files(place) if given and not Path(word).exists() else _files(word)
+        for file in files:
+            groups.setdefault(name if given else file.resolve().parent.name, []).append(file)
+    for name, files in groups.items():
+        if len({file.resolve() for file in files}) < len(files):
+            raise DataError(f"compare-files: a file of {name!r} is given twice. Each is one seed.")
+    return groups
+
+
+def _files(place: str) -> list[Path]:
+    path = Path(place)
+    if path.is_file():
+        return [path]
+    found = (
+        path.iterdir()
+        if path.is_dir()
+        else path.parent.glob(path.name or "*")
+        if path.parent.is_dir()
+        else ()
+    )
+    files = sorted(file for file in found if file.suffix.lower() in _ENDINGS)
+    if not files:
+        raise DataError(
+            f"compare-files: no file of predictions is {place!r}. Give files, a folder of them, or a pattern in quotes."
+        )
+    return files

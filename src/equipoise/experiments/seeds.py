@@ -1,0 +1,222 @@
+"""Seeds of predictions that someone already has: the same table, tests and report as for runs trained here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, final
+
+from equipoise.core.errors import DataError
+from equipoise.core.names import look_up
+from equipoise.core.predictions import Predictions
+from equipoise.experiments.formatting import format_table
+from equipoise.experiments.maps import MapSpec, as_map
+from equipoise.experiments.run_report import methods_of
+from equipoise.experiments.scores import RunScores
+from equipoise.experiments.scoring import ScoringSettings, score_mapped, score_plain
+from equipoise.experiments.table import COLUMNS, ResultTable, table_of
+from equipoise.metrics.facts import metric_facts
+from equipoise.report import MethodCard, Provenance, Report
+
+__all__ = ["SeedComparison", "compare_seeds"]
+
+Seeds = Mapping[str, Predictions | Sequence[Predictions]]
+
+
+@final
+@dataclass(frozen=True)
+class _Seed:
+    """One seed of a method."""
+
+    name: str
+    test: Predictions
+    maps: dict[str, Any] = field(default_factory=dict)
+
+    def predictions(self, split: str) -> Predictions:
+        if split != "test":
+            raise DataError(f"{self.name}: only predictions to judge are known, not {split!r}.")
+        return self.test
+
+    def calibrator(self, name: str) -> Any:
+        return self.maps[name]
+
+    def history(self) -> list[dict[str, Any]]:
+        return []
+
+
+@final
+@dataclass(frozen=True)
+class _SeedGroup:
+    """Seeds of several methods, and what they scored."""
+
+    title: str
+    methods: Mapping[str, list[_Seed]]
+    scores: Mapping[str, Mapping[str, RunScores]]
+    calibrators: list[str]
+    model: str = ""
+
+    @property
+    def known_seeds(self) -> list[int]:
+        return list(range(max(map(len, self.methods.values()))))
+
+    def seeds(self, label: str, calibrator: str) -> dict[int, _Seed]:
+        found = enumerate(self.methods[label])
+        return {number: seed for number, seed in found if calibrator in self.scores[seed.name]}
+
+    def scored(self, label: str, calibrator: str) -> list[RunScores]:
+        return [self.scores[seed.name][calibrator] for seed in self.seeds(label, calibrator).values()]
+
+    def fidelity(self, label: str) -> str:
+        return "yours"
+
+    def printed(self, label: str, calibrator: str, metrics: Sequence[str]) -> dict[str, str]:
+        return {}
+
+
+@final
+@dataclass(frozen=True)
+class SeedComparison:
+    """How methods compare over seeds.
+
+    Attributes:
+        table: Methods in rows, metrics in columns, ties called ties; what printing it shows.
+    """
+
+    table: ResultTable
+    _group: _SeedGroup
+
+    def __str__(self) -> str:
+        return format_table(self.table)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one tidy row per method, seed, calibrator and metric."""
+        return [
+            {"method": label, "seed": number, **row}
+            for label, seeds in self._group.methods.items()
+            for number, seed in enumerate(seeds)
+            for part in self._group.scores[seed.name].values()
+            for row in part.rows()
+        ]
+
+    def report(self, *, title: str | None = None, command: str = "") -> Report:
+        """Return the records of a report; :func:`~equipoise.report.write_report` makes a file of them.
+
+        Args:
+            title: What stands on top.
+            command: What makes it again.
+        """
+        names = self._group.methods
+        cards = {label: MethodCard(title=label) for label in names}
+        counts = ", ".join(f"{label}: {len(seeds)}" for label, seeds in names.items())
+        facts = (("rows", f"{self.table.n_test:,}"), ("seeds", counts))
+        return Report(
+            title=title or f"Calibration of {len(names)} methods: {self._group.title}",
+            methods=methods_of(self._group, self.table, cards),
+            baseline=self.table.baseline,
+            provenance=Provenance(facts=facts, command=command),
+        )
+
+
+def compare_seeds(
+    predictions: Seeds,
+    *,
+    calib: Seeds | None = None,
+    calibrators: Sequence[str | MapSpec | Mapping[str, Any]] = ("temperature",),
+    baseline: str | None = None,
+    metrics: Sequence[str] = COLUMNS,
+    name: str = "predictions",
+    n_bins: int = 15,
+    closed: str = "right",
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+) -> SeedComparison:
+    """Compare methods by the predictions of several trainings of each, on the same rows in the same order.
+
+    Args:
+        predictions: Predictions to judge by method, one per training; seed by seed they are compared in pairs.
+        calib: Held-out predictions of the same trainings. If given, calibrators are fitted on them.
+        calibrators: Post-hoc maps to show, if there is ``calib``: names, or tables of name and options.
+        baseline: The method others are compared with; by default the first.
+        metrics: Columns.
+        name: What the rows are called.
+        n_bins: Bins of the binned metrics.
+        closed: Which side of a bin belongs to it.
+        level: Level of the intervals.
+        n_resamples: Resamples behind intervals and tests.
+        seed: Of the resamples.
+
+    Returns:
+        The table, which printing shows, tidy rows, and a report.
+
+    Raises:
+        DataError: If predictions are of other rows, or are missing.
+        SpecError: If a name is not known.
+
+    Example:
+        >>> rows = Predictions(probs=[[0.99, 0.01]] * 40, labels=[0] * 24 + [1] * 16)
+        >>> calmer = rows.with_scores(probs=[[0.6, 0.4]] * 40)
+        >>> found = compare_seeds({"ce": [rows, rows], "focal": [calmer, calmer]}, n_resamples=99)
+        >>> [row.versus["ece"] for row in found.table.rows]
+        ['', 'better']
+    """
+    judged = {label: _listed(found) for label, found in predictions.items()}
+    held_out = {label: _listed(found) for label, found in (calib or {}).items()}
+    _check(judged, held_out, baseline)
+    for metric in metrics:
+        metric_facts(metric, what="metric of a scorecard")
+    maps = [as_map(one, where="compare_seeds") for one in calibrators] if held_out else []
+    wanted = {one.key: one for one in maps if one.key != "identity"}
+    settings = ScoringSettings(n_bins=n_bins, closed=closed, level=level, n_resamples=n_resamples, seed=seed)
+    seeds = {
+        label: [_Seed(f"{label} seed {number}", part) for number, part in enumerate(found)]
+        for label, found in judged.items()
+    }
+    scores = {
+        one.name: _score(one, held_out[label][number] if held_out else None, wanted, settings)
+        for label, found in seeds.items()
+        for number, one in enumerate(found)
+    }
+    group = _SeedGroup(name, seeds, scores, ["identity", *wanted])
+    return SeedComparison(table_of(group, baseline=baseline or next(iter(seeds)), metrics=metrics), group)
+
+
+def _listed(found: Predictions | Sequence[Predictions]) -> list[Predictions]:
+    return [found] if isinstance(found, Predictions) else list(found)
+
+
+def _check(
+    judged: Mapping[str, list[Predictions]], held_out: Mapping[str, list[Predictions]], baseline: str | None
+) -> None:
+    where = "compare_seeds"
+    if not judged or not all(judged.values()):
+        raise DataError(
+            f"{where}: predictions of at least one training of each method were wanted, got none."
+        )
+    others = [part for parts in (*judged.values(), *held_out.values()) for part in parts]
+    wrong = next((part for part in others if not isinstance(part, Predictions)), None)
+    if wrong is not None:
+        raise DataError(
+            f"{where}: Predictions were wanted, got {type(wrong).__name__}. Pass Predictions(logits=...)."
+        )
+    sizes = {len(part) for parts in judged.values() for part in parts}
+    if len(sizes) > 1:
+        raise DataError(
+            f"{where}: all must predict the same rows, got {' and '.join(map(str, sorted(sizes)))} rows."
+        )
+    if baseline is not None and baseline not in judged:
+        look_up(baseline, judged, what="method to compare with")
+    if held_out and {k: len(v) for k, v in held_out.items()} != {k: len(v) for k, v in judged.items()}:
+        raise DataError(f"{where}: `calib` must hold as many predictions for each method as are judged.")
+
+
+def _score(
+    seed: _Seed, calib: Predictions | None, calibrators: Mapping[str, MapSpec], settings: ScoringSettings
+) -> dict[str, RunScores]:
+    """Score one seed, and keep the maps that were fitted for it."""
+    found = {"identity": score_plain({"test": seed.test}, settings)}
+    for key, one in calibrators.items():
+        assert calib is not None
+        seed.maps[key] = one.make().fit(calib)
+        found[key] = score_mapped(key, seed.test, seed.maps[key], settings)
+    return found

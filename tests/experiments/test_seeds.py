@@ -1,0 +1,120 @@
+"""Predictions of several seeds that a user already has: the table, tests and report of runs that were trained here."""
+
+import json
+
+import numpy as np
+import pytest
+
+from equipoise import Predictions, write_predictions
+from equipoise.cli import main
+from equipoise.core.errors import DataError, SpecError
+from equipoise.experiments import ComparisonSpec, compare_seeds, report_of_runs, run_comparison
+from equipoise.report import to_html
+from tiny_runs import QUICK, TABLE
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    table = {**TABLE, "method": ["ce", "brier"], "seed": [0, 1]}
+    folder = tmp_path_factory.mktemp("runs")
+    return run_comparison(ComparisonSpec.from_table(table), folder, options=QUICK, workers=1)
+
+
+def taken(trained, split):
+    found = {}
+    for folder in trained.summary.done:
+        found.setdefault(folder.spec().method.label, []).append(folder.predictions(split))
+    return found
+
+
+def test_numbers_and_tests_are_those_of_a_comparison_that_was_trained(trained):
+    found = compare_seeds(taken(trained, "test"), calib=taken(trained, "calib"), n_resamples=20)
+    [wanted] = trained.tables
+    assert [row.method for row in found.table.rows] == [row.method for row in wanted.rows]
+    for mine, theirs in zip(found.table.rows, wanted.rows, strict=True):
+        assert mine.cells == theirs.cells
+        assert (mine.marks, mine.versus, mine.differences) == (
+            theirs.marks,
+            theirs.versus,
+            theirs.differences,
+        )
+    assert found.table.n_seeds == 2
+    assert str(found).splitlines()[2:4]
+
+
+def test_the_report_tells_the_same(trained):
+    found = compare_seeds(taken(trained, "test"), calib=taken(trained, "calib"), n_resamples=20).report()
+    [wanted] = report_of_runs(trained.summary.done, tables=trained.tables).values()
+    assert found.versus() == wanted.versus()
+    assert found.gains() == wanted.gains()
+    assert "brier" in to_html(found)
+
+
+def rows(n=60, sharp=3.0, seed=0):
+    generator = np.random.default_rng(seed)
+    labels = np.arange(n) % 3
+    return Predictions(logits=sharp * np.eye(3)[labels] + generator.normal(size=(n, 3)), labels=labels)
+
+
+def test_without_held_out_rows_there_is_no_calibrator():
+    found = compare_seeds({"a": rows(), "b": [rows(sharp=1.0)]}, n_resamples=20)
+    assert {row.calibrator for row in found.table.rows} == {"identity"}
+    assert {row["method"] for row in found.rows()} == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "kind", "sentence"),
+    [
+        ({}, {}, DataError, "at least one training"),
+        ({"a": []}, {}, DataError, "at least one training"),
+        ({"a": [rows()], "b": [rows(30)]}, {}, DataError, "the same rows, got 30 and 60"),
+        ({"a": [3]}, {}, DataError, "Predictions were wanted, got int"),
+        ({"focal": [rows()]}, {"baseline": "focl"}, SpecError, "did you mean 'focal'"),
+        ({"a": [rows()]}, {"metrics": ["eec"]}, SpecError, "did you mean"),
+        ({"a": [rows()]}, {"calib": {"a": [rows(), rows()]}}, DataError, "as many predictions"),
+        (
+            {"a": [rows()]},
+            {"calib": {"a": rows()}, "calibrators": ["vectr"]},
+            SpecError,
+            "did you mean 'vector'",
+        ),
+    ],
+)
+def test_mistakes(given, options, kind, sentence):
+    with pytest.raises(kind, match=sentence):
+        compare_seeds(given, **options)
+
+
+@pytest.fixture
+def folders(tmp_path):
+    for number in range(2):
+        for name, sharp in (("ce", 3.0), ("focal", 1.0)):
+            (tmp_path / name).mkdir(exist_ok=True)
+            write_predictions(rows(sharp=sharp, seed=number), tmp_path / name / f"{number}.npz")
+    return tmp_path
+
+
+def test_files_of_a_folder_are_seeds(folders, capsys):
+    files = [str(file) for name in ("ce", "focal") for file in sorted((folders / name).glob("*.npz"))]
+    assert main(["compare-files", *files, "--resamples", "20", "--report", str(folders / "a.html")]) == 0
+    printed = capsys.readouterr().out
+    assert "over 2 seeds, 60 test rows" in printed
+    assert "worse than ce" in printed
+    assert "focal" in (folders / "a.html").read_text()
+
+
+def test_methods_may_be_named(folders, capsys):
+    words = [f"first={folders / 'ce'}", f"second={folders / 'focal'}/*.npz", "--baseline", "second"]
+    assert main(["compare-files", *words, "--resamples", "20", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["baseline"] == "second"
+    assert {(row["method"], row["seed"]) for row in found["rows"]} == {
+        (m, s) for m in ("first", "second") for s in (0, 1)
+    }
+
+
+@pytest.mark.parametrize("word", ["nowhere", "a=nowhere/*.npz", "empty"])
+def test_files_that_are_not_there_are_named(folders, capsys, word):
+    (folders / "empty").mkdir()
+    assert main(["compare-files", word if word != "empty" else str(folders / "empty")]) == 2
+    assert "no file of predictions is" in capsys.readouterr().err
