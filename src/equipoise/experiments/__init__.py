@@ -1,6 +1,6 @@
 """Specs, the catalogue, run folders and engines."""
 
-from equipoise.experiments.catalogue import CATALOGUE, Entry
+from equipoise.experiments.catalogue import CATALOGUE, Entry, register
 from equipoise.experiments.comparison import (
     ComparisonResult,
     ComparisonSpec,
@@ -46,6 +46,7 @@ __all__ = [
     "read_comparison",
     "read_spec",
     "refuse_code",
+    "register",
     "report_of_runs",
     "run",
     "run_comparison",
