@@ -1,31 +1,8 @@
 """Specs, the catalogue, run folders and engines."""
 
-<<<<<<< HEAD
 from typing import TYPE_CHECKING
 
 from equipoise.core.lazy import lazy_names as _lazy_names
-=======
-from equipoise.experiments.catalogue import CATALOGUE, Entry, register
-from equipoise.experiments.comparison import (
-    ComparisonResult,
-    ComparisonSpec,
-    read_comparison,
-    run_comparison,
-)
-from equipoise.experiments.engines import RunSummary
-from equipoise.experiments.folder import RunFolder
-from equipoise.experiments.formatting import format_table, format_tables
-from equipoise.experiments.from_objects import compare_methods
-from equipoise.experiments.paper_results import PaperResult, find_paper_results
-from equipoise.experiments.prepare import code_files, prepare, refuse_code
-from equipoise.experiments.run import RunOptions, run
-from equipoise.experiments.run_report import report_of_runs
-from equipoise.experiments.run_search import find_runs
-from equipoise.experiments.scores import RunScores
-from equipoise.experiments.seeds import SeedComparison, compare_seeds
-from equipoise.experiments.spec import Spec, read_spec, write_spec
-from equipoise.experiments.table import ResultTable, make_tables
->>>>>>> own
 
 __all__ = [
     "CATALOGUE",
@@ -60,7 +37,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from equipoise.experiments.catalogue import CATALOGUE, Entry
+    from equipoise.experiments.catalogue import CATALOGUE, Entry, register
     from equipoise.experiments.comparison import (
         ComparisonResult,
         ComparisonSpec,
@@ -109,6 +86,7 @@ else:
             "read_comparison": "equipoise.experiments.comparison",
             "read_spec": "equipoise.experiments.spec",
             "refuse_code": "equipoise.experiments.preparation",
+            "register": "equipoise.experiments.catalogue",
             "report_of_runs": "equipoise.experiments.run_report",
             "run": "equipoise.experiments.single_run",
             "run_comparison": "equipoise.experiments.comparison",
