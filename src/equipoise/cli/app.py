@@ -20,6 +20,7 @@ from equipoise.cli import (
     report,
     runs,
     score,
+    states,
     training,
 )
 from equipoise.cli.inputs import OPTION_OF
@@ -37,6 +38,7 @@ COMMANDS: dict[str, click.Command] = {
     "doctor": doctor.command,
     "export": export.command,
     "list": listing.list_command,
+    "merge": states.merge_command,
     "report": report.command,
     "runs": runs.runs_command,
     "score": score.command,

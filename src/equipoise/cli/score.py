@@ -10,6 +10,7 @@ from equipoise import read_predictions, score
 from equipoise.cli.inputs import column_options, one_or_several
 from equipoise.cli.scoring import scoring_options
 from equipoise.cli.shared import json_option, print_json, quiet_option
+from equipoise.cli.states import read_states, refuse_options_of_rows, state_paths
 from equipoise.core.reading import Columns
 
 __all__ = ["command"]
@@ -31,9 +32,18 @@ def command(
     """Print every calibration metric of FILE with its interval.
 
     FILE holds logits, probabilities, or predicted class and confidence, with the true labels: .npz, .csv, .parquet,
-    .safetensors, or a pair of .npy files. Several files are read as one.
+    .safetensors, or a pair of .npy files. Several files are read as one. A state that `equipoise audit --save-state`
+    kept is scored without rows.
     """
-    card = score(read_predictions(one_or_several(files), **columns), **settings)
+    states = state_paths(files)
+    if states:
+        refuse_options_of_rows()
+    rows = (
+        read_states(states).state.calibration
+        if states
+        else read_predictions(one_or_several(files), **columns)
+    )
+    card = score(rows, **settings)
     if as_json:
         print_json({"file": " ".join(files), **card.to_dict()})
     else:
