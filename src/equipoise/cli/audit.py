@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from equipoise.cli.audit_inputs import Asked, Result
+from equipoise.cli.engines import Engine, engine_options
 from equipoise.cli.inputs import column_options
 from equipoise.cli.limits import MARGIN, METRIC_LIMIT
 from equipoise.cli.scoring import scoring_options
@@ -78,6 +79,7 @@ Examples:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write a report too, .html or .md.",
 )
+@engine_options
 @json_option
 @quiet_option
 def command(
@@ -92,6 +94,7 @@ def command(
     not_worse: tuple[tuple[str, float | None], ...],
     save_state: Path | None,
     report: Path | None,
+    engine: Engine,
     as_json: bool,
     quiet: bool,
 ) -> int:
@@ -114,7 +117,7 @@ def command(
         check_output(save_state, RECORD_ENDINGS, option="--save-state")
     if state_paths(files) and (against is None or state_paths((against,))):
         refuse_options_of_rows()
-    asked = Asked(files, columns, by, settings, quiet=quiet)
+    asked = Asked(files, columns, by, settings, engine, quiet)
     result = asked.alone() if against is None else asked.beside(against)
     found, comparison = result.found, result.comparison
     limits = [Limit(key, "max", number) for key, number in maxima]

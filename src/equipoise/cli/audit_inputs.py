@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import click
+
+from equipoise.cli.engines import Engine
 from equipoise.cli.inputs import one_or_several
 from equipoise.cli.states import read_states, state_paths
 from equipoise.core.progress import progress
@@ -44,6 +47,7 @@ class Asked:
         columns: What the rows are.
         by: Columns of groups.
         settings: How predictions are scored.
+        engine: Where the files are summed.
         quiet: Whether progress is left out.
     """
 
@@ -51,7 +55,8 @@ class Asked:
     columns: Columns
     by: tuple[str, ...]
     settings: dict[str, Any]
-    quiet: bool = False
+    engine: Engine
+    quiet: bool
 
     def alone(self) -> Result:
         """Return the audit by itself."""
@@ -59,6 +64,9 @@ class Asked:
         if states:
             saved = read_states(states)
             return Result(audit(saved.state, by=self.by or None, **self.settings), saved)
+        if self.engine.name == "ray":
+            state = self.engine.sums(self.files, self._grouped, self.by or None, self.settings)
+            return Result(audit_sums(state, None, **self._chosen(*_DRAWN)), SavedState(state, ()))
         chunks = progress(
             iter_predictions(one_or_several(self.files), **self._grouped),
             label="auditing",
@@ -76,6 +84,11 @@ class Asked:
             sums = [part.sums.state.calibration for part in (other, mine)]
             return mine._replace(
                 baseline=other.found, comparison=compare_states(*sums, **self._chosen(*_DRAWN))
+            )
+        if self.engine.name == "ray":
+            raise click.UsageError(
+                "--engine ray sums files; to be paired with --against, rows must be held here. "
+                "Compare with a saved state: --against baseline.state."
             )
         baseline = read_predictions(against, **self.columns)
         rows = read_predictions(one_or_several(self.files), **self._grouped)

@@ -18,7 +18,7 @@ _MOST_CLASSES = 1 << 20
 _SURE = 5.0
 _FEW_VALUES = 16
 _GLANCE = 1000
-_FORM = ("kind", "n_classes", "split", "one_column")
+_FORM = ("kind", "n_classes", "split", "one_column", "weighted")
 _ADDED = ("_n_rows", "_correct", "_weight", "_squares", "_confidence", "_inner_confidence", "_inner_lowest")
 
 
@@ -59,13 +59,13 @@ class Evidence:
         self._n_classes: int | None = None
         self._kind = ""
         self._split: str | None = None
-        self._one_column = False
+        self._one_column, self._weighted = False, False
 
     def update(self, predictions: Predictions) -> None:
         """Add a chunk."""
         confidence = predictions.confidence
         self._kind, self._split, self._n_classes = predictions.kind, predictions.split, predictions.n_classes
-        self._one_column = predictions.one_column
+        self._one_column, self._weighted = predictions.one_column, predictions.weights is not None
         self._n_rows += len(predictions)
         self._correct += int(np.count_nonzero(predictions.correct))
         self._confidence += float(confidence.sum(dtype=np.float64))
@@ -82,7 +82,7 @@ class Evidence:
 
     @property
     def form(self) -> dict[str, Any]:
-        """What chunks of one stream share: kind, number of classes, split, and whether scores are one column."""
+        """What chunks of one stream share: kind, number of classes, split, one column of scores, weights."""
         return {name: getattr(self, f"_{name}") for name in _FORM}
 
     def merge(self, other: Evidence) -> None:
