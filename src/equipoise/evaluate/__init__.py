@@ -1,14 +1,17 @@
 """Predictions x calibrators x metrics: scorecards with intervals, paired comparisons, audits."""
 
 from equipoise.evaluate.audit import Audit, audit
+from equipoise.evaluate.audit_state import AuditState, read_audit_state, write_audit_state
 from equipoise.evaluate.cautions import Caution
 from equipoise.evaluate.compare import Difference, PairedDifferences, compare
+from equipoise.evaluate.compare_states import UnpairedDifferences, compare_states
 from equipoise.evaluate.gates import Gate, Limit, check_limits, check_not_worse
 from equipoise.evaluate.scorecard import Score, Scorecard, score
 from equipoise.evaluate.slices import Slice, SliceSums, score_by_class, score_by_group
 
 __all__ = [
     "Audit",
+    "AuditState",
     "Caution",
     "Difference",
     "Gate",
@@ -18,11 +21,15 @@ __all__ = [
     "Scorecard",
     "Slice",
     "SliceSums",
+    "UnpairedDifferences",
     "audit",
     "check_limits",
     "check_not_worse",
     "compare",
+    "compare_states",
+    "read_audit_state",
     "score",
     "score_by_class",
     "score_by_group",
+    "write_audit_state",
 ]

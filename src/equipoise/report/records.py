@@ -227,6 +227,7 @@ class Report:
         baseline: Name of the method the others are compared with; by default the first.
         provenance: Where the numbers come from.
         notes: Sentences a reader should know.
+        over_time: Whether the methods are one model at several times, in order.
     """
 
     title: str
@@ -234,6 +235,7 @@ class Report:
     baseline: str | None = None
     provenance: Provenance = Provenance()
     notes: tuple[str, ...] = ()
+    over_time: bool = False
 
     def __post_init__(self) -> None:
         names = [method.name for method in self.methods]
