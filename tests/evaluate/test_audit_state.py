@@ -12,6 +12,7 @@ from equipoise import Predictions
 from equipoise.core.errors import DataError
 from equipoise.evaluate import AuditState, audit, compare_states, read_audit_state, write_audit_state
 from equipoise.evaluate.audit_state import SavedState, merge_saved
+from equipoise.evaluate.cautions import Evidence
 from equipoise.metrics import CalibrationState
 
 
@@ -74,7 +75,13 @@ def test_parts_merged_in_any_order_say_what_one_pass_says(make, order):
 def test_weights_and_signs_of_mistakes_merge_too():
     whole = rows(weights=np.linspace(0.1, 3, 900))
     shifted = Predictions(logits=whole.logits, labels=(whole.labels + 1) % 4)
-    for judged, key in ((whole, None), (shifted, "labels_off_by_one")):
+    shares = Predictions(logits=100 * whole.probs, labels=whole.labels)
+    for judged, key in (
+        (whole, None),
+        (shifted, "labels_off_by_one"),
+        (Predictions(logits=whole.probs, labels=whole.labels), "logits_are_probs"),
+        (shares, "logits_are_percentages"),
+    ):
         parts = [judged.take(slice(0, 400)), judged.take(slice(400, None))]
         total = AuditState.of(parts[0])
         total.merge(AuditState.of(parts[1]))
@@ -99,6 +106,16 @@ def test_all_endings_hold_the_same_digests(tmp_path):
         write_audit_state(state, tmp_path / f"a.{ending}")
         found.add(read_audit_state(tmp_path / f"a.{ending}").parts)
     assert len(found) == 1
+
+
+def test_every_sign_of_a_mistake_is_kept(tmp_path):
+    """What an audit gathers and a file forgets would be a caution that is lost on the way."""
+    gathered, kept = Evidence(), Evidence()
+    gathered.update(rows())
+    kept.fill(*gathered.parts())
+    assert vars(kept).keys() == vars(gathered).keys()
+    for name, value in vars(gathered).items():
+        assert np.array_equal(getattr(kept, name), value), name
 
 
 def test_pickle_and_deepcopy_keep_everything():

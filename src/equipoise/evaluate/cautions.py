@@ -124,27 +124,26 @@ class Evidence:
         self._predicted = _added(self._predicted, other._predicted)
         self._labels = _added(self._labels, other._labels)
         self._lowest = min(self._lowest, other._lowest)
-        self._is_probs, self._is_twice = (
-            self._is_probs and other._is_probs,
-            self._is_twice and other._is_twice,
-        )
+        self._totals, self._is_twice = self._totals & other._totals, self._is_twice and other._is_twice
         if self._values is not None:
             both = None if other._values is None else self._values | other._values
             self._values = None if both is None or len(both) > _FEW_VALUES else both
 
     def parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return everything as plain values and arrays, for a file; :meth:`fill` takes them back."""
-        plain = {name: getattr(self, name) for name in (*_ADDED, "_lowest", "_is_probs", "_is_twice")}
+        plain = {name: getattr(self, name) for name in (*_ADDED, "_lowest", "_is_twice")}
         plain = {name.removeprefix("_"): value for name, value in plain.items()}
         plain |= {"shifted": [self._shifted[-1], self._shifted[1]], **self.form}
+        plain["totals"] = sorted(self._totals)
         plain["values"] = None if self._values is None else sorted(self._values)
         return plain, {"predicted": self._predicted, "labels": self._labels}
 
     def fill(self, plain: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
         """Take over what :meth:`parts` gave."""
-        for name in (*_ADDED, "_lowest", "_is_probs", "_is_twice", *(f"_{key}" for key in _FORM)):
+        for name in (*_ADDED, "_lowest", "_is_twice", *(f"_{key}" for key in _FORM)):
             setattr(self, name, plain[name.removeprefix("_")])
         self._shifted = dict(zip((-1, 1), plain["shifted"], strict=True))
+        self._totals = set(plain["totals"])
         self._values = None if plain["values"] is None else set(plain["values"])
         self._predicted, self._labels = arrays["predicted"].copy(), arrays["labels"].copy()
 
