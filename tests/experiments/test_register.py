@@ -50,7 +50,7 @@ def test_mistakes(room, entry, sentence):
 
 def test_an_installed_package_adds_methods_to_the_command(tmp_path):
     (tmp_path / "theirs.py").write_text(
-        "from equipoise.experiments.catalogue.entry import Entry\n"
+        "from equipoise.experiments import Entry, Spec\n"
         "from equipoise.losses import FocalLoss\n"
         "LOSS = Entry(key='theirs', title='Theirs', factory=FocalLoss, fidelity='yours', summary='A loss.')\n"
     )
@@ -64,6 +64,10 @@ def test_an_installed_package_adds_methods_to_the_command(tmp_path):
         [sys.executable, "-c", code, "show", "theirs"], capture_output=True, text=True, check=False
     )
     assert "Theirs  (losses: theirs)" in shown.stdout, shown.stderr
+    table = "dict(data='digits', model='mlp', method='theirs')"
+    first = f"{path}; import theirs; print(theirs.Spec.from_table({table}).label)"
+    used = subprocess.run([sys.executable, "-c", first], capture_output=True, text=True, check=False)
+    assert used.stdout.startswith("theirs"), used.stderr
     (info / "entry_points.txt").write_text("[equipoise]\nlosses.theirs = theirs:NOTHING\n")
     broken = subprocess.run([sys.executable, "-c", code, "list"], capture_output=True, text=True, check=False)
     assert "the entry point 'losses.theirs' of the package 'theirs' cannot be used" in broken.stderr

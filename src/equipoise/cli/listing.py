@@ -10,7 +10,7 @@ import click
 from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.cli.tables import print_table
 from equipoise.core.names import look_up
-from equipoise.experiments.catalogue import CATALOGUE, Entry
+from equipoise.experiments.catalogue import CATALOGUE, Entry, add_plugins
 from equipoise.experiments.paper_results import find_paper_results
 
 __all__ = ["list_command", "show_command"]
@@ -26,6 +26,7 @@ def list_command(room: str | None, as_json: bool, quiet: bool) -> None:
     ROOM is one of losses, penalties, pairs, objectives, calibrators, metrics, datasets, models, recipes; all by
     default.
     """
+    add_plugins()
     rooms = list(CATALOGUE) if room is None else [room]
     entries = {name: look_up(name, CATALOGUE, what="room of the catalogue") for name in rooms}
     if as_json:
@@ -46,6 +47,7 @@ def list_command(room: str | None, as_json: bool, quiet: bool) -> None:
 @quiet_option
 def show_command(name: str, as_json: bool, quiet: bool) -> None:
     """Show one method: what it does, when to use it, its parameters, and what its paper reported."""
+    add_plugins()
     known: dict[str, list[tuple[str, Entry]]] = {}
     for room, table in CATALOGUE.items():
         for key, entry in table.items():
