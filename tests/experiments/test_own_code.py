@@ -17,7 +17,7 @@ from equipoise.experiments import (
     run,
     run_comparison,
 )
-from equipoise.experiments.prepare import code_files, pin
+from equipoise.experiments.preparation import code_files, pin
 from equipoise.experiments.user_code import find_source, load_code
 from own_code import CODE, own_table, write_code
 

@@ -12,7 +12,7 @@ from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.formatting import format_table, format_tables
 from equipoise.experiments.from_objects import compare_methods
 from equipoise.experiments.paper_results import PaperResult, find_paper_results
-from equipoise.experiments.prepare import code_files, prepare, refuse_code
+from equipoise.experiments.preparation import code_files, prepare, refuse_code
 from equipoise.experiments.run import RunOptions, run
 from equipoise.experiments.run_report import report_of_runs
 from equipoise.experiments.run_search import find_runs

@@ -16,7 +16,7 @@ from equipoise.core.names import check_choice, nearest
 from equipoise.experiments.engines import RunSummary, run_locally, run_on_ray
 from equipoise.experiments.formatting import format_tables
 from equipoise.experiments.maps import MapSpec, as_map
-from equipoise.experiments.prepare import prepare
+from equipoise.experiments.preparation import prepare
 from equipoise.experiments.rows import write_rows
 from equipoise.experiments.run import RunOptions
 from equipoise.experiments.run_groups import group_runs

@@ -22,7 +22,7 @@ from equipoise.experiments.environment import describe_environment
 from equipoise.experiments.folder import STAGES, RunFolder, Stage
 from equipoise.experiments.integrity import write_json
 from equipoise.experiments.maps import MapSpec, as_map
-from equipoise.experiments.prepare import pin
+from equipoise.experiments.preparation import pin
 from equipoise.experiments.scoring import ScoringSettings, score_run
 from equipoise.experiments.spec import Spec, write_spec
 from equipoise.training import Hardware, fit, predict, read_checkpoint

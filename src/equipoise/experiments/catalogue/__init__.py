@@ -12,8 +12,8 @@ from equipoise.experiments.catalogue.metrics import METRICS
 from equipoise.experiments.catalogue.models import MODELS
 from equipoise.experiments.catalogue.objectives import OBJECTIVES
 from equipoise.experiments.catalogue.penalties import PAIRS, PENALTIES
+from equipoise.experiments.catalogue.plugins import load_plugins, register_in
 from equipoise.experiments.catalogue.recipes import RECIPES
-from equipoise.experiments.catalogue.register import load_plugins, register_in
 
 __all__ = ["CATALOGUE", "Entry", "Fidelity", "add_plugins", "check_match", "register"]
 
