@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import inspect
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -51,6 +52,11 @@ def parameters_of(entry: Entry) -> list[Parameter]:
         ignore_index | -100 | Label of samples that do not count.
         reduction | 'mean' | "mean" (over weights, as cross-entropy does), "sum" or "none".
     """
+    if not isinstance(entry.made_by, str):  # of somebody else, and loaded
+        known = inspect.signature(entry.made_by).parameters.values()
+        return [
+            Parameter(one.name, "" if one.default is one.empty else repr(one.default), "") for one in known
+        ]
     package, name, parts = Address.of(entry.made_by)
     if not parts:
         return list(_read(package, name))
