@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import inspect
 import re
 from collections.abc import Iterator
 from functools import cache
