@@ -6,6 +6,7 @@ from equipoise.evaluate.compare import Difference, PairedDifferences, compare
 from equipoise.evaluate.gates import Gate, Limit, check_limits, check_not_worse
 from equipoise.evaluate.scorecard import Score, Scorecard, score
 from equipoise.evaluate.slices import Slice, SliceSums, score_by_class, score_by_group
+from equipoise.evaluate.sweep import Sweep
 
 __all__ = [
     "Audit",
@@ -18,6 +19,7 @@ __all__ = [
     "Scorecard",
     "Slice",
     "SliceSums",
+    "Sweep",
     "audit",
     "check_limits",
     "check_not_worse",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -15,22 +16,24 @@ from equipoise.core.files import write_text
 from equipoise.core.names import check_choice, look_up, nearest
 from equipoise.experiments.build import pin_data
 from equipoise.experiments.catalogue import CATALOGUE
+from equipoise.experiments.choice import Choice, is_choice, read_choice
+from equipoise.experiments.chosen import Chosen, choose, write_choices
 from equipoise.experiments.engines import RunSummary, run_locally, run_on_ray
+from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.formatting import format_tables
 from equipoise.experiments.rows import write_rows
 from equipoise.experiments.run import RunOptions
 from equipoise.experiments.run_groups import group_runs
 from equipoise.experiments.spec import Spec, current_keys
-from equipoise.experiments.spec_parsing import set_key
+from equipoise.experiments.spec_parsing import plain, set_key
 from equipoise.experiments.table import ResultTable, tables_of_groups
 from equipoise.experiments.toml import parse_override, read_toml
 
 __all__ = ["ComparisonResult", "ComparisonSpec", "read_comparison", "run_comparison"]
 
-_LISTS = ("data", "model", "method", "seed")
 _NAME = re.compile(r"[^./\\\x00-\x1f][^/\\\x00-\x1f]*")
 _LONGEST = 100
-_KEYS = (*_LISTS, "name", "recipe", "calibrators", "baseline")
+_KEYS = ("data", "model", "method", "seed", "name", "recipe", "calibrators", "baseline")
 
 
 @final
@@ -43,6 +46,8 @@ class ComparisonSpec:
         specs: Every run.
         calibrators: Post-hoc maps to score, no calibration first.
         baseline: Label of the method that others are compared with.
+        methods: Labels of the methods, in the order given; a choice is one method.
+        choices: Methods whose setting is chosen on ``tune``; their candidates are among the runs.
 
     Example:
         >>> table = {"data": "digits", "model": "mlp", "method": ["ce", "focal"], "seed": [0, 1], "recipe": "quick"}
@@ -55,6 +60,8 @@ class ComparisonSpec:
     specs: tuple[Spec, ...]
     calibrators: tuple[str, ...]
     baseline: str
+    methods: tuple[str, ...]
+    choices: tuple[Choice, ...] = ()
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any], *, where: str = "comparison") -> ComparisonSpec:
@@ -74,16 +81,11 @@ class ComparisonSpec:
         for key in ("data", "model", "method"):
             if not table.get(key):
                 raise SpecError(f"{where}: the key {key!r} is missing.")
-        choices = [_as_list(table.get(key, 0)) for key in _LISTS]
-        if not choices[-1]:
+        seeds = _as_list(table.get("seed", 0))
+        if not seeds:
             raise SpecError(f"{where}.seed: is an empty list. Give at least one seed, or leave the key out.")
-        shared = {"recipe": table["recipe"]} if "recipe" in table else {}
-        specs = tuple(
-            Spec.from_table({**dict(zip(_LISTS, chosen, strict=True)), **shared}, where=where)
-            for chosen in product(*choices)
-        )
-        _check_distinct(specs, where)
-        labels = list(dict.fromkeys(spec.method.label for spec in specs))
+        runs = _every_run({**table, "seed": seeds}, where)
+        labels = list(dict.fromkeys(run.label for run in runs))
         baseline = str(table.get("baseline", labels[0]))
         if baseline not in labels:
             guess = nearest(baseline, labels)
@@ -91,15 +93,44 @@ class ComparisonSpec:
             raise SpecError(f"{where}.baseline: no method {baseline!r} here; {remedy}")
         return cls(
             name=_name(table.get("name", Path(where).stem), where),
-            specs=specs,
+            specs=tuple({run.spec.identity: run.spec for run in runs}.values()),
             calibrators=_calibrators(table.get("calibrators", ["temperature"]), where),
             baseline=baseline,
+            methods=tuple(labels),
+            choices=tuple({run.choice.label: run.choice for run in runs if run.choice}.values()),
         )
 
+
+class _Run(NamedTuple):
+    """One run, and the method of the comparison that it is of."""
+
+    spec: Spec
+    choice: Choice | None
+
     @property
-    def methods(self) -> list[str]:
-        """Labels of the methods, in the order given."""
-        return list(dict.fromkeys(spec.method.label for spec in self.specs))
+    def label(self) -> str:
+        return self.spec.method.label if self.choice is None else self.choice.label
+
+
+def _every_run(table: Mapping[str, Any], where: str) -> list[_Run]:
+    """Return all runs; one that a choice tries may be listed, too, but nothing is listed twice."""
+    methods: list[tuple[Any, Choice | None]] = []
+    for place, one in enumerate(_as_list(table["method"])):
+        choice = read_choice(one, where=f"{where}.method[{place}]") if is_choice(one) else None
+        tried = [one] if choice is None else map(plain, choice.candidates)
+        methods += [(candidate, choice) for candidate in tried]
+    shared = {"recipe": table["recipe"]} if "recipe" in table else {}
+    runs: dict[tuple[str, str], _Run] = {}
+    for data, model, (method, choice), seed in product(
+        _as_list(table["data"]), _as_list(table["model"]), methods, table["seed"]
+    ):
+        parts = {"data": data, "model": model, "method": method, "seed": seed, **shared}
+        run = _Run(Spec.from_table(parts, where=where), choice)
+        key = (run.label, run.spec.identity)
+        if key in runs:
+            raise SpecError(f"{where}: {run.spec.label!r} is listed twice. Leave one out.")
+        runs[key] = run
+    return list(runs.values())
 
 
 def _name(name: Any, where: str) -> str:
@@ -114,14 +145,6 @@ def _name(name: Any, where: str) -> str:
 
 def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
-
-
-def _check_distinct(specs: Iterable[Spec], where: str) -> None:
-    seen: dict[str, str] = {}
-    for spec in specs:
-        if spec.identity in seen:
-            raise SpecError(f"{where}: {spec.label!r} is listed twice. Leave one out.")
-        seen[spec.identity] = spec.label
 
 
 def _calibrators(names: Any, where: str) -> tuple[str, ...]:
@@ -211,12 +234,34 @@ def run_comparison(
         summary = run_locally(specs, base, options=chosen, workers=workers)
     order = {spec.identity: number for number, spec in enumerate(specs)}
     summary.done.sort(key=lambda run: order[run.name])
-    groups = group_runs(summary.done)
+    choices = _choose(comparison, specs, summary.done)
+    write_choices(base / f"{comparison.name}.choices.json", choices)
+    groups = group_runs(summary.done, choices)
     results = base / f"{comparison.name}.results.csv"
-    places = {run.name: group for group in groups for run in group.runs}
+    places = {name: group for group in groups for name in group.specs}
     rows = [row for run in summary.done for row in places[run.name].rows(run, comparison.calibrators)]
     write_rows(results, rows)
     labels = {label for group in groups for label in group.methods}
     tables = tables_of_groups(groups, baseline=comparison.baseline if comparison.baseline in labels else None)
     write_text(base / f"{comparison.name}.table.md", format_tables(tables, "markdown") + "\n")
     return ComparisonResult(summary, tables, results)
+
+
+def _choose(comparison: ComparisonSpec, specs: Sequence[Spec], done: Sequence[RunFolder]) -> list[Chosen]:
+    """Choose settings, for every dataset, network and seed on its own."""
+    runs = {run.name: run for run in done}
+    listed = [spec.identity for spec in specs if spec.method.label in comparison.methods]
+    places = {
+        json.dumps(plain(replace(spec, method=specs[0].method)), sort_keys=True): spec for spec in specs
+    }
+    return [
+        choose(
+            choice,
+            place.seed,
+            runs,
+            [replace(place, method=candidate).identity for candidate in choice.candidates],
+            listed,
+        )
+        for choice in comparison.choices
+        for place in places.values()
+    ]

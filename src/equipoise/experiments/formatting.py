@@ -128,11 +128,12 @@ def _text(table: ResultTable) -> str:
         is_next = number and row.calibrator != table.rows[number - 1].calibrator
         text += [rule, line] if is_next else [line]
     caption = table.caption.replace("Best in bold", "* is best")
-    return "\n".join([*text, rule, caption, *_printed_lines(table)])
+    return "\n".join([*text, rule, caption, *_lines_below(table)])
 
 
-def _printed_lines(table: ResultTable) -> list[str]:
-    return [
+def _lines_below(table: ResultTable) -> list[str]:
+    """Return what was chosen, and what papers printed."""
+    return [*table.notes] + [
         f"printed: {_name(row)}: "
         + "; ".join(f"{metric_facts(m).head} {text}" for m, text in row.printed.items())
         for row in table.rows
@@ -153,7 +154,7 @@ def _markdown(table: ResultTable) -> str:
         "| " + " | ".join(text.replace("|", r"\|") for text in line) + " |"
         for line in [grid[0], rule, *grid[1:]]
     ]
-    return "\n".join([*lines, "", table.caption, *(f"\n{line}" for line in _printed_lines(table))])
+    return "\n".join([*lines, "", table.caption, *(f"\n{line}" for line in _lines_below(table))])
 
 
 def _latex(table: ResultTable) -> str:
@@ -170,7 +171,8 @@ def _latex(table: ResultTable) -> str:
         shown = [text.replace("–", "--") for text in numbers]
         lines.append(" & ".join([_escape(first), *shown, _escape(last)]) + r" \\")
     columns = "l" + "r" * len(table.metrics) + "l"
-    caption = _escape(" ".join([table.caption, *(f"{line}." for line in _printed_lines(table))]))
+    below = [line if line.endswith(".") else f"{line}." for line in _lines_below(table)]
+    caption = _escape(" ".join([table.caption, *below]))
     return "\n".join(
         [
             r"\begin{table}",

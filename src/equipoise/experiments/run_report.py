@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from equipoise.evaluate import PairedDifferences
+from equipoise.experiments.chosen import sweep_of
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.integrity import read_json
 from equipoise.experiments.methods import method_entry, split_method
@@ -40,7 +41,7 @@ def report_of_runs(
         >>> report_of_runs([])
         {}
     """
-    groups = group_runs(runs)
+    groups = [group for group in group_runs(runs) if group.methods]
     made = tables_of_groups(groups, baseline=baseline) if tables is None else tables
     return {group.slug: _report(group, table, title) for group, table in zip(groups, made, strict=True)}
 
@@ -51,6 +52,7 @@ def _report(group: RunGroup, table: ResultTable, title: str | None) -> Report:
         methods=tuple(_result(group, table, label) for label in group.methods),
         baseline=table.baseline,
         provenance=_provenance(group.runs),
+        sweeps=tuple(filter(None, map(sweep_of, group.choices.values()))),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import final
 
 from equipoise.evaluate import Difference
+from equipoise.experiments.chosen import describe_choice
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.methods import method_entry
 from equipoise.experiments.paper_results import PaperResult, paper_results_for
@@ -68,6 +69,7 @@ class ResultTable:
         n_test: Test rows.
         n_bins: Bins of the binned metrics.
         n_resamples: Resamples behind intervals and tests; the fewest, if runs differ.
+        notes: What was chosen on ``tune`` and what it cost, a sentence per method.
 
     Example:
         >>> table = ResultTable(
@@ -86,6 +88,7 @@ class ResultTable:
     n_test: int
     n_bins: int
     n_resamples: int = 1000
+    notes: tuple[str, ...] = ()
 
     @property
     def caption(self) -> str:
@@ -137,7 +140,7 @@ def tables_of_groups(
     for metric in metrics:
         metric_facts(metric, what="metric of a scorecard")
     check_baseline(baseline, groups)
-    return [_Blocks(group, group.baseline(baseline), metrics).table() for group in groups]
+    return [_Blocks(group, group.baseline(baseline), metrics).table() for group in groups if group.methods]
 
 
 @final
@@ -170,6 +173,7 @@ class _Blocks:
             n_test=cards[0].n_samples,
             n_bins=cards[0].n_bins,
             n_resamples=min(card.n_resamples for card in cards),
+            notes=tuple(map(describe_choice, self._group.choices.values())),
         )
 
     def _pairs(self) -> list[Pair]:

@@ -12,6 +12,7 @@ from equipoise.plots.risk_coverage import draw_risk_coverage
 from equipoise.plots.rivals import draw_rivals
 from equipoise.plots.scatter import draw_accuracy_against_error
 from equipoise.plots.smooth_reliability import draw_smooth_reliability
+from equipoise.plots.sweep import draw_sweep
 from equipoise.plots.temperature import draw_temperature_sweep
 
 __all__ = [
@@ -29,5 +30,6 @@ __all__ = [
     "draw_risk_coverage",
     "draw_rivals",
     "draw_smooth_reliability",
+    "draw_sweep",
     "draw_temperature_sweep",
 ]
