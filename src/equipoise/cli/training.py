@@ -12,6 +12,7 @@ from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.experiments import (
     ComparisonResult,
     RunOptions,
+    format_shifts,
     format_tables,
     read_comparison,
     read_spec,
@@ -160,6 +161,9 @@ def print_result(result: ComparisonResult, *, style: str, as_json: bool, quiet: 
         print_json({"results": str(result.results), "failed": result.summary.failed, "rows": rows})
     else:
         click.echo(format_tables(result.tables, style))
+        further = "" if style == "csv" else format_shifts(result.groups, style)
+        if further:
+            click.echo(f"\n{further}")
         if not quiet:
             click.echo(f"\nresults: {result.results}")
     for label, sentence in result.summary.failed.items():

@@ -5,10 +5,12 @@ from equipoise.evaluate.cautions import Caution
 from equipoise.evaluate.compare import Difference, PairedDifferences, compare
 from equipoise.evaluate.gates import Gate, Limit, check_limits, check_not_worse
 from equipoise.evaluate.scorecard import Score, Scorecard, score
+from equipoise.evaluate.shift import DETECTION, ShiftScores, score_detection
 from equipoise.evaluate.slices import Slice, SliceSums, score_by_class, score_by_group
 from equipoise.evaluate.sweep import Sweep
 
 __all__ = [
+    "DETECTION",
     "Audit",
     "Caution",
     "Difference",
@@ -17,6 +19,7 @@ __all__ = [
     "PairedDifferences",
     "Score",
     "Scorecard",
+    "ShiftScores",
     "Slice",
     "SliceSums",
     "Sweep",
@@ -27,4 +30,5 @@ __all__ = [
     "score",
     "score_by_class",
     "score_by_group",
+    "score_detection",
 ]

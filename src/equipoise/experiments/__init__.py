@@ -12,9 +12,11 @@ from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.formatting import format_table, format_tables
 from equipoise.experiments.paper_results import PaperResult, find_paper_results
 from equipoise.experiments.run import RunOptions, run
+from equipoise.experiments.run_groups import RunGroup, group_runs
 from equipoise.experiments.run_report import report_of_runs
 from equipoise.experiments.run_search import find_runs
 from equipoise.experiments.scores import RunScores
+from equipoise.experiments.shift_scores import format_shifts
 from equipoise.experiments.spec import Spec, read_spec, write_spec
 from equipoise.experiments.table import ResultTable, make_tables
 
@@ -26,14 +28,17 @@ __all__ = [
     "PaperResult",
     "ResultTable",
     "RunFolder",
+    "RunGroup",
     "RunOptions",
     "RunScores",
     "RunSummary",
     "Spec",
     "find_paper_results",
     "find_runs",
+    "format_shifts",
     "format_table",
     "format_tables",
+    "group_runs",
     "make_tables",
     "read_comparison",
     "read_spec",

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, final
 from equipoise.core.errors import SpecError
 from equipoise.core.files import write_text
 from equipoise.core.names import check_choice, look_up, nearest
+from equipoise.data import read_shifts
 from equipoise.experiments.build import pin_data
 from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.experiments.choice import Choice, is_choice, read_choice
@@ -23,7 +24,8 @@ from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.formatting import format_tables
 from equipoise.experiments.rows import write_rows
 from equipoise.experiments.run import RunOptions
-from equipoise.experiments.run_groups import group_runs
+from equipoise.experiments.run_groups import RunGroup, group_runs
+from equipoise.experiments.shift_scores import format_shifts
 from equipoise.experiments.spec import Spec, current_keys
 from equipoise.experiments.spec_parsing import plain, set_key
 from equipoise.experiments.table import ResultTable, tables_of_groups
@@ -33,7 +35,7 @@ __all__ = ["ComparisonResult", "ComparisonSpec", "read_comparison", "run_compari
 
 _NAME = re.compile(r"[^./\\\x00-\x1f][^/\\\x00-\x1f]*")
 _LONGEST = 100
-_KEYS = ("data", "model", "method", "seed", "name", "recipe", "calibrators", "baseline")
+_KEYS = ("data", "model", "method", "seed", "name", "recipe", "calibrators", "baseline", "shift")
 
 
 @final
@@ -47,6 +49,7 @@ class ComparisonSpec:
         calibrators: Post-hoc maps to score, no calibration first.
         baseline: Label of the method that others are compared with.
         methods: Labels of the methods, in the order given; a choice is one method.
+        shift: Further test sets, as :func:`equipoise.data.read_shifts` takes them.
         choices: Methods whose setting is chosen on ``tune``; their candidates are among the runs.
 
     Example:
@@ -62,6 +65,7 @@ class ComparisonSpec:
     baseline: str
     methods: tuple[str, ...]
     choices: tuple[Choice, ...] = ()
+    shift: tuple[Mapping[str, Any], ...] = ()
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any], *, where: str = "comparison") -> ComparisonSpec:
@@ -91,12 +95,15 @@ class ComparisonSpec:
             guess = nearest(baseline, labels)
             remedy = f"did you mean {guess!r}?" if guess else f"there are {', '.join(labels)}."
             raise SpecError(f"{where}.baseline: no method {baseline!r} here; {remedy}")
+        shift = tuple(_as_list(table.get("shift", [])))
+        read_shifts(shift, where=f"{where}.shift")
         return cls(
             name=_name(table.get("name", Path(where).stem), where),
             specs=tuple({run.spec.identity: run.spec for run in runs}.values()),
             calibrators=_calibrators(table.get("calibrators", ["temperature"]), where),
             baseline=baseline,
             methods=tuple(labels),
+            shift=shift,
             choices=tuple({run.choice.label: run.choice for run in runs if run.choice}.values()),
         )
 
@@ -179,6 +186,7 @@ class ComparisonResult(NamedTuple):
         summary: Which runs are done, which failed.
         tables: One per dataset and network, of the runs that are done.
         results: The file of tidy rows.
+        groups: The runs behind the tables.
 
     Example:
         >>> ComparisonResult(RunSummary(), [], Path("runs/mine.results.csv")).summary.is_whole
@@ -188,6 +196,7 @@ class ComparisonResult(NamedTuple):
     summary: RunSummary
     tables: list[ResultTable]
     results: Path
+    groups: Sequence[RunGroup] = ()
 
 
 def run_comparison(
@@ -224,7 +233,7 @@ def run_comparison(
         (True, 'ce')
     """
     check_choice(engine, ("local", "ray"), where="run_comparison", name="engine")
-    chosen = replace(options or RunOptions(), calibrators=comparison.calibrators)
+    chosen = replace(options or RunOptions(), calibrators=comparison.calibrators, shift=comparison.shift)
     specs = [pin_data(spec, root=chosen.root, download=chosen.download) for spec in comparison.specs]
     base = Path(folder)
     base.mkdir(parents=True, exist_ok=True)
@@ -243,8 +252,9 @@ def run_comparison(
     write_rows(results, rows)
     labels = {label for group in groups for label in group.methods}
     tables = tables_of_groups(groups, baseline=comparison.baseline if comparison.baseline in labels else None)
-    write_text(base / f"{comparison.name}.table.md", format_tables(tables, "markdown") + "\n")
-    return ComparisonResult(summary, tables, results)
+    texts = [format_tables(tables, "markdown"), format_shifts(groups, "markdown")]
+    write_text(base / f"{comparison.name}.table.md", "\n\n".join(filter(None, texts)) + "\n")
+    return ComparisonResult(summary, tables, results, groups)
 
 
 def _choose(comparison: ComparisonSpec, specs: Sequence[Spec], done: Sequence[RunFolder]) -> list[Chosen]:

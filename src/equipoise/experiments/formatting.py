@@ -6,11 +6,11 @@ import csv
 import io
 from collections.abc import Callable, Sequence
 
-from equipoise.core.names import look_up
+from equipoise.core.names import check_choice, look_up
 from equipoise.experiments.table import ResultTable, TableRow
 from equipoise.metrics.facts import metric_facts
 
-__all__ = ["format_table", "format_tables"]
+__all__ = ["format_grid", "format_table", "format_tables"]
 
 _CSV = (
     "data",
@@ -184,6 +184,37 @@ def _latex(table: ResultTable) -> str:
             r"\hline",
             r"\end{tabular}",
             rf"\caption{{{caption}}}",
+            r"\end{table}",
+        ]
+    )
+
+
+def format_grid(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, style: str) -> str:
+    """Return texts as a table with its caption below, as ``text``, ``markdown`` or ``latex``.
+
+    Example:
+        >>> print(format_grid("What.", ["a", "b"], [["1", "2"]], style="markdown"))
+        | a | b |
+        | --- | --- |
+        | 1 | 2 |
+        <BLANKLINE>
+        What.
+    """
+    check_choice(style, ("text", "markdown", "latex"), where="format_grid", name="style")
+    if style == "text":
+        return "\n".join([*_aligned([head, *rows]), "", caption])
+    if style == "markdown":
+        lines = [head, ["---"] * len(head), *rows]
+        shown = ["| " + " | ".join(text.replace("|", r"\|") for text in line) + " |" for line in lines]
+        return "\n".join([*shown, "", caption])
+    body = [" & ".join(map(_escape, line)) + r" \\" for line in (head, *rows)]
+    return "\n".join(
+        [
+            r"\begin{table}",
+            rf"\begin{{tabular}}{{{'l' * len(head)}}}",
+            *body,
+            r"\end{tabular}",
+            rf"\caption{{{_escape(caption)}}}",
             r"\end{table}",
         ]
     )

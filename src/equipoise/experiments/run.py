@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +18,14 @@ from equipoise.core.errors import SpecError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
 from equipoise.core.writing import write_predictions
+from equipoise.data import Dataset, read_shifts
 from equipoise.experiments.build import Built, build, pin_data, split_source
 from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.experiments.environment import describe_environment
 from equipoise.experiments.folder import STAGES, RunFolder, Stage
 from equipoise.experiments.integrity import write_json
 from equipoise.experiments.scoring import ScoringSettings, score_run
+from equipoise.experiments.shifted import predict_shifts
 from equipoise.experiments.spec import Spec, write_spec
 from equipoise.training import Hardware, fit, predict, read_checkpoint
 
@@ -41,6 +43,7 @@ class RunOptions:
 
     Attributes:
         calibrators: Post-hoc maps to score; ``"identity"`` is no calibration.
+        shift: Further test sets to predict and score, as a spec names them.
         root: The data folder.
         download: Bring official files if they are not there.
         threads: Threads of this process; 0 leaves torch's own number.
@@ -57,6 +60,7 @@ class RunOptions:
     """
 
     calibrators: tuple[str, ...] = ("identity", "temperature")
+    shift: tuple[Mapping[str, Any], ...] = ()
     root: str | None = None
     download: bool = False
     threads: int = 0
@@ -96,6 +100,7 @@ def run(spec: Spec, folder: str | os.PathLike[str], *, options: RunOptions | Non
     options = options or RunOptions()
     for name in options.calibrators:
         look_up(name, CATALOGUE["calibrators"], what="calibrator")
+    read_shifts(options.shift)
     spec = pin_data(spec, root=options.root, download=options.download)
     target = RunFolder(Path(folder) / spec.identity)
     _refuse_old(spec, target)
@@ -104,7 +109,13 @@ def run(spec: Spec, folder: str | os.PathLike[str], *, options: RunOptions | Non
         try:
             _prepare(spec, target)
             todo = _Todo(spec, target, options)
-            stages = {"start": todo.start, "train": todo.train, "predict": todo.predict, "score": todo.score}
+            stages = {
+                "start": todo.start,
+                "train": todo.train,
+                "predict": todo.predict,
+                "shift": todo.shift,
+                "score": todo.score,
+            }
             for name, work in stages.items():
                 stage = name
                 work()
@@ -253,6 +264,32 @@ class _Todo:
             for split, source in sources.items()
         )
         keep_predictions(self._target, found)
+
+    def shift(self) -> None:
+        def predict_test(data: Dataset) -> Predictions:
+            built = self._built()
+            name = "best.pt" if self._spec.recipe.keep == "best" else "last.pt"
+            if not (self._target.path / name).exists():
+                raise SpecError(
+                    f"{self._target.path / name}: was deleted, so no further test set can be predicted. Delete the "
+                    "run's folder to train it again, or leave `shift` out."
+                )
+            self._load_network(built)
+            network = built.objective.network()
+            device = next(network.parameters()).device
+            source = split_source(data, "test", self._spec)
+            found = source(epoch=0, visit=None, start=0, rank=0, world_size=1, device=device)
+            return predict(network, found, split="test")
+
+        predict_shifts(
+            self._target,
+            self._options.shift,
+            predict_test,
+            lambda: self._built().data,
+            root=self._options.root,
+            seed=self._spec.data.seed,
+            download=self._options.download,
+        )
 
     def _load_network(self, built: Built) -> None:
         """Put the weights of the epoch that is kept into the network, whatever it holds now."""

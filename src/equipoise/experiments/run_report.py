@@ -12,6 +12,7 @@ from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.integrity import read_json
 from equipoise.experiments.methods import method_entry, split_method
 from equipoise.experiments.run_groups import RunGroup, group_runs
+from equipoise.experiments.shift_scores import shift_scores
 from equipoise.experiments.spec import MethodSpec
 from equipoise.experiments.table import ResultTable, tables_of_groups
 from equipoise.report import AfterCalibrator, MethodCard, MethodResult, Provenance, Report, RunScores
@@ -52,6 +53,7 @@ def _report(group: RunGroup, table: ResultTable, title: str | None) -> Report:
         methods=tuple(_result(group, table, label) for label in group.methods),
         baseline=table.baseline,
         provenance=_provenance(group.runs),
+        shifts=tuple(shift_scores(group)),
         sweeps=tuple(filter(None, map(sweep_of, group.choices.values()))),
     )
 

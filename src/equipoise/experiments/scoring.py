@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -10,11 +10,12 @@ from equipoise.calibrators import Calibrator
 from equipoise.core.errors import SpecError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
-from equipoise.evaluate import compare, score, score_by_class
+from equipoise.evaluate import compare, score, score_by_class, score_detection
 from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.rows import write_rows
 from equipoise.experiments.scores import RunScores, tidy_rows, write_scores
+from equipoise.experiments.shifted import set_name, shifts_of
 from equipoise.metrics.area_under_risk_coverage import risk_coverage
 
 __all__ = ["ScoringSettings", "score_run"]
@@ -72,16 +73,22 @@ def score_run(target: RunFolder, calibrators: tuple[str, ...], settings: Scoring
     before = [] if record is None else target.calibrators()
     names = ["identity", *sorted({*before, *calibrators} - {"identity"})]
     same = record is not None and record["settings"] == settings.to_table()
-    if same and before == names and target.is_over("scored"):
+    sets = (target.record("shifted") or {"files": {}})["files"]
+    is_known = same and record is not None and record.get("shift", {}) == sets
+    if is_known and before == names and target.is_over("scored"):
         return
     work = _Scoring(target, settings)
     found = [target.scores(name) if same and _is_there(target, name) else work.score(name) for name in names]
+    if sets:
+        found = [work.score_shifts(one) for one in found]
     (target.path / "scored.json").unlink(missing_ok=True)
     for scores in found:
         write_scores(scores, target.path / "scores" / f"{scores.calibrator}.json")
     write_rows(target.path / "scores.csv", tidy_rows(target.spec(), found))
     files = [f"scores/{name}.json" for name in names] + [_map_name(target, name) for name in names[1:]]
-    target.write_record("scored", ["scores.csv", *files], calibrators=names, settings=settings.to_table())
+    target.write_record(
+        "scored", ["scores.csv", *files], calibrators=names, settings=settings.to_table(), shift=sets
+    )
 
 
 def _is_there(target: RunFolder, name: str) -> bool:
@@ -100,6 +107,7 @@ class _Scoring:
     def __init__(self, target: RunFolder, settings: ScoringSettings) -> None:
         self._target, self._settings = target, settings.to_table()
         self._known: dict[str, Predictions] = {}
+        self._maps: dict[str, Calibrator] = {}
 
     def _predictions(self, split: str) -> Predictions:
         if split not in self._known:
@@ -126,8 +134,29 @@ class _Scoring:
             versus=compare(raw, after, **self._settings),
         )
 
+    def score_shifts(self, scores: RunScores) -> RunScores:
+        """Score further test sets, unless that is done; the map is the one that clean rows gave."""
+        is_plain = scores.calibrator == "identity"
+        cards, detection = dict(scores.cards), dict(scores.detection)
+        for name, shift in shifts_of(self._target).items():
+            found = self._predictions(set_name(name))
+            after = found if is_plain else self._fitted(scores.calibrator)(found)
+            if shift.kind == "ood":
+                known = self._predictions("test")
+                clean = known if is_plain else self._fitted(scores.calibrator)(known)
+                settings = {key: value for key, value in self._settings.items() if key != "n_bins"}
+                detection[name] = score_detection(clean, after, **settings)
+            else:
+                cards[set_name(name)] = score(after, **self._settings)
+        return replace(scores, cards=cards, detection=detection)
+
     def _fitted(self, calibrator: str) -> Calibrator:
-        """Read the map that was fitted for these predictions, or fit it and write it."""
+        """Return the map of these predictions, read or fitted once."""
+        if calibrator not in self._maps:
+            self._maps[calibrator] = self._read_or_fit(calibrator)
+        return self._maps[calibrator]
+
+    def _read_or_fit(self, calibrator: str) -> Calibrator:
         if self._target.map_name(calibrator) is not None:
             return self._target.calibrator(calibrator)
         if "calib" not in self._target.splits():

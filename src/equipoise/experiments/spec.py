@@ -318,6 +318,7 @@ def read_spec(path: str | os.PathLike[str], *, overrides: Iterable[str] = ()) ->
     several = [key for key in ("data", "model", "method", "seed") if isinstance(table.get(key), list)]
     if isinstance(table.get("method"), Mapping) and "choose" in table["method"]:
         several.append("method")
+    several += [key for key in ("shift",) if key in table]
     if several:
         raise SpecError(
             f"{path}: {several[0]!r} names several, so this is a comparison. Use `equipoise compare {path}`."

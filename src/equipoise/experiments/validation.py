@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
 from equipoise.core.errors import SpecError
 from equipoise.core.names import check_choice, look_up, nearest
+from equipoise.data import COMMON_OPTIONS
 from equipoise.experiments.catalogue import CATALOGUE, Entry, check_match
 from equipoise.experiments.methods import split_method
 from equipoise.experiments.spec import MethodSpec, ModelSpec, RecipeSpec, Spec
@@ -71,7 +72,7 @@ def check_spec(spec: Spec, *, where: str) -> None:
     data = _located(f"{where}.data.name")(
         lambda: look_up(spec.data.name, CATALOGUE["datasets"], what="dataset")
     )
-    check_parameters(data, spec.data.options, where=f"{where}.data.options")
+    check_parameters(data, spec.data.options, where=f"{where}.data.options", also=COMMON_OPTIONS)
     _check_model(spec.model, where=f"{where}.model")
     helper = spec.method.auxiliary
     for key, model in (("model", spec.model), ("method.auxiliary", helper or spec.model)):
@@ -113,13 +114,16 @@ def _check_recipe(recipe: RecipeSpec, *, where: str) -> None:
         raise SpecError(f"{where}.milestones: a multistep schedule needs some, for example [150, 250].")
 
 
-def check_parameters(entry: Entry, parameters: Mapping[str, Any], *, where: str) -> None:
-    """Raise if a factory has no such parameter.
+def check_parameters(
+    entry: Entry, parameters: Mapping[str, Any], *, where: str, also: Iterable[str] = ()
+) -> None:
+    """Raise if a factory has no such parameter, and nobody else takes it.
 
     Raises:
         SpecError: With the nearest parameter it has.
     """
     known = [name for name in inspect.signature(entry.factory).parameters if name not in _OURS]
+    known += also
     for key in parameters:
         if key not in known:
             guess = nearest(key, known)

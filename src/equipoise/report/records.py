@@ -15,6 +15,7 @@ from scipy.stats import norm
 from equipoise.core.errors import DataError
 from equipoise.evaluate.compare import PairedDifferences, correct_for_many
 from equipoise.evaluate.scorecard import Score, Scorecard
+from equipoise.evaluate.shift import DETECTION, ShiftScores
 from equipoise.evaluate.slices import Slice
 from equipoise.evaluate.sweep import Sweep
 from equipoise.metrics.area_under_risk_coverage import RiskCoverage
@@ -230,6 +231,7 @@ class Report:
         provenance: Where the numbers come from.
         notes: Sentences a reader should know.
         sweeps: Methods whose setting was chosen, and what each setting gave.
+        shifts: What each method, after each calibrator, scored on further test sets.
     """
 
     title: str
@@ -238,6 +240,7 @@ class Report:
     provenance: Provenance = Provenance()
     notes: tuple[str, ...] = ()
     sweeps: tuple[Sweep, ...] = ()
+    shifts: tuple[ShiftScores, ...] = ()
 
     def __post_init__(self) -> None:
         names = [method.name for method in self.methods]
@@ -321,5 +324,5 @@ def over_runs(key: str, scores: Sequence[Score], level: float) -> Score:
     rows = float(np.mean([score.high - score.low for score in scores])) / (2 * width)
     seeds = float(values.std(ddof=1)) / np.sqrt(len(values))
     half, mean = width * float(np.hypot(rows, seeds)), float(values.mean())
-    facts = metric_facts(key)
+    facts = DETECTION.get(key) or metric_facts(key)
     return Score(mean, max(facts.low, mean - half), min(facts.high, mean + half))

@@ -15,6 +15,7 @@ from equipoise.report.records import MethodCard, MethodResult, Report
 from equipoise.report.reliability_chart import bin_table, reliability_chart
 from equipoise.report.remedies import advice_section, posthoc_section
 from equipoise.report.tables import comparison_table, judgement_list, scorecard_table
+from equipoise.report.under_shift import shift_section
 from equipoise.report.worst import slices_section
 
 __all__ = ["sections_of", "verdict_section"]
@@ -262,6 +263,7 @@ _AFTER = (
     ("posthoc", "What calibration afterwards adds", posthoc_section),
     ("slices", "Where it is off", slices_section),
     ("selective", "Using only the surest predictions", risk_section),
+    ("shift", "Away from the test set", shift_section),
     ("choices", "Settings that were chosen", sweeps_section),
     ("training", "While training", training_section),
 )

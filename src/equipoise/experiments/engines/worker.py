@@ -41,7 +41,8 @@ def decode_job(line: str) -> tuple[dict[str, Any], str, RunOptions]:
         (True, True)
     """
     job = json.loads(line)
-    options = {**job["options"], "calibrators": tuple(job["options"]["calibrators"])}
+    lists = {key: tuple(job["options"][key]) for key in ("calibrators", "shift")}
+    options = {**job["options"], **lists}
     return job["spec"], job["folder"], RunOptions(**options)
 
 
