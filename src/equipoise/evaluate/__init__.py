@@ -3,6 +3,7 @@
 from equipoise.evaluate.audit import Audit, audit
 from equipoise.evaluate.cautions import Caution
 from equipoise.evaluate.compare import Difference, PairedDifferences, compare
+from equipoise.evaluate.extra import EXTRA, score_extra
 from equipoise.evaluate.gates import Gate, Limit, check_limits, check_not_worse
 from equipoise.evaluate.scorecard import Score, Scorecard, score
 from equipoise.evaluate.shift import DETECTION, ShiftScores, score_detection
@@ -11,6 +12,7 @@ from equipoise.evaluate.sweep import Sweep
 
 __all__ = [
     "DETECTION",
+    "EXTRA",
     "Audit",
     "Caution",
     "Difference",
@@ -31,4 +33,5 @@ __all__ = [
     "score_by_class",
     "score_by_group",
     "score_detection",
+    "score_extra",
 ]

@@ -15,6 +15,7 @@ from equipoise.core.errors import SpecError
 from equipoise.core.files import write_text
 from equipoise.core.names import check_choice, look_up, nearest
 from equipoise.data import read_shifts
+from equipoise.evaluate import EXTRA
 from equipoise.experiments.build import pin_data
 from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.experiments.choice import Choice, is_choice, read_choice
@@ -30,12 +31,13 @@ from equipoise.experiments.spec import Spec, current_keys
 from equipoise.experiments.spec_parsing import plain, set_key
 from equipoise.experiments.table import ResultTable, tables_of_groups
 from equipoise.experiments.toml import parse_override, read_toml
+from equipoise.metrics.facts import metric_facts
 
 __all__ = ["ComparisonResult", "ComparisonSpec", "read_comparison", "run_comparison"]
 
 _NAME = re.compile(r"[^./\\\x00-\x1f][^/\\\x00-\x1f]*")
 _LONGEST = 100
-_KEYS = ("data", "model", "method", "seed", "name", "recipe", "calibrators", "baseline", "shift")
+_KEYS = ("data", "model", "method", "seed", "name", "recipe", "calibrators", "baseline", "shift", "metrics")
 
 
 @final
@@ -49,6 +51,7 @@ class ComparisonSpec:
         calibrators: Post-hoc maps to score, no calibration first.
         baseline: Label of the method that others are compared with.
         methods: Labels of the methods, in the order given; a choice is one method.
+        metrics: Columns of the table; None for the usual ones.
         shift: Further test sets, as :func:`equipoise.data.read_shifts` takes them.
         choices: Methods whose setting is chosen on ``tune``; their candidates are among the runs.
 
@@ -66,6 +69,7 @@ class ComparisonSpec:
     methods: tuple[str, ...]
     choices: tuple[Choice, ...] = ()
     shift: tuple[Mapping[str, Any], ...] = ()
+    metrics: tuple[str, ...] | None = None
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any], *, where: str = "comparison") -> ComparisonSpec:
@@ -104,6 +108,7 @@ class ComparisonSpec:
             baseline=baseline,
             methods=tuple(labels),
             shift=shift,
+            metrics=_metrics(table["metrics"], where) if "metrics" in table else None,
             choices=tuple({run.choice.label: run.choice for run in runs if run.choice}.values()),
         )
 
@@ -152,6 +157,18 @@ def _name(name: Any, where: str) -> str:
 
 def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _metrics(names: Any, where: str) -> tuple[str, ...]:
+    chosen = [str(name) for name in _as_list(names)]
+    for name in chosen:
+        try:
+            metric_facts(name, what="metric of a table")
+        except SpecError as error:
+            raise SpecError(f"{where}.metrics: {error}") from error
+    if not chosen:
+        raise SpecError(f"{where}.metrics: is an empty list. Name some, or leave the key out.")
+    return tuple(dict.fromkeys(chosen))
 
 
 def _calibrators(names: Any, where: str) -> tuple[str, ...]:
@@ -233,7 +250,12 @@ def run_comparison(
         (True, 'ce')
     """
     check_choice(engine, ("local", "ray"), where="run_comparison", name="engine")
-    chosen = replace(options or RunOptions(), calibrators=comparison.calibrators, shift=comparison.shift)
+    chosen = replace(
+        options or RunOptions(),
+        calibrators=comparison.calibrators,
+        shift=comparison.shift,
+        metrics=tuple(key for key in comparison.metrics or () if key in EXTRA),
+    )
     specs = [pin_data(spec, root=chosen.root, download=chosen.download) for spec in comparison.specs]
     base = Path(folder)
     base.mkdir(parents=True, exist_ok=True)
@@ -251,7 +273,11 @@ def run_comparison(
     rows = [row for run in summary.done for row in places[run.name].rows(run, comparison.calibrators)]
     write_rows(results, rows)
     labels = {label for group in groups for label in group.methods}
-    tables = tables_of_groups(groups, baseline=comparison.baseline if comparison.baseline in labels else None)
+    tables = tables_of_groups(
+        groups,
+        baseline=comparison.baseline if comparison.baseline in labels else None,
+        **({} if comparison.metrics is None else {"metrics": comparison.metrics}),
+    )
     texts = [format_tables(tables, "markdown"), format_shifts(groups, "markdown")]
     write_text(base / f"{comparison.name}.table.md", "\n\n".join(filter(None, texts)) + "\n")
     return ComparisonResult(summary, tables, results, groups)

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, final
 
 import torch
+from torch import nn
 
 from equipoise.core.errors import SpecError
 from equipoise.core.names import look_up
@@ -21,13 +23,14 @@ from equipoise.core.writing import write_predictions
 from equipoise.data import Dataset, read_shifts
 from equipoise.experiments.build import Built, build, pin_data, split_source
 from equipoise.experiments.catalogue import CATALOGUE
+from equipoise.experiments.dense import DENSE, predict_dense
 from equipoise.experiments.environment import describe_environment
 from equipoise.experiments.folder import STAGES, RunFolder, Stage
 from equipoise.experiments.integrity import write_json
 from equipoise.experiments.scoring import ScoringSettings, score_run
 from equipoise.experiments.shifted import predict_shifts
 from equipoise.experiments.spec import Spec, write_spec
-from equipoise.training import Hardware, fit, predict, read_checkpoint
+from equipoise.training import Batch, Hardware, fit, predict, read_checkpoint
 
 __all__ = ["RunOptions", "keep_predictions", "run"]
 
@@ -48,6 +51,7 @@ class RunOptions:
         download: Bring official files if they are not there.
         threads: Threads of this process; 0 leaves torch's own number.
         accelerator: In the words of Lightning Fabric.
+        metrics: Errors beyond the scorecard, such as ``"kde_ece"``.
         n_bins: Bins of the binned metrics.
         level: Level of the intervals.
         n_resamples: Resamples behind them.
@@ -65,6 +69,7 @@ class RunOptions:
     download: bool = False
     threads: int = 0
     accelerator: str = "auto"
+    metrics: tuple[str, ...] = ()
     n_bins: int = 15
     level: float = 0.95
     n_resamples: int = 1000
@@ -75,7 +80,11 @@ class RunOptions:
     def scoring(self) -> ScoringSettings:
         """What numbers and intervals depend on; a run that was scored with other settings is scored again."""
         return ScoringSettings(
-            n_bins=self.n_bins, level=self.level, n_resamples=self.n_resamples, seed=self.resample_seed
+            n_bins=self.n_bins,
+            level=self.level,
+            n_resamples=self.n_resamples,
+            seed=self.resample_seed,
+            metrics=self.metrics,
         )
 
 
@@ -254,16 +263,34 @@ class _Todo:
         device = next(network.parameters()).device
         splits = [split for split in _SPLITS if len(built.data.splits.get(split, ()))]
         sources = {split: split_source(built.data, split, self._spec) for split in splits}
-        found = (
-            predict(
-                network,
-                source(epoch=0, visit=None, start=0, rank=0, world_size=1, device=device),
-                split=split,
-                ignore_index=built.data.ignore_index,
-            )
+        parts = {
+            split: source(epoch=0, visit=None, start=0, rank=0, world_size=1, device=device)
             for split, source in sources.items()
-        )
-        keep_predictions(self._target, found)
+        }
+        if built.data.kind == "segmentation":
+            self._predict_pixels(network, parts, built.data)
+            return
+        keep_predictions(self._target, (predict(network, part, split=split) for split, part in parts.items()))
+
+    def _predict_pixels(
+        self, network: nn.Module, parts: Mapping[str, Iterable[Batch]], data: Dataset
+    ) -> None:
+        tables: dict[str, Any] = {}
+
+        def samples() -> Iterator[Predictions]:
+            for split, part in parts.items():
+                sample, tables[split] = predict_dense(
+                    network,
+                    part,
+                    split=split,
+                    n_classes=data.n_classes,
+                    ignore_index=data.ignore_index,
+                    seed=self._spec.data.seed,
+                    settings=self._options.scoring.to_table(),
+                )
+                yield sample
+
+        keep_predictions(self._target, samples(), tables)
 
     def shift(self) -> None:
         def predict_test(data: Dataset) -> Predictions:
@@ -304,11 +331,17 @@ class _Todo:
         score_run(self._target, self._options.calibrators, self._options.scoring)
 
 
-def keep_predictions(target: RunFolder, predictions: Iterable[Predictions]) -> None:
-    """Write the predictions on each split, and that the stage is over."""
+def keep_predictions(
+    target: RunFolder, predictions: Iterable[Predictions], dense: Mapping[str, Any] = MappingProxyType({})
+) -> None:
+    """Write the predictions on each split, and that the stage is over; ``dense`` is known when all are made."""
     (target.path / "predictions").mkdir(exist_ok=True)
     files = {}
     for found in predictions:
         files[found.split] = f"predictions/{found.split}.npz"
         write_predictions(found, target.path / files[found.split])
-    target.write_record("predicted", files.values(), splits=list(files))
+    if dense:
+        write_json(target.path / DENSE, dict(dense))
+    shares = {split: table["share"] for split, table in dense.items()}
+    made = [*files.values(), *([DENSE] if dense else [])]
+    target.write_record("predicted", made, splits=list(files), **({"sample": shares} if dense else {}))

@@ -10,8 +10,9 @@ from equipoise.calibrators import Calibrator
 from equipoise.core.errors import SpecError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
-from equipoise.evaluate import compare, score, score_by_class, score_detection
+from equipoise.evaluate import Score, compare, score, score_by_class, score_detection, score_extra
 from equipoise.experiments.catalogue import CATALOGUE
+from equipoise.experiments.dense import dense_cards, dense_extras
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.rows import write_rows
 from equipoise.experiments.scores import RunScores, tidy_rows, write_scores
@@ -34,6 +35,7 @@ class ScoringSettings:
         level: Level of the intervals.
         n_resamples: Resamples behind them.
         seed: Of the resamples.
+        metrics: Errors beyond the scorecard: ``"kde_ece"`` and ``"sece"``; they take the square of the rows in time.
 
     Example:
         >>> ScoringSettings().n_resamples
@@ -44,6 +46,7 @@ class ScoringSettings:
     level: float = 0.95
     n_resamples: int = 1000
     seed: int = 0
+    metrics: tuple[str, ...] = ()
 
     def to_table(self) -> dict[str, Any]:
         """Return plain values, to write down and to pass on."""
@@ -52,6 +55,7 @@ class ScoringSettings:
             "level": self.level,
             "n_resamples": self.n_resamples,
             "seed": self.seed,
+            **({"metrics": list(self.metrics)} if self.metrics else {}),
         }
 
 
@@ -72,6 +76,8 @@ def score_run(target: RunFolder, calibrators: tuple[str, ...], settings: Scoring
     record = target.record("scored")
     before = [] if record is None else target.calibrators()
     names = ["identity", *sorted({*before, *calibrators} - {"identity"})]
+    asked = [] if record is None else record["settings"].get("metrics", [])
+    settings = replace(settings, metrics=tuple(sorted({*asked, *settings.metrics})))
     same = record is not None and record["settings"] == settings.to_table()
     sets = (target.record("shifted") or {"files": {}})["files"]
     is_known = same and record is not None and record.get("shift", {}) == sets
@@ -105,7 +111,8 @@ class _Scoring:
     """Predictions of one run, each split read once."""
 
     def __init__(self, target: RunFolder, settings: ScoringSettings) -> None:
-        self._target, self._settings = target, settings.to_table()
+        self._target, self._settings, self._metrics = target, settings.to_table(), settings.metrics
+        self._settings.pop("metrics", None)
         self._known: dict[str, Predictions] = {}
         self._maps: dict[str, Calibrator] = {}
 
@@ -123,7 +130,13 @@ class _Scoring:
                 split: score(self._predictions(split), **self._settings) for split in self._target.splits()
             }
             by_class = score_by_class(raw, **bins, level=self._settings["level"])
-            return RunScores(calibrator=calibrator, cards=cards, classes=by_class, risk=risk_coverage(raw))
+            return RunScores(
+                calibrator=calibrator,
+                cards={**cards, **dense_cards(self._target)},
+                classes=by_class,
+                risk=risk_coverage(raw),
+                extras={**dense_extras(self._target), **self._extras(raw)},
+            )
         fitted = self._fitted(calibrator)
         after, temperature = fitted(raw), fitted.result.parameters.get("temperature")
         return RunScores(
@@ -132,7 +145,14 @@ class _Scoring:
             temperature=None if temperature is None else float(temperature),
             cards={"test": score(after, **self._settings)},
             versus=compare(raw, after, **self._settings),
+            extras=self._extras(after),
         )
+
+    def _extras(self, predictions: Predictions) -> dict[str, Score]:
+        return {
+            key: score_extra(predictions, key, level=self._settings["level"], seed=self._settings["seed"])
+            for key in self._metrics
+        }
 
     def score_shifts(self, scores: RunScores) -> RunScores:
         """Score further test sets, unless that is done; the map is the one that clean rows gave."""

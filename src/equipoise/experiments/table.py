@@ -25,7 +25,7 @@ from equipoise.metrics.facts import columns, metric_facts
 __all__ = ["COLUMNS", "ResultTable", "TableRow", "make_tables", "tables_of_groups"]
 
 #: The metrics of the table, proper scores beside calibration.
-COLUMNS = columns()[:6]
+COLUMNS = (*columns()[:6], "mean_iou")
 
 
 @final

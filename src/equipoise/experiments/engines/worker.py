@@ -41,7 +41,7 @@ def decode_job(line: str) -> tuple[dict[str, Any], str, RunOptions]:
         (True, True)
     """
     job = json.loads(line)
-    lists = {key: tuple(job["options"][key]) for key in ("calibrators", "shift")}
+    lists = {key: tuple(job["options"][key]) for key in ("calibrators", "metrics", "shift")}
     options = {**job["options"], **lists}
     return job["spec"], job["folder"], RunOptions(**options)
 
