@@ -3,11 +3,16 @@
 from equipoise.evaluate.audit import Audit, audit
 from equipoise.evaluate.cautions import Caution
 from equipoise.evaluate.compare import Difference, PairedDifferences, compare
+from equipoise.evaluate.extra import EXTRA, score_extra
 from equipoise.evaluate.gates import Gate, Limit, check_limits, check_not_worse
 from equipoise.evaluate.scorecard import Score, Scorecard, score
+from equipoise.evaluate.shift import DETECTION, ShiftScores, score_detection
 from equipoise.evaluate.slices import Slice, SliceSums, score_by_class, score_by_group
+from equipoise.evaluate.sweep import Sweep
 
 __all__ = [
+    "DETECTION",
+    "EXTRA",
     "Audit",
     "Caution",
     "Difference",
@@ -16,8 +21,10 @@ __all__ = [
     "PairedDifferences",
     "Score",
     "Scorecard",
+    "ShiftScores",
     "Slice",
     "SliceSums",
+    "Sweep",
     "audit",
     "check_limits",
     "check_not_worse",
@@ -25,4 +32,6 @@ __all__ = [
     "score",
     "score_by_class",
     "score_by_group",
+    "score_detection",
+    "score_extra",
 ]
