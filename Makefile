@@ -7,11 +7,12 @@ READY  := $(VENV)/.ready
 NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/numba
 export NUMBA_CACHE_DIR
 
-.PHONY: help demo test test-deep portable hostile check format docs bench release lowest hooks clean
+.PHONY: help demo test test-deep test-hosts portable hostile check format docs bench release lowest hooks clean
 help:
 	@echo "make demo    train, compare and report on embedded data"
 	@echo "make test    tests and doctests of every day"
 	@echo "make test-deep  cross-products and trainings that repeat what a smaller case proves"
+	@echo "make test-hosts  adapters against heavy libraries, which are installed first"
 	@echo "make portable   all tests as other processors would run them, one configuration after another"
 	@echo "make hostile    half an hour of damaged files, absurd arrays, kills and full disks"
 	@echo "make check   format, lint, types, stairs, docs"
@@ -45,6 +46,11 @@ test: $(READY)
 
 test-deep: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m deep
+
+test-hosts: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[hosts]"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m hosts tests/integrations
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/house/test_docs.py -k hosts/
 
 portable: $(READY)
 	$(BIN)/python .ci/portable.py

@@ -15,12 +15,14 @@ from torch import Tensor
 
 from equipoise.calibrators import artifact
 from equipoise.calibrators.artifact_checks import Axes
+from equipoise.calibrators.claims import ONE_CONFIDENCE, as_claims, is_claims
 from equipoise.calibrators.forms import as_rows, blocks, one_column, restore
 from equipoise.calibrators.module import CalibratorModule
 from equipoise.calibrators.result import FitResult
 from equipoise.core.arrays import Array, as_tensor
 from equipoise.core.errors import DataError, NotFittedError, SplitError
 from equipoise.core.predictions import Predictions
+from equipoise.core.probabilities import softmax
 from equipoise.core.rows import Rows
 
 __all__ = ["Calibrator"]
@@ -85,7 +87,8 @@ class Calibrator(ABC):
 
         Args:
             predictions: :class:`~equipoise.Predictions`; or logits ``(n, k)``, one column ``(n,)`` of log-odds, or
-                dense ``(n, k, d1, ...)``. Probabilities are passed as ``Predictions(probs=...)``.
+                dense ``(n, k, d1, ...)``. Probabilities are passed as ``Predictions(probs=...)``. Of top-1 predictions
+                some maps learn how sure to be of the class named, whichever it is.
             labels: True classes, with logits only.
             sample_weight: One weight per row, with logits only; a row of weight 2 counts as two rows.
 
@@ -105,7 +108,8 @@ class Calibrator(ABC):
             data = data.take(data.weights > 0)
         _check_total(data.weights, where=type(self).__name__)
         found = self._learn(data)
-        self._n_classes, self._rows, self._fingerprint = data.n_classes, None, None
+        self._n_classes = ONE_CONFIDENCE if is_claims(predictions) else data.n_classes
+        self._rows, self._fingerprint = None, None
         self._fitted_with = data
         self._result = self._judged(found, data)
         return self
@@ -125,6 +129,13 @@ class Calibrator(ABC):
             NotFittedError: If there is no map yet.
             ValueError: If the number of classes is not the one fitted.
         """
+        self._check_form(predictions)
+        if isinstance(predictions, Predictions) and predictions.kind == "top1":
+            mapped = self._mapped(as_claims(predictions).logits)
+            right = (mapped if self.gives == "probs" else softmax(mapped))[:, 1]
+            return predictions.with_confidence(
+                np.ascontiguousarray(right), fitted_on=self._fitted_on(predictions)
+            )
         if isinstance(predictions, Predictions):
             rows = self._mapped(predictions.logits)
             column = one_column(rows, gives=self.gives) if predictions.one_column else rows
@@ -147,13 +158,18 @@ class Calibrator(ABC):
         return self._result
 
     @property
+    def takes_claims(self) -> bool:
+        """Whether it can be fitted on top-1 predictions: on the confidence of the class named, right or wrong."""
+        return False
+
+    @property
     def fitted(self) -> bool:
         """Whether there is a map to apply."""
         return self._result is not None or not self.needs_fit
 
     @property
     def n_classes(self) -> int | None:
-        """Number of classes the map was fitted for; None before the fit."""
+        """Number of classes the map was fitted for, 1 for a single confidence; None before the fit."""
         return self._n_classes
 
     @property
@@ -173,6 +189,11 @@ class Calibrator(ABC):
     @final
     def as_module(self) -> CalibratorModule:
         """Give the map as a torch module with buffers, to put behind a network and to export."""
+        if self._n_classes == ONE_CONFIDENCE:
+            raise DataError(
+                f"{type(self).__name__}.as_module: a map of one confidence does not go behind a network, which gives "
+                "scores of every class. Fit one on logits."
+            )
         parameters = {name: torch.tensor(value) for name, value in self._parameters().items()}
         return CalibratorModule(
             self._function(), parameters, name=repr(self), gives=self.gives, n_classes=self._n_classes
@@ -216,10 +237,13 @@ class Calibrator(ABC):
                     "Pass Predictions alone, or logits with labels."
                 )
             if predictions.kind == "top1":
-                raise DataError(
-                    f"{type(self).__name__}.fit: only the predicted class and its confidence are known here. "
-                    "Save logits or probabilities to calibrate."
-                )
+                if not self.takes_claims:
+                    raise DataError(
+                        f"{type(self).__name__}.fit: only the predicted class and its confidence are known here. "
+                        "Save logits or probabilities, or fit a map of one confidence: platt, beta, isotonic or "
+                        "histogram, each class for itself."
+                    )
+                return as_claims(predictions)
             _ = predictions.labels  # raises if they are not known
             return predictions
         if labels is None:
@@ -263,7 +287,7 @@ class Calibrator(ABC):
         parameters = {name: as_tensor(value) for name, value in self._parameters().items()}
         function = self._function()
         n_rows, n_classes = logits.shape
-        if self._n_classes is not None and n_classes != self._n_classes:
+        if self._n_classes not in (None, n_classes, ONE_CONFIDENCE):
             raise ValueError(
                 f"{type(self).__name__}: `logits` must have {self._n_classes} classes, as in the fit, "
                 f"got {n_classes}. Fit a map for this network."
@@ -274,6 +298,19 @@ class Calibrator(ABC):
             if self.preserves_accuracy and self.gives == "probs":
                 _keep_predictions(result[block], logits[block])
         return result
+
+    def _check_form(self, predictions: Any) -> None:
+        """Raise if a map of one confidence meets scores of every class, or the other way round."""
+        if is_claims(predictions) and self._n_classes != ONE_CONFIDENCE:
+            raise DataError(
+                f"{type(self).__name__}: only the predicted class and its confidence are known here, and the map was "
+                "fitted on scores of every class. Fit one on a top-1 file."
+            )
+        if self._n_classes == ONE_CONFIDENCE and not is_claims(predictions):
+            raise DataError(
+                f"{type(self).__name__}: the map was fitted on the predicted class and its confidence alone. "
+                "Apply it to a top-1 file, or fit one on these scores."
+            )
 
     def _fitted_on(self, predictions: Predictions) -> Rows:
         """Return the rows behind the map; none of them tells all the same that a map was applied."""

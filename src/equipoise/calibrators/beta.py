@@ -47,6 +47,11 @@ class BetaCalibration(Calibrator):
 
     kind = "beta"
 
+    @property
+    def takes_claims(self) -> bool:
+        """Whether it can be fitted on top-1 predictions."""
+        return True
+
     def n_parameters(self, n_classes: int) -> int:
         """Count the learnt numbers: three per binary problem."""
         return 3 if n_classes == 2 else 3 * n_classes

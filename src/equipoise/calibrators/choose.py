@@ -16,7 +16,7 @@ from equipoise.calibrators.identity import Identity
 from equipoise.calibrators.load import KINDS
 from equipoise.calibrators.one_vs_rest import row_weights
 from equipoise.core.arrays import Array
-from equipoise.core.errors import SplitError
+from equipoise.core.errors import DataError, SplitError
 from equipoise.core.names import look_up
 from equipoise.core.notebook import html_table
 from equipoise.core.predictions import Predictions
@@ -123,6 +123,7 @@ def choose(
 
     Raises:
         SplitError: If the predictions are from the split ``test``.
+        DataError: If they are top-1.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -138,6 +139,11 @@ def choose(
     if predictions.split == "test":
         raise SplitError(
             "choose: the predictions are from the split 'test', which only judges. Choose on 'calib'."
+        )
+    if predictions.kind == "top1":
+        raise DataError(
+            "choose: candidates are compared by the log-loss of every class, and only the predicted class and its "
+            "confidence are known here. Name a map of one confidence: platt, beta, isotonic or histogram."
         )
     named = _named(candidates)
     n_classes = predictions.logits.shape[1]

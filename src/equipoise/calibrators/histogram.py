@@ -65,6 +65,11 @@ class HistogramBinning(Calibrator):
         if self.n_bins < 1:
             raise ValueError(f"HistogramBinning: `n_bins` must be at least 1, got {self.n_bins}.")
 
+    @property
+    def takes_claims(self) -> bool:
+        """Whether it can be fitted on top-1 predictions."""
+        return self.share == "classwise"
+
     def n_parameters(self, n_classes: int) -> int:
         """Count the learnt numbers: one per bin."""
         return self.n_bins if self.share == "top_label" else self.n_bins * n_classes

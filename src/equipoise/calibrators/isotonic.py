@@ -82,6 +82,11 @@ class IsotonicCalibration(Calibrator):
         check_choice(self.share, ("classwise", "pooled"), where="IsotonicCalibration", name="share")
         self.preserves_order = self.preserves_accuracy = self.share == "pooled"
 
+    @property
+    def takes_claims(self) -> bool:
+        """Whether it can be fitted on top-1 predictions."""
+        return self.share == "classwise"
+
     def n_parameters(self, n_classes: int) -> int:
         """Count the learnt numbers: about a dozen steps per curve."""
         return 12 if self.share == "pooled" else 12 * n_classes

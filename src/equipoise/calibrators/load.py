@@ -11,6 +11,7 @@ from equipoise.calibrators.artifact_checks import check_content, check_parameter
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.bbq import BayesianBinning
 from equipoise.calibrators.beta import BetaCalibration
+from equipoise.calibrators.claims import ONE_CONFIDENCE
 from equipoise.calibrators.dirichlet import DirichletCalibration
 from equipoise.calibrators.ensemble_temperature import EnsembleTemperatureScaling
 from equipoise.calibrators.focal_recovery import FocalRecovery
@@ -103,6 +104,7 @@ def _rebuilt(content: Mapping[str, Any], *, where: str) -> Calibrator:
         raise DataError(
             f"{where} is damaged: `n_classes` must be a number. Fit and save the calibrator again."
         )
-    check_parameters(result.parameters, made._axes(n_classes or 0), where=where)
+    axes = made._axes(2 if n_classes == ONE_CONFIDENCE else n_classes or 0)
+    check_parameters(result.parameters, axes, where=where)
     rows = content.get("rows")  # early files have none
     return made._restored(result, n_classes, content["fitted_on"], rows and Rows.unpacked(rows))

@@ -91,12 +91,12 @@ def fit_logistic(
     """
     problem = _Problem(features, wanted, weights[:, None], free, start)
     theta, gap, steps = start.clone(), torch.inf, 0
-    value = problem.value(theta)
-    gradient, hessian = problem.derivatives(theta)
-    if not bool(hessian.isfinite().all()):
+    if not all(bool((feature.square() < torch.inf).all()) for feature in features):
         raise DataError(
             "fit: `logits` must be numbers whose squares are finite, got larger ones. Are these a network's logits?"
         )
+    value = problem.value(theta)
+    gradient, hessian = problem.derivatives(theta)
     while gap > 1e-13 and steps < _MOST_STEPS:
         direction = -torch.linalg.solve(hessian, gradient[..., None])[..., 0]
         gap = float((-0.5 * direction * gradient).sum(1).max())

@@ -52,6 +52,11 @@ class PlattScaling(Calibrator):
 
     kind = "platt"
 
+    @property
+    def takes_claims(self) -> bool:
+        """Whether it can be fitted on top-1 predictions."""
+        return True
+
     def n_parameters(self, n_classes: int) -> int:
         """Count the learnt numbers: slope and offset, shared by both classes of a binary problem."""
         return 2 if n_classes == 2 else 2 * n_classes

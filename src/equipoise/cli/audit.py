@@ -9,15 +9,19 @@ from typing import Any
 
 import click
 
-from equipoise.cli.inputs import column_options, one_or_several
+from equipoise.cli.audit_inputs import Asked, Result
+from equipoise.cli.engines import Engine, engine_options
+from equipoise.cli.inputs import column_options
 from equipoise.cli.limits import MARGIN, METRIC_LIMIT
 from equipoise.cli.scoring import scoring_options
 from equipoise.cli.shared import check_output, json_option, print_json, quiet_option
-from equipoise.core.predictions import Predictions
-from equipoise.core.progress import progress
-from equipoise.core.reading import Columns, iter_predictions, read_predictions
-from equipoise.evaluate.audit import Audit, audit
-from equipoise.evaluate.compare import PairedDifferences, compare
+from equipoise.cli.states import refuse_options_of_rows, state_paths
+from equipoise.core.reading import Columns
+from equipoise.core.records import RECORD_ENDINGS
+from equipoise.evaluate.audit import Audit
+from equipoise.evaluate.audit_state import write_audit_state
+from equipoise.evaluate.compare import PairedDifferences
+from equipoise.evaluate.compare_states import UnpairedDifferences
 from equipoise.evaluate.gates import Bound, Gate, Limit, check_limits, check_not_worse
 
 __all__ = ["command"]
@@ -27,6 +31,8 @@ Examples:
   equipoise audit predictions.npz
   equipoise audit 'part-*.parquet' --by site --max ece=0.03 --min accuracy=90%
   equipoise audit new.npz --against old.npz --not-worse nll --not-worse accuracy=0.5%
+  equipoise audit today.parquet --save-state today.state
+  equipoise audit today.state --against last-month.state --not-worse ece
 """
 
 
@@ -50,7 +56,9 @@ Examples:
     "By default the unfavourable end: high for --max, low for --min.",
 )
 @click.option(
-    "--against", metavar="FILE", help="Another model's predictions for the same rows, to compare with."
+    "--against",
+    metavar="FILE",
+    help="Another model's predictions for the same rows, to compare with; or a saved state, of any rows.",
 )
 @click.option(
     "--not-worse",
@@ -61,10 +69,17 @@ Examples:
     "with a margin: unless it is shown to be worse by no more.",
 )
 @click.option(
+    "--save-state",
+    "save_state",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Keep the sums in a file, .state, .npz or .json, that `audit`, `score` and `merge` take instead of rows.",
+)
+@click.option(
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write a report too, .html or .md.",
 )
+@engine_options
 @json_option
 @quiet_option
 def command(
@@ -77,7 +92,9 @@ def command(
     bound: Bound | None,
     against: str | None,
     not_worse: tuple[tuple[str, float | None], ...],
+    save_state: Path | None,
     report: Path | None,
+    engine: Engine,
     as_json: bool,
     quiet: bool,
 ) -> int:
@@ -85,6 +102,7 @@ def command(
 
     FILE holds logits, probabilities, or predicted class and confidence, with the true labels: .npz, .csv, .parquet,
     .safetensors, or a pair of .npy files. Several files, or a quoted pattern, are one stream, read in bounded memory.
+    A state that --save-state kept is audited without rows; several are added.
 
     METRIC is accuracy, nll, brier, ece, ada_ece, classwise_ece, mce, rms_ce, smece, ks, auroc or another key of the
     scores that --json prints. Numbers are fractions or percent: ece=0.03 is ece=3%.
@@ -95,52 +113,44 @@ def command(
         raise click.UsageError("--not-worse needs --against FILE, the predictions to compare with.")
     if report is not None:
         check_output(report, (".html", ".htm", ".md"), option="--report")
-    source, grouped = one_or_several(files), columns | Columns(groups=by)
-    rows: Predictions | None = None
-    baseline = None if against is None else read_predictions(against, **columns)
-    if baseline is None:
-        chunks = progress(iter_predictions(source, **grouped), label="auditing", unit="chunks", quiet=quiet)
-        found = audit(chunks, by=by or None, **settings)
-    else:
-        rows = read_predictions(source, **grouped)
-        found = audit(rows, by=by or None, **settings)
-    comparison = None if baseline is None or rows is None else compare(baseline, rows, **settings)
+    if save_state is not None:
+        check_output(save_state, RECORD_ENDINGS, option="--save-state")
+    if state_paths(files) and (against is None or state_paths((against,))):
+        refuse_options_of_rows()
+    asked = Asked(files, columns, by, settings, engine, quiet)
+    result = asked.alone() if against is None else asked.beside(against)
+    found, comparison = result.found, result.comparison
     limits = [Limit(key, "max", number) for key, number in maxima]
     limits += [Limit(key, "min", number) for key, number in minima]
     gates = check_limits(found.card, limits, bound=bound)
     if comparison is not None:
         gates += check_not_worse(comparison, not_worse, level=settings["level"])
+    if save_state is not None:
+        write_audit_state(result.sums.state, save_state, parts=result.sums.parts)
     if report is not None:
-        _write_report(report, found, baseline, comparison, files, settings)
+        _write_report(report, result, files)
     _print(found, comparison, gates, files, as_json=as_json, quiet=quiet)
     return 0 if all(gate.passed for gate in gates) else 1
 
 
-def _write_report(
-    path: Path,
-    found: Audit,
-    baseline: Predictions | None,
-    comparison: PairedDifferences | None,
-    files: tuple[str, ...],
-    settings: dict[str, Any],
-) -> None:
+def _write_report(path: Path, result: Result, files: tuple[str, ...]) -> None:
     """Write what was found as a report, without looking at the rows again."""
     from equipoise.report import report_of, write_report
 
     name = Path(files[0]).stem if len(files) == 1 else "all files"
-    if baseline is None or comparison is None:
-        report = report_of({name: found}, title=f"Audit of {name}")
+    title = f"Audit of {name}"
+    if result.baseline is None:
+        report = report_of({name: result.found}, title=title)
     else:
-        # The baseline may lack the columns of groups, and it is not what is audited.
-        shared = tuple(column for column in found.groups if column in baseline.groups)
-        named = {"baseline": audit(baseline, by=shared, **settings), name: found}
-        report = report_of(named, title=f"Audit of {name}", versus={name: comparison})
+        paired = result.comparison if isinstance(result.comparison, PairedDifferences) else None
+        versus = {} if paired is None else {name: paired}
+        report = report_of({"baseline": result.baseline, name: result.found}, title=title, versus=versus)
     write_report(report, path)
 
 
 def _print(
     found: Audit,
-    comparison: PairedDifferences | None,
+    comparison: PairedDifferences | UnpairedDifferences | None,
     gates: Sequence[Gate],
     files: tuple[str, ...],
     *,
@@ -162,10 +172,19 @@ def _print(
     else:
         click.echo(found.describe(quiet=quiet))
     if comparison is not None:
-        click.echo("\nAgainst the baseline (first), this model (second):")
+        click.echo(f"\n{_heading(comparison)}")
         click.echo(str(comparison))
     if gates:
         click.echo("")
     for gate in gates:
         mark = click.style("PASS", fg="green") if gate.passed else click.style("FAIL", fg="red", bold=True)
         click.echo(f"{mark}  {gate.text}.")
+
+
+def _heading(comparison: PairedDifferences | UnpairedDifferences) -> str:
+    if isinstance(comparison, PairedDifferences):
+        return "Against the baseline (first), this model (second):"
+    return (
+        "Against the baseline (first), these rows (second). The rows are not the same, so both are resampled; what\n"
+        "chance alone adds to the calibration errors of fewer rows is taken off the difference:"
+    )

@@ -71,6 +71,11 @@ COMMANDS: Mapping[str, CommandPlace] = MappingProxyType(
             "Export MODEL, written by `save_model` with its architecture, to ONNX: inputs in, calibrated `probs` out.",
         ),
         "list": CommandPlace("listing", "list_command", "List methods by name, with paper and fidelity."),
+        "merge": CommandPlace(
+            "states",
+            "merge_command",
+            "Add saved states: one file per day, machine or partition becomes one of them all.",
+        ),
         "report": CommandPlace(
             "report",
             "command",

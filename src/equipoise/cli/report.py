@@ -15,10 +15,12 @@ from equipoise import read_predictions
 from equipoise.cli.inputs import column_options
 from equipoise.cli.scoring import scoring_options
 from equipoise.cli.shared import SHARE, json_option, print_json, quiet_option
+from equipoise.cli.states import read_states, refuse_options_of_rows, state_paths
 from equipoise.core.errors import DataError
 from equipoise.core.files import write_text
 from equipoise.core.predictions.divide import divide
 from equipoise.core.reading import Columns
+from equipoise.evaluate.audit import audit
 from equipoise.experiments import find_runs, report_of_runs
 from equipoise.report import MethodResult, Report, report_of, to_model_card, write_report
 from equipoise.report.conclusion import conclusion_of
@@ -89,13 +91,18 @@ def command(
 
     One file of predictions is reported on its own; several, of the same rows in the same order, are compared with the
     first or with --baseline. With one labelled file only, --calib-share 0.3 shows what calibration would do: fitted on
-    30 % of its rows, which --seed decides, before and after on the others.
+    30 % of its rows, which --seed decides, before and after on the others. States that `equipoise audit --save-state`
+    kept are one model over time, in order.
     """
     if card is not None and not dataset:
         raise click.UsageError("--card needs --dataset, the name of the dataset.")
     if any(path.is_dir() for path in paths):
         _refuse_for_runs()
         _report_runs(paths, output, title=title, baseline=baseline, as_json=as_json, quiet=quiet)
+        return
+    states = state_paths([str(path) for path in paths])
+    if states:
+        _report_states(states, names, output, title=title, settings=settings, as_json=as_json, quiet=quiet)
         return
     sources = _sources(paths, names)
     if calib and len(calib) != len(sources):
@@ -166,6 +173,31 @@ def _report_runs(
         _tell(report, targets[place], as_json=as_json, quiet=quiet)
 
 
+def _report_states(
+    paths: Sequence[str],
+    names: Sequence[str],
+    output: Path,
+    *,
+    title: str | None,
+    settings: dict[str, Any],
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Report on saved states of one model, in the order in which they are named: how it fared over time."""
+    refuse_options_of_rows()
+    sources = _sources([Path(path) for path in paths], names)
+    found = {
+        name: audit(read_states([str(source)]).state, **settings)
+        for name, source in zip(sources, paths, strict=True)
+    }
+    shown = {name: str(source) for name, source in sources.items()}
+    report = report_of(
+        found, title=title or "Calibration over time", sources=shown, over_time=True, command=_again(paths)
+    )
+    write_report(report, output)
+    _tell(report, output, as_json=as_json, quiet=quiet)
+
+
 def _refuse_for_runs() -> None:
     """Raise if an option was given that run folders, whose scores were written when they were made, do not heed."""
     context = click.get_current_context()
@@ -205,7 +237,7 @@ def _shown(source: Path | list[Path]) -> str:
     return " ".join(_words(source))
 
 
-def _again(paths: Sequence[Path]) -> str:
+def _again(paths: Sequence[Path | str]) -> str:
     """Return the command that makes the report again: the files, and the options that were given."""
     context = click.get_current_context()
     words = ["equipoise", "report", *map(str, paths)]

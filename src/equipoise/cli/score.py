@@ -6,11 +6,14 @@ from typing import Any
 
 import click
 
-from equipoise import read_predictions, score
+from equipoise import Predictions, read_predictions, score
+from equipoise.cli.engines import Engine, engine_options
 from equipoise.cli.inputs import column_options, one_or_several
 from equipoise.cli.scoring import scoring_options
 from equipoise.cli.shared import json_option, print_json, quiet_option
+from equipoise.cli.states import read_states, refuse_options_of_rows, state_paths
 from equipoise.core.reading import Columns
+from equipoise.metrics.state import CalibrationState
 
 __all__ = ["command"]
 
@@ -19,21 +22,33 @@ __all__ = ["command"]
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @column_options
 @scoring_options
+@engine_options
 @json_option
 @quiet_option
 def command(
     files: tuple[str, ...],
     columns: Columns,
     settings: dict[str, Any],
+    engine: Engine,
     as_json: bool,
     quiet: bool,
 ) -> None:
     """Print every calibration metric of FILE with its interval.
 
     FILE holds logits, probabilities, or predicted class and confidence, with the true labels: .npz, .csv, .parquet,
-    .safetensors, or a pair of .npy files. Several files are read as one.
+    .safetensors, or a pair of .npy files. Several files are read as one. A state that `equipoise audit --save-state`
+    kept is scored without rows.
     """
-    card = score(read_predictions(one_or_several(files), **columns), **settings)
+    states = state_paths(files)
+    rows: Predictions | CalibrationState
+    if states:
+        refuse_options_of_rows()
+        rows = read_states(states).state.calibration
+    elif engine.name == "ray":
+        rows = engine.sums(files, columns, (), settings).calibration
+    else:
+        rows = read_predictions(one_or_several(files), **columns)
+    card = score(rows, **settings)
     if as_json:
         print_json({"file": " ".join(files), **card.to_dict()})
     else:

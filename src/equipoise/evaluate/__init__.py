@@ -1,8 +1,10 @@
 """Predictions x calibrators x metrics: scorecards with intervals, paired comparisons, audits."""
 
 from equipoise.evaluate.audit import Audit, audit
+from equipoise.evaluate.audit_state import AuditState, read_audit_state, write_audit_state
 from equipoise.evaluate.cautions import Caution
 from equipoise.evaluate.compare import Difference, PairedDifferences, compare
+from equipoise.evaluate.compare_states import UnpairedDifferences, compare_states
 from equipoise.evaluate.extra import EXTRA, score_extra
 from equipoise.evaluate.gates import Gate, Limit, check_limits, check_not_worse
 from equipoise.evaluate.scorecard import Score, Scorecard, score
@@ -14,6 +16,7 @@ __all__ = [
     "DETECTION",
     "EXTRA",
     "Audit",
+    "AuditState",
     "Caution",
     "Difference",
     "Gate",
@@ -25,13 +28,17 @@ __all__ = [
     "Slice",
     "SliceSums",
     "Sweep",
+    "UnpairedDifferences",
     "audit",
     "check_limits",
     "check_not_worse",
     "compare",
+    "compare_states",
+    "read_audit_state",
     "score",
     "score_by_class",
     "score_by_group",
     "score_detection",
     "score_extra",
+    "write_audit_state",
 ]

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, TypedDict, final
 
 import numpy as np
 
 from equipoise.core.errors import DataError
 from equipoise.core.frames import to_frame
-from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
+from equipoise.evaluate.audit_state import AuditState
 from equipoise.evaluate.audit_text import describe_audit, html_of_audit
-from equipoise.evaluate.cautions import Caution, Evidence, slips_among
+from equipoise.evaluate.cautions import Caution, slips_among
 from equipoise.evaluate.scorecard import Scorecard, score_state
-from equipoise.evaluate.slices import Slice, SliceSums, with_class_names
+from equipoise.evaluate.slices import Slice, with_class_names
 from equipoise.metrics.area_under_risk_coverage import RiskCoverage, risk_coverage, risk_of_cells
 from equipoise.metrics.consistency import ConsistencyTest
 from equipoise.metrics.inputs import as_predictions
 from equipoise.metrics.state import CalibrationState
 
-__all__ = ["Audit", "audit"]
-
-_MOST_CLASSES = 100_000
+__all__ = ["Audit", "audit", "audit_sums", "sum_up"]
 
 
 @final
@@ -144,7 +142,7 @@ class Audit:
 
 
 def audit(
-    predictions: Predictions | Iterable[Predictions],
+    predictions: Predictions | Iterable[Predictions] | AuditState,
     *,
     by: Sequence[str] | None = None,
     n_bins: int = 15,
@@ -157,10 +155,11 @@ def audit(
 
     Args:
         predictions: Predictions; or chunks of them, as :func:`equipoise.iter_predictions` gives, which are visited
-            once. A single chunk is scored exactly; of more, adaptive and smooth errors are read from a fine sketch.
+            once; or the sums of an audit, which need no rows. A single chunk is scored exactly; of more, and of sums,
+            adaptive and smooth errors are read from a fine sketch.
         by: Columns of groups to look at one by one; by default all that the predictions have.
-        n_bins: Bins of equal width; 15 in the papers.
-        closed: Which side of a bin belongs to it.
+        n_bins: Bins of equal width; 15 in the papers. A state brings its own.
+        closed: Which side of a bin belongs to it. A state brings its own.
         level: Level of the intervals and of the verdicts.
         n_resamples: Bootstrap resamples behind the intervals.
         seed: The same seed gives the same answer.
@@ -177,18 +176,33 @@ def audit(
         >>> round(found.card["ece"].value, 3), found.consistency.p_value < 0.01
         (0.4, True)
     """
-    chunks = (predictions,) if isinstance(predictions, Predictions) else predictions
-    state: _State | None = None
-    alone: Predictions | None = None
-    for chunk in chunks:
-        alone = chunk if state is None else None
-        state = state or _State(chunk, by, n_bins, closed)
-        state.update(chunk)
-    if state is None:
-        raise DataError("audit: no predictions were given. Pass at least one chunk.")
-    cautions = (*state.evidence.cautions(), *state.refused)
-    settings: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "seed": seed}
+    drawn = _Drawn(level=level, n_resamples=n_resamples, seed=seed)
+    if isinstance(predictions, AuditState):
+        return audit_sums(predictions if by is None else predictions.with_groups(by), None, **drawn)
+    return audit_sums(*sum_up(predictions, by=by, n_bins=n_bins, closed=closed), **drawn)
+
+
+class _Drawn(TypedDict):
+    level: float
+    n_resamples: int
+    seed: int
+
+
+def audit_sums(
+    state: AuditState, alone: Predictions | None, *, level: float, n_resamples: int, seed: int
+) -> Audit:
+    """Audit rows that are summed already; what the sums do not give exactly is read from the rows, if they are at hand.
+
+    Example:
+        >>> rows = Predictions(probs=[0.9, 0.2], labels=[1, 0])
+        >>> found = audit_sums(*sum_up(rows, by=None), level=0.95, n_resamples=10, seed=0)
+        >>> found.card.n_samples
+        2
+    """
     rows = None if alone is None else as_predictions(alone, None, where="audit")
+    refused = (Caution("too_many_groups", text) for text in state.refused.values())
+    cautions = (*state.evidence.cautions(), *refused)
+    settings = _Drawn(level=level, n_resamples=n_resamples, seed=seed)
     return Audit(
         card=score_state(state.calibration, rows, cautions=slips_among(cautions), **settings),
         classes=with_class_names(state.classes.slices(level=level), state.class_names),
@@ -196,6 +210,27 @@ def audit(
         risk=(_sketched_risk(state.calibration) if rows is None else risk_coverage(rows)).thinned(),
         cautions=cautions,
     )
+
+
+def sum_up(
+    predictions: Predictions | Iterable[Predictions],
+    *,
+    by: Sequence[str] | None,
+    n_bins: int = 15,
+    closed: str = "right",
+) -> tuple[AuditState, Predictions | None]:
+    """Return the sums of all chunks, and the chunk itself if there is only one."""
+    held: list[Predictions | None] = []
+
+    def watched(chunks: Iterable[Predictions]) -> Iterator[Predictions]:
+        for chunk in chunks:
+            # Two places are enough to know that there was more than one, and no chunk is held for long.
+            held[:] = [None, None] if held else [chunk]
+            yield chunk
+
+    chunks = (predictions,) if isinstance(predictions, Predictions) else predictions
+    state = AuditState.of(watched(chunks), by=by, n_bins=n_bins, closed=closed)
+    return state, held[0]
 
 
 def _sketched_risk(state: CalibrationState) -> RiskCoverage:
@@ -207,35 +242,3 @@ def _sketched_risk(state: CalibrationState) -> RiskCoverage:
 
 def _slices(parts: Iterable[Mapping[str, Any]]) -> tuple[Slice, ...]:
     return tuple(Slice(**part) for part in parts)
-
-
-class _State:
-    """All sums of one audit; their size depends on bins, classes and groups, never on rows."""
-
-    def __init__(self, first: Predictions, by: Sequence[str] | None, n_bins: int, closed: str) -> None:
-        n_classes = 0 if first.kind == "top1" else first.n_classes or 0
-        self.calibration = CalibrationState(n_classes, n_bins=n_bins, closed=closed)
-        self.classes = SliceSums(n_bins=n_bins, closed=closed, most=_MOST_CLASSES)
-        self.class_names = first.class_names
-        self.evidence = Evidence()
-        self.refused: list[Caution] = []
-        self._optional = by is None
-        names = list(first.groups) if by is None else list(by)
-        for name in names:
-            look_up(name, first.groups, what="column of groups")
-        self.groups = {name: SliceSums(n_bins=n_bins, closed=closed) for name in names}
-
-    def update(self, chunk: Predictions) -> None:
-        rows = as_predictions(chunk, None, where="audit")
-        self.calibration.update(rows)
-        self.classes.update(rows, rows.predicted, name="predicted classes")
-        self.evidence.update(rows)
-        for name, sums in list(self.groups.items()):
-            try:
-                sums.update(rows, rows.groups[name], name=name)
-            except DataError as error:
-                if not self._optional:
-                    raise
-                # Nobody asked for this column: it stands in the file under a name that marks groups.
-                del self.groups[name]
-                self.refused.append(Caution("too_many_groups", str(error)))

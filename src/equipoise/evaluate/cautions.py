@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple, final
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -18,6 +18,8 @@ _MOST_CLASSES = 1 << 20
 _SURE = 5.0
 _FEW_VALUES = 16
 _GLANCE = 1000
+_FORM = ("kind", "n_classes", "split", "one_column", "weighted")
+_ADDED = ("_n_rows", "_correct", "_weight", "_squares", "_confidence", "_inner_confidence", "_inner_lowest")
 
 #: Cautions which say that the input is most likely not what it is called, so that no number can be believed.
 _SLIPS = (
@@ -78,13 +80,13 @@ class Evidence:
         self._n_classes: int | None = None
         self._kind = ""
         self._split: str | None = None
-        self._one_column = False
+        self._one_column, self._weighted = False, False
 
     def update(self, predictions: Predictions) -> None:
         """Add a chunk."""
         confidence = predictions.confidence
         self._kind, self._split, self._n_classes = predictions.kind, predictions.split, predictions.n_classes
-        self._one_column = predictions.one_column
+        self._one_column, self._weighted = predictions.one_column, predictions.weights is not None
         self._n_rows += len(predictions)
         self._correct += int(np.count_nonzero(predictions.correct))
         self._confidence += float(confidence.sum(dtype=np.float64))
@@ -98,6 +100,52 @@ class Evidence:
         self._is_twice = self._is_twice and predictions.kind == "probs"
         if self._is_twice:
             self._add_inner(predictions.probs)
+
+    @property
+    def form(self) -> dict[str, Any]:
+        """What chunks of one stream share: kind, number of classes, split, one column of scores, weights."""
+        return {name: getattr(self, f"_{name}") for name in _FORM}
+
+    def merge(self, other: Evidence) -> None:
+        """Add what was seen elsewhere.
+
+        Example:
+            >>> one, two = Evidence(), Evidence()
+            >>> for part in (one, two):
+            ...     part.update(Predictions(probs=[0.9] * 60, labels=[1] * 54 + [0] * 6))
+            >>> one.merge(two)
+            >>> one.cautions()
+            ()
+        """
+        for name in _ADDED:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for shift in self._shifted:
+            self._shifted[shift] += other._shifted[shift]
+        self._predicted = _added(self._predicted, other._predicted)
+        self._labels = _added(self._labels, other._labels)
+        self._lowest = min(self._lowest, other._lowest)
+        self._totals, self._is_twice = self._totals & other._totals, self._is_twice and other._is_twice
+        if self._values is not None:
+            both = None if other._values is None else self._values | other._values
+            self._values = None if both is None or len(both) > _FEW_VALUES else both
+
+    def parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return everything as plain values and arrays, for a file; :meth:`fill` takes them back."""
+        plain = {name: getattr(self, name) for name in (*_ADDED, "_lowest", "_is_twice")}
+        plain = {name.removeprefix("_"): value for name, value in plain.items()}
+        plain |= {"shifted": [self._shifted[-1], self._shifted[1]], **self.form}
+        plain["totals"] = sorted(self._totals)
+        plain["values"] = None if self._values is None else sorted(self._values)
+        return plain, {"predicted": self._predicted, "labels": self._labels}
+
+    def fill(self, plain: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+        """Take over what :meth:`parts` gave."""
+        for name in (*_ADDED, "_lowest", "_is_twice", *(f"_{key}" for key in _FORM)):
+            setattr(self, name, plain[name.removeprefix("_")])
+        self._shifted = dict(zip((-1, 1), plain["shifted"], strict=True))
+        self._totals = set(plain["totals"])
+        self._values = None if plain["values"] is None else set(plain["values"])
+        self._predicted, self._labels = arrays["predicted"].copy(), arrays["labels"].copy()
 
     def _add_values(self, confidence: Array) -> None:
         if self._values is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar, final
 
 import numpy as np
@@ -21,7 +21,15 @@ from equipoise.metrics.inputs import as_predictions
 from equipoise.metrics.intervals import check_resamples, mean_interval
 from equipoise.metrics.readings import read_cells
 
-__all__ = ["Difference", "PairedDifferences", "compare", "compared_metrics", "correct_for_many"]
+__all__ = [
+    "Difference",
+    "PairedDifferences",
+    "compare",
+    "compared_metrics",
+    "correct_for_many",
+    "difference_table",
+    "plain_differences",
+]
 
 _WHERE = "compare"
 K = TypeVar("K", bound=Hashable)
@@ -73,27 +81,40 @@ class PairedDifferences(tuple[Difference, ...]):
         return look_up(metric, {row.metric: row for row in self}, what="metric to compare")
 
     def __str__(self) -> str:
-        heads, rows = self._cells()
-        widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-        lines = [
-            "  ".join(
-                text.rjust(width) if 0 < place < 4 else text.ljust(width)
-                for place, (text, width) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in (heads, *rows)
-        ]
-        return "\n".join(lines)
+        return plain_differences(self)
 
     def __repr__(self) -> str:
         verdicts = ", ".join(f"{row.metric}: {row.verdict}" for row in self)
         return f"PairedDifferences({verdicts})"
 
     def _repr_html_(self) -> str:
-        return html_table(*self._cells())
+        return html_table(*difference_table(self))
 
-    def _cells(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        heads = ("", "first", "second", "difference", "interval", "p", "verdict")
-        return heads, [_difference_cells(row) for row in self]
+
+def plain_differences(rows: Iterable[Difference]) -> str:
+    """Return differences as a table of text.
+
+    Example:
+        >>> print(plain_differences([Difference("ece", 0.2, 0.1, -0.1, -0.15, -0.05, 0.001, "second better")]))
+               first   second  difference  interval              p      verdict
+        ECE  20.0000  10.0000    -10.0000  [-15.0000, -5.0000]  0.001  second better
+    """
+    heads, cells = difference_table(rows)
+    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
+    lines = [
+        "  ".join(
+            text.rjust(width) if 0 < place < 4 else text.ljust(width)
+            for place, (text, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in (heads, *cells)
+    ]
+    return "\n".join(lines)
+
+
+def difference_table(rows: Iterable[Difference]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return the heads and cells of a table of differences."""
+    heads = ("", "first", "second", "difference", "interval", "p", "verdict")
+    return heads, [_difference_cells(row) for row in rows]
 
 
 def _difference_cells(row: Difference) -> tuple[str, ...]:

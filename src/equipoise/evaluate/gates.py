@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from equipoise.core.errors import SpecError
 from equipoise.core.names import look_up
-from equipoise.evaluate.compare import Difference, PairedDifferences
+from equipoise.evaluate.compare import Difference
 from equipoise.evaluate.scorecard import Scorecard
 from equipoise.evaluate.verdict import p_text
 from equipoise.metrics.facts import MetricFacts, metric_facts
@@ -101,13 +101,13 @@ def _check(card: Scorecard, limit: Limit, bound: Bound | None) -> Gate:
 
 
 def check_not_worse(
-    comparison: PairedDifferences, metrics: Sequence[tuple[str, float | None]], *, level: float = 0.95
+    comparison: Iterable[Difference], metrics: Sequence[tuple[str, float | None]], *, level: float = 0.95
 ) -> tuple[Gate, ...]:
-    """Hold a paired comparison against "not worse than".
+    """Hold a comparison against "not worse than".
 
     Args:
-        comparison: Baseline first, from :func:`equipoise.compare`.
-        metrics: Keys, each with a margin or None. Without a margin a gate fails if the paired test shows that the
+        comparison: Baseline first, from :func:`equipoise.compare` or :func:`equipoise.evaluate.compare_states`.
+        metrics: Keys, each with a margin or None. Without a margin a gate fails if the test shows that the
             second model is worse. With one it fails unless the interval of the difference shows that it is worse by no
             more than that margin.
         level: The level at which the comparison was made, for the sentence.

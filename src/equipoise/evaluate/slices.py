@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, final
 
 import numpy as np
@@ -110,6 +111,50 @@ class SliceSums:
         self._bins = np.pad(self._bins, ((0, grown), (0, 0), (0, 0)))
         self._squares = np.pad(self._squares, ((0, grown), (0, 0)))
         return np.array([self._names[str(value)] for value in values.tolist()], np.int64)
+
+    def merge(self, other: SliceSums, *, name: str = "column") -> None:
+        """Add the rows of other sums to these.
+
+        Raises:
+            DataError: If there are too many different values together.
+
+        Example:
+            >>> one, two = SliceSums(), SliceSums()
+            >>> one.update(Predictions(probs=[0.9], labels=[1]), ["a"])
+            >>> two.update(Predictions(probs=[0.8, 0.7], labels=[1, 0]), ["b", "a"])
+            >>> one.merge(two)
+            >>> [(part.name, part.n_samples) for part in one.slices()]
+            [('a', 2), ('b', 1)]
+        """
+        places = self._places(np.array(list(other._names), np.str_), name)
+        self._rows[places] += other._rows
+        self._bins[places] += other._bins
+        self._squares[places] += other._squares
+
+    def parts(self) -> tuple[list[str], dict[str, Array]]:
+        """Return the names of the slices and their sums, for a file; :meth:`fill` takes them back.
+
+        Example:
+            >>> SliceSums().parts()[0]
+            []
+        """
+        return list(self._names), {"rows": self._rows, "bins": self._bins, "squares": self._squares}
+
+    def fill(self, names: Sequence[str], parts: Mapping[str, Array]) -> None:
+        """Take over what :meth:`parts` gave.
+
+        Raises:
+            ValueError: If something is not as it must be.
+        """
+        shapes = {
+            "rows": (len(names),),
+            "bins": (len(names), *self._bins.shape[1:]),
+            "squares": (len(names), 3),
+        }
+        if len(set(names)) < len(names) or {key: parts[key].shape for key in shapes} != shapes:
+            raise ValueError("names and sums of slices do not fit together")
+        self._names = {name: place for place, name in enumerate(names)}
+        self._rows, self._bins, self._squares = (parts[key].copy() for key in shapes)
 
     def slices(self, *, level: float = 0.95) -> tuple[Slice, ...]:
         """Return the slices, those first that chance does not explain, and of them the widest gap.

@@ -32,6 +32,7 @@ __all__ = [
     "read_comparison",
     "read_spec",
     "refuse_code",
+    "register",
     "report_of_runs",
     "run",
     "run_comparison",
@@ -39,7 +40,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from equipoise.experiments.catalogue import CATALOGUE, Entry
+    from equipoise.experiments.catalogue import CATALOGUE, Entry, register
     from equipoise.experiments.comparison import (
         ComparisonResult,
         ComparisonSpec,
@@ -93,6 +94,7 @@ else:
             "read_comparison": "equipoise.experiments.comparison",
             "read_spec": "equipoise.experiments.spec",
             "refuse_code": "equipoise.experiments.preparation",
+            "register": "equipoise.experiments.catalogue",
             "report_of_runs": "equipoise.experiments.run_report",
             "run": "equipoise.experiments.single_run",
             "run_comparison": "equipoise.experiments.comparison",

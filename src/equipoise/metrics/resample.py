@@ -40,6 +40,7 @@ class Resampler:
         state: A state with at least one row.
         n_resamples: How many draws.
         seed: The same seed gives the same draws.
+        like: Another state, whose number of rows the resamples have; by default they have the state's own.
 
     Example:
         >>> state = CalibrationState(2); state.update(probs=[0.9, 0.8, 0.3], labels=[1, 0, 0])
@@ -47,9 +48,11 @@ class Resampler:
         (10,)
     """
 
-    def __init__(self, state: CalibrationState, *, n_resamples: int, seed: int) -> None:
+    def __init__(
+        self, state: CalibrationState, *, n_resamples: int, seed: int, like: CalibrationState | None = None
+    ) -> None:
         self.state, self.n_resamples = state, n_resamples
-        self.n_rows = max(1, round(state.effective_samples))
+        self.n_rows = max(1, round((like or state).effective_samples))
         self._seed = seed
 
     def bootstrap(self) -> dict[str, Array]:

@@ -12,6 +12,7 @@ from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
 from equipoise.evaluate.audit import Audit, audit
+from equipoise.evaluate.audit_state import AuditState
 from equipoise.evaluate.compare import PairedDifferences, compare
 from equipoise.evaluate.scorecard import Scorecard
 from equipoise.report.advisor import CANDIDATES, remedies_of
@@ -19,8 +20,8 @@ from equipoise.report.records import AfterCalibrator, MethodResult, Provenance, 
 
 __all__ = ["Judged", "method_of_audit", "report_of"]
 
-#: What a report may be about: predictions, chunks of them that are visited once, or an audit of them.
-Judged: TypeAlias = Predictions | Iterable[Predictions] | Audit
+#: What a report may be about: predictions, chunks of them that are visited once, their sums, or an audit of them.
+Judged: TypeAlias = Predictions | Iterable[Predictions] | AuditState | Audit
 
 
 def report_of(
@@ -34,6 +35,7 @@ def report_of(
     versus: Mapping[str, PairedDifferences] | None = None,
     sources: Mapping[str, str] | None = None,
     command: str = "",
+    over_time: bool = False,
     n_bins: int = 15,
     closed: str = "right",
     level: float = 0.95,
@@ -55,6 +57,7 @@ def report_of(
             predictions that are held in memory, models stand side by side and are not compared.
         sources: Where the predictions come from, by name of the model.
         command: What makes the report again.
+        over_time: Whether these are one model at several times, in order; the report then draws its drift.
         n_bins: Bins of equal width.
         closed: Which side of a bin belongs to it.
         level: Level of the intervals.
@@ -102,6 +105,7 @@ def report_of(
         baseline=first,
         provenance=Provenance(facts=(*facts, *_circumstances(found[first].card)), command=command),
         notes=tuple(dict.fromkeys(notes)),
+        over_time=over_time,
     )
 
 

@@ -232,6 +232,7 @@ class Report:
         notes: Sentences a reader should know.
         sweeps: Methods whose setting was chosen, and what each setting gave.
         shifts: What each method, after each calibrator, scored on further test sets.
+        over_time: Whether the methods are one model at several times, in order.
     """
 
     title: str
@@ -241,6 +242,7 @@ class Report:
     notes: tuple[str, ...] = ()
     sweeps: tuple[Sweep, ...] = ()
     shifts: tuple[ShiftScores, ...] = ()
+    over_time: bool = False
 
     def __post_init__(self) -> None:
         names = [method.name for method in self.methods]

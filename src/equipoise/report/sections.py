@@ -126,6 +126,32 @@ def _missing(method: MethodResult) -> Markup | None:
     return tag("p", f"Not known: {names} ({next(iter(missing.values()))}).", class_="lead")
 
 
+def drift_section(report: Report) -> Markup | None:
+    """Return calibration and accuracy over time, with their intervals, if the methods are times of one model."""
+    if not report.over_time or len(report.methods) == 1:
+        return None
+    places = [float(place) for place in range(1, len(report.methods) + 1)]
+    figures = []
+    for key in ("ece", "accuracy"):
+        scores = [method.score(key) for method in report.methods]
+        ends = {"estimate": "value", "lower end": "low", "upper end": "high"}
+        series: list[Series] = [
+            (name, places, [getattr(score, end) for score in scores]) for name, end in ends.items()
+        ]
+        label = f"{title(key)} (%)"
+        chart = line_chart(
+            series, x_label="file", y_label=label, percent_up=True, label=f"{title(key)} over time."
+        )
+        figures.append(tag("figure", chart))
+    names = ", ".join(
+        f"{place:g} {method.name}" for place, method in zip(places, report.methods, strict=True)
+    )
+    about = (
+        f"In the order in which the files were named: {names}. Each estimate with the ends of its interval."
+    )
+    return join(tag("p", about, class_="lead"), tag("div", *figures, class_="pair"))
+
+
 def scatter_section(report: Report) -> Markup | None:
     """Return accuracy against ECE, if there is more than one method."""
     if len(report.methods) == 1:
@@ -258,6 +284,7 @@ def provenance_section(report: Report) -> Markup:
 
 #: Anchor, heading and content of every section after the verdict; those without content are left out.
 _AFTER = (
+    ("drift", "Over time", drift_section),
     ("advice", "What to do", advice_section),
     ("tradeoff", "Accuracy against calibration", scatter_section),
     ("posthoc", "What calibration afterwards adds", posthoc_section),

@@ -380,6 +380,28 @@ class Predictions:
         """
         return self._copy(_why_unlabelled=why)
 
+    def with_confidence(self, confidence: Any, *, fitted_on: Rows | None = None) -> Predictions:
+        """Return the same top-1 rows with other confidences, as a calibrator gives them.
+
+        Args:
+            confidence: New probabilities of the classes named.
+            fitted_on: The rows the map was fitted on; scoring them raises.
+
+        Returns:
+            Predictions that keep everything else, and the identity of their rows.
+
+        Example:
+            >>> raw = Predictions(predicted=[3], confidence=[0.99], labels=[3])
+            >>> raw.with_confidence([0.8]).fingerprint == raw.fingerprint
+            True
+        """
+        fresh = Predictions(labels=self.labels, predicted=self.predicted, confidence=confidence)
+        return self._copy(
+            _top=fresh._top,
+            fitted_on=self.fitted_on if fitted_on is None else fitted_on.union(self.fitted_on),
+            _ids=self.rows,
+        )
+
     def with_split(self, split: str | None) -> Predictions:
         """Return the same predictions under another split name.
 

@@ -12,7 +12,7 @@ from equipoise.core.reading.columns import Columns, check_columns, takes_columns
 from equipoise.core.reading.files import Source, SourceLike, find_sources
 from equipoise.core.reading.to_predictions import PredictionReader
 
-__all__ = ["iter_predictions", "read_predictions"]
+__all__ = ["columns_of_stream", "iter_file", "iter_predictions", "read_predictions"]
 
 
 @takes_columns
@@ -90,6 +90,33 @@ def iter_predictions(
         raise ValueError(f"iter_predictions: `chunk_rows` must be 1 or more, got {chunk_rows}.")
     said = check_columns(columns, where="iter_predictions")
     return _chunks(find_sources(path), said, chunk_rows or 0)
+
+
+def iter_file(source: Source, columns: Columns) -> Iterator[Predictions]:
+    """Read one file of a stream chunk by chunk; that all files are alike and some row counts is the caller's to check.
+
+    Args:
+        source: One of what :func:`find_sources` gives.
+        columns: What :func:`columns_of_stream` gives.
+
+    Returns:
+        An iterator over the chunks; none if every row is ignored.
+    """
+    return (chunk for _, chunk in PredictionReader([source], columns).chunks(source, 0))
+
+
+def columns_of_stream(sources: list[Source], columns: Columns) -> Columns:
+    """Return what is said about the columns, with the class names that only all files together tell.
+
+    Args:
+        sources: The files of one stream.
+        columns: What the caller said.
+
+    Returns:
+        Columns with which every file by itself numbers the classes as the whole stream does.
+    """
+    names = PredictionReader(sources, columns).seen_class_names()
+    return columns if names is None else columns | Columns(class_names=names)
 
 
 def _chunks(sources: list[Source], columns: Columns, n_rows: int | None) -> Iterator[Predictions]:

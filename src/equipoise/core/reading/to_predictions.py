@@ -45,6 +45,13 @@ class PredictionReader:
                 if n_rows is None or not self._all_ignored(chunk, layout):
                     yield reader.where, self._predictions(reader, chunk, layout, names, text)
 
+    def seen_class_names(self) -> tuple[str, ...] | None:
+        """Return the class names that only the labels of all files tell; None if they are known otherwise."""
+        with open_source(self._sources[0], self._columns.get("max_bytes")) as reader:
+            layout = find_layout(reader, self._columns)
+            names = self._class_names(reader, layout, labels_are_text(reader, layout))
+        return self._seen if names is not None and names is self.__dict__.get("_seen") else None
+
     def _class_names(self, reader: ColumnReader, layout: Layout, text: bool) -> Sequence[str] | None:
         known = self._columns.get("class_names") or reader.notes.class_names or layout.class_names
         return self._seen if known is None and text and layout.kind == "top1" else known

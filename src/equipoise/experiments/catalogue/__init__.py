@@ -13,8 +13,9 @@ from equipoise.experiments.catalogue.models import MODELS
 from equipoise.experiments.catalogue.objectives import OBJECTIVES
 from equipoise.experiments.catalogue.penalties import PAIRS, PENALTIES
 from equipoise.experiments.catalogue.recipes import RECIPES
+from equipoise.experiments.catalogue.register import load_plugins, register_in
 
-__all__ = ["CATALOGUE", "Entry", "Fidelity", "check_match"]
+__all__ = ["CATALOGUE", "Entry", "Fidelity", "check_match", "register"]
 
 #: Every entry, by room and key.
 CATALOGUE: Mapping[str, Mapping[str, Entry]] = MappingProxyType(
@@ -30,3 +31,25 @@ CATALOGUE: Mapping[str, Mapping[str, Entry]] = MappingProxyType(
         "recipes": RECIPES,
     }
 )
+
+
+def register(room: str, entry: Entry) -> None:
+    """Add a method under a name of its own, for this process; packages offer theirs by entry points.
+
+    Args:
+        room: ``"losses"``, ``"penalties"``, ``"objectives"``, ``"models"`` or ``"recipes"``.
+        entry: What it is. Objectives are called with ``parts``, networks with ``n_classes``.
+
+    Raises:
+        SpecError: If the room takes none, or the name is taken.
+
+    Example:
+        >>> register("attic", CATALOGUE["losses"]["ce"])
+        Traceback (most recent call last):
+        ...
+        equipoise.core.errors.SpecError: no room that takes methods of others 'attic'; known: losses, ...
+    """
+    register_in(CATALOGUE, room, entry)
+
+
+load_plugins(CATALOGUE)

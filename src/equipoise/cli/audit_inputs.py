@@ -1,0 +1,111 @@
+"""What ``equipoise audit`` looks at: rows, or saved sums; alone, or beside a baseline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import click
+
+from equipoise.cli.engines import Engine
+from equipoise.cli.inputs import one_or_several
+from equipoise.cli.states import read_states, state_paths
+from equipoise.core.progress import progress
+from equipoise.core.reading import Columns, iter_predictions, read_predictions
+from equipoise.evaluate.audit import Audit, audit, audit_sums, sum_up
+from equipoise.evaluate.audit_state import SavedState
+from equipoise.evaluate.compare import PairedDifferences, compare
+from equipoise.evaluate.compare_states import UnpairedDifferences, compare_states
+
+__all__ = ["Asked", "Result"]
+
+_DRAWN = ("level", "n_resamples", "seed")
+
+
+class Result(NamedTuple):
+    """What came out.
+
+    Attributes:
+        found: The audit.
+        sums: What it was read from.
+        baseline: The audit of what it was compared with.
+        comparison: Baseline first.
+    """
+
+    found: Audit
+    sums: SavedState
+    baseline: Audit | None = None
+    comparison: PairedDifferences | UnpairedDifferences | None = None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What to audit, and how.
+
+    Attributes:
+        files: Files of rows, or of saved states.
+        columns: What the rows are.
+        by: Columns of groups.
+        settings: How predictions are scored.
+        engine: Where the files are summed.
+        quiet: Whether progress is left out.
+    """
+
+    files: tuple[str, ...]
+    columns: Columns
+    by: tuple[str, ...]
+    settings: dict[str, Any]
+    engine: Engine
+    quiet: bool
+
+    def alone(self) -> Result:
+        """Return the audit by itself."""
+        states = state_paths(self.files)
+        if states:
+            saved = read_states(states)
+            return Result(audit(saved.state, by=self.by or None, **self.settings), saved)
+        if self.engine.name == "ray":
+            state = self.engine.sums(self.files, self._grouped, self.by or None, self.settings)
+            return Result(audit_sums(state, None, **self._chosen(*_DRAWN)), SavedState(state, ()))
+        chunks = progress(
+            iter_predictions(one_or_several(self.files), **self._grouped),
+            label="auditing",
+            unit="chunks",
+            quiet=self.quiet,
+        )
+        state, rows = sum_up(chunks, by=self.by or None, **self._chosen("n_bins", "closed"))
+        return Result(audit_sums(state, rows, **self._chosen(*_DRAWN)), SavedState(state, ()))
+
+    def beside(self, against: str) -> Result:
+        """Return the audit and a comparison with another file: of the same rows, or of sums where one has no rows."""
+        states = state_paths((against,))
+        if states or state_paths(self.files):
+            mine, other = self.alone(), replace(self, files=(against,), by=()).alone()
+            sums = [part.sums.state.calibration for part in (other, mine)]
+            return mine._replace(
+                baseline=other.found, comparison=compare_states(*sums, **self._chosen(*_DRAWN))
+            )
+        if self.engine.name == "ray":
+            raise click.UsageError(
+                "--engine ray sums files; to be paired with --against, rows must be held here. "
+                "Compare with a saved state: --against baseline.state."
+            )
+        baseline = read_predictions(against, **self.columns)
+        rows = read_predictions(one_or_several(self.files), **self._grouped)
+        state, _ = sum_up(rows, by=self.by or None, **self._chosen("n_bins", "closed"))
+        found = audit_sums(state, rows, **self._chosen(*_DRAWN))
+        # The baseline may lack the columns of groups, and it is not what is audited.
+        shared = tuple(column for column in found.groups if column in baseline.groups)
+        return Result(
+            found,
+            SavedState(state, ()),
+            audit(baseline, by=shared, **self.settings),
+            compare(baseline, rows, **self.settings),
+        )
+
+    @property
+    def _grouped(self) -> Columns:
+        return self.columns | Columns(groups=self.by)
+
+    def _chosen(self, *names: str) -> dict[str, Any]:
+        return {name: self.settings[name] for name in names}

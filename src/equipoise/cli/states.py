@@ -1,0 +1,91 @@
+"""Files that hold the sums of an audit instead of rows: ``equipoise merge``, and what other commands do with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from glob import glob, has_magic
+from pathlib import Path
+
+import click
+from click.core import ParameterSource
+
+from equipoise.cli.inputs import OPTION_OF
+from equipoise.cli.shared import check_output, quiet_option
+from equipoise.core.errors import DataError
+from equipoise.core.records import RECORD_ENDINGS, is_record
+from equipoise.evaluate.audit_state import SavedState, merge_saved, read_audit_state, write_audit_state
+
+__all__ = ["merge_command", "read_states", "refuse_options_of_rows", "state_paths"]
+
+_GIVEN = ParameterSource.COMMANDLINE
+_DECIDED = {"n_bins": "--bins", "closed": "--closed"}
+
+
+def state_paths(files: Sequence[str]) -> list[str]:
+    """Return the files, patterns expanded, if they hold states; none if they hold rows.
+
+    Raises:
+        DataError: If some hold states and others rows.
+    """
+    expanded = [
+        name
+        for file in files
+        for name in (sorted(glob(file)) if has_magic(file) and not Path(file).exists() else [file])
+    ]
+    states = [name for name in expanded if is_record(name)]
+    if states and len(states) < len(expanded):
+        rows = next(name for name in expanded if name not in states)
+        raise DataError(f"{states[0]} is a saved state and {rows} holds rows. Name files of one sort.")
+    return states
+
+
+def read_states(paths: Sequence[str]) -> SavedState:
+    """Return the states of some files as one.
+
+    Raises:
+        DataError: If rows would count twice, or the states do not belong together.
+    """
+    if len(set(paths)) < len(paths):
+        raise DataError("a saved state is named twice; its rows would count twice. Name it once.")
+    return merge_saved({path: read_audit_state(path) for path in paths})
+
+
+def refuse_options_of_rows() -> None:
+    """Raise if an option was given that only rows could heed, while there are only states.
+
+    Raises:
+        UsageError: With the option.
+    """
+    context = click.get_current_context()
+    for name, option in {**OPTION_OF, **_DECIDED}.items():
+        if context.get_parameter_source(name) is _GIVEN:
+            raise click.UsageError(f"{option} is for files of rows; a saved state was summed with its own.")
+
+
+@click.command("merge", epilog="Example:  equipoise merge monday.state tuesday.state -o week.state")
+@click.argument("files", nargs=-1, required=True, metavar="STATE...")
+@click.option(
+    "--output",
+    "-o",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Where to write; .state, .npz or .json.",
+)
+@quiet_option
+def merge_command(files: tuple[str, ...], output: Path, quiet: bool) -> None:
+    """Add saved states: one file per day, machine or partition becomes one of them all.
+
+    STATE is what `equipoise audit ... --save-state` wrote. No rows are needed, and rows that are in two files are
+    refused, not counted twice.
+    """
+    check_output(output, RECORD_ENDINGS)
+    paths = state_paths(files)
+    if not paths:
+        raise DataError(
+            f"{files[0]}: holds rows, not a saved state. Write one: equipoise audit FILE --save-state NAME.state"
+        )
+    merged = read_states(paths)
+    write_audit_state(merged.state, output, parts=merged.parts)
+    if not quiet:
+        click.echo(f"{merged.state.n_samples:,} rows of {len(paths)} states", err=True)
+    click.echo(str(output))

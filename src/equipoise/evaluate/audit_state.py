@@ -1,0 +1,363 @@
+"""Everything an audit sums: of fixed size, mergeable over files, machines and days, and kept in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, final
+
+import numpy as np
+import torch
+
+from equipoise.core.arrays import Array
+from equipoise.core.errors import DataError
+from equipoise.core.names import look_up
+from equipoise.core.predictions import Predictions
+from equipoise.core.reading.files import AnyPath
+from equipoise.core.records import Record, digest_of, read_record, write_record
+from equipoise.evaluate.cautions import Evidence
+from equipoise.evaluate.slices import SliceSums
+from equipoise.metrics.inputs import as_predictions
+from equipoise.metrics.state import CalibrationState
+
+__all__ = ["AuditState", "SavedState", "merge_saved", "read_audit_state", "write_audit_state"]
+
+_WHERE = "AuditState"
+_KIND, _VERSION = "equipoise.audit", 1
+_MOST_CLASSES = 100_000
+
+
+@final
+@dataclass(eq=False, repr=False)
+class AuditState:
+    """All sums of one audit; their size depends on bins, classes and groups, never on rows.
+
+    Adding states adds their rows, so an audit of any size is a map and a sum: one state per file, partition or day,
+    merged in any way, then audited. :func:`equipoise.evaluate.write_audit_state` keeps one in a file.
+
+    Attributes:
+        calibration: The sums behind every metric.
+        classes: Sums by predicted class.
+        groups: Sums by the values of each column of groups.
+        evidence: Signs of mistakes in how the predictions were saved.
+        class_names: One name per class, if they have names.
+        refused: Columns that nobody asked for and that are no groups, with the reason.
+        optional: Whether columns of groups were taken because they were there, not because they were asked for.
+
+    Example:
+        >>> monday = AuditState.of(Predictions(probs=[0.9, 0.8], labels=[1, 1], groups={"site": ["a", "b"]}))
+        >>> tuesday = AuditState.of(Predictions(probs=[0.3], labels=[0], groups={"site": ["a"]}))
+        >>> monday.merge(tuesday)
+        >>> monday.n_samples
+        3
+    """
+
+    calibration: CalibrationState
+    classes: SliceSums
+    groups: dict[str, SliceSums]
+    evidence: Evidence
+    class_names: tuple[str, ...] | None
+    refused: dict[str, str]
+    optional: bool
+
+    @classmethod
+    def of(
+        cls,
+        predictions: Predictions | Iterable[Predictions],
+        *,
+        by: Sequence[str] | None = None,
+        n_bins: int = 15,
+        closed: str = "right",
+    ) -> AuditState:
+        """Return the sums of predictions, or of chunks of them, which are visited once.
+
+        Args:
+            predictions: At least one chunk.
+            by: Columns of groups to look at one by one; by default all that the predictions have.
+            n_bins: Bins of equal width.
+            closed: Which side of a bin belongs to it.
+
+        Raises:
+            DataError: If there are no rows, or a column asked for has too many different values.
+        """
+        state: AuditState | None = None
+        for chunk in (predictions,) if isinstance(predictions, Predictions) else predictions:
+            state = state or cls.like(chunk, by=by, n_bins=n_bins, closed=closed)
+            state.update(chunk)
+        if state is None:
+            raise DataError("audit: no predictions were given. Pass at least one chunk.")
+        return state
+
+    @classmethod
+    def like(
+        cls, first: Predictions, *, by: Sequence[str] | None = None, n_bins: int = 15, closed: str = "right"
+    ) -> AuditState:
+        """Return sums without rows, for predictions of the form of these.
+
+        Raises:
+            SpecError: If a column asked for is not there.
+        """
+        n_classes = 0 if first.kind == "top1" else first.n_classes or 0
+        names = list(first.groups) if by is None else list(by)
+        for name in names:
+            look_up(name, first.groups, what="column of groups")
+        return cls(
+            calibration=CalibrationState(n_classes, n_bins=n_bins, closed=closed),
+            classes=SliceSums(n_bins=n_bins, closed=closed, most=_MOST_CLASSES),
+            groups={name: SliceSums(n_bins=n_bins, closed=closed) for name in names},
+            evidence=Evidence(),
+            class_names=first.class_names,
+            refused={},
+            optional=by is None,
+        )
+
+    @property
+    def n_samples(self) -> int:
+        """How many rows were added."""
+        return self.calibration.n_samples
+
+    def update(self, chunk: Predictions) -> None:
+        """Add a chunk of rows.
+
+        Raises:
+            DataError: If the rows do not fit this state.
+            SplitError: If the rows were used to fit the calibrator that made these predictions.
+        """
+        rows = as_predictions(chunk, None, where="audit")
+        self.calibration.update(rows)
+        self.classes.update(rows, rows.predicted, name="predicted classes")
+        self.evidence.update(rows)
+        for name, sums in list(self.groups.items()):
+            try:
+                sums.update(rows, rows.groups[name], name=name)
+            except DataError as error:
+                self._refuse(name, error)
+
+    def merge(self, other: AuditState) -> None:
+        """Add the rows of another state to this one.
+
+        Raises:
+            DataError: If the states are of other bins, classes, groups or kinds of predictions.
+        """
+        self._check_alike(other)
+        self.calibration.merge(other.calibration)
+        self.classes.merge(other.classes, name="predicted classes")
+        self.evidence.merge(other.evidence)
+        self.refused |= other.refused
+        for name, sums in list(self.groups.items()):
+            try:
+                if name not in self.refused:
+                    sums.merge(other.groups[name], name=name)
+            except DataError as error:
+                self._refuse(name, error)
+        for name in self.refused:
+            self.groups.pop(name, None)
+
+    def with_groups(self, by: Sequence[str]) -> AuditState:
+        """Return the same sums with some of the columns of groups.
+
+        Raises:
+            SpecError: If one is not there.
+        """
+        hint = "the state was saved without groups."
+        kept = {name: look_up(name, self.groups, what="column of groups", hint=hint) for name in by}
+        return AuditState(
+            self.calibration, self.classes, kept, self.evidence, self.class_names, {}, optional=False
+        )
+
+    def _refuse(self, name: str, error: DataError) -> None:
+        if not self.optional:
+            raise error
+        # Nobody asked for this column: it stands in the file under a name that marks groups.
+        del self.groups[name]
+        self.refused[name] = str(error)
+
+    def _check_alike(self, other: AuditState) -> None:
+        mine, theirs = ({**one.calibration.settings(), **one.evidence.form} for one in (self, other))
+        mine["class names"], theirs["class names"] = self.class_names, other.class_names
+        mine["groups"], theirs["groups"] = (
+            tuple(sorted({*one.groups, *one.refused})) for one in (self, other)
+        )
+        for what, value in mine.items():
+            if value != theirs[what]:
+                raise DataError(
+                    f"{_WHERE}.merge: {what} must be the same, got {_short(value)} and {_short(theirs[what])}. "
+                    "Sum all parts with the same settings; name classes with class_names=."
+                )
+
+    def __repr__(self) -> str:
+        return f"AuditState({self.calibration!r}, groups={list(self.groups)})"
+
+
+class SavedState(NamedTuple):
+    """A state that was read from a file.
+
+    Attributes:
+        state: The sums.
+        parts: Digests of the states that were merged into it; its own if it was saved as it was summed.
+    """
+
+    state: AuditState
+    parts: tuple[str, ...]
+
+
+def write_audit_state(state: AuditState, path: AnyPath, *, parts: Sequence[str] = ()) -> None:
+    """Write the sums of an audit to a file, whole or not at all, with version and digest.
+
+    Args:
+        state: What to write.
+        path: ``.state`` or ``.npz``, an archive; or ``.json``, text.
+        parts: Digests of the states that were merged into this one.
+
+    Raises:
+        DataError: For another ending.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "monday.state"
+        >>> write_audit_state(AuditState.of(Predictions(probs=[0.9, 0.2], labels=[1, 0])), path)
+        >>> read_audit_state(path).state.n_samples
+        2
+    """
+    record = _packed(state)
+    own = digest_of(_KIND, _VERSION, record)
+    plain = {**record.plain, "parts": list(parts) or [own]}
+    write_record(path, _KIND, _VERSION, Record(plain, record.arrays))
+
+
+def read_audit_state(path: AnyPath) -> SavedState:
+    """Read the sums of an audit; nothing but numbers and text is loaded.
+
+    Raises:
+        DataError: If the file is missing, damaged, changed, newer, or something else.
+
+    Example:
+        >>> read_audit_state("missing.state")
+        Traceback (most recent call last):
+        ...
+        equipoise.core.errors.DataError: missing.state: cannot be read (No such file or directory).
+    """
+    record = read_record(path, _KIND, _VERSION)
+    try:
+        return SavedState(_unpacked(record), tuple(map(str, record.plain["parts"])))
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        IndexError,
+        RuntimeError,
+        OverflowError,
+    ) as error:
+        raise DataError(
+            f"{Path(path).name}: is no whole state of an audit ({str(error)[:120]}). Audit the rows again."
+        ) from error
+
+
+def merge_saved(named: Mapping[str, SavedState]) -> SavedState:
+    """Return several saved states as one.
+
+    Args:
+        named: States by the name of their file, at least one.
+
+    Raises:
+        DataError: If rows would count twice, or states do not belong together.
+
+    Example:
+        >>> day = AuditState.of(Predictions(probs=[0.9], labels=[1]))
+        >>> merge_saved({"a.state": SavedState(day, ("1",)), "b.state": SavedState(day, ("1",))})
+        Traceback (most recent call last):
+        ...
+        equipoise.core.errors.DataError: b.state: its rows are in a.state already, and would count twice. Leave ...
+    """
+    seen: dict[str, str] = {}
+    total: AuditState | None = None
+    for name, saved in named.items():
+        for part in saved.parts:
+            if part in seen:
+                raise DataError(
+                    f"{name}: its rows are in {seen[part]} already, and would count twice. Leave one of them out."
+                )
+        seen |= dict.fromkeys(saved.parts, name)
+        try:
+            if total is None:
+                total = deepcopy(saved.state)
+            else:
+                total.merge(saved.state)
+        except DataError as error:
+            raise DataError(f"{name}: {str(error).removeprefix(f'{_WHERE}.merge: ')}") from None
+    if total is None:
+        raise DataError("merge: no state was given. Name at least one file.")
+    return SavedState(total, tuple(seen))
+
+
+def _packed(state: AuditState) -> Record:
+    told, counted = state.evidence.parts()
+    arrays = {f"evidence.{name}": part for name, part in counted.items()}
+    sums = state.calibration.sums.parts().items()
+    arrays |= {f"calibration.{name}": part.cpu().numpy() for name, part in sums}
+    slices = {"classes": state.classes, **{f"groups.{n}": g for n, g in enumerate(state.groups.values())}}
+    names = {}
+    for place, one in slices.items():
+        names[place], parts = one.parts()
+        arrays |= {f"{place}.{name}": part for name, part in parts.items()}
+    plain = {
+        "closed": state.calibration.closed,
+        "class_names": None if state.class_names is None else list(state.class_names),
+        "groups": list(state.groups),
+        "names": names,
+        "refused": state.refused,
+        "optional": state.optional,
+        "evidence": told,
+    }
+    return Record(plain, arrays)
+
+
+def _unpacked(record: Record) -> AuditState:
+    plain, arrays = record
+    for name, array in arrays.items():
+        if not np.isfinite(array).all():
+            raise ValueError(f"`{name}` is not finite")
+    calibration = _calibration(_below("calibration", arrays), plain["closed"])
+    n_bins, closed = calibration.n_bins, calibration.closed
+    classes = SliceSums(n_bins=n_bins, closed=closed, most=_MOST_CLASSES)
+    classes.fill(plain["names"]["classes"], _below("classes", arrays))
+    groups = {name: SliceSums(n_bins=n_bins, closed=closed) for name in plain["groups"]}
+    for number, sums in enumerate(groups.values()):
+        sums.fill(plain["names"][f"groups.{number}"], _below(f"groups.{number}", arrays))
+    evidence = Evidence()
+    evidence.fill(plain["evidence"], _below("evidence", arrays))
+    names = plain["class_names"]
+    return AuditState(
+        calibration=calibration,
+        classes=classes,
+        groups=groups,
+        evidence=evidence,
+        class_names=None if names is None else tuple(map(str, names)),
+        refused=dict(plain["refused"]),
+        optional=bool(plain["optional"]),
+    )
+
+
+def _calibration(sums: Mapping[str, Array], closed: str) -> CalibrationState:
+    """Return a state whose sizes are those of its sums, so that no file can ask for more memory than it fills."""
+    state = CalibrationState(
+        len(sums["classwise"]),
+        n_bins=len(sums["cells"]),
+        closed=closed,
+        n_ranks=len(sums["ranks"]) - 1,
+        n_fine=len(sums["sketch"]),
+    )
+    state.sums.fill({name: torch.from_numpy(part.copy()) for name, part in sums.items()})
+    return state
+
+
+def _below(place: str, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    start = f"{place}."
+    return {name[len(start) :]: part for name, part in arrays.items() if name.startswith(start)}
+
+
+def _short(value: Any) -> str:
+    return repr(value)[:60]

@@ -1,0 +1,30 @@
+"""The example of a language model runs, finds law, and corrects what is claimed."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+from equipoise.calibrators import PlattScaling
+from equipoise.evaluate import audit
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "language_model.py"
+
+
+def test_it_runs_and_says_which_subject(capsys):
+    runpy.run_path(str(EXAMPLE), run_name="__main__")
+    before, after = capsys.readouterr().out.split("After platt")
+    assert "Over-confident by" in before
+    assert "Groups by subject: 3 of 3 are off" in before
+    assert "Over-confident by" not in after
+
+
+def test_the_map_takes_the_gap_away():
+    asked = runpy.run_path(str(EXAMPLE))["asked"]
+    today = asked(3000, 1, "test")
+    mapped = PlattScaling().fit(asked(2000, 0, "calib"))(today)
+    before, after = (audit(part, n_resamples=20).card["ece"].value for part in (today, mapped))
+    assert after < before / 3
+    assert audit(mapped, by=["subject"], n_resamples=20).groups["subject"][0].name == "law"
+    assert mapped.predicted.tolist() == today.predicted.tolist()
+    assert before == pytest.approx(0.15, abs=0.03)

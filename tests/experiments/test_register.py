@@ -1,0 +1,69 @@
+"""Methods of other packages: by registering, and by entry points that every process sees."""
+
+import subprocess
+import sys
+
+import pytest
+
+from equipoise.core.errors import SpecError
+from equipoise.experiments import CATALOGUE, Entry, Spec, register, run
+from equipoise.losses import FocalLoss
+from tiny_runs import TABLE
+
+MINE = Entry(
+    key="mine",
+    title="Mine",
+    factory=FocalLoss,
+    fidelity="yours",
+    summary="A test.",
+    parameters={"gamma": 1.0},
+)
+
+
+@pytest.fixture
+def registered():
+    register("losses", MINE)
+    yield
+    del CATALOGUE["losses"]["mine"]
+
+
+def test_a_registered_loss_is_found_by_name(registered, tmp_path, quick):
+    done = run(Spec.from_table({**TABLE, "method": "mine+0.1*mdca"}), tmp_path, options=quick)
+    assert done.status() == "finished"
+    with pytest.raises(SpecError, match="'mine' is taken in losses"):
+        register("losses", MINE)
+
+
+@pytest.mark.parametrize(
+    ("room", "entry", "sentence"),
+    [
+        ("losess", MINE, "did you mean 'losses'"),
+        ("losses", 3, "an Entry was wanted, got int"),
+        ("losses", Entry(key="a:b", title="", factory=dict, fidelity="yours", summary=""), "is no name"),
+        ("losses", CATALOGUE["losses"]["focal"], "'focal' is taken"),
+    ],
+)
+def test_mistakes(room, entry, sentence):
+    with pytest.raises(SpecError, match=sentence):
+        register(room, entry)
+
+
+def test_an_installed_package_adds_methods_to_the_command(tmp_path):
+    (tmp_path / "theirs.py").write_text(
+        "from equipoise.experiments.catalogue.entry import Entry\n"
+        "from equipoise.losses import FocalLoss\n"
+        "LOSS = Entry(key='theirs', title='Theirs', factory=FocalLoss, fidelity='yours', summary='A loss.')\n"
+    )
+    info = tmp_path / "theirs-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[equipoise]\nlosses.theirs = theirs:LOSS\n")
+    path = f"import sys; sys.path.insert(0, {str(tmp_path)!r})"
+    code = f"{path}; from equipoise.cli import main; sys.exit(main(sys.argv[1:]))"
+    shown = subprocess.run(
+        [sys.executable, "-c", code, "show", "theirs"], capture_output=True, text=True, check=False
+    )
+    assert "Theirs  (losses: theirs)" in shown.stdout, shown.stderr
+    (info / "entry_points.txt").write_text("[equipoise]\nlosses.theirs = theirs:NOTHING\n")
+    broken = subprocess.run([sys.executable, "-c", code, "list"], capture_output=True, text=True, check=False)
+    assert "the entry point 'losses.theirs' of the package 'theirs' cannot be used" in broken.stderr
