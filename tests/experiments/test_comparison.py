@@ -54,7 +54,7 @@ def test_every_combination_is_a_run(comparison):
         ("focal(gamma=2.0)", 0),
         ("focal(gamma=2.0)", 1),
     ]
-    assert found.calibrators == ("identity", "temperature")
+    assert [one.key for one in found.calibrators] == ["identity", "temperature"]
     assert found.baseline == "ce"
 
 

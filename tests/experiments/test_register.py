@@ -13,7 +13,7 @@ from tiny_runs import TABLE
 MINE = Entry(
     key="mine",
     title="Mine",
-    factory=FocalLoss,
+    made_by=FocalLoss,
     fidelity="yours",
     summary="A test.",
     parameters={"gamma": 1.0},
@@ -39,7 +39,7 @@ def test_a_registered_loss_is_found_by_name(registered, tmp_path, quick):
     [
         ("losess", MINE, "did you mean 'losses'"),
         ("losses", 3, "an Entry was wanted, got int"),
-        ("losses", Entry(key="a:b", title="", factory=dict, fidelity="yours", summary=""), "is no name"),
+        ("losses", Entry(key="a:b", title="", made_by=dict, fidelity="yours", summary=""), "is no name"),
         ("losses", CATALOGUE["losses"]["focal"], "'focal' is taken"),
     ],
 )
@@ -50,9 +50,9 @@ def test_mistakes(room, entry, sentence):
 
 def test_an_installed_package_adds_methods_to_the_command(tmp_path):
     (tmp_path / "theirs.py").write_text(
-        "from equipoise.experiments.catalogue.entry import Entry\n"
+        "from equipoise.experiments import Entry, Spec\n"
         "from equipoise.losses import FocalLoss\n"
-        "LOSS = Entry(key='theirs', title='Theirs', factory=FocalLoss, fidelity='yours', summary='A loss.')\n"
+        "LOSS = Entry(key='theirs', title='Theirs', made_by=FocalLoss, fidelity='yours', summary='A loss.')\n"
     )
     info = tmp_path / "theirs-1.0.dist-info"
     info.mkdir()
@@ -64,6 +64,10 @@ def test_an_installed_package_adds_methods_to_the_command(tmp_path):
         [sys.executable, "-c", code, "show", "theirs"], capture_output=True, text=True, check=False
     )
     assert "Theirs  (losses: theirs)" in shown.stdout, shown.stderr
+    table = "dict(data='digits', model='mlp', method='theirs')"
+    first = f"{path}; import theirs; print(theirs.Spec.from_table({table}).label)"
+    used = subprocess.run([sys.executable, "-c", first], capture_output=True, text=True, check=False)
+    assert used.stdout.startswith("theirs"), used.stderr
     (info / "entry_points.txt").write_text("[equipoise]\nlosses.theirs = theirs:NOTHING\n")
     broken = subprocess.run([sys.executable, "-c", code, "list"], capture_output=True, text=True, check=False)
     assert "the entry point 'losses.theirs' of the package 'theirs' cannot be used" in broken.stderr

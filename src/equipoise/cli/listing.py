@@ -11,7 +11,7 @@ import click
 from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.cli.tables import print_table, terminal_width
 from equipoise.core.names import look_up
-from equipoise.experiments.catalogue import CATALOGUE, Entry
+from equipoise.experiments.catalogue import CATALOGUE, Entry, add_plugins
 from equipoise.experiments.catalogue.parameters import parameters_of
 from equipoise.experiments.paper_results import PaperResult, find_paper_results
 
@@ -33,6 +33,7 @@ def list_command(room: str | None, as_json: bool, quiet: bool) -> None:
     ROOM is one of losses, penalties, pairs, objectives, calibrators, metrics, datasets, models, recipes; all by
     default.
     """
+    add_plugins()
     rooms = list(CATALOGUE) if room is None else [room]
     entries = {name: look_up(name, CATALOGUE, what="room of the catalogue") for name in rooms}
     if as_json:
@@ -54,6 +55,7 @@ def list_command(room: str | None, as_json: bool, quiet: bool) -> None:
 @quiet_option
 def show_command(name: str, in_full: bool, as_json: bool, quiet: bool) -> None:
     """Show one method: what it does, when to use it, its parameters, and what its paper reported."""
+    add_plugins()
     known: dict[str, list[tuple[str, Entry]]] = {}
     for room, table in CATALOGUE.items():
         for key, entry in table.items():

@@ -70,7 +70,7 @@ def _announce_code(specs: Sequence[Spec], where: str, *, refuse: bool, quiet: bo
     """Say which files will be run before any is; or refuse them."""
     if refuse:
         refuse_code(specs, where=where)
-    files = code_files(specs)
+    files = code_files(specs, where=where)
     if files and not quiet:
         click.echo(f"{where} runs code: {', '.join(map(_near, files))}", err=True)
 

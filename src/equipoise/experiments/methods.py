@@ -108,7 +108,7 @@ def _loss_entry(name: str, spec: Spec | None, *, what: str) -> Entry:
 
 def _code_entry(name: str, factory: Any) -> Entry:
     split_reference(name)
-    return Entry(key=name, title=name, factory=factory, fidelity="yours", summary="Code of your own.")
+    return Entry(key=name, title=name, made_by=factory, fidelity="yours", summary="Code of your own.")
 
 
 @final
@@ -166,7 +166,7 @@ def _sum_entry(name: str, spec: Spec | None) -> Entry:
         title=" + ".join(
             entry.title if strength is None else f"{strength:g} x {entry.title}" for entry, strength in parts
         ),
-        factory=SumFactory(parts),
+        made_by=SumFactory(parts),
         fidelity="yours" if any(map(is_code, keys)) else "ours",
         summary=f"The sum of {', '.join(keys)}.",
         needs=frozenset(need for entry, _ in parts for need in entry.needs),

@@ -17,7 +17,7 @@ from equipoise.data import Dataset
 from equipoise.experiments.build import build, make_loss, make_network, split_source
 from equipoise.experiments.spec import Spec
 from equipoise.experiments.spec_data import content_digest, data_of
-from equipoise.experiments.user_code import check_not_loading, find_source, is_code, split_reference
+from equipoise.experiments.user_code import Source, check_not_loading, find_source, is_code, split_reference
 from equipoise.training.network_call import as_logits, call_network
 
 __all__ = ["code_files", "code_names", "pin", "prepare", "refuse_code"]
@@ -25,22 +25,35 @@ __all__ = ["code_files", "code_names", "pin", "prepare", "refuse_code"]
 T = TypeVar("T")
 
 
-def code_names(spec: Spec) -> list[str]:
-    """Return the names of code in a spec.
+def code_names(spec: Spec) -> dict[str, str]:
+    """Return the names of code in a spec, each with the key it stands at.
 
     Example:
         >>> code_names(Spec.from_table({"data": "digits", "model": "net.py:Net", "method": "ce+0.5*loss.py:Mine"}))
-        ['net.py:Net', 'loss.py:Mine']
+        {'net.py:Net': 'model', 'loss.py:Mine': 'method'}
     """
-    method = spec.method
-    names = [spec.data.name, spec.model.name, method.name, method.loss or ""]
-    names += [method.auxiliary.name] if method.auxiliary else []
-    parts = (re.sub(r"^[^*:]*\*", "", part.strip()) for name in names for part in name.split("+"))
-    return list(dict.fromkeys(filter(is_code, parts)))
+    helper = spec.method.auxiliary
+    places = {
+        "data": spec.data.name,
+        "model": spec.model.name,
+        "method": spec.method.name,
+        "method.loss": spec.method.loss or "",
+        "method.auxiliary": helper.name if helper else "",
+    }
+    parts = {
+        re.sub(r"^[^*:]*\*", "", part.strip()): key
+        for key, name in places.items()
+        for part in name.split("+")
+    }
+    return {name: key for name, key in parts.items() if is_code(name)}
 
 
-def code_files(specs: Iterable[Spec]) -> list[Path]:
+def code_files(specs: Iterable[Spec], *, where: str = "spec") -> list[Path]:
     """Return every file that specs will run; nothing is run to find out.
+
+    Args:
+        specs: Checked specs.
+        where: Their file, for the message.
 
     Raises:
         SpecError: If code is not where a spec says.
@@ -49,8 +62,17 @@ def code_files(specs: Iterable[Spec]) -> list[Path]:
         >>> code_files([Spec.from_table({"data": "digits", "model": "mlp"})])
         []
     """
-    found = {(split_reference(name)[0], spec.home): None for spec in specs for name in code_names(spec)}
-    return list(dict.fromkeys(file for source, home in found for file in find_source(source, home).files))
+    sources = {source: None for spec in specs for source in _sources(spec, where).values()}
+    return list(dict.fromkeys(file for source in sources for file in source.files))
+
+
+def _sources(spec: Spec, where: str) -> dict[str, Source]:
+    """Return where the code of a spec is, by the file or module as it is written there."""
+    found = {}
+    for name, key in code_names(spec).items():
+        source, _ = split_reference(name)
+        found[source] = _told(f"{where}.{key}", partial(find_source, source, spec.home))
+    return found
 
 
 def refuse_code(specs: Iterable[Spec], *, where: str) -> None:
@@ -71,11 +93,12 @@ def refuse_code(specs: Iterable[Spec], *, where: str) -> None:
         raise SpecError(f"{where}: names code that would be run, {shown}, and code is refused here.")
 
 
-def pin(spec: Spec, *, root: str | None = None, download: bool = False) -> Spec:
+def pin(spec: Spec, *, where: str = "spec", root: str | None = None, download: bool = False) -> Spec:
     """Return the spec with the digests of its code and data, which are part of the run's identity.
 
     Args:
         spec: A checked spec.
+        where: Its file, for the message.
         root: The data folder.
         download: Bring the official files if they are not there.
 
@@ -92,12 +115,12 @@ def pin(spec: Spec, *, root: str | None = None, download: bool = False) -> Spec:
         True
     """
     check_not_loading()
-    sources = [split_reference(name)[0] for name in code_names(spec)]
-    if sources and not spec.code:
-        spec = replace(spec, code={source: find_source(source, spec.home).digest for source in sources})
+    if not spec.code and code_names(spec):
+        spec = replace(spec, code={name: found.digest for name, found in _sources(spec, where).items()})
     if spec.data.digest:
         return spec
-    found = content_digest(data_of(spec, root=root, download=download))
+    load = partial(data_of, spec, root=root, download=download)
+    found = content_digest(_told(f"{where}.data", load))
     return replace(spec, data=replace(spec.data, digest=found)) if found else spec
 
 
@@ -126,7 +149,7 @@ def prepare(
         ...
         equipoise.core.errors.SpecError: mine.toml.method: FocalLoss: `gamma` must be at least 0, got -3. ...
     """
-    pinned = [_told(f"{where}", partial(pin, spec, root=root, download=download)) for spec in specs]
+    pinned = [pin(spec, where=where, root=root, download=download) for spec in specs]
     for spec in {replace(one, seed=0).identity: one for one in pinned}.values():
         _check_builds(spec, where, root, download)
     return pinned

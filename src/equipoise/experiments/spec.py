@@ -237,8 +237,10 @@ class Spec:
         Raises:
             SpecError: With file, key and nearest valid name.
         """
+        from equipoise.experiments.catalogue import add_plugins
         from equipoise.experiments.validation import check_spec, fill_recipe
 
+        add_plugins()
         filled = current_keys(table, where=where)
         if "home" in filled:
             raise SpecError(f"{where}: no key 'home'; files of code are relative to the spec.")

@@ -12,10 +12,10 @@ from equipoise.experiments.catalogue.metrics import METRICS
 from equipoise.experiments.catalogue.models import MODELS
 from equipoise.experiments.catalogue.objectives import OBJECTIVES
 from equipoise.experiments.catalogue.penalties import PAIRS, PENALTIES
+from equipoise.experiments.catalogue.plugins import load_plugins, register_in
 from equipoise.experiments.catalogue.recipes import RECIPES
-from equipoise.experiments.catalogue.register import load_plugins, register_in
 
-__all__ = ["CATALOGUE", "Entry", "Fidelity", "check_match", "register"]
+__all__ = ["CATALOGUE", "Entry", "Fidelity", "add_plugins", "check_match", "register"]
 
 #: Every entry, by room and key.
 CATALOGUE: Mapping[str, Mapping[str, Entry]] = MappingProxyType(
@@ -52,4 +52,10 @@ def register(room: str, entry: Entry) -> None:
     register_in(CATALOGUE, room, entry)
 
 
-load_plugins(CATALOGUE)
+def add_plugins() -> None:
+    """Add what installed packages offer under names of their own, once.
+
+    Example:
+        >>> add_plugins()
+    """
+    load_plugins(CATALOGUE)

@@ -26,7 +26,8 @@ class Entry:
         key: The name users type.
         title: The name people say.
         made_by: Where its factory is, so that the catalogue is read without loading any: ``"package:Name"``, or
-            ``"package:Name(Part, ...)"`` for one that is made of others of the same package.
+            ``"package:Name(Part, ...)"`` for one that is made of others of the same package. Methods that others bring
+            may give the factory itself.
         paper: Authors (year), title; empty for what is nobody's in particular.
         fidelity: How far it was checked against its source.
         parameters: The paper's main setting, passed to the factory unless the user says otherwise.
@@ -52,7 +53,7 @@ class Entry:
 
     key: str
     title: str
-    made_by: str
+    made_by: str | Callable[..., Any]
     fidelity: Fidelity
     summary: str
     paper: str = ""
@@ -67,7 +68,7 @@ class Entry:
     @property
     def factory(self) -> Callable[..., Any]:
         """Called with keyword parameters it gives the method; loaded on first use."""
-        return _resolve(self.made_by)
+        return _resolve(self.made_by) if isinstance(self.made_by, str) else self.made_by
 
     def make(self, **overrides: Any) -> Any:
         """Build the method with the paper's parameters, some of them replaced.

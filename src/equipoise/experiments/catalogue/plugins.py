@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
-from importlib.metadata import entry_points
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 
 from equipoise.core.errors import SpecError
@@ -14,6 +15,7 @@ __all__ = ["GROUP", "load_plugins", "register_in"]
 
 #: The group of entry points that is looked at.
 GROUP = "equipoise"
+_loaded: list[EntryPoint] = []
 _OPEN = ("losses", "penalties", "objectives", "models", "recipes")
 
 
@@ -25,7 +27,7 @@ def register_in(catalogue: Mapping[str, Mapping[str, Entry]], room: str, entry: 
 
     Example:
         >>> rooms = {"losses": {}}
-        >>> register_in(rooms, "losses", Entry(key="mine", title="", factory=dict, fidelity="yours", summary=""))
+        >>> register_in(rooms, "losses", Entry(key="mine", title="", made_by=dict, fidelity="yours", summary=""))
         >>> list(rooms["losses"])
         ['mine']
     """
@@ -42,16 +44,26 @@ def register_in(catalogue: Mapping[str, Mapping[str, Entry]], room: str, entry: 
 def load_plugins(catalogue: Mapping[str, Mapping[str, Entry]]) -> None:
     """Add what installed packages offer: entry points of the group ``equipoise``, named ``room.key``, each an Entry.
 
+    Called when names are first looked up and not on import, since such a package imports this one.
+
     Raises:
         SpecError: With the package, if one cannot be loaded.
 
     Example:
         >>> load_plugins({})
     """
-    for point in entry_points(group=GROUP):
+    for point in _points():
+        if point in _loaded:
+            continue
         room = point.name.partition(".")[0]
         try:
             register_in(catalogue, room, point.load())
         except Exception as error:
             package = "" if point.dist is None else f" of the package {point.dist.name!r}"
             raise SpecError(f"the entry point {point.name!r}{package} cannot be used: {error}") from error
+        _loaded.append(point)
+
+
+@cache
+def _points() -> tuple[EntryPoint, ...]:
+    return tuple(entry_points(group=GROUP))
