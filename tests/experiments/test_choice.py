@@ -209,3 +209,39 @@ def test_damaged_choices_are_named(finished, tmp_path):
     (tmp_path / "tiny.choices.json").write_text("{}")
     with pytest.raises(DataError, match=r"tiny\.choices\.json"):
         make_tables([RunFolder(run.path) for run in find_runs(tmp_path)])
+
+
+def test_a_knob_of_a_part_of_a_sum_and_a_title():
+    one = {"name": "focal+0.5*mdca", "title": "mine", "choose": {"focal.gamma": [1.0, 2.0]}}
+    found = ComparisonSpec.from_table(table(method=["ce", one], seed=0))
+    assert found.methods == ("ce", "mine")
+    assert [spec.method.parameters for spec in found.specs[1:]] == [
+        {"focal": {"gamma": 1.0}},
+        {"focal": {"gamma": 2.0}},
+    ]
+
+
+def test_a_setting_of_ones_own_loss_is_chosen_on_shifted_sets_and_maps_with_options(tmp_path):
+    (tmp_path / "loss.py").write_text(
+        "import torch\n\n\ndef smooth(logits, labels, *, by=0.0):\n"
+        "    return torch.nn.functional.cross_entropy(logits, labels, label_smoothing=by)\n"
+    )
+    own = {"name": "loss.py:smooth", "title": "own", "choose": {"by": [0.0, 0.2]}}
+    tried = {"name": "loss.py:smooth", "parameters": {"by": 0.2}, "title": "much"}
+    asked = table(
+        method=["ce", tried, own],
+        seed=0,
+        calibrators=[{"name": "histogram", "options": {"n_bins": 5}}],
+        shift=[{"corruption": "gaussian_noise", "severity": 3}],
+        metrics=["nll", "sece"],
+    )
+    spec = ComparisonSpec.from_table(asked, home=str(tmp_path))
+    outcome = run_comparison(spec, tmp_path / "runs", options=QUICK, workers=1)
+    assert outcome.summary.is_whole
+    assert len(outcome.summary.done) == 3
+    [found] = outcome.tables
+    assert [row.method for row in found.rows if row.calibrator == "identity"] == ["ce", "much", "own"]
+    assert all("sece" in row.cells for row in found.rows)
+    assert found.notes[0].startswith("own: by=")
+    run = outcome.summary.done[0]
+    assert "test-gaussian_noise_3" in run.scores("histogram(n_bins=5)").cards
