@@ -13,6 +13,7 @@ from equipoise.core.predictions import Predictions
 from equipoise.evaluate import Difference
 from equipoise.experiments import RunFolder, Spec, format_tables, make_tables, write_spec
 from equipoise.experiments.formatting import format_table
+from equipoise.experiments.maps import MapSpec
 from equipoise.experiments.paper_results import paper_results, paper_results_for
 from equipoise.experiments.results import Cell, combine
 from equipoise.experiments.run_report import report_of_runs
@@ -46,7 +47,7 @@ def finish(tmp_path):
         (folder.path / "history.csv").write_text("epoch,loss\n0,1.0\n")
         folder.write_record("trained", ["history.csv"])
         keep_predictions(folder, map(partial(predicted, spec.seed, sharpness), ("calib", "test")))
-        score_run(folder, calibrators, QUICK.scoring)
+        score_run(folder, [MapSpec(name=name) for name in calibrators], QUICK.scoring)
         return folder
 
     return make

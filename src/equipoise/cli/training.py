@@ -16,6 +16,7 @@ from equipoise.experiments import (
     RunOptions,
     Spec,
     code_files,
+    format_shifts,
     format_tables,
     prepare,
     read_comparison,
@@ -190,6 +191,9 @@ def print_result(result: ComparisonResult, *, style: str, as_json: bool, quiet: 
         print_json({"results": str(result.results), "failed": result.summary.failed, "rows": rows})
     else:
         click.echo(format_tables(result.tables, style, width=terminal_width()))
+        further = "" if style == "csv" else format_shifts(result.groups, style, width=terminal_width())
+        if further:
+            click.echo(f"\n{further}")
         if not quiet:
             click.echo(f"\nresults: {result.results}")
     failed = result.summary.failed

@@ -22,6 +22,7 @@ from equipoise.data.readers.mixtures import mixture
 from equipoise.data.readers.mnist import fashion_mnist, mnist
 from equipoise.data.readers.newsgroups import newsgroups
 from equipoise.data.readers.npz import npz
+from equipoise.data.readers.scenes import scenes
 from equipoise.data.readers.svhn import svhn
 from equipoise.data.readers.table import table
 from equipoise.data.readers.tiny_imagenet import tiny_imagenet
@@ -49,6 +50,7 @@ READERS: Mapping[str, Callable[..., Dataset]] = MappingProxyType(
         "mnist": mnist,
         "newsgroups": newsgroups,
         "npz": npz,
+        "scenes": scenes,
         "svhn": svhn,
         "table": table,
         "tiny_imagenet": tiny_imagenet,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,7 @@ class ImageFiles:
             to ``size`` on the right and below, as segmentation needs.
         masks: One per image, for segmentation.
         fill: The mask value of padding.
+        maker: What gives the layers of a row instead of files; it must be the same for the same row.
 
     Example:
         >>> len(ImageFiles(folder=".", paths=("a.png", "b.png"), size=224, resize=256))
@@ -50,6 +51,7 @@ class ImageFiles:
     resize: int | None = None
     masks: tuple[str, ...] | None = None
     fill: int = 255
+    maker: Callable[[int], list[Tensor]] | None = None
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -69,6 +71,8 @@ class ImageFiles:
         Raises:
             DataError: If a file is missing or cannot be read; it is named.
         """
+        if self.maker is not None:
+            return self.maker(row)
         image = _open(Path(self.folder) / self.paths[row], "RGB")
         layers = [image]
         if self.masks is not None:

@@ -5,11 +5,16 @@ from equipoise.evaluate.audit_state import AuditState, read_audit_state, write_a
 from equipoise.evaluate.cautions import Caution
 from equipoise.evaluate.compare import Difference, PairedDifferences, compare
 from equipoise.evaluate.compare_states import UnpairedDifferences, compare_states
+from equipoise.evaluate.extra import EXTRA, score_extra
 from equipoise.evaluate.gates import Gate, Limit, check_limits, check_not_worse
 from equipoise.evaluate.scorecard import Score, Scorecard, score
+from equipoise.evaluate.shift import DETECTION, ShiftScores, score_detection
 from equipoise.evaluate.slices import Slice, SliceSums, score_by_class, score_by_group
+from equipoise.evaluate.sweep import Sweep
 
 __all__ = [
+    "DETECTION",
+    "EXTRA",
     "Audit",
     "AuditState",
     "Caution",
@@ -19,8 +24,10 @@ __all__ = [
     "PairedDifferences",
     "Score",
     "Scorecard",
+    "ShiftScores",
     "Slice",
     "SliceSums",
+    "Sweep",
     "UnpairedDifferences",
     "audit",
     "check_limits",
@@ -31,5 +38,7 @@ __all__ = [
     "score",
     "score_by_class",
     "score_by_group",
+    "score_detection",
+    "score_extra",
     "write_audit_state",
 ]

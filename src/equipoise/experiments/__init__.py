@@ -12,6 +12,7 @@ __all__ = [
     "PaperResult",
     "ResultTable",
     "RunFolder",
+    "RunGroup",
     "RunOptions",
     "RunScores",
     "RunSummary",
@@ -22,8 +23,10 @@ __all__ = [
     "compare_seeds",
     "find_paper_results",
     "find_runs",
+    "format_shifts",
     "format_table",
     "format_tables",
+    "group_runs",
     "make_tables",
     "prepare",
     "read_comparison",
@@ -50,10 +53,12 @@ if TYPE_CHECKING:
     from equipoise.experiments.from_objects import compare_methods
     from equipoise.experiments.paper_results import PaperResult, find_paper_results
     from equipoise.experiments.preparation import code_files, prepare, refuse_code
+    from equipoise.experiments.run_groups import RunGroup, group_runs
     from equipoise.experiments.run_report import report_of_runs
     from equipoise.experiments.run_search import find_runs
     from equipoise.experiments.scores import RunScores
     from equipoise.experiments.seeds import SeedComparison, compare_seeds
+    from equipoise.experiments.shift_scores import format_shifts
     from equipoise.experiments.single_run import RunOptions, run
     from equipoise.experiments.spec import Spec, read_spec, write_spec
     from equipoise.experiments.table import ResultTable, make_tables
@@ -69,6 +74,7 @@ else:
             "PaperResult": "equipoise.experiments.paper_results",
             "ResultTable": "equipoise.experiments.table",
             "RunFolder": "equipoise.experiments.folder",
+            "RunGroup": "equipoise.experiments.run_groups",
             "RunOptions": "equipoise.experiments.single_run",
             "RunScores": "equipoise.experiments.scores",
             "RunSummary": "equipoise.experiments.engines",
@@ -79,8 +85,10 @@ else:
             "compare_seeds": "equipoise.experiments.seeds",
             "find_paper_results": "equipoise.experiments.paper_results",
             "find_runs": "equipoise.experiments.run_search",
+            "format_shifts": "equipoise.experiments.shift_scores",
             "format_table": "equipoise.experiments.formatting",
             "format_tables": "equipoise.experiments.formatting",
+            "group_runs": "equipoise.experiments.run_groups",
             "make_tables": "equipoise.experiments.table",
             "prepare": "equipoise.experiments.preparation",
             "read_comparison": "equipoise.experiments.comparison",

@@ -4,34 +4,41 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
-from equipoise.core.errors import SpecError
+from equipoise.core.errors import DataError, SpecError
 from equipoise.core.files import write_text
 from equipoise.core.names import check_choice, nearest
+from equipoise.data import read_shifts
+from equipoise.evaluate import EXTRA
+from equipoise.experiments.choice import Choice, is_choice, read_choice
+from equipoise.experiments.chosen import Chosen, choose, write_choices
 from equipoise.experiments.engines import RunSummary, run_locally, run_on_ray
+from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.formatting import format_tables
 from equipoise.experiments.maps import MapSpec, as_map
 from equipoise.experiments.preparation import prepare
 from equipoise.experiments.rows import write_rows
-from equipoise.experiments.run_groups import group_runs
+from equipoise.experiments.run_groups import RunGroup, group_runs
+from equipoise.experiments.shift_scores import format_shifts
 from equipoise.experiments.single_run import RunOptions
 from equipoise.experiments.spec import Spec, current_keys
 from equipoise.experiments.spec_data import data_of
-from equipoise.experiments.spec_parsing import set_key
+from equipoise.experiments.spec_parsing import plain, set_key
 from equipoise.experiments.table import ResultTable, tables_of_groups
 from equipoise.experiments.toml import parse_override, read_toml
+from equipoise.metrics.facts import metric_facts
 
 __all__ = ["ComparisonResult", "ComparisonSpec", "read_comparison", "run_comparison"]
 
 _LISTS = ("data", "model", "recipe", "method", "seed")
 _NAME = re.compile(r"[^./\\\x00-\x1f][^/\\\x00-\x1f]*")
 _LONGEST = 100
-_KEYS = (*_LISTS, "name", "calibrators", "baseline")
+_KEYS = (*_LISTS, "name", "calibrators", "baseline", "shift", "metrics")
 
 
 @final
@@ -44,6 +51,10 @@ class ComparisonSpec:
         specs: Every run.
         calibrators: Post-hoc maps to score, no calibration first.
         baseline: Label of the method that others are compared with.
+        methods: Labels of the methods, in the order given; a choice is one method.
+        metrics: Columns of the table; None for the usual ones.
+        shift: Further test sets, as :func:`equipoise.data.read_shifts` takes them.
+        choices: Methods whose setting is chosen on ``tune``; their candidates are among the runs.
         where: The file it was read from.
 
     Example:
@@ -57,6 +68,10 @@ class ComparisonSpec:
     specs: tuple[Spec, ...]
     calibrators: tuple[MapSpec, ...]
     baseline: str
+    methods: tuple[str, ...]
+    choices: tuple[Choice, ...] = ()
+    shift: tuple[Mapping[str, Any], ...] = ()
+    metrics: tuple[str, ...] | None = None
     where: str = "comparison"
 
     @classmethod
@@ -84,33 +99,75 @@ class ComparisonSpec:
         for key in ("data", "model", "method"):
             if key not in table:
                 raise SpecError(f"{where}: the key {key!r} is missing.")
-        choices = {key: _as_list(table[key]) for key in _LISTS if key in table}
-        for key, values in choices.items():
-            if not values:
-                raise SpecError(f"{where}.{key}: is an empty list. Give at least one, or leave the key out.")
-        specs = tuple(
-            Spec.from_table(dict(zip(choices, chosen, strict=True)), where=where, home=home)
-            for chosen in product(*choices.values())
-        )
-        _check_distinct(specs, where)
-        labels = list(dict.fromkeys(spec.method.label for spec in specs))
+        runs = _every_run(table, where, home)
+        labels = list(dict.fromkeys(run.label for run in runs))
         baseline = str(table.get("baseline", labels[0]))
         if baseline not in labels:
             guess = nearest(baseline, labels)
             remedy = f"did you mean {guess!r}?" if guess else f"there are {', '.join(labels)}."
             raise SpecError(f"{where}.baseline: no method {baseline!r} here; {remedy}")
+        shift = tuple(_as_list(table.get("shift", [])))
+        read_shifts(shift, where=f"{where}.shift")
         return cls(
             name=_name(table.get("name", Path(where).stem), where),
-            specs=specs,
+            specs=_distinct(runs),
             calibrators=_calibrators(table.get("calibrators", ["temperature"]), where),
             baseline=baseline,
+            methods=tuple(labels),
+            shift=shift,
+            metrics=_metrics(table["metrics"], where) if "metrics" in table else None,
+            choices=tuple({run.choice.label: run.choice for run in runs if run.choice}.values()),
             where=where,
         )
 
+
+class _Run(NamedTuple):
+    """One run, and the method of the comparison that it is of."""
+
+    spec: Spec
+    choice: Choice | None
+
     @property
-    def methods(self) -> list[str]:
-        """Labels of the methods, in the order given."""
-        return list(dict.fromkeys(spec.method.label for spec in self.specs))
+    def label(self) -> str:
+        return self.spec.method.label if self.choice is None else self.choice.label
+
+
+def _every_run(table: Mapping[str, Any], where: str, home: str | None) -> list[_Run]:
+    """Return all runs; one that a choice tries may be listed, too, but nothing is listed twice."""
+    lists = {key: _as_list(table[key]) for key in _LISTS if key in table}
+    for key, values in lists.items():
+        if not values:
+            raise SpecError(f"{where}.{key}: is an empty list. Give at least one, or leave the key out.")
+    lists["method"] = _every_method(lists["method"], where)
+    runs: dict[tuple[str | None, str], _Run] = {}
+    for combination in product(*lists.values()):
+        parts = dict(zip(lists, combination, strict=True))
+        method, choice = parts["method"]
+        run = _Run(Spec.from_table({**parts, "method": method}, where=where, home=home), choice)
+        place = (choice and choice.label, run.spec.identity)
+        if place in runs:
+            raise SpecError(f"{where}: {run.spec.label!r} is listed twice. Leave one out.")
+        runs[place] = run
+    return list(runs.values())
+
+
+def _every_method(given: Iterable[Any], where: str) -> list[tuple[Any, Choice | None]]:
+    """Return each method, and each candidate of a choice with its choice."""
+    methods: list[tuple[Any, Choice | None]] = []
+    for place, one in enumerate(given):
+        choice = read_choice(one, where=f"{where}.method[{place}]") if is_choice(one) else None
+        tried = [one] if choice is None else map(plain, choice.candidates)
+        methods += [(candidate, choice) for candidate in tried]
+    return methods
+
+
+def _distinct(runs: Iterable[_Run]) -> tuple[Spec, ...]:
+    """Return the spec of every run once; of one that is listed and tried, the listed, which may have a title."""
+    found: dict[str, Spec] = {}
+    for run in runs:
+        if run.choice is None or run.spec.identity not in found:
+            found[run.spec.identity] = run.spec
+    return tuple(found.values())
 
 
 def _name(name: Any, where: str) -> str:
@@ -127,12 +184,16 @@ def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def _check_distinct(specs: Iterable[Spec], where: str) -> None:
-    seen: dict[str, str] = {}
-    for spec in specs:
-        if spec.identity in seen:
-            raise SpecError(f"{where}: {spec.label!r} is listed twice. Leave one out.")
-        seen[spec.identity] = spec.label
+def _metrics(names: Any, where: str) -> tuple[str, ...]:
+    chosen = [str(name) for name in _as_list(names)]
+    for name in chosen:
+        try:
+            metric_facts(name, what="metric of a table")
+        except SpecError as error:
+            raise SpecError(f"{where}.metrics: {error}") from error
+    if not chosen:
+        raise SpecError(f"{where}.metrics: is an empty list. Name some, or leave the key out.")
+    return tuple(dict.fromkeys(chosen))
 
 
 def _calibrators(given: Any, where: str) -> tuple[MapSpec, ...]:
@@ -162,6 +223,7 @@ class ComparisonResult(NamedTuple):
         summary: Which runs are done, which failed.
         tables: One per dataset and network, of the runs that are done.
         results: The file of tidy rows.
+        groups: The runs behind the tables.
 
     Example:
         >>> ComparisonResult(RunSummary(), [], Path("runs/mine.results.csv")).summary.is_whole
@@ -171,6 +233,7 @@ class ComparisonResult(NamedTuple):
     summary: RunSummary
     tables: list[ResultTable]
     results: Path
+    groups: Sequence[RunGroup] = ()
 
 
 def run_comparison(
@@ -207,9 +270,14 @@ def run_comparison(
         (True, 'ce')
     """
     check_choice(engine, ("local", "ray"), where="run_comparison", name="engine")
-    chosen = replace(options or RunOptions(), calibrators=comparison.calibrators)
+    chosen = replace(
+        options or RunOptions(),
+        calibrators=comparison.calibrators,
+        shift=comparison.shift,
+        metrics=tuple(key for key in comparison.metrics or () if key in EXTRA),
+    )
     specs = prepare(comparison.specs, where=comparison.where, root=chosen.root, download=chosen.download)
-    _check_calib(specs, comparison, chosen)
+    _check_splits(specs, comparison, chosen)
     base = Path(folder)
     base.mkdir(parents=True, exist_ok=True)
     if engine == "ray":
@@ -218,25 +286,64 @@ def run_comparison(
         summary = run_locally(specs, base, options=chosen, workers=workers)
     order = {spec.identity: number for number, spec in enumerate(specs)}
     summary.done.sort(key=lambda run: order[run.name])
-    groups = group_runs(summary.done, specs={spec.identity: spec for spec in specs})
+    choices = _choose(comparison, specs, summary.done)
+    write_choices(base / f"{comparison.name}.choices.json", choices)
+    groups = group_runs(summary.done, choices, specs={spec.identity: spec for spec in specs})
+    tables = _tables(comparison, groups)
     results = base / f"{comparison.name}.results.csv"
-    places = {run.name: group for group in groups for run in group.runs}
+    places = {name: group for group in groups for name in group.specs}
     keys = [one.key for one in comparison.calibrators]
     rows = [row for run in summary.done for row in places[run.name].rows(run, keys)]
     write_rows(results, rows)
+    texts = [format_tables(tables, "markdown"), format_shifts(groups, "markdown")]
+    write_text(base / f"{comparison.name}.table.md", "\n\n".join(filter(None, texts)) + "\n")
+    return ComparisonResult(summary, tables, results, groups)
+
+
+def _tables(comparison: ComparisonSpec, groups: Sequence[RunGroup]) -> list[ResultTable]:
     labels = {label for group in groups for label in group.methods}
-    tables = tables_of_groups(groups, baseline=comparison.baseline if comparison.baseline in labels else None)
-    write_text(base / f"{comparison.name}.table.md", format_tables(tables, "markdown") + "\n")
-    return ComparisonResult(summary, tables, results)
+    return tables_of_groups(
+        groups,
+        baseline=comparison.baseline if comparison.baseline in labels else None,
+        **({} if comparison.metrics is None else {"metrics": comparison.metrics}),
+    )
 
 
-def _check_calib(specs: Iterable[Spec], comparison: ComparisonSpec, options: RunOptions) -> None:
-    """Raise if maps shall be fitted on data that have no rows for it."""
-    for spec in {spec.data.label: spec for spec in specs}.values() if len(comparison.calibrators) > 1 else ():
+def _check_splits(specs: Iterable[Spec], comparison: ComparisonSpec, options: RunOptions) -> None:
+    """Raise if maps shall be fitted, or settings chosen, on data that have no rows for it."""
+    if len(comparison.calibrators) == 1 and not comparison.choices:
+        return
+    for spec in {spec.data.label: spec for spec in specs}.values():
         data = data_of(spec, root=options.root, download=options.download)
-        if not len(data.splits.get("calib", ())):
+        if len(comparison.calibrators) > 1 and not len(data.splits.get("calib", ())):
             names = ", ".join(one.key for one in comparison.calibrators[1:])
             raise SpecError(
                 f"{comparison.where}.calibrators: {data.name!r} has no 'calib' split to fit {names} on. "
                 "Give it rows, or write calibrators = []."
             )
+        if comparison.choices and not len(data.splits.get("tune", ())):
+            raise DataError(
+                f"{comparison.where}.method: settings of {comparison.choices[0].label} are chosen on the 'tune' split, "
+                f"and the data have none: {data.name!r}. Keep rows for it."
+            )
+
+
+def _choose(comparison: ComparisonSpec, specs: Sequence[Spec], done: Sequence[RunFolder]) -> list[Chosen]:
+    """Choose settings, for every dataset, network, recipe and seed on its own."""
+    runs = {run.name: run for run in done}
+    # Pinning gives a spec another identity, by its own code; candidates are found by what was asked for.
+    names = {asked.identity: spec.identity for asked, spec in zip(comparison.specs, specs, strict=True)}
+    listed = [spec.identity for spec in specs if spec.method.label in comparison.methods]
+    first = comparison.specs[0].method
+    places = {replace(spec, method=first).identity: spec for spec in comparison.specs}
+    return [
+        choose(
+            choice,
+            place.seed,
+            runs,
+            [names[replace(place, method=candidate).identity] for candidate in choice.candidates],
+            listed,
+        )
+        for choice in comparison.choices
+        for place in places.values()
+    ]

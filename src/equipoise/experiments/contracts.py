@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, final
@@ -123,7 +123,12 @@ def _parameters(factory: Any) -> Mapping[str, inspect.Parameter]:
 
 
 def check_keywords(
-    factory: Any, given: Mapping[str, Any], *, name: str, ours: frozenset[str] = frozenset()
+    factory: Any,
+    given: Mapping[str, Any],
+    *,
+    name: str,
+    ours: frozenset[str] = frozenset(),
+    also: Iterable[str] = (),
 ) -> None:
     """Raise if a factory has no such parameter.
 
@@ -132,6 +137,7 @@ def check_keywords(
         given: Keywords of the user's.
         name: What it is called, for the message.
         ours: Parameters that are filled in for it.
+        also: What somebody else takes.
 
     Raises:
         SpecError: With the nearest parameter it has.
@@ -145,7 +151,7 @@ def check_keywords(
     found = _parameters(factory)
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in found.values()):
         return
-    known = [word for word in found if word not in ours]
+    known = [*(word for word in found if word not in ours), *also]
     for key in given:
         if key not in known:
             guess = nearest(key, known)

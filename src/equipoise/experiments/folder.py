@@ -25,8 +25,8 @@ __all__ = ["STAGES", "RunFolder", "Stage", "Status"]
 #: What can be said of a run.
 Status = Literal["finished", "trained", "started", "running", "failed", "broken", "old"]
 #: The stages of a run; each is over when its record is written.
-Stage = Literal["started", "trained", "predicted", "scored"]
-STAGES: tuple[Stage, ...] = ("started", "trained", "predicted", "scored")
+Stage = Literal["started", "trained", "predicted", "shifted", "scored"]
+STAGES: tuple[Stage, ...] = ("started", "trained", "predicted", "shifted", "scored")
 
 _AGAIN = "Give the command that made the run again; it makes the file anew."
 
@@ -42,11 +42,11 @@ class RunFolder:
         environment.json     versions, machine, threads, the data's fingerprints
         history.csv          one row per epoch
         last.pt, best.pt     checkpoints
-        predictions/*.npz    one file per split
+        predictions/*.npz    one file per split, and per further test set; labels of foreign rows mean nothing
         calibrators/*        fitted maps
         scores/*.json        one file per calibrator: scorecards, curves, slices
         scores.csv           the same numbers as tidy rows
-        started.json, trained.json, predicted.json, scored.json
+        started.json, trained.json, predicted.json, shifted.json (with further test sets), scored.json
                              written when a stage is over, with a digest of each file it made
         error.json           why it failed, if it did
 

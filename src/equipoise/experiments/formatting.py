@@ -9,11 +9,11 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from equipoise.core.names import look_up
+from equipoise.core.names import check_choice, look_up
 from equipoise.experiments.table import ResultTable, TableRow
 from equipoise.metrics.facts import metric_facts
 
-__all__ = ["format_table", "format_tables"]
+__all__ = ["format_grid", "format_table", "format_tables"]
 
 #: The texts below each other, the head first.
 Column = tuple[str, ...]
@@ -135,10 +135,13 @@ def _text(table: ResultTable, *, width: int | None = None) -> str:
     names, *columns = zip(*_grid(table, cell, fidelity=False), strict=True)
     blocks = ["\n".join(_block(table, names, part)) for part in _packed(names, columns, width)]
     caption = table.caption.replace("Best in bold", "* is best")
-    notes = [caption, *_printed_lines(table)]
     return "\n".join(
-        ["\n\n".join(blocks), *(textwrap.fill(note, width) if width else note for note in notes)]
+        ["\n\n".join(blocks), *(_filled(note, width) for note in [caption, *_lines_below(table)])]
     )
+
+
+def _filled(text: str, width: int | None) -> str:
+    return textwrap.fill(text, width) if width else text
 
 
 def _text_cell(row: TableRow, metric: str, *, marks: Mapping[str, str]) -> str:
@@ -161,9 +164,7 @@ def _packed(names: Column, columns: Sequence[Column], width: int | None) -> list
 
 
 def _block(table: ResultTable, names: Column, columns: Sequence[Column]) -> list[str]:
-    parts = [[text.ljust(max(map(len, names))) for text in names]]
-    parts += [[text.rjust(max(map(len, column))) for text in column] for column in columns]
-    head, *lines = ["  ".join(line).rstrip() for line in zip(*parts, strict=True)]
+    head, *lines = _lines(names, columns)
     rule = "-" * max(map(len, [head, *lines]))
     text = [head, rule]
     for number, (row, line) in enumerate(zip(table.rows, lines, strict=True)):
@@ -172,8 +173,19 @@ def _block(table: ResultTable, names: Column, columns: Sequence[Column]) -> list
     return [*text, rule]
 
 
-def _printed_lines(table: ResultTable) -> list[str]:
-    return [
+def _padded(column: Sequence[str]) -> list[str]:
+    return [text.ljust(max(map(len, column))) for text in column]
+
+
+def _lines(names: Column, columns: Sequence[Column]) -> list[str]:
+    """Return names to the left and numbers to the right of their columns."""
+    numbers = ([text.rjust(max(map(len, column))) for text in column] for column in columns)
+    return ["  ".join(line).rstrip() for line in zip(_padded(names), *numbers, strict=True)]
+
+
+def _lines_below(table: ResultTable) -> list[str]:
+    """Return what was chosen, and what papers printed."""
+    return [*table.notes] + [
         f"printed: {_name(row)}: "
         + "; ".join(f"{metric_facts(m).head} {text}" for m, text in row.printed.items())
         for row in table.rows
@@ -194,7 +206,7 @@ def _markdown(table: ResultTable) -> str:
         "| " + " | ".join(text.replace("|", r"\|") for text in line) + " |"
         for line in [grid[0], rule, *grid[1:]]
     ]
-    return "\n".join([*lines, "", table.caption, *(f"\n{line}" for line in _printed_lines(table))])
+    return "\n".join([*lines, "", table.caption, *(f"\n{line}" for line in _lines_below(table))])
 
 
 def _latex(table: ResultTable) -> str:
@@ -210,7 +222,8 @@ def _latex(table: ResultTable) -> str:
         shown = [text.replace("–", "--") for text in numbers]
         lines.append(" & ".join([_escape(first), *shown, _escape(last)]) + r" \\")
     columns = "l" + "r" * len(table.metrics) + "l"
-    caption = _escape(" ".join([table.caption, *(f"{line}." for line in _printed_lines(table))]))
+    below = [line if line.endswith(".") else f"{line}." for line in _lines_below(table)]
+    caption = _escape(" ".join([table.caption, *below]))
     return "\n".join(
         [
             r"\begin{table}",
@@ -222,6 +235,49 @@ def _latex(table: ResultTable) -> str:
             r"\hline",
             r"\end{tabular}",
             rf"\caption{{{caption}}}",
+            r"\end{table}",
+        ]
+    )
+
+
+def format_grid(
+    caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, style: str, width: int | None = None
+) -> str:
+    """Return texts as a table with its caption below, as ``text``, ``markdown`` or ``latex``.
+
+    Args:
+        caption: What it shows.
+        head: What stands above the columns.
+        rows: Their cells; the first two say what a row is of.
+        style: How.
+        width: Of text: columns that do not fit stand in blocks below, each beside the first two.
+
+    Example:
+        >>> print(format_grid("What.", ["a", "b"], [["1", "2"]], style="markdown"))
+        | a | b |
+        | --- | --- |
+        | 1 | 2 |
+        <BLANKLINE>
+        What.
+    """
+    check_choice(style, ("text", "markdown", "latex"), where="format_grid", name="style")
+    if style == "text":
+        first, second, *columns = zip(head, *rows, strict=True)
+        names = tuple("  ".join(both) for both in zip(_padded(first), _padded(second), strict=True))
+        blocks = ["\n".join(_lines(names, part)) for part in _packed(names, columns, width)]
+        return "\n\n".join([*blocks, _filled(caption, width)])
+    if style == "markdown":
+        lines = [head, ["---"] * len(head), *rows]
+        shown = ["| " + " | ".join(text.replace("|", r"\|") for text in line) + " |" for line in lines]
+        return "\n".join([*shown, "", caption])
+    body = [" & ".join(map(_escape, line)) + r" \\" for line in (head, *rows)]
+    return "\n".join(
+        [
+            r"\begin{table}",
+            rf"\begin{{tabular}}{{{'l' * len(head)}}}",
+            *body,
+            r"\end{tabular}",
+            rf"\caption{{{_escape(caption)}}}",
             r"\end{table}",
         ]
     )

@@ -56,8 +56,8 @@ def cell_of(scores: Sequence[RunScores], metric: str) -> Cell | None:
         >>> cell_of([], "ece") is None
         True
     """
-    cards = [part.test for part in scores if metric in part.test.scores]
-    found = [(card.scores[metric], _width(card.level)) for card in cards]
+    numbers = [({**part.test.scores, **part.extras}, _width(part.test.level)) for part in scores]
+    found = [(known[metric], width) for known, width in numbers if metric in known]
     finite = [(score, width) for score, width in found if np.isfinite(score.value)]
     if not finite:
         return None

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from equipoise.core.errors import SpecError
 from equipoise.core.names import nearest
+from equipoise.experiments.chosen import Chosen, choices_beside
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.methods import method_entry
 from equipoise.experiments.paper_results import printed_for
@@ -28,7 +30,9 @@ class RunGroup(NamedTuple):
         note: What sets it apart from other groups of the same data and network; mostly empty.
         methods: Runs by label of the method, in the order in which methods first come, each sorted by seed.
         specs: Spec of every run by its name.
-        scores: What every run scored, by its name and the calibrator.
+        scores: What every run scored, by its name and the calibrator; runs that were tried and not chosen have
+            scores, and are of no method.
+        choices: What was chosen for each seed, by label of the method.
     """
 
     data: str
@@ -37,6 +41,7 @@ class RunGroup(NamedTuple):
     methods: Mapping[str, list[RunFolder]]
     specs: Mapping[str, Spec]
     scores: Mapping[str, Mapping[str, RunScores]]
+    choices: Mapping[str, Sequence[Chosen]] = MappingProxyType({})
 
     @property
     def title(self) -> str:
@@ -92,14 +97,21 @@ class RunGroup(NamedTuple):
         """Return a run's tidy rows; data that differ in a setting have names that differ."""
         known = self.scores[run.name]
         rows = tidy_rows(self.specs[run.name], [known[name] for name in calibrators if name in known])
-        return [{**row, "data": self.title} for row in rows]
+        chosen = [label for label, seeds in self.choices.items() if any(one.run == run.name for one in seeds)]
+        return [{**row, "data": self.title, "chosen_as": "; ".join(chosen)} for row in rows]
 
 
-def group_runs(runs: Sequence[RunFolder], *, specs: Mapping[str, Spec] | None = None) -> list[RunGroup]:
+def group_runs(
+    runs: Sequence[RunFolder],
+    choices: Sequence[Chosen] | None = None,
+    *,
+    specs: Mapping[str, Spec] | None = None,
+) -> list[RunGroup]:
     """Group finished runs by data, network and recipe, all their settings included, and read what they scored.
 
     Args:
         runs: Finished runs.
+        choices: What was chosen among them; by default what is written beside them. A choice stands for its runs.
         specs: What was asked for now, by name of the run; by default what was asked for when it was made. They may
             differ in what is shown.
 
@@ -116,7 +128,9 @@ def group_runs(runs: Sequence[RunFolder], *, specs: Mapping[str, Spec] | None = 
     groups: dict[str, list[RunFolder]] = {}
     for run in runs:
         groups.setdefault(json.dumps(_settings(specs[run.name]), sort_keys=True), []).append(run)
-    return [_group(group, _note(json.loads(key), groups), specs) for key, group in groups.items()]
+    known = choices_beside(runs) if choices is None else choices
+    made = (_group(group, _note(json.loads(key), groups), specs) for key, group in groups.items())
+    return [_with_choices(group, known) for group in made]
 
 
 def _settings(spec: Spec) -> dict[str, Any]:
@@ -153,6 +167,30 @@ def _group(group: Sequence[RunFolder], note: str, specs: Mapping[str, Spec]) -> 
     scores = {run.name: {name: run.scores(name) for name in run.calibrators()} for run in group}
     _check_bins(scores)
     return RunGroup(first.data.name, first.model.name, note, methods, own, scores)
+
+
+def _with_choices(group: RunGroup, choices: Sequence[Chosen]) -> RunGroup:
+    """Put each choice in the place of the first setting that was tried; its other runs leave the table."""
+    own = [one for one in choices if group.specs.keys() & set(one.runs)]
+    if not own:
+        return group
+    listed = {name for one in own for name in one.listed}
+    places = {name: one.label for one in own for name in reversed(one.runs)}
+    runs = {run.name: run for run in group.runs}
+    methods: dict[str, list[RunFolder]] = {}
+    for label, members in group.methods.items():
+        for run in members:
+            if run.name in listed or run.name not in places:
+                methods.setdefault(label, []).append(run)
+            if run.name in places:
+                methods.setdefault(places[run.name], [])
+    for one in own:
+        methods.setdefault(one.label, []).extend(run for name, run in runs.items() if name == one.run)
+    by_label = {label: [one for one in own if one.label == label] for label in methods}
+    return group._replace(
+        methods={label: members for label, members in methods.items() if members},
+        choices={label: seeds for label, seeds in by_label.items() if seeds},
+    )
 
 
 def _check_bins(scores: Mapping[str, Mapping[str, RunScores]]) -> None:

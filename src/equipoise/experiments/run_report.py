@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from equipoise.evaluate import PairedDifferences
+from equipoise.experiments.chosen import sweep_of
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.integrity import read_json
 from equipoise.experiments.judged import JudgedGroup
 from equipoise.experiments.methods import method_entry, split_method
 from equipoise.experiments.run_groups import RunGroup, group_runs
+from equipoise.experiments.shift_scores import shift_scores
 from equipoise.experiments.spec import MethodSpec
 from equipoise.experiments.table import ResultTable, tables_of_groups
 from equipoise.report import AfterCalibrator, MethodCard, MethodResult, Provenance, Report, RunResult
@@ -41,7 +43,7 @@ def report_of_runs(
         >>> report_of_runs([])
         {}
     """
-    groups = group_runs(runs)
+    groups = [group for group in group_runs(runs) if group.methods]
     made = tables_of_groups(groups, baseline=baseline) if tables is None else tables
     return {group.slug: _report(group, table, title) for group, table in zip(groups, made, strict=True)}
 
@@ -53,6 +55,8 @@ def _report(group: RunGroup, table: ResultTable, title: str | None) -> Report:
         methods=methods_of(group, table, cards),
         baseline=table.baseline,
         provenance=_provenance(group.runs),
+        shifts=tuple(shift_scores(group)),
+        sweeps=tuple(filter(None, map(sweep_of, group.choices.values()))),
     )
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
 from equipoise.core.errors import DataError
-from equipoise.evaluate import Difference, PairedDifferences, Scorecard, Slice
+from equipoise.evaluate import Difference, PairedDifferences, Score, Scorecard, Slice
 from equipoise.experiments.integrity import read_json, write_json
 from equipoise.experiments.spec import Spec
 from equipoise.metrics.area_under_risk_coverage import RiskCoverage
@@ -35,6 +35,8 @@ class RunScores:
         classes: Slices of ``test`` by predicted class, the worst first; without calibration only.
         risk: Error rate of ``test`` by coverage; without calibration only.
         versus: What the map changed on ``test``, row by row; None without one.
+        extras: Numbers of ``test`` beyond the scorecard, such as the mean intersection over union.
+        detection: How well foreign test sets are told from ``test``: by set, score of the network and number.
     """
 
     calibrator: str
@@ -44,6 +46,8 @@ class RunScores:
     classes: tuple[Slice, ...] = ()
     risk: RiskCoverage | None = None
     versus: PairedDifferences | None = None
+    extras: Mapping[str, Score] = field(default_factory=dict)
+    detection: Mapping[str, Mapping[str, Mapping[str, Score]]] = field(default_factory=dict)
 
     @property
     def test(self) -> Scorecard:
@@ -52,18 +56,24 @@ class RunScores:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one tidy row per split and metric, with the settings behind the intervals."""
-        return [
-            {
-                "calibrator": self.calibrator,
-                "split": split,
-                "temperature": self.temperature,
-                "words": self.words,
-                **{key: row[key] for key in _KEPT},
-                "resample_seed": card.seed,
-            }
-            for split, card in self.cards.items()
-            for row in card.rows()
-        ]
+        about = {"calibrator": self.calibrator, "temperature": self.temperature, "words": self.words}
+        return (
+            [
+                {**about, "split": split, **{key: row[key] for key in _KEPT}, "resample_seed": card.seed}
+                for split, card in self.cards.items()
+                for row in card.rows()
+            ]
+            + [
+                {**about, "split": "test", "metric": key, **number._asdict()}
+                for key, number in self.extras.items()
+            ]
+            + [
+                {**about, "split": f"test-{name}", "metric": f"{key}_{score}", **number._asdict()}
+                for name, scores in self.detection.items()
+                for score, numbers in scores.items()
+                for key, number in numbers.items()
+            ]
+        )
 
 
 def tidy_rows(spec: Spec, scores: Iterable[RunScores]) -> list[dict[str, Any]]:
@@ -91,6 +101,13 @@ def write_scores(scores: RunScores, path: Path) -> None:
             "classes": [list(part) for part in scores.classes],
             "risk": None if risk is None else [np.asarray(column)[_thin(risk)].tolist() for column in risk],
             "versus": None if scores.versus is None else [list(row) for row in scores.versus],
+            "extras": {key: list(one) for key, one in scores.extras.items()},
+            "detection": {
+                name: {
+                    score: {key: list(one) for key, one in numbers.items()} for score, numbers in part.items()
+                }
+                for name, part in scores.detection.items()
+            },
         },
     )
 
@@ -118,6 +135,14 @@ def read_scores(path: Path) -> RunScores:
             classes=tuple(Slice(*part) for part in content["classes"]),
             risk=None if risk is None else RiskCoverage(*map(np.asarray, risk)),
             versus=None if versus is None else PairedDifferences(Difference(*row) for row in versus),
+            extras={key: Score(*one) for key, one in content.get("extras", {}).items()},
+            detection={
+                name: {
+                    score: {key: Score(*one) for key, one in numbers.items()}
+                    for score, numbers in part.items()
+                }
+                for name, part in content.get("detection", {}).items()  # scores of old have none
+            },
         )
     except DataError as error:
         raise DataError(f"{path}: {error}") from error

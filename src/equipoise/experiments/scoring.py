@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
 from equipoise.calibrators import Calibrator
 from equipoise.core.errors import SpecError
 from equipoise.core.predictions import Predictions
-from equipoise.evaluate import compare, score, score_by_class
+from equipoise.evaluate import Score, compare, score, score_by_class, score_detection, score_extra
+from equipoise.experiments.dense import dense_cards, dense_extras
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.maps import MapSpec
 from equipoise.experiments.rows import write_rows
 from equipoise.experiments.scores import RunScores, tidy_rows, write_scores
+from equipoise.experiments.shifted import set_name, shifts_of
 from equipoise.metrics.area_under_risk_coverage import risk_coverage
 
 __all__ = ["ScoringSettings", "score_mapped", "score_plain", "score_run"]
@@ -34,6 +36,7 @@ class ScoringSettings:
         n_resamples: Resamples behind them.
         seed: Of the resamples.
         closed: Which side of a bin belongs to it.
+        metrics: Errors beyond the scorecard: ``"kde_ece"`` and ``"sece"``; they take the square of the rows in time.
 
     Example:
         >>> ScoringSettings().n_resamples
@@ -45,6 +48,7 @@ class ScoringSettings:
     n_resamples: int = 1000
     seed: int = 0
     closed: str = "right"
+    metrics: tuple[str, ...] = ()
 
     def to_table(self) -> dict[str, Any]:
         """Return plain values, to write down and to pass on."""
@@ -53,9 +57,20 @@ class ScoringSettings:
             "level": self.level,
             "n_resamples": self.n_resamples,
             "seed": self.seed,
-            # Later than the others: runs that were scored before it came are not scored again.
+            # Later than the others: runs that were scored before they came are not scored again.
             **({} if self.closed == "right" else {"closed": self.closed}),
+            **({"metrics": list(self.metrics)} if self.metrics else {}),
         }
+
+    @property
+    def of_card(self) -> dict[str, Any]:
+        """What a scorecard is made with."""
+        return {key: value for key, value in self.to_table().items() if key != "metrics"}
+
+    @property
+    def resampling(self) -> dict[str, Any]:
+        """What intervals are made with where there are no bins."""
+        return {"level": self.level, "n_resamples": self.n_resamples, "seed": self.seed}
 
 
 def score_run(target: RunFolder, calibrators: Sequence[MapSpec], settings: ScoringSettings) -> None:
@@ -76,17 +91,25 @@ def score_run(target: RunFolder, calibrators: Sequence[MapSpec], settings: Scori
     before = [] if record is None else target.calibrators()
     wanted = {one.key: one for one in calibrators}
     names = ["identity", *sorted({*before, *wanted} - {"identity"})]
+    asked = [] if record is None else record["settings"].get("metrics", [])
+    settings = replace(settings, metrics=tuple(sorted({*asked, *settings.metrics})))
     same = record is not None and record["settings"] == settings.to_table()
-    if same and before == names and target.is_over("scored"):
+    sets = (target.record("shifted") or {"files": {}})["files"]
+    is_known = same and record is not None and record.get("shift", {}) == sets
+    if is_known and before == names and target.is_over("scored"):
         return
     work = _Scoring(target, settings, wanted)
     found = [target.scores(name) if same and _is_there(target, name) else work.score(name) for name in names]
+    if sets:
+        found = [work.score_shifts(one) for one in found]
     (target.path / "scored.json").unlink(missing_ok=True)
     for scores in found:
         write_scores(scores, target.path / "scores" / f"{scores.calibrator}.json")
     write_rows(target.path / "scores.csv", tidy_rows(target.spec(), found))
     files = [f"scores/{name}.json" for name in names] + [_map_name(target, name) for name in names[1:]]
-    target.write_record("scored", ["scores.csv", *files], calibrators=names, settings=settings.to_table())
+    target.write_record(
+        "scored", ["scores.csv", *files], calibrators=names, settings=settings.to_table(), shift=sets
+    )
 
 
 def _is_there(target: RunFolder, name: str) -> bool:
@@ -102,10 +125,10 @@ def _map_name(target: RunFolder, calibrator: str) -> str:
 class _Scoring:
     """Predictions of one run, each split read once."""
 
-    def __init__(self, target: RunFolder, settings: ScoringSettings, maps: Mapping[str, MapSpec]) -> None:
-        self._target, self._settings = target, settings
+    def __init__(self, target: RunFolder, settings: ScoringSettings, wanted: Mapping[str, MapSpec]) -> None:
+        self._target, self._settings, self._wanted = target, settings, wanted
         self._known: dict[str, Predictions] = {}
-        self._maps = maps
+        self._fitted_maps: dict[str, Calibrator] = {}
 
     def _predictions(self, split: str) -> Predictions:
         if split not in self._known:
@@ -116,18 +139,43 @@ class _Scoring:
         """Score ``test`` after a calibrator; without one ``tune`` and ``calib`` too."""
         if calibrator == "identity":
             splits = {split: self._predictions(split) for split in self._target.splits()}
-            return score_plain(splits, self._settings)
+            found = score_plain(splits, self._settings)
+            return replace(
+                found,
+                cards={**found.cards, **dense_cards(self._target)},
+                extras={**dense_extras(self._target), **found.extras},
+            )
         return score_mapped(calibrator, self._predictions("test"), self._fitted(calibrator), self._settings)
 
+    def score_shifts(self, scores: RunScores) -> RunScores:
+        """Score further test sets, unless that is done; the map is the one that clean rows gave."""
+        is_plain = scores.calibrator == "identity"
+        cards, detection = dict(scores.cards), dict(scores.detection)
+        for name, shift in shifts_of(self._target).items():
+            found = self._predictions(set_name(name))
+            after = found if is_plain else self._fitted(scores.calibrator)(found)
+            if shift.kind == "ood":
+                known = self._predictions("test")
+                clean = known if is_plain else self._fitted(scores.calibrator)(known)
+                detection[name] = score_detection(clean, after, **self._settings.resampling)
+            else:
+                cards[set_name(name)] = score(after, **self._settings.of_card)
+        return replace(scores, cards=cards, detection=detection)
+
     def _fitted(self, calibrator: str) -> Calibrator:
-        """Read the map that was fitted for these predictions, or fit it and write it."""
+        """Return the map of these predictions, read or fitted once."""
+        if calibrator not in self._fitted_maps:
+            self._fitted_maps[calibrator] = self._read_or_fit(calibrator)
+        return self._fitted_maps[calibrator]
+
+    def _read_or_fit(self, calibrator: str) -> Calibrator:
         if self._target.map_name(calibrator) is not None:
             return self._target.calibrator(calibrator)
         if "calib" not in self._target.splits():
             raise SpecError(
                 f"{self._target.path}: the data have no 'calib' split to fit {calibrator!r} on. Use 'identity'."
             )
-        wanted = self._maps.get(calibrator) or MapSpec(name=calibrator)
+        wanted = self._wanted.get(calibrator) or MapSpec(name=calibrator)
         fitted: Calibrator = wanted.make().fit(self._predictions("calib"))
         folder = self._target.path / "calibrators"
         folder.mkdir(exist_ok=True)
@@ -146,12 +194,13 @@ def score_plain(splits: Mapping[str, Predictions], settings: ScoringSettings) ->
         >>> score_plain({"test": rows}, ScoringSettings(n_resamples=20)).test.n_samples
         3
     """
-    judged, table = splits["test"], settings.to_table()
+    judged, table = splits["test"], settings.of_card
     return RunScores(
         calibrator="identity",
         cards={split: score(part, **table) for split, part in splits.items()},
         classes=score_by_class(judged, n_bins=settings.n_bins, level=settings.level),
         risk=risk_coverage(judged),
+        extras=_extras(judged, settings),
     )
 
 
@@ -168,7 +217,7 @@ def score_mapped(
         >>> found.versus.of("accuracy").verdict
         'tie'
     """
-    table = settings.to_table()
+    table = settings.of_card
     after, temperature = fitted(judged), fitted.result.parameters.get("temperature")
     return RunScores(
         calibrator=calibrator,
@@ -176,4 +225,11 @@ def score_mapped(
         temperature=None if temperature is None else float(temperature),
         cards={"test": score(after, **table)},
         versus=compare(judged, after, **table),
+        extras=_extras(after, settings),
     )
+
+
+def _extras(judged: Predictions, settings: ScoringSettings) -> dict[str, Score]:
+    return {
+        key: score_extra(judged, key, level=settings.level, seed=settings.seed) for key in settings.metrics
+    }

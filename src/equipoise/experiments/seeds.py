@@ -9,6 +9,7 @@ from typing import Any, final
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
+from equipoise.evaluate import EXTRA
 from equipoise.experiments.formatting import format_table
 from equipoise.experiments.maps import MapSpec, as_map
 from equipoise.experiments.run_report import methods_of
@@ -167,7 +168,14 @@ def compare_seeds(
         metric_facts(metric, what="metric of a scorecard")
     maps = [as_map(one, where="compare_seeds") for one in calibrators] if held_out else []
     wanted = {one.key: one for one in maps if one.key != "identity"}
-    settings = ScoringSettings(n_bins=n_bins, closed=closed, level=level, n_resamples=n_resamples, seed=seed)
+    settings = ScoringSettings(
+        n_bins=n_bins,
+        closed=closed,
+        level=level,
+        n_resamples=n_resamples,
+        seed=seed,
+        metrics=tuple(key for key in metrics if key in EXTRA),
+    )
     seeds = {
         label: [_Seed(f"{label} seed {number}", part) for number, part in enumerate(found)]
         for label, found in judged.items()

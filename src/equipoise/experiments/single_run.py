@@ -6,26 +6,31 @@ import os
 import shutil
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, final
 
 import torch
+from torch import nn
 
 from equipoise.core.errors import SpecError
 from equipoise.core.predictions import Predictions
 from equipoise.core.writing import write_predictions
+from equipoise.data import Dataset, read_shifts
 from equipoise.experiments.build import Built, build, split_source
+from equipoise.experiments.dense import DENSE, predict_dense
 from equipoise.experiments.environment import describe_environment
 from equipoise.experiments.folder import STAGES, RunFolder, Stage
 from equipoise.experiments.integrity import write_json
 from equipoise.experiments.maps import MapSpec, as_map
 from equipoise.experiments.preparation import pin
 from equipoise.experiments.scoring import ScoringSettings, score_run
+from equipoise.experiments.shifted import predict_shifts
 from equipoise.experiments.spec import Spec, write_spec
-from equipoise.training import Hardware, fit, predict, read_checkpoint
+from equipoise.training import Batch, Hardware, fit, predict, read_checkpoint
 
 __all__ = ["RunOptions", "keep_predictions", "run"]
 
@@ -41,10 +46,12 @@ class RunOptions:
 
     Attributes:
         calibrators: Post-hoc maps to score, by name or with options; ``"identity"`` is no calibration.
+        shift: Further test sets to predict and score, as a spec names them.
         root: The data folder.
         download: Bring official files if they are not there.
         threads: Threads of this process; 0 leaves torch's own number.
         accelerator: In the words of Lightning Fabric.
+        metrics: Errors beyond the scorecard, such as ``"kde_ece"``.
         n_bins: Bins of the binned metrics.
         level: Level of the intervals.
         n_resamples: Resamples behind them.
@@ -57,10 +64,12 @@ class RunOptions:
     """
 
     calibrators: tuple[str | MapSpec, ...] = ("identity", "temperature")
+    shift: tuple[Mapping[str, Any], ...] = ()
     root: str | None = None
     download: bool = False
     threads: int = 0
     accelerator: str = "auto"
+    metrics: tuple[str, ...] = ()
     n_bins: int = 15
     level: float = 0.95
     n_resamples: int = 1000
@@ -71,7 +80,11 @@ class RunOptions:
     def scoring(self) -> ScoringSettings:
         """What numbers and intervals depend on; a run that was scored with other settings is scored again."""
         return ScoringSettings(
-            n_bins=self.n_bins, level=self.level, n_resamples=self.n_resamples, seed=self.resample_seed
+            n_bins=self.n_bins,
+            level=self.level,
+            n_resamples=self.n_resamples,
+            seed=self.resample_seed,
+            metrics=self.metrics,
         )
 
 
@@ -95,6 +108,7 @@ def run(spec: Spec, folder: str | os.PathLike[str], *, options: RunOptions | Non
     """
     options = options or RunOptions()
     maps = [as_map(given, where="RunOptions.calibrators") for given in options.calibrators]
+    read_shifts(options.shift)
     spec = pin(spec, root=options.root, download=options.download)
     target = RunFolder(Path(folder) / spec.identity)
     _refuse_old(spec, target)
@@ -103,7 +117,13 @@ def run(spec: Spec, folder: str | os.PathLike[str], *, options: RunOptions | Non
         try:
             _prepare(spec, target)
             todo = _Todo(spec, target, options, maps)
-            stages = {"start": todo.start, "train": todo.train, "predict": todo.predict, "score": todo.score}
+            stages = {
+                "start": todo.start,
+                "train": todo.train,
+                "predict": todo.predict,
+                "shift": todo.shift,
+                "score": todo.score,
+            }
             for name, work in stages.items():
                 stage = name
                 work()
@@ -243,16 +263,60 @@ class _Todo:
         device = next(network.parameters()).device
         splits = [split for split in _SPLITS if len(built.data.splits.get(split, ()))]
         sources = {split: split_source(built.data, split, self._spec) for split in splits}
-        found = (
-            predict(
-                network,
-                source(epoch=0, visit=None, start=0, rank=0, world_size=1, device=device),
-                split=split,
-                ignore_index=built.data.ignore_index,
-            )
+        parts = {
+            split: source(epoch=0, visit=None, start=0, rank=0, world_size=1, device=device)
             for split, source in sources.items()
+        }
+        if built.data.kind == "segmentation":
+            self._predict_pixels(network, parts, built.data)
+            return
+        keep_predictions(self._target, (predict(network, part, split=split) for split, part in parts.items()))
+
+    def _predict_pixels(
+        self, network: nn.Module, parts: Mapping[str, Iterable[Batch]], data: Dataset
+    ) -> None:
+        tables: dict[str, Any] = {}
+
+        def samples() -> Iterator[Predictions]:
+            for split, part in parts.items():
+                sample, tables[split] = predict_dense(
+                    network,
+                    part,
+                    split=split,
+                    n_classes=data.n_classes,
+                    ignore_index=data.ignore_index,
+                    seed=self._spec.data.seed,
+                    settings=self._options.scoring.to_table(),
+                )
+                yield sample
+
+        keep_predictions(self._target, samples(), tables)
+
+    def shift(self) -> None:
+        def predict_test(data: Dataset) -> Predictions:
+            built = self._built()
+            name = "best.pt" if self._spec.training.keep == "best" else "last.pt"
+            if not (self._target.path / name).exists():
+                raise SpecError(
+                    f"{self._target.path / name}: was deleted, so no further test set can be predicted. Delete the "
+                    "run's folder to train it again, or leave `shift` out."
+                )
+            self._load_network(built)
+            network = built.objective.network()
+            device = next(network.parameters()).device
+            source = split_source(data, "test", self._spec)
+            found = source(epoch=0, visit=None, start=0, rank=0, world_size=1, device=device)
+            return predict(network, found, split="test")
+
+        predict_shifts(
+            self._target,
+            self._options.shift,
+            predict_test,
+            lambda: self._built().data,
+            root=self._options.root,
+            seed=self._spec.data.seed,
+            download=self._options.download,
         )
-        keep_predictions(self._target, found)
 
     def _load_network(self, built: Built) -> None:
         """Put the weights of the epoch that is kept into the network, whatever it holds now."""
@@ -267,11 +331,17 @@ class _Todo:
         score_run(self._target, self._maps, self._options.scoring)
 
 
-def keep_predictions(target: RunFolder, predictions: Iterable[Predictions]) -> None:
-    """Write the predictions on each split, and that the stage is over."""
+def keep_predictions(
+    target: RunFolder, predictions: Iterable[Predictions], dense: Mapping[str, Any] = MappingProxyType({})
+) -> None:
+    """Write the predictions on each split, and that the stage is over; ``dense`` is known when all are made."""
     (target.path / "predictions").mkdir(exist_ok=True)
     files = {}
     for found in predictions:
         files[found.split] = f"predictions/{found.split}.npz"
         write_predictions(found, target.path / files[found.split])
-    target.write_record("predicted", files.values(), splits=list(files))
+    if dense:
+        write_json(target.path / DENSE, dict(dense))
+    shares = {split: table["share"] for split, table in dense.items()}
+    made = [*files.values(), *([DENSE] if dense else [])]
+    target.write_record("predicted", made, splits=list(files), **({"sample": shares} if dense else {}))

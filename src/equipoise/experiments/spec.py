@@ -303,12 +303,14 @@ def read_spec(path: str | os.PathLike[str], *, overrides: Iterable[str] = ()) ->
     table = current_keys(read_toml(path), where=str(path))
     for text in overrides:
         set_key(table, *parse_override(text))
-    several = [
-        key for key in ("data", "model", "method", "recipe", "seed") if isinstance(table.get(key), list)
-    ]
+    lists = ("data", "model", "method", "recipe", "seed")
+    several = [key for key in lists if isinstance(table.get(key), list)]
+    if isinstance(table.get("method"), Mapping) and "choose" in table["method"]:
+        several.append("method")
+    several += [key for key in ("shift",) if key in table]
     if several:
         raise SpecError(
-            f"{path}: {several[0]!r} is a list, so this is a comparison. Use `equipoise compare {path}`."
+            f"{path}: {several[0]!r} names several, so this is a comparison. Use `equipoise compare {path}`."
         )
     return Spec.from_table(table, where=str(path), home=str(Path(path).resolve().parent))
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 from equipoise.core.frames import to_frame
 from equipoise.evaluate import Difference
+from equipoise.experiments.chosen import describe_choice
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.judged import JudgedGroup
 from equipoise.experiments.results import (
@@ -23,7 +24,7 @@ from equipoise.metrics.facts import columns, metric_facts
 __all__ = ["COLUMNS", "ResultTable", "TableRow", "make_tables", "table_of", "tables_of_groups"]
 
 #: The metrics of the table, proper scores beside calibration.
-COLUMNS = columns()[:6]
+COLUMNS = (*columns()[:6], "mean_iou")
 
 
 @final
@@ -67,6 +68,7 @@ class ResultTable:
         n_test: Test rows.
         n_bins: Bins of the binned metrics.
         n_resamples: Resamples behind intervals and tests; the fewest, if runs differ.
+        notes: What was chosen on ``tune`` and what it cost, a sentence per method.
 
     Example:
         >>> table = ResultTable(
@@ -85,6 +87,7 @@ class ResultTable:
     n_test: int
     n_bins: int
     n_resamples: int = 1000
+    notes: tuple[str, ...] = ()
 
     @property
     def caption(self) -> str:
@@ -173,18 +176,30 @@ def tables_of_groups(
     for metric in metrics:
         metric_facts(metric, what="metric of a scorecard")
     check_baseline(baseline, groups)
-    return [table_of(group, baseline=group.baseline(baseline), metrics=metrics) for group in groups]
+    return [
+        table_of(
+            group,
+            baseline=group.baseline(baseline),
+            metrics=metrics,
+            notes=tuple(map(describe_choice, group.choices.values())),
+        )
+        for group in groups
+        if group.methods
+    ]
 
 
-def table_of(group: JudgedGroup, *, baseline: str, metrics: Sequence[str] = COLUMNS) -> ResultTable:
+def table_of(
+    group: JudgedGroup, *, baseline: str, metrics: Sequence[str] = COLUMNS, notes: Sequence[str] = ()
+) -> ResultTable:
     """Return the table of seeds that may stand in one.
 
     Args:
         group: What they are and what they scored.
         baseline: Label of the method others are compared with.
         metrics: Columns.
+        notes: Sentences below it.
     """
-    return _Blocks(group, baseline, metrics).table()
+    return replace(_Blocks(group, baseline, metrics).table(), notes=tuple(notes))
 
 
 @final

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
 from equipoise.core.errors import SpecError
 from equipoise.core.names import check_choice, look_up
+from equipoise.data import COMMON_OPTIONS
 from equipoise.experiments.catalogue import CATALOGUE, Entry, check_match
 from equipoise.experiments.contracts import Code, UserLoss, check_keywords
 from equipoise.experiments.methods import SumFactory, split_method
@@ -91,7 +92,7 @@ def _check_data(spec: Spec, *, where: str) -> tuple[str, ...] | None:
     entry: Entry = _located(f"{where}.name")(
         lambda: look_up(spec.data.name, CATALOGUE["datasets"], what="dataset", hint=_hint("datasets"))
     )
-    check_parameters(entry, spec.data.options, where=f"{where}.options")
+    check_parameters(entry, spec.data.options, where=f"{where}.options", also=COMMON_OPTIONS)
     return entry.kinds
 
 
@@ -134,8 +135,10 @@ def _check_recipe(recipe: RecipeSpec, *, where: str) -> None:
         raise SpecError(f"{where}.milestones: a multistep schedule needs some, for example [150, 250].")
 
 
-def check_parameters(entry: Entry, parameters: Mapping[str, Any], *, where: str) -> None:
-    """Raise if a factory has no such parameter.
+def check_parameters(
+    entry: Entry, parameters: Mapping[str, Any], *, where: str, also: Iterable[str] = ()
+) -> None:
+    """Raise if a factory has no such parameter, and nobody else takes it.
 
     Raises:
         SpecError: With the nearest parameter it has.
@@ -146,7 +149,7 @@ def check_parameters(entry: Entry, parameters: Mapping[str, Any], *, where: str)
     if isinstance(factory, SumFactory):
         _located(where)(lambda: factory.check(parameters))
         return
-    _located(where)(lambda: check_keywords(factory, parameters, name=entry.key, ours=_OURS))
+    _located(where)(lambda: check_keywords(factory, parameters, name=entry.key, ours=_OURS, also=also))
 
 
 def _located(where: str) -> Callable[[Callable[[], Any]], Any]:

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from equipoise.core.errors import SpecError
 from equipoise.core.names import look_up
 
-__all__ = ["FACTS", "MetricFacts", "best_of", "columns", "metric_facts", "metrics_where"]
+__all__ = ["EXTRA_FACTS", "FACTS", "MetricFacts", "best_of", "columns", "metric_facts", "metrics_where"]
 
 
 class MetricFacts(NamedTuple):
@@ -248,6 +248,22 @@ _ALL = (
 #: Every metric of a scorecard by key, in the order it is printed.
 FACTS: dict[str, MetricFacts] = {facts.key: facts for facts in _ALL}
 
+#: Metrics that no scorecard has by itself: they take long, or need more than rows.
+EXTRA_FACTS: dict[str, MetricFacts] = {
+    facts.key: facts
+    for facts in (
+        MetricFacts("kde_ece", "KDE-ECE", "KDE-ECE", "of the whole vector, by a Dirichlet kernel", high=2.0),
+        MetricFacts("sece", "SECE", "SECE", "accuracy smoothed over confidence by a Gaussian kernel"),
+        MetricFacts(
+            "mean_iou",
+            "mean intersection over union",
+            "mIoU",
+            "of segmentation, over classes",
+            better="higher",
+        ),
+    )
+}
+
 _FORMER = {
     "over_confidence": "the over-confident part of the ECE is 'ece_over'; the error of the paper is "
     "'over_confidence_error'.",
@@ -273,7 +289,7 @@ def metric_facts(key: str, *, what: str = "metric") -> MetricFacts:
     """
     if key in _FORMER:
         raise SpecError(f"no {what} {key!r}; {_FORMER[key]}")
-    return look_up(key, FACTS, what=what)
+    return look_up(key, {**FACTS, **EXTRA_FACTS}, what=what)
 
 
 def metrics_where(**wanted: object) -> tuple[str, ...]:

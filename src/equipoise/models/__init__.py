@@ -25,6 +25,7 @@ from equipoise.models.resnet_cifar import (
     resnet110_sd,
 )
 from equipoise.models.small_cnn import small_cnn
+from equipoise.models.small_fcn import small_fcn
 from equipoise.models.split_head import split_head
 from equipoise.models.swin_v2 import swinv2_t
 from equipoise.models.vgg import vgg16_bn
@@ -55,6 +56,7 @@ __all__ = [
     "resnet110_focal",
     "resnet110_sd",
     "small_cnn",
+    "small_fcn",
     "split_head",
     "swinv2_t",
     "vgg16_bn",

@@ -11,7 +11,9 @@ from equipoise.plots.reliability import draw_confidence_histogram, draw_reliabil
 from equipoise.plots.risk_coverage import draw_risk_coverage
 from equipoise.plots.rivals import draw_rivals
 from equipoise.plots.scatter import draw_accuracy_against_error
+from equipoise.plots.shift import draw_shift
 from equipoise.plots.smooth_reliability import draw_smooth_reliability
+from equipoise.plots.sweep import draw_sweep
 from equipoise.plots.temperature import draw_temperature_sweep
 
 __all__ = [
@@ -28,6 +30,8 @@ __all__ = [
     "draw_reliability_diagrams",
     "draw_risk_coverage",
     "draw_rivals",
+    "draw_shift",
     "draw_smooth_reliability",
+    "draw_sweep",
     "draw_temperature_sweep",
 ]

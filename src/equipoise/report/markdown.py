@@ -47,7 +47,7 @@ def to_markdown(report: Report) -> str:
     lines += _slices(report)
     lines += ["## Where the numbers come from", ""]
     lines += [f"- {_text(name)}: {_text(value)}" for name, value in report.provenance.facts]
-    lines += [f"- Note: {_text(note)}" for note in report.notes]
+    lines += [f"- Note: {_text(note)}" for note in (*report.notes, *(sweep.words for sweep in report.sweeps))]
     return "\n".join(lines) + "\n"
 
 

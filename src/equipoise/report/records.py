@@ -15,7 +15,9 @@ from scipy.stats import norm
 from equipoise.core.errors import DataError
 from equipoise.evaluate.compare import PairedDifferences, correct_for_many
 from equipoise.evaluate.scorecard import Score, Scorecard
+from equipoise.evaluate.shift import DETECTION, ShiftScores
 from equipoise.evaluate.slices import Slice
+from equipoise.evaluate.sweep import Sweep
 from equipoise.metrics.area_under_risk_coverage import RiskCoverage
 from equipoise.metrics.curve import ReliabilityCurve
 from equipoise.metrics.facts import metric_facts
@@ -29,6 +31,7 @@ __all__ = [
     "Provenance",
     "Report",
     "RunResult",
+    "over_runs",
 ]
 
 
@@ -87,7 +90,7 @@ class AfterCalibrator:
 
     def score(self, key: str) -> Score:
         """Return a number over the runs: their mean with its interval."""
-        return _over_runs(key, [card.scores[key] for card in self.scores], self.scores[0].level)
+        return over_runs(key, [card.scores[key] for card in self.scores], self.scores[0].level)
 
 
 @final
@@ -195,7 +198,7 @@ class MethodResult:
 
     def score(self, key: str) -> Score:
         """Return a number over the runs: one run's own, or the mean with the interval that its spread gives."""
-        return _over_runs(key, [run.scores.scores[key] for run in self.runs], self.first.level)
+        return over_runs(key, [run.scores.scores[key] for run in self.runs], self.first.level)
 
     def curve(self) -> ReliabilityCurve:
         """Return the reliability curve over all runs; seeds share their rows, so they add no counts."""
@@ -227,6 +230,8 @@ class Report:
         baseline: Name of the method the others are compared with; by default the first.
         provenance: Where the numbers come from.
         notes: Sentences a reader should know.
+        sweeps: Methods whose setting was chosen, and what each setting gave.
+        shifts: What each method, after each calibrator, scored on further test sets.
         over_time: Whether the methods are one model at several times, in order.
     """
 
@@ -235,6 +240,8 @@ class Report:
     baseline: str | None = None
     provenance: Provenance = Provenance()
     notes: tuple[str, ...] = ()
+    sweeps: tuple[Sweep, ...] = ()
+    shifts: tuple[ShiftScores, ...] = ()
     over_time: bool = False
 
     def __post_init__(self) -> None:
@@ -305,8 +312,13 @@ def _mean_curve(curves: Sequence[ReliabilityCurve]) -> ReliabilityCurve:
     return ReliabilityCurve(weight, confidence, outcome, target=curves[0].target, closed=curves[0].closed)
 
 
-def _over_runs(key: str, scores: list[Score], level: float) -> Score:
-    """Return the mean over runs; its interval holds the chance of the rows, which runs share, and of the seeds."""
+def over_runs(key: str, scores: Sequence[Score], level: float) -> Score:
+    """Return the mean over runs; its interval holds the chance of the rows, which runs share, and of the seeds.
+
+    Example:
+        >>> over_runs("ece", [Score(0.25, 0.2, 0.3)], 0.95).value
+        0.25
+    """
     if len(scores) == 1:
         return scores[0]
     values = np.array([score.value for score in scores])
@@ -314,5 +326,5 @@ def _over_runs(key: str, scores: list[Score], level: float) -> Score:
     rows = float(np.mean([score.high - score.low for score in scores])) / (2 * width)
     seeds = float(values.std(ddof=1)) / np.sqrt(len(values))
     half, mean = width * float(np.hypot(rows, seeds)), float(values.mean())
-    facts = metric_facts(key)
+    facts = DETECTION.get(key) or metric_facts(key)
     return Score(mean, max(facts.low, mean - half), min(facts.high, mean + half))

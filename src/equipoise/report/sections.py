@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from equipoise.evaluate.scorecard import Score
+from equipoise.evaluate.sweep import Sweep
 from equipoise.metrics.curve import ReliabilityCurve
+from equipoise.metrics.facts import metric_facts
 from equipoise.report.charts import Series, line_chart, risk_series, scatter_chart
 from equipoise.report.conclusion import conclusion_of
 from equipoise.report.formula import formula_markup
@@ -13,6 +15,7 @@ from equipoise.report.records import MethodCard, MethodResult, Report
 from equipoise.report.reliability_chart import bin_table, reliability_chart
 from equipoise.report.remedies import advice_section, posthoc_section
 from equipoise.report.tables import comparison_table, judgement_list, scorecard_table
+from equipoise.report.under_shift import shift_section
 from equipoise.report.worst import slices_section
 
 __all__ = ["sections_of", "verdict_section"]
@@ -197,6 +200,55 @@ def training_section(report: Report) -> Markup | None:
     return join(tag("p", about, class_="lead"), tag("div", *figures, class_="pair"))
 
 
+def sweeps_section(report: Report) -> Markup | None:
+    """Return what each setting gave where a setting was chosen."""
+    if not report.sweeps:
+        return None
+    about = (
+        "Settings were chosen on tune; test took no part, and is shown to tell what the choice was worth. "
+        f"Values with {100 * report.base.first.level:g} % intervals."
+    )
+    return join(tag("p", about, class_="lead"), *map(_sweep, report.sweeps))
+
+
+def _sweep(sweep: Sweep) -> Markup:
+    facts, places = metric_facts(sweep.metric), sweep.values or tuple(range(1, len(sweep.settings) + 1))
+    series: list[Series] = [
+        (name, places, [one.value for one in scores])
+        for name, scores in (("tune", sweep.tune), ("test", sweep.test))
+    ]
+    chart = line_chart(
+        series,
+        x_label=sweep.knobs if sweep.values else "setting",
+        y_label=facts.head,
+        percent_up=facts.percent,
+        label=f"{facts.title} of {sweep.name} on tune and test, by setting.",
+    )
+    rows = [
+        tag(
+            "tr",
+            tag("th", label, scope="row"),
+            *(
+                tag("td", f"{number(facts.key, one.value)} ({interval(facts.key, one)})")
+                for one in (tune, test)
+            ),
+            tag("td", f"{chosen} of {sum(sweep.chosen)}"),
+        )
+        for label, tune, test, chosen in zip(sweep.labels, sweep.tune, sweep.test, sweep.chosen, strict=True)
+    ]
+    heads = (sweep.knobs, f"{facts.short} on tune", f"{facts.short} on test", "seeds that chose it")
+    head = tag("thead", tag("tr", *(tag("th", text, scope="col") for text in heads)))
+    table = tag(
+        "div",
+        tag("table", head, tag("tbody", *rows)),
+        class_="wide",
+        tabindex="0",
+        role="region",
+        aria_label=f"Settings of {sweep.name}",
+    )
+    return join(tag("h3", tag("bdi", sweep.name)), tag("p", sweep.words), tag("figure", chart), table)
+
+
 def cards_section(report: Report) -> Markup | None:
     """Return what the methods are."""
     cards = [_card(method.name, method.card) for method in report.methods if method.card is not None]
@@ -238,6 +290,8 @@ _AFTER = (
     ("posthoc", "What calibration afterwards adds", posthoc_section),
     ("slices", "Where it is off", slices_section),
     ("selective", "Using only the surest predictions", risk_section),
+    ("shift", "Away from the test set", shift_section),
+    ("choices", "Settings that were chosen", sweeps_section),
     ("training", "While training", training_section),
 )
 _NUMBERS = ("numbers", "The numbers", table_section)

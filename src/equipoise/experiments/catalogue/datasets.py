@@ -153,6 +153,17 @@ DATASETS: dict[str, Entry] = {
         kinds=("segmentation",),
         partners={"model": "deeplabv3_resnet34", "recipe": "voc2012"},
     ),
+    "scenes": Entry(
+        key="scenes",
+        title="Scenes of coloured patches",
+        made_by="equipoise.data.loading:scenes",
+        fidelity="ours",
+        summary="Small noisy images of square patches, a class for every pixel, made on the fly.",
+        use_when="You try dense prediction end to end in a minute, or want the true posterior of pixels.",
+        avoid_when="You want a number for a paper.",
+        kinds=("segmentation",),
+        partners={"model": "small_fcn", "recipe": "quick"},
+    ),
     "newsgroups": Entry(
         key="newsgroups",
         title="20 Newsgroups",

@@ -240,6 +240,18 @@ MODELS: dict[str, Entry] = {
         kinds=("text",),
         partners={"data": "newsgroups"},
     ),
+    "small_fcn": Entry(
+        key="small_fcn",
+        title="Small fully convolutional network",
+        made_by="equipoise.models:small_fcn",
+        fidelity="ours",
+        paper="after Long, Shelhamer and Darrell (2015), Fully convolutional networks for semantic segmentation",
+        summary="Three convolutions at full resolution and one per class; 19.6 thousand parameters.",
+        use_when="You try dense prediction on small images.",
+        avoid_when="Objects are larger than 15 pixels.",
+        kinds=("segmentation",),
+        partners={"data": "scenes", "recipe": "quick"},
+    ),
     "deeplabv3_resnet34": Entry(
         key="deeplabv3_resnet34",
         title="DeepLabV3",

@@ -43,9 +43,11 @@ def decode_job(line: str) -> tuple[dict[str, Any], str, RunOptions, str | None]:
         (True, True)
     """
     job = json.loads(line)
-    maps = (MapSpec(**one) if isinstance(one, dict) else one for one in job["options"]["calibrators"])
-    options = {**job["options"], "calibrators": tuple(maps)}
-    return job["spec"], job["folder"], RunOptions(**options), job["home"]
+    given = job["options"]
+    maps = (MapSpec(**one) if isinstance(one, dict) else one for one in given["calibrators"])
+    lists = {key: tuple(given[key]) for key in ("metrics", "shift")}
+    options = RunOptions(**{**given, **lists, "calibrators": tuple(maps)})
+    return job["spec"], job["folder"], options, job["home"]
 
 
 def die_with_parent() -> None:

@@ -1,0 +1,199 @@
+"""Knobs of a method that are chosen on ``tune``: how a spec asks for it, and how it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, final
+
+import numpy as np
+from scipy.special import ndtri
+
+from equipoise.calibrators import TemperatureScaling
+from equipoise.core.errors import SpecError
+from equipoise.core.names import check_choice
+from equipoise.core.predictions import Predictions
+from equipoise.core.seeds import numpy_generator
+from equipoise.evaluate import compare
+from equipoise.experiments.spec import MethodSpec
+from equipoise.experiments.spec_parsing import read_record
+from equipoise.metrics import expected_calibration_error, negative_log_likelihood
+
+__all__ = ["Choice", "is_choice", "pick_setting", "read_choice", "scaled"]
+
+#: What settings are judged by, and the metric each is a value of.
+JUDGES = {"nll": "nll", "nll_scaled": "nll", "ece": "ece"}
+RULES = ("one_standard_error", "best")
+_OURS = ("choose", "by", "rule")
+_LEVEL = 0.95
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """A method of a comparison whose setting is chosen on ``tune``, for each seed.
+
+    Attributes:
+        label: What tables call it.
+        candidates: The method at each setting, the simplest first.
+        settings: Those settings.
+        by: ``"nll"``, ``"nll_scaled"`` (after a temperature fitted on half of ``tune``) or ``"ece"``.
+        rule: ``"one_standard_error"`` takes the first setting that is worse than the best by no more than one
+            standard error of their difference; ``"best"`` takes the best.
+
+    Example:
+        >>> choice = read_choice({"name": "focal", "choose": {"gamma": [1.0, 3.0]}}, where="doc")
+        >>> choice.label, [one.label for one in choice.candidates]
+        ('focal(gamma by nll)', ['focal(gamma=1.0)', 'focal(gamma=3.0)'])
+    """
+
+    label: str
+    candidates: tuple[MethodSpec, ...]
+    settings: tuple[dict[str, Any], ...]
+    by: str
+    rule: str
+
+
+def is_choice(method: Any) -> bool:
+    """Whether a method of a spec leaves something to choose.
+
+    Example:
+        >>> is_choice("ce"), is_choice({"name": "focal", "choose": {"gamma": [1.0]}})
+        (False, True)
+    """
+    return isinstance(method, Mapping) and any(key in method for key in _OURS)
+
+
+def read_choice(table: Mapping[str, Any], *, where: str) -> Choice:
+    """Return what a method with ``choose`` asks for.
+
+    Several knobs are a grid. Its settings are ordered by how many steps they are from the first of every list, so that
+    lists that begin with the simplest give a grid that does.
+
+    Args:
+        table: A method with ``choose = { knob = [settings] }``, and perhaps ``by`` and ``rule``. A knob of the loss
+            inside an objective is written ``"loss_parameters.knob"``, and one of a part of a sum ``"part.knob"``.
+        where: File and key, for errors.
+
+    Raises:
+        SpecError: If there is nothing to choose from, or no such judge or rule.
+
+    Example:
+        >>> grid = {"name": "mbls", "choose": {"margin": [6.0, 10.0], "strength": [0.1, 0.2]}}
+        >>> [setting["margin"] for setting in read_choice(grid, where="doc").settings]
+        [6.0, 6.0, 10.0, 10.0]
+    """
+    knobs = table.get("choose")
+    if not isinstance(knobs, Mapping) or not knobs:
+        raise SpecError(f"{where}.choose: must be a table of knobs with settings, got {knobs!r}.")
+    for knob, values in knobs.items():
+        if not isinstance(values, (list, tuple)) or not values or len(set(map(repr, values))) < len(values):
+            raise SpecError(
+                f"{where}.choose.{knob}: must be a list of settings that differ, the simplest first, got {values!r}."
+            )
+    by, rule = table.get("by", "nll"), table.get("rule", RULES[0])
+    try:
+        check_choice(by, JUDGES, where=where, name="by")
+        check_choice(rule, RULES, where=where, name="rule")
+    except ValueError as error:
+        raise SpecError(str(error)) from error
+    # A title is that of the choice: its candidates are told apart by their settings.
+    fixed = {key: value for key, value in table.items() if key not in (*_OURS, "title")}
+    settings = _grid(knobs)
+    candidates = tuple(read_record(MethodSpec, _set(fixed, one, where), where=where) for one in settings)
+    label = table.get("title") or _label(read_record(MethodSpec, fixed, where=where).label, knobs, by)
+    return Choice(label=label, candidates=candidates, settings=tuple(settings), by=by, rule=rule)
+
+
+def _label(base: str, knobs: Iterable[str], by: str) -> str:
+    chosen = f"{', '.join(knob.rpartition('.')[2] for knob in knobs)} by {by}"
+    return f"{base[:-1]}, {chosen})" if base.endswith(")") else f"{base}({chosen})"
+
+
+def _grid(knobs: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    places = sorted(product(*(range(len(values)) for values in knobs.values())), key=lambda at: (sum(at), at))
+    return [
+        {knob: values[place] for (knob, values), place in zip(knobs.items(), at, strict=True)}
+        for at in places
+    ]
+
+
+def _set(table: Mapping[str, Any], setting: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return a method's table with knobs set."""
+    made = dict(table)
+    for knob, value in setting.items():
+        path = _path(knob, table, where)
+        inner = made
+        for part in path[:-1]:
+            given = inner.get(part, {})
+            if not isinstance(given, Mapping):
+                raise SpecError(f"{where}.{part}: must be a table, got {given!r}.")
+            inner[part] = dict(given)
+            inner = inner[part]
+        if path[-1] in inner:
+            raise SpecError(
+                f"{where}.choose.{knob}: is set in `{'.'.join(path[:-1])}` already. Remove it there."
+            )
+        inner[path[-1]] = value
+    return made
+
+
+def _path(knob: str, table: Mapping[str, Any], where: str) -> list[str]:
+    """Return the keys that lead to a knob; parts of a sum may be files of code, whose names have dots."""
+    group, _, rest = knob.partition(".")
+    group, rest = (
+        (group, rest) if group == "loss_parameters" else ("parameters", knob.removeprefix("parameters."))
+    )
+    owner = str(table.get("loss" if group == "loss_parameters" else "name", ""))
+    part, _, key = rest.rpartition(".")
+    if part and not ("+" in owner or "*" in owner):
+        raise SpecError(
+            f"{where}.choose: knobs are parameters of the method, or of its loss as 'loss_parameters.knob', or of a "
+            f"part of a sum as 'part.knob', got {knob!r}."
+        )
+    return [group, *([part] if part else []), key]
+
+
+def pick_setting(parts: Sequence[Predictions], *, by: str, rule: str) -> int:
+    """Return the place of the setting to use, judged by its predictions on ``tune``.
+
+    Args:
+        parts: Predictions on the same rows at each setting, the simplest first; for ``"nll_scaled"`` already
+            :func:`scaled`.
+        by: What judges.
+        rule: How far from the best a simpler setting may be.
+
+    Example:
+        >>> nearly = Predictions(probs=[[0.89, 0.11]] * 10, labels=[0] * 9 + [1])
+        >>> best = nearly.with_scores(probs=[[0.9, 0.1]] * 10)
+        >>> pick_setting([nearly, best], by="nll", rule="one_standard_error")
+        0
+        >>> pick_setting([nearly, best], by="nll", rule="best")
+        1
+    """
+    metric = JUDGES[by]
+    measure = expected_calibration_error if metric == "ece" else negative_log_likelihood
+    best = int(np.argmin([measure(part) for part in parts]))
+    if rule == "best":
+        return best
+    width = 2 * float(ndtri((1 + _LEVEL) / 2))
+    for place, part in enumerate(parts[:best]):
+        worse = compare(parts[best], part, metrics=[metric], level=_LEVEL).of(metric)
+        if worse.difference <= (worse.high - worse.low) / width:
+            return place
+    return best
+
+
+def scaled(tune: Predictions, *others: Predictions) -> list[Predictions]:
+    """Return half of ``tune``, always the same, and others, after the temperature that the other half asks for.
+
+    Example:
+        >>> rows = Predictions(logits=[[3.0, 0.0]] * 8, labels=[0, 0, 0, 1] * 2, split="tune")
+        >>> [len(part) for part in scaled(rows, rows.with_split("test"))]
+        [4, 8]
+    """
+    order = numpy_generator(0, "halves of tune").permutation(len(tune))
+    half = len(tune) // 2
+    fitted = TemperatureScaling().fit(tune.take(np.sort(order[:half])))
+    return [fitted(part) for part in (tune.take(np.sort(order[half:])), *others)]

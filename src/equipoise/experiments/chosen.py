@@ -1,0 +1,185 @@
+"""What was chosen on ``tune``: made when a comparison is run, kept beside its runs, read by tables and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, final
+
+from equipoise.core.errors import DataError
+from equipoise.evaluate import Score, Sweep, score
+from equipoise.experiments.choice import JUDGES, Choice, pick_setting, scaled
+from equipoise.experiments.folder import RunFolder
+from equipoise.experiments.integrity import read_json, write_json
+from equipoise.metrics.facts import metric_facts
+from equipoise.report.records import over_runs
+
+__all__ = ["Chosen", "choices_beside", "choose", "describe_choice", "sweep_of", "write_choices"]
+
+_ENDING = ".choices.json"
+_RULES = {
+    "one_standard_error": "the simplest within one standard error of the best",
+    "best": "the best",
+}
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """The choice of one seed.
+
+    Attributes:
+        label: What tables call the method.
+        seed: The seed.
+        by: What judged.
+        rule: How.
+        settings: What was tried, the simplest first.
+        runs: The run at each setting, by name.
+        listed: Which of these runs are methods of the comparison on their own, too.
+        tune: What each gave on ``tune``: value, low and high.
+        test: What each gave on ``test``, which took no part.
+        place: Which setting was chosen; None if it could not be, because runs failed.
+    """
+
+    label: str
+    seed: int
+    by: str
+    rule: str
+    settings: tuple[dict[str, Any], ...]
+    runs: tuple[str, ...]
+    listed: tuple[str, ...] = ()
+    tune: tuple[tuple[float, float, float], ...] = ()
+    test: tuple[tuple[float, float, float], ...] = ()
+    place: int | None = None
+
+    @property
+    def run(self) -> str | None:
+        """Name of the run that was chosen."""
+        return None if self.place is None else self.runs[self.place]
+
+
+def choose(
+    choice: Choice, seed: int, runs: Mapping[str, RunFolder], names: Sequence[str], listed: Iterable[str]
+) -> Chosen:
+    """Choose for one seed; only then look at what each setting gave on ``test``.
+
+    Args:
+        choice: What to choose.
+        seed: The seed.
+        runs: Finished runs by name.
+        names: The run of each candidate.
+        listed: Runs that are methods on their own.
+    """
+    about: dict[str, Any] = {
+        "label": choice.label,
+        "seed": seed,
+        "by": choice.by,
+        "rule": choice.rule,
+        "settings": choice.settings,
+        "runs": tuple(names),
+        "listed": tuple(name for name in names if name in set(listed)),
+    }
+    if any(name not in runs for name in names):
+        return Chosen(**about)
+    found = [runs[name] for name in names]
+    tuned = [run.predictions("tune") for run in found]
+    if choice.by == "nll_scaled":
+        tuned = [scaled(part)[0] for part in tuned]
+    place = pick_setting(tuned, by=choice.by, rule=choice.rule)
+    pairs = [_values(run, choice.by) for run in found]
+    tune, test = zip(*pairs, strict=True)
+    return Chosen(**about, tune=tune, test=test, place=place)
+
+
+def _values(run: RunFolder, by: str) -> tuple[tuple[float, float, float], ...]:
+    """Return what a run gave on ``tune`` and ``test``, with intervals."""
+    cards = run.scores().cards
+    if by == "nll_scaled":
+        parts = scaled(run.predictions("tune"), run.predictions("test"))
+        settings = {
+            name: getattr(cards["test"], name)
+            for name in ("n_bins", "closed", "level", "n_resamples", "seed")
+        }
+        both = [score(part, **settings) for part in parts]
+    else:
+        both = [cards["tune"], cards["test"]]
+    return tuple(card[JUDGES[by]][:3] for card in both)
+
+
+def describe_choice(seeds: Sequence[Chosen]) -> str:
+    """Say what was chosen for each seed, how, and what it cost.
+
+    Example:
+        >>> one = Chosen(label="focal(gamma by nll)", seed=0, by="nll", rule="best", settings=({"gamma": 1.0},
+        ...     {"gamma": 2.0}), runs=("a", "b"), place=1)
+        >>> describe_choice([one])
+        'focal(gamma by nll): gamma=2.0 (seed 0); chosen on tune by nll, the best; 2 runs.'
+    """
+    first = seeds[0]
+    found: dict[str, list[int]] = {}
+    for one in seeds:
+        words = "nothing, for want of finished runs"
+        if one.place is not None:
+            words = ", ".join(f"{knob}={value}" for knob, value in one.settings[one.place].items())
+        found.setdefault(words, []).append(one.seed)
+    picked = "; ".join(
+        f"{words} (seed{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))})"
+        for words, numbers in found.items()
+    )
+    cost = sum(len(one.runs) for one in seeds)
+    return f"{first.label}: {picked}; chosen on tune by {first.by}, {_RULES[first.rule]}; {cost} runs."
+
+
+def sweep_of(seeds: Sequence[Chosen], *, level: float = 0.95) -> Sweep | None:
+    """Return what each setting gave, over seeds; None if no seed has all its runs."""
+    whole = [one for one in seeds if one.place is not None]
+    if not whole:
+        return None
+    first, metric = whole[0], JUDGES[whole[0].by]
+    tune, test = (
+        tuple(
+            over_runs(metric, [Score(*getattr(one, split)[place]) for one in whole], level)
+            for place in range(len(first.settings))
+        )
+        for split in ("tune", "test")
+    )
+    counts = tuple(sum(one.place == place for one in whole) for place in range(len(first.settings)))
+    return Sweep(
+        first.label, metric_facts(metric).key, first.settings, tune, test, counts, describe_choice(seeds)
+    )
+
+
+def write_choices(path: Path, choices: Sequence[Chosen]) -> None:
+    """Write what a comparison chose beside its runs; a comparison without choices leaves no file."""
+    if choices:
+        write_json(path, {"choices": [asdict(one) for one in choices]})
+    else:
+        path.unlink(missing_ok=True)
+
+
+def choices_beside(runs: Iterable[RunFolder]) -> list[Chosen]:
+    """Return what was chosen among runs by the comparisons that made them, as their folders tell.
+
+    Raises:
+        DataError: If a file that tells is damaged.
+    """
+    names = {run.name for run in runs}
+    folders = sorted({run.path.parent for run in runs})
+    files = [file for folder in folders for file in sorted(folder.glob(f"*{_ENDING}"))]
+    return [one for file in files for one in _read(file) if names.intersection(one.runs)]
+
+
+def _read(file: Path) -> list[Chosen]:
+    try:
+        return [_chosen(table) for table in read_json(file)["choices"]]
+    except (KeyError, TypeError) as error:
+        raise DataError(
+            f"{file}: damaged: no choices of a comparison. Give the command that made it again."
+        ) from error
+
+
+def _chosen(table: Mapping[str, Any]) -> Chosen:
+    fixed = {key: tuple(map(tuple, table[key])) for key in ("tune", "test")}
+    lists = {key: tuple(table[key]) for key in ("settings", "runs", "listed")}
+    return Chosen(**{**table, **lists, **fixed})

@@ -1,0 +1,103 @@
+"""Segmentation in runs: every pixel counts, a stated sample of them is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from equipoise.core.predictions import Predictions
+from equipoise.evaluate import Score, Scorecard, score
+from equipoise.experiments.folder import RunFolder
+from equipoise.experiments.integrity import read_json
+from equipoise.training import Batch, score_dense
+
+__all__ = ["DENSE", "dense_cards", "dense_extras", "predict_dense"]
+
+#: The file of what was counted over all pixels.
+DENSE = "predictions/dense.json"
+#: Pixels of each split that are kept as rows.
+N_PIXELS = 100_000
+_SPLITS = ("train", "tune", "calib", "test")
+_PLACES = {"all": "state", "boundary": "near", "inside": "inside"}
+
+
+def predict_dense(
+    network: nn.Module,
+    batches: Iterable[Batch],
+    *,
+    split: str,
+    n_classes: int,
+    ignore_index: int | None,
+    seed: int,
+    settings: Mapping[str, Any],
+) -> tuple[Predictions, dict[str, Any]]:
+    """Return a sample of the pixels of a split as rows, and what all of them came to.
+
+    Memory does not grow with the number of images.
+
+    Args:
+        network: From images to logits ``(n, k, h, w)``.
+        batches: Images with masks.
+        split: Which split they are.
+        n_classes: How many classes.
+        ignore_index: Label of pixels that are no class.
+        seed: Of the sample.
+        settings: Bins, level, resamples and their seed.
+
+    Returns:
+        The sample; and a table of plain values: its share, scorecards of all pixels, of those near boundaries between
+        classes and of the others, and intersections over unions with intervals from resampling images.
+    """
+    found = score_dense(
+        network,
+        batches,
+        n_classes=n_classes,
+        ignore_index=ignore_index,
+        n_pixels=N_PIXELS,
+        n_bins=settings["n_bins"],
+        split=split,
+        seed=seed,
+    )
+    resampling = {key: settings[key] for key in ("level", "n_resamples", "seed")}
+    mean, classes = found.intervals(**resampling)
+    states = {name: getattr(found, attribute) for name, attribute in _PLACES.items()}
+    table = {
+        "share": found.share,
+        "n_pixels": len(found.sample),
+        "n_images": len(found.unions),
+        "mean_iou": [found.mean_iou, *mean],
+        "class_iou": [
+            None if np.isnan(value) else [float(value), *map(float, ends)]
+            for value, ends in zip(found.class_iou, classes, strict=True)
+        ],
+        "cards": {
+            name: score(state, **resampling).to_dict() for name, state in states.items() if state.n_samples
+        },
+    }
+    # Places are counted from 0 in every split; rows of two splits must not look like the same.
+    ids = found.places + (_SPLITS.index(split) << 48)
+    kept = Predictions(logits=found.sample.logits, labels=found.sample.labels, ids=ids, split=split)
+    return kept, table
+
+
+def dense_cards(target: RunFolder) -> dict[str, Scorecard]:
+    """Return the scorecards of all test pixels and of those near boundaries and inside; nothing for other tasks."""
+    tables = _test(target).get("cards", {})
+    return {f"test-pixels-{name}": Scorecard.from_dict(table) for name, table in tables.items()}
+
+
+def dense_extras(target: RunFolder) -> dict[str, Score]:
+    """Return intersections over unions of ``test``, mean and by class; nothing for other tasks."""
+    table = _test(target)
+    if not table:
+        return {}
+    classes = {f"iou_{place}": one for place, one in enumerate(table["class_iou"]) if one is not None}
+    return {key: Score(*one) for key, one in {"mean_iou": table["mean_iou"], **classes}.items()}
+
+
+def _test(target: RunFolder) -> dict[str, Any]:
+    found: dict[str, Any] = read_json(target.verified(DENSE))["test"] if target.has(DENSE) else {}
+    return found

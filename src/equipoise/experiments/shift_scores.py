@@ -1,0 +1,127 @@
+"""What methods scored on further test sets, over seeds, and its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from equipoise.evaluate import DETECTION, Score, ShiftScores
+from equipoise.experiments.formatting import format_grid
+from equipoise.experiments.run_groups import RunGroup
+from equipoise.experiments.scores import RunScores
+from equipoise.experiments.shifted import set_name, shifts_of
+from equipoise.metrics.facts import metric_facts
+from equipoise.report.records import over_runs
+
+__all__ = ["format_shifts", "shift_scores"]
+
+#: The metrics that are shown against severity.
+METRICS = ("accuracy", "nll", "ece")
+
+
+def shift_scores(group: RunGroup) -> list[ShiftScores]:
+    """Return what each method scored on the further test sets that all its seeds have; nothing if there are none.
+
+    Args:
+        group: Runs of the same data, network and recipe.
+    """
+    found = []
+    for calibrator in group.calibrators:
+        for label in group.methods:
+            runs = list(group.seeds(label, calibrator).values())
+            if runs and (sets := shifts_of(runs[0])):
+                scores = group.scored(label, calibrator)
+                curves: dict[str, dict[int, dict[str, Score]]] = {}
+                foreign: dict[str, dict[str, dict[str, Score]]] = {}
+                for name, shift in sets.items():
+                    if shift.kind == "ood":
+                        if all(name in one.detection for one in scores):
+                            foreign[name] = _detection([one.detection[name] for one in scores], scores)
+                    elif all(set_name(name) in one.cards for one in scores):
+                        curve = curves.setdefault(
+                            _family(name, shift.corruption), {0: _means(scores, "test")}
+                        )
+                        curve[shift.severity or 1] = _means(scores, set_name(name))
+                found.append(ShiftScores(label, calibrator, curves, foreign))
+    return [one for one in found if one.curves or one.foreign]
+
+
+def _family(name: str, corruption: str) -> str:
+    return name.rpartition("_")[0] if corruption else name
+
+
+def _means(scores: Sequence[RunScores], split: str) -> dict[str, Score]:
+    cards = [one.cards[split] for one in scores]
+    return {key: over_runs(key, [card[key] for card in cards], cards[0].level) for key in METRICS}
+
+
+def _detection(
+    runs: Sequence[Mapping[str, Mapping[str, Score]]], scores: Sequence[RunScores]
+) -> dict[str, dict[str, Score]]:
+    level = scores[0].test.level
+    return {
+        name: {key: over_runs(key, [run[name][key] for run in runs], level) for key in DETECTION}
+        for name in runs[0]
+        if all(name in run for run in runs)
+    }
+
+
+class _Grid(NamedTuple):
+    caption: str
+    head: list[str]
+    rows: list[list[str]]
+
+
+def format_shifts(groups: Sequence[RunGroup], style: str, *, width: int | None = None) -> str:
+    """Return the tables of further test sets as ``text``, ``markdown`` or ``latex``; empty if there are none.
+
+    Args:
+        groups: From :func:`group_runs`.
+        style: How.
+        width: Of text; None is without limit.
+
+    Example:
+        >>> format_shifts([], "text")
+        ''
+    """
+    grids = [grid for group in groups for grid in _grids(group)]
+    return "\n\n".join(format_grid(*grid, style=style, width=width) for grid in grids)
+
+
+def _grids(group: RunGroup) -> list[_Grid]:
+    found = shift_scores(group)
+    place = f"{group.title}, {group.model}"
+    grids = []
+    for family in dict.fromkeys(name for one in found for name in one.curves):
+        levels = sorted({level for one in found for level in one.curves.get(family, {})})
+        head = ["method", "metric", *("clean" if level == 0 else f"{level}" for level in levels)]
+        rows = [
+            [one.name, metric_facts(key).head]
+            + [
+                _cell(key, one.curves[family][level][key]) if level in one.curves[family] else "–"
+                for level in levels
+            ]
+            for key in METRICS
+            for one in found
+            if family in one.curves
+        ]
+        caption = f"{place}, under {family} by severity; calibrators are fitted on clean rows. Intervals in brackets."
+        grids.append(_Grid(caption, head, rows))
+    for name in dict.fromkeys(name for one in found for name in one.foreign):
+        head = ["method", "score", *(facts.head for facts in DETECTION.values())]
+        rows = [
+            [one.name, score, *(_cell(key, numbers[key]) for key in DETECTION)]
+            for one in found
+            for score, numbers in one.foreign.get(name, {}).items()
+        ]
+        caption = (
+            f"{place} against {name}: test rows told from foreign ones by how sure the network is. AUPR takes test "
+            "rows for positive. Intervals in brackets."
+        )
+        grids.append(_Grid(caption, head, rows))
+    return grids
+
+
+def _cell(key: str, score: Score) -> str:
+    facts = DETECTION.get(key) or metric_facts(key)
+    return f"{facts.number(score.value)} [{facts.number(score.low)}, {facts.number(score.high)}]"

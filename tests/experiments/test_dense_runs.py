@@ -1,0 +1,90 @@
+"""Segmentation in runs: all pixels are counted, a stated sample is kept, and mIoU stands in the table."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from equipoise.core.errors import SpecError
+from equipoise.experiments import ComparisonSpec, find_runs, format_table, run_comparison
+from equipoise.experiments import dense as dense_runs
+from equipoise.experiments.integrity import read_json
+from tiny_runs import QUICK, TABLE
+
+DENSE = {
+    "name": "dense",
+    "data": {"name": "scenes", "options": {"n": 40, "tune": 8, "calib": 8, "test": 12}},
+    "model": {"name": "small_fcn", "options": {"width": 8}},
+    "method": ["ce", "mbls"],
+    "recipe": {"name": "quick", "epochs": 1, "batch_size": 6},
+}
+N_TEST = 12 * 30 * 32
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("dense")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dense_runs, "N_PIXELS", 2000)
+        return folder, run_comparison(ComparisonSpec.from_table(DENSE), folder, options=QUICK, workers=1)
+
+
+def test_rows_on_disk_are_a_stated_sample(finished):
+    folder, outcome = finished
+    assert outcome.summary.failed == {}
+    run = find_runs(folder)[0]
+    assert len(run.predictions("test")) == 2000
+    assert run.record("predicted")["sample"]["test"] == pytest.approx(2000 / N_TEST)
+    table = read_json(run.path / dense_runs.DENSE)["test"]
+    assert (table["n_pixels"], table["n_images"]) == (2000, 12)
+
+
+def test_scores_count_every_pixel(finished):
+    folder, _ = finished
+    cards = find_runs(folder)[0].scores().cards
+    assert cards["test-pixels-all"].n_samples == N_TEST
+    assert cards["test-pixels-boundary"].n_samples + cards["test-pixels-inside"].n_samples == N_TEST
+    sample, whole = cards["test"]["accuracy"], cards["test-pixels-all"]["accuracy"]
+    assert sample.low <= whole.value <= sample.high
+
+
+def test_mean_iou_stands_in_table_and_results(finished):
+    folder, outcome = finished
+    [table] = outcome.tables
+    assert "mean_iou" in table.metrics
+    assert "mIoU %" in format_table(table)
+    with (folder / "dense.results.csv").open(newline="") as stream:
+        found = {row["metric"]: row for row in csv.DictReader(stream) if row["calibrator"] == "identity"}
+    assert {"mean_iou", "iou_0", "iou_3"} <= set(found)
+    assert (
+        float(found["mean_iou"]["low"])
+        <= float(found["mean_iou"]["value"])
+        <= float(found["mean_iou"]["high"])
+    )
+
+
+def test_rows_of_two_splits_are_never_the_same(finished):
+    run = find_runs(finished[0])[0]
+    hashes = [set(run.predictions(split).rows.hashes.tolist()) for split in ("tune", "calib", "test")]
+    assert not hashes[0] & hashes[1] | hashes[1] & hashes[2] | hashes[0] & hashes[2]
+
+
+def test_errors_that_are_asked_for_are_columns(tmp_path):
+    table = {**TABLE, "name": "tiny", "metrics": ["accuracy", "kde_ece", "sece"]}
+    outcome = run_comparison(ComparisonSpec.from_table(table), tmp_path, options=QUICK, workers=1)
+    [found] = outcome.tables
+    assert found.metrics == ("accuracy", "kde_ece", "sece")
+    for row in found.rows:
+        assert all(np.isfinite(cell.mean) and cell.spread > 0 for cell in row.cells.values())
+    before = find_runs(tmp_path)[0].scores().extras
+    plain = {key: value for key, value in table.items() if key != "metrics"}
+    run_comparison(ComparisonSpec.from_table(plain), tmp_path, options=QUICK, workers=1)
+    assert find_runs(tmp_path)[0].scores().extras == before, "what was scored stays"
+
+
+@pytest.mark.parametrize(
+    ("metrics", "sentence"), [(["eec"], "did you mean 'ece'"), ([], "metrics: is an empty list")]
+)
+def test_unknown_metrics_are_told(metrics, sentence):
+    with pytest.raises(SpecError, match=sentence):
+        ComparisonSpec.from_table({**TABLE, "metrics": metrics})
