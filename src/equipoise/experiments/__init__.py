@@ -13,6 +13,7 @@ from equipoise.experiments.formatting import format_table, format_tables
 from equipoise.experiments.paper_results import PaperResult, find_paper_results
 from equipoise.experiments.run import RunOptions, run
 from equipoise.experiments.run_groups import RunGroup, group_runs
+from equipoise.experiments.run_plots import NEEDS_NO_RUNS, PLOTS, PlotOptions, plot_runs
 from equipoise.experiments.run_report import report_of_runs
 from equipoise.experiments.run_search import find_runs
 from equipoise.experiments.scores import RunScores
@@ -22,10 +23,13 @@ from equipoise.experiments.table import ResultTable, make_tables
 
 __all__ = [
     "CATALOGUE",
+    "NEEDS_NO_RUNS",
+    "PLOTS",
     "ComparisonResult",
     "ComparisonSpec",
     "Entry",
     "PaperResult",
+    "PlotOptions",
     "ResultTable",
     "RunFolder",
     "RunGroup",
@@ -40,6 +44,7 @@ __all__ = [
     "format_tables",
     "group_runs",
     "make_tables",
+    "plot_runs",
     "read_comparison",
     "read_spec",
     "report_of_runs",
