@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from equipoise.core.errors import DataError, SpecError
 from equipoise.core.seeds import derive_seed
-from equipoise.data import Augment, Dataset, batches, load
+from equipoise.data import Augment, Dataset, batches, load, meta_part
 from equipoise.experiments.catalogue import CATALOGUE, check_match
 from equipoise.experiments.methods import split_method
 from equipoise.experiments.spec import DataSpec, ModelSpec, RecipeSpec, Spec
@@ -79,6 +79,9 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False) -> Bui
         'Supervised'
     """
     data = load_data(_sized(spec), root=root, download=download)
+    data, meta = (
+        meta_part(data, share=spec.recipe.meta, seed=spec.data.seed) if spec.recipe.meta else (data, None)
+    )
     objective_entry, loss = split_method(spec.method)
     tune = split_source(data, "tune", spec) if len(data.splits.get("tune", ())) else None
     if tune is None and (spec.recipe.keep == "best" or spec.recipe.patience):
@@ -94,7 +97,7 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False) -> Bui
         else partial(make_network, spec.method.auxiliary, data),
         make_loss=None if loss is None else partial(_make_loss, loss, data),
         recipe=make_recipe(spec.recipe),
-        held_out=tune,
+        held_out=tune if meta is None else split_source(meta, "tune", spec),
         n_samples=len(data),
         rows=data.rows("train"),
     )

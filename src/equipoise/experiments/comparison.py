@@ -104,7 +104,7 @@ class ComparisonSpec:
         return cls(
             name=_name(table.get("name", Path(where).stem), where),
             specs=tuple({run.spec.identity: run.spec for run in runs}.values()),
-            calibrators=_calibrators(table.get("calibrators", ["temperature"]), where),
+            calibrators=_calibrators(table.get("calibrators", _usual_calibrators(runs)), where),
             baseline=baseline,
             methods=tuple(labels),
             shift=shift,
@@ -143,6 +143,11 @@ def _every_run(table: Mapping[str, Any], where: str) -> list[_Run]:
             raise SpecError(f"{where}: {run.spec.label!r} is listed twice. Leave one out.")
         runs[key] = run
     return list(runs.values())
+
+
+def _usual_calibrators(runs: Sequence[_Run]) -> list[str]:
+    """Return what is scored unless the spec says: a temperature, if any data keep rows to fit it on."""
+    return ["temperature"] if any(run.spec.data.options.get("calib") != 0 for run in runs) else []
 
 
 def _name(name: Any, where: str) -> str:
