@@ -58,7 +58,8 @@ def draw_history(
         values = factor * np.array([row.get(column, np.nan) for row in rows])
         if smooth > 1:
             ax.plot(epochs, values, color=colour, linewidth=0.6, alpha=0.5)
-        ax.plot(epochs, _average(values, smooth), color=colour, linestyle=dash, linewidth=1.6, label=name)
+        shown = values if smooth == 1 else _average(values, smooth)
+        ax.plot(epochs, shown, color=colour, linestyle=dash, linewidth=1.6, label=name)
     ax.legend(frameon=False, fontsize="small")
     return dress(
         ax,
@@ -68,9 +69,13 @@ def draw_history(
 
 
 def _average(values: np.ndarray, window: int) -> np.ndarray:
-    """Return the mean of the last values up to each place; of fewer at the beginning."""
-    sums = np.concatenate([[0.0], np.cumsum(values)])
+    """Return the mean of the last values up to each place, those that are known; a gap stays a gap."""
+    known = np.isfinite(values)
     ends = np.arange(1, len(values) + 1)
     starts = np.maximum(ends - window, 0)
-    result: np.ndarray = (sums[ends] - sums[starts]) / (ends - starts)
+    sums, counts = (
+        np.concatenate([[0.0], np.cumsum(part)]) for part in (np.where(known, values, 0.0), known)
+    )
+    mean = (sums[ends] - sums[starts]) / np.maximum(counts[ends] - counts[starts], 1)
+    result: np.ndarray = np.where(known, mean, np.nan)
     return result
