@@ -69,6 +69,16 @@ def test_scatter_refuses_an_unknown_metric(rows):
         plots.draw_accuracy_against_error({"mine": score(rows, n_resamples=5)}, metric="ecee")
 
 
+def test_a_moving_average_takes_the_last_known_values_and_keeps_gaps():
+    rows = [{"epoch": place, "loss": value} for place, value in enumerate([4.0, 2.0, None, 6.0]) if value]
+    rows.insert(2, {"epoch": 2})
+    thin, drawn = plots.draw_history({"ce": rows}, column="loss", smooth=2).lines
+    np.testing.assert_allclose(thin.get_ydata(), [4.0, 2.0, np.nan, 6.0])
+    np.testing.assert_allclose(drawn.get_ydata(), [4.0, 3.0, np.nan, 6.0])
+    with pytest.raises(ValueError, match="`smooth` must be at least 1"):
+        plots.draw_history({"ce": rows}, column="loss", smooth=0)
+
+
 def test_history_draws_each_method_and_leaves_gaps():
     histories = {
         "ce": [{"epoch": 0, "tune_nll": 1.0}, {"epoch": 1}, {"epoch": 2, "tune_nll": 0.5}],

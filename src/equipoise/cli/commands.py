@@ -76,6 +76,11 @@ COMMANDS: Mapping[str, CommandPlace] = MappingProxyType(
             "merge_command",
             "Add saved states: one file per day, machine or partition becomes one of them all.",
         ),
+        "plot": CommandPlace(
+            "plot",
+            "command",
+            "Draw a KIND of picture of the finished runs in folders RUNS; one file per dataset and network.",
+        ),
         "report": CommandPlace(
             "report",
             "command",

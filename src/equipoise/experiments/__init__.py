@@ -6,10 +6,13 @@ from equipoise.core.lazy import lazy_names as _lazy_names
 
 __all__ = [
     "CATALOGUE",
+    "NEEDS_NO_RUNS",
+    "PLOTS",
     "ComparisonResult",
     "ComparisonSpec",
     "Entry",
     "PaperResult",
+    "PlotOptions",
     "ResultTable",
     "RunFolder",
     "RunGroup",
@@ -28,6 +31,7 @@ __all__ = [
     "format_tables",
     "group_runs",
     "make_tables",
+    "plot_runs",
     "prepare",
     "read_comparison",
     "read_spec",
@@ -54,6 +58,7 @@ if TYPE_CHECKING:
     from equipoise.experiments.paper_results import PaperResult, find_paper_results
     from equipoise.experiments.preparation import code_files, prepare, refuse_code
     from equipoise.experiments.run_groups import RunGroup, group_runs
+    from equipoise.experiments.run_plots import NEEDS_NO_RUNS, PLOTS, PlotOptions, plot_runs
     from equipoise.experiments.run_report import report_of_runs
     from equipoise.experiments.run_search import find_runs
     from equipoise.experiments.scores import RunScores
@@ -71,6 +76,9 @@ else:
             "ComparisonResult": "equipoise.experiments.comparison",
             "ComparisonSpec": "equipoise.experiments.comparison",
             "Entry": "equipoise.experiments.catalogue",
+            "NEEDS_NO_RUNS": "equipoise.experiments.run_plots",
+            "PLOTS": "equipoise.experiments.run_plots",
+            "PlotOptions": "equipoise.experiments.run_plots",
             "PaperResult": "equipoise.experiments.paper_results",
             "ResultTable": "equipoise.experiments.table",
             "RunFolder": "equipoise.experiments.folder",
@@ -90,6 +98,7 @@ else:
             "format_tables": "equipoise.experiments.formatting",
             "group_runs": "equipoise.experiments.run_groups",
             "make_tables": "equipoise.experiments.table",
+            "plot_runs": "equipoise.experiments.run_plots",
             "prepare": "equipoise.experiments.preparation",
             "read_comparison": "equipoise.experiments.comparison",
             "read_spec": "equipoise.experiments.spec",

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from equipoise.core.errors import SpecError
 from equipoise.core.seeds import derive_seed
-from equipoise.data import Augment, Dataset, batches
+from equipoise.data import Augment, Dataset, batches, meta_part
 from equipoise.experiments.catalogue import CATALOGUE, check_match
 from equipoise.experiments.contracts import Code, UserLoss, call_with, check_keywords
 from equipoise.experiments.methods import Chosen, code_of, split_method
@@ -86,6 +86,9 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False) -> Bui
         'Supervised'
     """
     data = data_of(spec, root=root, download=download)
+    data, meta = (
+        meta_part(data, share=spec.training.meta, seed=spec.data.seed) if spec.training.meta else (data, None)
+    )
     chosen, loss = split_method(spec.method, spec)
     tune = split_source(data, "tune", spec) if len(data.splits.get("tune", ())) else None
     if tune is None and (spec.training.keep == "best" or spec.training.patience):
@@ -101,7 +104,7 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False) -> Bui
         else partial(make_network, spec.method.auxiliary, data, spec),
         make_loss=None if loss is None else partial(_make_loss, loss, data),
         recipe=make_recipe(spec.training),
-        held_out=tune,
+        held_out=tune if meta is None else split_source(meta, "tune", spec),
         n_samples=len(data),
         rows=data.rows("train"),
     )

@@ -111,7 +111,7 @@ class ComparisonSpec:
         return cls(
             name=_name(table.get("name", Path(where).stem), where),
             specs=_distinct(runs),
-            calibrators=_calibrators(table.get("calibrators", ["temperature"]), where),
+            calibrators=_calibrators(table.get("calibrators", _usual_calibrators(runs)), where),
             baseline=baseline,
             methods=tuple(labels),
             shift=shift,
@@ -168,6 +168,11 @@ def _distinct(runs: Iterable[_Run]) -> tuple[Spec, ...]:
         if run.choice is None or run.spec.identity not in found:
             found[run.spec.identity] = run.spec
     return tuple(found.values())
+
+
+def _usual_calibrators(runs: Sequence[_Run]) -> list[str]:
+    """Return what is scored unless the spec says: a temperature, if any data keep rows to fit it on."""
+    return ["temperature"] if any(run.spec.data.options.get("calib") != 0 for run in runs) else []
 
 
 def _name(name: Any, where: str) -> str:

@@ -41,6 +41,7 @@ BORN: Mapping[str, Mapping[str, Any]] = {
         "jitter": 0.0,
         "erase": 0.0,
         "size": 0,
+        "meta": 0.0,
     },
 }
 #: How many of these fields recipes had before runs were known by the content of their data.

@@ -156,6 +156,7 @@ class RecipeSpec:
         jitter: How far from one brightness, contrast and saturation are multiplied; 0 is none.
         erase: Probability that a rectangle of an image is set to the mean; 0 is none.
         size: Side of images that are read from files; 0 leaves it to the dataset.
+        meta: Share of ``tune`` that bilevel objectives learn from and nobody judges by; 0 lets both use all of it.
         keep: ``"last"`` epoch's network, or the ``"best"`` by ``select``.
         select: ``"tune_nll"``, ``"tune_nll_scaled"``, ``"tune_accuracy"`` or ``"tune_ece"``.
         patience: Epochs without a new best after which training stops; 0 never stops.
@@ -189,6 +190,7 @@ class RecipeSpec:
     jitter: float = 0.0
     erase: float = 0.0
     size: int = 0
+    meta: float = 0.0
     keep: str = "last"
     select: str = "tune_nll"
     patience: int = 0

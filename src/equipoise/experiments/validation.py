@@ -39,6 +39,7 @@ _AT_LEAST_ZERO = (
     "jitter",
     "erase",
     "size",
+    "meta",
     "patience",
 )
 #: Parameters that the experiment fills in itself.
@@ -129,6 +130,8 @@ def _check_recipe(recipe: RecipeSpec, *, where: str) -> None:
     for key in _AT_LEAST_ZERO:
         if not getattr(recipe, key) >= 0:
             raise SpecError(f"{where}.{key}: must be at least 0, got {getattr(recipe, key)}.")
+    if not recipe.meta < 1:
+        raise SpecError(f"{where}.meta: must be below 1, a share of tune, got {recipe.meta}.")
     if not recipe.rate > 0:
         raise SpecError(f"{where}.rate: must be above 0, got {recipe.rate}.")
     if recipe.schedule == "multistep" and not recipe.milestones:

@@ -1,11 +1,14 @@
 """Figures drawn from records that metrics and histories give."""
 
+from equipoise.plots.bars import draw_bars
 from equipoise.plots.classwise import draw_classwise
 from equipoise.plots.gammas import draw_gammas
 from equipoise.plots.gradient_weights import draw_gradient_weights
 from equipoise.plots.history import draw_history
+from equipoise.plots.knob import draw_knob
 from equipoise.plots.max_logits import draw_max_logits
 from equipoise.plots.multipliers import draw_multipliers
+from equipoise.plots.penalties import draw_penalties
 from equipoise.plots.phi import draw_phi
 from equipoise.plots.reliability import draw_confidence_histogram, draw_reliability, draw_reliability_diagrams
 from equipoise.plots.risk_coverage import draw_risk_coverage
@@ -18,13 +21,16 @@ from equipoise.plots.temperature import draw_temperature_sweep
 
 __all__ = [
     "draw_accuracy_against_error",
+    "draw_bars",
     "draw_classwise",
     "draw_confidence_histogram",
     "draw_gammas",
     "draw_gradient_weights",
     "draw_history",
+    "draw_knob",
     "draw_max_logits",
     "draw_multipliers",
+    "draw_penalties",
     "draw_phi",
     "draw_reliability",
     "draw_reliability_diagrams",

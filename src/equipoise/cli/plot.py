@@ -1,0 +1,79 @@
+"""``equipoise plot``: pictures of runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from equipoise.cli.shared import check_output, quiet_option
+from equipoise.core.errors import DataError
+from equipoise.core.files import atomic_path
+from equipoise.experiments import NEEDS_NO_RUNS, PLOTS, PlotOptions, find_runs, plot_runs
+
+__all__ = ["command"]
+
+_ENDINGS = (".svg", ".png", ".pdf")
+
+
+@click.command("plot", epilog="Example:  equipoise plot reliability runs -o reliability.svg")
+@click.argument("kind", type=click.Choice(sorted({**PLOTS, **NEEDS_NO_RUNS})))
+@click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    help="Where to write: .svg, .png or .pdf; by default KIND.svg.",
+)
+@click.option("--metric", default="ece", show_default=True, help="Which number.")
+@click.option("--calibrator", help="After which calibrator.")
+@click.option("--column", help="history: a column; multipliers: what was learnt.")
+@click.option("--smooth", type=click.IntRange(min=1), default=1, help="history: epochs of a moving average.")
+@click.option("--knob", help="knob: the parameter.")
+@click.option("--corruption", "family", help="shift: which corruption; by default all.")
+@click.option("--gamma", default=5.0, show_default=True, help="phi: the focusing parameter.")
+@quiet_option
+def command(
+    kind: str,
+    runs: tuple[Path, ...],
+    output: Path | None,
+    metric: str,
+    calibrator: str | None,
+    column: str | None,
+    smooth: int,
+    knob: str | None,
+    family: str | None,
+    gamma: float,
+    quiet: bool,
+) -> None:
+    """Draw a KIND of picture of the finished runs in folders RUNS; one file per dataset and network.
+
+    penalties and phi are pictures of theory, and need no runs.
+    """
+    if (kind in NEEDS_NO_RUNS) == bool(runs):
+        raise click.UsageError(f"{kind} {'takes no' if runs else 'needs a folder of'} runs.")
+    target = output or Path(f"{kind}.svg")
+    check_output(target, _ENDINGS)
+    found = [run for folder in runs for run in find_runs(folder) if run.status() == "finished"]
+    if runs and not found:
+        raise DataError(
+            f"plot: no finished run in {', '.join(map(str, runs))}. `equipoise runs` shows what is there."
+        )
+    options = PlotOptions(
+        metric=metric,
+        calibrator=calibrator,
+        column=column,
+        smooth=smooth,
+        knob=knob,
+        family=family,
+        gamma=gamma,
+    )
+    figures = plot_runs(kind, found, options)
+    for name, figure in figures.items():
+        place = target if len(figures) == 1 else target.with_name(f"{target.stem}-{name}{target.suffix}")
+        ending = place.suffix.lower()[1:]
+        metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(ending)
+        with atomic_path(place) as part:
+            figure.savefig(part, dpi=150, format=ending, metadata=metadata)
+        if not quiet:
+            click.echo(str(place))
