@@ -8,10 +8,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from equipoise.experiments.build import load_data, make_network
+from equipoise.experiments.build import make_network
 from equipoise.experiments.catalogue.losses import LOSSES
 from equipoise.experiments.catalogue.penalties import PAIRS
 from equipoise.experiments.spec import DataSpec, ModelSpec
+from equipoise.experiments.spec_data import load_data
 from equipoise.losses import Adaptive
 
 METHODS = {**LOSSES, **PAIRS}
