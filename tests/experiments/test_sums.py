@@ -166,7 +166,7 @@ def test_mistakes_in_calibrators(calibrator, sentence):
 
 
 def test_data_without_rows_for_a_calibrator_are_named_before_the_first_run(tmp_path, quick):
-    table = {**TABLE, "data": {"name": "digits", "options": {"calib": 0.0}}}
+    table = {**TABLE, "data": {"name": "digits", "options": {"calib": 0.0}}, "calibrators": ["temperature"]}
     with pytest.raises(SpecError, match=r"comparison\.calibrators: 'digits' has no 'calib' split"):
         run_comparison(ComparisonSpec.from_table(table), tmp_path, options=quick)
     assert list(tmp_path.iterdir()) == []

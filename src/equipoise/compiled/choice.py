@@ -73,7 +73,7 @@ def find_kernel(name: str, dtype: str, size: int) -> Callable[..., Any] | None:
 
 @contextmanager
 def going(way: Literal["plain", "compiled"]) -> Iterator[None]:
-    """Send all work one way, whatever its size; for tests and measurements. Compiled work needs numba all the same."""
+    """Send all work one way, whatever its size: where bits count, in tests, to measure. Compiled work needs numba."""
     global _forced  # noqa: PLW0603 - the one switch there is
     before, _forced = _forced, way
     try:

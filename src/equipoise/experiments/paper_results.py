@@ -9,7 +9,6 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from equipoise.experiments.spec import Spec
-from equipoise.metrics.facts import metric_facts
 
 __all__ = ["PaperResult", "find_paper_results", "paper_results", "paper_results_for", "printed_for"]
 
@@ -181,6 +180,8 @@ def printed_for(spec: Spec, calibrator: str, columns: Sequence[str]) -> dict[str
         >>> printed_for(spec, "identity", ["accuracy"])
         {'accuracy': '65.03 % (cals, table 1)'}
     """
+    from equipoise.metrics.facts import metric_facts  # loads torch, which a list of methods does without
+
     result = {}
     rows = paper_results_for(spec, calibrator=calibrator)
     for metric in columns:

@@ -16,6 +16,7 @@ from typing import Any, final
 import torch
 from torch import nn
 
+from equipoise.compiled.choice import going
 from equipoise.core.errors import SpecError
 from equipoise.core.predictions import Predictions
 from equipoise.core.writing import write_predictions
@@ -112,7 +113,8 @@ def run(spec: Spec, folder: str | os.PathLike[str], *, options: RunOptions | Non
     spec = pin(spec, root=options.root, download=options.download)
     target = RunFolder(Path(folder) / spec.identity)
     _refuse_old(spec, target)
-    with _threads(options.threads), target.locked():
+    # Whatever was compiled before, a run's numbers are the same to the last bit: all its work goes the plain way.
+    with going("plain"), _threads(options.threads), target.locked():
         stage = "prepare"
         try:
             _prepare(spec, target)
