@@ -72,7 +72,7 @@ class BasicBlock(nn.Module):
         return added
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Add the residual to the shortcut, then rectify; in place, since fresh memory costs a tenth of a step."""
+        """Add the residual to the shortcut, then rectify; in place, to ask for less fresh memory."""
         return functional.relu_(self.residual(inputs).add_(self.shortcut(inputs)))
 
 
@@ -100,7 +100,7 @@ class Bottleneck(nn.Module):
         return added
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Add the residual to the shortcut, then rectify; in place, since fresh memory costs a tenth of a step."""
+        """Add the residual to the shortcut, then rectify; in place, to ask for less fresh memory."""
         return functional.relu_(self.residual(inputs).add_(self.shortcut(inputs)))
 
 
