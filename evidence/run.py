@@ -28,14 +28,16 @@ def comparisons(arena: str, seeds: Sequence[int] | None = None) -> list[Comparis
     return [read_comparison(file, overrides=overrides) for file in files]
 
 
-def queue(arenas: Sequence[str], seeds: Sequence[int]) -> Iterator[tuple[ComparisonSpec, Spec]]:
+def queue(
+    arenas: Sequence[str], seeds: Sequence[int], methods: Sequence[str] = ()
+) -> Iterator[tuple[ComparisonSpec, Spec]]:
     """Give every run once, all of the first seed before any of the next, so that whoever stops has whole seeds."""
     seen = set()
     for seed in seeds:
         for arena in arenas:
             for comparison in comparisons(arena, [seed]):
                 for spec in comparison.specs:
-                    if spec.identity not in seen:
+                    if spec.identity not in seen and (not methods or spec.method.label in methods):
                         seen.add(spec.identity)
                         yield comparison, spec
 
@@ -57,13 +59,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("arenas", nargs="+")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--methods", nargs="+", default=[], help="labels of methods; by default all")
     parser.add_argument("--data", required=True, help="folder that holds the datasets")
     parser.add_argument("--out", required=True, help="folder of runs")
     parser.add_argument("--workers", type=int, default=1, help="processes of one thread each")
-    parser.add_argument("--resamples", type=int, default=500)
+    parser.add_argument("--resamples", type=int, default=300)
     args = parser.parse_args()
     failed = {}
-    todo = list(queue(args.arenas, args.seeds))
+    todo = list(queue(args.arenas, args.seeds, args.methods))
     for options, group in groupby(todo, key=lambda pair: options_of(pair[0], args)):
         specs = prepare([spec for _, spec in group], root=args.data)
         summary = run_locally(specs, args.out, options=replace(options, quiet=False), workers=args.workers)
