@@ -111,7 +111,9 @@ def difference(
 def effect(row: Mapping[str, Any]) -> str:
     """Write a difference with its interval."""
     facts = metric_facts(row["metric"])
-    signed = [f"{facts.scale * row[key]:+.{2 if facts.percent else 4}f}" for key in ("difference", "low", "high")]
+    signed = [
+        f"{facts.scale * row[key]:+.{2 if facts.percent else 4}f}" for key in ("difference", "low", "high")
+    ]
     return f"{signed[0]} [{signed[1]}, {signed[2]}]".replace("-", "−")
 
 

@@ -15,7 +15,8 @@ def outputs() -> str:
     parts = [
         "# Outputs of other people's networks",
         "",
-        "Logits, probabilities or confidences that others saved, scored here; 95 % intervals from 1,000 resamples. Where a number was published "
+        "Logits, probabilities or confidences that others saved, scored here; 95 % intervals from 1,000 "
+        "resamples. Where a number was published "
         "with the file, it stands beside ours.",
         "",
     ]
@@ -26,7 +27,7 @@ def outputs() -> str:
         (
             row["file"],
             f"{row['n']:,}",
-            f"{metric_facts(row['metric']).title}{f', {row["n_bins"]} bins' if row['n_bins'] else ''}",
+            metric_facts(row["metric"]).title + (f", {row['n_bins']} bins" if row["n_bins"] else ""),
             _number(row["metric"], row["value"]),
             f"[{_number(row['metric'], row['low'])}, {_number(row['metric'], row['high'])}]",
             "–" if row["published"] is None else _number(row["metric"], row["published"]),
@@ -51,26 +52,35 @@ def language_models() -> str:
         return "\n".join([*parts, "Not yet run.", ""])
     subjects = rows("llm/subjects.csv")
     parts += [
-        f"{len({row['model'] for row in found})} language models answered the questions of MMLU-Pro and said how sure they were: in a number, in "
-        "words that were turned into a number, or by the probability of their tokens where it is known. All of it was published by others "
+        f"{len({row['model'] for row in found})} language models answered the questions of MMLU-Pro and said "
+        "how sure they were: in a number, in "
+        "words that were turned into a number, or by the probability of their tokens where it is known. All "
+        "of it was published by others "
         "(MIT licence); here is what our numbers say of it, with 95 % intervals.",
         "",
         *_agreement(subjects),
         "## Every model",
         "",
-        "Ordered by the ECE of the confidence that it says in a number. An answer counts if it has that confidence. ECE in fifteen bins.",
+        "Ordered by the ECE of the confidence that it says in a number. An answer counts if it has that "
+        "confidence. ECE in fifteen bins.",
         "",
     ]
     order = sorted(
         {row["model"] for row in found},
-        key=lambda model: min([row["ece"] for row in found if row["model"] == model and row["confidence"] == "number"] or [2.0]),
+        key=lambda model: min(
+            [row["ece"] for row in found if row["model"] == model and row["confidence"] == "number"] or [2.0]
+        ),
     )
     lines = []
     for model in order:
         known = {row["confidence"]: row for row in found if row["model"] == model}
         first = known.get("number") or next(iter(known.values()))
         lines.append(
-            (model, f"{100 * first['accuracy']:.1f}", *(_cell(known.get(kind)) for kind in ("number", "words", "tokens")))
+            (
+                model,
+                f"{100 * first['accuracy']:.1f}",
+                *(_cell(known.get(kind)) for kind in ("number", "words", "tokens")),
+            )
         )
     heads = ("model", "accuracy %", "ECE % of the number", "ECE % of words", "ECE % of tokens")
     return "\n".join([*parts, *table(heads, lines)])
@@ -83,19 +93,40 @@ def _cell(row: dict[str, Any] | None) -> str:
 
 
 def _agreement(subjects: list[dict[str, Any]]) -> list[str]:
-    same = [row for row in subjects if row["n"] == row["published_n"] and row["published_ece"] is not None]
-    other = [row for row in subjects if row["n"] != row["published_n"] and row["published_ece"] is not None]
-    parts = ["## Against the published numbers", ""]
-    if same:
-        gaps = np.abs([row["ece"] - row["published_ece"] for row in same])
+    """Say how far our numbers are from the published ones, and why."""
+    known = [row for row in subjects if row["published_ece"] is not None]
+    groups = {
+        "same": [row for row in known if row["n"] == row["published_n"] and not row["n_zero"]],
+        "zero": [row for row in known if row["n"] == row["published_n"] and row["n_zero"]],
+        "other": [row for row in known if row["n"] != row["published_n"]],
+    }
+    gaps = {
+        name: 100 * np.abs([row["ece"] - row["published_ece"] for row in found])
+        for name, found in groups.items()
+    }
+    parts = [
+        f"The authors published an ECE in ten bins per model, subject and confidence: {len(known):,} cells. "
+        "Answers count as they did there: those "
+        "whose answer could be read and whose confidences are all from 0 to 1."
+    ]
+    if len(gaps["same"]):
+        agree = int((gaps["same"] < 1e-3).sum())
         parts.append(
-            f"The authors published an ECE per model, subject and confidence. In {len(same):,} of these cells our rows are as many as theirs; there "
-            f"the two differ by {100 * np.median(gaps):.4f} points in the median and {100 * gaps.max():.3f} at most."
+            f"In {len(gaps['same']):,} cells the rows are the same and no confidence is 0; {agree:,} of them "
+            "agree to a thousandth of a point, the "
+            f"largest difference is {gaps['same'].max():.3f} points."
         )
-    if other:
-        gaps = np.abs([row["ece"] - row["published_ece"] for row in other])
+    if len(gaps["zero"]):
         parts.append(
-            f"In {len(other):,} cells the published count of rows is another one, by {np.median([abs(row['n'] - row['published_n']) for row in other]):.0f} "
-            f"in the median; there the two differ by {100 * np.median(gaps):.2f} points in the median."
+            f"In {len(gaps['zero']):,} cells some answers have confidence 0. The published numbers differ "
+            f"there, by {np.median(gaps['zero']):.2f} points in "
+            f"the median and {gaps['zero'].max():.2f} at most: bins that are open on the left have no place "
+            "for 0, so these answers fell out "
+            "of the sum. Ours counts them."
         )
-    return [*parts, ""]
+    if len(gaps["other"]):
+        parts.append(
+            f"In {len(gaps['other']):,} cells the published count of answers is another one; there the difference is "
+            f"{np.median(gaps['other']):.2f} points in the median."
+        )
+    return ["## Against the published numbers", "", *(line for part in parts for line in (part, ""))]

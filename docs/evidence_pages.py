@@ -31,7 +31,8 @@ from equipoise.metrics.facts import metric_facts
 HOME = Path(__file__).resolve().parent / "evidence"
 NOTE = "<!-- Written by docs/generate.py from the files in evidence/; edit those. -->"
 MARKS = (
-    "+ is better and − worse than cross-entropy after the same calibrator, by a paired test on the same rows over shared seeds "
+    "+ is better and − worse than cross-entropy after the same calibrator, by a paired test on the same rows "
+    "over shared seeds "
     "(p < 0.05 after Holm's correction for the number of methods); neither is a tie."
 )
 
@@ -61,8 +62,10 @@ def index() -> str:
     parts = [
         "# Evidence",
         "",
-        "Calibration losses side by side on real data, with seeds, intervals and ties. Every number on these pages comes from a file in "
-        "the folder `evidence/` of the repository, whose README says how each was made and how to repeat it. A tie is called a tie, and a "
+        "Calibration losses side by side on real data, with seeds, intervals and ties. Every number on these "
+        "pages comes from a file in "
+        "the folder `evidence/` of the repository, whose README says how each was made and how to repeat it. "
+        "A tie is called a tie, and a "
         "claim that does not hold here is written down as such: at this scale, with these networks.",
         "",
         "## In short",
@@ -71,14 +74,20 @@ def index() -> str:
         "",
         "## What was run",
         "",
-        *table(("arena", "data", "network", "methods", "seeds", "runs", "hours of one core"), map(_arena_line, arenas())),
-        "[Losses](losses.md) · [Shift](shift.md) · [Our defaults](defaults.md) · [Outputs of other people's networks](outputs.md) · "
+        *table(
+            ("arena", "data", "network", "methods", "seeds", "runs", "hours of one core"),
+            map(_arena_line, arenas()),
+        ),
+        "[Losses](losses.md) · [Shift](shift.md) · [Our defaults](defaults.md) · [Outputs of other people's "
+        "networks](outputs.md) · "
         "[Language models](language-models.md)",
         "",
         "## Claims of the papers",
         "",
-        "Published numbers are of the papers' data and networks, ours of the arenas above; they are not to be compared with each other, "
-        "only their direction is. Effects are paired differences with 95 % intervals, ECE and accuracy in percentage points.",
+        "Published numbers are of the papers' data and networks, ours of the arenas above; they are not to "
+        "be compared with each other, "
+        "only their direction is. Effects are paired differences with 95 % intervals, ECE and accuracy in "
+        "percentage points.",
         "",
         *claim_table(),
     ]
@@ -117,11 +126,15 @@ def short() -> Iterator[str]:
         temperature = np.mean([row["temperature"] for row in pick(rows(f"{arena}/runs.csv"), method="ce")])
         beaten = counts(arena, "ece", labels, versus_calibrator="temperature")
         yield (
-            f"**{arenas()[arena]['title']}** ({arenas()[arena]['regime']}; cross-entropy asks for T = {temperature:.2f}). Of {len(labels)} "
+            f"**{arenas()[arena]['title']}** ({arenas()[arena]['regime']}; cross-entropy asks for T = "
+            f"{temperature:.2f}). Of {len(labels)} "
             f"methods {before['better']} have a lower ECE than cross-entropy before scaling, {before['tie']} tie, "
-            f"{before['worse']} are worse. After a temperature {after['better']} are better, {after['tie']} tie, {after['worse']} are worse; "
-            f"in NLL after a temperature {nll['better']}, {nll['tie']} and {nll['worse']}; in accuracy {accuracy['better']}, "
-            f"{accuracy['tie']} and {accuracy['worse']}. Without scaling, {beaten['better']} of them beat cross-entropy with a "
+            f"{before['worse']} are worse. After a temperature {after['better']} are better, {after['tie']} "
+            f"tie, {after['worse']} are worse; "
+            f"in NLL after a temperature {nll['better']}, {nll['tie']} and {nll['worse']}; in accuracy "
+            f"{accuracy['better']}, "
+            f"{accuracy['tie']} and {accuracy['worse']}. Without scaling, {beaten['better']} of them beat "
+            "cross-entropy with a "
             f"temperature in ECE, {beaten['tie']} tie with it."
         )
 
@@ -145,22 +158,42 @@ def _losses_of(arena: str) -> list[str]:
     lines = []
     for label in sorted(methods(arena), key=lambda one: mean(arena, one, "temperature", "nll")):
         cells = [f"`{label}`", str(len(seeds[label]))]
-        for calibrator, metrics in (("identity", ("accuracy", "nll", "ece")), ("temperature", ("nll", "ece"))):
+        for calibrator, metrics in (
+            ("identity", ("accuracy", "nll", "ece")),
+            ("temperature", ("nll", "ece")),
+        ):
             cells += [
-                written(arena, label, calibrator, metric) + " " + sign(arena, label, metric, calibrator=calibrator)
+                written(arena, label, calibrator, metric)
+                + " "
+                + sign(arena, label, metric, calibrator=calibrator)
                 for metric in metrics
             ]
-        cells.append(written(arena, label, "advised", "nll") + " " + sign(arena, label, "nll", calibrator="advised"))
+        cells.append(
+            written(arena, label, "advised", "nll") + " " + sign(arena, label, "nll", calibrator="advised")
+        )
         if arena == "e":
             cells += [written(arena, label, one, "true_error") for one in ("identity", "temperature")]
         lines.append([*(cell.strip() for cell in cells), f"{costs[label] / costs['ce']:.1f}"])
     truth = ["true error %", "true error %, scaled"] if arena == "e" else []
-    heads = ["method", "seeds", "accuracy %", "NLL", "ECE %", "NLL, scaled", "ECE %, scaled", "NLL, advisor's map", *truth, "cost"]
+    heads = [
+        "method",
+        "seeds",
+        "accuracy %",
+        "NLL",
+        "ECE %",
+        "NLL, scaled",
+        "ECE %, scaled",
+        "NLL, advisor's map",
+        *truth,
+        "cost",
+    ]
     parts = [
         f"## {about['title']}",
         "",
-        f"{about['network'][0].upper()}{about['network'][1:]}; {about['regime']}. Mean ± standard error over seeds, ordered by NLL after a "
-        "temperature. The last column is the time of an epoch as a multiple of cross-entropy's (lower quartile of the epochs; the machine "
+        f"{about['network'][0].upper()}{about['network'][1:]}; {about['regime']}. Mean ± standard error over "
+        "seeds, ordered by NLL after a "
+        "temperature. The last column is the time of an epoch as a multiple of cross-entropy's (lower "
+        "quartile of the epochs; the machine "
         "was shared, so take it as rough).",
         "",
         *table(heads, lines),
@@ -182,7 +215,8 @@ def _front_words(arena: str) -> list[str]:
 
     names = ", ".join(f"`{label}`" for label in undominated(arena))
     return [
-        f"No method is at once more accurate and lower in NLL after a temperature than these: {names}. All others are dominated in the mean; "
+        f"No method is at once more accurate and lower in NLL after a temperature than these: {names}. All "
+        "others are dominated in the mean; "
         "whether by more than chance, the signs in the table say.",
         "",
     ]
@@ -202,7 +236,8 @@ def _ranks(arena: str) -> list[str]:
         if row["metric"] == "nll" and row["calibrator"] == "temperature"
     ]
     return [
-        "Ranks by NLL after a temperature, and the share of rivals that a method beats, over seeds, with 95 % intervals from resampling the "
+        "Ranks by NLL after a temperature, and the share of rivals that a method beats, over seeds, with 95 "
+        "% intervals from resampling the "
         "seeds. Intervals that overlap are no order.",
         "",
         *table(("method", "mean rank", "rivals beaten"), lines),
@@ -214,8 +249,10 @@ def shift() -> str:
     parts = [
         "# Under shift",
         "",
-        "Does calibration at training time survive a shift of the data better than scaling afterwards? Each method without any scaling "
-        "against cross-entropy with a temperature that was fitted on clean rows, by ECE on corrupted test images (+ the loss is better, "
+        "Does calibration at training time survive a shift of the data better than scaling afterwards? Each "
+        "method without any scaling "
+        "against cross-entropy with a temperature that was fitted on clean rows, by ECE on corrupted test "
+        "images (+ the loss is better, "
         "− scaling is).",
         "",
     ]
@@ -224,23 +261,37 @@ def shift() -> str:
     splits = list(dict.fromkeys(row["split"] for row in rows("a/differences.csv") if row["split"] != "test"))
     labels = methods("a")
     lines = []
-    for label in sorted(labels, key=lambda one: np.mean([mean("a", one, "identity", "ece", split) for split in splits])):
+    for label in sorted(
+        labels, key=lambda one: np.mean([mean("a", one, "identity", "ece", split) for split in splits])
+    ):
         cells = [
-            (written("a", label, "identity", "ece", split).partition(" ±")[0]
-            + " " + sign("a", label, "ece", versus_calibrator="temperature", split=split)).strip()
+            (
+                written("a", label, "identity", "ece", split).partition(" ±")[0]
+                + " "
+                + sign("a", label, "ece", versus_calibrator="temperature", split=split)
+            ).strip()
             for split in ("test", *splits)
         ]
         lines.append([f"`{label}`", *cells])
-    scaled = ["ce + temperature", *(written("a", "ce", "temperature", "ece", s).partition(" ±")[0] for s in ("test", *splits))]
+    scaled = [
+        "ce + temperature",
+        *(written("a", "ce", "temperature", "ece", s).partition(" ±")[0] for s in ("test", *splits)),
+    ]
     heads = ["method", "clean", *(split.removeprefix("test-").replace("_", " ") for split in splits)]
-    won = {split: counts("a", "ece", [one for one in labels if one != "ce"], versus_calibrator="temperature", split=split) for split in splits}
+    won = {
+        split: counts(
+            "a", "ece", [one for one in labels if one != "ce"], versus_calibrator="temperature", split=split
+        )
+        for split in splits
+    }
     parts += [
         "Mean ECE % over seeds:",
         "",
         *table(heads, [scaled, *lines]),
         "Over all methods but cross-entropy: "
         + "; ".join(
-            f"{split.removeprefix('test-').replace('_', ' ')}: {n['better']} better than scaled cross-entropy, {n['tie']} tied, {n['worse']} worse"
+            f"{split.removeprefix('test-').replace('_', ' ')}: {n['better']} better than scaled "
+            f"cross-entropy, {n['tie']} tied, {n['worse']} worse"
             for split, n in won.items()
         )
         + ".",
@@ -257,8 +308,13 @@ def shift() -> str:
 def _foreign(labels: list[str]) -> list[str]:
     lines = []
     key = "ood_auroc_{}"
-    for label in sorted(labels, key=lambda one: -mean("a", one, "identity", key.format("confidence"), "test-mnist")):
-        numbers = [100 * mean("a", label, "identity", key.format(by), "test-mnist") for by in ("confidence", "energy")]
+    for label in sorted(
+        labels, key=lambda one: -mean("a", one, "identity", key.format("confidence"), "test-mnist")
+    ):
+        numbers = [
+            100 * mean("a", label, "identity", key.format(by), "test-mnist")
+            for by in ("confidence", "energy")
+        ]
         lines.append((f"`{label}`", *(f"{number:.1f}" for number in numbers)))
     return [
         "## Foreign images",
@@ -318,10 +374,19 @@ def _advisor() -> list[str]:
             lines.append(_advisor_line(arena, list(groups.values())))
     if not lines:
         return [*parts, "Not yet run.", ""]
-    heads = ("arena", "runs", "chosen", "best on test", "NLL lost by it", "by always a temperature", "by no map")
+    heads = (
+        "arena",
+        "runs",
+        "chosen",
+        "best on test",
+        "NLL lost by it",
+        "by always a temperature",
+        "by no map",
+    )
     return [
         *parts,
-        "For every run the advisor chose a map on calib. All its candidates were fitted on the same rows and judged on test; regret is the "
+        "For every run the advisor chose a map on calib. All its candidates were fitted on the same rows and "
+        "judged on test; regret is the "
         "NLL above the best of them, mean over runs.",
         "",
         *table(heads, lines),
@@ -341,8 +406,18 @@ def _advisor_line(arena: str, runs: list[list[dict[str, Any]]]) -> list[str]:
         ordered = sorted(set(names), key=lambda one: (-names.count(one), one))
         return ", ".join(f"`{one}` {names.count(one)}" for one in ordered)
 
-    fixed = [[row for run in runs for row in run if row["candidate"] == name] for name in ("temperature", "identity")]
-    return [arena.upper().replace("P", "′"), str(len(runs)), named(taken), named(best), regret(taken), *map(regret, fixed)]
+    fixed = [
+        [row for run in runs for row in run if row["candidate"] == name]
+        for name in ("temperature", "identity")
+    ]
+    return [
+        arena.upper().replace("P", "′"),
+        str(len(runs)),
+        named(taken),
+        named(best),
+        regret(taken),
+        *map(regret, fixed),
+    ]
 
 
 def _coverage() -> list[str]:
@@ -363,13 +438,24 @@ def _coverage() -> list[str]:
         )
         for row in found
     ]
-    heads = ("predictor", "rows", "true ECE %", "mean estimate", "debiased", "mean width", "intervals that hold it", "too low / too high")
+    heads = (
+        "predictor",
+        "rows",
+        "true ECE %",
+        "mean estimate",
+        "debiased",
+        "mean width",
+        "intervals that hold it",
+        "too low / too high",
+    )
     first = found[0]
     return [
         "## Does the interval of the ECE hold the truth?",
         "",
-        f"Predictors on a mixture whose posterior is known; {first['repeats']} samples of each size, {first['resamples']} resamples each. A 95 % "
-        f"interval should hold the truth in 95 % of them, with a standard error of {100 * np.sqrt(0.05 * 0.95 / first['repeats']):.1f} points here.",
+        f"Predictors on a mixture whose posterior is known; {first['repeats']} samples of each size, "
+        f"{first['resamples']} resamples each. A 95 % "
+        "interval should hold the truth in 95 % of them, with a standard error of "
+        f"{100 * np.sqrt(0.05 * 0.95 / first['repeats']):.1f} points here.",
         "",
         *table(heads, lines),
     ]

@@ -26,7 +26,10 @@ def dots(arena: str) -> str:
     figure = Figure(figsize=(7.2, 0.21 * len(labels) + 1.1))
     figure.subplots_adjust(left=0.42, right=0.97, bottom=0.7 / (0.21 * len(labels) + 1.1), top=0.99)
     ax = figure.add_subplot()
-    for calibrator, colour, shift, name in (("identity", RED, 0.12, "before"), ("temperature", BLUE, -0.12, "after a temperature")):
+    for calibrator, colour, shift, name in (
+        ("identity", RED, 0.12, "before"),
+        ("temperature", BLUE, -0.12, "after a temperature"),
+    ):
         found = 100 * np.array([values(arena, label, calibrator, "ece").mean(axis=0) for label in labels])
         up = np.arange(len(labels)) + shift
         ax.hlines(up, found[:, 1], found[:, 2], color=colour, linewidth=1)
@@ -46,7 +49,10 @@ def undominated(arena: str) -> list[str]:
     return [
         label
         for label, (nll, accuracy) in places.items()
-        if not any(other <= nll and high >= accuracy and (other, high) != (nll, accuracy) for other, high in places.values())
+        if not any(
+            other <= nll and high >= accuracy and (other, high) != (nll, accuracy)
+            for other, high in places.values()
+        )
     ]
 
 
@@ -64,7 +70,9 @@ def front(arena: str) -> str:
         nll, accuracy = _place(arena, label)
         colour = RED if label in best else INK if label == "ce" else BLUE
         ax.plot(nll, 100 * accuracy, "o", color=colour, markersize=4)
-        ax.annotate(label, (nll, 100 * accuracy), xytext=(3, 2), textcoords="offset points", fontsize=5.5, color=INK)
+        ax.annotate(
+            label, (nll, 100 * accuracy), xytext=(3, 2), textcoords="offset points", fontsize=5.5, color=INK
+        )
     ax.margins(0.12)
     dress(ax, x="NLL after a temperature", y="accuracy %; red: not dominated")
     return _text(figure)
@@ -75,13 +83,18 @@ def shift_lines(arena: str, family: str) -> str:
     figure = Figure(figsize=(6.2, 3.6))
     figure.subplots_adjust(left=0.1, right=0.97, bottom=0.14, top=0.92)
     ax: Axes = figure.add_subplot()
-    lines = [("ce", "identity"), ("ce", "temperature"), *((label, "identity") for label in SHOWN if label in methods(arena))]
+    lines = [
+        ("ce", "identity"),
+        ("ce", "temperature"),
+        *((label, "identity") for label in SHOWN if label in methods(arena)),
+    ]
     splits = dict.fromkeys(row["split"] for row in rows(f"{arena}/scores.csv"))
     levels = {0: "test", **{int(name[-1]): name for name in splits if name.startswith(f"test-{family}_")}}
     found = []
     for label, calibrator in lines:
         curve = {
-            level: {"ece": Score(*values(arena, label, calibrator, "ece", split).mean(axis=0))} for level, split in levels.items()
+            level: {"ece": Score(*values(arena, label, calibrator, "ece", split).mean(axis=0))}
+            for level, split in levels.items()
         }
         found.append(ShiftScores(label, calibrator, {family: curve}, {}))
     draw_shift(found, family=family, ax=ax)

@@ -1,6 +1,6 @@
 """Write the pages of all methods and of evidence, or check that they are fresh.
 
-python docs/generate.py            write docs/methods/ from the catalogue and the docstrings, docs/evidence/ from evidence/
+python docs/generate.py            write docs/methods/ from the catalogue, docs/evidence/ from evidence/
 python docs/generate.py --check    fail if a page is stale, missing or left over
 """
 

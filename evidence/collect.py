@@ -116,7 +116,9 @@ def run_rows(arena: str, group: RunGroup, commit: str) -> Iterator[dict[str, Any
             "method": label,
             "seed": seed,
             "run": run.name,
-            "chosen": "; ".join(f"{k}={v}" for one in chosen for k, v in one.settings[one.place or 0].items()),
+            "chosen": "; ".join(
+                f"{k}={v}" for one in chosen for k, v in one.settings[one.place or 0].items()
+            ),
             "temperature": run.scores("temperature").temperature,
             "epochs": record["epochs"],
             "seconds": record["seconds"],
@@ -138,7 +140,15 @@ def score_rows(arena: str, group: RunGroup, judge: Judge) -> Iterator[dict[str, 
                     yield {**here, "split": split, "metric": metric, **_ends(one), "n": card.n_samples}
             if group.data == "mixture":
                 error = true_error(run, judge.predictions(run, calibrator, "test"))
-                yield {**here, "split": "test", "metric": "true_error", "value": error, "low": error, "high": error, "n": ""}
+                yield {
+                    **here,
+                    "split": "test",
+                    "metric": "true_error",
+                    "value": error,
+                    "low": error,
+                    "high": error,
+                    "n": "",
+                }
         for name, scores in run.scores().detection.items():
             for by in FOREIGN:
                 one = scores[by]["ood_auroc"]

@@ -126,7 +126,9 @@ def differences(arena: str, group: RunGroup, judge: Judge) -> Iterator[dict[str,
 def _over_seeds(
     group: RunGroup, judge: Judge, split: str, first: Side, second: Side
 ) -> tuple[int, dict[str, Difference]]:
-    runs = [{group.specs[run.name].seed: run for run in group.methods[side.method]} for side in (first, second)]
+    runs = [
+        {group.specs[run.name].seed: run for run in group.methods[side.method]} for side in (first, second)
+    ]
     shared = sorted(runs[0].keys() & runs[1].keys())
     found = []
     for seed in shared:

@@ -26,13 +26,15 @@ KINDS = {
     "tokens": "logit_perplexity_confidence",
 }
 PREFIX, SUFFIX = "mmlu_pro_", "_eval_all_None"
-RESAMPLES = 300
+RESAMPLES = 200
 
 
 def read(archive: Path) -> tuple[dict[str, dict[str, str]], Iterator[tuple[str, dict[str, np.ndarray]]]]:
     """Give the published table by model, and the answers of each model as columns."""
-    files = tarfile.open(archive)
-    members = {Path(one.name).stem: one for one in files.getmembers() if one.isfile() and one.name.endswith(".csv")}
+    files = tarfile.open(archive)  # noqa: SIM115 - read to the end of the process
+    members = {
+        Path(one.name).stem: one for one in files.getmembers() if one.isfile() and one.name.endswith(".csv")
+    }
 
     def lines(name: str) -> Iterator[dict[str, str]]:
         return csv.DictReader(io.TextIOWrapper(files.extractfile(members[name]), encoding="utf-8"))
@@ -50,6 +52,10 @@ def read(archive: Path) -> tuple[dict[str, dict[str, str]], Iterator[tuple[str, 
 
 def _columns(rows: list[dict[str, str]]) -> dict[str, np.ndarray]:
     columns = {kind: np.array([float(row[key] or "nan") for row in rows]) for kind, key in KINDS.items()}
+    # As its authors did: an answer counts if there is one, and every confidence that the model has is from 0 to 1.
+    known = [column for column in columns.values() if np.isfinite(column).any()]
+    answered = np.array([row["extracted_answer"] != "" for row in rows])
+    columns["counts"] = answered & np.all([(column >= 0) & (column <= 1) for column in known], axis=0)
     columns["right"] = np.array([row["correct_answer"] == row["extracted_answer"] for row in rows])
     columns["subject"] = np.array([row["category"] for row in rows])
     return columns
@@ -57,12 +63,12 @@ def _columns(rows: list[dict[str, str]]) -> dict[str, np.ndarray]:
 
 def judged(answers: Mapping[str, np.ndarray], kind: str, chosen: np.ndarray) -> Predictions | None:
     """Give answers as predictions of whether they are right; None if there is no such confidence."""
-    kept = chosen & np.isfinite(answers[kind])
-    if not kept.any():
+    kept = chosen & answers["counts"]
+    if not kept.any() or not np.isfinite(answers[kind][kept]).any():
         return None
     right = answers["right"][kept].astype(int)
     return Predictions(
-        labels=np.ones(len(right), int), predicted=right, confidence=np.clip(answers[kind][kept], 0.0, 1.0), n_classes=2
+        labels=np.ones(len(right), int), predicted=right, confidence=answers[kind][kept], n_classes=2
     )
 
 
@@ -101,6 +107,7 @@ def subject_rows(
                 "subject": str(subject),
                 "confidence": kind,
                 "n": len(found),
+                "n_zero": int((np.asarray(found.confidence) == 0).sum()),
                 "accuracy": float((found.predicted == found.labels).mean()),
                 "ece": float(expected_calibration_error(found, n_bins=10)),
                 "auroc": _auroc(found),

@@ -21,8 +21,8 @@ PUBLISHED: dict[str, list[tuple[str, int, float, float]]] = {
     "resnet44_cifar10_test_logits.npz": [("accuracy", 0, 0.9310, 5e-9)],
     "wideresnet-16-4-cifar-10.npz": [("ece", 15, 0.05372, 5e-6)],
     "densenet-bc-100-cifar-100.npz": [("ece", 15, 0.14216, 5e-6)],
-    "resnet110_cifar10_top1.csv": [("ece", 15, 0.047503518641, 1e-8), ("mce", 15, 0.295798957348, 1e-8)],
-    "densenet40_cifar100_top1.csv": [("ece", 15, 0.211562852757, 1e-8), ("mce", 15, 0.45400331452, 1e-8)],
+    "resnet110_cifar10_top1.csv": [("ece", 15, 0.047503518641, 1e-8), ("mce", 15, 0.295798957348, 1e-6)],
+    "densenet40_cifar100_top1.csv": [("ece", 15, 0.211562852757, 1e-8), ("mce", 15, 0.45400331452, 1e-6)],
     "resnet101_imagenet_top1.csv": [("ece", 10, 0.0491, 5e-5)],
 }
 SHOWN = ("accuracy", "nll", "ece", "debiased_ece", "ada_ece", "classwise_ece", "smece", "mce")
@@ -33,13 +33,15 @@ def read(path: Path) -> Predictions:
     if path.suffix == ".csv":
         table = np.genfromtxt(path, delimiter=",", names=True)
         return Predictions(
-            labels=table["true_label"].astype(int), predicted=table["pred_label"].astype(int), confidence=table["confidence"]
+            labels=table["true_label"].astype(int),
+            predicted=table["pred_label"].astype(int),
+            confidence=table["confidence"],
         )
     with np.load(path) as arrays:
         if "logits" in arrays:
             return Predictions(logits=arrays["logits"], labels=arrays["labels"])
         probs = arrays["predictions"].astype(np.float64)
-        return Predictions(probs=probs / probs.sum(1, keepdims=True), labels=arrays["ground_truth"].ravel().astype(int))
+        return Predictions(probs=probs, labels=arrays["ground_truth"].ravel().astype(int))
 
 
 def rows(folder: Path) -> Iterator[dict[str, Any]]:

@@ -23,7 +23,9 @@ def ranks(arena: str, scores: Sequence[dict[str, Any]], labels: Sequence[str]) -
     for metric, calibrator in QUESTIONS:
         found: dict[str, dict[int, float]] = {}
         for row in scores:
-            if (row["metric"], row["calibrator"], row["split"]) == (metric, calibrator, "test") and row["method"] in labels:
+            if (row["metric"], row["calibrator"], row["split"]) == (metric, calibrator, "test") and row[
+                "method"
+            ] in labels:
                 found.setdefault(row["method"], {})[row["seed"]] = row["value"]
         if not found:
             continue

@@ -1,4 +1,4 @@
-"""Evidence: its pages say what its files say, its specs can be read, and a cell that is repeated gives what was committed."""
+"""Evidence: pages say what the files say, specs can be read, and a cell that is repeated gives what was committed."""
 
 import json
 import sys
@@ -41,7 +41,8 @@ def test_another_number_in_a_file_is_another_page(pages):
     row = next(
         row
         for row in evidence_data.rows("a/scores.csv")
-        if (row["method"], row["metric"], row["calibrator"], row["split"]) == ("ce", "nll", "identity", "test")
+        if (row["method"], row["metric"], row["calibrator"], row["split"])
+        == ("ce", "nll", "identity", "test")
     )
     row["value"] += 0.1
     evidence_data._values.cache_clear()

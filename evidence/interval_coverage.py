@@ -1,6 +1,6 @@
 """How often the interval of the ECE holds the truth, on a mixture whose truth is known.
 
-python evidence/coverage.py
+python evidence/interval_coverage.py
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ N_TRUTH = 1_000_000
 N_BINS = 15
 
 
-def predict(model: GaussianMixture, inputs: torch.Tensor, sharpness: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def predict(
+    model: GaussianMixture, inputs: torch.Tensor, sharpness: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Give confidence, predicted class and the true chance that it is right."""
     posterior = model.posterior(inputs)
     confidence, predicted = torch.softmax(sharpness * posterior.log(), dim=1).max(dim=1)
