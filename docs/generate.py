@@ -16,6 +16,7 @@ from pathlib import Path
 
 from draw import caption, gradient_picture
 from evidence_pages import HOME, evidence_pages
+from evidence_quotes import quoting_pages
 
 from equipoise.experiments.catalogue import CATALOGUE, Entry
 from equipoise.losses import Pair
@@ -208,6 +209,7 @@ def pages() -> Iterator[tuple[Path, str]]:
             if room.picture:
                 yield FOLDER / name / "pictures" / f"{slug(key)}.svg", room.picture(entry)
     yield from evidence_pages()
+    yield from quoting_pages()
 
 
 def slug(key: str) -> str:

@@ -34,13 +34,20 @@ def test_pages_say_what_the_files_say(pages, name):
     assert (pages.HOME / f"{name}.md").read_text("utf-8") == f"{pages.NOTE}\n{text}"
 
 
+def test_quotes_say_what_the_files_say(pages):
+    import evidence_quotes
+
+    for path, text in evidence_quotes.quoting_pages():
+        assert path.read_text("utf-8") == text
+
+
 def test_another_number_in_a_file_is_another_page(pages):
     import evidence_data
 
     before = pages.losses()
     row = next(
         row
-        for row in evidence_data.rows("a/scores.csv")
+        for row in evidence_data.rows("e/scores.csv")
         if (row["method"], row["metric"], row["calibrator"], row["split"])
         == ("ce", "nll", "identity", "test")
     )
