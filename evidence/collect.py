@@ -53,6 +53,8 @@ def gather(arena: str, runs: Path) -> RunGroup:
     finished = [run for run in find_runs(runs) if run.is_finished()]
     there = {_asked(run.spec()).identity: run for run in finished}
     seeds = sorted({run.spec().seed for run in finished})
+    if not seeds:
+        raise SystemExit(f"{runs}: no finished run here. evidence/run.py makes them.")
     asked: dict[str, Spec] = {}
     choices: list[Chosen] = []
     for comparison in comparisons(arena, seeds):

@@ -110,11 +110,18 @@ def subject_rows(
                 "n_zero": int((np.asarray(found.confidence) == 0).sum()),
                 "accuracy": float((found.predicted == found.labels).mean()),
                 "ece": float(expected_calibration_error(found, n_bins=10)),
+                "ece_without_zero": _without_zero(found),
                 "auroc": _auroc(found),
                 "published_n": int(float(published.get(f"{subject}_sample_size") or 0)),
                 "published_accuracy": float(published.get(f"{subject}_accuracy") or "nan"),
                 "published_ece": float(printed) if printed else None,
             }
+
+
+def _without_zero(found: Predictions) -> float:
+    """Give the ECE in bins that are open on the left: answers of confidence 0 are in none, and count in n alone."""
+    kept = np.flatnonzero(np.asarray(found.confidence) > 0)
+    return float(expected_calibration_error(found.take(kept), n_bins=10)) * len(kept) / len(found) if len(kept) else 0.0
 
 
 def _auroc(found: Predictions) -> float | None:
