@@ -119,8 +119,10 @@ def _agreement(subjects: list[dict[str, Any]]) -> list[str]:
     if len(gaps["zero"]):
         left = 100 * np.abs([row["ece_without_zero"] - row["published_ece"] for row in groups["zero"]])
         parts.append(
-            f"In {len(gaps['zero']):,} cells some answers have confidence 0. The published numbers are lower there, by "
-            f"{np.median(gaps['zero']):.2f} points in the median and {gaps['zero'].max():.2f} at most: bins that are open on "
+            f"In {len(gaps['zero']):,} cells some answers have confidence 0. The published numbers are lower "
+            "there, by "
+            f"{np.median(gaps['zero']):.2f} points in the median and {gaps['zero'].max():.2f} at most: bins "
+            "that are open on "
             "the left have no place for 0, and such answers fell out of the sum. Without them "
             f"{int((left < 1e-3).sum()):,} of these cells agree to a thousandth of a point. Ours counts them."
         )

@@ -24,7 +24,7 @@ from evidence_data import (
     written,
 )
 from evidence_files import language_models, outputs
-from evidence_pictures import dots, front, shift_lines
+from evidence_pictures import dots, front, shift_lines, undominated
 
 from equipoise.metrics.facts import metric_facts
 
@@ -48,7 +48,7 @@ def evidence_pages() -> Iterator[tuple[Path, str]]:
         ("language-models.md", language_models()),
     ):
         yield HOME / name, f"{NOTE}\n{text}"
-    for arena in ("a", "ap"):
+    for arena in arenas():
         if is_run(arena):
             yield HOME / "pictures" / f"{arena}-ece.svg", dots(arena)
             yield HOME / "pictures" / f"{arena}-front.svg", front(arena)
@@ -115,7 +115,7 @@ def _arena_line(arena: str) -> tuple[str, ...]:
 
 def short() -> Iterator[str]:
     """Say what the files show, in sentences."""
-    for arena in ("a", "ap"):
+    for arena in arenas():
         if not is_run(arena):
             continue
         labels = [label for label in methods(arena) if label != "ce"]
@@ -142,9 +142,8 @@ def short() -> Iterator[str]:
 def losses() -> str:
     """Write the tables of methods."""
     parts = ["# Losses, side by side", "", MARKS, ""]
-    for arena in ("a", "ap", "b", "c", "e"):
-        if is_run(arena):
-            parts += _losses_of(arena)
+    for arena in filter(is_run, arenas()):
+        parts += _losses_of(arena)
     return "\n".join(parts)
 
 
@@ -198,21 +197,18 @@ def _losses_of(arena: str) -> list[str]:
         "",
         *table(heads, lines),
     ]
-    if arena in ("a", "ap"):
-        parts += [
-            f"![ECE of every method before and after a temperature](pictures/{arena}-ece.svg)",
-            "",
-            f"![NLL after a temperature against accuracy](pictures/{arena}-front.svg)",
-            "",
-            *_front_words(arena),
-            *_ranks(arena),
-        ]
-    return parts
+    return [
+        *parts,
+        f"![ECE of every method before and after a temperature](pictures/{arena}-ece.svg)",
+        "",
+        f"![NLL after a temperature against accuracy](pictures/{arena}-front.svg)",
+        "",
+        *_front_words(arena),
+        *_ranks(arena),
+    ]
 
 
 def _front_words(arena: str) -> list[str]:
-    from evidence_pictures import undominated
-
     names = ", ".join(f"`{label}`" for label in undominated(arena))
     return [
         f"No method is at once more accurate and lower in NLL after a temperature than these: {names}. All "
@@ -366,7 +362,7 @@ def _variant_lines(arena: str, *, chosen: bool) -> Iterator[list[str]]:
 def _advisor() -> list[str]:
     parts = ["## Is the advisor's map right?", ""]
     lines = []
-    for arena in ("a", "ap"):
+    for arena in arenas():
         groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
         for row in rows(f"{arena}/advisor.csv"):
             groups.setdefault((row["method"], row["seed"]), []).append(row)
