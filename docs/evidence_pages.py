@@ -87,7 +87,9 @@ def index() -> str:
         "Published numbers are of the papers' data and networks, ours of the arenas above; they are not to "
         "be compared with each other, "
         "only their direction is. Effects are paired differences with 95 % intervals, ECE and accuracy in "
-        "percentage points.",
+        "percentage points. A verdict asks for more than an interval without zero: it allows for the number of "
+        "comparisons (Holm) and for how little two or three seeds say about the scatter over seeds. With one seed "
+        "that scatter is not known, and the verdict is about those two networks alone.",
         "",
         *claim_table(),
     ]
