@@ -107,6 +107,7 @@ def train_command(
         download=download,
         threads=threads,
         accelerator=accelerator,
+        keep_memory=True,
         n_resamples=resamples,
         quiet=quiet or as_json,
     )
@@ -174,6 +175,7 @@ def compare_command(
             download=download,
             threads=threads,
             accelerator=accelerator,
+            keep_memory=True,
             n_resamples=resamples,
             quiet=quiet or as_json,
         ),

@@ -52,6 +52,8 @@ class RunOptions:
         download: Bring official files if they are not there.
         threads: Threads of this process; 0 leaves torch's own number.
         accelerator: In the words of Lightning Fabric.
+        keep_memory: Let the process keep memory between steps (:class:`Hardware` says what that changes). Commands,
+            whose processes are their own, ask for it; Python does not unless told to.
         metrics: Errors beyond the scorecard, such as ``"kde_ece"``.
         n_bins: Bins of the binned metrics.
         level: Level of the intervals.
@@ -70,6 +72,7 @@ class RunOptions:
     download: bool = False
     threads: int = 0
     accelerator: str = "auto"
+    keep_memory: bool = False
     metrics: tuple[str, ...] = ()
     n_bins: int = 15
     level: float = 0.95
@@ -244,7 +247,11 @@ class _Todo:
             tune=built.tune,
             folder=self._target.path,
             selection=built.selection,
-            hardware=Hardware(accelerator=self._options.accelerator, precision=self._spec.training.precision),
+            hardware=Hardware(
+                accelerator=self._options.accelerator,
+                precision=self._spec.training.precision,
+                keep_memory=self._options.keep_memory,
+            ),
             seed=self._spec.seed,
             ignore_index=built.data.ignore_index,
             quiet=self._options.quiet,
