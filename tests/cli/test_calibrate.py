@@ -52,7 +52,10 @@ def test_an_array_of_scores_alone_is_calibrated_beside_itself(paths, capsys):
     np.save(paths / "logits.npy", rows(2).logits)
     assert run(capsys, "calibrate", paths / "calib.npz", "-o", fitted, "--method", "temperature")[0] == 0
     code, told, _ = run(capsys, "apply", fitted, paths / "logits.npy")
-    assert (code, told.endswith("logits.calibrated.npz, through temperature. They have no labels.\n")) == (0, True)
+    assert (code, told.endswith("logits.calibrated.npz, through temperature. They have no labels.\n")) == (
+        0,
+        True,
+    )
     after = read_predictions(paths / "logits.calibrated.npz")
     np.testing.assert_allclose(after.probs, load(fitted)(rows(2)).probs, atol=1e-6)
     code, _, told = run(capsys, "apply", fitted, paths / "logits.npy")
