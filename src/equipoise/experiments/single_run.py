@@ -8,7 +8,7 @@ import time
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, final
@@ -27,7 +27,8 @@ from equipoise.experiments.environment import describe_environment
 from equipoise.experiments.folder import STAGES, RunFolder, Stage
 from equipoise.experiments.integrity import write_json
 from equipoise.experiments.maps import MapSpec, as_map
-from equipoise.experiments.preparation import pin
+from equipoise.experiments.measures import MetricSpec, as_metric
+from equipoise.experiments.preparation import pin, pinned
 from equipoise.experiments.scoring import ScoringSettings, score_run
 from equipoise.experiments.shifted import predict_shifts
 from equipoise.experiments.spec import Spec, write_spec
@@ -54,7 +55,7 @@ class RunOptions:
         accelerator: In the words of Lightning Fabric.
         keep_memory: Let the process keep memory between steps (:class:`Hardware` says what that changes). Commands,
             whose processes are their own, ask for it; Python does not unless told to.
-        metrics: Errors beyond the scorecard, such as ``"kde_ece"``.
+        metrics: Numbers beyond the scorecard: ``"kde_ece"``, or metrics of one's own.
         n_bins: Bins of the binned metrics.
         level: Level of the intervals.
         n_resamples: Resamples behind them.
@@ -73,7 +74,7 @@ class RunOptions:
     threads: int = 0
     accelerator: str = "auto"
     keep_memory: bool = False
-    metrics: tuple[str, ...] = ()
+    metrics: tuple[str | MetricSpec, ...] = ()
     n_bins: int = 15
     level: float = 0.95
     n_resamples: int = 1000
@@ -88,8 +89,12 @@ class RunOptions:
             level=self.level,
             n_resamples=self.n_resamples,
             seed=self.resample_seed,
-            metrics=self.metrics,
+            metrics=tuple(one for one in map(self._metric, self.metrics) if isinstance(one, MetricSpec)),
         )
+
+    def _metric(self, given: str | MetricSpec) -> str | MetricSpec:
+        found = as_metric(given, where="RunOptions.metrics")
+        return found if isinstance(found, str) else pinned(found)
 
 
 def run(spec: Spec, folder: str | os.PathLike[str], *, options: RunOptions | None = None) -> RunFolder:
@@ -111,7 +116,8 @@ def run(spec: Spec, folder: str | os.PathLike[str], *, options: RunOptions | Non
         'finished'
     """
     options = options or RunOptions()
-    maps = [as_map(given, where="RunOptions.calibrators") for given in options.calibrators]
+    maps = [pinned(as_map(given, where="RunOptions.calibrators")) for given in options.calibrators]
+    options = replace(options, metrics=options.scoring.metrics)
     read_shifts(options.shift)
     spec = pin(spec, root=options.root, download=options.download)
     target = RunFolder(Path(folder) / spec.identity)
@@ -322,6 +328,7 @@ class _Todo:
             self._options.shift,
             predict_test,
             lambda: self._built().data,
+            home=self._spec.home,
             root=self._options.root,
             seed=self._spec.data.seed,
             download=self._options.download,

@@ -1,4 +1,4 @@
-"""From what a caller names to files: one path, a pair of .npy files, several files, or a pattern."""
+"""From what a caller names to files: one path, .npy files by column, several files, or a pattern."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def find_sources(path: SourceLike) -> list[Source]:
         return [npy_columns({str(name): _checked(Path(file)) for name, file in path.items()})]
     if isinstance(path, str | os.PathLike):
         files: list[Path] = _expanded(Path(path))
-        return [_pair(files)] if files[0].suffix.lower() == ".npy" else list(files)
+        return [_by_name(files)] if files[0].suffix.lower() == ".npy" else list(files)
     items = list(path)
     if not items:
         raise DataError("read_predictions: no file was named. Pass a path.")
     if all(isinstance(item, str | os.PathLike) and ending_of(Path(item)) == ".npy" for item in items):
-        return [_pair([file for item in items for file in _expanded(Path(str(item)))])]
+        return [_by_name([file for item in items for file in _expanded(Path(str(item)))])]
     return [source for item in items for source in find_sources(item)]
 
 
@@ -156,12 +156,8 @@ def _checked(path: Path) -> Path:
     return path
 
 
-def _pair(files: Sequence[Path]) -> Mapping[str, Path]:
-    if len(files) == 1:
-        raise DataError(
-            f"{files[0].name}: a .npy file holds one array, scores or labels. Pass both: "
-            f'("logits.npy", "labels.npy"), or {{"logits": {files[0].name!r}, "labels": ...}}.'
-        )
+def _by_name(files: Sequence[Path]) -> Mapping[str, Path]:
+    """Return .npy files as the columns of one table; scores may stand alone, as those of production do."""
     columns: dict[str, Path] = {}
     for file in files:
         name = _column_name(file.stem)
