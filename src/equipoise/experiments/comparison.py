@@ -25,7 +25,7 @@ from equipoise.experiments.preparation import prepare
 from equipoise.experiments.rows import write_rows
 from equipoise.experiments.run_groups import RunGroup, group_runs
 from equipoise.experiments.shift_scores import format_shifts
-from equipoise.experiments.single_run import RunOptions
+from equipoise.experiments.single_run import HISTORIES, RunOptions
 from equipoise.experiments.spec import Spec, current_keys
 from equipoise.experiments.spec_data import data_of
 from equipoise.experiments.spec_parsing import plain, set_key
@@ -38,7 +38,7 @@ __all__ = ["ComparisonResult", "ComparisonSpec", "read_comparison", "run_compari
 _LISTS = ("data", "model", "recipe", "method", "seed")
 _NAME = re.compile(r"[^./\\\x00-\x1f][^/\\\x00-\x1f]*")
 _LONGEST = 100
-_KEYS = (*_LISTS, "name", "calibrators", "baseline", "shift", "metrics")
+_KEYS = (*_LISTS, "name", "calibrators", "baseline", "shift", "metrics", "history")
 
 
 @final
@@ -53,6 +53,7 @@ class ComparisonSpec:
         baseline: Label of the method that others are compared with.
         methods: Labels of the methods, in the order given; a choice is one method.
         metrics: Columns of the table; None for the usual ones.
+        history: ``"test"`` if scores on ``test`` of every epoch are wanted for curves; nothing is chosen by them.
         shift: Further test sets, as :func:`equipoise.data.read_shifts` takes them.
         choices: Methods whose setting is chosen on ``tune``; their candidates are among the runs.
         where: The file it was read from.
@@ -72,6 +73,7 @@ class ComparisonSpec:
     choices: tuple[Choice, ...] = ()
     shift: tuple[Mapping[str, Any], ...] = ()
     metrics: tuple[str, ...] | None = None
+    history: str = "tune"
     where: str = "comparison"
 
     @classmethod
@@ -116,6 +118,7 @@ class ComparisonSpec:
             methods=tuple(labels),
             shift=shift,
             metrics=_metrics(table["metrics"], where) if "metrics" in table else None,
+            history=_history(table.get("history", "tune"), where),
             choices=tuple({run.choice.label: run.choice for run in runs if run.choice}.values()),
             where=where,
         )
@@ -201,6 +204,14 @@ def _metrics(names: Any, where: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chosen))
 
 
+def _history(split: Any, where: str) -> str:
+    try:
+        check_choice(split, HISTORIES, where=where, name="history")
+    except ValueError as error:
+        raise SpecError(str(error)) from error
+    return str(split)
+
+
 def _calibrators(given: Any, where: str) -> tuple[MapSpec, ...]:
     chosen = [as_map(one, where=f"{where}.calibrators") for one in _as_list(given)]
     return tuple({one.key: one for one in (MapSpec(name="identity"), *chosen)}.values())
@@ -280,6 +291,7 @@ def run_comparison(
         calibrators=comparison.calibrators,
         shift=comparison.shift,
         metrics=tuple(key for key in comparison.metrics or () if key in EXTRA),
+        history=comparison.history,
     )
     specs = prepare(comparison.specs, where=comparison.where, root=chosen.root, download=chosen.download)
     _check_splits(specs, comparison, chosen)

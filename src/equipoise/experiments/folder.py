@@ -42,7 +42,7 @@ class RunFolder:
         environment.json     versions, machine, threads, the data's fingerprints
         history.csv          one row per epoch
         last.pt, best.pt     checkpoints
-        predictions/*.npz    one file per split, and per further test set; labels of foreign rows mean nothing
+        predictions/*.npz    one file per split, and per further test set; foreign rows have no labels
         calibrators/*        fitted maps
         scores/*.json        one file per calibrator: scorecards, curves, slices
         scores.csv           the same numbers as tidy rows
