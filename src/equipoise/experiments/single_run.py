@@ -267,7 +267,8 @@ class _Todo:
         if not (self._target.path / "history.csv").exists():
             history.write(self._target.path / "history.csv")  # was lost after the last epoch
         made = [name for name in ("history.csv", "last.pt", "best.pt") if (self._target.path / name).exists()]
-        self._target.write_record("trained", made, epochs=len(history), seconds=seconds)
+        learnt = sum(part.numel() for part in built.objective.parameters() if part.requires_grad)
+        self._target.write_record("trained", made, epochs=len(history), seconds=seconds, parameters=learnt)
 
     def predict(self) -> None:
         if self._target.is_over("predicted"):
