@@ -24,6 +24,7 @@ from equipoise.experiments.maps import MapSpec, as_map
 from equipoise.experiments.preparation import prepare
 from equipoise.experiments.rows import write_rows
 from equipoise.experiments.run_groups import RunGroup, group_runs
+from equipoise.experiments.searching import Sought, search_settings
 from equipoise.experiments.shift_scores import format_shifts
 from equipoise.experiments.single_run import HISTORIES, RunOptions
 from equipoise.experiments.spec import Spec, current_keys
@@ -293,17 +294,31 @@ def run_comparison(
         metrics=tuple(key for key in comparison.metrics or () if key in EXTRA),
         history=comparison.history,
     )
-    specs = prepare(comparison.specs, where=comparison.where, root=chosen.root, download=chosen.download)
+    specs: Sequence[Spec] = prepare(
+        comparison.specs, where=comparison.where, root=chosen.root, download=chosen.download
+    )
     _check_splits(specs, comparison, chosen)
     base = Path(folder)
     base.mkdir(parents=True, exist_ok=True)
-    if engine == "ray":
-        summary = run_on_ray(specs, base, options=chosen, address=address)
-    else:
-        summary = run_locally(specs, base, options=chosen, workers=workers)
+
+    def run_all(runs: Sequence[Spec]) -> RunSummary:
+        if engine == "ray":
+            return run_on_ray(runs, base, options=chosen, address=address)
+        return run_locally(runs, base, options=chosen, workers=workers)
+
+    def ready(runs: Sequence[Spec]) -> Sequence[Spec]:
+        return prepare(runs, where=comparison.where, root=chosen.root, download=chosen.download)
+
+    sought = search_settings(comparison.choices, _places(comparison), ready, run_all)
+    known = {spec.identity for spec in specs}
+    tried = {
+        spec.identity: spec for one in sought.values() for spec in one.specs if spec.identity not in known
+    }
+    specs = [*specs, *tried.values()]
+    summary = run_all(specs)
     order = {spec.identity: number for number, spec in enumerate(specs)}
     summary.done.sort(key=lambda run: order[run.name])
-    choices = _choose(comparison, specs, summary.done)
+    choices = _choose(comparison, specs, summary.done, sought)
     write_choices(base / f"{comparison.name}.choices.json", choices)
     groups = group_runs(summary.done, choices, specs={spec.identity: spec for spec in specs})
     tables = _tables(comparison, groups)
@@ -345,22 +360,29 @@ def _check_splits(specs: Iterable[Spec], comparison: ComparisonSpec, options: Ru
             )
 
 
-def _choose(comparison: ComparisonSpec, specs: Sequence[Spec], done: Sequence[RunFolder]) -> list[Chosen]:
+def _places(comparison: ComparisonSpec) -> dict[str, Spec]:
+    """Return one spec of each dataset, network, recipe and seed, by a name."""
+    first = comparison.specs[0].method
+    return {replace(spec, method=first).identity: spec for spec in comparison.specs}
+
+
+def _choose(
+    comparison: ComparisonSpec,
+    specs: Sequence[Spec],
+    done: Sequence[RunFolder],
+    sought: Mapping[tuple[str, str], Sought],
+) -> list[Chosen]:
     """Choose settings, for every dataset, network, recipe and seed on its own."""
     runs = {run.name: run for run in done}
     # Pinning gives a spec another identity, by its own code; candidates are found by what was asked for.
-    names = {asked.identity: spec.identity for asked, spec in zip(comparison.specs, specs, strict=True)}
+    names = {asked.identity: spec.identity for asked, spec in zip(comparison.specs, specs, strict=False)}
     listed = [spec.identity for spec in specs if spec.method.label in comparison.methods]
-    first = comparison.specs[0].method
-    places = {replace(spec, method=first).identity: spec for spec in comparison.specs}
-    return [
-        choose(
-            choice,
-            place.seed,
-            runs,
-            [names[replace(place, method=candidate).identity] for candidate in choice.candidates],
-            listed,
-        )
-        for choice in comparison.choices
-        for place in places.values()
-    ]
+    found = []
+    for choice in comparison.choices:
+        for name, place in _places(comparison).items():
+            if (one := sought.get((choice.label, name))) is not None:
+                found.append(choose(one.choice, place.seed, runs, [s.identity for s in one.specs], listed))
+                continue
+            tried = [names[replace(place, method=candidate).identity] for candidate in choice.candidates]
+            found.append(choose(choice, place.seed, runs, tried, listed))
+    return found
