@@ -196,9 +196,9 @@ DATASETS: dict[str, Entry] = {
         made_by="equipoise.data.loading:npz",
         fidelity="ours",
         summary="Your arrays: x and y, or x_train, y_train, x_test, y_test.",
-        use_when="Your data are NumPy arrays of images or features.",
+        use_when="Your data are NumPy arrays of images or features; y may be masks with a class for every pixel.",
         avoid_when="They do not fit into memory.",
-        kinds=("features", "image"),
+        kinds=("features", "image", "segmentation"),
         partners={"model": "mlp"},
     ),
     "table": Entry(
