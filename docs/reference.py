@@ -249,7 +249,7 @@ def text(content: str, *, near: Entry | None = None) -> str:
     content = re.sub(r"^\.\. math::[ ]*(.*(?:\n[ ]+\S.*)*)", _display, content, flags=re.MULTILINE)
     content = re.sub(r"^::\n\n((?:[ ]+\S.*\n?|\n)+)", _literal, content, flags=re.MULTILINE)
     content = ROLE.sub(lambda found: _link(found[2], near), content)
-    return content.replace("``", "`")
+    return re.sub(r"(?<!`)``(?!`)", "`", content)  # not the fences of blocks
 
 
 def _display(found: re.Match[str]) -> str:
