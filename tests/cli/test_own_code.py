@@ -66,8 +66,10 @@ def test_a_spec_without_code_does_not_mind(home, capsys):
             ('"mine.py:Smoothed"', '{ name = "focal", parameters = { gamma = -3 } }'),
             "run.toml.method: FocalLoss: `gamma`",
         ),
-        (('"mine.py:points"', '"cifar10"'), "run.toml.data: cifar10: no data folder is given."),
-        (('"mine.py:points"', '"cifar10"'), "`--data FOLDER`"),
+        (
+            ('"mine.py:points"', '"cifar10"'),
+            "run.toml.data: cifar10: no data folder is given. Pass --data FOLDER,",
+        ),
         (('"mine.py:Net"', '"my_module:Net"'), "run.toml.model: no module 'my_module'"),
         (('"mine.py:Net"', '"mine.py:Nets"'), "did you mean 'Net'"),
     ],
