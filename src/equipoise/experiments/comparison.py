@@ -288,23 +288,7 @@ def run_comparison(
         (True, 'ce')
     """
     check_choice(engine, ("local", "ray"), where="run_comparison", name="engine")
-    chosen = options or RunOptions()
-    specs = prepare(
-        comparison.specs,
-        where=comparison.where,
-        root=chosen.root,
-        download=chosen.download,
-        maps=comparison.calibrators,
-        metrics=comparison.measures,
-        shift=comparison.shift,
-    )
-    chosen = replace(
-        chosen,
-        calibrators=tuple(map(pinned, comparison.calibrators)),
-        metrics=tuple(map(pinned, comparison.measures)),
-        shift=comparison.shift,
-    )
-    _check_splits(specs, comparison, chosen)
+    specs, chosen = _ready(comparison, options or RunOptions())
     base = Path(folder)
     base.mkdir(parents=True, exist_ok=True)
     if engine == "ray":
@@ -325,6 +309,22 @@ def run_comparison(
     texts = [format_tables(tables, "markdown"), format_shifts(groups, "markdown")]
     write_text(base / f"{comparison.name}.table.md", "\n\n".join(filter(None, texts)) + "\n")
     return ComparisonResult(summary, tables, results, groups)
+
+
+def _ready(comparison: ComparisonSpec, options: RunOptions) -> tuple[list[Spec], RunOptions]:
+    """Return the runs and how they are judged, with the digests of code and data; raise if anything is wrong."""
+    specs = prepare(
+        comparison.specs,
+        where=comparison.where,
+        root=options.root,
+        download=options.download,
+        maps=comparison.calibrators,
+        metrics=comparison.measures,
+        shift=comparison.shift,
+    )
+    _check_splits(specs, comparison, options)
+    maps, metrics = map(pinned, comparison.calibrators), map(pinned, comparison.measures)
+    return specs, replace(options, calibrators=tuple(maps), metrics=tuple(metrics), shift=comparison.shift)
 
 
 def _tables(comparison: ComparisonSpec, groups: Sequence[RunGroup]) -> list[ResultTable]:
