@@ -104,7 +104,7 @@ def _rebuilt(content: Mapping[str, Any], *, where: str, own: Any = None) -> Cali
             f"{where} is damaged: `n_classes` must be a number. Fit and save the calibrator again."
         )
     if own is None:
-        axes = made._axes(2 if n_classes == ONE_CONFIDENCE else n_classes or 0)
+        axes = made._claim_axes() if n_classes == ONE_CONFIDENCE else made._axes(n_classes or 0)
         check_parameters(result.parameters, axes, where=where)
     rows = content.get("rows")  # early files have none
     return made._restored(result, n_classes, content["fitted_on"], rows and Rows.unpacked(rows))

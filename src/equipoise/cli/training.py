@@ -11,6 +11,7 @@ import click
 from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.cli.tables import terminal_width
 from equipoise.experiments import (
+    HISTORIES,
     ComparisonResult,
     RunFolder,
     RunOptions,
@@ -88,12 +89,20 @@ def _near(file: Path) -> str:
 @click.command("train", epilog="Example:  equipoise train run.toml --set recipe.epochs=5")
 @click.argument("spec", type=click.Path(path_type=Path))
 @click.option("--calibrator", "calibrators", multiple=True, default=("temperature",), show_default=True)
+@click.option(
+    "--history",
+    type=click.Choice(HISTORIES),
+    default="tune",
+    show_default=True,
+    help="test: score it after every epoch too, for curves; nothing is chosen by it.",
+)
 @_run_options
 @json_option
 @quiet_option
 def train_command(
     spec: Path,
     calibrators: tuple[str, ...],
+    history: str,
     out: Path,
     root: str | None,
     download: bool,
@@ -112,7 +121,9 @@ def train_command(
         download=download,
         threads=threads,
         accelerator=accelerator,
+        keep_memory=True,
         n_resamples=resamples,
+        history=history,
         quiet=quiet or as_json,
     )
     wanted = read_spec(spec, overrides=overrides)
@@ -181,6 +192,7 @@ def compare_command(
             download=download,
             threads=threads,
             accelerator=accelerator,
+            keep_memory=True,
             n_resamples=resamples,
             quiet=quiet or as_json,
         ),

@@ -6,11 +6,11 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any, Literal, final
 
 from equipoise.core.errors import SpecError
 from equipoise.core.names import check_choice, look_up, nearest
+from equipoise.core.read_only import ReadOnly
 from equipoise.data.corruptions import CORRUPTIONS, corrupt
 from equipoise.data.dataset import Dataset
 from equipoise.data.loading import READERS, load
@@ -47,7 +47,7 @@ class Shift:
     corruption: str = ""
     severity: int = 0
     data: str = ""
-    options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    options: Mapping[str, Any] = field(default_factory=ReadOnly)
 
 
 def read_shifts(entries: Sequence[Mapping[str, Any]], *, where: str = "shift") -> list[Shift]:

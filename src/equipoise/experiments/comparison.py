@@ -24,8 +24,9 @@ from equipoise.experiments.measures import MetricSpec, as_metric
 from equipoise.experiments.preparation import Beside, pinned, prepare
 from equipoise.experiments.rows import write_rows
 from equipoise.experiments.run_groups import RunGroup, group_runs
+from equipoise.experiments.searching import Sought, search_settings
 from equipoise.experiments.shift_scores import format_shifts
-from equipoise.experiments.single_run import RunOptions
+from equipoise.experiments.single_run import HISTORIES, RunOptions
 from equipoise.experiments.spec import Spec, current_keys
 from equipoise.experiments.spec_data import data_of
 from equipoise.experiments.spec_parsing import plain, set_key
@@ -38,7 +39,7 @@ __all__ = ["ComparisonResult", "ComparisonSpec", "read_comparison", "run_compari
 _LISTS = ("data", "model", "recipe", "method", "seed")
 _NAME = re.compile(r"[^./\\\x00-\x1f][^/\\\x00-\x1f]*")
 _LONGEST = 100
-_KEYS = (*_LISTS, "name", "calibrators", "baseline", "shift", "metrics")
+_KEYS = (*_LISTS, "name", "calibrators", "baseline", "shift", "metrics", "history")
 
 
 @final
@@ -54,6 +55,7 @@ class ComparisonSpec:
         methods: Labels of the methods, in the order given; a choice is one method.
         metrics: Columns of the table; None for the usual ones.
         measures: What of them is no part of a scorecard and is computed besides; metrics of one's own, too.
+        history: ``"test"`` if scores on ``test`` of every epoch are wanted for curves; nothing is chosen by them.
         shift: Further test sets, as :func:`equipoise.data.read_shifts` takes them.
         choices: Methods whose setting is chosen on ``tune``; their candidates are among the runs.
         where: The file it was read from.
@@ -74,6 +76,7 @@ class ComparisonSpec:
     shift: tuple[Mapping[str, Any], ...] = ()
     metrics: tuple[str, ...] | None = None
     measures: tuple[MetricSpec, ...] = ()
+    history: str = "tune"
     where: str = "comparison"
 
     @classmethod
@@ -122,6 +125,7 @@ class ComparisonSpec:
             shift=shift,
             metrics=None if metrics is None else tuple(metrics),
             measures=tuple(one for one in (metrics or {}).values() if isinstance(one, MetricSpec)),
+            history=_history(table.get("history", "tune"), where),
             choices=tuple({run.choice.label: run.choice for run in runs if run.choice}.values()),
             where=where,
         )
@@ -210,6 +214,14 @@ def _metrics(given: Any, where: str, home: str | None) -> dict[str, str | Metric
     return {one if isinstance(one, str) else one.key: one for one in chosen}
 
 
+def _history(split: Any, where: str) -> str:
+    try:
+        check_choice(split, HISTORIES, where=where, name="history")
+    except ValueError as error:
+        raise SpecError(str(error)) from error
+    return str(split)
+
+
 def _calibrators(given: Any, where: str, home: str | None) -> tuple[MapSpec, ...]:
     chosen = [as_map(one, where=f"{where}.calibrators", home=home) for one in _as_list(given)]
     found = {one.key: one for one in (MapSpec(name="identity"), *chosen)}
@@ -291,13 +303,25 @@ def run_comparison(
     specs, chosen = _ready(comparison, options or RunOptions())
     base = Path(folder)
     base.mkdir(parents=True, exist_ok=True)
-    if engine == "ray":
-        summary = run_on_ray(specs, base, options=chosen, address=address)
-    else:
-        summary = run_locally(specs, base, options=chosen, workers=workers)
+
+    def run_all(runs: Sequence[Spec]) -> RunSummary:
+        if engine == "ray":
+            return run_on_ray(runs, base, options=chosen, address=address)
+        return run_locally(runs, base, options=chosen, workers=workers)
+
+    def ready(runs: Sequence[Spec]) -> Sequence[Spec]:
+        return prepare(runs, where=comparison.where, root=chosen.root, download=chosen.download)
+
+    sought = search_settings(comparison.choices, _places(comparison), ready, run_all)
+    known = {spec.identity for spec in specs}
+    tried = {
+        spec.identity: spec for one in sought.values() for spec in one.specs if spec.identity not in known
+    }
+    specs = [*specs, *tried.values()]
+    summary = run_all(specs)
     order = {spec.identity: number for number, spec in enumerate(specs)}
     summary.done.sort(key=lambda run: order[run.name])
-    choices = _choose(comparison, specs, summary.done)
+    choices = _choose(comparison, specs, summary.done, sought)
     write_choices(base / f"{comparison.name}.choices.json", choices)
     groups = group_runs(summary.done, choices, specs={spec.identity: spec for spec in specs})
     tables = _tables(comparison, groups)
@@ -311,7 +335,7 @@ def run_comparison(
     return ComparisonResult(summary, tables, results, groups)
 
 
-def _ready(comparison: ComparisonSpec, options: RunOptions) -> tuple[list[Spec], RunOptions]:
+def _ready(comparison: ComparisonSpec, options: RunOptions) -> tuple[Sequence[Spec], RunOptions]:
     """Return the runs and how they are judged, with the digests of code and data; raise if anything is wrong."""
     specs = prepare(
         comparison.specs,
@@ -324,7 +348,13 @@ def _ready(comparison: ComparisonSpec, options: RunOptions) -> tuple[list[Spec],
     )
     _check_splits(specs, comparison, options)
     maps, metrics = map(pinned, comparison.calibrators), map(pinned, comparison.measures)
-    return specs, replace(options, calibrators=tuple(maps), metrics=tuple(metrics), shift=comparison.shift)
+    return specs, replace(
+        options,
+        calibrators=tuple(maps),
+        metrics=tuple(metrics),
+        shift=comparison.shift,
+        history=comparison.history,
+    )
 
 
 def _tables(comparison: ComparisonSpec, groups: Sequence[RunGroup]) -> list[ResultTable]:
@@ -355,22 +385,29 @@ def _check_splits(specs: Iterable[Spec], comparison: ComparisonSpec, options: Ru
             )
 
 
-def _choose(comparison: ComparisonSpec, specs: Sequence[Spec], done: Sequence[RunFolder]) -> list[Chosen]:
+def _places(comparison: ComparisonSpec) -> dict[str, Spec]:
+    """Return one spec of each dataset, network, recipe and seed, by a name."""
+    first = comparison.specs[0].method
+    return {replace(spec, method=first).identity: spec for spec in comparison.specs}
+
+
+def _choose(
+    comparison: ComparisonSpec,
+    specs: Sequence[Spec],
+    done: Sequence[RunFolder],
+    sought: Mapping[tuple[str, str], Sought],
+) -> list[Chosen]:
     """Choose settings, for every dataset, network, recipe and seed on its own."""
     runs = {run.name: run for run in done}
     # Pinning gives a spec another identity, by its own code; candidates are found by what was asked for.
-    names = {asked.identity: spec.identity for asked, spec in zip(comparison.specs, specs, strict=True)}
+    names = {asked.identity: spec.identity for asked, spec in zip(comparison.specs, specs, strict=False)}
     listed = [spec.identity for spec in specs if spec.method.label in comparison.methods]
-    first = comparison.specs[0].method
-    places = {replace(spec, method=first).identity: spec for spec in comparison.specs}
-    return [
-        choose(
-            choice,
-            place.seed,
-            runs,
-            [names[replace(place, method=candidate).identity] for candidate in choice.candidates],
-            listed,
-        )
-        for choice in comparison.choices
-        for place in places.values()
-    ]
+    found = []
+    for choice in comparison.choices:
+        for name, place in _places(comparison).items():
+            if (one := sought.get((choice.label, name))) is not None:
+                found.append(choose(one.choice, place.seed, runs, [s.identity for s in one.specs], listed))
+                continue
+            tried = [names[replace(place, method=candidate).identity] for candidate in choice.candidates]
+            found.append(choose(choice, place.seed, runs, tried, listed))
+    return found

@@ -42,7 +42,7 @@ class RunFolder:
         environment.json     versions, machine, threads, the data's fingerprints
         history.csv          one row per epoch
         last.pt, best.pt     checkpoints
-        predictions/*.npz    one file per split, and per further test set; labels of foreign rows mean nothing
+        predictions/*.npz    one file per split, and per further test set; foreign rows have no labels
         calibrators/*        fitted maps
         calibrated/*.npz     what maps of someone's own make of test, so that tables need no code
         scores/*.json        one file per calibrator: scorecards, curves, slices

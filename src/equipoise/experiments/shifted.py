@@ -70,7 +70,7 @@ def predict_shifts(
     for shift in fresh:
         clean = data()
         other = further_set(shift, clean, others.get(shift.name), **where)
-        if shift.kind == "ood":  # its classes are not ours, and nothing reads these labels
+        if shift.kind == "ood":  # its classes are not ours: a network is asked, and the labels are let go of
             other = replace(other, labels=torch.zeros_like(other.labels))
         found = _renamed(predict(other), shift, clean)
         write_predictions(found, target.path / _file(shift.name))
@@ -128,8 +128,9 @@ def _file(name: str) -> str:
 
 
 def _renamed(found: Predictions, shift: Shift, clean: Dataset) -> Predictions:
-    """Give rows identities that no clean row has but the one they were made of."""
+    """Give rows identities that no clean row has but the one they were made of; foreign rows have no labels."""
     ids: Any = clean.rows("test").numpy()
     if not shift.corruption:
         ids = [f"{shift.name} {row}" for row in range(len(found))]
-    return Predictions(logits=found.logits, labels=found.labels, ids=ids, split="test")
+    labels = None if shift.kind == "ood" else found.labels
+    return Predictions(logits=found.logits, labels=labels, ids=ids, split="test")

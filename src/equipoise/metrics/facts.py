@@ -10,6 +10,7 @@ from equipoise.core.errors import SpecError
 from equipoise.core.names import check_choice, look_up
 
 __all__ = [
+    "COST_FACTS",
     "EXTRA_FACTS",
     "FACTS",
     "MetricFacts",
@@ -38,6 +39,7 @@ class MetricFacts(NamedTuple):
         needs_scores: Whether it needs the scores of every class, not only the predicted class and its confidence.
         part_of: The metric it is a part of.
         column: Its place among the columns of a comparison, from 0; None if it has none.
+        decimals: Digits after the point where it is shown; None for the usual number.
 
     Example:
         >>> ece = metric_facts("ece")
@@ -58,6 +60,7 @@ class MetricFacts(NamedTuple):
     needs_scores: bool = False
     part_of: str | None = None
     column: int | None = None
+    decimals: int | None = None
 
     @property
     def label(self) -> str:
@@ -77,7 +80,7 @@ class MetricFacts(NamedTuple):
     @property
     def digits(self) -> int:
         """Digits after the point where it is shown."""
-        return 2 if self.percent else 4
+        return self.decimals if self.decimals is not None else 2 if self.percent else 4
 
     def number(self, value: float) -> str:
         """Return a value as it is shown, without unit; signed where the sign says something.
@@ -273,6 +276,26 @@ EXTRA_FACTS: dict[str, MetricFacts] = {
     )
 }
 
+#: What a table can say of the cost of methods; no scorecard has it.
+COST_FACTS: dict[str, MetricFacts] = {
+    facts.key: facts
+    for facts in (
+        MetricFacts(
+            "seconds", "seconds of training", "seconds", "wall-clock of training", percent=False,
+            high=math.inf, decimals=1,
+        ),
+        MetricFacts(
+            "parameters", "parameters learnt", "parameters", "all that is learnt, helpers included",
+            percent=False, high=math.inf, decimals=0,
+        ),
+        MetricFacts(
+            "ece_gain", "ECE gained per extra training", "ECE gain / extra training",
+            "how much lower the ECE is, per training of the baseline spent on top", better="higher",
+            low=-math.inf, high=math.inf,
+        ),
+    )
+}  # fmt: skip
+
 #: What is known about metrics of someone's own, by key; whoever meets one says so.
 _OWN: dict[str, MetricFacts] = {}
 _SAID = ("title", "short", "meaning", "better", "percent", "low", "high")
@@ -302,7 +325,7 @@ def metric_facts(key: str, *, what: str = "metric") -> MetricFacts:
     """
     if key in _FORMER:
         raise SpecError(f"no {what} {key!r}; {_FORMER[key]}")
-    return look_up(key, {**FACTS, **EXTRA_FACTS, **_OWN}, what=what)
+    return look_up(key, {**FACTS, **EXTRA_FACTS, **COST_FACTS, **_OWN}, what=what)
 
 
 def learn_facts(key: str, said: Mapping[str, Any]) -> MetricFacts:
