@@ -226,8 +226,8 @@ def _path(knob: str, table: Mapping[str, Any], where: str) -> list[str]:
     part, _, key = rest.rpartition(".")
     if part and not ("+" in owner or "*" in owner):
         raise SpecError(
-            f"{where}.choose: knobs are parameters of the method, or of its loss as 'loss_parameters.knob', or of a "
-            f"part of a sum as 'part.knob', got {knob!r}."
+            f"{where}.choose: knobs must be parameters of the method, or of its loss as 'loss_parameters.knob', or "
+            f"of a part of a sum as 'part.knob', got {knob!r}."
         )
     return [group, *([part] if part else []), key]
 

@@ -8,7 +8,7 @@ import time
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, final
@@ -28,7 +28,8 @@ from equipoise.experiments.environment import describe_environment
 from equipoise.experiments.folder import STAGES, RunFolder, Stage
 from equipoise.experiments.integrity import write_json
 from equipoise.experiments.maps import MapSpec, as_map
-from equipoise.experiments.preparation import pin
+from equipoise.experiments.measures import MetricSpec, as_metric
+from equipoise.experiments.preparation import pin, pinned
 from equipoise.experiments.scoring import ScoringSettings, score_run
 from equipoise.experiments.shifted import predict_shifts
 from equipoise.experiments.spec import Spec, write_spec
@@ -55,7 +56,9 @@ class RunOptions:
         download: Bring official files if they are not there.
         threads: Threads of this process; 0 leaves torch's own number.
         accelerator: In the words of Lightning Fabric.
-        metrics: Errors beyond the scorecard, such as ``"kde_ece"``.
+        keep_memory: Let the process keep memory between steps (:class:`Hardware` says what that changes). Commands,
+            whose processes are their own, ask for it; Python does not unless told to.
+        metrics: Numbers beyond the scorecard: ``"kde_ece"``, or metrics of one's own.
         history: ``"test"`` writes the scores on ``test`` of every epoch beside those on ``tune``, for curves;
             nothing is chosen by them.
         n_bins: Bins of the binned metrics.
@@ -75,7 +78,8 @@ class RunOptions:
     download: bool = False
     threads: int = 0
     accelerator: str = "auto"
-    metrics: tuple[str, ...] = ()
+    keep_memory: bool = False
+    metrics: tuple[str | MetricSpec, ...] = ()
     history: str = "tune"
     n_bins: int = 15
     level: float = 0.95
@@ -91,8 +95,12 @@ class RunOptions:
             level=self.level,
             n_resamples=self.n_resamples,
             seed=self.resample_seed,
-            metrics=self.metrics,
+            metrics=tuple(one for one in map(self._metric, self.metrics) if isinstance(one, MetricSpec)),
         )
+
+    def _metric(self, given: str | MetricSpec) -> str | MetricSpec:
+        found = as_metric(given, where="RunOptions.metrics")
+        return found if isinstance(found, str) else pinned(found)
 
 
 def run(spec: Spec, folder: str | os.PathLike[str], *, options: RunOptions | None = None) -> RunFolder:
@@ -114,7 +122,8 @@ def run(spec: Spec, folder: str | os.PathLike[str], *, options: RunOptions | Non
         'finished'
     """
     options = options or RunOptions()
-    maps = [as_map(given, where="RunOptions.calibrators") for given in options.calibrators]
+    maps = [pinned(as_map(given, where="RunOptions.calibrators")) for given in options.calibrators]
+    options = replace(options, metrics=options.scoring.metrics)
     read_shifts(options.shift)
     check_choice(options.history, HISTORIES, where="RunOptions", name="history")
     spec = pin(spec, root=options.root, download=options.download)
@@ -258,7 +267,11 @@ class _Todo:
             test=split_source(built.data, "test", self._spec) if watched else None,
             folder=self._target.path,
             selection=built.selection,
-            hardware=Hardware(accelerator=self._options.accelerator, precision=self._spec.training.precision),
+            hardware=Hardware(
+                accelerator=self._options.accelerator,
+                precision=self._spec.training.precision,
+                keep_memory=self._options.keep_memory,
+            ),
             seed=self._spec.seed,
             ignore_index=built.data.ignore_index,
             quiet=self._options.quiet,
@@ -330,6 +343,7 @@ class _Todo:
             self._options.shift,
             predict_test,
             lambda: self._built().data,
+            home=self._spec.home,
             root=self._options.root,
             seed=self._spec.data.seed,
             download=self._options.download,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from equipoise.core.errors import SpecError
-from equipoise.core.names import look_up
+from equipoise.core.names import check_choice, look_up
 
 __all__ = [
     "COST_FACTS",
@@ -16,6 +16,7 @@ __all__ = [
     "MetricFacts",
     "best_of",
     "columns",
+    "learn_facts",
     "metric_facts",
     "metrics_where",
 ]
@@ -295,6 +296,10 @@ COST_FACTS: dict[str, MetricFacts] = {
     )
 }  # fmt: skip
 
+#: What is known about metrics of someone's own, by key; whoever meets one says so.
+_OWN: dict[str, MetricFacts] = {}
+_SAID = ("title", "short", "meaning", "better", "percent", "low", "high")
+
 _FORMER = {
     "over_confidence": "the over-confident part of the ECE is 'ece_over'; the error of the paper is "
     "'over_confidence_error'.",
@@ -320,7 +325,43 @@ def metric_facts(key: str, *, what: str = "metric") -> MetricFacts:
     """
     if key in _FORMER:
         raise SpecError(f"no {what} {key!r}; {_FORMER[key]}")
-    return look_up(key, {**FACTS, **EXTRA_FACTS, **COST_FACTS}, what=what)
+    return look_up(key, {**FACTS, **EXTRA_FACTS, **COST_FACTS, **_OWN}, what=what)
+
+
+def learn_facts(key: str, said: Mapping[str, Any]) -> MetricFacts:
+    """Remember, for this process, what someone says about a metric of their own; the last word counts.
+
+    Args:
+        key: What it is called.
+        said: Any of ``title``, ``short``, ``meaning``, ``better`` (``"lower"``, ``"higher"`` or ``"zero"``),
+            ``percent``, ``low`` and ``high``. What is not said: lower is better, no percentage, no bounds.
+
+    Returns:
+        The facts.
+
+    Raises:
+        SpecError: If something else is said.
+
+    Example:
+        >>> learn_facts("hits", {"better": "higher", "percent": True}).head
+        'hits %'
+        >>> best_of("hits", [0.1, 0.2])
+        0.2
+    """
+    for name in said:
+        look_up(str(name), dict.fromkeys(_SAID), what=f"fact of the metric {key!r}")
+    title = said.get("title", key)
+    facts = MetricFacts(key, title, title, "", percent=False, low=-math.inf, high=math.inf)._replace(**said)
+    check_choice(facts.better, ("lower", "higher", "zero"), where=key, name="better")
+    if not isinstance(facts.percent, bool) or not facts.low < facts.high:
+        raise SpecError(
+            f"{key}: `percent` must be true or false, and `low` below `high`, got {facts.percent!r}, {facts.low!r} and "
+            f"{facts.high!r}."
+        )
+    if not all(isinstance(text, str) for text in (facts.title, facts.short, facts.meaning)):
+        raise SpecError(f"{key}: `title`, `short` and `meaning` must be text.")
+    _OWN[key] = facts
+    return facts
 
 
 def metrics_where(**wanted: object) -> tuple[str, ...]:
