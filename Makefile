@@ -70,7 +70,6 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 docs: $(READY)
-	$(INSTALL) ".[docs]"
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/check.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

@@ -130,7 +130,7 @@ def spec_usage(key: str) -> Callable[[Entry], str]:
     """Return a writer of a run's spec in which one key names the entry."""
 
     def write(entry: Entry) -> str:
-        usual = {"data": {"model": "resnet20"}, "model": {"data": "cifar10"}}.get(key, {})
+        usual = {"model": {"data": "cifar10"}}.get(key, {})
         spec = {
             "data": "digits",
             "model": "mlp",
@@ -142,6 +142,31 @@ def spec_usage(key: str) -> Callable[[Entry], str]:
         return "\n".join(["```toml", *(f'{name} = "{value}"' for name, value in spec.items()), "```"])
 
     return write
+
+
+#: What the examples of datasets that are read from a path of one's own call it.
+OWN_FILES = {"npz": "mine.npz", "table": "mine.csv", "image_folder": "mine"}
+
+
+def data_usage(entry: Entry) -> str:
+    """Write a spec on a dataset; one with test rows only is a further test set of what it was made from."""
+    spec = {"data": entry.key, "model": "resnet20", "method": "ce", "recipe": "quick", **entry.partners}
+    lines = [f'{name} = "{value}"' for name, value in spec.items()]
+    if entry.key in OWN_FILES:
+        lines[0] = f'data = {{ name = "{entry.key}", options = {{ path = "{OWN_FILES[entry.key]}" }} }}'
+    command = "compare" if "data" in entry.partners else "train"
+    if command == "compare":
+        options = 'corruption = "fog", severity = 3'
+        lines.append(f'shift = [{{ data = "{entry.key}", kind = "shifted", options = {{ {options} }} }}]')
+    shell = f"```console\n$ equipoise {command} spec.toml\n```"
+    return "\n".join(["```toml", *lines, "```"]) + "\n\n" + shell
+
+
+def loaded(entry: Entry) -> str:
+    """Write the call that loads a dataset."""
+    own = OWN_FILES.get(entry.key)
+    options = f', options={{"path": "{own}"}}' if own else ""
+    return f'`equipoise.data.load("{entry.key}"{options})`'
 
 
 def spelled(value: object) -> str:
@@ -181,7 +206,7 @@ ROOMS = {
         title="Datasets",
         opening="Data by name. [Data](../../data.md) says where to put files, and how to bring your own.",
         entries=CATALOGUE["datasets"],
-        usage=spec_usage("data"),
+        usage=data_usage,
     ),
     "models": Room(
         title="Networks",
@@ -252,7 +277,8 @@ def facts(entry: Entry) -> Iterator[tuple[str, str]]:
     """Give the rows of the table at the top of a page."""
     yield "key", f"`{entry.key}`"
     places = [f"`{one.__module__.rsplit('.', 1)[0]}.{one.__name__}`" for one in factories(entry)]
-    yield "in Python", " + ".join(places)
+    is_data = CATALOGUE["datasets"].get(entry.key) is entry
+    yield "in Python", loaded(entry) if is_data else " + ".join(places)
     if entry.paper:
         yield "paper", entry.paper
     yield "fidelity", entry.fidelity

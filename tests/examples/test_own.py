@@ -34,6 +34,7 @@ def test_the_table_holds_all_methods(straight):
     ]
 
 
+@pytest.mark.deep
 def test_killed_and_resumed_with_two_workers_it_gives_the_same(straight, tmp_path):
     command = ["compare", str(EXAMPLE), "--workers", "2", "--threads", "1", "--resamples", "20", "--quiet"]
     call = [sys.executable, "-m", "equipoise", *command, "--accelerator", "cpu", "--out", str(tmp_path)]
@@ -47,6 +48,7 @@ def test_killed_and_resumed_with_two_workers_it_gives_the_same(straight, tmp_pat
     assert (tmp_path / "own.results.csv").read_bytes() == straight.results.read_bytes()
 
 
+@pytest.mark.deep
 @pytest.mark.filterwarnings("ignore")
 def test_on_ray_it_gives_the_same(straight, tmp_path):
     ray = pytest.importorskip("ray")

@@ -23,6 +23,7 @@ def cluster():
     ray.shutdown()
 
 
+@pytest.mark.deep
 @pytest.mark.filterwarnings("ignore")
 def test_same_scores_as_local_and_a_killed_worker_loses_nothing(cluster, table, quick, tmp_path):
     table["recipe"]["epochs"] = 12

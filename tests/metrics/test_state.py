@@ -15,6 +15,7 @@ from equipoise.metrics import CalibrationState
 from equipoise.metrics.accumulate import sums_by_torch
 from equipoise.metrics.readings import read_state
 from equipoise.metrics.sums import Sums
+from helpers.deep import daily
 from metric_samples import draw, rows, softmax, weights_for
 
 
@@ -147,9 +148,9 @@ def test_the_kernel_stops_at_a_row_that_is_no_distribution(bad, k, n_pieces):
     assert found == 20
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", daily([False, True], keep=[True]))
 @pytest.mark.parametrize("kind", ["logits", "probs"])
-@pytest.mark.parametrize("k", [3, 100])
+@pytest.mark.parametrize("k", daily([3, 100], keep=[3]))
 def test_any_number_of_threads_and_batches_give_the_same(k, kind, weighted, set_threads):
     n = 300_000 // k  # enough for several threads to share
     probs, labels = draw(n, k)

@@ -22,7 +22,7 @@ from equipoise.core.records import RECORD_ENDINGS
 from equipoise.evaluate.audit import Audit
 from equipoise.evaluate.audit_state import write_audit_state
 from equipoise.evaluate.compare import PairedDifferences
-from equipoise.evaluate.compare_states import UnpairedDifferences
+from equipoise.evaluate.differences import Differences
 from equipoise.evaluate.gates import Bound, Gate, Limit, check_limits, check_not_worse
 
 __all__ = ["command"]
@@ -152,7 +152,7 @@ def _write_report(path: Path, result: Result, files: tuple[str, ...]) -> None:
 
 def _print(
     found: Audit,
-    comparison: PairedDifferences | UnpairedDifferences | None,
+    comparison: Differences | None,
     gates: Sequence[Gate],
     files: tuple[str, ...],
     *,
@@ -183,7 +183,7 @@ def _print(
         click.echo(f"{mark}  {gate.text}.")
 
 
-def _heading(comparison: PairedDifferences | UnpairedDifferences) -> str:
+def _heading(comparison: Differences) -> str:
     if isinstance(comparison, PairedDifferences):
         return "Against the baseline (first), this model (second):"
     return (

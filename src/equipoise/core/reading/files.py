@@ -1,4 +1,4 @@
-"""From what a caller names to files: a path, a pair of .npy files, several, a pattern, a folder, or an address."""
+"""From what a caller names to files: a path, .npy files by column, several, a pattern, a folder, or an address."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ def find_sources(path: SourceLike) -> list[Source]:
         return _elsewhere(str(path))
     if isinstance(path, str | os.PathLike):
         files: list[Path] = _expanded(Path(path))
-        return [_pair(files)] if files[0].suffix.lower() == ".npy" else _parts(files, _fixed(Path(path)))
+        return [_by_name(files)] if files[0].suffix.lower() == ".npy" else _parts(files, _fixed(Path(path)))
     items = list(path)
     if not items:
         raise DataError("read_predictions: no file was named. Pass a path.")
     if all(isinstance(item, str | os.PathLike) and _is_npy(item) for item in items):
-        return [_pair([file for item in items for file in _expanded(Path(str(item)))])]
+        return [_by_name([file for item in items for file in _expanded(Path(str(item)))])]
     return [source for item in items for source in find_sources(item)]
 
 
@@ -218,12 +218,8 @@ def _is_npy(path: AnyPath) -> bool:
     return not is_address(path) and Path(path).suffix.lower() == ".npy"
 
 
-def _pair(files: Sequence[Path]) -> Mapping[str, Path]:
-    if len(files) == 1:
-        raise DataError(
-            f"{files[0].name}: a .npy file holds one array, scores or labels. Pass both: "
-            f'("logits.npy", "labels.npy"), or {{"logits": {files[0].name!r}, "labels": ...}}.'
-        )
+def _by_name(files: Sequence[Path]) -> Mapping[str, Path]:
+    """Return .npy files as the columns of one table; scores may stand alone, as those of production do."""
     columns: dict[str, Path] = {}
     for file in files:
         name = _column_name(file.stem)
