@@ -121,7 +121,11 @@ def subject_rows(
 def _without_zero(found: Predictions) -> float:
     """Give the ECE in bins that are open on the left: answers of confidence 0 are in none, and count in n alone."""
     kept = np.flatnonzero(np.asarray(found.confidence) > 0)
-    return float(expected_calibration_error(found.take(kept), n_bins=10)) * len(kept) / len(found) if len(kept) else 0.0
+    return (
+        float(expected_calibration_error(found.take(kept), n_bins=10)) * len(kept) / len(found)
+        if len(kept)
+        else 0.0
+    )
 
 
 def _auroc(found: Predictions) -> float | None:
