@@ -29,7 +29,7 @@ from equipoise.experiments.shift_scores import format_shifts
 from equipoise.experiments.single_run import HISTORIES, RunOptions
 from equipoise.experiments.spec import Spec, current_keys
 from equipoise.experiments.spec_data import data_of
-from equipoise.experiments.spec_parsing import plain, set_key
+from equipoise.experiments.spec_parsing import check_keys, plain, set_key
 from equipoise.experiments.table import ResultTable, tables_of_groups
 from equipoise.experiments.toml import parse_override, read_toml
 from equipoise.experiments.user_code import is_code, split_reference
@@ -96,11 +96,7 @@ class ComparisonSpec:
             SpecError: With file, key and nearest valid name.
         """
         table = current_keys(table, where=where)
-        for key in table:
-            if key not in _KEYS:
-                guess = nearest(key, _KEYS)
-                remedy = f"did you mean {guess!r}?" if guess else f"known: {', '.join(_KEYS)}."
-                raise SpecError(f"{where}: no key {key!r}; {remedy}")
+        check_keys(table, _KEYS, where=where)
         for key in ("data", "model", "method"):
             if key not in table:
                 raise SpecError(f"{where}: the key {key!r} is missing.")
