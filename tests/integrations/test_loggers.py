@@ -15,6 +15,9 @@ from equipoise.objectives import Supervised
 from equipoise.training import Hardware, fit
 from tiny_runs import QUICK, TABLE
 
+# Loggers warn of one another's future; it is theirs to mend.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning")
+
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):

@@ -261,6 +261,9 @@ class ComparisonResult(NamedTuple):
     results: Path
     groups: Sequence[RunGroup] = ()
 
+    def _repr_html_(self) -> str:
+        return "".join(table._repr_html_() for table in self.tables)
+
 
 def run_comparison(
     comparison: ComparisonSpec,
