@@ -73,7 +73,7 @@ class OwnCalibrator(Calibrator):
     kind = "own"
 
     def __post_init__(self, own: OwnMap) -> None:
-        gives = getattr(own, "gives", "logits")
+        gives: Any = getattr(own, "gives", "logits")
         if not isinstance(own, OwnMap) or gives not in ("logits", "probs"):
             raise SpecError(
                 f"{self.name}: a map with the methods learn(logits, labels) and map(logits, parameters) was wanted, "
