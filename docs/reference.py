@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from sources import Place, bases, find, members, public_names, signature, tree_of
+from sources import SOURCE, Place, bases, find, members, public_names, signature, tree_of
 
 #: The page of each room, and the modules whose public names stand on it.
 PAGES = {
@@ -30,18 +30,8 @@ PAGES = {
     "report": ("equipoise.report",),
     "experiments": ("equipoise.experiments",),
     "integrations": tuple(
-        f"equipoise.integrations.{name}"
-        for name in (
-            "sklearn",
-            "torchmetrics",
-            "lightning",
-            "huggingface",
-            "skorch",
-            "onnx",
-            "calibrated",
-            "saved_model",
-            "ray",
-        )
+        f"equipoise.integrations.{path.stem}"
+        for path in sorted((SOURCE / "equipoise" / "integrations").glob("[!_]*.py"))
     ),
     "testing": ("equipoise.testing",),
     "core": ("equipoise.core", "equipoise.core.reading", "equipoise.core.deprecation"),
