@@ -36,6 +36,8 @@ _KERNELS: Final = {
 # Compiling takes as long as some hundred million numbers take on the plain way, but is done once and for all; a second
 # or so of plain work is what it takes to show that there will be more.
 _WORTH = 1 << 23
+# However little there is to do, a call on the plain way takes as long as so many numbers.
+_CALL = 1 << 12
 
 _PLAIN = os.environ.get("EQUIPOISE_PLAIN", "0") not in {"", "0"}
 _forced: Literal["plain", "compiled"] | None = None
@@ -76,7 +78,7 @@ def find_kernel(name: str, dtype: str, size: int) -> Callable[..., Any] | None:
     if why_plain():
         return None
     if not is_ready(name, dtype) and _forced is None:
-        _plain_work[key] += size
+        _plain_work[key] += size + _CALL
         if _forked or _plain_work[key] < _WORTH:
             return None
     return _load(name, dtype)

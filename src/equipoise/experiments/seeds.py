@@ -12,7 +12,6 @@ from equipoise.calibrators.own import as_calibrator
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
-from equipoise.experiments.formatting import format_table
 from equipoise.experiments.maps import MapSpec, as_map
 from equipoise.experiments.measures import GivenMetric, MetricSpec, as_metric
 from equipoise.experiments.run_report import methods_of
@@ -78,7 +77,7 @@ class _SeedGroup:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SeedComparison:
     """How methods compare over seeds.
 
@@ -89,8 +88,14 @@ class SeedComparison:
     table: ResultTable
     _group: _SeedGroup
 
+    def __repr__(self) -> str:
+        return f"SeedComparison({self.table!r})"
+
     def __str__(self) -> str:
-        return format_table(self.table)
+        return str(self.table)
+
+    def _repr_html_(self) -> str:
+        return self.table._repr_html_()
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one tidy row per method, seed, calibrator and metric."""

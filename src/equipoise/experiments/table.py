@@ -55,7 +55,7 @@ class TableRow:
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ResultTable:
     """Results on one dataset with one network.
 
@@ -89,6 +89,20 @@ class ResultTable:
     n_bins: int
     n_resamples: int = 1000
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        what = ", ".join(filter(None, (self.data, self.model)))
+        return f"ResultTable({what}: {len(self.rows)} rows of {', '.join(self.metrics) or 'no metrics'})"
+
+    def __str__(self) -> str:
+        from equipoise.experiments.formatting import format_table  # which knows tables
+
+        return format_table(self)
+
+    def _repr_html_(self) -> str:
+        from equipoise.experiments.formatting import html_of
+
+        return html_of(self)
 
     @property
     def caption(self) -> str:

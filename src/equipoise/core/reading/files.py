@@ -17,7 +17,7 @@ from equipoise.core.reading.formats.base import ColumnReader
 from equipoise.core.reading.formats.npy import NpyReader
 from equipoise.core.reading.known_names import KNOWN_NAMES
 from equipoise.core.reading.partitions import Part, PartReader, as_parts
-from equipoise.core.reading.storage import Address, is_address, is_row_file, look_up
+from equipoise.core.reading.storage import File, is_address, is_row_file, look_up
 
 __all__ = [
     "AnyPath",
@@ -36,7 +36,7 @@ AnyPath: TypeAlias = str | os.PathLike[str]
 SourceLike: TypeAlias = AnyPath | Sequence["SourceLike"] | Mapping[str, AnyPath]
 
 #: One table: a file, here or elsewhere; a file of a partitioned table; or .npy files by column.
-Source: TypeAlias = Path | Address | Part | Mapping[str, Path]
+Source: TypeAlias = File | Part | Mapping[str, Path]
 
 _PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib", ".ckpt")
 
@@ -111,7 +111,7 @@ def name_of(source: Source) -> str:
     return ", ".join(map(str, source.values())) if isinstance(source, Mapping) else source.name
 
 
-def ending_of(path: Path | Address) -> str:
+def ending_of(path: File) -> str:
     """Return a file's ending in lower case.
 
     Raises:
@@ -156,8 +156,8 @@ def npy_columns(paths: Mapping[str, Path]) -> Mapping[str, Path]:
 def _elsewhere(address: str) -> list[Source]:
     """Return the tables that an address names; those on this machine are read where they are."""
     found = look_up(address)
-    if isinstance(found[0].file, str):
-        return find_sources(found[0].file)
+    if isinstance(found, str):
+        return find_sources(found)
     for one in found:
         if ending_of(one.file) == ".npy":
             raise DataError(

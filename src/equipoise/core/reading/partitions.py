@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import TypeAlias, final
 from urllib.parse import unquote
 
 import numpy as np
 
 from equipoise.core.reading.formats.base import Chunk, ColumnReader, Reading
-from equipoise.core.reading.storage import Address
+from equipoise.core.reading.storage import File
 
 __all__ = ["Part", "PartReader", "as_parts"]
 
@@ -32,12 +32,12 @@ class Part:
         values: What the folders say of all its rows; None for a missing value.
     """
 
-    file: Path | Address
+    file: File
     name: str
     values: Mapping[str, Value]
 
 
-def as_parts(files: Sequence[tuple[Path | Address, PurePosixPath]]) -> list[Part | Path | Address]:
+def as_parts(files: Sequence[tuple[File, PurePosixPath]]) -> list[Part | File]:
     """Return files with what their folders say of them.
 
     Values are numbers if all of a column are whole numbers as one writes them, else text: ``03`` stays ``03``.
@@ -46,6 +46,7 @@ def as_parts(files: Sequence[tuple[Path | Address, PurePosixPath]]) -> list[Part
         files: Each with its path below the table's folder.
 
     Example:
+        >>> from pathlib import Path
         >>> below = PurePosixPath("day=3/site=New%20York/a.parquet")
         >>> as_parts([(Path("rows") / below, below)])[0].values
         {'day': 3, 'site': 'New York'}

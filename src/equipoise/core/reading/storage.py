@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from pathlib import PurePath, PurePosixPath
-from typing import Any, BinaryIO, NamedTuple, cast, final
+from pathlib import Path, PurePath, PurePosixPath
+from typing import Any, NamedTuple, TypeAlias, final
 from urllib.parse import quote
 
 from equipoise.core.errors import DataError, require
 
-__all__ = ["Address", "Found", "is_address", "is_row_file", "look_up", "without_secrets"]
+__all__ = ["Address", "File", "Found", "is_address", "is_row_file", "look_up", "without_secrets"]
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 #: Whom an address may name before its place, with a password.
@@ -68,7 +68,7 @@ class Address:
         """The ending of the name."""
         return PurePosixPath(self.path).suffix
 
-    def open(self, mode: str = "rb", buffering: int = 0) -> BinaryIO:
+    def open(self, mode: str = "rb", buffering: int = 0) -> Any:
         """Return a copy of the file on this machine, which is gone when it is closed.
 
         A file is read in many small pieces, forwards and back, each of which would be a request; and it must not
@@ -84,7 +84,7 @@ class Address:
         except BaseException:
             copy.close()
             raise
-        return cast("BinaryIO", copy)
+        return copy
 
     def _fetch(self, copy: Any) -> None:
         before = self._look()
@@ -107,20 +107,24 @@ class Address:
         return found.size, found.mtime_ns
 
 
+#: A file on this machine, or elsewhere.
+File: TypeAlias = Path | Address
+
+
 class Found(NamedTuple):
     """A file under an address.
 
     Attributes:
-        file: Where it is; text is a path of this machine.
+        file: Where it is.
         below: Its path below what does not vary: the folder named, or the folders before a pattern.
     """
 
-    file: Address | str
+    file: Address
     below: PurePosixPath
 
 
-def look_up(address: str) -> list[Found]:
-    """Return the files that an address stands for, sorted.
+def look_up(address: str) -> list[Found] | str:
+    """Return the files that an address stands for, sorted; or the path or pattern, if it is one of this machine.
 
     Args:
         address: Of a file, of a folder of Parquet files, or with ``*`` and ``[...]`` in its path. What follows a ``?``
@@ -140,7 +144,7 @@ def look_up(address: str) -> list[Found]:
     system, base = _resolved(f"{scheme}://{'/'.join(parts[:fixed])}{mark}{options}", shown)
     pattern = parts[fixed:]
     if system.type_name == "local":
-        return [Found("/".join([base.rstrip("/"), *pattern]) if pattern else base, PurePosixPath())]
+        return "/".join([base.rstrip("/"), *pattern]) if pattern else base
     with _told(shown):
         if not pattern and system.get_file_info(base).is_file:
             return [Found(Address(base, shown, system), PurePosixPath())]
@@ -152,12 +156,8 @@ def look_up(address: str) -> list[Found]:
         if (_matches(below, pattern) if pattern else is_row_file(below))
     ]
     if not kept:
-        what = (
-            "no file matches this pattern"
-            if pattern
-            else "there is no such file, and no folder of .parquet files"
-        )
-        raise DataError(f"{shown}: {what}.")
+        what = "no file matches this pattern" if pattern else "there is no such file or folder"
+        raise DataError(f"{shown}: {what}. Pass a file, a pattern, or a folder that holds .parquet files.")
     return sorted(kept, key=lambda one: one.below)
 
 
