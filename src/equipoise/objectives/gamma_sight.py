@@ -89,7 +89,7 @@ def _frozen_copy(network: nn.Module) -> Any:
 
 
 def _layer(network: nn.Module, name: str) -> nn.Module:
-    known = dict(network.named_modules())
+    known: dict[str, nn.Module] = dict(network.named_modules())
     known.pop("")
     if name in known:
         return known[name]
