@@ -1,6 +1,6 @@
-"""Write the pages of all methods from the catalogue and the docstrings, or check that they are fresh.
+"""Write the pages of all methods and of evidence, or check that they are fresh.
 
-python docs/generate.py            write docs/methods/
+python docs/generate.py            write docs/methods/ from the catalogue, docs/evidence/ from evidence/
 python docs/generate.py --check    fail if a page is stale, missing or left over
 """
 
@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from draw import caption, gradient_picture
+from evidence_pages import HOME, evidence_pages
+from evidence_quotes import quoting_pages
 
 from equipoise.experiments.catalogue import CATALOGUE, Entry
 from equipoise.losses import Pair
@@ -231,6 +233,8 @@ def pages() -> Iterator[tuple[Path, str]]:
             yield FOLDER / name / f"{slug(key)}.md", page(room, entry)
             if room.picture:
                 yield FOLDER / name / "pictures" / f"{slug(key)}.svg", room.picture(entry)
+    yield from evidence_pages()
+    yield from quoting_pages()
 
 
 def slug(key: str) -> str:
@@ -348,7 +352,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a file differs")
     check = parser.parse_args().check
     wanted = dict(pages())
-    there = {path for room in ROOMS for path in (FOLDER / room).rglob("*.*")}
+    there = {path for home in (HOME, *(FOLDER / room for room in ROOMS)) for path in home.rglob("*.*")}
     stale = [path for path, text in wanted.items() if not path.exists() or path.read_text("utf-8") != text]
     left_over = sorted(there - set(wanted))
     if check:

@@ -26,9 +26,11 @@ def on_files(files, *, config):
 
 
 def on_page_markdown(markdown, *, page, **_):
-    """Replace formulas outside code, and let names of the reference lead to it."""
+    """Replace formulas outside code, and let names lead to the reference and links to notebooks to their pages."""
     up = "../" * page.file.src_uri.count("/")
     is_reference = page.file.src_uri.startswith("api/")
+    if not page.file.src_uri.startswith("notebooks/"):
+        markdown = markdown.replace(".ipynb)", ".md)")
     parts = CODE.split(markdown)
     for number, part in enumerate(parts):
         if number % 2 == 0:

@@ -92,6 +92,19 @@ def test_a_pair_of_known_and_corrupted_images():
     assert pair.outside.name == "digits_gaussian_noise_2"
 
 
+def test_grey_images_are_shown_in_colour_to_networks_of_colour():
+    grey = from_arrays(torch.full((40, 1, 4, 6), 7, dtype=torch.uint8), torch.arange(40) % 2, name="grey")
+    colour = from_arrays(torch.zeros(40, 3, 8, 8, dtype=torch.uint8), torch.arange(40) % 2, name="colour")
+    shown = ood_pair(colour, grey).outside.inputs
+    assert shown.shape == (40, 3, 8, 8)
+    assert (shown[:, :, 2:6, 1:7] == 7).all()
+    assert shown.sum() == 40 * 3 * 24 * 7
+    large = from_arrays(torch.zeros(40, 1, 9, 8, dtype=torch.uint8), grey.labels, name="large")
+    for known, foreign in ((grey, colour), (colour, large)):
+        with pytest.raises(DataError, match="one shape"):
+            ood_pair(known, foreign)
+
+
 def test_a_pair_of_different_shapes_is_refused():
     with pytest.raises(DataError, match="one shape"):
         ood_pair("digits", load("mixture", options={"n": 50}))

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from equipoise.core.errors import DataError, SpecError, SplitError
-from equipoise.data import Dataset, from_arrays, load, load_shift, meta_part, read_shifts
+from equipoise.data import Dataset, few, from_arrays, load, load_shift, meta_part, read_shifts
 
 
 def test_a_long_tail_is_an_option_of_every_dataset():
@@ -15,6 +15,23 @@ def test_a_long_tail_is_an_option_of_every_dataset():
     assert len(thinned.rows("test")) == round(0.3 * len(plain))
     with pytest.raises(ValueError, match="at least 1"):
         load("digits", options={"long_tail": 0.5})
+
+
+def test_few_training_rows_are_an_option_of_every_dataset():
+    whole, part = load("digits"), load("digits", options={"n_train": 100})
+    assert part.class_counts("train").tolist() == pytest.approx([10] * 10, abs=1)
+    assert len(part.rows("train")) == 100
+    assert set(part.rows("train").tolist()) < set(whole.rows("train").tolist())
+    assert torch.equal(part.rows("test"), whole.rows("test"))
+    assert not torch.equal(few(whole, 100, seed=1).rows("train"), few(whole, 100).rows("train"))
+    assert few(whole, len(whole.rows("train"))) is whole
+    assert load("digits", options={"n_train": 200, "long_tail": 10}).name == "digits_200_lt10"
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 10**6, 0.5, True])
+def test_no_other_number_of_training_rows_is_taken(wrong):
+    with pytest.raises(ValueError, match="number of rows from 1 to"):
+        load("digits", options={"n_train": wrong})
 
 
 def test_corruptions_by_severity_keep_rows_and_normalisation():

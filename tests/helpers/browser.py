@@ -21,15 +21,15 @@ FLAGS = (
 )
 
 
-def open_browser(profile):
-    """Start a browser that tells what it logs and asks for; the caller quits it."""
+def open_browser(profile, *, logs=("browser", "performance")):
+    """Start a browser that keeps these logs; the caller quits it."""
     assert BROWSER, WHY
     assert DRIVER, WHY
     options = webdriver.ChromeOptions()
     options.binary_location = BROWSER
     for flag in (*FLAGS.split(), f"--user-data-dir={profile}"):
         options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    options.set_capability("goog:loggingPrefs", dict.fromkeys(logs, "ALL"))
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
     driver.get("about:blank")  # the browser's own start page asks for much
     return driver
@@ -48,6 +48,6 @@ def look(browser, address, *, width=1200, height=900):
     return browser
 
 
-def overflow(browser):
-    """Return by how many pixels the page is wider than the window."""
-    return browser.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
+def overflow(browser, width):
+    """Return by how many pixels the page is wider than the window, which a phone's browser would widen for it."""
+    return browser.execute_script("return document.documentElement.scrollWidth") - width

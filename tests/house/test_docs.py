@@ -2,6 +2,7 @@
 
 import doctest
 import re
+import tomllib
 import warnings
 from pathlib import Path
 
@@ -46,6 +47,12 @@ def test_every_command_is_documented_with_an_example(name):
         for block in CONSOLE.findall(page.read_text())
     ]
     assert any(f"$ equipoise {name}" in block for block in blocks)
+
+
+def test_the_spec_of_the_readme_is_the_demos():
+    shown = re.search(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1]
+    demo = ROOT / "src" / "equipoise" / "data" / "embedded" / "demo.toml"
+    assert tomllib.loads(shown) == tomllib.loads(demo.read_text())
 
 
 def run_session(block, names, page):

@@ -53,7 +53,7 @@ def messages():
             if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args:
                 message = text_of(node.exc.args[0])
                 # A sentence ends; what does not is a reason that another message holds in brackets.
-                if ast.unparse(node.exc.func) in OURS and message.endswith((".", "?", "!")):
+                if ast.unparse(node.exc.func) in OURS and re.search(r"\w.*[.?!]$", message):
                     yield f"{path.relative_to(ROOT)}:{node.lineno}", message
 
 

@@ -1,5 +1,6 @@
 """Every page of the site in a real browser: words and not markup, nothing wider than the window, no dead link."""
 
+import json
 import os
 import re
 import subprocess
@@ -19,6 +20,7 @@ pytest.importorskip("mkdocs")
 pytestmark = pytest.mark.deep
 
 ROOT = Path(__file__).resolve().parents[2]
+WIDTHS = (1280, 390)
 HEAVIEST = 400_000  # bytes of one page; the whole reference on one page was ten times that
 
 #: What no reader should see outside code: marks of docstrings, Markdown and templates that were not understood.
@@ -39,13 +41,15 @@ class Page(HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.anchors, self.leads = {""}, set()
+        self.anchors, self.leads, self.loads = {""}, set(), set()
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
         named = dict(attrs)
         self.anchors |= {named[key] for key in ("id", "name") if named.get(key)}
         self.leads |= {named[key] for key in ("href", "src") if named.get(key)}
+        if tag in ("script", "img", "link"):
+            self.loads |= {named.get("src") or named.get("href") or ""}
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +57,9 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     words = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", folder]
     subprocess.run(words, cwd=ROOT, check=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
+    # The index of the search is larger than all else, and every page would read it.
+    index = folder / "search" / "search_index.json"
+    index.write_text(json.dumps({**json.loads(index.read_text(encoding="utf-8")), "docs": []}))
     return folder
 
 
@@ -78,7 +85,7 @@ def address(site):
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    driver = open_browser(tmp_path_factory.mktemp("profile"))
+    driver = open_browser(tmp_path_factory.mktemp("profile"), logs=["browser"])
     yield driver
     driver.quit()
 
@@ -98,6 +105,8 @@ def test_no_link_is_dead_and_nothing_comes_from_elsewhere(site, pages):
             if not (site / target).is_file() or (target in read and anchor not in read[target].anchors):
                 dead.append(f"{name}: {lead}")
     assert dead == []
+    foreign = [load for page in read.values() for load in page.loads if load.startswith(("http", "//"))]
+    assert foreign == []
 
 
 def test_pages_are_light(site, pages):
@@ -111,24 +120,37 @@ def test_every_public_room_has_its_page(pages):
     }
 
 
+def faults(browser):
+    """Return what is wrong with the page that is open, in words."""
+    raw = RAW.findall(browser.execute_script(WORDS))
+    if raw:
+        yield f"raw markup {sorted(set(raw))}"
+    if "/api/" in browser.current_url and browser.find_elements("tag name", "blockquote"):
+        yield "an example came out as a quotation"
+    for width in WIDTHS:
+        resize(browser, width=width)
+        wider = overflow(browser, width)
+        if wider > 0:
+            yield f"{wider} pixels too wide at {width}"
+
+
 def test_every_page_reads_well_and_fits_desktop_and_phone(browser, address, pages):
     wrong = []
     for name in pages:
-        if name == "404.html":
-            continue
-        look(browser, f"{address}/{name}", width=1280)
-        raw = RAW.findall(browser.execute_script(WORDS))
-        if raw:
-            wrong.append(f"{name}: raw markup {sorted(set(raw))}")
-        if name.startswith("api/") and browser.execute_script(
-            "return document.querySelectorAll('blockquote').length"
-        ):
-            wrong.append(f"{name}: an example came out as a quotation")
-        for width in (1280, 390):
-            resize(browser, width=width)
-            wider = overflow(browser)
-            if wider > 0:
-                wrong.append(f"{name}: {wider} pixels too wide at {width}")
-    failed = [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+        if name != "404.html":
+            look(browser, f"{address}/{name}", width=WIDTHS[0])
+            wrong += [f"{name}: {fault}" for fault in faults(browser)]
+    logged = [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
     assert wrong == []
-    assert failed == []
+    assert logged == []
+
+
+def test_a_bad_page_would_be_found(browser, address, site):
+    page = site / "api" / "bad.html"
+    words = "<article>**bold** and :func:`f`<blockquote>Example</blockquote><div>wide</div></article>"
+    page.write_text(f"<!doctype html><style>div {{ width: 1300px }}</style>{words}", encoding="utf-8")
+    look(browser, f"{address}/api/bad.html", width=WIDTHS[0])
+    found = list(faults(browser))
+    page.unlink()
+    assert [fault.split()[0] for fault in found[:2]] == ["raw", "an"]
+    assert [fault.split()[-1] for fault in found[2:]] == ["1280", "390"]

@@ -129,7 +129,7 @@ def test_arrow_keys_walk_through_the_bins(browser, pages):
 def test_no_sideways_scrolling(browser, pages, name, width):
     look(browser, pages[name], width=width, height=800)
     browser.execute_script("document.querySelectorAll('details').forEach((part) => { part.open = true })")
-    assert overflow(browser) <= 0
+    assert overflow(browser, width) <= 0
 
 
 def test_the_tip_stays_on_a_phones_screen(browser, pages):

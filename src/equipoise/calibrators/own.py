@@ -23,7 +23,18 @@ _FEW = 4
 
 @runtime_checkable
 class OwnMap(Protocol):
-    """What a map of someone's own must do; ``gives = "probs"`` says that probabilities come out and not logits."""
+    """What a map of someone's own must do; ``gives = "probs"`` says that probabilities come out and not logits.
+
+    Example:
+        >>> class Halved:
+        ...     def learn(self, logits, labels):
+        ...         return {"factor": 0.5}
+        ...
+        ...     def map(self, logits, parameters):
+        ...         return logits * parameters["factor"]
+        >>> isinstance(Halved(), OwnMap)
+        True
+    """
 
     def learn(self, logits: Tensor, labels: Tensor) -> Mapping[str, Any]:
         """Return what held-out logits ``(n, k)`` and labels ``(n,)`` teach: finite numbers or arrays, by name."""
@@ -62,7 +73,7 @@ class OwnCalibrator(Calibrator):
     kind = "own"
 
     def __post_init__(self, own: OwnMap) -> None:
-        gives = getattr(own, "gives", "logits")
+        gives: Any = getattr(own, "gives", "logits")
         if not isinstance(own, OwnMap) or gives not in ("logits", "probs"):
             raise SpecError(
                 f"{self.name}: a map with the methods learn(logits, labels) and map(logits, parameters) was wanted, "

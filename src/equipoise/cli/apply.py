@@ -49,10 +49,7 @@ def command(
     Labels, if there are any, groups and names stay as they are. The new file remembers the rows that the calibrator
     was fitted on, and is refused when scored if it holds some of them.
     """
-    output = _beside(files, force=force) if output is None else output
-    check_output(output, tuple(WRITERS))
-    if not force and output.exists() and any(Path(file).exists() and output.samefile(file) for file in files):
-        raise click.UsageError(f"--output {output} is the input itself. Name another file, or add --force.")
+    output = _checked(output, files, force=force)
     fitted = load(calibrator)
     raw = read_predictions(one_or_several(files), **columns)
     # Rows known by scores that are no longer theirs have been through a calibrator.
@@ -84,6 +81,15 @@ def command(
             f"Wrote {len(predictions):,} rows of {predictions.kind} to {output}, through {fitted.kind}."
             f"{'' if predictions.has_labels else ' They have no labels.'}"
         )
+
+
+def _checked(output: Path | None, files: Sequence[str], *, force: bool) -> Path:
+    """Return where predictions go, which is not where they come from."""
+    target = _beside(files, force=force) if output is None else output
+    check_output(target, tuple(WRITERS))
+    if not force and target.exists() and any(Path(file).exists() and target.samefile(file) for file in files):
+        raise click.UsageError(f"--output {target} is the input itself. Name another file, or add --force.")
+    return target
 
 
 def _beside(files: Sequence[str], *, force: bool) -> Path:

@@ -14,6 +14,7 @@ from equipoise.data.augment import (
 from equipoise.data.batches import Batch, Batches, batches
 from equipoise.data.corruptions import CORRUPTIONS, corrupt, corrupt_images
 from equipoise.data.dataset import Dataset, FileRecord
+from equipoise.data.few import few
 from equipoise.data.loading import COMMON_OPTIONS, READERS, load
 from equipoise.data.long_tail import long_tail
 from equipoise.data.ood import OodPair, ood_pair
@@ -41,6 +42,7 @@ __all__ = [
     "corrupt_images",
     "cut_out",
     "erase_boxes",
+    "few",
     "flip_images",
     "focal_split",
     "from_arrays",

@@ -11,6 +11,7 @@ from typing import Any
 from equipoise.core.errors import SpecError
 from equipoise.core.names import look_up, nearest
 from equipoise.data.dataset import Dataset
+from equipoise.data.few import few
 from equipoise.data.long_tail import long_tail
 from equipoise.data.readers.cifar import cifar10, cifar100
 from equipoise.data.readers.cifar10h import cifar10h
@@ -31,7 +32,7 @@ from equipoise.data.readers.voc2012 import voc2012
 __all__ = ["COMMON_OPTIONS", "READERS", "load"]
 
 #: Options that :func:`load` takes for every dataset, beside those of its reader.
-COMMON_OPTIONS = ("long_tail",)
+COMMON_OPTIONS = ("long_tail", "n_train")
 
 #: Every dataset that can be loaded by name.
 READERS: Mapping[str, Callable[..., Dataset]] = MappingProxyType(
@@ -75,8 +76,8 @@ def load(
             none, because they are built in or have a path of their own, do not look at it.
         seed: Of the splits, and of whatever else is random.
         download: Bring the official files if they are not there.
-        options: Further parameters of the reader, for example ``{"path": "mine.npz"}``; and ``long_tail``, the
-            imbalance factor to which the training rows of any dataset are thinned.
+        options: Further parameters of the reader, for example ``{"path": "mine.npz"}``; ``n_train``, how many
+            training rows of any dataset are kept; and ``long_tail``, the imbalance factor to which they are thinned.
 
     Returns:
         The dataset.
@@ -90,8 +91,10 @@ def load(
         tensor(898)
     """
     options = dict(options)
-    factor = options.pop("long_tail", None)
+    factor, n_train = (options.pop(key, None) for key in COMMON_OPTIONS)
     dataset = _read(name, root=root, seed=seed, download=download, options=options)
+    if n_train is not None:
+        dataset = few(dataset, n_train, seed=seed)
     return dataset if factor is None else long_tail(dataset, factor=factor, seed=seed)
 
 

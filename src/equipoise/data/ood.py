@@ -52,10 +52,10 @@ def ood_pair(
         severity: Of the corruption, 1 to 5.
 
     Returns:
-        Two datasets with ``test`` rows of one shape.
+        Two datasets with ``test`` rows of one shape; grey images that are foreign to colour ones become such.
 
     Raises:
-        DataError: If their images differ in shape.
+        DataError: If their images differ in shape otherwise.
 
     Example:
         >>> pair = ood_pair("digits", "gaussian_noise", severity=3)
@@ -66,12 +66,28 @@ def ood_pair(
     if isinstance(outside, str) and outside in CORRUPTIONS:
         return OodPair(inside=known, outside=corrupt(known, outside, severity=severity, seed=seed))
     foreign = load(outside, root=root, seed=seed, download=download) if isinstance(outside, str) else outside
+    foreign = _in_colour(foreign, _shape(known))
     if _shape(known) != _shape(foreign):
         raise DataError(
             f"ood_pair: both must have inputs of one shape, got {_shape(known)} of {known.name} and "
-            f"{_shape(foreign)} of {foreign.name}. CIFAR goes with SVHN, MNIST with Fashion-MNIST."
+            f"{_shape(foreign)} of {foreign.name}. CIFAR goes with SVHN, MNIST with Fashion-MNIST; smaller grey images "
+            "are put into the middle of colour ones."
         )
     return OodPair(inside=known, outside=dataclasses.replace(foreign, mean=known.mean, std=known.std))
+
+
+def _in_colour(foreign: Dataset, shape: tuple[int, ...]) -> Dataset:
+    """Show grey images as colour images of the wanted size, in the middle of black, if they are not larger."""
+    images = foreign.inputs
+    if isinstance(images, ImageFiles) or len(shape) != 3 or images.ndim != 4:
+        return foreign
+    n, channels, height, width = images.shape
+    if (channels, shape[0]) != (1, 3) or height > shape[1] or width > shape[2]:
+        return foreign
+    top, left = (shape[1] - height) // 2, (shape[2] - width) // 2
+    shown = images.new_zeros(n, *shape)
+    shown[:, :, top : top + height, left : left + width] = images
+    return dataclasses.replace(foreign, inputs=shown)
 
 
 def _shape(dataset: Dataset) -> tuple[int, ...]:

@@ -141,8 +141,8 @@ def load_shift(
 
     Example:
         >>> [shift] = read_shifts([{"corruption": "gaussian_noise", "severity": 3}])
-        >>> load_shift(shift, load("digits")).splits.keys()
-        dict_keys(['test'])
+        >>> list(load_shift(shift, load("digits")).splits)
+        ['test']
     """
     if shift.corruption:
         return corrupt(dataset, shift.corruption, severity=shift.severity, seed=seed)

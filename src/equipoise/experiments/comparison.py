@@ -29,7 +29,7 @@ from equipoise.experiments.shift_scores import format_shifts
 from equipoise.experiments.single_run import HISTORIES, RunOptions
 from equipoise.experiments.spec import Spec, current_keys
 from equipoise.experiments.spec_data import data_of
-from equipoise.experiments.spec_parsing import plain, set_key
+from equipoise.experiments.spec_parsing import check_keys, plain, set_key
 from equipoise.experiments.table import ResultTable, tables_of_groups
 from equipoise.experiments.toml import parse_override, read_toml
 from equipoise.experiments.user_code import is_code, split_reference
@@ -96,11 +96,7 @@ class ComparisonSpec:
             SpecError: With file, key and nearest valid name.
         """
         table = current_keys(table, where=where)
-        for key in table:
-            if key not in _KEYS:
-                guess = nearest(key, _KEYS)
-                remedy = f"did you mean {guess!r}?" if guess else f"known: {', '.join(_KEYS)}."
-                raise SpecError(f"{where}: no key {key!r}; {remedy}")
+        check_keys(table, _KEYS, where=where)
         for key in ("data", "model", "method"):
             if key not in table:
                 raise SpecError(f"{where}: the key {key!r} is missing.")
@@ -303,24 +299,7 @@ def run_comparison(
         (True, 'ce')
     """
     check_choice(engine, ("local", "ray"), where="run_comparison", name="engine")
-    chosen = options or RunOptions()
-    specs: Sequence[Spec] = prepare(
-        comparison.specs,
-        where=comparison.where,
-        root=chosen.root,
-        download=chosen.download,
-        maps=comparison.calibrators,
-        metrics=comparison.measures,
-        shift=comparison.shift,
-    )
-    chosen = replace(
-        chosen,
-        calibrators=tuple(map(pinned, comparison.calibrators)),
-        metrics=tuple(map(pinned, comparison.measures)),
-        shift=comparison.shift,
-        history=comparison.history,
-    )
-    _check_splits(specs, comparison, chosen)
+    specs, chosen = _ready(comparison, options or RunOptions())
     base = Path(folder)
     base.mkdir(parents=True, exist_ok=True)
 
@@ -353,6 +332,28 @@ def run_comparison(
     texts = [format_tables(tables, "markdown"), format_shifts(groups, "markdown")]
     write_text(base / f"{comparison.name}.table.md", "\n\n".join(filter(None, texts)) + "\n")
     return ComparisonResult(summary, tables, results, groups)
+
+
+def _ready(comparison: ComparisonSpec, options: RunOptions) -> tuple[Sequence[Spec], RunOptions]:
+    """Return the runs and how they are judged, with the digests of code and data; raise if anything is wrong."""
+    specs = prepare(
+        comparison.specs,
+        where=comparison.where,
+        root=options.root,
+        download=options.download,
+        maps=comparison.calibrators,
+        metrics=comparison.measures,
+        shift=comparison.shift,
+    )
+    _check_splits(specs, comparison, options)
+    maps, metrics = map(pinned, comparison.calibrators), map(pinned, comparison.measures)
+    return specs, replace(
+        options,
+        calibrators=tuple(maps),
+        metrics=tuple(metrics),
+        shift=comparison.shift,
+        history=comparison.history,
+    )
 
 
 def _tables(comparison: ComparisonSpec, groups: Sequence[RunGroup]) -> list[ResultTable]:

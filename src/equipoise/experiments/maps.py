@@ -15,7 +15,7 @@ from equipoise.core.errors import SpecError
 from equipoise.core.names import look_up
 from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.experiments.contracts import Code, check_keywords
-from equipoise.experiments.spec_parsing import number_keys, plain, read_record
+from equipoise.experiments.spec_parsing import check_keys, number_keys, plain, read_record
 from equipoise.experiments.user_code import is_code, split_reference
 
 __all__ = ["MapSpec", "as_map"]
@@ -96,11 +96,11 @@ def as_map(given: Any, *, where: str, home: str | None = None) -> MapSpec:
     """
     if isinstance(given, MapSpec):
         return given
-    if not isinstance(given, (str, Mapping)) or (
-        isinstance(given, Mapping) and {"home", "digest"} & set(given)
-    ):
-        raise SpecError(f"{where}: a name or a table was wanted, of name and options, got {given!r}.")
-    found = read_record(MapSpec, {"name": given} if isinstance(given, str) else given, where=where)
+    if not isinstance(given, (str, Mapping)):
+        raise SpecError(f"{where}: a name or a table was wanted, got {given!r}.")
+    table = {"name": given} if isinstance(given, str) else given
+    check_keys(table, ("name", "options"), where=where)
+    found = read_record(MapSpec, table, where=where)
     try:
         if is_code(found.name):
             split_reference(found.name)

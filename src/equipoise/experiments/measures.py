@@ -13,7 +13,7 @@ from equipoise.core.errors import SpecError
 from equipoise.core.predictions import Predictions
 from equipoise.evaluate import EXTRA, Score, score_extra
 from equipoise.experiments.contracts import Code, check_keywords
-from equipoise.experiments.spec_parsing import number_keys, plain, read_record
+from equipoise.experiments.spec_parsing import check_keys, number_keys, plain, read_record
 from equipoise.experiments.user_code import is_code, split_reference
 from equipoise.metrics.facts import MetricFacts, learn_facts, metric_facts
 
@@ -165,11 +165,11 @@ def as_metric(given: Any, *, where: str, home: str | None = None) -> MetricSpec 
     """
     if isinstance(given, MetricSpec):
         return given
-    if not isinstance(given, (str, Mapping)) or (
-        isinstance(given, Mapping) and {"home", "digest"} & set(given)
-    ):
-        raise SpecError(f"{where}: a name or a table was wanted, of name and options, got {given!r}.")
-    found = read_record(MetricSpec, {"name": given} if isinstance(given, str) else given, where=where)
+    if not isinstance(given, (str, Mapping)):
+        raise SpecError(f"{where}: a name or a table was wanted, got {given!r}.")
+    table = {"name": given} if isinstance(given, str) else given
+    check_keys(table, ("name", "options"), where=where)
+    found = read_record(MetricSpec, table, where=where)
     try:
         if is_code(found.name):
             split_reference(found.name)

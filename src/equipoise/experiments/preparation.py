@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor, nn
 
+from equipoise.calibrators import Calibrator
 from equipoise.core.errors import DataError, EquipoiseError, SpecError, SplitError
 from equipoise.core.predictions import Predictions
 from equipoise.data import Dataset, Shift, read_shifts
@@ -246,9 +247,15 @@ def _try_maps_and_metrics(
         logits = 2 * torch.randn(len(labels), n_classes) + 2 * torch.nn.functional.one_hot(labels, n_classes)
         rows = Predictions(logits=logits, labels=labels, split="calib")
         for one in (one for one in maps if is_code(one.name)):
-            _told(f"{where}.calibrators", lambda one=one: one.make().fit(rows)(logits))
+            _told(f"{where}.calibrators", partial(_try_map, one, rows))
         for metric in (metric for metric in metrics if is_code(metric.name)):
             _told(f"{where}.metrics", partial(metric.score, rows, level=0.95, seed=0))
+
+
+def _try_map(wanted: MapSpec, rows: Predictions) -> None:
+    """Fit a map and apply it."""
+    fitted: Calibrator = wanted.make().fit(rows)
+    fitted(rows.logits)
 
 
 def _try_network(network: nn.Module, spec: Spec, data: Dataset) -> None:

@@ -95,12 +95,14 @@ class RunOptions:
             level=self.level,
             n_resamples=self.n_resamples,
             seed=self.resample_seed,
-            metrics=tuple(one for one in map(self._metric, self.metrics) if isinstance(one, MetricSpec)),
+            metrics=self.measures,
         )
 
-    def _metric(self, given: str | MetricSpec) -> str | MetricSpec:
-        found = as_metric(given, where="RunOptions.metrics")
-        return found if isinstance(found, str) else pinned(found)
+    @property
+    def measures(self) -> tuple[MetricSpec, ...]:
+        """The metrics that no scorecard has, with the digests of their code."""
+        found = (as_metric(given, where="RunOptions.metrics") for given in self.metrics)
+        return tuple(pinned(one) for one in found if isinstance(one, MetricSpec))
 
 
 def run(spec: Spec, folder: str | os.PathLike[str], *, options: RunOptions | None = None) -> RunFolder:
@@ -123,7 +125,7 @@ def run(spec: Spec, folder: str | os.PathLike[str], *, options: RunOptions | Non
     """
     options = options or RunOptions()
     maps = [pinned(as_map(given, where="RunOptions.calibrators")) for given in options.calibrators]
-    options = replace(options, metrics=options.scoring.metrics)
+    options = replace(options, metrics=options.measures)
     read_shifts(options.shift)
     check_choice(options.history, HISTORIES, where="RunOptions", name="history")
     spec = pin(spec, root=options.root, download=options.download)

@@ -156,12 +156,8 @@ def look_up(address: str) -> list[Found] | str:
         if (_matches(below, pattern) if pattern else is_row_file(below))
     ]
     if not kept:
-        what = (
-            "no file matches this pattern"
-            if pattern
-            else "there is no such file, and no folder of .parquet files"
-        )
-        raise DataError(f"{shown}: {what}.")
+        what = "no file matches this pattern" if pattern else "there is no such file or folder"
+        raise DataError(f"{shown}: {what}. Pass a file, a pattern, or a folder that holds .parquet files.")
     return sorted(kept, key=lambda one: one.below)
 
 

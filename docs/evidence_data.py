@@ -1,0 +1,140 @@
+"""What the pages of evidence are made from: the tidy files, read once, and how their numbers are written."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from equipoise.experiments.rows import read_rows
+from equipoise.metrics.facts import metric_facts
+
+FOLDER = Path(__file__).resolve().parent.parent / "evidence"
+SIGNS = {"better": "+", "worse": "−", "tie": ""}
+
+
+@cache
+def rows(name: str) -> list[dict[str, Any]]:
+    """Read a file of evidence; nothing if it was not made yet."""
+    return read_rows(FOLDER / name) if (FOLDER / name).exists() else []
+
+
+@cache
+def arenas() -> dict[str, dict[str, Any]]:
+    """Give what is known about each arena, those that were not run yet among them."""
+    return tomllib.loads((FOLDER / "arenas.toml").read_text("utf-8"))
+
+
+def is_run(arena: str) -> bool:
+    """Whether there are results."""
+    return bool(rows(f"{arena}/runs.csv"))
+
+
+def pick(table: Iterable[Mapping[str, Any]], **wanted: Any) -> list[Mapping[str, Any]]:
+    """Give the rows with these values."""
+    return [row for row in table if all(row[key] == value for key, value in wanted.items())]
+
+
+@cache
+def seeds_of(arena: str) -> dict[str, list[int]]:
+    """Give the seeds of each method, in the order of the file."""
+    found: dict[str, list[int]] = {}
+    for row in rows(f"{arena}/runs.csv"):
+        found.setdefault(row["method"], []).append(row["seed"])
+    return found
+
+
+@cache
+def methods(arena: str) -> list[str]:
+    """Name the methods that were compared; settings that were tried and not chosen are none."""
+    compared = {row["method"] for row in rows(f"{arena}/differences.csv")}
+    return [label for label in seeds_of(arena) if label in compared]
+
+
+@cache
+def _values(arena: str) -> dict[tuple[str, str, str, str], list[tuple[float, float, float]]]:
+    found: dict[tuple[str, str, str, str], list[tuple[float, float, float]]] = {}
+    for row in rows(f"{arena}/scores.csv"):
+        place = (row["method"], row["calibrator"], row["split"], row["metric"])
+        found.setdefault(place, []).append((row["value"], row["low"], row["high"]))
+    return found
+
+
+def values(arena: str, method: str, calibrator: str, metric: str, split: str = "test") -> np.ndarray:
+    """Give a number of each seed with the ends of its interval ``(seeds, 3)``."""
+    return np.array(_values(arena).get((method, calibrator, split, metric), []), dtype=float).reshape(-1, 3)
+
+
+def mean(arena: str, method: str, calibrator: str, metric: str, split: str = "test") -> float:
+    """Give the mean over seeds."""
+    found = values(arena, method, calibrator, metric, split)
+    return float(found[:, 0].mean()) if len(found) else float("nan")
+
+
+def written(arena: str, method: str, calibrator: str, metric: str, split: str = "test") -> str:
+    """Write a mean over seeds, with its standard error if there are several."""
+    found = values(arena, method, calibrator, metric, split)[:, 0]
+    if not len(found):
+        return "–"
+    facts = metric_facts(metric)
+    text = facts.number(float(found.mean()))
+    if len(found) > 1:
+        text += f" ± {facts.number(float(found.std(ddof=1) / np.sqrt(len(found))))}"
+    return text
+
+
+@cache
+def _verdicts(arena: str) -> dict[tuple[str, ...], dict[str, Any]]:
+    keys = ("split", "method", "calibrator", "versus", "versus_calibrator", "metric")
+    return {tuple(row[key] for key in keys): row for row in rows(f"{arena}/differences.csv")}
+
+
+def difference(
+    arena: str,
+    method: str,
+    metric: str,
+    *,
+    calibrator: str = "identity",
+    versus: str = "ce",
+    versus_calibrator: str | None = None,
+    split: str = "test",
+) -> dict[str, Any] | None:
+    """Find a paired difference; None if it was not measured."""
+    place = (split, method, calibrator, versus, versus_calibrator or calibrator, metric)
+    return _verdicts(arena).get(place)
+
+
+def effect(row: Mapping[str, Any]) -> str:
+    """Write a difference with its interval."""
+    facts = metric_facts(row["metric"])
+    signed = [
+        f"{facts.scale * row[key]:+.{2 if facts.percent else 4}f}" for key in ("difference", "low", "high")
+    ]
+    return f"{signed[0]} [{signed[1]}, {signed[2]}]".replace("-", "−")
+
+
+def sign(arena: str, method: str, metric: str, **where: Any) -> str:
+    """Write + where a method is better than cross-entropy, − where it is worse, nothing for a tie."""
+    found = difference(arena, method, metric, **where)
+    return SIGNS[found["verdict"]] if found else ""
+
+
+def counts(arena: str, metric: str, labels: Sequence[str], **where: Any) -> dict[str, int]:
+    """Count verdicts over methods."""
+    found = [difference(arena, label, metric, **where) for label in labels]
+    verdicts = [row["verdict"] for row in found if row]
+    return {name: verdicts.count(name) for name in SIGNS}
+
+
+def table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
+    """Write a table."""
+    return [
+        "| " + " | ".join(heads) + " |",
+        "|" + "---|" * len(heads),
+        *("| " + " | ".join(line) + " |" for line in lines),
+        "",
+    ]

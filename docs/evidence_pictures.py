@@ -1,0 +1,109 @@
+"""Pictures of evidence, as SVG text that is the same on every machine."""
+
+from __future__ import annotations
+
+import io
+
+import matplotlib as mpl
+import numpy as np
+from draw import STYLE
+from evidence_data import mean, methods, rows, values
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from equipoise.evaluate import Score, ShiftScores
+from equipoise.metrics.facts import metric_facts
+from equipoise.plots import draw_shift
+from equipoise.plots.style import BLUE, GREY, INK, RED, dress
+
+#: Shown in pictures with few lines.
+SHOWN = ("focal", "dual_focal", "label_smoothing", "cals_alm", "deep_ensemble(n_members=3)")
+
+
+def dots(arena: str) -> str:
+    """Draw the ECE of every method before and after a temperature; lines are 95 % intervals."""
+    labels = sorted(methods(arena), key=lambda one: -mean(arena, one, "identity", "ece"))
+    figure = Figure(figsize=(7.2, 0.21 * len(labels) + 1.1))
+    figure.subplots_adjust(left=0.42, right=0.97, bottom=0.7 / (0.21 * len(labels) + 1.1), top=0.99)
+    ax = figure.add_subplot()
+    for calibrator, colour, shift, name in (
+        ("identity", RED, 0.12, "before"),
+        ("temperature", BLUE, -0.12, "after a temperature"),
+    ):
+        found = 100 * np.array([values(arena, label, calibrator, "ece").mean(axis=0) for label in labels])
+        up = np.arange(len(labels)) + shift
+        ax.hlines(up, found[:, 1], found[:, 2], color=colour, linewidth=1)
+        ax.plot(found[:, 0], up, "o", color=colour, markersize=4, label=name)
+    ax.axvline(100 * mean(arena, "ce", "identity", "ece"), color=GREY, linewidth=0.8, linestyle="--")
+    ax.set_yticks(range(len(labels)), labels, fontsize=7)
+    ax.set_ylim(-0.8, len(labels) - 0.2)
+    ax.set_xlim(left=0)
+    ax.legend(frameon=False, loc="upper right")
+    dress(ax, x="ECE %; dashed: cross-entropy before scaling", y="", grid=False)
+    return _text(figure)
+
+
+def undominated(arena: str) -> list[str]:
+    """Name the methods that no other beats in accuracy and in NLL after a temperature at once."""
+    places = {label: _place(arena, label) for label in methods(arena)}
+    return [
+        label
+        for label, (nll, accuracy) in places.items()
+        if not any(
+            other <= nll and high >= accuracy and (other, high) != (nll, accuracy)
+            for other, high in places.values()
+        )
+    ]
+
+
+def _place(arena: str, label: str) -> tuple[float, float]:
+    return mean(arena, label, "temperature", "nll"), mean(arena, label, "identity", "accuracy")
+
+
+def front(arena: str) -> str:
+    """Draw NLL after a temperature against accuracy; the best corner is above on the left."""
+    figure = Figure(figsize=(7.2, 4.6))
+    figure.subplots_adjust(left=0.1, right=0.97, bottom=0.12, top=0.98)
+    ax = figure.add_subplot()
+    best = undominated(arena)
+    for label in methods(arena):
+        nll, accuracy = _place(arena, label)
+        colour = RED if label in best else INK if label == "ce" else BLUE
+        ax.plot(nll, 100 * accuracy, "o", color=colour, markersize=4)
+        ax.annotate(
+            label, (nll, 100 * accuracy), xytext=(3, 2), textcoords="offset points", fontsize=5.5, color=INK
+        )
+    ax.margins(0.12)
+    dress(ax, x="NLL after a temperature", y="accuracy %; red: not dominated")
+    return _text(figure)
+
+
+def shift_lines(arena: str, family: str) -> str:
+    """Draw the ECE of some methods against severity, and of cross-entropy with a temperature."""
+    figure = Figure(figsize=(6.2, 3.6))
+    figure.subplots_adjust(left=0.1, right=0.97, bottom=0.14, top=0.92)
+    ax: Axes = figure.add_subplot()
+    lines = [
+        ("ce", "identity"),
+        ("ce", "temperature"),
+        *((label, "identity") for label in SHOWN if label in methods(arena)),
+    ]
+    splits = dict.fromkeys(row["split"] for row in rows(f"{arena}/scores.csv"))
+    levels = {0: "test", **{int(name[-1]): name for name in splits if name.startswith(f"test-{family}_")}}
+    found = []
+    for label, calibrator in lines:
+        curve = {
+            level: {"ece": Score(*values(arena, label, calibrator, "ece", split).mean(axis=0))}
+            for level, split in levels.items()
+        }
+        found.append(ShiftScores(label, calibrator, {family: curve}, {}))
+    draw_shift(found, family=family, ax=ax)
+    ax.set_ylabel(metric_facts("ece").head)
+    return _text(figure)
+
+
+def _text(figure: Figure) -> str:
+    stream = io.BytesIO()
+    with mpl.rc_context(STYLE):
+        figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
+    return "\n".join(line.rstrip() for line in stream.getvalue().decode().splitlines()) + "\n"

@@ -1,0 +1,64 @@
+"""What other pages quote from the evidence: blocks between two marks, which are written anew with the pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from evidence_data import arenas, is_run, methods, seeds_of, sign, table, written
+
+ROOT = Path(__file__).resolve().parent.parent
+BLOCK = re.compile(r"(<!-- evidence -->\n).*?(<!-- end of evidence -->)", re.DOTALL)
+SHOWN = (
+    "ce",
+    "label_smoothing",
+    "focal",
+    "dual_focal",
+    "mbls",
+    "cals_alm",
+    "focal+mdca",
+    "deep_ensemble(n_members=3)",
+)
+
+
+def quoting_pages() -> Iterator[tuple[Path, str]]:
+    """Give the pages that quote, with fresh quotes."""
+    for path, link in (
+        (ROOT / "README.md", "docs/evidence/index.md"),
+        (ROOT / "docs" / "choose-a-loss.md", "evidence/index.md"),
+    ):
+        text = path.read_text(encoding="utf-8")
+        if not BLOCK.search(text):
+            raise ValueError(f"{path}: the marks of the quoted evidence are gone; write them back.")
+        yield path, BLOCK.sub(lambda match, link=link: match[1] + quote(link) + match[2], text)
+
+
+def quote(link: str) -> str:
+    """Write a small table of the main methods in both regimes."""
+    known = [arena for arena in ("a", "ap") if is_run(arena)] or [arena for arena in ("e",) if is_run(arena)]
+    parts = []
+    for arena in known:
+        shown = [label for label in SHOWN if label in methods(arena)]
+        seeds = sorted({len(seeds_of(arena)[label]) for label in shown})
+        many = (
+            f"{seeds[0]} to {seeds[-1]} seeds"
+            if len(seeds) > 1
+            else f"{seeds[0]} seed{'s' if seeds[0] > 1 else ''}"
+        )
+        lines = [[f"`{label}`", *_cells(arena, label)] for label in shown]
+        title = f"{arenas()[arena]['title']} ({many}): {arenas()[arena]['regime']}"
+        parts += [f"{title}.", "", *table((" ", "ECE %", "ECE %, scaled", "NLL, scaled"), lines)]
+    if not known:
+        return f"Nothing has been run yet; [what will be]({link}).\n"
+    told = (
+        "+ is better and − worse than cross-entropy in the same column, neither is a tie; "
+        f"[the evidence]({link}) has all methods."
+    )
+    return "\n".join([*parts, told, ""])
+
+
+def _cells(arena: str, label: str) -> Iterator[str]:
+    for calibrator, metric in (("identity", "ece"), ("temperature", "ece"), ("temperature", "nll")):
+        mark = sign(arena, label, metric, calibrator=calibrator)
+        yield f"{written(arena, label, calibrator, metric)} {mark}".strip()

@@ -1,0 +1,244 @@
+"""Collect the finished runs of arenas into tidy files: scores, curves, paired differences, what the advisor chose.
+
+python evidence/collect.py a ap --runs ~/evidence-runs
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from differences import Judge, differences
+from ranks import ranks
+from run import comparisons
+from tidy import HERE, write
+
+from equipoise import Predictions, __version__
+from equipoise.data import gaussian_mixture
+from equipoise.experiments import RunFolder, RunGroup, Spec, find_runs, group_runs
+from equipoise.experiments.chosen import Chosen, choose
+from equipoise.experiments.integrity import read_json, write_json
+from equipoise.experiments.shifted import shifts_of
+from equipoise.experiments.spec_data import data_of
+
+#: What is kept of a scorecard: of test, and of further test sets.
+TEST = (
+    "accuracy",
+    "nll",
+    "brier",
+    "ece",
+    "debiased_ece",
+    "ada_ece",
+    "classwise_ece",
+    "smece",
+    "confidence_gap",
+    "auroc",
+    "aurc",
+)
+SHIFTED = ("accuracy", "nll", "ece")
+FOREIGN = ("confidence", "energy")
+CURVES = ("loss", "tune_accuracy", "tune_nll", "tune_ece", "tune_nll_scaled", "tune_temperature")
+
+
+def gather(arena: str, runs: Path) -> RunGroup:
+    """Put the finished runs of an arena together, whatever their seeds; knobs are chosen on tune among them."""
+    finished = [run for run in find_runs(runs) if run.is_finished()]
+    there = {_asked(run.spec()).identity: run for run in finished}
+    seeds = sorted({run.spec().seed for run in finished})
+    if not seeds:
+        raise SystemExit(f"{runs}: no finished run here. evidence/run.py makes them.")
+    asked: dict[str, Spec] = {}
+    choices: list[Chosen] = []
+    for comparison in comparisons(arena, seeds):
+        for spec in comparison.specs:
+            if spec.identity in there and (spec.identity not in asked or spec.method.title):
+                asked[spec.identity] = spec
+        choices += _choices(comparison, seeds, there)
+    done = [there[name] for name in asked]
+    groups = group_runs(done, choices, specs={there[name].name: spec for name, spec in asked.items()})
+    if len(groups) != 1:
+        raise SystemExit(f"arena {arena}: one dataset, network and recipe were wanted, got {len(groups)}.")
+    return groups[0]
+
+
+def _asked(spec: Spec) -> Spec:
+    """Give a stored spec as it was asked for: without the digest of its data."""
+    return replace(spec, data=replace(spec.data, digest=""))
+
+
+def _choices(comparison: Any, seeds: Sequence[int], there: dict[str, RunFolder]) -> Iterator[Chosen]:
+    runs = {run.name: run for run in there.values()}
+    listed = [
+        there[s.identity].name
+        for s in comparison.specs
+        if s.identity in there and s.method.label in comparison.methods
+    ]
+    place = comparison.specs[0]
+    for choice in comparison.choices:
+        for seed in seeds:
+            asked = [replace(place, seed=seed, method=one).identity for one in choice.candidates]
+            names = [there[name].name if name in there else name for name in asked]
+            if all(name in runs for name in names):
+                yield choose(choice, seed, runs, names, listed)
+
+
+def members(group: RunGroup) -> Iterator[tuple[str, int, RunFolder]]:
+    """Give every method with its seeds and runs; settings that were tried and not chosen come under their own name."""
+    shown = set()
+    for label, runs in group.methods.items():
+        for run in runs:
+            shown.add(run.name)
+            yield label, group.specs[run.name].seed, run
+    for name, spec in group.specs.items():
+        if name not in shown:
+            yield spec.method.label, spec.seed, group_run(group, name)
+
+
+def group_run(group: RunGroup, name: str) -> RunFolder:
+    """Find a run that is of no method, because another setting was chosen."""
+    return RunFolder(group.runs[0].path.parent / name)
+
+
+def run_rows(arena: str, group: RunGroup, commit: str) -> Iterator[dict[str, Any]]:
+    """Give one row per run: what it is, what it took, what made it."""
+    for label, seed, run in members(group):
+        record = run.record("trained") or {}
+        history = run.history()
+        chosen = [one for seeds in group.choices.get(label, ()) for one in [seeds] if one.run == run.name]
+        yield {
+            "arena": arena,
+            "method": label,
+            "seed": seed,
+            "run": run.name,
+            "chosen": "; ".join(
+                f"{k}={v}" for one in chosen for k, v in one.settings[one.place or 0].items()
+            ),
+            "temperature": run.scores("temperature").temperature,
+            "epochs": record["epochs"],
+            "seconds": record["seconds"],
+            "epoch_seconds": float(np.quantile([row["seconds"] for row in history], 0.25)),
+            "version": __version__,
+            "commit": commit,
+        }
+
+
+def score_rows(arena: str, group: RunGroup, judge: Judge) -> Iterator[dict[str, Any]]:
+    """Give one row per method, seed, calibrator, test set and metric."""
+    for label, seed, run in members(group):
+        about = {"arena": arena, "method": label, "seed": seed}
+        for calibrator in (*run.calibrators(), "advised"):
+            here = {**about, "calibrator": calibrator}
+            for split, card in judge.cards(run, calibrator).items():
+                for metric in TEST if split == "test" else SHIFTED:
+                    one = card[metric]
+                    yield {**here, "split": split, "metric": metric, **_ends(one), "n": card.n_samples}
+            if group.data == "mixture":
+                error = true_error(run, judge.predictions(run, calibrator, "test"))
+                yield {
+                    **here,
+                    "split": "test",
+                    "metric": "true_error",
+                    "value": error,
+                    "low": error,
+                    "high": error,
+                    "n": "",
+                }
+        for name, scores in run.scores().detection.items():
+            for by in FOREIGN:
+                one = scores[by]["ood_auroc"]
+                yield {
+                    **about,
+                    "calibrator": "identity",
+                    "split": f"test-{name}",
+                    "metric": f"ood_auroc_{by}",
+                    **_ends(one),
+                    "n": "",
+                }
+
+
+def _ends(one: Any) -> dict[str, float]:
+    return {"value": one.value, "low": one.low, "high": one.high}
+
+
+def true_error(run: RunFolder, predictions: Predictions) -> float:
+    """Give the calibration error of predictions on a mixture, with the posterior in place of labels."""
+    spec = run.spec()
+    known = inspect.signature(gaussian_mixture).parameters
+    options = {key: value for key, value in spec.data.options.items() if key in known}
+    data = data_of(spec)
+    probs = torch.from_numpy(np.asarray(predictions.probs))
+    return gaussian_mixture(**options, seed=spec.data.seed).true_calibration_error(
+        data.inputs[data.rows("test")], probs
+    )
+
+
+def curve_rows(arena: str, group: RunGroup) -> Iterator[dict[str, Any]]:
+    """Give one row per run and epoch."""
+    for label, seed, run in members(group):
+        if label in group.choices:
+            continue  # the same run stands under the name of its setting
+        for row in run.history():
+            kept = {key: float(f"{row[key]:.5g}") for key in CURVES if row.get(key) is not None}
+            yield {"arena": arena, "method": label, "seed": seed, "epoch": row["epoch"], **kept}
+
+
+def advisor_rows(arena: str, group: RunGroup, judge: Judge) -> Iterator[dict[str, Any]]:
+    """Give one row per run and candidate of the advisor."""
+    for label, seed, run in members(group):
+        if label not in group.choices:
+            for trial in judge.advised(run).trials:
+                yield {"arena": arena, "method": label, "seed": seed, **trial}
+
+
+def further_sets(run: RunFolder) -> list[str]:
+    """Name the test sets of a run on which calibration can be judged, beside test."""
+    return [f"test-{name}" for name, shift in shifts_of(run).items() if shift.kind != "ood"]
+
+
+def write_machine(arena: str, run: RunFolder, commit: str) -> None:
+    """Write down where and with what the runs were made, as the first of them says."""
+    told = read_json(run.path / "environment.json")
+    found = {
+        "commit": commit,
+        "torch": told["packages"]["torch"],
+        "capability": torch.backends.cpu.get_cpu_capability(),
+        **{key: told[key] for key in ("python", "packages", "system", "cores", "threads", "data")},
+    }
+    write_json(HERE / arena / "machine.json", found)
+
+
+def main() -> int:
+    """Write the files of each arena."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("arenas", nargs="+")
+    parser.add_argument("--runs", type=Path, required=True, help="folder of runs, as given to run.py")
+    parser.add_argument("--commit", help="what the runs were made with; by default what is checked out")
+    args = parser.parse_args()
+    head = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=HERE, capture_output=True, text=True, check=False
+    )
+    commit = args.commit or head.stdout.strip()
+    for arena in args.arenas:
+        group = gather(arena, args.runs)
+        judge = Judge(args.runs.parent / "advised", further_sets(group.runs[0]))
+        write(f"{arena}/runs.csv", run_rows(arena, group, commit))
+        scores = list(score_rows(arena, group, judge))
+        write(f"{arena}/scores.csv", scores)
+        write(f"{arena}/ranks.csv", ranks(arena, scores, list(group.methods)))
+        write(f"{arena}/curves.csv", curve_rows(arena, group))
+        write(f"{arena}/differences.csv", differences(arena, group, judge))
+        write(f"{arena}/advisor.csv", advisor_rows(arena, group, judge))
+        write_machine(arena, group.runs[0], commit)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

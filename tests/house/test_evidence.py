@@ -1,0 +1,105 @@
+"""Evidence: pages say what the files say, specs can be read, and a cell that is repeated gives what was committed."""
+
+import json
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import torch
+
+from equipoise.experiments import RunOptions, read_comparison, run
+from equipoise.experiments.catalogue import CATALOGUE
+from equipoise.experiments.rows import read_rows
+
+ROOT = Path(__file__).resolve().parents[2]
+EVIDENCE = ROOT / "evidence"
+CLAIMS = tomllib.loads((EVIDENCE / "claims.toml").read_text("utf-8"))["claim"]
+
+
+@pytest.fixture
+def pages(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    names = [name for name in sys.modules if name.startswith("evidence_")]
+    for name in names:
+        monkeypatch.delitem(sys.modules, name)
+    import evidence_pages
+
+    return evidence_pages
+
+
+@pytest.mark.parametrize("name", ["index", "losses", "shift", "defaults"])
+def test_pages_say_what_the_files_say(pages, name):
+    text = getattr(pages, name)()
+    assert (pages.HOME / f"{name}.md").read_text("utf-8") == f"{pages.NOTE}\n{text}"
+
+
+def test_quotes_say_what_the_files_say(pages):
+    import evidence_quotes
+
+    for path, text in evidence_quotes.quoting_pages():
+        assert path.read_text("utf-8") == text
+
+
+def test_another_number_in_a_file_is_another_page(pages):
+    import evidence_data
+
+    before = pages.losses()
+    row = next(
+        row
+        for row in evidence_data.rows("e/scores.csv")
+        if (row["method"], row["metric"], row["calibrator"], row["split"])
+        == ("ce", "nll", "identity", "test")
+    )
+    row["value"] += 0.1
+    evidence_data._values.cache_clear()
+    assert pages.losses() != before
+
+
+@pytest.mark.parametrize("file", sorted((EVIDENCE / "specs").glob("*.toml")), ids=lambda file: file.stem)
+def test_specs_can_be_read(file):
+    comparison = read_comparison(file)
+    assert comparison.name == file.stem
+    assert comparison.baseline == "ce"
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim['method']} against {claim['versus']}")
+def test_claims_are_about_methods_and_cells_that_exist(pages, claim):
+    import evidence_claims
+    import evidence_data
+
+    known = {key for room in ("losses", "pairs", "objectives") for key in CATALOGUE[room]}
+    assert {claim["method"], claim["versus"]} <= known
+    assert set(claim["arenas"]) <= evidence_data.arenas().keys()
+    assert all(cell in evidence_claims._printed() for cell in claim["printed"])
+
+
+def test_what_was_not_run_is_said_to_be(pages, monkeypatch):
+    import evidence_claims
+    import evidence_data
+
+    monkeypatch.setattr(evidence_data, "FOLDER", Path("nowhere"))
+    for cached in (evidence_data.rows, evidence_data._verdicts):
+        cached.cache_clear()
+    assert evidence_claims.outcome(CLAIMS[0], "a") == ("", "", "not yet run")
+
+
+def test_a_cell_that_is_repeated_gives_what_was_committed(tmp_path):
+    comparison = read_comparison(EVIDENCE / "specs" / "e-1-losses.toml")
+    spec = next(spec for spec in comparison.specs if spec.method.name == "ce" and spec.seed == 0)
+    options = RunOptions(calibrators=("identity", "temperature"), threads=1, n_resamples=20, quiet=True)
+    found = run(spec, tmp_path, options=options)
+    made_on = json.loads((EVIDENCE / "e" / "machine.json").read_text("utf-8"))
+    here = {"torch": torch.__version__, "capability": torch.backends.cpu.get_cpu_capability()}
+    # The same kind of machine gives the same digits; another rounds differently, and forty steps carry that on.
+    slack = 2e-6 if here == {key: made_on[key] for key in here} else 0.02
+    committed = [
+        row
+        for row in read_rows(EVIDENCE / "e" / "scores.csv")
+        if row["method"] == "ce" and row["seed"] == 0 and row["split"] == "test"
+    ]
+    for calibrator in ("identity", "temperature"):
+        card = found.scores(calibrator).test
+        for metric in ("accuracy", "nll", "ece"):
+            [row] = [r for r in committed if r["calibrator"] == calibrator and r["metric"] == metric]
+            assert card[metric].value == pytest.approx(row["value"], abs=slack), (calibrator, metric)
