@@ -49,7 +49,7 @@ test-deep: $(READY)
 
 test-hosts: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[hosts]"
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m hosts tests/integrations
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m hosts tests/integrations tests/core/test_frames.py
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/house/test_docs.py -k hosts/
 
 portable: $(READY)
@@ -70,7 +70,6 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 docs: $(READY)
-	$(INSTALL) ".[docs]"
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/check.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

@@ -10,7 +10,7 @@ import pytest
 os.environ["MPLBACKEND"] = "Agg"
 
 # Adapters to heavy libraries can be imported only where these are installed.
-_HOSTS = {"lightning": "lightning", "huggingface": "transformers"}
+_HOSTS = {"huggingface": "transformers", "lightning": "lightning", "mlflow": "mlflow", "wandb": "wandb"}
 collect_ignore = [
     f"src/equipoise/integrations/{file}.py" for file, package in _HOSTS.items() if find_spec(package) is None
 ]

@@ -19,7 +19,7 @@ import processor
 import torch
 
 from equipoise import calibrators
-from equipoise.calibrators.search import GRID, ece_on_grid
+from equipoise.calibrators.temperature_search import GRID, ece_on_grid
 from equipoise.compiled.choice import going
 
 Task = Callable[[], Any]

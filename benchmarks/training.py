@@ -220,11 +220,13 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--batches", type=int, default=4)
+    parser.add_argument("--objectives", action="store_true", help="what a step of each objective costs, too")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     print(f"torch {torch.__version__}, {options.threads} thread(s), batches of {BATCH}\n")
     compare_loops(options)
-    compare_objectives(options)
+    if options.objectives:
+        compare_objectives(options)
 
 
 if __name__ == "__main__":

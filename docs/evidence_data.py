@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 
 from equipoise.experiments.rows import read_rows
-from equipoise.metrics.facts import metric_facts
+from equipoise.metrics.facts import learn_facts, metric_facts
+
+#: Known on a mixture only, where the posterior stands in place of labels.
+learn_facts("true_error", {"title": "true error", "percent": True, "low": 0.0, "high": 1.0})
 
 FOLDER = Path(__file__).resolve().parent.parent / "evidence"
 SIGNS = {"better": "+", "worse": "−", "tie": ""}

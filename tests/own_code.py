@@ -1,4 +1,4 @@
-"""A network, data, losses and an objective that a user might have written in a file of their own."""
+"""A network, data, losses, an objective, maps and metrics that a user might have written in files of their own."""
 
 CODE = """
 import torch
@@ -65,11 +65,75 @@ def slow_objective(parts, factor=1.0):
     return Supervised(parts.make_network(), Smoothed(0.05 * factor), recipe=parts.recipe)
 """
 
+#: How runs are judged: in a file of its own, since it is no part of what decides a run.
+JUDGE = """
+import torch
+from equipoise.calibrators import TemperatureScaling
+
+
+class Scaled:
+    def __init__(self, steps=50):
+        self.steps = steps
+
+    def learn(self, logits, labels):
+        factors = torch.logspace(-1, 1, self.steps, dtype=torch.float64)
+        losses = torch.stack([torch.nn.functional.cross_entropy(f * logits, labels) for f in factors])
+        return {"factor": factors[losses.argmin()], "offsets": torch.zeros(logits.shape[1])}
+
+    def map(self, logits, parameters):
+        return parameters["factor"] * logits + parameters["offsets"]
+
+
+class NoNumbers(Scaled):
+    def learn(self, logits, labels):
+        return {"factor": float("nan")}
+
+
+class OneColumn(Scaled):
+    def map(self, logits, parameters):
+        return logits[:, :1]
+
+
+class Alike(TemperatureScaling):
+    kind = "temperature"
+
+
+def hits(predictions, above=0.0):
+    return predictions.correct[predictions.confidence >= above].mean()
+
+
+hits.facts = {"title": "hits", "better": "higher", "percent": True, "low": 0, "high": 1}
+
+
+def nothing(predictions):
+    return float("nan")
+
+
+def said_wrong(predictions):
+    return 1.0
+
+
+said_wrong.facts = {"titel": "x"}
+
+
+def noise(n=60):
+    return torch.randn(n, 5, generator=torch.Generator().manual_seed(1))
+
+
+def wide():
+    return torch.zeros(10, 7)
+
+
+def two_classes():
+    return torch.zeros(20, 5), torch.arange(20) % 2
+"""
+
 
 def write_code(folder):
     """Write the files into a folder, as a user has them beside a spec."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "mine.py").write_text(CODE)
+    (folder / "judge.py").write_text(JUDGE)
     (folder / "sizes.py").write_text("WIDTH = 8\n")
     return folder
 

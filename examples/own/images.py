@@ -20,6 +20,11 @@ def bars(seed: int = 0, n: int = 900, noise: float = 1.2) -> tuple[Tensor, Tenso
     return images, labels
 
 
+def noise(n: int = 300) -> Tensor:
+    """Return images of nothing: foreign to whoever learnt bars. Such a set needs no labels."""
+    return torch.randn(n, 1, 8, 8, generator=torch.Generator().manual_seed(4))
+
+
 def from_file(path: str, root: str | None = None, n: int = 4000) -> tuple[Tensor, Tensor]:
     """Return the first images of an ``.npz`` file with ``x_train`` and ``y_train``, for example Fashion-MNIST."""
     folder = Path(root or os.environ.get("EQUIPOISE_DATA", "."))

@@ -10,8 +10,11 @@ __all__ = [
     "Scorecard",
     "__version__",
     "compare",
+    "compare_methods",
+    "compare_seeds",
     "iter_predictions",
     "read_predictions",
+    "register",
     "score",
     "write_predictions",
 ]
@@ -34,10 +37,12 @@ if TYPE_CHECKING:
     from equipoise import objectives as objectives
     from equipoise import plots as plots
     from equipoise import report as report
+    from equipoise import testing as testing
     from equipoise import theory as theory
     from equipoise import training as training
     from equipoise.core import Predictions, iter_predictions, read_predictions, write_predictions
     from equipoise.evaluate import PairedDifferences, Scorecard, compare, score
+    from equipoise.experiments import compare_methods, compare_seeds, register
 else:
     # Nothing below is loaded before it is used: torch takes seconds, and `equipoise --help` needs none of it.
     __getattr__, __dir__ = _lazy_names(
@@ -47,8 +52,11 @@ else:
             "Predictions": "equipoise.core",
             "Scorecard": "equipoise.evaluate",
             "compare": "equipoise.evaluate",
+            "compare_methods": "equipoise.experiments",
+            "compare_seeds": "equipoise.experiments",
             "iter_predictions": "equipoise.core",
             "read_predictions": "equipoise.core",
+            "register": "equipoise.experiments",
             "score": "equipoise.evaluate",
             "write_predictions": "equipoise.core",
         },
@@ -67,6 +75,7 @@ else:
             "objectives",
             "plots",
             "report",
+            "testing",
             "theory",
             "training",
         ),

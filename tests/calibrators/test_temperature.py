@@ -14,7 +14,7 @@ from both_ways import go
 from calibration_data import SECOND, batch, expected, nll, probs, sample
 from equipoise.calibrators import TemperatureScaling
 from equipoise.calibrators.binning import expected_calibration_error
-from equipoise.calibrators.search import GRID, ece_on_grid, fit_beta
+from equipoise.calibrators.temperature_search import GRID, ece_on_grid, fit_beta
 from equipoise.compiled.choice import going
 
 

@@ -33,6 +33,9 @@ def folder(tmp_path_factory):
     write_predictions(rows(2, split="test").take(slice(800, 1200)), place / "test.npz")
     for number, part in enumerate(rows(2).blocks(500)):
         write_predictions(part, place / f"part-{number}.parquet")
+    for day in ("2026-03-01", "2026-03-02"):
+        (place / "rows" / f"day={day}").mkdir(parents=True)
+        write_predictions(rows(2), place / "rows" / f"day={day}" / "part.parquet")
     np.savez(place / "scores.npz", scores=logits, truth=labels)
     top = rows(2)
     lines = [f"{y},{p},{c}" for y, p, c in zip(labels, top.predicted, top.confidence, strict=True)]

@@ -47,6 +47,23 @@ def test_the_whole_path(method, ending, paths, capsys):
     np.testing.assert_allclose(after.probs, load(fitted)(before).probs, atol=1e-6)
 
 
+def test_an_array_of_scores_alone_is_calibrated_beside_itself(paths, capsys):
+    fitted = paths / "map.json"
+    np.save(paths / "logits.npy", rows(2).logits)
+    assert run(capsys, "calibrate", paths / "calib.npz", "-o", fitted, "--method", "temperature")[0] == 0
+    code, told, _ = run(capsys, "apply", fitted, paths / "logits.npy")
+    assert (code, told.endswith("logits.calibrated.npz, through temperature. They have no labels.\n")) == (
+        0,
+        True,
+    )
+    after = read_predictions(paths / "logits.calibrated.npz")
+    np.testing.assert_allclose(after.probs, load(fitted)(rows(2)).probs, atol=1e-6)
+    code, _, told = run(capsys, "apply", fitted, paths / "logits.npy")
+    assert (code, "is there already" in told) == (2, True)
+    code, _, told = run(capsys, "apply", fitted, paths / "logits.npy", paths / "labels.npy")
+    assert (code, "with --output" in told) == (2, True)
+
+
 def test_rows_without_labels_are_calibrated_but_not_scored(paths, capsys):
     fitted, out = paths / "map.json", paths / "out.npz"
     np.savez(paths / "production.npz", logits=rows(2).logits)

@@ -48,6 +48,35 @@ def test_code_is_refused_before_any_of_it_runs(home, capsys):
     assert not (home / "runs").exists()
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        'calibrators = ["judge.py:Scaled"]',
+        'metrics = ["ece", "judge.py:hits"]',
+        'shift = [{ data = "judge.py:noise", kind = "ood" }]',
+    ],
+)
+def test_code_that_judges_is_refused_as_well(home, capsys, line):
+    (home / "judge.py").write_text("raise SystemExit('ran')")
+    (home / "judged.toml").write_text(f'data = "digits"\nmodel = "mlp"\nmethod = "ce"\n{line}\n')
+    assert main([*words(home, "compare", "judged.toml"), "--no-code"]) == 2
+    assert "names code that would be run, 'judge.py:" in capsys.readouterr().err
+
+
+def test_a_calibrator_of_the_command_line_is_code_too(home, capsys, monkeypatch):
+    monkeypatch.chdir(home)
+    (home / "run.toml").write_text(
+        'data = "digits"\nmodel = "mlp"\nrecipe = { name = "quick", epochs = 1 }\n'
+    )
+    call = [*words(home), "--calibrator", "judge.py:Scaled"]
+    assert main([*call, "--no-code"]) == 2
+    assert "names code that would be run, 'judge.py:Scaled'" in capsys.readouterr().err
+    assert main(call) == 0
+    told = capsys.readouterr()
+    assert "runs code: judge.py\n" in told.err
+    assert "judge.py-Scaled" in told.out
+
+
 def test_a_spec_without_code_does_not_mind(home, capsys):
     plain = (
         SPEC.replace("mine.py:points", "digits")
@@ -66,8 +95,10 @@ def test_a_spec_without_code_does_not_mind(home, capsys):
             ('"mine.py:Smoothed"', '{ name = "focal", parameters = { gamma = -3 } }'),
             "run.toml.method: FocalLoss: `gamma`",
         ),
-        (('"mine.py:points"', '"cifar10"'), "run.toml.data: cifar10: no data folder is given."),
-        (('"mine.py:points"', '"cifar10"'), "`--data FOLDER`"),
+        (
+            ('"mine.py:points"', '"cifar10"'),
+            "run.toml.data: cifar10: no data folder is given. Pass --data FOLDER,",
+        ),
         (('"mine.py:Net"', '"my_module:Net"'), "run.toml.model: no module 'my_module'"),
         (('"mine.py:Net"', '"mine.py:Nets"'), "did you mean 'Net'"),
     ],

@@ -9,7 +9,7 @@ SPEC = """
 name = "tiny"
 data = { name = "digits", options = { noise = 0.3 } }
 model = { name = "mlp", options = { hidden = [16] } }
-method = ["ce", { name = "focal", choose = { gamma = [1.0, 3.0] } }, "cals_alm"]
+method = ["ce", { name = "focal", choose = { gamma = [1.0, 3.0] } }, "cals_alm", "gamma_net"]
 shift = [{ corruption = "contrast", severity = [1, 5] }]
 recipe = { name = "quick", epochs = 2 }
 """

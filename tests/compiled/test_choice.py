@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from equipoise.compiled import choice
+from helpers.deep import daily
 
 SCORES = """
 import contextlib, json, sys
@@ -62,6 +63,20 @@ def test_a_kernel_is_compiled_once_there_was_enough_to_do(monkeypatch, tmp_path,
     choice.is_ready.cache_clear()
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
+def test_a_forked_process_does_not_compile(monkeypatch):
+    monkeypatch.setattr(choice, "_KERNELS", {"forked": ("threads", "find_team")})
+    monkeypatch.setattr(choice, "why_plain", lambda: None)
+    monkeypatch.setattr(choice, "_PLAIN", False)
+    monkeypatch.setattr(choice, "is_ready", lambda name, dtype: False)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if choice.find_kernel("forked", "f", choice._WORTH) is None else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert choice.find_kernel("forked", "f", choice._WORTH) is not None
+
+
 def numbers(*way, **environment):
     done = subprocess.run(
         [sys.executable, "-c", SCORES, *way],
@@ -74,7 +89,7 @@ def numbers(*way, **environment):
 
 
 @pytest.mark.skipif(choice.why_plain() is not None, reason="nothing is compiled here")
-@pytest.mark.parametrize("without", ["switch", "numba"])
+@pytest.mark.parametrize("without", daily(["switch", "numba"], keep=["numba"]))
 def test_everything_runs_without_a_compiler(without, tmp_path):
     (tmp_path / "numba.py").write_text("raise ImportError('not for this Python')")
     path = os.pathsep.join([str(tmp_path), *sys.path])

@@ -1,11 +1,11 @@
-"""Pairs of .npy files."""
+"""Files of .npy, in pairs or alone."""
 
 import pickle
 
 import numpy as np
 import pytest
 
-from equipoise import iter_predictions, read_predictions, write_predictions
+from equipoise import iter_predictions, read_predictions, score, write_predictions
 from equipoise.core import DataError, Predictions
 
 GENERATOR = np.random.default_rng(0)
@@ -88,9 +88,24 @@ def test_a_pickle_is_never_loaded(pair):
         read_predictions(pair)
 
 
-def test_one_file_alone(pair):
-    with pytest.raises(DataError, match=r"holds one array, scores or labels. Pass both"):
-        read_predictions(pair[0])
+def test_scores_alone_have_no_labels(pair):
+    found = read_predictions(pair[0])
+    np.testing.assert_array_equal(found.scores, LOGITS)
+    assert not found.has_labels
+    with pytest.raises(DataError, match=r"val_logits\.npy: holds no labels.*it holds 'logits'"):
+        score(found)
+
+
+def test_an_array_of_unknown_name_is_named_by_the_caller(tmp_path):
+    np.save(tmp_path / "out.npy", LOGITS)
+    with pytest.raises(DataError, match=r"out\.npy: holds no scores under a known name; it holds 'out'"):
+        read_predictions(tmp_path / "out.npy")
+    assert read_predictions(tmp_path / "out.npy", logits="out").kind == "logits"
+
+
+def test_labels_alone_are_no_predictions(pair):
+    with pytest.raises(DataError, match=r"val-labels\.npy: holds no scores"):
+        read_predictions(pair[1])
 
 
 def test_two_files_of_the_same_name(tmp_path, pair):

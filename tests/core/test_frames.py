@@ -140,3 +140,19 @@ def test_without_pandas_the_command_that_installs_it_is_told(made, monkeypatch):
         MissingExtraError, match=r"pandas is needed to make a data frame.*equipoise\[pandas\]"
     ):
         given.to_frame()
+
+
+@pytest.mark.hosts
+def test_frames_of_polars():
+    polars = pytest.importorskip("polars")
+    frame, labels = polars.DataFrame({"cat": [0.9, 0.2], "dog": [0.1, 0.8]}), polars.Series([0, 1])
+    groups = polars.DataFrame({"site": ["x", "y"], "day": [1, 2]})
+    found = Predictions(probs=frame, labels=labels, groups=groups, weights=polars.Series([1.0, 2.0]))
+    np.testing.assert_array_equal(found.probs, [[0.9, 0.1], [0.2, 0.8]])
+    assert {name: column.tolist() for name, column in found.groups.items()} == {
+        "site": ["x", "y"],
+        "day": [1, 2],
+    }
+    top1 = Predictions(predicted=polars.Series([1, 0]), confidence=frame["cat"], labels=labels)
+    assert top1.confidence.tolist() == [0.9, 0.2]
+    assert TemperatureScaling().fit(frame, labels).fitted

@@ -96,7 +96,7 @@ def test_kinds_of_one_stream_must_agree(tmp_path):
         ("nothing.npz", r"nothing\.npz: there is no such file\.$"),
         ("tset.npz", r"there is no such file. Did you mean 'test.npz'"),
         ("x-*.npz", r"no file matches this pattern"),
-        ("folder", r"is a directory. Name the file in it, or a pattern"),
+        ("folder", r"is a directory without .parquet files. Name the file in it, or a pattern"),
         ("folder.npz", r"is a directory"),
         ("pipe.npz", r"is no regular file"),
         ("a.txt", r"the ending must be one of \.npz.*got \.txt"),

@@ -1,4 +1,4 @@
-"""The example with a network, data and losses of one's own: two workers, killed and resumed, and on Ray."""
+"""The example with everything of one's own: two workers, killed and resumed, and on Ray; and the page's files."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from equipoise.experiments import read_comparison, run_comparison
+from equipoise.experiments import code_files, prepare, read_comparison, run_comparison
 from tiny_runs import QUICK
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "own" / "compare.toml"
@@ -25,6 +25,10 @@ def straight(tmp_path_factory):
 
 
 def test_the_table_holds_all_methods(straight):
+    assert straight.tables[0].metrics[-1] == "metric.py:worst_class(least=5)"
+    calibrators = list(dict.fromkeys(row.calibrator for row in straight.tables[0].rows))
+    assert calibrators == ["identity", "shrink.py-Shrunk(steps=100)", "temperature"]
+    assert set(straight.summary.done[0].scores().detection) == {"noise"}
     labels = list(dict.fromkeys(row.method for row in straight.tables[0].rows))
     assert labels == [
         "ce",
@@ -34,6 +38,7 @@ def test_the_table_holds_all_methods(straight):
     ]
 
 
+@pytest.mark.deep
 def test_killed_and_resumed_with_two_workers_it_gives_the_same(straight, tmp_path):
     command = ["compare", str(EXAMPLE), "--workers", "2", "--threads", "1", "--resamples", "20", "--quiet"]
     call = [sys.executable, "-m", "equipoise", *command, "--accelerator", "cpu", "--out", str(tmp_path)]
@@ -47,6 +52,7 @@ def test_killed_and_resumed_with_two_workers_it_gives_the_same(straight, tmp_pat
     assert (tmp_path / "own.results.csv").read_bytes() == straight.results.read_bytes()
 
 
+@pytest.mark.deep
 @pytest.mark.filterwarnings("ignore")
 def test_on_ray_it_gives_the_same(straight, tmp_path):
     ray = pytest.importorskip("ray")
@@ -58,3 +64,14 @@ def test_on_ray_it_gives_the_same(straight, tmp_path):
         ray.shutdown()
     assert found.summary.failed == {}
     assert found.results.read_bytes() == straight.results.read_bytes()
+
+
+def test_the_files_of_the_page_are_a_comparison_that_can_begin(tmp_path, monkeypatch):
+    page = (EXAMPLE.parents[2] / "docs" / "your-own.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    exec(page.partition("```python\n")[2].partition("```")[0], {})
+    found = read_comparison("mine.toml")
+    files = [file.name for file in code_files(found.specs, beside=found.beside)]
+    assert f"mine.toml runs code: {', '.join(files)}\n" in page
+    ready = prepare(found.specs, maps=found.calibrators, metrics=found.measures, shift=found.shift)
+    assert len(ready) == len(found.specs) == 6

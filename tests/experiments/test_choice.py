@@ -185,7 +185,7 @@ def test_a_grid_begins_with_the_simplest_of_every_knob():
         ({"by": "accuracy"}, "`by` must be"),
         ({"rule": "worst"}, "`rule` must be"),
         ({"choose": {"gama": [1.0]}}, "did you mean 'gamma'"),
-        ({"choose": {"data.noise": [1.0]}}, "knobs are parameters of the method"),
+        ({"choose": {"data.noise": [1.0]}}, "knobs must be parameters of the method"),
         ({"parameters": {"gamma": 2.0}}, "is set in `parameters` already"),
     ],
 )

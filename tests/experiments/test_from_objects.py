@@ -10,6 +10,7 @@ import pytest
 from equipoise.core.errors import SpecError
 from equipoise.experiments import compare_methods
 from equipoise.losses import FocalLoss
+from helpers.deep import daily
 from own_code import CODE, write_code
 
 QUICK = {"name": "quick", "epochs": 1}
@@ -79,7 +80,7 @@ def main():
 """
 
 
-@pytest.mark.parametrize("guarded", [True, False])
+@pytest.mark.parametrize("guarded", daily([True, False], keep=[True]))
 def test_a_script_that_defines_its_own_parts(tmp_path, guarded):
     write_code(tmp_path)
     call = "if __name__ == '__main__':\n    main()\n" if guarded else "main()\n"

@@ -13,6 +13,10 @@ from tiny_runs import DIVERGING
 pytest.importorskip("ray")
 
 
+# A cluster of its own takes a while to start.
+pytestmark = pytest.mark.deep
+
+
 @pytest.fixture(scope="module")
 def cluster():
     import ray

@@ -48,6 +48,7 @@ def test_mistakes(room, entry, sentence):
         register(room, entry)
 
 
+@pytest.mark.deep
 def test_an_installed_package_adds_methods_to_the_command(tmp_path):
     (tmp_path / "theirs.py").write_text(
         "from equipoise.experiments import Entry, Spec\n"

@@ -15,6 +15,7 @@ from equipoise.core.errors import DataError, SpecError
 from equipoise.experiments import RunFolder, Spec, find_runs, run
 from equipoise.experiments.build import build, make_network
 from equipoise.experiments.spec import ModelSpec
+from helpers.deep import daily
 from tiny_runs import FAILING
 
 
@@ -52,19 +53,22 @@ def test_a_finished_run_is_not_touched(spec, quick, tmp_path):
 
 @pytest.mark.parametrize(
     "lost",
-    [
-        "scores/temperature.json",
-        "scores.csv",
-        "calibrators/temperature.json",
-        "predictions/test.npz",
-        "history.csv",
-        "environment.json",
-        "started.json",
-        "trained.json",
-        "predicted.json",
-        "scored.json",
-        "spec.toml",
-    ],
+    daily(
+        [
+            "scores/temperature.json",
+            "scores.csv",
+            "calibrators/temperature.json",
+            "predictions/test.npz",
+            "history.csv",
+            "environment.json",
+            "started.json",
+            "trained.json",
+            "predicted.json",
+            "scored.json",
+            "spec.toml",
+        ],
+        keep=["calibrators/temperature.json", "history.csv", "predicted.json"],
+    ),
 )
 def test_a_lost_stage_is_made_again_and_equal(spec, quick, tmp_path, lost):
     done = run(spec, tmp_path, options=quick)
@@ -76,7 +80,7 @@ def test_a_lost_stage_is_made_again_and_equal(spec, quick, tmp_path, lost):
 
 
 @pytest.mark.parametrize(("keep", "lost"), [("last", "last.pt"), ("best", "best.pt")])
-@pytest.mark.parametrize("cut", [True, False])
+@pytest.mark.parametrize("cut", daily([True, False], keep=[True]))
 def test_a_checkpoint_that_is_needed_and_lost_starts_training_over(table, quick, tmp_path, keep, lost, cut):
     table["recipe"]["keep"] = keep
     spec = Spec.from_table(table)

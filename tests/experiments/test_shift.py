@@ -6,8 +6,9 @@ import shutil
 import numpy as np
 import pytest
 
-from equipoise import Predictions
-from equipoise.core.errors import SpecError
+from equipoise import Predictions, score
+from equipoise.calibrators import TemperatureScaling
+from equipoise.core.errors import DataError, SpecError
 from equipoise.evaluate import score_detection
 from equipoise.experiments import (
     ComparisonSpec,
@@ -21,7 +22,7 @@ from equipoise.experiments import (
 )
 from equipoise.experiments.shift_scores import shift_scores
 from equipoise.experiments.spec_data import load_data
-from equipoise.metrics import out_of_distribution_auroc
+from equipoise.metrics import expected_calibration_error, out_of_distribution_auroc
 from equipoise.report import to_html
 from tiny_runs import QUICK, TABLE
 
@@ -69,6 +70,15 @@ def test_predictions_are_those_of_the_corrupted_rows(finished):
         found.scores().cards["test-gaussian_noise_5"]["accuracy"].value
         < found.scores().test["accuracy"].value
     )
+
+
+def test_foreign_rows_have_no_labels_and_what_needs_them_is_refused(finished):
+    folder, _ = finished
+    foreign = find_runs(folder)[0].predictions("test-other")
+    assert not foreign.has_labels
+    for use in (score, expected_calibration_error, TemperatureScaling().fit):
+        with pytest.raises(DataError, match="label"):
+            use(foreign)
 
 
 def test_maps_are_fitted_on_clean_rows_alone(finished, tmp_path):

@@ -38,9 +38,22 @@ def test_a_pair_of_the_catalogue_stays_what_it_is():
     assert loss_of("ce+0.3*mmce").terms[1].factor == 0.3
 
 
+def test_parts_of_a_ready_pair_may_have_tables_as_well():
+    flat = loss_of({"name": "focal+mdca", "parameters": {"gamma": 1.5, "strength": 0.5}})
+    nested = loss_of(
+        {"name": "focal+mdca", "parameters": {"focal": {"gamma": 1.5}, "mdca": {"strength": 0.5}}}
+    )
+    assert repr(nested) == repr(flat)
+    assert nested.terms[0].gamma == 1.5
+
+
 @pytest.mark.parametrize(
     ("method", "sentence"),
     [
+        (
+            {"name": "focal+mdca", "parameters": {"gamma": 1.0, "focal": {"gamma": 2.0}}},
+            "'gamma' is given twice",
+        ),
         ("focal+mdcaa", "no loss or penalty 'mdcaa'; did you mean 'mdca'"),
         ("mdca+mmce", "penalties only"),
         ("focal+focal", "names a part twice"),

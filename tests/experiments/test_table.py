@@ -20,6 +20,7 @@ from equipoise.experiments.run_report import report_of_runs
 from equipoise.experiments.scoring import score_run
 from equipoise.experiments.single_run import keep_predictions
 from equipoise.experiments.table import ResultTable, TableRow
+from equipoise.report import to_html, to_markdown
 from tiny_runs import QUICK, TABLE
 
 
@@ -38,13 +39,15 @@ def predicted(seed, sharpness, split):
 def finish(tmp_path):
     """Make the folder of a finished run whose logits are the truth times a sharpness."""
 
-    def make(sharpness=1.0, calibrators=("identity", "temperature"), **changes):
+    def make(
+        sharpness=1.0, calibrators=("identity", "temperature"), history="epoch,loss\n0,1.0\n", **changes
+    ):
         spec = Spec.from_table({**TABLE, **changes})
         folder = RunFolder(tmp_path / spec.identity)
         folder.path.mkdir()
         write_spec(spec, folder.path / "spec.toml")
         folder.write_record("started", ["spec.toml"])
-        (folder.path / "history.csv").write_text("epoch,loss\n0,1.0\n")
+        (folder.path / "history.csv").write_text(history)
         folder.write_record("trained", ["history.csv"])
         keep_predictions(folder, map(partial(predicted, spec.seed, sharpness), ("calib", "test")))
         score_run(folder, [MapSpec(name=name) for name in calibrators], QUICK.scoring)
@@ -114,6 +117,16 @@ def test_a_calibrator_that_some_runs_lack_is_left_out_for_them(finish):
 def test_a_report_is_made_without_a_record_of_the_machine(finish):
     [report] = report_of_runs([finish(), finish(method="focal")]).values()
     assert ("machine", "not recorded") in report.provenance.facts
+
+
+def test_a_report_says_in_words_which_runs_are_failing(finish):
+    rows = [f"{epoch},1.0,0.0,0.001" for epoch in range(6)]
+    failing = "\n".join(["epoch,loss,gamma_min,gamma_max", *rows]) + "\n"
+    [report] = report_of_runs([finish(), finish(method="gamma_net", history=failing, seed=3)]).values()
+    [note] = report.notes
+    assert note.startswith("gamma_net, seed 3: gammas are all below 0.02 since epoch 1")
+    assert "the focal loss has become cross-entropy" in to_html(report)
+    assert "the focal loss has become cross-entropy" in to_markdown(report)
 
 
 def test_methods_with_other_seeds_are_compared_on_those_they_share(finish):

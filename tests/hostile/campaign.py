@@ -6,6 +6,7 @@ much memory for a small input, the death of the process.
 """
 
 import contextlib
+import faulthandler
 import linecache
 import os
 import re
@@ -119,6 +120,8 @@ def in_child(work: Callable[[], None], *, seconds: float = 30.0) -> tuple[int, s
     child = os.fork()
     if child == 0:
         code = 0
+        # A child that hangs says where: the watch is a thread of C, which needs no lock of Python's.
+        faulthandler.dump_traceback_later(seconds, file=writing, exit=True)
         try:
             work()
         except BaseException as error:  # noqa: BLE001 - the parent judges
@@ -128,14 +131,12 @@ def in_child(work: Callable[[], None], *, seconds: float = 30.0) -> tuple[int, s
         finally:
             os._exit(code)
     os.close(writing)
-    try:
-        ready, _, _ = select.select([reading], [], [], seconds)
+    with os.fdopen(reading, "rb") as told:
+        ready, _, _ = select.select([told], [], [], seconds + 5)
         if not ready:
             os.kill(child, signal.SIGKILL)
-        said = os.read(reading, 4000).decode() if ready else ""
-    finally:
-        os.close(reading)
+        said = told.read().decode()
     _, status = os.waitpid(child, 0)
-    if not ready:
-        raise Wrong(f"no end after {seconds:.0f} s in a forked process")
+    if not ready or said.startswith("Timeout"):
+        raise Wrong(f"no end after {seconds:.0f} s in a forked process: {' < '.join(said.split())}")
     return os.waitstatus_to_exitcode(status), said

@@ -109,7 +109,7 @@ def try_bomb(bombs: list[dict[str, bytes]], chance: np.random.Generator, folder:
         (folder / name).write_bytes(lying(content, chance) if chance.random() < 0.3 else content)
     path = folder / next(iter(bomb))
     for part in iter_predictions(path) if chance.random() < 0.5 else [read_predictions(path)]:
-        CalibrationState(part.n_classes).update(part)
+        CalibrationState(part.n_classes or 0).update(part)
 
 
 def _npy_head(shape: tuple[int, ...], dtype: str) -> bytes:

@@ -27,6 +27,7 @@ HEAVY = {
     "onnx",
     "onnxruntime",
     "onnxscript",
+    "optuna",
     "pandas",
     "plotly",
     "pyarrow",

@@ -1,13 +1,20 @@
 """What a notebook shows of the objects people hold in their hands: whole tables, with nothing unescaped."""
 
+import importlib.util
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from equipoise import Predictions, score
 from equipoise.calibrators import TemperatureScaling, VectorScaling, choose
+from equipoise.core import SpecError
 from equipoise.evaluate import audit, compare
+from equipoise.experiments import compare_seeds
+from equipoise.losses import MMCE, DualFocalLoss, FocalLoss
+from equipoise.plots import draw_reliability
+from equipoise.report import write_report
 from equipoise.training import History
 
 RNG = np.random.default_rng(0)
@@ -20,6 +27,19 @@ ROWS = Predictions(
     groups={"<site>": np.array(["<i>", "j"])[np.arange(300) % 2]},
     weights=np.ones(300),
 )
+SEEDS = compare_seeds({"<a>": [ROWS], "b": [ROWS.with_scores(logits=LOGITS)]}, n_resamples=5)
+
+#: What people do in a notebook, a cell each, and what they must see.
+CELLS = {
+    "import numpy as np\nfrom equipoise import Predictions, score\nfrom equipoise.evaluate import audit": "",
+    "rng = np.random.default_rng(0)\nlogits, labels = rng.normal(size=(90, 3)), rng.integers(0, 3, 90)": "",
+    "rows = Predictions(logits=logits, labels=labels, groups={'site': labels % 2})\nrows": "and 85 more rows",
+    "card = score(rows, n_resamples=9)\ncard": "classwise ECE",
+    "audit(rows, n_resamples=9)": "site",
+    "from equipoise.calibrators import TemperatureScaling\nTemperatureScaling().fit(rows).result": "temperature",
+    "from equipoise.training import History\nHistory([{'epoch': 0, 'loss': 1.5}])": "History of 1 epochs",
+    "from equipoise import compare_seeds\ncompare_seeds({'a': [rows], 'b': [rows]}, n_resamples=9).table": "method",
+}
 
 
 class Page(HTMLParser):
@@ -41,6 +61,9 @@ class Page(HTMLParser):
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
 
+    def everything(self):
+        return [*self.words, *(cell for row in self.rows for cell in row)]
+
     def handle_data(self, text):
         (self.rows[-1] if "tr" in self.open else self.words).append(text)
 
@@ -56,6 +79,8 @@ class Page(HTMLParser):
         score(ROWS, n_resamples=5),
         audit(ROWS, n_resamples=5),
         compare(ROWS, ROWS.with_scores(logits=LOGITS), n_resamples=5),
+        SEEDS,
+        SEEDS.table,
     ],
     ids=lambda shown: type(shown).__name__,
 )
@@ -91,3 +116,40 @@ def test_what_a_fit_found_is_shown():
     assert ["temperature", f"{float(found.parameters['temperature']):.6g}"] in page.rows
     rows = Page(VectorScaling().fit(ROWS).result._repr_html_()).rows
     assert any(cells[-1] == "3 numbers, shape (3,)" for cells in rows)
+
+
+def test_a_notebook_shows_the_pages():
+    path = Path(__file__).resolve().parents[2] / "docs" / "run_notebooks.py"
+    spec = importlib.util.spec_from_file_location("run_notebooks", path)
+    spec.loader.exec_module(notebooks := importlib.util.module_from_spec(spec))
+    cells = [{"cell_type": "code", "metadata": {}, "source": [source]} for source in CELLS]
+    shown = notebooks.run({"cells": cells})["cells"]
+    for cell, wanted in zip(shown, CELLS.values(), strict=True):
+        if not wanted:
+            assert cell["outputs"] == []
+            continue
+        [output] = cell["outputs"]
+        assert wanted in " ".join(Page("".join(output["data"]["text/html"])).everything())
+        assert len("".join(output["data"]["text/plain"])) < 4000
+
+
+def test_what_people_write_of_a_scorecard():
+    card = score(ROWS, n_resamples=5)
+    assert float(card["ece"]) == card["ece"].value
+    assert list(card)[:2] == ["accuracy", "nll"]
+    assert {name: card[name] for name in card} == dict(card.scores)
+    assert len(repr(card)) < 200
+    with pytest.raises(SpecError, match="did you mean 'ece'"):
+        card["eec"]
+
+
+def test_what_people_hold_in_their_hand_is_drawn_and_reported(tmp_path):
+    assert draw_reliability(ROWS).axes
+    write_report(ROWS, tmp_path / "report.html")
+    assert (tmp_path / "report.html").stat().st_size > 10_000
+
+
+def test_modules_name_their_parameters():
+    assert repr(DualFocalLoss(gamma=5)).startswith("DualFocalLoss(gamma=5")
+    both = repr(FocalLoss() + 0.5 * MMCE())
+    assert all(told in both for told in ("gamma=3", "factor=0.5", "width=0.4"))

@@ -14,6 +14,8 @@ import equipoise
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
+CLAIMED = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["project"]["classifiers"]))
+
 
 def script(name):
     spec = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
@@ -52,8 +54,14 @@ def test_hooks_and_workflow_fetch_no_hook_and_name_no_registry():
     assert re.findall(r"repo: (\S+)", hooks) == ["local"]
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
     assert "https://" not in workflow
-    claimed = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["project"]["classifiers"]))
-    assert all(f'"{version}"' in workflow for version in claimed)
+    assert all(f'"{version}"' in workflow for version in CLAIMED)
+
+
+def test_no_more_is_claimed_than_was_tried():
+    systems = [one for one in PROJECT["project"]["classifiers"] if one.startswith("Operating System")]
+    assert systems == ["Operating System :: POSIX :: Linux"]
+    readme = (ROOT / "README.md").read_text()
+    assert f"It was tried on Linux with Python {' and '.join(CLAIMED)}" in readme
 
 
 def test_the_lowest_versions_are_read_from_the_project():

@@ -17,7 +17,8 @@ from equipoise.evaluate import audit
 ray = pytest.importorskip("ray")
 from equipoise.integrations.ray import sum_on_ray  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+# A cluster of its own takes a while to start.
+pytestmark = [pytest.mark.deep, pytest.mark.filterwarnings("ignore")]
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +88,7 @@ def test_a_damaged_file_is_told_as_if_it_were_read_here(cluster, files, tmp_path
         sum_on_ray([str(files / "0.npz"), str(tmp_path / "other.npz")])
 
 
+@pytest.mark.deep
 def test_a_killed_worker_costs_only_time(cluster, files, tmp_path):
     """One file is a pipe's worth of patience: a worker that has it open is killed, and another reads it again."""
     slow = tmp_path / "slow.csv"

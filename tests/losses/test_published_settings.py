@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from equipoise.experiments import spec_data
 from equipoise.experiments.catalogue.losses import LOSSES
 from equipoise.experiments.catalogue.penalties import PAIRS
+from equipoise.experiments.catalogue.recipes import RECIPES
+from equipoise.experiments.spec import Spec
 from equipoise.losses import ClassAdaptiveLoss, mmce_weighted_penalty
 
 SPECS = Path(__file__).resolve().parents[2] / "examples" / "specs"
@@ -21,7 +24,9 @@ def parameters(spec: str, method: str) -> dict:
     return next(table.get("parameters", {}) for table in tables if table["name"] == method)
 
 
-@pytest.mark.parametrize("spec", ["cals.toml", "newsgroups.toml"])
+@pytest.mark.parametrize(
+    "spec", ["cals.toml", "cals-imagenet.toml", "cals-swin.toml", "newsgroups.toml", "voc.toml"]
+)
 def test_costs_over_classes_are_means_in_the_comparisons_of_cals(spec):
     for method in ("entropy", "mbls", "cals_hr", "cals_alm"):
         needed = {"n_classes": 10} if "n_classes" in LOSSES[method].needs else {}
@@ -58,3 +63,29 @@ def test_the_kernel_term_stands_beside_cross_entropy_at_a_strength_that_trains()
     """At strength 1 and bandwidth 0.001 digits fall to 75 % and less; at these they keep their accuracy."""
     term = PAIRS["ce+kde"].make().terms[1]
     assert (term.factor, term.term.bandwidth) == (0.1, 0.01)
+    assert "choose = { strength" in PAIRS["ce+kde"].use_when
+
+
+@pytest.mark.parametrize("recipe", ["focal_tiny_imagenet", "cals_tiny_imagenet"])
+def test_tiny_imagenet_has_the_batch_that_the_papers_print(recipe):
+    assert RECIPES[recipe].make().batch_size == 128
+    assert "64" in RECIPES[recipe].summary
+
+
+@pytest.mark.parametrize("recipe", ["cals_imagenet", "cals_swin"])
+def test_imagenet_has_the_rate_and_augmentation_that_the_paper_prints(recipe):
+    made = RECIPES[recipe].make()
+    assert made.rate == 1e-3
+    assert "5e-4" in RECIPES[recipe].summary
+    assert made.jitter > 0
+    assert made.erase > 0
+
+
+def test_the_side_of_images_comes_from_the_recipe(monkeypatch):
+    asked = []
+    monkeypatch.setattr(spec_data, "load", lambda name, **more: asked.append(more["options"]) or more)
+    monkeypatch.setattr(spec_data, "content_digest", lambda data: "")
+    spec = Spec.from_table({"data": "imagenet", "model": "swinv2_t", "recipe": "cals_swin"})
+    spec_data.data_of(spec)
+    spec_data._load.cache_clear()  # what it keeps is no dataset
+    assert asked[0]["size"] == 256

@@ -23,7 +23,10 @@ def row_bootstrap(predictions, n_resamples, seed=0):
     return {key: np.array([one[key] for one in found]) for key in found[0]}
 
 
-@pytest.mark.parametrize(("k", "spread"), [(2, 1.5), (3, 1.5), (10, 2.0), (40, 3.0)])
+@pytest.mark.parametrize(
+    ("k", "spread"),
+    [(2, 1.5), *(pytest.param(*case, marks=pytest.mark.deep) for case in [(3, 1.5), (10, 2.0), (40, 3.0)])],
+)
 def test_bootstrap_agrees_with_one_of_the_rows(k, spread):
     predictions = Predictions(
         **dict(zip(("probs", "labels"), draw(1500, k, spread=spread, seed=k), strict=True))

@@ -13,8 +13,10 @@ from equipoise.core.bins import lower_edges
 from equipoise.core.errors import SplitError
 from equipoise.metrics import CalibrationState
 from equipoise.metrics.accumulate import sums_by_torch
+from equipoise.metrics.plain_batch import as_plain_batch
 from equipoise.metrics.readings import read_state
 from equipoise.metrics.sums import Sums
+from helpers.deep import daily
 from metric_samples import draw, rows, softmax, weights_for
 
 
@@ -147,9 +149,9 @@ def test_the_kernel_stops_at_a_row_that_is_no_distribution(bad, k, n_pieces):
     assert found == 20
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", daily([False, True], keep=[True]))
 @pytest.mark.parametrize("kind", ["logits", "probs"])
-@pytest.mark.parametrize("k", [3, 100])
+@pytest.mark.parametrize("k", daily([3, 100], keep=[3]))
 def test_any_number_of_threads_and_batches_give_the_same(k, kind, weighted, set_threads):
     n = 300_000 // k  # enough for several threads to share
     probs, labels = draw(n, k)
@@ -551,3 +553,40 @@ def test_a_copy_is_a_copy():
     other.update(probs=[0.9], labels=[1])
     assert (state.n_samples, other.n_samples) == (0, 1)
     assert repr(other) == "CalibrationState(n=1, k=2, n_bins=15, closed=right)"
+
+
+@pytest.mark.parametrize("kind", ["logits", "probs"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_plain_tensors_are_taken_as_they_are_and_give_what_predictions_give(kind, dtype):
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randn(50, 4, generator=generator, dtype=dtype)
+    scores = scores.softmax(1) if kind == "probs" else 9 * scores
+    labels = torch.randint(0, 4, (50,), generator=generator)
+    assert as_plain_batch(scores, labels, kind, 4) is not None
+    quick, usual = CalibrationState(4), CalibrationState(4)
+    quick.update(**{kind: scores}, labels=labels)
+    usual.update(Predictions(**{kind: scores}, labels=labels))
+    for name, part in usual.sums.parts().items():
+        torch.testing.assert_close(quick.sums.parts()[name], part, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "scores", "labels"),
+    [
+        ("probs", [[0.5, 0.6], [0.5, 0.5]], [0, 1]),
+        ("probs", [[1.0 + 1e-4, -1e-4], [0.5, 0.5]], [0, 1]),
+        ("probs", [[1.0 + 1e-4, 0.0], [0.5, 0.5]], [0, 1]),
+        ("probs", [[float("nan"), 0.5], [0.5, 0.5]], [0, 1]),
+        ("logits", [[float("inf"), 0.5], [0.5, 0.5]], [0, 1]),
+        ("logits", [[float("nan"), 0.5], [0.5, 0.5]], [0, 1]),
+        ("logits", [[1.0, 0.5], [0.5, 0.5]], [0, 2]),
+        ("logits", [[1.0, 0.5], [0.5, 0.5]], [-1, 0]),
+        ("logits", [[1.0, 0.5], [0.5, 0.5]], [0]),
+        ("logits", [[1.0, 0.5, 0.0], [0.5, 0.5, 0.0]], [0, 1]),
+    ],
+)
+def test_plain_tensors_with_a_fault_are_refused_and_nothing_is_added(kind, scores, labels):
+    state = CalibrationState(2)
+    with pytest.raises(ValueError):
+        state.update(**{kind: torch.tensor(scores)}, labels=torch.tensor(labels))
+    assert state.n_samples == 0

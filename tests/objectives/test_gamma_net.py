@@ -11,8 +11,9 @@ import toys
 from equipoise.losses import FocalLoss
 from equipoise.losses.focal import focal_loss
 from equipoise.losses.sece import SmoothECE, sece_penalty
+from equipoise.models import Network
 from equipoise.objectives import GammaMap, GammaNet, Supervised
-from equipoise.training import SGD, Recipe, fit
+from equipoise.training import SGD, Loader, Recipe, fit
 
 META = toys.Blobs(10, batch_size=10, seed=2, shuffle=False)
 STILL = Recipe(optimizer=SGD(rate=0.0, momentum=0.0, weight_decay=0.0))
@@ -188,3 +189,95 @@ def test_refusals():
         GammaNet(toys.make_network(0), META, positive="softplu")
     with pytest.raises(ValueError, match="`start` must be above 0"):
         GammaMap(2, start=0.0)
+
+
+SIGHTS = ["features", "random", "noise", "body.0"]
+
+
+def shown_to_the_gamma_network(objective, batch):
+    """What the gamma-network is given in a step."""
+    given = []
+    handle = objective.gammas.network.register_forward_pre_hook(
+        lambda module, inputs: given.append(inputs[0])
+    )
+    objective.step(batch)
+    handle.remove()
+    return given[0]
+
+
+@pytest.mark.parametrize("sees", SIGHTS)
+def test_what_the_gamma_network_sees(sees):
+    objective = GammaNet(toys.make_network(0, plain=True), META, sees=sees, recipe=toys.RECIPE)
+    before, batch = copy.deepcopy(objective.network()), first_batch()
+    objective.step(batch)  # from here on trained and untrained differ
+    trained = copy.deepcopy(objective.network())
+    seen = shown_to_the_gamma_network(objective, batch)
+    assert seen.shape == (len(batch.targets), 6)
+    assert not seen.requires_grad
+    if sees == "random":
+        assert torch.equal(seen, before.eval().features(batch.inputs))
+    elif sees == "body.0":
+        assert torch.equal(seen, trained.body[0](batch.inputs))
+    elif sees == "noise":
+        assert not torch.equal(seen, shown_to_the_gamma_network(objective, batch))
+    else:
+        assert torch.equal(seen, trained.features(batch.inputs))
+
+
+@pytest.mark.parametrize("sees", SIGHTS)
+def test_gammas_learn_from_whatever_they_see_and_a_run_resumes(sees, tmp_path):
+    def train(folder, epochs):
+        made = GammaNet(toys.make_network(0), META, sees=sees, recipe=toys.RECIPE)
+        fit(made, toys.TRAIN, epochs=epochs, folder=folder, hardware=toys.CPU)
+        return made
+
+    straight = train(tmp_path / "straight", 2)
+    # A schedule knows how long it is: stop by a crash, not by fewer epochs.
+    objective = GammaNet(toys.make_network(0), META, sees=sees, recipe=toys.RECIPE)
+    breaking = toys.Interrupting(toys.TRAIN, after=5, action=toys.crash)
+    with pytest.raises(RuntimeError, match="power cut"):
+        fit(objective, breaking, epochs=2, folder=tmp_path / "broken", hardware=toys.CPU)
+    toys.assert_equal(train(tmp_path / "broken", 2).state_dict(), straight.state_dict())
+    gammas = straight.gammas.network(torch.randn(8, 6))
+    assert not torch.allclose(gammas, torch.ones(8), atol=1e-4)
+
+
+def test_an_image_layer_is_averaged_over_places_and_moves_nothing():
+    body = nn.Sequential(nn.Conv2d(1, 5, 3), nn.BatchNorm2d(5), nn.Flatten(), nn.Linear(20, 6))
+    network = Network(body, nn.Linear(6, 3))
+    held_out = Loader([(torch.randn(4, 1, 4, 4), torch.tensor([0, 1, 2, 0]))])
+    before = copy.deepcopy(network.state_dict())
+    objective = GammaNet(network, held_out, sees="body.0", recipe=toys.RECIPE)
+    toys.assert_equal(network.state_dict(), before)
+    assert network.training
+    batch = toys.Rows(torch.randn(4, 1, 4, 4), torch.tensor([0, 1, 2, 0]), torch.arange(4))
+    wanted = network.body[0](batch.inputs).mean((2, 3))
+    torch.testing.assert_close(shown_to_the_gamma_network(objective, batch), wanted.detach())
+
+
+def test_an_untrained_copy_stays_as_it_was():
+    objective = GammaNet(toys.make_network(0), META, sees="random", recipe=toys.RECIPE)
+    before = copy.deepcopy(objective.sight.state_dict())
+    fit(objective, toys.TRAIN, epochs=1, hardware=toys.CPU)
+    toys.assert_equal(objective.sight.state_dict(), before)
+    assert objective.network() is not objective.sight.untrained
+
+
+@pytest.mark.parametrize(
+    ("sees", "sentence"),
+    [
+        ("feature", "Did you mean 'features'"),
+        ("layer9", "Its first layers are body"),
+        ("head2", "Did you mean 'head'"),
+    ],
+)
+def test_layers_that_are_not_there_are_refused(sees, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        GammaNet(toys.make_network(0), META, sees=sees)
+
+
+def test_a_layer_that_is_not_used_is_refused():
+    network = toys.make_network(0)
+    network.spare = nn.Linear(2, 2)
+    with pytest.raises(ValueError, match="a layer that is used, and 'spare' is not"):
+        GammaNet(network, META, sees="spare")

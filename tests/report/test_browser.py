@@ -2,46 +2,22 @@
 
 import base64
 import json
-import os
 import re
-import shutil
 from itertools import pairwise
 
 import pytest
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.wait import WebDriverWait
 
 from equipoise.report import write_report
-
-selenium = pytest.importorskip("selenium")
-from selenium import webdriver  # noqa: E402
-from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
-from selenium.webdriver.common.by import By  # noqa: E402
-from selenium.webdriver.common.keys import Keys  # noqa: E402
-from selenium.webdriver.support.wait import WebDriverWait  # noqa: E402
-
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
-WHY = "no browser: install Debian's chromium and chromium-driver to run these tests"
-# Where CI has installed the browser, a missing one is a failure, not a reason to skip.
-if not (BROWSER and DRIVER) and not os.environ.get("EQUIPOISE_NEED_BROWSER"):
-    pytest.skip(WHY, allow_module_level=True)
-
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --disable-dev-shm-usage --window-size=1200,900"
-)
+from helpers.browser import look, open_browser, overflow
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    assert BROWSER, WHY
-    assert DRIVER, WHY
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    for flag in (*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    driver.get("about:blank")  # the browser's own start page asks for much
+    driver = open_browser(tmp_path_factory.mktemp("profile"))
     yield driver
     driver.quit()
 
@@ -53,20 +29,9 @@ def pages(tmp_path_factory, single, comparison):
     return {name: write_report(report, folder / f"{name}.html").as_uri() for name, report in written.items()}
 
 
-def look(browser, address, *, width=1200, height=900):
-    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    browser.get(address)
-    return browser
-
-
 def until(browser, condition):
     """Wait for what the page does in its own time; the limit is for a machine that is busy with other things."""
     WebDriverWait(browser, 20, poll_frequency=0.05).until(lambda _: condition())
-
-
-def overflow(browser):
-    return browser.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
 
 
 @pytest.mark.parametrize("name", ["single", "comparison"])
@@ -164,7 +129,7 @@ def test_arrow_keys_walk_through_the_bins(browser, pages):
 def test_no_sideways_scrolling(browser, pages, name, width):
     look(browser, pages[name], width=width, height=800)
     browser.execute_script("document.querySelectorAll('details').forEach((part) => { part.open = true })")
-    assert overflow(browser) <= 0
+    assert overflow(browser, width) <= 0
 
 
 def test_the_tip_stays_on_a_phones_screen(browser, pages):

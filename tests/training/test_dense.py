@@ -1,5 +1,7 @@
 """Dense predictions: sums over images, a sample of pixels, and memory that does not grow."""
 
+import gc
+
 import numpy as np
 import pytest
 import torch
@@ -89,15 +91,31 @@ def test_the_sample_is_uniform_stated_and_the_same_again():
     assert negative_log_likelihood(scores.sample) == pytest.approx(negative_log_likelihood(whole), rel=0.15)
 
 
+def live_bytes():
+    """Return what all tensors hold that somebody still holds."""
+    found = (each for each in gc.get_objects() if type(each) is torch.Tensor)
+    return sum({each.data_ptr(): each.untyped_storage().nbytes() for each in found}.values())
+
+
 def test_memory_does_not_grow_with_the_number_of_images():
-    """Rows held at the end are the sample, whatever the number of images."""
-    for n in (8, 80):
-        sample = scored(n, n_pixels=200).sample
-        assert sample.logits.nbytes == 200 * K * 4
+    """What is held when a batch is asked for, after four batches and after twenty."""
+    held = []
+
+    def images():
+        for number in range(20):
+            held.append(live_bytes())
+            yield scenes(4, seed=number)[0]
+
+    gc.collect()
+    rows = (toys.Rows(image, mask, torch.arange(4)) for image, mask in images())
+    scores = score_dense(network(), rows, n_classes=K, ignore_index=255, n_pixels=200)
+    assert scores.sample.logits.nbytes == 200 * K * 4
+    counts = 2 * 8 * K  # intersections and unions of an image, which intervals over images need
+    assert max(held[4:]) - held[4] <= 4 * counts * 15, "of sixteen more batches nothing but these is kept"
 
 
 def test_an_epoch_is_scored_by_a_sample_of_dense_outputs(monkeypatch):
-    monkeypatch.setattr(evaluation, "_TUNE_PIXELS", 150)
+    monkeypatch.setattr(evaluation, "_EPOCH_PIXELS", 150)
     seen = []
     monkeypatch.setattr(
         "equipoise.training.history.tune_scores", lambda predictions: seen.append(len(predictions)) or {}

@@ -10,6 +10,9 @@ import pytest
 
 from training import two_processes
 
+# What the processes of one host add up is tested every day in tests/metrics and tests/losses.
+pytestmark = pytest.mark.deep
+
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory):

@@ -14,6 +14,7 @@ from equipoise.calibrators.isotonic import IsotonicCalibration
 from equipoise.calibrators.load import from_artifact, load
 from equipoise.calibrators.matrix import MatrixScaling
 from equipoise.calibrators.module import CalibratorModule
+from equipoise.calibrators.own import OwnCalibrator, OwnMap
 from equipoise.calibrators.platt import PlattScaling
 from equipoise.calibrators.result import FitResult
 from equipoise.calibrators.scaling_binning import ScalingBinning
@@ -37,6 +38,8 @@ __all__ = [
     "Identity",
     "IsotonicCalibration",
     "MatrixScaling",
+    "OwnCalibrator",
+    "OwnMap",
     "PlattScaling",
     "ScalingBinning",
     "SplineCalibration",

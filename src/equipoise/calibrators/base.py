@@ -81,6 +81,14 @@ class Calibrator(ABC):
         """Name the parameters that a fit gives and the lengths of their axes, for whoever reads them from a file."""
         return {}
 
+    def _learn_claims(self, claims: Predictions) -> FitResult:
+        """Find the parameters of a map of one confidence, given as the probability of being right."""
+        return self._learn(claims)
+
+    def _claim_axes(self) -> Mapping[str, Axes]:
+        """Name what :meth:`_learn_claims` gives, as :meth:`_axes` does for scores of every class."""
+        return self._axes(2)
+
     @final
     def fit(self, predictions: Any, labels: Any = None, sample_weight: Any = None) -> Self:
         """Learn the map.
@@ -107,8 +115,9 @@ class Calibrator(ABC):
         if data.weights is not None and not data.weights.all():
             data = data.take(data.weights > 0)
         _check_total(data.weights, where=type(self).__name__)
-        found = self._learn(data)
-        self._n_classes = ONE_CONFIDENCE if is_claims(predictions) else data.n_classes
+        claims = is_claims(predictions)
+        found = self._learn_claims(data) if claims else self._learn(data)
+        self._n_classes = ONE_CONFIDENCE if claims else data.n_classes
         self._rows, self._fingerprint = None, None
         self._fitted_with = data
         self._result = self._judged(found, data)
@@ -240,8 +249,8 @@ class Calibrator(ABC):
                 if not self.takes_claims:
                     raise DataError(
                         f"{type(self).__name__}.fit: only the predicted class and its confidence are known here. "
-                        "Save logits or probabilities, or fit a map of one confidence: platt, beta, isotonic or "
-                        "histogram, each class for itself."
+                        "Save logits or probabilities, or fit a map of one confidence: platt, beta, isotonic, "
+                        "histogram (each class for itself) or spline."
                     )
                 return as_claims(predictions)
             _ = predictions.labels  # raises if they are not known

@@ -143,7 +143,7 @@ def choose(
     if predictions.kind == "top1":
         raise DataError(
             "choose: candidates are compared by the log-loss of every class, and only the predicted class and its "
-            "confidence are known here. Name a map of one confidence: platt, beta, isotonic or histogram."
+            "confidence are known here. Name a map of one confidence: platt, beta, isotonic, histogram or spline."
         )
     named = _named(candidates)
     n_classes = predictions.logits.shape[1]

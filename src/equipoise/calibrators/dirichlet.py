@@ -11,15 +11,15 @@ from torch import Tensor
 
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
-from equipoise.calibrators.linear_shapes import Full
-from equipoise.calibrators.result import FitResult
-from equipoise.calibrators.softmax_regression import Penalty, fit_softmax
-from equipoise.calibrators.words import (
+from equipoise.calibrators.fit_checks import (
     absent_classes,
     check_enough_rows,
     check_not_negative,
     describe_offsets,
 )
+from equipoise.calibrators.linear_shapes import Full
+from equipoise.calibrators.result import FitResult
+from equipoise.calibrators.softmax_regression import Penalty, fit_softmax
 from equipoise.core.arrays import as_tensor
 from equipoise.core.predictions import Predictions
 

@@ -9,8 +9,8 @@ from typing import Literal, final
 from torch import Tensor
 
 from equipoise.calibrators.base import Calibrator
+from equipoise.calibrators.fit_checks import check_not_negative
 from equipoise.calibrators.result import FitResult
-from equipoise.calibrators.words import check_not_negative
 from equipoise.core.names import check_choice
 from equipoise.core.predictions import Predictions
 from equipoise.theory.posterior import posterior_of_minimiser

@@ -19,6 +19,7 @@ from equipoise.calibrators.histogram import HistogramBinning
 from equipoise.calibrators.identity import Identity
 from equipoise.calibrators.isotonic import IsotonicCalibration
 from equipoise.calibrators.matrix import MatrixScaling
+from equipoise.calibrators.own import OwnCalibrator, as_calibrator
 from equipoise.calibrators.platt import PlattScaling
 from equipoise.calibrators.scaling_binning import ScalingBinning
 from equipoise.calibrators.spline import SplineCalibration
@@ -53,11 +54,12 @@ KINDS: Mapping[str, type[Calibrator]] = {
 }
 
 
-def load(path: str | os.PathLike[str]) -> Calibrator:
+def load(path: str | os.PathLike[str], *, own: Any = None) -> Calibrator:
     """Read a saved calibrator, ``.json`` or ``.safetensors``.
 
     Args:
         path: What :meth:`Calibrator.save` wrote.
+        own: The map, if it is someone's own: a file holds what it learnt and never its code.
 
     Returns:
         The fitted calibrator. It remembers the rows it was fitted on by their hashes.
@@ -72,7 +74,7 @@ def load(path: str | os.PathLike[str]) -> Calibrator:
         >>> load(path).result.words
         'over-confident: divide logits by 2.73'
     """
-    return _rebuilt(artifact.read(path), where=f"load: {path}")
+    return _rebuilt(artifact.read(path), where=f"load: {path}", own=own)
 
 
 def from_artifact(content: Mapping[str, Any]) -> Calibrator:
@@ -89,22 +91,41 @@ def from_artifact(content: Mapping[str, Any]) -> Calibrator:
     return _rebuilt(content, where="from_artifact: the artifact")
 
 
-def _rebuilt(content: Mapping[str, Any], *, where: str) -> Calibrator:
+def _rebuilt(content: Mapping[str, Any], *, where: str, own: Any = None) -> Calibrator:
     check_content(content, where=where)
-    try:
-        kind = look_up(content["kind"], KINDS, what="calibrator")
-        check_settings(kind, content["settings"], where=where)
-        made = kind(**content["settings"])
-    except DataError:
-        raise
-    except ValueError as error:
-        raise DataError(f"{where} is damaged: {error}") from error
+    made = _made(content, where) if own is None else as_calibrator(own, name=_name(content))
+    if made.kind != content["kind"]:
+        raise DataError(
+            f"{where}: was saved by {content['kind']!r}, and {made.kind!r} is given. Give that one."
+        )
     result, n_classes = artifact.unpack_result(content), content["n_classes"]
     if n_classes is None and (made.needs_fit or result.parameters):
         raise DataError(
             f"{where} is damaged: `n_classes` must be a number. Fit and save the calibrator again."
         )
-    axes = made._axes(2 if n_classes == ONE_CONFIDENCE else n_classes or 0)
-    check_parameters(result.parameters, axes, where=where)
+    if own is None:
+        axes = made._claim_axes() if n_classes == ONE_CONFIDENCE else made._axes(n_classes or 0)
+        check_parameters(result.parameters, axes, where=where)
     rows = content.get("rows")  # early files have none
     return made._restored(result, n_classes, content["fitted_on"], rows and Rows.unpacked(rows))
+
+
+def _made(content: Mapping[str, Any], where: str) -> Calibrator:
+    """Return the calibrator of ours that a file names, not yet fitted."""
+    if content["kind"] == OwnCalibrator.kind:
+        raise DataError(
+            f"{where} holds what {_name(content)!r} learnt, a map of someone's own; its code is not in the file. "
+            "In Python, pass the map: load(path, own=...)."
+        )
+    try:
+        kind = look_up(content["kind"], KINDS, what="calibrator")
+        check_settings(kind, content["settings"], where=where)
+        return kind(**content["settings"])
+    except DataError:
+        raise
+    except ValueError as error:
+        raise DataError(f"{where} is damaged: {error}") from error
+
+
+def _name(content: Mapping[str, Any]) -> str:
+    return str(content["settings"].get("name", content["kind"]))

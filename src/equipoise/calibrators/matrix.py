@@ -11,11 +11,11 @@ from torch import Tensor
 
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
+from equipoise.calibrators.fit_checks import absent_classes, check_enough_rows, describe_offsets
 from equipoise.calibrators.linear_shapes import Full
 from equipoise.calibrators.result import FitResult
-from equipoise.calibrators.search import fit_beta
 from equipoise.calibrators.softmax_regression import Penalty, fit_softmax
-from equipoise.calibrators.words import absent_classes, check_enough_rows, describe_offsets
+from equipoise.calibrators.temperature_search import fit_beta
 from equipoise.core.predictions import Predictions
 
 __all__ = ["MatrixScaling"]

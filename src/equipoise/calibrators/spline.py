@@ -12,7 +12,7 @@ from torch import Tensor
 
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
-from equipoise.calibrators.curves import interpolate, padded, with_top
+from equipoise.calibrators.curves import interpolate, normalised, padded, with_top
 from equipoise.calibrators.one_vs_rest import row_weights
 from equipoise.calibrators.result import FitResult
 from equipoise.core.arrays import Array
@@ -60,7 +60,8 @@ def fit_spline(confidence: Array, correct: Array, *, n_knots: int) -> tuple[Arra
 class SplineCalibration(Calibrator):
     """Correct the confidence by the slope of a smoothed cumulative error; see :func:`fit_spline`.
 
-    No bins, and smooth. Only the confidence is corrected: the other classes share the rest as before.
+    No bins, and smooth. Only the confidence is corrected: the other classes share the rest as before. Of top-1
+    predictions the confidence of the class named is corrected, also below one half.
 
     Args:
         n_knots: Knots of the spline.
@@ -95,23 +96,48 @@ class SplineCalibration(Calibrator):
     def _axes(self, n_classes: int) -> Mapping[str, Axes]:
         return {"knots": (1, "p"), "values": (1, "p")}
 
+    @property
+    def takes_claims(self) -> bool:
+        """Whether it can be fitted on top-1 predictions."""
+        return True
+
+    def _claim_axes(self) -> Mapping[str, Axes]:
+        return {"knots": (2, "p"), "values": (2, "p")}
+
     def _learn(self, predictions: Predictions) -> FitResult:
+        knots, values, words = self._curve(predictions, predictions.confidence, predictions.correct)
+        return FitResult(
+            parameters={"knots": padded([knots], width=2), "values": padded([values], width=2)}, words=words
+        )
+
+    def _learn_claims(self, claims: Predictions) -> FitResult:
+        knots, values, words = self._curve(claims, claims.probs[:, 1], claims.labels)
+        # To be wrong is the rest of being right: the same curve, seen from the other end.
+        mirrored = [(1 - knots)[::-1], knots], [(1 - values)[::-1], values]
+        return FitResult(
+            parameters=dict(
+                zip(("knots", "values"), (padded(rows, width=2) for rows in mirrored), strict=True)
+            ),
+            words=words,
+        )
+
+    def _curve(self, predictions: Predictions, sure: Array, right: Array) -> tuple[Array, Array, str]:
         repeats = row_weights(predictions.weights, len(predictions))
         if (repeats != np.round(repeats)).any():
             raise DataError(
                 "SplineCalibration.fit: `weights` must be whole numbers, since the curve counts rows. "
                 "Round them, or use another calibrator."
             )
-        confidence = np.repeat(predictions.confidence.astype(np.float64), repeats.astype(np.int64))
-        correct = np.repeat(predictions.correct.astype(np.float64), repeats.astype(np.int64))
+        confidence = np.repeat(sure.astype(np.float64), repeats.astype(np.int64))
+        correct = np.repeat(right.astype(np.float64), repeats.astype(np.int64))
         knots, values = fit_spline(confidence, correct, n_knots=self.n_knots)
         change = float(np.mean(np.interp(confidence, knots, values) - confidence))
-        return FitResult(
-            parameters={"knots": padded([knots], width=2), "values": padded([values], width=2)},
-            words=f"{'lowers' if change < 0 else 'raises'} the confidence by {abs(change):.3g} on average",
-        )
+        direction = "lowers" if change < 0 else "raises"
+        return knots, values, f"{direction} the confidence by {abs(change):.3g} on average"
 
     def _map(self, logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
         probs = logits.softmax(-1)
+        if len(parameters["knots"]) == 2:
+            return normalised(interpolate(probs, parameters["knots"], parameters["values"]), probs)
         confidence = probs.max(-1, keepdim=True).values
         return with_top(probs, interpolate(confidence, parameters["knots"], parameters["values"])[:, 0])

@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from equipoise.calibrators.fit_checks import describe_offsets
 from equipoise.calibrators.forms import blocks
 from equipoise.calibrators.linear_shapes import Shape
 from equipoise.calibrators.result import FitResult
-from equipoise.calibrators.search import fit_beta
 from equipoise.calibrators.softmax_regression import Penalty, RegressionFit, fit_softmax
 from equipoise.calibrators.temperature import describe_temperature
-from equipoise.calibrators.words import describe_offsets
+from equipoise.calibrators.temperature_search import fit_beta
 from equipoise.core.arrays import Array, as_tensor
 from equipoise.core.predictions import Predictions
 

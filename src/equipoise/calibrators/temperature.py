@@ -12,7 +12,7 @@ from torch import Tensor
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.result import FitResult
-from equipoise.calibrators.search import GRID, Optimum, ece_on_grid, fit_beta
+from equipoise.calibrators.temperature_search import GRID, Optimum, ece_on_grid, fit_beta
 from equipoise.core.names import check_choice
 from equipoise.core.predictions import Predictions
 

@@ -81,7 +81,7 @@ def _options() -> Mapping[str, str]:
     # Loaded late: reading files takes torch, and most mistakes are told without.
     from equipoise.cli.inputs import OPTION_OF
 
-    return OPTION_OF
+    return {**OPTION_OF, "root": "--data"}
 
 
 def _mute() -> int:

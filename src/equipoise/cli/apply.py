@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -21,7 +22,10 @@ __all__ = ["command"]
 @click.argument("calibrator", type=click.Path(path_type=Path))
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
-    "--output", "-o", required=True, type=click.Path(path_type=Path), help="Where the predictions go."
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    help="Where the predictions go; by default beside FILE, as NAME.calibrated.npz.",
 )
 @click.option(
     "--force",
@@ -34,7 +38,7 @@ __all__ = ["command"]
 def command(
     calibrator: Path,
     files: tuple[str, ...],
-    output: Path,
+    output: Path | None,
     force: bool,
     columns: Columns,
     as_json: bool,
@@ -45,9 +49,7 @@ def command(
     Labels, if there are any, groups and names stay as they are. The new file remembers the rows that the calibrator
     was fitted on, and is refused when scored if it holds some of them.
     """
-    check_output(output, tuple(WRITERS))
-    if not force and output.exists() and any(Path(file).exists() and output.samefile(file) for file in files):
-        raise click.UsageError(f"--output {output} is the input itself. Name another file, or add --force.")
+    output = _checked(output, files, force=force)
     fitted = load(calibrator)
     raw = read_predictions(one_or_several(files), **columns)
     # Rows known by scores that are no longer theirs have been through a calibrator.
@@ -79,3 +81,23 @@ def command(
             f"Wrote {len(predictions):,} rows of {predictions.kind} to {output}, through {fitted.kind}."
             f"{'' if predictions.has_labels else ' They have no labels.'}"
         )
+
+
+def _checked(output: Path | None, files: Sequence[str], *, force: bool) -> Path:
+    """Return where predictions go, which is not where they come from."""
+    target = _beside(files, force=force) if output is None else output
+    check_output(target, tuple(WRITERS))
+    if not force and target.exists() and any(Path(file).exists() and target.samefile(file) for file in files):
+        raise click.UsageError(f"--output {target} is the input itself. Name another file, or add --force.")
+    return target
+
+
+def _beside(files: Sequence[str], *, force: bool) -> Path:
+    """Return where predictions go if nobody says: beside the one file they are made from, where nothing is yet."""
+    first = Path(files[0])
+    output = first.with_name(f"{first.stem}.calibrated.npz")
+    if len(files) > 1 or any(mark in files[0] for mark in "*?["):
+        raise click.UsageError("Several files: say where the predictions go with --output.")
+    if output.exists() and not force:
+        raise click.UsageError(f"{output} is there already. Name another with --output, or add --force.")
+    return output

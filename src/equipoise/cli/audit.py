@@ -17,11 +17,12 @@ from equipoise.cli.scoring import scoring_options
 from equipoise.cli.shared import check_output, json_option, print_json, quiet_option
 from equipoise.cli.states import refuse_options_of_rows, state_paths
 from equipoise.core.reading import Columns
+from equipoise.core.reading.storage import without_secrets
 from equipoise.core.records import RECORD_ENDINGS
 from equipoise.evaluate.audit import Audit
 from equipoise.evaluate.audit_state import write_audit_state
 from equipoise.evaluate.compare import PairedDifferences
-from equipoise.evaluate.compare_states import UnpairedDifferences
+from equipoise.evaluate.differences import Differences
 from equipoise.evaluate.gates import Bound, Gate, Limit, check_limits, check_not_worse
 
 __all__ = ["command"]
@@ -101,8 +102,9 @@ def command(
     """Audit the calibration of predictions in FILE.
 
     FILE holds logits, probabilities, or predicted class and confidence, with the true labels: .npz, .csv, .parquet,
-    .safetensors, or a pair of .npy files. Several files, or a quoted pattern, are one stream, read in bounded memory.
-    A state that --save-state kept is audited without rows; several are added.
+    .safetensors, or a pair of .npy files; or it is a folder of .parquet files, or an address such as s3://bucket/rows.
+    Several files, or a quoted pattern, are one stream, read in bounded memory. A state that --save-state kept is
+    audited without rows; several are added.
 
     METRIC is accuracy, nll, brier, ece, ada_ece, classwise_ece, mce, rms_ce, smece, ks, auroc or another key of the
     scores that --json prints. Numbers are fractions or percent: ece=0.03 is ece=3%.
@@ -137,7 +139,7 @@ def _write_report(path: Path, result: Result, files: tuple[str, ...]) -> None:
     """Write what was found as a report, without looking at the rows again."""
     from equipoise.report import report_of, write_report
 
-    name = Path(files[0]).stem if len(files) == 1 else "all files"
+    name = Path(without_secrets(files[0])).stem if len(files) == 1 else "all files"
     title = f"Audit of {name}"
     if result.baseline is None:
         report = report_of({name: result.found}, title=title)
@@ -150,7 +152,7 @@ def _write_report(path: Path, result: Result, files: tuple[str, ...]) -> None:
 
 def _print(
     found: Audit,
-    comparison: PairedDifferences | UnpairedDifferences | None,
+    comparison: Differences | None,
     gates: Sequence[Gate],
     files: tuple[str, ...],
     *,
@@ -158,7 +160,7 @@ def _print(
     quiet: bool,
 ) -> None:
     if as_json:
-        content = {"files": list(files)} | found.to_dict()
+        content = {"files": [without_secrets(file) for file in files]} | found.to_dict()
         if comparison is not None:
             content["comparison"] = [row._asdict() for row in comparison]
         content["gates"] = [gate._asdict() for gate in gates]
@@ -181,7 +183,7 @@ def _print(
         click.echo(f"{mark}  {gate.text}.")
 
 
-def _heading(comparison: PairedDifferences | UnpairedDifferences) -> str:
+def _heading(comparison: Differences) -> str:
     if isinstance(comparison, PairedDifferences):
         return "Against the baseline (first), this model (second):"
     return (

@@ -14,8 +14,9 @@ from equipoise.core.progress import progress
 from equipoise.core.reading import Columns, iter_predictions, read_predictions
 from equipoise.evaluate.audit import Audit, audit, audit_sums, sum_up
 from equipoise.evaluate.audit_state import SavedState
-from equipoise.evaluate.compare import PairedDifferences, compare
-from equipoise.evaluate.compare_states import UnpairedDifferences, compare_states
+from equipoise.evaluate.compare import compare
+from equipoise.evaluate.compare_states import compare_states
+from equipoise.evaluate.differences import Differences
 
 __all__ = ["Asked", "Result"]
 
@@ -35,7 +36,7 @@ class Result(NamedTuple):
     found: Audit
     sums: SavedState
     baseline: Audit | None = None
-    comparison: PairedDifferences | UnpairedDifferences | None = None
+    comparison: Differences | None = None
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ def command(out: Path, overrides: tuple[str, ...], as_json: bool, quiet: bool) -
             f"{min(usable_cores(), len(comparison.specs))} at a time; finished ones are kept in {out}.\n",
             err=True,
         )
-    result = run_comparison(comparison, out, options=RunOptions(quiet=quiet or as_json))
+    result = run_comparison(comparison, out, options=RunOptions(keep_memory=True, quiet=quiet or as_json))
     code = print_result(result, style="text", as_json=as_json, quiet=quiet)
     if result.summary.is_whole and not as_json:
         reports = report_of_runs(result.summary.done, tables=result.tables)

@@ -51,7 +51,9 @@ def command(
     penalties and phi are pictures of theory, and need no runs.
     """
     if (kind in NEEDS_NO_RUNS) == bool(runs):
-        raise click.UsageError(f"{kind} {'takes no' if runs else 'needs a folder of'} runs.")
+        raise click.UsageError(
+            f"{kind} {'takes no runs. Leave them out.' if runs else 'needs a folder of runs.'}"
+        )
     target = output or Path(f"{kind}.svg")
     check_output(target, _ENDINGS)
     found = [run for folder in runs for run in find_runs(folder) if run.status() == "finished"]

@@ -1,7 +1,8 @@
-"""``equipoise runs`` and ``equipoise table``: what was run, and what came out."""
+"""``equipoise runs``, ``equipoise runs export`` and ``equipoise table``: what was run, and what came out."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -13,15 +14,43 @@ from equipoise.experiments import RunFolder, find_runs, format_shifts, format_ta
 
 __all__ = ["runs_command", "table_command"]
 
+_EXAMPLES = """\b
+Examples:
+  equipoise runs runs --why
+  equipoise runs export runs --to tensorboard --out logs
+"""
+_LOGGERS = ("tensorboard", "mlflow", "wandb")
 
-@click.command("runs", epilog="Example:  equipoise runs runs --why")
+
+class _Runs(click.Group):
+    """Lists runs, unless its first word is another thing to do with them."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take whatever is no command of its own for a folder to list."""
+        return super().parse_args(ctx, args if args and args[0] in self.commands else ["list", *args])
+
+
+@click.group(
+    "runs",
+    cls=_Runs,
+    help="List the runs in FOLDER: finished, half-finished, failed, broken.",
+    epilog=_EXAMPLES,
+)
+def runs_command() -> None:
+    """Do something with runs."""
+
+
+@runs_command.command("list", epilog=_EXAMPLES)
 @click.argument("folder", default="runs", type=click.Path(path_type=Path))
 @click.option("--why", is_flag=True, help="Say why runs failed.")
 @click.option("--clean", is_flag=True, help="Remove failed and broken runs, so that they start over.")
 @json_option
 @quiet_option
-def runs_command(folder: Path, why: bool, clean: bool, as_json: bool, quiet: bool) -> None:
-    """List the runs in FOLDER: finished, half-finished, failed, broken."""
+def list_command(folder: Path, why: bool, clean: bool, as_json: bool, quiet: bool) -> None:
+    """List the runs in FOLDER: finished, half-finished, failed, broken.
+
+    `equipoise runs export` hands them to TensorBoard, MLflow or Weights & Biases.
+    """
     runs = find_runs(folder)
     records = [_record(run) for run in runs]
     removed = [
@@ -40,6 +69,50 @@ def runs_command(folder: Path, why: bool, clean: bool, as_json: bool, quiet: boo
                 click.echo(f"\n{record['run']} {record['label']}\n  {record['error']}")
     if removed and not quiet:
         click.echo(f"\nremoved {len(removed)}: {', '.join(map(str, removed))}")
+
+
+@runs_command.command("export", epilog=_EXAMPLES)
+@click.argument("folder", default="runs", type=click.Path(path_type=Path))
+@click.option("--to", "logger", type=click.Choice(_LOGGERS), required=True, help="Who is to show them.")
+@click.option(
+    "--out",
+    "-o",
+    default="logs",
+    show_default=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="The folder that the logs go to.",
+)
+@json_option
+@quiet_option
+def export_command(folder: Path, logger: str, out: Path, as_json: bool, quiet: bool) -> None:
+    """Hand the runs in FOLDER to a logger: settings, every epoch, scores. Nothing leaves this machine.
+
+    Runs may still be growing: the same command again completes what was handed over before.
+    """
+    # These packages are heavy, and extras.
+    export_run = import_module(f"equipoise.integrations.{logger}").export_run
+    from equipoise.integrations.run_log import read_run
+
+    runs = {run: run.status() for run in find_runs(folder)}
+    whole = [run for run, status in runs.items() if status not in ("broken", "old")]
+    if not whole:
+        raise SpecError(f"{folder}: no run to export. `equipoise runs {folder} --why` shows what is there.")
+    logs = [read_run(run) for run in whole]
+    show = ""
+    for log in logs:
+        show = export_run(log, out)
+    if as_json:
+        exported = [{"run": log.name, "label": log.label, "epochs": len(log.epochs)} for log in logs]
+        print_json({"to": logger, "out": str(out), "runs": exported, "show": show})
+        return
+    if len(whole) < len(runs) and not quiet:
+        left_out = len(runs) - len(whole)
+        click.echo(f"{left_out} runs are left out; `equipoise runs {folder} --why` says why.", err=True)
+    if not quiet:
+        click.echo(
+            f"{len(logs)} runs, {sum(len(log.epochs) for log in logs)} epochs. To look at them:", err=True
+        )
+    click.echo(show)
 
 
 def _record(run: RunFolder) -> dict[str, object]:

@@ -13,6 +13,7 @@ from equipoise.cli.scoring import scoring_options
 from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.cli.states import read_states, refuse_options_of_rows, state_paths
 from equipoise.core.reading import Columns
+from equipoise.core.reading.storage import without_secrets
 from equipoise.metrics.state import CalibrationState
 
 __all__ = ["command"]
@@ -49,9 +50,10 @@ def command(
     else:
         rows = read_predictions(one_or_several(files), **columns)
     card = score(rows, **settings)
+    named = " ".join(map(without_secrets, files))
     if as_json:
-        print_json({"file": " ".join(files), **card.to_dict()})
+        print_json({"file": named, **card.to_dict()})
     else:
         if not quiet:
-            click.echo(" ".join(files))
+            click.echo(named)
         click.echo(str(card))

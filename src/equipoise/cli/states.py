@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from equipoise.cli.inputs import OPTION_OF
 from equipoise.cli.shared import check_output, quiet_option
 from equipoise.core.errors import DataError
+from equipoise.core.reading.storage import is_address
 from equipoise.core.records import RECORD_ENDINGS, is_record
 from equipoise.evaluate.audit_state import SavedState, merge_saved, read_audit_state, write_audit_state
 
@@ -27,16 +28,19 @@ def state_paths(files: Sequence[str]) -> list[str]:
     Raises:
         DataError: If some hold states and others rows.
     """
-    expanded = [
-        name
-        for file in files
-        for name in (sorted(glob(file)) if has_magic(file) and not Path(file).exists() else [file])
-    ]
+    elsewhere = next((file for file in files if is_address(file) and is_record(file)), None)
+    if elsewhere is not None:
+        raise DataError(f"{elsewhere}: saved states are small and read from this machine. Copy it here.")
+    expanded = [name for file in files for name in (sorted(glob(file)) if _is_pattern(file) else [file])]
     states = [name for name in expanded if is_record(name)]
     if states and len(states) < len(expanded):
         rows = next(name for name in expanded if name not in states)
         raise DataError(f"{states[0]} is a saved state and {rows} holds rows. Name files of one sort.")
     return states
+
+
+def _is_pattern(file: str) -> bool:
+    return has_magic(file) and not is_address(file) and not Path(file).exists()
 
 
 def read_states(paths: Sequence[str]) -> SavedState:

@@ -11,6 +11,7 @@ import click
 from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.cli.tables import terminal_width
 from equipoise.experiments import (
+    HISTORIES,
     ComparisonResult,
     RunFolder,
     RunOptions,
@@ -25,6 +26,9 @@ from equipoise.experiments import (
     run,
     run_comparison,
 )
+from equipoise.experiments.maps import as_map
+from equipoise.experiments.preparation import Beside
+from equipoise.experiments.user_code import is_code
 
 __all__ = ["compare_command", "print_result", "train_command"]
 
@@ -66,11 +70,13 @@ def _run_options(function: F) -> F:
     return function
 
 
-def _announce_code(specs: Sequence[Spec], where: str, *, refuse: bool, quiet: bool) -> None:
+def _announce_code(
+    specs: Sequence[Spec], beside: Sequence[Beside], where: str, *, refuse: bool, quiet: bool
+) -> None:
     """Say which files will be run before any is; or refuse them."""
     if refuse:
-        refuse_code(specs, where=where)
-    files = code_files(specs, where=where)
+        refuse_code(specs, where=where, beside=beside)
+    files = code_files(specs, where=where, beside=beside)
     if files and not quiet:
         click.echo(f"{where} runs code: {', '.join(map(_near, files))}", err=True)
 
@@ -83,12 +89,20 @@ def _near(file: Path) -> str:
 @click.command("train", epilog="Example:  equipoise train run.toml --set recipe.epochs=5")
 @click.argument("spec", type=click.Path(path_type=Path))
 @click.option("--calibrator", "calibrators", multiple=True, default=("temperature",), show_default=True)
+@click.option(
+    "--history",
+    type=click.Choice(HISTORIES),
+    default="tune",
+    show_default=True,
+    help="test: score it after every epoch too, for curves; nothing is chosen by it.",
+)
 @_run_options
 @json_option
 @quiet_option
 def train_command(
     spec: Path,
     calibrators: tuple[str, ...],
+    history: str,
     out: Path,
     root: str | None,
     download: bool,
@@ -107,12 +121,16 @@ def train_command(
         download=download,
         threads=threads,
         accelerator=accelerator,
+        keep_memory=True,
         n_resamples=resamples,
+        history=history,
         quiet=quiet or as_json,
     )
     wanted = read_spec(spec, overrides=overrides)
-    _announce_code([wanted], str(spec), refuse=no_code, quiet=quiet)
-    [wanted] = prepare([wanted], where=str(spec), root=root, download=download)
+    maps = [as_map(name, where="--calibrator") for name in calibrators]
+    beside = [Beside(one.name, "calibrator", one.home) for one in maps if is_code(one.name)]
+    _announce_code([wanted], beside, str(spec), refuse=no_code, quiet=quiet)
+    [wanted] = prepare([wanted], where=str(spec), root=root, download=download, maps=maps)
     if RunFolder(out / wanted.identity).is_finished() and not (quiet or as_json):
         click.echo(f"already finished: {wanted.label}", err=True)
     folder = run(wanted, out, options=options)
@@ -165,7 +183,7 @@ def compare_command(
             "--workers goes with --engine local; --threads says what a run asks of a cluster."
         )
     wanted = read_comparison(comparison, overrides=overrides)
-    _announce_code(wanted.specs, str(comparison), refuse=no_code, quiet=quiet)
+    _announce_code(wanted.specs, wanted.beside, str(comparison), refuse=no_code, quiet=quiet)
     result = run_comparison(
         wanted,
         out,
@@ -174,6 +192,7 @@ def compare_command(
             download=download,
             threads=threads,
             accelerator=accelerator,
+            keep_memory=True,
             n_resamples=resamples,
             quiet=quiet or as_json,
         ),

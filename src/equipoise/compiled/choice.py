@@ -1,7 +1,8 @@
 """Compiled or plain: which way a piece of work goes.
 
 Both ways give the same numbers, within rounding. The plain one is torch and NumPy alone: it is taken where numba does
-not exist or `EQUIPOISE_PLAIN` is set, and while nothing is compiled yet and there is too little to do to wait for it.
+not exist or `EQUIPOISE_PLAIN` is set, and while nothing is compiled yet and there is too little to do to wait for it,
+or the process was forked: the compiler's locks may be held by threads that it lacks, and it would wait for ever.
 """
 
 from __future__ import annotations
@@ -35,12 +36,24 @@ _KERNELS: Final = {
 # Compiling takes as long as some hundred million numbers take on the plain way, but is done once and for all; a second
 # or so of plain work is what it takes to show that there will be more.
 _WORTH = 1 << 23
+# However little there is to do, a call on the plain way takes as long as so many numbers.
+_CALL = 1 << 12
 
 _PLAIN = os.environ.get("EQUIPOISE_PLAIN", "0") not in {"", "0"}
 _forced: Literal["plain", "compiled"] | None = None
 _COMPILING = threading.Lock()
 _ready: dict[tuple[str, str], Callable[..., Any]] = {}
 _plain_work: Counter[tuple[str, str]] = Counter()
+_forked = False
+
+
+def _never_compile() -> None:
+    global _forked  # noqa: PLW0603 - a process is forked or is not
+    _forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_never_compile)
 
 
 def find_kernel(name: str, dtype: str, size: int) -> Callable[..., Any] | None:
@@ -65,8 +78,8 @@ def find_kernel(name: str, dtype: str, size: int) -> Callable[..., Any] | None:
     if why_plain():
         return None
     if not is_ready(name, dtype) and _forced is None:
-        _plain_work[key] += size
-        if _plain_work[key] < _WORTH:
+        _plain_work[key] += size + _CALL
+        if _forked or _plain_work[key] < _WORTH:
             return None
     return _load(name, dtype)
 

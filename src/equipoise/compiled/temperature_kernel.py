@@ -1,6 +1,6 @@
 """Compiled passes over logits: likelihood and its derivatives in 1/T, and confidences at many temperatures.
 
-Their oracles are the plain ways in :mod:`equipoise.calibrators.search`.
+Their oracles are the plain ways in :mod:`equipoise.calibrators.temperature_search`.
 """
 
 from __future__ import annotations

@@ -110,4 +110,6 @@ def _check_names(columns: dict[str, Array], path: Path) -> None:
             raise DataError(f"{path.name}: two groups are named {name[6:]!r} but for upper case. Rename one.")
         seen.add(name.strip().lower())
         if has_bad_text(column):
-            raise DataError(f"{path.name}: `{name}` holds text that is no Unicode, so files cannot keep it.")
+            raise DataError(
+                f"{path.name}: `{name}` holds text that is no Unicode, so files cannot keep it. Repair it."
+            )

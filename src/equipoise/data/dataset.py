@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Literal
 
 import torch
@@ -13,6 +12,7 @@ from torch import Tensor
 
 from equipoise.core.arrays import label_remedy
 from equipoise.core.errors import DataError, SplitError
+from equipoise.core.read_only import ReadOnly
 from equipoise.core.splits import check_split
 from equipoise.data.streaming import ImageFiles
 
@@ -88,9 +88,9 @@ class Dataset:
     def __post_init__(self) -> None:
         _check_labels(self)
         _check_splits(self)
-        object.__setattr__(self, "splits", MappingProxyType(dict(self.splits)))
+        object.__setattr__(self, "splits", ReadOnly(self.splits))
         prints = {name: _fingerprint(self, rows) for name, rows in self.splits.items()}
-        object.__setattr__(self, "fingerprints", MappingProxyType(prints))
+        object.__setattr__(self, "fingerprints", ReadOnly(prints))
 
     def __len__(self) -> int:
         return len(self.inputs)

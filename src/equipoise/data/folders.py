@@ -53,8 +53,7 @@ def open_root(
     chosen = root if root is not None else os.environ.get("EQUIPOISE_DATA")
     if not chosen:
         raise DataError(
-            f"{name}: no data folder is given. Pass root=..., on the command line `--data FOLDER`, or set the "
-            "environment variable EQUIPOISE_DATA."
+            f"{name}: no data folder is given. Pass root=FOLDER, or set the environment variable EQUIPOISE_DATA."
         )
     folder = Path(chosen).expanduser()
     if download or make:
@@ -62,7 +61,7 @@ def open_root(
     if download:
         fetch(name, folder)
     if not folder.is_dir():
-        raise DataError(f"{name}: the data folder {folder} does not exist. Make it, or pass another root.")
+        raise DataError(f"{name}: the data folder {folder} does not exist. Make it, or pass another root=.")
     return folder
 
 

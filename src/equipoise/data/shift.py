@@ -6,11 +6,11 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any, Literal, final
 
 from equipoise.core.errors import SpecError
 from equipoise.core.names import check_choice, look_up, nearest
+from equipoise.core.read_only import ReadOnly
 from equipoise.data.corruptions import CORRUPTIONS, corrupt
 from equipoise.data.dataset import Dataset
 from equipoise.data.loading import READERS, load
@@ -19,6 +19,7 @@ from equipoise.data.ood import ood_pair
 __all__ = ["Shift", "load_shift", "read_shifts"]
 
 _KEYS = ("name", "corruption", "severity", "data", "kind", "options")
+_HINT = "`equipoise list datasets` shows all; code of your own is 'file.py:name'."
 _NAME = re.compile(r"\w[\w.-]*")
 
 
@@ -33,7 +34,7 @@ class Shift:
             confidence tells it apart; ``"shifted"`` is another dataset with the same classes.
         corruption: A key of :data:`CORRUPTIONS`, if the run's own test images are corrupted.
         severity: 1 to 5, of a corruption.
-        data: A dataset by name, if it is another one.
+        data: A dataset by name, if it is another one; or code, which whoever loads it finds.
         options: Parameters of its reader.
 
     Example:
@@ -46,7 +47,7 @@ class Shift:
     corruption: str = ""
     severity: int = 0
     data: str = ""
-    options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    options: Mapping[str, Any] = field(default_factory=ReadOnly)
 
 
 def read_shifts(entries: Sequence[Mapping[str, Any]], *, where: str = "shift") -> list[Shift]:
@@ -86,11 +87,13 @@ def _read(entry: Mapping[str, Any], where: str) -> list[Shift]:
                 f"{where}: unknown key {key!r}; " + (f"did you mean {guess!r}?" if guess else f"use {_KEYS}.")
             )
     if "data" in entry:
-        look_up(str(entry["data"]), READERS, what="dataset")
+        _, is_code, inner = str(entry["data"]).rpartition(":")
+        if not is_code:
+            look_up(str(entry["data"]), READERS, what="dataset", hint=_HINT)
         kind = entry.get("kind", "ood")
         check_choice(kind, ("ood", "shifted"), where=where, name="kind")
         options = entry.get("options", {})
-        name = _checked_name(entry.get("name", entry["data"]), where)
+        name = _checked_name(entry.get("name", inner), where)
         return [Shift(name=name, kind=kind, data=entry["data"], options=options)]
     corruption = str(entry["corruption"])
     look_up(corruption, CORRUPTIONS, what="corruption")
@@ -114,6 +117,7 @@ def load_shift(
     shift: Shift,
     dataset: Dataset,
     *,
+    other: Dataset | None = None,
     root: str | os.PathLike[str] | None = None,
     seed: int = 0,
     download: bool = False,
@@ -123,6 +127,7 @@ def load_shift(
     Args:
         shift: Which one.
         dataset: What the networks were trained on.
+        other: The other dataset, if it is loaded already.
         root: The data folder.
         seed: Of splits and noise.
         download: Bring what is not there.
@@ -136,12 +141,13 @@ def load_shift(
 
     Example:
         >>> [shift] = read_shifts([{"corruption": "gaussian_noise", "severity": 3}])
-        >>> load_shift(shift, load("digits")).splits.keys()
-        dict_keys(['test'])
+        >>> list(load_shift(shift, load("digits")).splits)
+        ['test']
     """
     if shift.corruption:
         return corrupt(dataset, shift.corruption, severity=shift.severity, seed=seed)
-    other = load(shift.data, root=root, seed=seed, download=download, options=shift.options)
+    if other is None:
+        other = load(shift.data, root=root, seed=seed, download=download, options=shift.options)
     if shift.kind == "shifted" and other.n_classes != dataset.n_classes:
         raise SpecError(
             f"shift: {shift.data!r} must have the {dataset.n_classes} classes of {dataset.name!r}, got "

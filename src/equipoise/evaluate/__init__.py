@@ -3,8 +3,9 @@
 from equipoise.evaluate.audit import Audit, audit
 from equipoise.evaluate.audit_state import AuditState, read_audit_state, write_audit_state
 from equipoise.evaluate.cautions import Caution
-from equipoise.evaluate.compare import Difference, PairedDifferences, compare
+from equipoise.evaluate.compare import PairedDifferences, compare
 from equipoise.evaluate.compare_states import UnpairedDifferences, compare_states
+from equipoise.evaluate.differences import Difference
 from equipoise.evaluate.extra import EXTRA, score_extra
 from equipoise.evaluate.gates import Gate, Limit, check_limits, check_not_worse
 from equipoise.evaluate.scorecard import Score, Scorecard, score

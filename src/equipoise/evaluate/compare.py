@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar, final
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TypeVar, final
 
 import numpy as np
 
@@ -11,56 +11,23 @@ from equipoise.core.arrays import Array
 from equipoise.core.bins import bin_of, check_bins, lower_edges
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
-from equipoise.core.notebook import html_table
 from equipoise.core.predictions import Predictions
 from equipoise.core.seeds import numpy_generator
 from equipoise.evaluate.chance import holm
-from equipoise.evaluate.verdict import p_number
-from equipoise.metrics.facts import metric_facts, metrics_where
+from equipoise.evaluate.differences import Difference, Differences, verdict_of
+from equipoise.metrics.facts import metrics_where
 from equipoise.metrics.inputs import as_predictions
 from equipoise.metrics.intervals import check_resamples, mean_interval
 from equipoise.metrics.readings import read_cells
 
-__all__ = [
-    "Difference",
-    "PairedDifferences",
-    "compare",
-    "compared_metrics",
-    "correct_for_many",
-    "difference_table",
-    "plain_differences",
-]
+__all__ = ["PairedDifferences", "compare", "compared_metrics", "correct_for_many"]
 
 _WHERE = "compare"
 K = TypeVar("K", bound=Hashable)
 
 
-class Difference(NamedTuple):
-    """One metric of two models on the same rows.
-
-    Attributes:
-        metric: Its key.
-        first: The first model's value.
-        second: The second's.
-        difference: Second minus first.
-        low: Lower end of the difference's interval.
-        high: Upper end.
-        p_value: How often resampling alone moves the difference this far.
-        verdict: ``"second better"``, ``"first better"`` or ``"tie"``.
-    """
-
-    metric: str
-    first: float
-    second: float
-    difference: float
-    low: float
-    high: float
-    p_value: float
-    verdict: str
-
-
 @final
-class PairedDifferences(tuple[Difference, ...]):
+class PairedDifferences(Differences):
     """Differences of two models on the same rows, one per metric; print it for a table.
 
     Example:
@@ -71,63 +38,6 @@ class PairedDifferences(tuple[Difference, ...]):
     """
 
     __slots__ = ()
-
-    def of(self, metric: str) -> Difference:
-        """Return the difference in one metric.
-
-        Raises:
-            SpecError: If it was not compared.
-        """
-        return look_up(metric, {row.metric: row for row in self}, what="metric to compare")
-
-    def __str__(self) -> str:
-        return plain_differences(self)
-
-    def __repr__(self) -> str:
-        verdicts = ", ".join(f"{row.metric}: {row.verdict}" for row in self)
-        return f"PairedDifferences({verdicts})"
-
-    def _repr_html_(self) -> str:
-        return html_table(*difference_table(self))
-
-
-def plain_differences(rows: Iterable[Difference]) -> str:
-    """Return differences as a table of text.
-
-    Example:
-        >>> print(plain_differences([Difference("ece", 0.2, 0.1, -0.1, -0.15, -0.05, 0.001, "second better")]))
-               first   second  difference  interval              p      verdict
-        ECE  20.0000  10.0000    -10.0000  [-15.0000, -5.0000]  0.001  second better
-    """
-    heads, cells = difference_table(rows)
-    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
-    lines = [
-        "  ".join(
-            text.rjust(width) if 0 < place < 4 else text.ljust(width)
-            for place, (text, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in (heads, *cells)
-    ]
-    return "\n".join(lines)
-
-
-def difference_table(rows: Iterable[Difference]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return the heads and cells of a table of differences."""
-    heads = ("", "first", "second", "difference", "interval", "p", "verdict")
-    return heads, [_difference_cells(row) for row in rows]
-
-
-def _difference_cells(row: Difference) -> tuple[str, ...]:
-    facts = metric_facts(row.metric)
-    low, high = (f"{facts.scale * end:+.4f}" for end in (row.low, row.high))
-    return (
-        facts.title,
-        *(f"{facts.scale * value:.4f}" for value in (row.first, row.second)),
-        f"{facts.scale * row.difference:+.4f}",
-        f"[{low}, {high}]",
-        p_number(row.p_value),
-        row.verdict,
-    )
 
 
 def correct_for_many(
@@ -154,7 +64,7 @@ def correct_for_many(
     for metric, found in rows.items():
         p_values = holm(np.array([row.p_value for _, row in found])).tolist()
         for (name, row), p_value in zip(found, p_values, strict=True):
-            verdict = _verdict(metric, row.first, row.second, significant=p_value < 1 - level)
+            verdict = verdict_of(metric, row.first, row.second, significant=p_value < 1 - level)
             corrected[name, metric] = row._replace(p_value=p_value, verdict=verdict)
     return {
         name: PairedDifferences(corrected[name, row.metric] for row in differences)
@@ -230,7 +140,7 @@ def compare(
         low, high = mean_interval(difference, drawn, level=level)
         far = np.abs(drawn - drawn.mean()) >= abs(difference) - 1e-12
         p_value = float((1 + np.count_nonzero(far)) / (1 + n_resamples))
-        verdict = _verdict(key, before, after, significant=p_value < 1 - level)
+        verdict = verdict_of(key, before, after, significant=p_value < 1 - level)
         rows.append(Difference(key, before, after, difference, low, high, p_value, verdict))
     return PairedDifferences(rows)
 
@@ -306,9 +216,3 @@ def _joint_spread(place: Array, pair: Sequence[Array], weight: Array, mass: Arra
     square = np.bincount(place, weight * difference**2) / mass
     spread: Array = np.sqrt(np.maximum(square - mean**2, 0))
     return spread
-
-
-def _verdict(key: str, first: float, second: float, *, significant: bool) -> str:
-    if not significant:
-        return "tie"
-    return "second better" if metric_facts(key).is_better(second, than=first) else "first better"

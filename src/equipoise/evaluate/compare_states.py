@@ -9,9 +9,7 @@ import numpy as np
 
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
-from equipoise.core.names import look_up
-from equipoise.core.notebook import html_table
-from equipoise.evaluate.compare import Difference, difference_table, plain_differences
+from equipoise.evaluate.differences import Difference, Differences
 from equipoise.evaluate.values import sketched_values
 from equipoise.metrics.facts import metric_facts, metrics_where
 from equipoise.metrics.intervals import check_resamples, mean_interval
@@ -25,7 +23,7 @@ _WHERE = "compare_states"
 
 
 @final
-class UnpairedDifferences(tuple[Difference, ...]):
+class UnpairedDifferences(Differences):
     """Differences of two states of other rows, one per metric; print it for a table.
 
     Example:
@@ -37,23 +35,6 @@ class UnpairedDifferences(tuple[Difference, ...]):
     """
 
     __slots__ = ()
-
-    def of(self, metric: str) -> Difference:
-        """Return the difference in one metric.
-
-        Raises:
-            SpecError: If it was not compared.
-        """
-        return look_up(metric, {row.metric: row for row in self}, what="metric to compare")
-
-    def __str__(self) -> str:
-        return plain_differences(self)
-
-    def __repr__(self) -> str:
-        return f"UnpairedDifferences({', '.join(f'{row.metric}: {row.verdict}' for row in self)})"
-
-    def _repr_html_(self) -> str:
-        return html_table(*difference_table(self))
 
 
 def compare_states(

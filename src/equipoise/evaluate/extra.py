@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
@@ -25,16 +26,24 @@ EXTRA: Mapping[str, Callable[[Predictions], float]] = MappingProxyType(
 _GROUPS = 10
 
 
-def score_extra(predictions: Predictions, key: str, *, level: float = 0.95, seed: int = 0) -> Score:
+def score_extra(
+    predictions: Predictions,
+    metric: str | Callable[[Predictions], float],
+    *,
+    level: float = 0.95,
+    seed: int = 0,
+    within: tuple[float, float] = (0.0, math.inf),
+) -> Score:
     """Return an error with an interval from leaving out a tenth of the rows at a time (the grouped jackknife).
 
     A bootstrap would repeat rows, which then are their own neighbours and look calibrated.
 
     Args:
         predictions: What to score.
-        key: ``"kde_ece"`` or ``"sece"``.
+        metric: ``"kde_ece"``, ``"sece"``, or a function of one's own.
         level: Level of the interval.
         seed: Of the groups.
+        within: What the metric can be, which the interval does not leave.
 
     Raises:
         SpecError: If there is no such error.
@@ -45,7 +54,7 @@ def score_extra(predictions: Predictions, key: str, *, level: float = 0.95, seed
         >>> round(found.value, 3), found.low <= found.value <= found.high
         (0.15, True)
     """
-    measure = look_up(key, EXTRA, what="metric to ask for")
+    measure = metric if callable(metric) else look_up(metric, EXTRA, what="metric to ask for")
     value = float(measure(predictions))
     n_groups = min(_GROUPS, len(predictions) // 2)
     if n_groups < 2:
@@ -54,4 +63,4 @@ def score_extra(predictions: Predictions, key: str, *, level: float = 0.95, seed
     without = np.array([measure(predictions.take(np.flatnonzero(group != one))) for one in range(n_groups)])
     error = np.sqrt((n_groups - 1) / n_groups * ((without - without.mean()) ** 2).sum())
     half = float(stdtrit(n_groups - 1, (1 + level) / 2) * error)
-    return Score(value, max(0.0, value - half), value + half)
+    return Score(value, max(within[0], value - half), min(within[1], value + half))

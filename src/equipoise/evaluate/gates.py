@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from equipoise.core.errors import SpecError
 from equipoise.core.names import look_up
-from equipoise.evaluate.compare import Difference
+from equipoise.evaluate.differences import Difference
 from equipoise.evaluate.scorecard import Scorecard
 from equipoise.evaluate.verdict import p_text
 from equipoise.metrics.facts import MetricFacts, metric_facts

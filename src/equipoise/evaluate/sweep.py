@@ -49,6 +49,19 @@ class Sweep(NamedTuple):
         return tuple(numbers) if len(numbers) == len(found) == len(self.settings) else None
 
     @property
+    def ascending(self) -> tuple[int, ...]:
+        """Places of the settings as a line goes through them: by value if they are numbers, else as they were tried.
+
+        Example:
+            >>> none = (Score(0.5, 0.4, 0.6),) * 2
+            >>> Sweep("focal", "nll", ({"gamma": 3.0}, {"gamma": 1.0}), none, none, (1, 0), "").ascending
+            (1, 0)
+        """
+        values = self.values
+        places = range(len(self.settings))
+        return tuple(places) if values is None else tuple(sorted(places, key=values.__getitem__))
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """The settings as texts."""
         return tuple(

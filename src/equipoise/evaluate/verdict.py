@@ -106,5 +106,9 @@ def p_number(p_value: float) -> str:
     Example:
         >>> p_number(0.0004), p_number(0.041)
         ('<0.001', '0.041')
+        >>> p_number(0.04998), p_number(0.05)  # what is below the usual level is not shown as the level
+        ('<0.05', '0.050')
     """
-    return "<0.001" if p_value < 0.001 else f"{p_value:.3f}"
+    if p_value < 0.001:
+        return "<0.001"
+    return "<0.05" if 0.0495 <= p_value < 0.05 else f"{p_value:.3f}"

@@ -6,6 +6,7 @@ from equipoise.core.lazy import lazy_names as _lazy_names
 
 __all__ = [
     "CATALOGUE",
+    "HISTORIES",
     "NEEDS_NO_RUNS",
     "PLOTS",
     "ComparisonResult",
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
     from equipoise.experiments.scores import RunScores
     from equipoise.experiments.seeds import SeedComparison, compare_seeds
     from equipoise.experiments.shift_scores import format_shifts
-    from equipoise.experiments.single_run import RunOptions, run
+    from equipoise.experiments.single_run import HISTORIES, RunOptions, run
     from equipoise.experiments.spec import Spec, read_spec, write_spec
     from equipoise.experiments.table import ResultTable, make_tables
 else:
@@ -76,6 +77,7 @@ else:
             "ComparisonResult": "equipoise.experiments.comparison",
             "ComparisonSpec": "equipoise.experiments.comparison",
             "Entry": "equipoise.experiments.catalogue",
+            "HISTORIES": "equipoise.experiments.single_run",
             "NEEDS_NO_RUNS": "equipoise.experiments.run_plots",
             "PLOTS": "equipoise.experiments.run_plots",
             "PlotOptions": "equipoise.experiments.run_plots",

@@ -20,13 +20,35 @@ from equipoise.experiments.spec import MethodSpec
 from equipoise.experiments.spec_parsing import read_record
 from equipoise.metrics import expected_calibration_error, negative_log_likelihood
 
-__all__ = ["Choice", "is_choice", "pick_setting", "read_choice", "scaled"]
+__all__ = ["Choice", "Search", "badness", "is_choice", "is_whole", "pick_setting", "read_choice", "scaled"]
 
 #: What settings are judged by, and the metric each is a value of.
 JUDGES = {"nll": "nll", "nll_scaled": "nll", "ece": "ece"}
 RULES = ("one_standard_error", "best")
-_OURS = ("choose", "by", "rule")
+SEARCHES = ("optuna",)
+_OURS = ("choose", "by", "rule", "search", "trials")
 _LEVEL = 0.95
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """Where settings are sought, and how many are tried for each seed.
+
+    Attributes:
+        method: The table of the method, without knobs.
+        knobs: For each either a list, or a table with ``low``, ``high`` and perhaps ``log`` or ``step``.
+        trials: How many settings.
+    """
+
+    method: Mapping[str, Any]
+    knobs: Mapping[str, Any]
+    trials: int
+
+    def candidate(self, setting: Mapping[str, Any], *, where: str) -> MethodSpec:
+        """Return the method at a setting."""
+        method: MethodSpec = read_record(MethodSpec, _set(self.method, setting, where), where=where)
+        return method
 
 
 @final
@@ -41,6 +63,7 @@ class Choice:
         by: ``"nll"``, ``"nll_scaled"`` (after a temperature fitted on half of ``tune``) or ``"ece"``.
         rule: ``"one_standard_error"`` takes the first setting that is worse than the best by no more than one
             standard error of their difference; ``"best"`` takes the best.
+        search: Where settings are sought instead of listed, if they are; the one candidate is where it begins.
 
     Example:
         >>> choice = read_choice({"name": "focal", "choose": {"gamma": [1.0, 3.0]}}, where="doc")
@@ -53,6 +76,7 @@ class Choice:
     settings: tuple[dict[str, Any], ...]
     by: str
     rule: str
+    search: Search | None = None
 
 
 def is_choice(method: Any) -> bool:
@@ -72,7 +96,8 @@ def read_choice(table: Mapping[str, Any], *, where: str) -> Choice:
     lists that begin with the simplest give a grid that does.
 
     Args:
-        table: A method with ``choose = { knob = [settings] }``, and perhaps ``by`` and ``rule``. A knob of the loss
+        table: A method with ``choose = { knob = [settings] }``, and perhaps ``by`` and ``rule``; with
+            ``search = "optuna"`` and ``trials`` a knob may be ``{ low, high, log }`` as well. A knob of the loss
             inside an objective is written ``"loss_parameters.knob"``, and one of a part of a sum ``"part.knob"``.
         where: File and key, for errors.
 
@@ -87,23 +112,75 @@ def read_choice(table: Mapping[str, Any], *, where: str) -> Choice:
     knobs = table.get("choose")
     if not isinstance(knobs, Mapping) or not knobs:
         raise SpecError(f"{where}.choose: must be a table of knobs with settings, got {knobs!r}.")
+    sought = "search" in table or "trials" in table
     for knob, values in knobs.items():
-        if not isinstance(values, (list, tuple)) or not values or len(set(map(repr, values))) < len(values):
-            raise SpecError(
-                f"{where}.choose.{knob}: must be a list of settings that differ, the simplest first, got {values!r}."
-            )
-    by, rule = table.get("by", "nll"), table.get("rule", RULES[0])
+        _check_knob(values, sought=sought, where=f"{where}.choose.{knob}")
+    by, rule = table.get("by", "nll"), table.get("rule", "best" if sought else RULES[0])
     try:
         check_choice(by, JUDGES, where=where, name="by")
         check_choice(rule, RULES, where=where, name="rule")
+        if sought:
+            check_choice(table.get("search", SEARCHES[0]), SEARCHES, where=where, name="search")
     except ValueError as error:
         raise SpecError(str(error)) from error
     # A title is that of the choice: its candidates are told apart by their settings.
     fixed = {key: value for key, value in table.items() if key not in (*_OURS, "title")}
-    settings = _grid(knobs)
+    search = _search(table, fixed, rule, where) if sought else None
+    settings = [{knob: _first(values) for knob, values in knobs.items()}] if sought else _grid(knobs)
     candidates = tuple(read_record(MethodSpec, _set(fixed, one, where), where=where) for one in settings)
     label = table.get("title") or _label(read_record(MethodSpec, fixed, where=where).label, knobs, by)
-    return Choice(label=label, candidates=candidates, settings=tuple(settings), by=by, rule=rule)
+    return Choice(
+        label=label, candidates=candidates, settings=tuple(settings), by=by, rule=rule, search=search
+    )
+
+
+def _search(table: Mapping[str, Any], fixed: Mapping[str, Any], rule: str, where: str) -> Search:
+    trials = table.get("trials", 20)
+    if not isinstance(trials, int) or isinstance(trials, bool) or trials < 2:
+        raise SpecError(
+            f"{where}.trials: must be at least 2, got {trials!r}. It is the number of runs per seed."
+        )
+    if rule != "best":
+        raise SpecError(
+            f"{where}.rule: a search knows no simplest setting, so it must be 'best', got {rule!r}."
+        )
+    return Search(method=fixed, knobs=table["choose"], trials=trials)
+
+
+def _check_knob(values: Any, *, sought: bool, where: str) -> None:
+    """Raise unless a knob has settings that differ, or, in a search, a range."""
+    if sought and isinstance(values, Mapping):
+        low, high = (values.get(key) for key in ("low", "high"))
+        numbers = all(
+            isinstance(value, (int, float)) and not isinstance(value, bool) for value in (low, high)
+        )
+        positive = not values.get("log") or (numbers and low > 0)  # type: ignore[operator]
+        if not numbers or not low < high or not positive or set(values) - {"low", "high", "log", "step"}:  # type: ignore[operator]
+            raise SpecError(
+                f"{where}: must be {{ low = .., high = .. }} with low below high, and perhaps `step`, or `log = true` "
+                f"for numbers above 0, got {dict(values)!r}."
+            )
+        return
+    if not isinstance(values, (list, tuple)) or not values or len(set(map(repr, values))) < len(values):
+        wanted = "a list of settings that differ" + (", or a range" if sought else ", the simplest first")
+        raise SpecError(f"{where}: must be {wanted}, got {values!r}.")
+
+
+def _first(values: Any) -> Any:
+    """Return where a search begins: the first of a list, the low end of a range."""
+    if not isinstance(values, Mapping):
+        return values[0]
+    return values["low"] if is_whole(values) else float(values["low"])
+
+
+def is_whole(knob: Mapping[str, Any]) -> bool:
+    """Return whether a range is of whole numbers.
+
+    Example:
+        >>> is_whole({"low": 1, "high": 5}), is_whole({"low": 1, "high": 5.0})
+        (True, False)
+    """
+    return all(isinstance(knob[key], int) for key in ("low", "high", "step") if key in knob)
 
 
 def _label(base: str, knobs: Iterable[str], by: str) -> str:
@@ -149,8 +226,8 @@ def _path(knob: str, table: Mapping[str, Any], where: str) -> list[str]:
     part, _, key = rest.rpartition(".")
     if part and not ("+" in owner or "*" in owner):
         raise SpecError(
-            f"{where}.choose: knobs are parameters of the method, or of its loss as 'loss_parameters.knob', or of a "
-            f"part of a sum as 'part.knob', got {knob!r}."
+            f"{where}.choose: knobs must be parameters of the method, or of its loss as 'loss_parameters.knob', or "
+            f"of a part of a sum as 'part.knob', got {knob!r}."
         )
     return [group, *([part] if part else []), key]
 
@@ -173,8 +250,7 @@ def pick_setting(parts: Sequence[Predictions], *, by: str, rule: str) -> int:
         1
     """
     metric = JUDGES[by]
-    measure = expected_calibration_error if metric == "ece" else negative_log_likelihood
-    best = int(np.argmin([measure(part) for part in parts]))
+    best = int(np.argmin([badness(part, by=by) for part in parts]))
     if rule == "best":
         return best
     width = 2 * float(ndtri((1 + _LEVEL) / 2))
@@ -183,6 +259,17 @@ def pick_setting(parts: Sequence[Predictions], *, by: str, rule: str) -> int:
         if worse.difference <= (worse.high - worse.low) / width:
             return place
     return best
+
+
+def badness(tune: Predictions, *, by: str) -> float:
+    """Return what a setting is judged by, the lower the better; for ``"nll_scaled"`` of what is :func:`scaled`.
+
+    Example:
+        >>> badness(Predictions(probs=[[0.5, 0.5]], labels=[0]), by="nll")
+        0.6931...
+    """
+    measure = expected_calibration_error if JUDGES[by] == "ece" else negative_log_likelihood
+    return measure(tune)
 
 
 def scaled(tune: Predictions, *others: Predictions) -> list[Predictions]:

@@ -137,6 +137,8 @@ def sweep_of(seeds: Sequence[Chosen], *, level: float = 0.95) -> Sweep | None:
     if not whole:
         return None
     first, metric = whole[0], JUDGES[whole[0].by]
+    if any(one.settings != first.settings for one in whole):
+        return _sought_sweep(whole, describe_choice(seeds))
     tune, test = (
         tuple(
             over_runs(metric, [Score(*getattr(one, split)[place]) for one in whole], level)
@@ -148,6 +150,17 @@ def sweep_of(seeds: Sequence[Chosen], *, level: float = 0.95) -> Sweep | None:
     return Sweep(
         first.label, metric_facts(metric).key, first.settings, tune, test, counts, describe_choice(seeds)
     )
+
+
+def _sought_sweep(seeds: Sequence[Chosen], words: str) -> Sweep:
+    """Return what was tried where every seed sought settings of its own: each setting with its own seed's interval."""
+    tried = [
+        (one.settings[place], Score(*one.tune[place]), Score(*one.test[place]), int(place == one.place))
+        for one in seeds
+        for place in range(len(one.settings))
+    ]
+    settings, tune, test, counts = zip(*tried, strict=True)
+    return Sweep(seeds[0].label, metric_facts(JUDGES[seeds[0].by]).key, settings, tune, test, counts, words)
 
 
 def write_choices(path: Path, choices: Sequence[Chosen]) -> None:

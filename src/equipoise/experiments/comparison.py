@@ -14,31 +14,32 @@ from equipoise.core.errors import DataError, SpecError
 from equipoise.core.files import write_text
 from equipoise.core.names import check_choice, nearest
 from equipoise.data import read_shifts
-from equipoise.evaluate import EXTRA
 from equipoise.experiments.choice import Choice, is_choice, read_choice
 from equipoise.experiments.chosen import Chosen, choose, write_choices
 from equipoise.experiments.engines import RunSummary, run_locally, run_on_ray
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.formatting import format_tables
 from equipoise.experiments.maps import MapSpec, as_map
-from equipoise.experiments.preparation import prepare
+from equipoise.experiments.measures import MetricSpec, as_metric
+from equipoise.experiments.preparation import Beside, pinned, prepare
 from equipoise.experiments.rows import write_rows
 from equipoise.experiments.run_groups import RunGroup, group_runs
+from equipoise.experiments.searching import Sought, search_settings
 from equipoise.experiments.shift_scores import format_shifts
-from equipoise.experiments.single_run import RunOptions
+from equipoise.experiments.single_run import HISTORIES, RunOptions
 from equipoise.experiments.spec import Spec, current_keys
 from equipoise.experiments.spec_data import data_of
-from equipoise.experiments.spec_parsing import plain, set_key
+from equipoise.experiments.spec_parsing import check_keys, plain, set_key
 from equipoise.experiments.table import ResultTable, tables_of_groups
 from equipoise.experiments.toml import parse_override, read_toml
-from equipoise.metrics.facts import metric_facts
+from equipoise.experiments.user_code import is_code, split_reference
 
 __all__ = ["ComparisonResult", "ComparisonSpec", "read_comparison", "run_comparison"]
 
 _LISTS = ("data", "model", "recipe", "method", "seed")
 _NAME = re.compile(r"[^./\\\x00-\x1f][^/\\\x00-\x1f]*")
 _LONGEST = 100
-_KEYS = (*_LISTS, "name", "calibrators", "baseline", "shift", "metrics")
+_KEYS = (*_LISTS, "name", "calibrators", "baseline", "shift", "metrics", "history")
 
 
 @final
@@ -53,6 +54,8 @@ class ComparisonSpec:
         baseline: Label of the method that others are compared with.
         methods: Labels of the methods, in the order given; a choice is one method.
         metrics: Columns of the table; None for the usual ones.
+        measures: What of them is no part of a scorecard and is computed besides; metrics of one's own, too.
+        history: ``"test"`` if scores on ``test`` of every epoch are wanted for curves; nothing is chosen by them.
         shift: Further test sets, as :func:`equipoise.data.read_shifts` takes them.
         choices: Methods whose setting is chosen on ``tune``; their candidates are among the runs.
         where: The file it was read from.
@@ -72,6 +75,8 @@ class ComparisonSpec:
     choices: tuple[Choice, ...] = ()
     shift: tuple[Mapping[str, Any], ...] = ()
     metrics: tuple[str, ...] | None = None
+    measures: tuple[MetricSpec, ...] = ()
+    history: str = "tune"
     where: str = "comparison"
 
     @classmethod
@@ -91,11 +96,7 @@ class ComparisonSpec:
             SpecError: With file, key and nearest valid name.
         """
         table = current_keys(table, where=where)
-        for key in table:
-            if key not in _KEYS:
-                guess = nearest(key, _KEYS)
-                remedy = f"did you mean {guess!r}?" if guess else f"known: {', '.join(_KEYS)}."
-                raise SpecError(f"{where}: no key {key!r}; {remedy}")
+        check_keys(table, _KEYS, where=where)
         for key in ("data", "model", "method"):
             if key not in table:
                 raise SpecError(f"{where}: the key {key!r} is missing.")
@@ -107,18 +108,31 @@ class ComparisonSpec:
             remedy = f"did you mean {guess!r}?" if guess else f"there are {', '.join(labels)}."
             raise SpecError(f"{where}.baseline: no method {baseline!r} here; {remedy}")
         shift = tuple(_as_list(table.get("shift", [])))
-        read_shifts(shift, where=f"{where}.shift")
+        for one in read_shifts(shift, where=f"{where}.shift"):
+            if is_code(one.data):
+                split_reference(one.data)
+        metrics = _metrics(table["metrics"], where, home) if "metrics" in table else None
         return cls(
             name=_name(table.get("name", Path(where).stem), where),
             specs=_distinct(runs),
-            calibrators=_calibrators(table.get("calibrators", _usual_calibrators(runs)), where),
+            calibrators=_calibrators(table.get("calibrators", _usual_calibrators(runs)), where, home),
             baseline=baseline,
             methods=tuple(labels),
             shift=shift,
-            metrics=_metrics(table["metrics"], where) if "metrics" in table else None,
+            metrics=None if metrics is None else tuple(metrics),
+            measures=tuple(one for one in (metrics or {}).values() if isinstance(one, MetricSpec)),
+            history=_history(table.get("history", "tune"), where),
             choices=tuple({run.choice.label: run.choice for run in runs if run.choice}.values()),
             where=where,
         )
+
+    @property
+    def beside(self) -> list[Beside]:
+        """The code that is named beside runs: calibrators, metrics, further test sets."""
+        named = [("calibrators", one.name, one.home) for one in self.calibrators]
+        named += [("metrics", one.name, one.home) for one in self.measures]
+        named += [("shift", one.data, self.specs[0].home) for one in read_shifts(self.shift)]
+        return [Beside(name, key, home) for key, name, home in named if is_code(name)]
 
 
 class _Run(NamedTuple):
@@ -189,21 +203,28 @@ def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def _metrics(names: Any, where: str) -> tuple[str, ...]:
-    chosen = [str(name) for name in _as_list(names)]
-    for name in chosen:
-        try:
-            metric_facts(name, what="metric of a table")
-        except SpecError as error:
-            raise SpecError(f"{where}.metrics: {error}") from error
+def _metrics(given: Any, where: str, home: str | None) -> dict[str, str | MetricSpec]:
+    chosen = [as_metric(one, where=f"{where}.metrics", home=home) for one in _as_list(given)]
     if not chosen:
         raise SpecError(f"{where}.metrics: is an empty list. Name some, or leave the key out.")
-    return tuple(dict.fromkeys(chosen))
+    return {one if isinstance(one, str) else one.key: one for one in chosen}
 
 
-def _calibrators(given: Any, where: str) -> tuple[MapSpec, ...]:
-    chosen = [as_map(one, where=f"{where}.calibrators") for one in _as_list(given)]
-    return tuple({one.key: one for one in (MapSpec(name="identity"), *chosen)}.values())
+def _history(split: Any, where: str) -> str:
+    try:
+        check_choice(split, HISTORIES, where=where, name="history")
+    except ValueError as error:
+        raise SpecError(str(error)) from error
+    return str(split)
+
+
+def _calibrators(given: Any, where: str, home: str | None) -> tuple[MapSpec, ...]:
+    chosen = [as_map(one, where=f"{where}.calibrators", home=home) for one in _as_list(given)]
+    found = {one.key: one for one in (MapSpec(name="identity"), *chosen)}
+    clash = next((one for one in chosen if found[one.key] != one), None)
+    if clash is not None:
+        raise SpecError(f"{where}.calibrators: two would be called {clash.key!r}. Rename a file.")
+    return tuple(found.values())
 
 
 def read_comparison(path: str | os.PathLike[str], *, overrides: Iterable[str] = ()) -> ComparisonSpec:
@@ -240,6 +261,9 @@ class ComparisonResult(NamedTuple):
     results: Path
     groups: Sequence[RunGroup] = ()
 
+    def _repr_html_(self) -> str:
+        return "".join(table._repr_html_() for table in self.tables)
+
 
 def run_comparison(
     comparison: ComparisonSpec,
@@ -275,23 +299,28 @@ def run_comparison(
         (True, 'ce')
     """
     check_choice(engine, ("local", "ray"), where="run_comparison", name="engine")
-    chosen = replace(
-        options or RunOptions(),
-        calibrators=comparison.calibrators,
-        shift=comparison.shift,
-        metrics=tuple(key for key in comparison.metrics or () if key in EXTRA),
-    )
-    specs = prepare(comparison.specs, where=comparison.where, root=chosen.root, download=chosen.download)
-    _check_splits(specs, comparison, chosen)
+    specs, chosen = _ready(comparison, options or RunOptions())
     base = Path(folder)
     base.mkdir(parents=True, exist_ok=True)
-    if engine == "ray":
-        summary = run_on_ray(specs, base, options=chosen, address=address)
-    else:
-        summary = run_locally(specs, base, options=chosen, workers=workers)
+
+    def run_all(runs: Sequence[Spec]) -> RunSummary:
+        if engine == "ray":
+            return run_on_ray(runs, base, options=chosen, address=address)
+        return run_locally(runs, base, options=chosen, workers=workers)
+
+    def ready(runs: Sequence[Spec]) -> Sequence[Spec]:
+        return prepare(runs, where=comparison.where, root=chosen.root, download=chosen.download)
+
+    sought = search_settings(comparison.choices, _places(comparison), ready, run_all)
+    known = {spec.identity for spec in specs}
+    tried = {
+        spec.identity: spec for one in sought.values() for spec in one.specs if spec.identity not in known
+    }
+    specs = [*specs, *tried.values()]
+    summary = run_all(specs)
     order = {spec.identity: number for number, spec in enumerate(specs)}
     summary.done.sort(key=lambda run: order[run.name])
-    choices = _choose(comparison, specs, summary.done)
+    choices = _choose(comparison, specs, summary.done, sought)
     write_choices(base / f"{comparison.name}.choices.json", choices)
     groups = group_runs(summary.done, choices, specs={spec.identity: spec for spec in specs})
     tables = _tables(comparison, groups)
@@ -303,6 +332,28 @@ def run_comparison(
     texts = [format_tables(tables, "markdown"), format_shifts(groups, "markdown")]
     write_text(base / f"{comparison.name}.table.md", "\n\n".join(filter(None, texts)) + "\n")
     return ComparisonResult(summary, tables, results, groups)
+
+
+def _ready(comparison: ComparisonSpec, options: RunOptions) -> tuple[Sequence[Spec], RunOptions]:
+    """Return the runs and how they are judged, with the digests of code and data; raise if anything is wrong."""
+    specs = prepare(
+        comparison.specs,
+        where=comparison.where,
+        root=options.root,
+        download=options.download,
+        maps=comparison.calibrators,
+        metrics=comparison.measures,
+        shift=comparison.shift,
+    )
+    _check_splits(specs, comparison, options)
+    maps, metrics = map(pinned, comparison.calibrators), map(pinned, comparison.measures)
+    return specs, replace(
+        options,
+        calibrators=tuple(maps),
+        metrics=tuple(metrics),
+        shift=comparison.shift,
+        history=comparison.history,
+    )
 
 
 def _tables(comparison: ComparisonSpec, groups: Sequence[RunGroup]) -> list[ResultTable]:
@@ -333,22 +384,29 @@ def _check_splits(specs: Iterable[Spec], comparison: ComparisonSpec, options: Ru
             )
 
 
-def _choose(comparison: ComparisonSpec, specs: Sequence[Spec], done: Sequence[RunFolder]) -> list[Chosen]:
+def _places(comparison: ComparisonSpec) -> dict[str, Spec]:
+    """Return one spec of each dataset, network, recipe and seed, by a name."""
+    first = comparison.specs[0].method
+    return {replace(spec, method=first).identity: spec for spec in comparison.specs}
+
+
+def _choose(
+    comparison: ComparisonSpec,
+    specs: Sequence[Spec],
+    done: Sequence[RunFolder],
+    sought: Mapping[tuple[str, str], Sought],
+) -> list[Chosen]:
     """Choose settings, for every dataset, network, recipe and seed on its own."""
     runs = {run.name: run for run in done}
     # Pinning gives a spec another identity, by its own code; candidates are found by what was asked for.
-    names = {asked.identity: spec.identity for asked, spec in zip(comparison.specs, specs, strict=True)}
+    names = {asked.identity: spec.identity for asked, spec in zip(comparison.specs, specs, strict=False)}
     listed = [spec.identity for spec in specs if spec.method.label in comparison.methods]
-    first = comparison.specs[0].method
-    places = {replace(spec, method=first).identity: spec for spec in comparison.specs}
-    return [
-        choose(
-            choice,
-            place.seed,
-            runs,
-            [names[replace(place, method=candidate).identity] for candidate in choice.candidates],
-            listed,
-        )
-        for choice in comparison.choices
-        for place in places.values()
-    ]
+    found = []
+    for choice in comparison.choices:
+        for name, place in _places(comparison).items():
+            if (one := sought.get((choice.label, name))) is not None:
+                found.append(choose(one.choice, place.seed, runs, [s.identity for s in one.specs], listed))
+                continue
+            tried = [names[replace(place, method=candidate).identity] for candidate in choice.candidates]
+            found.append(choose(choice, place.seed, runs, tried, listed))
+    return found

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, final
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils.data import default_collate
@@ -18,7 +19,7 @@ from equipoise.core.splits import check_split
 from equipoise.data import Dataset, from_arrays
 from equipoise.experiments.user_code import load_code
 
-__all__ = ["Code", "UserLoss", "as_dataset", "call_with", "check_keywords"]
+__all__ = ["Code", "UserLoss", "as_dataset", "as_test_set", "call_with", "check_keywords"]
 
 
 @final
@@ -193,11 +194,41 @@ def as_dataset(found: Any, *, name: str, seed: int) -> Dataset:
         inputs, labels = (torch.as_tensor(part) for part in found)
         return _from_tensors(inputs, labels, name=name, seed=seed, splits=None)
     if isinstance(found, Mapping) and found:
+        if "train" not in found or "test" not in found:
+            raise DataError(
+                f"{name}: splits 'train' and 'test' were wanted, got {', '.join(map(str, found))}."
+            )
         return _from_splits(found, name)
     raise DataError(
         f"{name}: a Dataset, (inputs, labels), or map-style datasets by split were wanted, got "
         f"{type(found).__name__}. Return one of these."
     )
+
+
+def as_test_set(found: Any, *, name: str) -> Dataset:
+    """Return what a data function gave as a dataset to judge by: all of it, or its split ``test``.
+
+    Args:
+        found: A :class:`~equipoise.data.Dataset`; ``(inputs, labels)``, or inputs alone, whose labels nobody asks for;
+            or map-style datasets by split, among them ``test``.
+        name: What to call it.
+
+    Raises:
+        DataError: If it is none of these.
+
+    Example:
+        >>> as_test_set(torch.zeros(20, 3), name="noise").rows("test").shape
+        torch.Size([20])
+    """
+    if isinstance(found, (Tensor, np.ndarray)):
+        found = found, torch.zeros(len(found), dtype=torch.int64)
+    if isinstance(found, tuple) and len(found) == 2:
+        inputs, labels = (torch.as_tensor(part) for part in found)
+        rows = {"test": torch.arange(len(labels))}
+        return _from_tensors(inputs, labels, name=name, seed=0, splits=rows)
+    if isinstance(found, Mapping) and "test" in found:
+        return _from_splits({"test": found["test"]}, name)
+    return as_dataset(found, name=name, seed=0)
 
 
 def replace_name(data: Dataset, name: str) -> Dataset:
@@ -221,8 +252,6 @@ def _from_tensors(
 
 
 def _from_splits(found: Mapping[str, Any], name: str) -> Dataset:
-    if "train" not in found or "test" not in found:
-        raise DataError(f"{name}: splits 'train' and 'test' were wanted, got {', '.join(map(str, found))}.")
     inputs, labels, splits, seen = [], [], {}, 0
     for split, rows in found.items():
         check_split(split, where=name)

@@ -20,7 +20,7 @@ from equipoise.experiments.scores import RunScores, read_scores, tidy_rows
 from equipoise.experiments.spec import Spec, read_stored_spec
 from equipoise.training import read_checkpoint
 
-__all__ = ["STAGES", "RunFolder", "Stage", "Status"]
+__all__ = ["STAGES", "RunFolder", "Stage", "Status", "map_names", "mapped_name"]
 
 #: What can be said of a run.
 Status = Literal["finished", "trained", "started", "running", "failed", "broken", "old"]
@@ -42,8 +42,9 @@ class RunFolder:
         environment.json     versions, machine, threads, the data's fingerprints
         history.csv          one row per epoch
         last.pt, best.pt     checkpoints
-        predictions/*.npz    one file per split, and per further test set; labels of foreign rows mean nothing
+        predictions/*.npz    one file per split, and per further test set; foreign rows have no labels
         calibrators/*        fitted maps
+        calibrated/*.npz     what maps of someone's own make of test, so that tables need no code
         scores/*.json        one file per calibrator: scorecards, curves, slices
         scores.csv           the same numbers as tidy rows
         started.json, trained.json, predicted.json, shifted.json (with further test sets), scored.json
@@ -123,23 +124,36 @@ class RunFolder:
 
     def map_name(self, calibrator: str) -> str | None:
         """Return the file of a map that was fitted when the run was scored, or None."""
-        known = (f"calibrators/{calibrator}{ending}" for ending in (".json", ".safetensors"))
-        return next(filter(self.has, known), None)
+        return next(filter(self.has, map_names(calibrator)), None)
 
-    def calibrator(self, name: str) -> Calibrator:
-        """Return the map that was fitted on ``calib`` when the run was scored."""
+    def calibrator(self, name: str, *, own: Any = None) -> Calibrator:
+        """Return the map that was fitted on ``calib`` when the run was scored.
+
+        Args:
+            name: Its key.
+            own: The map itself, if it is someone's own; a folder holds what it learnt and never its code.
+        """
         file = self.map_name(name)
         if file is None:
             raise DataError(f"{self.path}: no map {name!r} was fitted here. {_AGAIN}")
-        return load(self.verified(file))
+        return load(self.verified(file), own=own)
 
     def calibrated(self, name: str, split: str = "test") -> Predictions:
         """Return the predictions on a split after the map that was fitted when the run was scored."""
         predictions = self.predictions(split)
         if name == "identity":
             return predictions
+        if split == "test":
+            return self.mapped(name, predictions)
         mapped: Predictions = self.calibrator(name)(predictions)
         return mapped
+
+    def mapped(self, name: str, test: Predictions) -> Predictions:
+        """Return the predictions on ``test`` after a map, made of those before it, or read if code made them."""
+        if self.has(mapped_name(name)):
+            return read_predictions(self.verified(mapped_name(name)))
+        found: Predictions = self.calibrator(name)(test)
+        return found
 
     def scores(self, calibrator: str = "identity") -> RunScores:
         """Return what the run scored after a calibrator."""
@@ -316,6 +330,26 @@ class RunFolder:
     def _lock(self) -> Any:
         filelock = require("filelock", extra="train", purpose="keep two processes out of one run folder")
         return filelock.FileLock(self.path / ".lock")
+
+
+def map_names(calibrator: str) -> tuple[str, str]:
+    """Return where a fitted map is kept: a small one, a large one.
+
+    Example:
+        >>> map_names("vector")
+        ('calibrators/vector.json', 'calibrators/vector.safetensors')
+    """
+    return f"calibrators/{calibrator}.json", f"calibrators/{calibrator}.safetensors"
+
+
+def mapped_name(calibrator: str) -> str:
+    """Return where test predictions after a map of someone's own are kept.
+
+    Example:
+        >>> mapped_name("mine.py-Mine")
+        'calibrated/mine.py-Mine.npz'
+    """
+    return f"calibrated/{calibrator}.npz"
 
 
 def _tells(history: Path, rows: list[dict[str, float]]) -> bool:

@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from equipoise.core.names import check_choice, look_up
+from equipoise.core.notebook import html_table
 from equipoise.experiments.table import ResultTable, TableRow
 from equipoise.metrics.facts import metric_facts
 
-__all__ = ["format_grid", "format_table", "format_tables"]
+__all__ = ["format_grid", "format_table", "format_tables", "html_of"]
 
 #: The texts below each other, the head first.
 Column = tuple[str, ...]
@@ -32,6 +33,7 @@ _CSV = (
     "versus",
     "printed",
 )
+_MARKS = {"best": "*", "tied": "≈", "": " "}
 _LATEX = {
     **{letter: "\\" + letter for letter in "&%_#${}"},
     "\\": r"\textbackslash{}",
@@ -97,6 +99,24 @@ def format_tables(tables: Sequence[ResultTable], style: str = "text", *, width: 
     return _csv(tables) if make is None else "\n\n".join(make(table) for table in tables)
 
 
+def html_of(table: ResultTable) -> str:
+    """Return a table as notebooks show it, with the marks of the text.
+
+    Example:
+        >>> table = ResultTable(
+        ...     data="d", model="m", baseline="ce", metrics=(), rows=(), n_seeds=1, n_test=9, n_bins=15
+        ... )
+        >>> html_of(table)[:15]
+        '<p>d, m: one se'
+    """
+    head, *rows = _grid(table, partial(_text_cell, marks=_MARKS), fidelity=False)
+    return html_table(head, rows, above=_text_caption(table), below=" ".join(_lines_below(table)))
+
+
+def _text_caption(table: ResultTable) -> str:
+    return table.caption.replace("Best in bold", "* is best")
+
+
 def _numbers(row: TableRow, metric: str, *, plus: str = " ± ") -> str:
     cell = row.cells[metric]
     facts = metric_facts(metric)
@@ -130,14 +150,11 @@ def _grid(
 
 
 def _text(table: ResultTable, *, width: int | None = None) -> str:
-    marks = {"best": "*", "tied": "≈", "": " "}
-    cell = partial(_text_cell, marks=marks)
+    cell = partial(_text_cell, marks=_MARKS)
     names, *columns = zip(*_grid(table, cell, fidelity=False), strict=True)
     blocks = ["\n".join(_block(table, names, part)) for part in _packed(names, columns, width)]
-    caption = table.caption.replace("Best in bold", "* is best")
-    return "\n".join(
-        ["\n\n".join(blocks), *(_filled(note, width) for note in [caption, *_lines_below(table)])]
-    )
+    notes = [_text_caption(table), *_lines_below(table)]
+    return "\n".join(["\n\n".join(blocks), *(_filled(note, width) for note in notes)])
 
 
 def _filled(text: str, width: int | None) -> str:

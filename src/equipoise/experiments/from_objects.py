@@ -32,7 +32,8 @@ def compare_methods(
     folder: str | os.PathLike[str],
     seeds: Sequence[int] = (0,),
     recipe: str | Mapping[str, Any] = "quick",
-    calibrators: Sequence[Any] = ("temperature",),
+    calibrators: Sequence[Named] = ("temperature",),
+    metrics: Sequence[Named] | None = None,
     baseline: str | None = None,
     options: RunOptions | None = None,
     engine: str = "local",
@@ -52,7 +53,8 @@ def compare_methods(
         folder: Where run folders and results go.
         seeds: Of the trainings.
         recipe: A recipe of the catalogue, or a table as in a spec.
-        calibrators: Post-hoc maps to show.
+        calibrators: Post-hoc maps to show: names, tables, or classes of your own.
+        metrics: Columns of the table: names, or functions of predictions that give a number.
         baseline: The method others are compared with; by default the first.
         options: What does not change results.
         engine: ``"local"`` or ``"ray"``.
@@ -83,7 +85,9 @@ def compare_methods(
     check_not_loading()
     found = {label: _reference(value, f"methods[{label!r}]") for label, value in methods.items()}
     net, rows = _reference(network, "network"), _reference(data, "data")
-    home = _home([*found.values(), net, rows])
+    maps = [_reference(one, f"calibrators[{place}]") for place, one in enumerate(calibrators)]
+    columns = [_reference(one, f"metrics[{place}]") for place, one in enumerate(metrics or ())]
+    home = _home([*found.values(), net, rows, *maps, *columns])
     table = {
         "name": "methods",
         "data": rows.table(home, "options"),
@@ -91,7 +95,8 @@ def compare_methods(
         "method": [{**one.table(home, "parameters"), "title": label} for label, one in found.items()],
         "seed": list(seeds),
         "recipe": recipe,
-        "calibrators": list(calibrators),
+        "calibrators": [one.table(home, "options") for one in maps],
+        **({"metrics": [one.table(home, "options") for one in columns]} if metrics is not None else {}),
         "baseline": baseline if baseline is not None else next(iter(methods), ""),
     }
     comparison = ComparisonSpec.from_table(table, where="compare_methods", home=home)

@@ -12,7 +12,7 @@ __all__ = ["Judged", "JudgedGroup"]
 
 
 class Judged(Protocol):
-    """One seed of a method: its predictions, and the maps that were fitted for it."""
+    """One seed of a method: its predictions, before and after the maps that were fitted for it."""
 
     @property
     def name(self) -> str:
@@ -21,8 +21,8 @@ class Judged(Protocol):
     def predictions(self, split: str) -> Predictions:
         """Return the predictions on a split."""
 
-    def calibrator(self, name: str) -> Any:
-        """Return a map that was fitted for it."""
+    def mapped(self, name: str, test: Predictions) -> Predictions:
+        """Return its predictions on ``test`` after a map that was fitted for it."""
 
     def history(self) -> Sequence[Mapping[str, Any]]:
         """Return one row per epoch; none if it was not trained here."""

@@ -1,18 +1,22 @@
-"""Calibrators of a comparison: a name of the catalogue, with options or without."""
+"""Calibrators of a comparison: a name of the catalogue or code, with options or without."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, final
 
 from equipoise.calibrators import Calibrator
+from equipoise.calibrators.load import KINDS
+from equipoise.calibrators.own import as_calibrator
 from equipoise.core.errors import SpecError
 from equipoise.core.names import look_up
 from equipoise.experiments.catalogue import CATALOGUE
-from equipoise.experiments.contracts import check_keywords
-from equipoise.experiments.spec_parsing import number_keys, plain, read_record
+from equipoise.experiments.contracts import Code, check_keywords
+from equipoise.experiments.spec_parsing import check_keys, number_keys, plain, read_record
+from equipoise.experiments.user_code import is_code, split_reference
 
 __all__ = ["MapSpec", "as_map"]
 
@@ -23,31 +27,61 @@ class MapSpec:
     """A post-hoc map that shall be fitted.
 
     Attributes:
-        name: A calibrator of the catalogue.
+        name: A calibrator of the catalogue, or code: ``"file.py:name"`` or ``"package.module:name"``.
         options: What differs from its main setting.
+        home: The folder that files of code are relative to.
+        digest: Of the code's content; empty takes any.
 
     Example:
         >>> MapSpec(name="dirichlet", options={"off_diagonal": 0.1}).key
         'dirichlet(off_diagonal=0.1)'
+        >>> MapSpec(name="maps/shrink.py:Shrink").key
+        'maps-shrink.py-Shrink'
     """
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    home: str | None = None
+    digest: str = ""
 
     @property
     def key(self) -> str:
         """What it is called in tables and files."""
+        name = re.sub(r"[/\\:]+", "-", self.name).lstrip(".-")
         parts = [f"{key}={plain(value)}" for key, value in self.options.items()]
-        return self.name if not parts else re.sub(r"[^\w.=,()+-]+", "", f"{self.name}({','.join(parts)})")
+        return name if not parts else re.sub(r"[^\w.=,()+-]+", "", f"{name}({','.join(parts)})")
 
     def make(self) -> Calibrator:
-        """Return it, not yet fitted."""
-        made: Calibrator = CATALOGUE["calibrators"][self.name].make(**number_keys(self.options))
+        """Return it, not yet fitted.
+
+        Raises:
+            SpecError: If code is not there, or gives no map.
+        """
+        options = number_keys(self.options)
+        if not is_code(self.name):
+            made: Calibrator = CATALOGUE["calibrators"][self.name].make(**options)
+            return made
+        made = as_calibrator(self.make_own(), name=self.key)
+        if made.kind in KINDS and type(made) is not KINDS[made.kind]:
+            raise SpecError(f"{self.name}: the kind {made.kind!r} is one of ours. Give yours another `kind`.")
         return made
 
+    def make_own(self) -> Any:
+        """Return what code makes: a calibrator, or a map of someone's own."""
+        found = Code(self.name, self.home, self.digest).load()
+        if not callable(found) or (hasattr(found, "learn") and not isinstance(found, type)):
+            return found
+        check_keywords(found, self.options, name=self.name)
+        return found(**number_keys(self.options))
 
-def as_map(given: Any, *, where: str) -> MapSpec:
-    """Return a calibrator that was given by name or as a table, checked.
+
+def as_map(given: Any, *, where: str, home: str | None = None) -> MapSpec:
+    """Return a calibrator that was given by name or as a table, checked; code is named, not yet loaded.
+
+    Args:
+        given: A name, or a table of name and options.
+        where: File and key, for the message.
+        home: The folder that files of code are relative to; None is the current one.
 
     Raises:
         SpecError: If there is no such calibrator or option, or a value is refused.
@@ -64,9 +98,15 @@ def as_map(given: Any, *, where: str) -> MapSpec:
         return given
     if not isinstance(given, (str, Mapping)):
         raise SpecError(f"{where}: a name or a table was wanted, got {given!r}.")
-    found = read_record(MapSpec, {"name": given} if isinstance(given, str) else given, where=where)
+    table = {"name": given} if isinstance(given, str) else given
+    check_keys(table, ("name", "options"), where=where)
+    found = read_record(MapSpec, table, where=where)
     try:
-        entry = look_up(found.name, CATALOGUE["calibrators"], what="calibrator")
+        if is_code(found.name):
+            split_reference(found.name)
+            return MapSpec(name=found.name, options=found.options, home=home or os.getcwd())
+        hint = "`equipoise list calibrators` shows all; code of your own is 'file.py:name'."
+        entry = look_up(found.name, CATALOGUE["calibrators"], what="calibrator", hint=hint)
         check_keywords(entry.factory, found.options, name=found.name)
         found.make()
     except (ValueError, TypeError) as error:

@@ -74,7 +74,7 @@ def split_method(method: MethodSpec, spec: Spec | None = None) -> tuple[Chosen, 
     """
     inner = None
     if method.loss is not None:
-        inner = Chosen(_loss_entry(method.loss, spec, what="loss"), method.loss_parameters)
+        inner = _chosen(_loss_entry(method.loss, spec, what="loss"), method.loss_parameters)
     elif method.loss_parameters:
         raise SpecError(f"`loss_parameters` need a `loss` inside {method.name!r}. Name it.")
     if method.name in CATALOGUE["objectives"]:
@@ -85,7 +85,22 @@ def split_method(method: MethodSpec, spec: Spec | None = None) -> tuple[Chosen, 
     if inner is not None or method.auxiliary is not None:
         raise SpecError(f"{method.name!r} is a loss; `loss` and `auxiliary` go with objectives.")
     entry = _loss_entry(method.name, spec, what="method")
-    return Chosen(CATALOGUE["objectives"]["supervised"], {}), Chosen(entry, method.parameters)
+    return Chosen(CATALOGUE["objectives"]["supervised"], {}), _chosen(entry, method.parameters)
+
+
+def _chosen(entry: Entry, parameters: Mapping[str, Any]) -> Chosen:
+    """Return a loss with its parameters; parts of a ready pair may have tables of their own, as in any sum."""
+    parts = entry.key.split("+") if entry.key in CATALOGUE["pairs"] else []
+    tables = {key: value for key, value in parameters.items() if key in parts and isinstance(value, Mapping)}
+    flat = {key: value for key, value in parameters.items() if key not in tables}
+    for part, table in tables.items():
+        for key, value in table.items():
+            if key in flat:
+                raise SpecError(
+                    f"{entry.key!r}: {key!r} is given twice. Give it once, in the table of {part!r}."
+                )
+            flat[key] = value
+    return Chosen(entry, flat)
 
 
 def _loss_entry(name: str, spec: Spec | None, *, what: str) -> Entry:

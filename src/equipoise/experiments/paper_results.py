@@ -12,6 +12,7 @@ from equipoise.experiments.spec import Spec
 
 __all__ = ["PaperResult", "find_paper_results", "paper_results", "paper_results_for", "printed_for"]
 
+_METRICS = {"miou": "mean_iou", "ece_kde": "kde_ece"}
 _UNITS = {"percent": 0.01, "1e-3": 0.001, "fraction": 1.0}
 
 
@@ -32,7 +33,7 @@ class PaperResult(NamedTuple):
         data_key: Our key of the data; empty if we cannot run on them.
         model_keys: Our keys of the network; two different networks are called ResNet-110.
         method_keys: Our keys of the method.
-        settings: Parameters of the method that are not our defaults.
+        settings: Parameters of the method that are not our defaults; with ``data.`` before them, options of the data.
         loss_key: Key of the loss inside the method, if the table names one that is not our default.
         auxiliary_key: Key of the helping network, for methods that have one.
         calibrator_keys: After which of our calibrators the number holds; none for settings that we do not have.
@@ -56,7 +57,7 @@ class PaperResult(NamedTuple):
     data_key: str
     model_keys: tuple[str, ...]
     method_keys: tuple[str, ...]
-    settings: dict[str, float]
+    settings: dict[str, float | str]
     loss_key: str
     auxiliary_key: str
     calibrator_keys: tuple[str, ...]
@@ -81,7 +82,7 @@ def paper_results() -> tuple[PaperResult, ...]:
 
 def _row(row: dict[str, Any]) -> PaperResult:
     value = float(row["value"]) * _UNITS[row["unit"]]
-    metric = row["metric"]
+    metric = _METRICS.get(row["metric"], row["metric"])
     if metric == "error":
         metric, value = "accuracy", 1 - value
     return PaperResult(
@@ -98,11 +99,18 @@ def _row(row: dict[str, Any]) -> PaperResult:
         data_key=row["data_key"],
         model_keys=tuple(row["model_keys"].split()),
         method_keys=tuple(row["method_keys"].split()),
-        settings={key: float(text) for key, text in (part.split("=") for part in row["settings"].split())},
+        settings={key: _value(text) for key, text in (part.split("=") for part in row["settings"].split())},
         loss_key=row["loss_key"],
         auxiliary_key=row["auxiliary_key"],
         calibrator_keys=tuple(row["calibrator_keys"].split()),
     )
+
+
+def _value(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def find_paper_results(
@@ -163,7 +171,9 @@ def paper_results_for(spec: Spec, *, calibrator: str = "identity") -> list[Paper
 def _is_setting(row: PaperResult, spec: Spec) -> bool:
     """Whether a row is of a run's setting of the method."""
     method = spec.method
-    if dict(method.parameters) != row.settings or method.loss_parameters:
+    # Trained on all rows, with nothing held out, it is another network than the one of the same name beside it.
+    whole = {f"data.{key}": 0.0 for key in ("tune", "calib") if spec.data.options.get(key) == 0}
+    if {**method.parameters, **whole} != row.settings or method.loss_parameters:
         return False
     if method.loss not in (None, row.loss_key or None):
         return False

@@ -3,26 +3,53 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
 
+from equipoise.calibrators import Calibrator
 from equipoise.core.errors import DataError, EquipoiseError, SpecError, SplitError
-from equipoise.data import Dataset
+from equipoise.core.predictions import Predictions
+from equipoise.data import Dataset, Shift, read_shifts
 from equipoise.experiments.build import build, make_loss, make_network, split_source
+from equipoise.experiments.maps import MapSpec
+from equipoise.experiments.measures import MetricSpec
+from equipoise.experiments.shifted import foreign_data, further_set
 from equipoise.experiments.spec import Spec
 from equipoise.experiments.spec_data import content_digest, data_of
-from equipoise.experiments.user_code import Source, check_not_loading, find_source, is_code, split_reference
+from equipoise.experiments.user_code import (
+    Source,
+    check_not_loading,
+    code_digest,
+    find_source,
+    is_code,
+    split_reference,
+)
 from equipoise.training.network_call import as_logits, call_network
 
-__all__ = ["code_files", "code_names", "pin", "prepare", "refuse_code"]
+__all__ = ["Beside", "code_files", "code_names", "pin", "pinned", "prepare", "refuse_code"]
 
 T = TypeVar("T")
+Pinned = TypeVar("Pinned", MapSpec, MetricSpec)
+
+
+class Beside(NamedTuple):
+    """Code that is named beside what decides a run: a calibrator, a metric, a further test set.
+
+    Attributes:
+        name: ``"file.py:name"`` or ``"package.module:name"``.
+        key: Where it stands.
+        home: The folder that files are relative to.
+    """
+
+    name: str
+    key: str
+    home: str | None
 
 
 def code_names(spec: Spec) -> dict[str, str]:
@@ -48,12 +75,13 @@ def code_names(spec: Spec) -> dict[str, str]:
     return {name: key for name, key in parts.items() if is_code(name)}
 
 
-def code_files(specs: Iterable[Spec], *, where: str = "spec") -> list[Path]:
+def code_files(specs: Iterable[Spec], *, where: str = "spec", beside: Iterable[Beside] = ()) -> list[Path]:
     """Return every file that specs will run; nothing is run to find out.
 
     Args:
         specs: Checked specs.
         where: Their file, for the message.
+        beside: Further code.
 
     Raises:
         SpecError: If code is not where a spec says.
@@ -63,6 +91,8 @@ def code_files(specs: Iterable[Spec], *, where: str = "spec") -> list[Path]:
         []
     """
     sources = {source: None for spec in specs for source in _sources(spec, where).values()}
+    for name, key, home in beside:
+        sources[_told(f"{where}.{key}", partial(find_source, split_reference(name)[0], home))] = None
     return list(dict.fromkeys(file for source in sources for file in source.files))
 
 
@@ -75,8 +105,8 @@ def _sources(spec: Spec, where: str) -> dict[str, Source]:
     return found
 
 
-def refuse_code(specs: Iterable[Spec], *, where: str) -> None:
-    """Raise if a spec names code.
+def refuse_code(specs: Iterable[Spec], *, where: str, beside: Iterable[Beside] = ()) -> None:
+    """Raise if a spec names code, or any is named beside it.
 
     Raises:
         SpecError: With the names.
@@ -87,7 +117,9 @@ def refuse_code(specs: Iterable[Spec], *, where: str) -> None:
         ...
         equipoise.core.errors.SpecError: a.toml: names code that would be run, 'net.py:Net', and code is refused here.
     """
-    names = list(dict.fromkeys(name for spec in specs for name in code_names(spec)))
+    names = list(
+        dict.fromkeys([*(name for spec in specs for name in code_names(spec)), *(one.name for one in beside)])
+    )
     if names:
         shown = ", ".join(map(repr, names))
         raise SpecError(f"{where}: names code that would be run, {shown}, and code is refused here.")
@@ -124,8 +156,25 @@ def pin(spec: Spec, *, where: str = "spec", root: str | None = None, download: b
     return replace(spec, data=replace(spec.data, digest=found)) if found else spec
 
 
+def pinned(named: Pinned) -> Pinned:
+    """Return a calibrator or metric with the digest of its code, if it is code that has none yet.
+
+    Example:
+        >>> pinned(MapSpec(name="vector")).digest
+        ''
+    """
+    return named if named.digest else replace(named, digest=code_digest(named.name, named.home))
+
+
 def prepare(
-    specs: Sequence[Spec], *, where: str = "spec", root: str | None = None, download: bool = False
+    specs: Sequence[Spec],
+    *,
+    where: str = "spec",
+    root: str | None = None,
+    download: bool = False,
+    maps: Sequence[MapSpec] = (),
+    metrics: Sequence[MetricSpec] = (),
+    shift: Sequence[Mapping[str, Any]] = (),
 ) -> list[Spec]:
     """Pin specs, and build what each names once, so that whatever is wrong is said before the first run.
 
@@ -134,6 +183,9 @@ def prepare(
         where: Their file, for the message.
         root: The data folder.
         download: Bring the official files if they are not there.
+        maps: Calibrators that will be fitted; those of code are tried.
+        metrics: Metrics that will be computed; those of code are tried.
+        shift: Further test sets that will be predicted.
 
     Returns:
         The specs with the digests of code and data.
@@ -149,10 +201,14 @@ def prepare(
         ...
         equipoise.core.errors.SpecError: mine.toml.method: FocalLoss: `gamma` must be at least 0, got -3. ...
     """
-    pinned = [pin(spec, where=where, root=root, download=download) for spec in specs]
-    for spec in {replace(one, seed=0).identity: one for one in pinned}.values():
+    with_digests = [pin(spec, where=where, root=root, download=download) for spec in specs]
+    for spec in {replace(one, seed=0).identity: one for one in with_digests}.values():
         _check_builds(spec, where, root, download)
-    return pinned
+    for spec in {(one.data.label, one.data.digest): one for one in with_digests}.values():
+        data = data_of(spec, root=root, download=download)
+        _check_shifts(spec, data, shift, where, root=root, seed=spec.data.seed, download=download)
+        _try_maps_and_metrics(data.n_classes, maps, metrics, where)
+    return with_digests
 
 
 def _check_builds(spec: Spec, where: str, root: str | None, download: bool) -> None:
@@ -165,6 +221,41 @@ def _check_builds(spec: Spec, where: str, root: str | None, download: bool) -> N
             _told(f"{where}.model", partial(_try_network, network, spec, data))
         if any(map(is_code, (spec.method.name, spec.method.loss or ""))):
             _told(f"{where}.method", partial(_try_loss, spec, data))
+
+
+def _check_shifts(
+    spec: Spec, data: Dataset, shift: Sequence[Mapping[str, Any]], where: str, **place: Any
+) -> None:
+    """Load what further test sets are of, and make the first rows of each."""
+    few = replace(data, splits={**data.splits, "test": data.rows("test")[:2]})
+    for one in read_shifts(shift):
+
+        def make(one: Shift = one) -> None:
+            other = foreign_data(one, spec.home, **place) if one.data else None
+            further_set(one, few, other, **place)
+
+        _told(f"{where}.shift", make)
+
+
+def _try_maps_and_metrics(
+    n_classes: int, maps: Sequence[MapSpec], metrics: Sequence[MetricSpec], where: str
+) -> None:
+    """Fit maps and compute metrics that are code on a few made-up rows; random numbers stay as they are."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        labels = torch.arange(20 * n_classes) % n_classes
+        logits = 2 * torch.randn(len(labels), n_classes) + 2 * torch.nn.functional.one_hot(labels, n_classes)
+        rows = Predictions(logits=logits, labels=labels, split="calib")
+        for one in (one for one in maps if is_code(one.name)):
+            _told(f"{where}.calibrators", partial(_try_map, one, rows))
+        for metric in (metric for metric in metrics if is_code(metric.name)):
+            _told(f"{where}.metrics", partial(metric.score, rows, level=0.95, seed=0))
+
+
+def _try_map(wanted: MapSpec, rows: Predictions) -> None:
+    """Fit a map and apply it."""
+    fitted: Calibrator = wanted.make().fit(rows)
+    fitted(rows.logits)
 
 
 def _try_network(network: nn.Module, spec: Spec, data: Dataset) -> None:

@@ -137,7 +137,7 @@ class _Reader:
         elif calibrator == "identity":
             found = run.predictions("test")
         else:
-            found = run.calibrator(calibrator)(self.read(run, "identity"))
+            found = run.mapped(calibrator, self.read(run, "identity"))
         self._known[key] = found
         while len(self._known) > 2 and sum(map(_bytes, self._known.values())) > _KEPT:
             del self._known[next(iter(self._known))]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from equipoise.core.errors import SpecError
 from equipoise.core.names import nearest
+from equipoise.core.read_only import ReadOnly
 from equipoise.experiments.chosen import Chosen, choices_beside
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.methods import method_entry
@@ -41,7 +41,7 @@ class RunGroup(NamedTuple):
     methods: Mapping[str, list[RunFolder]]
     specs: Mapping[str, Spec]
     scores: Mapping[str, Mapping[str, RunScores]]
-    choices: Mapping[str, Sequence[Chosen]] = MappingProxyType({})
+    choices: Mapping[str, Sequence[Chosen]] = ReadOnly()
 
     @property
     def title(self) -> str:

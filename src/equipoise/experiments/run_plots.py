@@ -78,18 +78,21 @@ def _logits(group: RunGroup, options: PlotOptions) -> Any:
     return plots.draw_max_logits({label: run.predictions("test") for label, run in _first(group).items()})
 
 
-def _multipliers(group: RunGroup, options: PlotOptions) -> Any:
+def _gammas(group: RunGroup, options: PlotOptions) -> Any:
+    return _multipliers(group, options, of="gamma")
+
+
+def _multipliers(group: RunGroup, options: PlotOptions, *, of: str = "") -> Any:
     histories = {label: run.history() for label, run in _first(group).items()}
     found = {
         (label, name): rows
         for label, rows in histories.items()
         for name in _learnt(rows)
-        if options.column in (None, name)
+        if options.column in (None, name) and name.startswith(of)
     }
     if not found:
-        raise DataError(
-            "plot: no run learnt multipliers, gammas or the like. Only losses that adapt, and gamma-net, do."
-        )
+        what = f"{of}s" if of else "multipliers, gammas or the like"
+        raise DataError(f"plot: no run learnt {what}. Only losses that adapt, and gamma-net, do.")
     figure, grid = new_figure(len(found), 1, size=(4.5, 3.2 * len(found)))
     for ((label, name), rows), (ax,) in zip(found.items(), grid, strict=True):
         plots.draw_multipliers(rows, buffer=name, ax=ax).set_title(label, fontsize="medium")
@@ -174,6 +177,7 @@ def _shift(group: RunGroup, options: PlotOptions) -> Any:
 PLOTS: dict[str, Callable[[RunGroup, PlotOptions], Any]] = {
     "bars": _bars,
     "confidence": _confidence,
+    "gammas": _gammas,
     "history": _history,
     "knob": _knob,
     "logits": _logits,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from equipoise.evaluate import PairedDifferences
@@ -17,6 +17,7 @@ from equipoise.experiments.shift_scores import shift_scores
 from equipoise.experiments.spec import MethodSpec
 from equipoise.experiments.table import ResultTable, tables_of_groups
 from equipoise.report import AfterCalibrator, MethodCard, MethodResult, Provenance, Report, RunResult
+from equipoise.training.watch import watch
 
 __all__ = ["methods_of", "report_of_runs"]
 
@@ -57,7 +58,22 @@ def _report(group: RunGroup, table: ResultTable, title: str | None) -> Report:
         provenance=_provenance(group.runs),
         shifts=tuple(shift_scores(group)),
         sweeps=tuple(filter(None, map(sweep_of, group.choices.values()))),
+        notes=tuple(_notes(group)),
     )
+
+
+def _notes(group: RunGroup) -> Iterator[str]:
+    """Say which methods show signs of failing, and that scores on ``test`` over training chose nothing."""
+    histories = {run.name: run.history() for run in group.runs}
+    if any("test_ece" in row for rows in histories.values() for row in rows):
+        yield (
+            "Scores on test were written down after every epoch, for curves. No epoch, setting or end of training was "
+            "chosen by them."
+        )
+    for label, runs in group.methods.items():
+        for run in runs:
+            for sentence in watch(histories[run.name]):
+                yield f"{label}, seed {group.specs[run.name].seed}: {sentence}"
 
 
 def methods_of(

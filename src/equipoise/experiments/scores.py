@@ -14,6 +14,7 @@ from equipoise.evaluate import Difference, PairedDifferences, Score, Scorecard, 
 from equipoise.experiments.integrity import read_json, write_json
 from equipoise.experiments.spec import Spec
 from equipoise.metrics.area_under_risk_coverage import RiskCoverage
+from equipoise.metrics.facts import learn_facts
 
 __all__ = ["RunScores", "read_scores", "tidy_rows", "write_scores"]
 
@@ -36,6 +37,7 @@ class RunScores:
         risk: Error rate of ``test`` by coverage; without calibration only.
         versus: What the map changed on ``test``, row by row; None without one.
         extras: Numbers of ``test`` beyond the scorecard, such as the mean intersection over union.
+        facts: What authors say about metrics of their own among the extras; those who read it know it then, too.
         detection: How well foreign test sets are told from ``test``: by set, score of the network and number.
     """
 
@@ -47,6 +49,7 @@ class RunScores:
     risk: RiskCoverage | None = None
     versus: PairedDifferences | None = None
     extras: Mapping[str, Score] = field(default_factory=dict)
+    facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     detection: Mapping[str, Mapping[str, Mapping[str, Score]]] = field(default_factory=dict)
 
     @property
@@ -102,6 +105,7 @@ def write_scores(scores: RunScores, path: Path) -> None:
             "risk": None if risk is None else [np.asarray(column)[_thin(risk)].tolist() for column in risk],
             "versus": None if scores.versus is None else [list(row) for row in scores.versus],
             "extras": {key: list(one) for key, one in scores.extras.items()},
+            **({"facts": {key: dict(said) for key, said in scores.facts.items()}} if scores.facts else {}),
             "detection": {
                 name: {
                     score: {key: list(one) for key, one in numbers.items()} for score, numbers in part.items()
@@ -126,7 +130,9 @@ def read_scores(path: Path) -> RunScores:
     """
     content = read_json(path)
     try:
-        risk, versus = content["risk"], content["versus"]
+        risk, versus, facts = content["risk"], content["versus"], content.get("facts", {})
+        for key, said in facts.items():
+            learn_facts(key, said)
         return RunScores(
             calibrator=content["calibrator"],
             words=content["words"],
@@ -136,6 +142,7 @@ def read_scores(path: Path) -> RunScores:
             risk=None if risk is None else RiskCoverage(*map(np.asarray, risk)),
             versus=None if versus is None else PairedDifferences(Difference(*row) for row in versus),
             extras={key: Score(*one) for key, one in content.get("extras", {}).items()},
+            facts=facts,
             detection={
                 name: {
                     score: {key: Score(*one) for key, one in numbers.items()}

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 from equipoise.calibrators import Calibrator
 from equipoise.core.errors import SpecError
 from equipoise.core.predictions import Predictions
-from equipoise.evaluate import Score, compare, score, score_by_class, score_detection, score_extra
+from equipoise.core.writing import write_predictions
+from equipoise.evaluate import EXTRA, Score, compare, score, score_by_class, score_detection
 from equipoise.experiments.dense import dense_cards, dense_extras
-from equipoise.experiments.folder import RunFolder
+from equipoise.experiments.folder import RunFolder, map_names, mapped_name
 from equipoise.experiments.maps import MapSpec
+from equipoise.experiments.measures import GivenMetric, MetricSpec
 from equipoise.experiments.rows import write_rows
 from equipoise.experiments.scores import RunScores, tidy_rows, write_scores
 from equipoise.experiments.shifted import set_name, shifts_of
+from equipoise.experiments.user_code import is_code
 from equipoise.metrics.area_under_risk_coverage import risk_coverage
 
 __all__ = ["ScoringSettings", "score_mapped", "score_plain", "score_run"]
@@ -36,7 +38,8 @@ class ScoringSettings:
         n_resamples: Resamples behind them.
         seed: Of the resamples.
         closed: Which side of a bin belongs to it.
-        metrics: Errors beyond the scorecard: ``"kde_ece"`` and ``"sece"``; they take the square of the rows in time.
+        metrics: Numbers beyond the scorecard: ``"kde_ece"`` and ``"sece"``, which take the square of the rows in time,
+            and metrics of one's own.
 
     Example:
         >>> ScoringSettings().n_resamples
@@ -48,7 +51,7 @@ class ScoringSettings:
     n_resamples: int = 1000
     seed: int = 0
     closed: str = "right"
-    metrics: tuple[str, ...] = ()
+    metrics: tuple[MetricSpec | GivenMetric, ...] = ()
 
     def to_table(self) -> dict[str, Any]:
         """Return plain values, to write down and to pass on."""
@@ -59,7 +62,7 @@ class ScoringSettings:
             "seed": self.seed,
             # Later than the others: runs that were scored before they came are not scored again.
             **({} if self.closed == "right" else {"closed": self.closed}),
-            **({"metrics": list(self.metrics)} if self.metrics else {}),
+            **({"metrics": sorted(one.mark for one in self.metrics)} if self.metrics else {}),
         }
 
     @property
@@ -77,7 +80,8 @@ def score_run(target: RunFolder, calibrators: Sequence[MapSpec], settings: Scori
     """Score a run's predictions after each calibrator, unless that is done with the same settings.
 
     With other settings everything is scored again, calibrators of earlier commands included, so that all numbers of a
-    run have the same settings behind them. Maps that were fitted are read, not fitted again.
+    run have the same settings behind them. Maps that were fitted are read, not fitted again, unless they are code that
+    has changed. Numbers that code made which this command does not name are kept as long as nothing is scored again.
 
     Args:
         target: A run that is predicted.
@@ -87,46 +91,102 @@ def score_run(target: RunFolder, calibrators: Sequence[MapSpec], settings: Scori
     Raises:
         SpecError: If there are no rows to fit a map on.
     """
-    record = target.record("scored")
-    before = [] if record is None else target.calibrators()
     wanted = {one.key: one for one in calibrators}
-    names = ["identity", *sorted({*before, *wanted} - {"identity"})]
-    asked = [] if record is None else record["settings"].get("metrics", [])
-    settings = replace(settings, metrics=tuple(sorted({*asked, *settings.metrics})))
-    same = record is not None and record["settings"] == settings.to_table()
-    sets = (target.record("shifted") or {"files": {}})["files"]
-    is_known = same and record is not None and record.get("shift", {}) == sets
-    if is_known and before == names and target.is_over("scored"):
+    known = _Known.of(target, settings)
+    settings = known.settings
+    stale = {key for key, one in wanted.items() if known.code.get(key, "") != one.digest}
+    left = [name for name in known.code if name not in wanted]
+    lost = {name for name in left if not (known.stands and _is_there(target, name, own=True))}
+    names = ["identity", *sorted({*known.names, *wanted} - {"identity"} - lost)]
+    if known.stands and known.names == names and not stale and target.is_over("scored"):
         return
-    work = _Scoring(target, settings, wanted)
-    found = [target.scores(name) if same and _is_there(target, name) else work.score(name) for name in names]
-    if sets:
-        found = [work.score_shifts(one) for one in found]
+    work = _Scoring(target, settings, wanted, stale)
+    found = []
+    for name in names:
+        is_known = known.is_same and name not in stale and _is_there(target, name, own=name in known.code)
+        scores = target.scores(name) if is_known else work.score(name)
+        found.append(scores if not known.sets or (is_known and known.stands) else work.score_shifts(scores))
     (target.path / "scored.json").unlink(missing_ok=True)
     for scores in found:
         write_scores(scores, target.path / "scores" / f"{scores.calibrator}.json")
     write_rows(target.path / "scores.csv", tidy_rows(target.spec(), found))
-    files = [f"scores/{name}.json" for name in names] + [_map_name(target, name) for name in names[1:]]
+    code = {name: wanted[name].digest if name in wanted else known.code.get(name, "") for name in names}
+    code = {name: digest for name, digest in code.items() if digest}
     target.write_record(
-        "scored", ["scores.csv", *files], calibrators=names, settings=settings.to_table(), shift=sets
+        "scored",
+        ["scores.csv", *(f"scores/{name}.json" for name in names), *_map_files(target, names[1:], code)],
+        calibrators=names,
+        settings=settings.to_table(),
+        shift=known.sets,
+        **({"code": code} if code else {}),
     )
 
 
-def _is_there(target: RunFolder, name: str) -> bool:
-    return target.has(f"scores/{name}.json") and (name == "identity" or target.map_name(name) is not None)
+class _Known(NamedTuple):
+    """What a run was scored with.
+
+    Attributes:
+        names: Calibrators, no calibration first.
+        settings: What is to be scored with: as asked, with metrics of earlier commands that can be computed.
+        is_same: Whether all numbers have these settings behind them.
+        code: Digest of the code of each calibrator that is someone's own.
+        sets: Files of further test sets that there are now.
+        stands: Whether nothing needs to be scored again but what this command adds.
+    """
+
+    names: list[str]
+    settings: ScoringSettings
+    is_same: bool
+    code: Mapping[str, str]
+    sets: Mapping[str, str]
+    stands: bool
+
+    @classmethod
+    def of(cls, target: RunFolder, settings: ScoringSettings) -> _Known:
+        record = target.record("scored")
+        sets = (target.record("shifted") or {"files": {}})["files"]
+        if record is None:
+            return cls([], settings, False, {}, sets, False)
+        before = record["settings"].get("metrics", [])
+        marks = {one.mark for one in settings.metrics}
+        more = [MetricSpec(name=mark) for mark in before if mark in EXTRA and mark not in marks]
+        every = replace(settings, metrics=(*settings.metrics, *more))
+        plain = {key: value for key, value in record["settings"].items() if key != "metrics"}
+        is_same = plain == settings.of_card and marks <= set(before)
+        return cls(
+            target.calibrators(),
+            every,
+            is_same,
+            record.get("code", {}),
+            sets,
+            is_same and record.get("shift", {}) == sets,
+        )
 
 
-def _map_name(target: RunFolder, calibrator: str) -> str:
-    [file] = (target.path / "calibrators").glob(f"{calibrator}.*")
-    return f"calibrators/{file.name}"
+def _is_there(target: RunFolder, name: str, *, own: bool) -> bool:
+    has_map = name == "identity" or target.map_name(name) is not None
+    return has_map and target.has(f"scores/{name}.json") and (not own or target.has(mapped_name(name)))
+
+
+def _map_files(target: RunFolder, names: Iterable[str], code: Mapping[str, str]) -> Iterator[str]:
+    for name in names:
+        yield next(file for file in map_names(name) if (target.path / file).exists())
+        if name in code:
+            yield mapped_name(name)
 
 
 @final
 class _Scoring:
     """Predictions of one run, each split read once."""
 
-    def __init__(self, target: RunFolder, settings: ScoringSettings, wanted: Mapping[str, MapSpec]) -> None:
-        self._target, self._settings, self._wanted = target, settings, wanted
+    def __init__(
+        self,
+        target: RunFolder,
+        settings: ScoringSettings,
+        wanted: Mapping[str, MapSpec],
+        stale: Collection[str],
+    ) -> None:
+        self._target, self._settings, self._wanted, self._stale = target, settings, wanted, stale
         self._known: dict[str, Predictions] = {}
         self._fitted_maps: dict[str, Calibrator] = {}
 
@@ -145,7 +205,16 @@ class _Scoring:
                 cards={**found.cards, **dense_cards(self._target)},
                 extras={**dense_extras(self._target), **found.extras},
             )
-        return score_mapped(calibrator, self._predictions("test"), self._fitted(calibrator), self._settings)
+        judged, fitted = self._predictions("test"), self._fitted(calibrator)
+        if self._wanted_code(calibrator):
+            # Tables compare methods after the map, and are made without its code.
+            (self._target.path / mapped_name(calibrator)).parent.mkdir(exist_ok=True)
+            write_predictions(fitted(judged), self._target.path / mapped_name(calibrator))
+        return score_mapped(calibrator, judged, fitted, self._settings)
+
+    def _wanted_code(self, calibrator: str) -> MapSpec | None:
+        wanted = self._wanted.get(calibrator)
+        return wanted if wanted is not None and is_code(wanted.name) else None
 
     def score_shifts(self, scores: RunScores) -> RunScores:
         """Score further test sets, unless that is done; the map is the one that clean rows gave."""
@@ -169,20 +238,20 @@ class _Scoring:
         return self._fitted_maps[calibrator]
 
     def _read_or_fit(self, calibrator: str) -> Calibrator:
-        if self._target.map_name(calibrator) is not None:
-            return self._target.calibrator(calibrator)
+        own = self._wanted_code(calibrator)
+        if self._target.map_name(calibrator) is not None and calibrator not in self._stale:
+            return self._target.calibrator(calibrator, own=None if own is None else own.make_own())
         if "calib" not in self._target.splits():
             raise SpecError(
                 f"{self._target.path}: the data have no 'calib' split to fit {calibrator!r} on. Use 'identity'."
             )
         wanted = self._wanted.get(calibrator) or MapSpec(name=calibrator)
         fitted: Calibrator = wanted.make().fit(self._predictions("calib"))
-        folder = self._target.path / "calibrators"
-        folder.mkdir(exist_ok=True)
-        for old in folder.glob(f"{calibrator}.*"):
-            old.unlink()
-        large = fitted.n_parameters(fitted.n_classes or 2) > _LARGE
-        fitted.save(Path(folder) / f"{calibrator}{'.safetensors' if large else '.json'}")
+        (self._target.path / "calibrators").mkdir(exist_ok=True)
+        small, large = (self._target.path / name for name in map_names(calibrator))
+        for old in (small, large):
+            old.unlink(missing_ok=True)
+        fitted.save(large if fitted.n_parameters(fitted.n_classes or 2) > _LARGE else small)
         return fitted
 
 
@@ -201,6 +270,7 @@ def score_plain(splits: Mapping[str, Predictions], settings: ScoringSettings) ->
         classes=score_by_class(judged, n_bins=settings.n_bins, level=settings.level),
         risk=risk_coverage(judged),
         extras=_extras(judged, settings),
+        facts=_said(settings),
     )
 
 
@@ -226,10 +296,14 @@ def score_mapped(
         cards={"test": score(after, **table)},
         versus=compare(judged, after, **table),
         extras=_extras(after, settings),
+        facts=_said(settings),
     )
 
 
 def _extras(judged: Predictions, settings: ScoringSettings) -> dict[str, Score]:
-    return {
-        key: score_extra(judged, key, level=settings.level, seed=settings.seed) for key in settings.metrics
-    }
+    return {one.key: one.score(judged, level=settings.level, seed=settings.seed) for one in settings.metrics}
+
+
+def _said(settings: ScoringSettings) -> dict[str, dict[str, Any]]:
+    """Return what authors say about metrics of their own, so that tables need not ask the code."""
+    return {one.key: said for one in settings.metrics if (said := one.load()[1])}

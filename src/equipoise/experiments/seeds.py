@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import copy
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
+from equipoise.calibrators import Calibrator, OwnMap
+from equipoise.calibrators.own import as_calibrator
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
-from equipoise.evaluate import EXTRA
-from equipoise.experiments.formatting import format_table
 from equipoise.experiments.maps import MapSpec, as_map
+from equipoise.experiments.measures import GivenMetric, MetricSpec, as_metric
 from equipoise.experiments.run_report import methods_of
 from equipoise.experiments.scores import RunScores
 from equipoise.experiments.scoring import ScoringSettings, score_mapped, score_plain
 from equipoise.experiments.table import COLUMNS, ResultTable, table_of
-from equipoise.metrics.facts import metric_facts
 from equipoise.report import MethodCard, Provenance, Report
 
 __all__ = ["SeedComparison", "compare_seeds"]
@@ -38,8 +39,9 @@ class _Seed:
             raise DataError(f"{self.name}: only predictions to judge are known, not {split!r}.")
         return self.test
 
-    def calibrator(self, name: str) -> Any:
-        return self.maps[name]
+    def mapped(self, name: str, test: Predictions) -> Predictions:
+        found: Predictions = self.maps[name](test)
+        return found
 
     def history(self) -> list[dict[str, Any]]:
         return []
@@ -75,7 +77,7 @@ class _SeedGroup:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SeedComparison:
     """How methods compare over seeds.
 
@@ -86,8 +88,14 @@ class SeedComparison:
     table: ResultTable
     _group: _SeedGroup
 
+    def __repr__(self) -> str:
+        return f"SeedComparison({self.table!r})"
+
     def __str__(self) -> str:
-        return format_table(self.table)
+        return str(self.table)
+
+    def _repr_html_(self) -> str:
+        return self.table._repr_html_()
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one tidy row per method, seed, calibrator and metric."""
@@ -122,9 +130,9 @@ def compare_seeds(
     predictions: Seeds,
     *,
     calib: Seeds | None = None,
-    calibrators: Sequence[str | MapSpec | Mapping[str, Any]] = ("temperature",),
+    calibrators: Sequence[str | MapSpec | Mapping[str, Any] | Calibrator | OwnMap] = ("temperature",),
     baseline: str | None = None,
-    metrics: Sequence[str] = COLUMNS,
+    metrics: Sequence[str | Mapping[str, Any] | Callable[[Predictions], float]] = COLUMNS,
     name: str = "predictions",
     n_bins: int = 15,
     closed: str = "right",
@@ -137,9 +145,10 @@ def compare_seeds(
     Args:
         predictions: Predictions to judge by method, one per training; seed by seed they are compared in pairs.
         calib: Held-out predictions of the same trainings. If given, calibrators are fitted on them.
-        calibrators: Post-hoc maps to show, if there is ``calib``: names, or tables of name and options.
+        calibrators: Post-hoc maps to show, if there is ``calib``: names, tables of name and options, or maps of your
+            own.
         baseline: The method others are compared with; by default the first.
-        metrics: Columns.
+        metrics: Columns: keys, or functions of predictions that give a number.
         name: What the rows are called.
         n_bins: Bins of the binned metrics.
         closed: Which side of a bin belongs to it.
@@ -164,29 +173,42 @@ def compare_seeds(
     judged = {label: _listed(found) for label, found in predictions.items()}
     held_out = {label: _listed(found) for label, found in (calib or {}).items()}
     _check(judged, held_out, baseline)
-    for metric in metrics:
-        metric_facts(metric, what="metric of a scorecard")
-    maps = [as_map(one, where="compare_seeds") for one in calibrators] if held_out else []
-    wanted = {one.key: one for one in maps if one.key != "identity"}
+    measures = [_metric(one) for one in metrics]
+    maps = dict(map(_map, calibrators)) if held_out else {}
+    maps.pop("identity", None)
     settings = ScoringSettings(
         n_bins=n_bins,
         closed=closed,
         level=level,
         n_resamples=n_resamples,
         seed=seed,
-        metrics=tuple(key for key in metrics if key in EXTRA),
+        metrics=tuple(one for one in measures if not isinstance(one, str)),
     )
     seeds = {
         label: [_Seed(f"{label} seed {number}", part) for number, part in enumerate(found)]
         for label, found in judged.items()
     }
     scores = {
-        one.name: _score(one, held_out[label][number] if held_out else None, wanted, settings)
+        one.name: _score(one, held_out[label][number] if held_out else None, maps, settings)
         for label, found in seeds.items()
         for number, one in enumerate(found)
     }
-    group = _SeedGroup(name, seeds, scores, ["identity", *wanted])
-    return SeedComparison(table_of(group, baseline=baseline or next(iter(seeds)), metrics=metrics), group)
+    group = _SeedGroup(name, seeds, scores, ["identity", *maps])
+    columns = [one if isinstance(one, str) else one.key for one in measures]
+    return SeedComparison(table_of(group, baseline=baseline or next(iter(seeds)), metrics=columns), group)
+
+
+def _metric(given: Any) -> str | MetricSpec | GivenMetric:
+    return GivenMetric(given) if callable(given) else as_metric(given, where="compare_seeds")
+
+
+def _map(given: Any) -> tuple[str, Callable[[], Calibrator]]:
+    """Return what a calibrator is called, and what makes it anew for each training."""
+    if isinstance(given, (Calibrator, OwnMap)) and not isinstance(given, type):
+        name = type(given).__name__
+        return name, lambda: as_calibrator(copy.deepcopy(given), name=name)
+    found = as_map(given, where="compare_seeds")
+    return found.key, found.make
 
 
 def _listed(found: Predictions | Sequence[Predictions]) -> list[Predictions]:
@@ -219,12 +241,15 @@ def _check(
 
 
 def _score(
-    seed: _Seed, calib: Predictions | None, calibrators: Mapping[str, MapSpec], settings: ScoringSettings
+    seed: _Seed,
+    calib: Predictions | None,
+    calibrators: Mapping[str, Callable[[], Calibrator]],
+    settings: ScoringSettings,
 ) -> dict[str, RunScores]:
     """Score one seed, and keep the maps that were fitted for it."""
     found = {"identity": score_plain({"test": seed.test}, settings)}
-    for key, one in calibrators.items():
+    for key, make in calibrators.items():
         assert calib is not None
-        seed.maps[key] = one.make().fit(calib)
+        seed.maps[key] = make().fit(calib)
         found[key] = score_mapped(key, seed.test, seed.maps[key], settings)
     return found

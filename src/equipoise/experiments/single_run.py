@@ -8,7 +8,7 @@ import time
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, final
@@ -18,6 +18,7 @@ from torch import nn
 
 from equipoise.compiled.choice import going
 from equipoise.core.errors import SpecError
+from equipoise.core.names import check_choice
 from equipoise.core.predictions import Predictions
 from equipoise.core.writing import write_predictions
 from equipoise.data import Dataset, read_shifts
@@ -27,14 +28,17 @@ from equipoise.experiments.environment import describe_environment
 from equipoise.experiments.folder import STAGES, RunFolder, Stage
 from equipoise.experiments.integrity import write_json
 from equipoise.experiments.maps import MapSpec, as_map
-from equipoise.experiments.preparation import pin
+from equipoise.experiments.measures import MetricSpec, as_metric
+from equipoise.experiments.preparation import pin, pinned
 from equipoise.experiments.scoring import ScoringSettings, score_run
 from equipoise.experiments.shifted import predict_shifts
 from equipoise.experiments.spec import Spec, write_spec
 from equipoise.training import Batch, Hardware, fit, predict, read_checkpoint
 
-__all__ = ["RunOptions", "keep_predictions", "run"]
+__all__ = ["HISTORIES", "RunOptions", "keep_predictions", "run"]
 
+#: Splits whose scores a history may show; ``test`` only beside ``tune``.
+HISTORIES = ("tune", "test")
 _SPLITS = ("tune", "calib", "test")
 
 
@@ -52,7 +56,11 @@ class RunOptions:
         download: Bring official files if they are not there.
         threads: Threads of this process; 0 leaves torch's own number.
         accelerator: In the words of Lightning Fabric.
-        metrics: Errors beyond the scorecard, such as ``"kde_ece"``.
+        keep_memory: Let the process keep memory between steps (:class:`Hardware` says what that changes). Commands,
+            whose processes are their own, ask for it; Python does not unless told to.
+        metrics: Numbers beyond the scorecard: ``"kde_ece"``, or metrics of one's own.
+        history: ``"test"`` writes the scores on ``test`` of every epoch beside those on ``tune``, for curves;
+            nothing is chosen by them.
         n_bins: Bins of the binned metrics.
         level: Level of the intervals.
         n_resamples: Resamples behind them.
@@ -70,7 +78,9 @@ class RunOptions:
     download: bool = False
     threads: int = 0
     accelerator: str = "auto"
-    metrics: tuple[str, ...] = ()
+    keep_memory: bool = False
+    metrics: tuple[str | MetricSpec, ...] = ()
+    history: str = "tune"
     n_bins: int = 15
     level: float = 0.95
     n_resamples: int = 1000
@@ -85,8 +95,14 @@ class RunOptions:
             level=self.level,
             n_resamples=self.n_resamples,
             seed=self.resample_seed,
-            metrics=self.metrics,
+            metrics=self.measures,
         )
+
+    @property
+    def measures(self) -> tuple[MetricSpec, ...]:
+        """The metrics that no scorecard has, with the digests of their code."""
+        found = (as_metric(given, where="RunOptions.metrics") for given in self.metrics)
+        return tuple(pinned(one) for one in found if isinstance(one, MetricSpec))
 
 
 def run(spec: Spec, folder: str | os.PathLike[str], *, options: RunOptions | None = None) -> RunFolder:
@@ -108,8 +124,10 @@ def run(spec: Spec, folder: str | os.PathLike[str], *, options: RunOptions | Non
         'finished'
     """
     options = options or RunOptions()
-    maps = [as_map(given, where="RunOptions.calibrators") for given in options.calibrators]
+    maps = [pinned(as_map(given, where="RunOptions.calibrators")) for given in options.calibrators]
+    options = replace(options, metrics=options.measures)
     read_shifts(options.shift)
+    check_choice(options.history, HISTORIES, where="RunOptions", name="history")
     spec = pin(spec, root=options.root, download=options.download)
     target = RunFolder(Path(folder) / spec.identity)
     _refuse_old(spec, target)
@@ -233,7 +251,13 @@ class _Todo:
         self._target.write_record("started", ["spec.toml", "environment.json"])
 
     def train(self) -> None:
+        watched = self._options.history == "test"
         if self._target.is_over("trained"):
+            if watched and "test_ece" not in self._target.history()[0]:
+                raise SpecError(
+                    f"{self._target.path}: was trained without scores on test of every epoch, and they cannot be had "
+                    "afterwards. Delete the folder to train it again, or leave `history` out."
+                )
             return
         built = self._built()
         began = time.monotonic()
@@ -242,9 +266,14 @@ class _Todo:
             built.train,
             epochs=self._spec.training.epochs,
             tune=built.tune,
+            test=split_source(built.data, "test", self._spec) if watched else None,
             folder=self._target.path,
             selection=built.selection,
-            hardware=Hardware(accelerator=self._options.accelerator, precision=self._spec.training.precision),
+            hardware=Hardware(
+                accelerator=self._options.accelerator,
+                precision=self._spec.training.precision,
+                keep_memory=self._options.keep_memory,
+            ),
             seed=self._spec.seed,
             ignore_index=built.data.ignore_index,
             quiet=self._options.quiet,
@@ -253,7 +282,8 @@ class _Todo:
         if not (self._target.path / "history.csv").exists():
             history.write(self._target.path / "history.csv")  # was lost after the last epoch
         made = [name for name in ("history.csv", "last.pt", "best.pt") if (self._target.path / name).exists()]
-        self._target.write_record("trained", made, epochs=len(history), seconds=seconds)
+        learnt = sum(part.numel() for part in built.objective.parameters() if part.requires_grad)
+        self._target.write_record("trained", made, epochs=len(history), seconds=seconds, parameters=learnt)
 
     def predict(self) -> None:
         if self._target.is_over("predicted"):
@@ -315,6 +345,7 @@ class _Todo:
             self._options.shift,
             predict_test,
             lambda: self._built().data,
+            home=self._spec.home,
             root=self._options.root,
             seed=self._spec.data.seed,
             download=self._options.download,

@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, final
 
 from equipoise.core.errors import SpecError
 from equipoise.core.files import write_text
+from equipoise.core.read_only import ReadOnly
 from equipoise.experiments.identity import BORN, first_identity, identity_of
 from equipoise.experiments.spec_parsing import plain, read_record, set_key
 from equipoise.experiments.toml import format_toml, parse_override, read_toml
@@ -26,8 +26,6 @@ __all__ = [
     "read_stored_spec",
     "write_spec",
 ]
-
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 def _label(name: str, settings: Mapping[str, Any]) -> str:
@@ -53,7 +51,7 @@ class DataSpec:
 
     name: str
     seed: int = 0
-    options: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    options: Mapping[str, Any] = field(default_factory=ReadOnly)
     digest: str = ""
 
     @property
@@ -77,7 +75,7 @@ class ModelSpec:
     """
 
     name: str
-    options: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    options: Mapping[str, Any] = field(default_factory=ReadOnly)
 
     @property
     def label(self) -> str:
@@ -105,11 +103,11 @@ class MethodSpec:
     """
 
     name: str
-    parameters: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    parameters: Mapping[str, Any] = field(default_factory=ReadOnly)
     loss: str | None = None
-    loss_parameters: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    loss_parameters: Mapping[str, Any] = field(default_factory=ReadOnly)
     auxiliary: ModelSpec | None = None
-    recipe: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    recipe: Mapping[str, Any] = field(default_factory=ReadOnly)
     title: str | None = None
 
     @property
@@ -224,7 +222,7 @@ class Spec:
     method: MethodSpec = field(default_factory=lambda: MethodSpec(name="ce"))
     recipe: RecipeSpec = field(default_factory=RecipeSpec)
     seed: int = 0
-    code: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    code: Mapping[str, str] = field(default_factory=ReadOnly)
     home: str | None = field(default=None, compare=False)
 
     @classmethod

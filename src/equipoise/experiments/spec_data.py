@@ -14,7 +14,7 @@ from typing import Any
 from equipoise.core.errors import DataError
 from equipoise.data import Dataset, load
 from equipoise.experiments.catalogue import CATALOGUE
-from equipoise.experiments.contracts import Code, as_dataset, call_with, check_keywords
+from equipoise.experiments.contracts import Code, as_dataset, as_test_set, call_with, check_keywords
 from equipoise.experiments.methods import code_of
 from equipoise.experiments.spec import DataSpec, Spec
 from equipoise.experiments.spec_parsing import number_keys, plain
@@ -64,7 +64,12 @@ def _sized(spec: Spec) -> DataSpec:
 
 
 def load_data(
-    data: DataSpec, *, root: str | None = None, download: bool = False, code: Code | None = None
+    data: DataSpec,
+    *,
+    root: str | None = None,
+    download: bool = False,
+    code: Code | None = None,
+    only_judges: bool = False,
 ) -> Dataset:
     """Return a dataset; runs of one process share it.
 
@@ -73,6 +78,7 @@ def load_data(
         root: The data folder.
         download: Bring the official files if they are not there.
         code: What makes it, if it is not of the catalogue.
+        only_judges: Whether it is a further test set, so that all rows that code gives are of ``test``.
 
     Raises:
         DataError: If its files are not there, are wrong, or are not the ones that the spec was given for.
@@ -82,7 +88,8 @@ def load_data(
         True
     """
     nameless = replace(data, digest="")
-    found = _load(json.dumps(plain(nameless), sort_keys=True), root, download, _stamp(data, root), code)
+    content = json.dumps(plain(nameless), sort_keys=True)
+    found = _load(content, root, download, _stamp(data, root), code, only_judges)
     if data.digest and data.digest != content_digest(found):
         raise DataError(
             f"{data.label}: its files are not the ones this run was begun with. Put those back, or give the command "
@@ -101,15 +108,23 @@ def _stamp(data: DataSpec, root: str | None) -> tuple[Any, ...]:
     return tuple((stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _load(
-    content: str, root: str | None, download: bool, stamp: tuple[Any, ...], code: Code | None
+    content: str,
+    root: str | None,
+    download: bool,
+    stamp: tuple[Any, ...],
+    code: Code | None,
+    only_judges: bool,
 ) -> Dataset:
     table = json.loads(content)
     if code is not None:
         function, options = code.load(), number_keys(table.get("options", {}))
         check_keywords(function, options, name=code.name)
         offered = {"root": root, "seed": table["seed"], "download": download}
-        return as_dataset(call_with(function, offered, options), name=code.name, seed=table["seed"])
+        found = call_with(function, offered, options)
+        if only_judges:
+            return as_test_set(found, name=code.name)
+        return as_dataset(found, name=code.name, seed=table["seed"])
     options = {**CATALOGUE["datasets"][table["name"]].parameters, **table.get("options", {})}
     return load(table["name"], root=root, seed=table["seed"], download=download, options=options)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
 from equipoise.core.errors import SpecError
 from equipoise.core.names import nearest
 
-__all__ = ["number_keys", "plain", "read_record", "set_key"]
+__all__ = ["check_keys", "number_keys", "plain", "read_record", "set_key"]
 
 T = TypeVar("T")
 
@@ -43,11 +43,7 @@ def read_record(kind: type[T], table: Mapping[str, Any], *, where: str) -> T:
     """
     hints = typing.get_type_hints(kind)
     names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
-    for key in table:
-        if key not in names:
-            guess = nearest(key, names)
-            remedy = f"did you mean {guess!r}?" if guess else f"known: {', '.join(names)}."
-            raise SpecError(f"{where}: no key {key!r}; {remedy}")
+    check_keys(table, names, where=where)
     values = {key: _value(hints[key], value, f"{where}.{key}") for key, value in table.items()}
     try:
         return kind(**values)
@@ -62,6 +58,22 @@ def read_record(kind: type[T], table: Mapping[str, Any], *, where: str) -> T:
         if not missing:
             raise
         raise SpecError(f"{where}: the key {missing[0]!r} is missing.") from error
+
+
+def check_keys(table: Iterable[str], known: Collection[str], *, where: str) -> None:
+    """Raise for a key that is not known, with the nearest one.
+
+    Example:
+        >>> check_keys({"optoins": 1}, ("name", "options"), where="doc")
+        Traceback (most recent call last):
+        ...
+        equipoise.core.errors.SpecError: doc: no key 'optoins'; did you mean 'options'?
+    """
+    for key in table:
+        if key not in known:
+            guess = nearest(key, known)
+            remedy = f"did you mean {guess!r}?" if guess else f"known: {', '.join(known)}."
+            raise SpecError(f"{where}: no key {key!r}; {remedy}")
 
 
 def _value(hint: Any, value: Any, where: str) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, final
 from equipoise.core.frames import to_frame
 from equipoise.evaluate import Difference
 from equipoise.experiments.chosen import describe_choice
+from equipoise.experiments.costs import COST_NOTE, Cost, asks_for_costs, cost_cells, costs_of
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.judged import JudgedGroup
 from equipoise.experiments.results import (
@@ -19,7 +20,7 @@ from equipoise.experiments.results import (
     paired_differences,
 )
 from equipoise.experiments.run_groups import RunGroup, check_baseline, group_runs
-from equipoise.metrics.facts import columns, metric_facts
+from equipoise.metrics.facts import COST_FACTS, columns, metric_facts
 
 __all__ = ["COLUMNS", "ResultTable", "TableRow", "make_tables", "table_of", "tables_of_groups"]
 
@@ -54,7 +55,7 @@ class TableRow:
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ResultTable:
     """Results on one dataset with one network.
 
@@ -88,6 +89,20 @@ class ResultTable:
     n_bins: int
     n_resamples: int = 1000
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        what = ", ".join(filter(None, (self.data, self.model)))
+        return f"ResultTable({what}: {len(self.rows)} rows of {', '.join(self.metrics) or 'no metrics'})"
+
+    def __str__(self) -> str:
+        from equipoise.experiments.formatting import format_table  # which knows tables
+
+        return format_table(self)
+
+    def _repr_html_(self) -> str:
+        from equipoise.experiments.formatting import html_of
+
+        return html_of(self)
 
     @property
     def caption(self) -> str:
@@ -174,14 +189,16 @@ def tables_of_groups(
         []
     """
     for metric in metrics:
-        metric_facts(metric, what="metric of a scorecard")
+        metric_facts(metric, what="metric of a table")
     check_baseline(baseline, groups)
+    priced = asks_for_costs(metrics)
     return [
         table_of(
             group,
             baseline=group.baseline(baseline),
             metrics=metrics,
-            notes=tuple(map(describe_choice, group.choices.values())),
+            notes=(*map(describe_choice, group.choices.values()), *([COST_NOTE] if priced else [])),
+            costs=costs_of(group) if priced else None,
         )
         for group in groups
         if group.methods
@@ -189,7 +206,12 @@ def tables_of_groups(
 
 
 def table_of(
-    group: JudgedGroup, *, baseline: str, metrics: Sequence[str] = COLUMNS, notes: Sequence[str] = ()
+    group: JudgedGroup,
+    *,
+    baseline: str,
+    metrics: Sequence[str] = COLUMNS,
+    notes: Sequence[str] = (),
+    costs: Mapping[str, Mapping[int, Cost]] | None = None,
 ) -> ResultTable:
     """Return the table of seeds that may stand in one.
 
@@ -198,15 +220,22 @@ def table_of(
         baseline: Label of the method others are compared with.
         metrics: Columns.
         notes: Sentences below it.
+        costs: What methods took, for columns of cost.
     """
-    return replace(_Blocks(group, baseline, metrics).table(), notes=tuple(notes))
+    return replace(_Blocks(group, baseline, metrics, costs or {}).table(), notes=tuple(notes))
 
 
 @final
 class _Blocks:
     """The rows of a table: all methods after one calibrator, then all after the next."""
 
-    def __init__(self, group: JudgedGroup, baseline: str, metrics: Sequence[str]) -> None:
+    def __init__(
+        self,
+        group: JudgedGroup,
+        baseline: str,
+        metrics: Sequence[str],
+        costs: Mapping[str, Mapping[int, Cost]],
+    ) -> None:
         self._group, self._baseline = group, baseline
         every = {
             (calibrator, label): {m: cell_of(group.scored(label, calibrator), m) for m in metrics}
@@ -216,8 +245,20 @@ class _Blocks:
         self._cells = {
             place: {m: cell for m, cell in row.items() if cell is not None} for place, row in every.items()
         }
+        self._add_costs(costs, metrics)
         self._columns = tuple(m for m in metrics if any(m in row for row in self._cells.values()))
         self._paired = paired_differences(group, self._pairs())
+
+    def _add_costs(self, costs: Mapping[str, Mapping[int, Cost]], metrics: Sequence[str]) -> None:
+        """Put columns of cost beside those of scores, for methods that were trained here."""
+        if not costs:
+            return
+        scored = {place: cell_of(self._group.scored(place[1], place[0]), "ece") for place in self._cells}
+        for (calibrator, label), row in self._cells.items():
+            if label in costs and scored[calibrator, label] is not None:
+                ece = {other: cell for (name, other), cell in scored.items() if name == calibrator and cell}
+                found = cost_cells(costs, label=label, baseline=self._baseline, ece=ece)
+                row.update({metric: cell for metric, cell in found.items() if metric in metrics})
 
     def table(self) -> ResultTable:
         """Return the table."""
@@ -237,7 +278,10 @@ class _Blocks:
     def _pairs(self) -> list[Pair]:
         """Return what is to be compared: every method with the baseline, and with the best by each metric."""
         rivals = {
-            calibrator: {self._baseline, *(self._leader(calibrator, m) for m in self._columns)}
+            calibrator: {
+                self._baseline,
+                *(self._leader(calibrator, m) for m in self._columns if m not in COST_FACTS),
+            }
             for calibrator in self._group.calibrators
         }
         return [
@@ -269,12 +313,16 @@ class _Blocks:
         )
 
     def _mark(self, calibrator: str, label: str, metric: str) -> str:
+        if metric in COST_FACTS:  # no test tells whether a cost is a better one
+            return ""
         leader = self._leader(calibrator, metric)
         if label == leader:
             return "best"
         return "tied" if self._difference(calibrator, leader, label, metric).verdict == "tie" else ""
 
     def _versus(self, calibrator: str, label: str, metric: str) -> str:
+        if metric in COST_FACTS:
+            return ""
         if label == self._baseline or metric not in self._cells[calibrator, self._baseline]:
             return ""
         verdict = self._difference(calibrator, self._baseline, label, metric).verdict

@@ -18,7 +18,15 @@ from typing import Any, NamedTuple
 from equipoise.core.errors import SpecError
 from equipoise.core.names import nearest
 
-__all__ = ["Source", "check_not_loading", "find_source", "is_code", "load_code", "split_reference"]
+__all__ = [
+    "Source",
+    "check_not_loading",
+    "code_digest",
+    "find_source",
+    "is_code",
+    "load_code",
+    "split_reference",
+]
 
 _REMEDY = "Write 'package.module:name' or 'path/to/file.py:name', relative to the spec."
 _loading: list[Path] = []
@@ -195,6 +203,16 @@ def _imported_names(tree: ast.AST, file: Path, root: Path) -> Iterator[tuple[Pat
             if node.module:
                 yield place, node.module
             yield from ((place, ".".join(filter(None, (node.module, name)))) for name in names)
+
+
+def code_digest(name: str, home: str | None) -> str:
+    """Return the digest of the code that a name means; of a name of the catalogue nothing.
+
+    Example:
+        >>> code_digest("focal", None), len(code_digest("torch.nn:Linear", None))
+        ('', 64)
+    """
+    return find_source(split_reference(name)[0], home).digest if is_code(name) else ""
 
 
 def load_code(name: str, home: str | None, *, digest: str = "") -> Any:

@@ -6,13 +6,16 @@ import os
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 from typing import Any, Unpack
 
 from equipoise.core.errors import DataError, EquipoiseError, require
 from equipoise.core.reading import Columns
 from equipoise.core.reading.columns import check_columns
-from equipoise.core.reading.files import Source, SourceLike, find_sources
+from equipoise.core.reading.files import Source, SourceLike, find_sources, name_of
+from equipoise.core.reading.partitions import Part
 from equipoise.core.reading.read import columns_of_stream, iter_file
 from equipoise.evaluate.audit_state import AuditState
 
@@ -40,7 +43,8 @@ def sum_on_ray(
     that dies is replaced and its file is read again.
 
     Args:
-        path: Files as in :func:`equipoise.read_predictions`; every machine must see them under the same path.
+        path: Files as in :func:`equipoise.read_predictions`; every machine must see them under the
+            same path or address.
         by: Columns of groups to look at one by one; by default all that the predictions have.
         n_bins: Bins of equal width.
         closed: Which side of a bin belongs to it.
@@ -119,15 +123,16 @@ def _added(total: AuditState | None, found: AuditState | None, source: Source) -
     try:
         total.merge(found)
     except DataError as error:
-        name = next(iter(source.values())) if isinstance(source, Mapping) else source
-        raise DataError(f"{name.name}: {str(error).removeprefix('AuditState.merge: ')}") from None
+        raise DataError(f"{name_of(source)}: {str(error).removeprefix('AuditState.merge: ')}") from None
     return total
 
 
 def _absolute(source: Source) -> Source:
     if isinstance(source, Mapping):
         return {name: file.resolve() for name, file in source.items()}
-    return source.resolve()
+    if isinstance(source, Part):
+        return replace(source, file=source.file.resolve()) if isinstance(source.file, Path) else source
+    return source.resolve() if isinstance(source, Path) else source
 
 
 @contextmanager

@@ -9,13 +9,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, NamedTuple, final
 
 from torch import Tensor, nn
 
 from equipoise.core.errors import SpecError
 from equipoise.core.names import nearest
+from equipoise.core.read_only import ReadOnly
 from equipoise.losses.base import Penalty, Reduction
 from equipoise.losses.sum import Scaled, Sum
 
@@ -42,7 +42,7 @@ class Part(NamedTuple):
     """
 
     factory: Factory
-    parameters: Mapping[str, Any] = MappingProxyType({})
+    parameters: Mapping[str, Any] = ReadOnly()
     strength: float | None = None
 
 

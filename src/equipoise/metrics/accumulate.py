@@ -18,6 +18,7 @@ from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.probabilities import positive_logits, two_columns
 from equipoise.metrics.device import flat_batch
+from equipoise.metrics.plain_batch import PlainBatch
 from equipoise.metrics.sums import Sums
 
 __all__ = ["add_confidence", "add_predictions", "sums_by_torch"]
@@ -36,7 +37,7 @@ _TINY = float(np.finfo(np.float32).tiny)
 _Rows: TypeAlias = tuple[Array, Array, Array | None]
 
 
-def add_predictions(predictions: Predictions, sums: Sums, closed: str, *, where: str) -> None:
+def add_predictions(predictions: Predictions | PlainBatch, sums: Sums, closed: str, *, where: str) -> None:
     """Add rows in memory: compiled, on as many threads as torch uses, or plainly. All of them, or none.
 
     Args:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from equipoise.core.errors import SpecError
-from equipoise.core.names import look_up
+from equipoise.core.names import check_choice, look_up
 
-__all__ = ["EXTRA_FACTS", "FACTS", "MetricFacts", "best_of", "columns", "metric_facts", "metrics_where"]
+__all__ = [
+    "COST_FACTS",
+    "EXTRA_FACTS",
+    "FACTS",
+    "MetricFacts",
+    "best_of",
+    "columns",
+    "learn_facts",
+    "metric_facts",
+    "metrics_where",
+]
 
 
 class MetricFacts(NamedTuple):
@@ -29,6 +39,7 @@ class MetricFacts(NamedTuple):
         needs_scores: Whether it needs the scores of every class, not only the predicted class and its confidence.
         part_of: The metric it is a part of.
         column: Its place among the columns of a comparison, from 0; None if it has none.
+        decimals: Digits after the point where it is shown; None for the usual number.
 
     Example:
         >>> ece = metric_facts("ece")
@@ -49,6 +60,7 @@ class MetricFacts(NamedTuple):
     needs_scores: bool = False
     part_of: str | None = None
     column: int | None = None
+    decimals: int | None = None
 
     @property
     def label(self) -> str:
@@ -68,7 +80,7 @@ class MetricFacts(NamedTuple):
     @property
     def digits(self) -> int:
         """Digits after the point where it is shown."""
-        return 2 if self.percent else 4
+        return self.decimals if self.decimals is not None else 2 if self.percent else 4
 
     def number(self, value: float) -> str:
         """Return a value as it is shown, without unit; signed where the sign says something.
@@ -264,6 +276,30 @@ EXTRA_FACTS: dict[str, MetricFacts] = {
     )
 }
 
+#: What a table can say of the cost of methods; no scorecard has it.
+COST_FACTS: dict[str, MetricFacts] = {
+    facts.key: facts
+    for facts in (
+        MetricFacts(
+            "seconds", "seconds of training", "seconds", "wall-clock of training", percent=False,
+            high=math.inf, decimals=1,
+        ),
+        MetricFacts(
+            "parameters", "parameters learnt", "parameters", "all that is learnt, helpers included",
+            percent=False, high=math.inf, decimals=0,
+        ),
+        MetricFacts(
+            "ece_gain", "ECE gained per extra training", "ECE gain / extra training",
+            "how much lower the ECE is, per training of the baseline spent on top", better="higher",
+            low=-math.inf, high=math.inf,
+        ),
+    )
+}  # fmt: skip
+
+#: What is known about metrics of someone's own, by key; whoever meets one says so.
+_OWN: dict[str, MetricFacts] = {}
+_SAID = ("title", "short", "meaning", "better", "percent", "low", "high")
+
 _FORMER = {
     "over_confidence": "the over-confident part of the ECE is 'ece_over'; the error of the paper is "
     "'over_confidence_error'.",
@@ -289,7 +325,43 @@ def metric_facts(key: str, *, what: str = "metric") -> MetricFacts:
     """
     if key in _FORMER:
         raise SpecError(f"no {what} {key!r}; {_FORMER[key]}")
-    return look_up(key, {**FACTS, **EXTRA_FACTS}, what=what)
+    return look_up(key, {**FACTS, **EXTRA_FACTS, **COST_FACTS, **_OWN}, what=what)
+
+
+def learn_facts(key: str, said: Mapping[str, Any]) -> MetricFacts:
+    """Remember, for this process, what someone says about a metric of their own; the last word counts.
+
+    Args:
+        key: What it is called.
+        said: Any of ``title``, ``short``, ``meaning``, ``better`` (``"lower"``, ``"higher"`` or ``"zero"``),
+            ``percent``, ``low`` and ``high``. What is not said: lower is better, no percentage, no bounds.
+
+    Returns:
+        The facts.
+
+    Raises:
+        SpecError: If something else is said.
+
+    Example:
+        >>> learn_facts("hits", {"better": "higher", "percent": True}).head
+        'hits %'
+        >>> best_of("hits", [0.1, 0.2])
+        0.2
+    """
+    for name in said:
+        look_up(str(name), dict.fromkeys(_SAID), what=f"fact of the metric {key!r}")
+    title = said.get("title", key)
+    facts = MetricFacts(key, title, title, "", percent=False, low=-math.inf, high=math.inf)._replace(**said)
+    check_choice(facts.better, ("lower", "higher", "zero"), where=key, name="better")
+    if not isinstance(facts.percent, bool) or not facts.low < facts.high:
+        raise SpecError(
+            f"{key}: `percent` must be true or false, and `low` below `high`, got {facts.percent!r}, {facts.low!r} and "
+            f"{facts.high!r}."
+        )
+    if not all(isinstance(text, str) for text in (facts.title, facts.short, facts.meaning)):
+        raise SpecError(f"{key}: `title`, `short` and `meaning` must be text.")
+    _OWN[key] = facts
+    return facts
 
 
 def metrics_where(**wanted: object) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from equipoise.core.rows import check_disjoint
 from equipoise.metrics.accumulate import add_confidence, add_predictions, sums_by_torch
 from equipoise.metrics.curve import ReliabilityCurve, calibration_errors
 from equipoise.metrics.device import flat_batch
+from equipoise.metrics.plain_batch import as_plain_batch
 from equipoise.metrics.sums import Sums
 
 __all__ = ["CalibrationState"]
@@ -125,6 +126,14 @@ class CalibrationState:
         if predictions is None and isinstance(scores, Tensor) and scores.device.type != "cpu":
             self._update_on_device(scores, labels, weights, ignore_index, is_logits=logits is not None)
             return
+        nothing_else = all(
+            part is None for part in (predictions, predicted, confidence, weights, ignore_index)
+        )
+        if nothing_else and (logits is None) != (probs is None) and self.sums.on_cpu:
+            batch = as_plain_batch(scores, labels, "probs" if logits is None else "logits", self.n_classes)
+            if batch is not None:
+                add_predictions(batch, self.sums, self.closed, where=_WHERE)
+                return
         if predictions is None:
             predictions = Predictions(
                 labels=labels,

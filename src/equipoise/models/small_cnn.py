@@ -11,9 +11,7 @@ from equipoise.models.network import Network, make_head
 __all__ = ["small_cnn"]
 
 
-def small_cnn(
-    n_classes: int = 10, in_channels: int = 3, *, widths: Sequence[int] = (32, 64, 128)
-) -> Network:
+def small_cnn(n_classes: int = 10, in_channels: int = 3, *, widths: Sequence[int] = (32, 64, 128)) -> Network:
     """Return a network of three convolutions: 21 million operations for a 32x32 image.
 
     Convolutions of 32, 64 and 128 channels with batch norm, a 2x2 max-pool after all but the last, average
@@ -37,7 +35,9 @@ def small_cnn(
         torch.Size([2, 10])
     """
     if not widths or min(widths) < 1:
-        raise ValueError(f"small_cnn: `widths` must be positive numbers, got {list(widths)}. (32, 64, 128) is usual.")
+        raise ValueError(
+            f"small_cnn: `widths` must be positive numbers, got {list(widths)}. (32, 64, 128) is usual."
+        )
     layers: list[nn.Module] = []
     n_in = in_channels
     for number, width in enumerate(widths):

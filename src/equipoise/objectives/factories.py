@@ -194,6 +194,7 @@ def make_gamma_net(
     temperature: float = 1.0,
     positive: Positive = "softplus",
     start: float = 1.0,
+    sees: str = "features",
     bandwidth: float = 0.01,
     ce_weight: float = 0.0,
     order: Literal["network_first", "gammas_first"] = "network_first",
@@ -209,6 +210,7 @@ def make_gamma_net(
         temperature: As in :class:`GammaNet`.
         positive: As in :class:`GammaNet`.
         start: As in :class:`GammaNet`.
+        sees: As in :class:`GammaNet`.
         ce_weight: As in :class:`GammaNet`.
         order: As in :class:`GammaNet`.
         inner: As in :class:`GammaNet`.
@@ -232,6 +234,7 @@ def make_gamma_net(
         temperature=temperature,
         positive=positive,
         start=start,
+        sees=sees,
         outer_loss=SmoothECE(bandwidth=bandwidth),
         ce_weight=ce_weight,
         order=order,

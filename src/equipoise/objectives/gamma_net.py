@@ -19,6 +19,7 @@ from equipoise.objectives.bilevel import (
     moved_there,
     pure_forward,
 )
+from equipoise.objectives.gamma_sight import GammaSight
 from equipoise.training import Adam, Batch, Cycle, Learner, Objective, Recipe, Source, Step, gather
 from equipoise.training.network_call import as_logits
 
@@ -92,6 +93,9 @@ class GammaNet(Objective):
         temperature: Of the gamma-network (*τ*); larger keeps gammas closer together.
         positive: What makes gammas positive.
         start: Every gamma before the first step.
+        sees: What the gamma-network sees of a sample: ``"features"``, those of the last layer but one, as in the
+            paper; the name of another layer, such as ``"body.layer2"``, averaged over places; ``"random"``, what the
+            network made of the sample before it was trained; or ``"noise"``, nothing of it at all.
         outer_loss: What the gamma-network is trained on; smooth calibration error with bandwidth 0.01 by default.
         ce_weight: Weight of the cross-entropy on held-out samples beside it.
         order: ``"network_first"`` as in the paper; ``"gammas_first"`` looks a step ahead, improves the gammas by it,
@@ -127,6 +131,7 @@ class GammaNet(Objective):
         temperature: float = 1.0,
         positive: Positive = "softplus",
         start: float = 1.0,
+        sees: str = "features",
         outer_loss: nn.Module | None = None,
         ce_weight: float = 0.0,
         order: Literal["network_first", "gammas_first"] = "network_first",
@@ -140,8 +145,9 @@ class GammaNet(Objective):
         check_choice(inner, ("head", "all"), where="GammaNet", name="inner")
         check_choice(inner_reduction, ("mean", "sum"), where="GammaNet", name="inner_reduction")
         parts = FeaturesAndLogits(network)
+        self.sight = GammaSight(sees, parts, held_out)
         gammas = GammaMap(
-            int(parts.head.in_features),  # type: ignore[arg-type]
+            self.sight.n_features,
             hidden=hidden,
             temperature=temperature,
             positive=positive,
@@ -160,12 +166,13 @@ class GammaNet(Objective):
         """Step the network with its gammas, and the gamma-network with what came of it."""
         features, logits = self.learner(batch.inputs)
         features = features.detach()
-        gamma = self.gammas(features)
+        seen = self.sight(batch.inputs, features, self.learner.fabric)
+        gamma = self.gammas(seen)
         ahead = self._look_ahead(batch, features, gamma)
         if self.order == "gammas_first":
             outer = self._improve_gammas(ahead)
             with torch.no_grad():
-                gamma = self.gammas(features)
+                gamma = self.gammas(seen)
         loss, gamma = self._descend(logits, batch, gamma.detach())
         if self.order == "network_first":
             outer = self._improve_gammas(moved_there(self._moved(), ahead))

@@ -17,11 +17,12 @@ __all__ = ["draw_multipliers"]
 def draw_multipliers(
     rows: Sequence[Mapping[str, float]], *, buffer: str = "multipliers", ax: Axes | None = None
 ) -> Axes:
-    """Draw what an adaptive loss learnt over the epochs: its mean over classes, and the range from least to largest.
+    """Draw what an adaptive loss learnt over the epochs: its mean, and the range from least to largest.
 
     Args:
         rows: The training history, with the columns ``<buffer>_mean``, ``_min`` and ``_max``.
-        buffer: What was learnt: ``"multipliers"`` and ``"rho"`` of CALS, ``"gammas"`` of AdaFocal.
+        buffer: What was learnt: ``"multipliers"`` and ``"rho"`` of CALS, ``"gammas"`` of AdaFocal, ``"gamma"`` of
+            gamma-net.
         ax: Where to draw; by default a new figure.
 
     Returns:
@@ -45,7 +46,7 @@ def draw_multipliers(
     ax = on_axes(ax)
     epochs = [row["epoch"] + 1 for row in kept]
     mean, low, high = ([row[name] for row in kept] for name in names)
-    ax.fill_between(epochs, low, high, color=BLUE, alpha=0.2, linewidth=0, label="range over classes")
+    ax.fill_between(epochs, low, high, color=BLUE, alpha=0.2, linewidth=0, label="least to largest")
     ax.plot(epochs, mean, color=BLUE, linewidth=1.6, label="mean")
     ax.legend(frameon=False, fontsize="small")
     return dress(ax, x="epoch", y=buffer)

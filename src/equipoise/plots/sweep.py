@@ -37,10 +37,11 @@ def draw_sweep(sweep: Sweep, *, ax: Axes | None = None) -> Axes:
     ax = on_axes(ax)
     facts = metric_facts(sweep.metric)
     across = np.array(range(len(sweep.settings)) if sweep.values is None else sweep.values, dtype=np.float64)
+    order = list(sweep.ascending)
     for name, scores, colour, marker in (("tune", sweep.tune, BLUE, "o"), ("test", sweep.test, RED, "s")):
-        values, low, high = facts.scale * np.array([one[:3] for one in scores]).T
+        values, low, high = facts.scale * np.array([one[:3] for one in scores])[order].T
         ax.errorbar(
-            across,
+            across[order],
             values,
             yerr=[np.maximum(values - low, 0), np.maximum(high - values, 0)],
             color=colour,

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from equipoise.evaluate.compare import Difference, PairedDifferences
+from equipoise.evaluate.compare import PairedDifferences
+from equipoise.evaluate.differences import Difference
 from equipoise.evaluate.scorecard import Score
 from equipoise.evaluate.verdict import verdict_of_card
 from equipoise.metrics.facts import best_of

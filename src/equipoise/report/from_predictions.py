@@ -80,7 +80,7 @@ def report_of(
     named = dict(predictions) if isinstance(predictions, Mapping) else {"model": predictions}
     held_out = {next(iter(named), "model"): calib} if isinstance(calib, Predictions) else dict(calib or {})
     if not named:
-        raise DataError("report_of: nothing to report, no predictions were given.")
+        raise DataError("report_of: nothing to report, no predictions were given. Pass at least one.")
     for name in held_out:
         look_up(name, named, what="model with predictions to judge")
     first = baseline or next(iter(named))

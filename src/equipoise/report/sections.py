@@ -214,7 +214,7 @@ def sweeps_section(report: Report) -> Markup | None:
 def _sweep(sweep: Sweep) -> Markup:
     facts, places = metric_facts(sweep.metric), sweep.values or tuple(range(1, len(sweep.settings) + 1))
     series: list[Series] = [
-        (name, places, [one.value for one in scores])
+        (name, [places[k] for k in sweep.ascending], [scores[k].value for k in sweep.ascending])
         for name, scores in (("tune", sweep.tune), ("test", sweep.test))
     ]
     chart = line_chart(

@@ -55,6 +55,10 @@ class Cycle(nn.Module):
             self._passes, self._done, self._batches = self._passes + 1, 0, None
         raise ValueError("Cycle: `source` must have at least one batch, got none. Is the split empty?")
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave batches under way behind when pickled or copied: the copy takes them anew from its place."""
+        return {**self.__dict__, "_batches": None}
+
     def get_extra_state(self) -> dict[str, int]:
         """Return the place: whole passes, and batches of the current one."""
         return {"passes": self._passes, "done": self._done}

@@ -18,10 +18,10 @@ from equipoise.training.pixel_sample import PixelSample
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-__all__ = ["TunePredictions", "evaluating", "predict"]
+__all__ = ["SplitPredictions", "evaluating", "predict"]
 
 # Of dense outputs an epoch is scored, and losses adapt, by a sample of so many pixels: 80 MB at 21 classes.
-_TUNE_PIXELS = 1_000_000
+_EPOCH_PIXELS = 1_000_000
 
 
 @contextmanager
@@ -108,19 +108,22 @@ def _pixels(logits: Tensor, labels: Tensor, ignore_index: int | None) -> tuple[T
 
 
 @final
-class TunePredictions:
-    """Predictions on the ``tune`` split at the end of an epoch, made when first asked for and then kept.
+class SplitPredictions:
+    """Predictions on a split at the end of an epoch, made when first asked for and then kept.
 
     Of dense outputs they are a random sample of a million pixels, the same in every epoch.
 
     Args:
         source: The split's batches.
         fabric: Where to compute, and in which precision.
+        split: Its name.
         ignore_index: Label of rows to leave out.
     """
 
-    def __init__(self, source: Source, *, fabric: Fabric, ignore_index: int | None = None) -> None:
-        self._source, self._fabric, self._ignore_index = source, fabric, ignore_index
+    def __init__(
+        self, source: Source, *, fabric: Fabric, split: str = "tune", ignore_index: int | None = None
+    ) -> None:
+        self._source, self._fabric, self._split, self._ignore_index = source, fabric, split, ignore_index
         self._made: dict[nn.Module, Predictions] = {}
 
     def __call__(self, network: nn.Module) -> Predictions:
@@ -131,9 +134,9 @@ class TunePredictions:
                 self._made[network] = predict(
                     network,
                     draw(self._source, fabric, epoch=0),
-                    split="tune",
+                    split=self._split,
                     ignore_index=self._ignore_index,
                     convert=fabric.strategy.precision.convert_input,
-                    n_pixels=_TUNE_PIXELS,
+                    n_pixels=_EPOCH_PIXELS,
                 )
         return self._made[network]

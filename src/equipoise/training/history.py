@@ -42,7 +42,8 @@ class History(Sequence[Row]):
 
     Columns: ``epoch`` (from 0), the step's scalars averaged over the epoch's samples (``loss`` first), ``rate``
     (numbered if several networks learn), ``samples``; where there is a ``tune`` split ``tune_accuracy``,
-    ``tune_nll``, ``tune_ece``, and ``tune_nll_scaled`` at the best temperature ``tune_temperature``;
+    ``tune_nll``, ``tune_ece``, and ``tune_nll_scaled`` at the best temperature ``tune_temperature``; if it was asked
+    for the same of ``test`` (at the temperature of ``tune``), which nothing was chosen by;
     ``<buffer>_mean``, ``_min``, ``_max`` of what adaptive losses learnt before the epoch, and ``seconds``.
 
     Args:

@@ -61,6 +61,10 @@ class Learner(nn.Module, Generic[NetworkT]):
         module, optimizer = fabric.setup(network, self._optimizer)
         self._attached = (fabric, module, optimizer)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave processes and devices behind when pickled or copied; the copy finds its own at its first step."""
+        return {**self.__dict__, "_attached": None}
+
     def _running(self) -> tuple[Fabric, Any, Any]:
         if self._attached is None:
             device = next(self.network.parameters()).device

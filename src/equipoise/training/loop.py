@@ -16,13 +16,14 @@ from equipoise.core.progress import progress
 from equipoise.training.batch_source import Batch, Source, as_source, draw
 from equipoise.training.checkpoint import read_checkpoint, write_checkpoint
 from equipoise.training.divergence import divergence_error
-from equipoise.training.evaluation import TunePredictions
+from equipoise.training.evaluation import SplitPredictions
 from equipoise.training.hardware import Hardware
 from equipoise.training.history import EpochLog, History, Row, epoch_row
 from equipoise.training.interruption import Interruption
 from equipoise.training.learner import Learner
 from equipoise.training.objective import Objective
 from equipoise.training.randomness import random_state, restore_random_state, seed_epoch
+from equipoise.training.scores import scores_on_test
 from equipoise.training.selection import Selection
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def fit(
     *,
     epochs: int,
     tune: Source | Iterable[Any] | None = None,
+    test: Source | Iterable[Any] | None = None,
     folder: str | os.PathLike[str] | None = None,
     resume: bool = True,
     selection: Selection | None = None,
@@ -62,6 +64,9 @@ def fit(
         epochs: How many times through them.
         tune: Batches of the ``tune`` split. It scores every epoch, chooses the best one and re-tunes objectives
             that adapt; it must hold nothing that the result is judged by later.
+        test: Batches of the ``test`` split, if curves over training shall show it: their scores become columns
+            ``test_...`` of the history, and nothing else. No epoch is chosen, no loss re-tuned, no run stopped by
+            them, and the run is the same bit for bit without.
         folder: Where ``last.pt`` (everything), ``best.pt`` (the best epoch's network) and ``history.csv`` are
             kept; None keeps nothing.
         resume: Whether to go on from ``last.pt`` if there is one; False starts over.
@@ -103,6 +108,7 @@ def fit(
         learners=learners,
         train=as_source(train),
         tune=None if tune is None else as_source(tune),
+        test=None if test is None else as_source(test),
         epochs=epochs,
         seed=seed,
         fabric=fabric,
@@ -133,6 +139,7 @@ class _Run:
     learners: list[Learner[Any]]
     train: Source
     tune: Source | None
+    test: Source | None
     epochs: int
     seed: int
     fabric: Fabric
@@ -187,18 +194,27 @@ class _Run:
 
     def end_epoch(self) -> None:
         """Score, adapt, remember, save."""
-        held_out = (
-            None
-            if self.tune is None
-            else TunePredictions(self.tune, fabric=self.fabric, ignore_index=self.ignore_index)
-        )
+        held_out = None if self.tune is None else self._predictions(self.tune, "tune")
         row = epoch_row(self.epoch, self.log.joined(self.fabric), self.objective, held_out)
+        row |= self._scores_on_test(row)
         self.objective.end_epoch(held_out)
         self.history.add({**row, "seconds": round(time.monotonic() - self.began, 3)})
         self.epoch, self.batch, self.log = self.epoch + 1, 0, EpochLog()
         self._save()
         if self.on_epoch is not None and self.fabric.is_global_zero:
             self.on_epoch(dict(self.history[-1]))
+
+    def _predictions(self, source: Source, split: str) -> SplitPredictions:
+        return SplitPredictions(source, fabric=self.fabric, split=split, ignore_index=self.ignore_index)
+
+    def _scores_on_test(self, row: Row) -> Row:
+        """Score ``test`` for the curves; what was random before is so after it."""
+        if self.test is None:
+            return {}
+        before = random_state()
+        found = self._predictions(self.test, "test")(self.objective.network())
+        restore_random_state(before)
+        return scores_on_test(found, temperature=row.get("tune_temperature"))
 
     def obey(self, interruption: Interruption) -> None:
         """Save and leave, if a signal was heard by any process."""

@@ -6,7 +6,7 @@ from equipoise.calibrators import TemperatureScaling
 from equipoise.core.predictions import Predictions
 from equipoise.metrics import accuracy, expected_calibration_error, negative_log_likelihood
 
-__all__ = ["tune_scores"]
+__all__ = ["scores_on_test", "tune_scores"]
 
 
 def tune_scores(predictions: Predictions) -> dict[str, float]:
@@ -25,3 +25,25 @@ def tune_scores(predictions: Predictions) -> dict[str, float]:
         "tune_nll_scaled": scaled.result.nll_after,
         "tune_temperature": scaled.temperature,
     }
+
+
+def scores_on_test(predictions: Predictions, *, temperature: float | None = None) -> dict[str, float]:
+    """Return what curves over training show of ``test``; nothing is fitted on it.
+
+    Args:
+        predictions: What the network says about ``test`` after an epoch.
+        temperature: The one that ``tune`` gave, for the negative log-likelihood after it.
+
+    Example:
+        >>> scores_on_test(Predictions(probs=[[0.75, 0.25], [0.25, 0.75]], labels=[0, 0]))
+        {'test_accuracy': 0.5, 'test_nll': 0.8369..., 'test_ece': 0.25}
+    """
+    scores = {
+        "test_accuracy": accuracy(predictions),
+        "test_nll": negative_log_likelihood(predictions),
+        "test_ece": expected_calibration_error(predictions),
+    }
+    if temperature is None:
+        return scores
+    cooled = predictions.with_scores(logits=predictions.logits / temperature)
+    return {**scores, "test_nll_scaled": negative_log_likelihood(cooled)}

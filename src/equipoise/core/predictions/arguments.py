@@ -90,7 +90,9 @@ def labels_of(labels: Any, given: Array, ignore_index: int | None) -> Array:
     if labels is not None:
         return as_integers(labels, where=_WHERE, name="labels")
     if ignore_index is not None:
-        raise ValueError(f"{_WHERE}: `ignore_index` leaves rows out by their labels, and there are none.")
+        raise ValueError(
+            f"{_WHERE}: `ignore_index` leaves rows out by their labels, and there are none. Leave it out."
+        )
     return np.broadcast_to(np.int64(0), given.shape[:1] + given.shape[2:])
 
 

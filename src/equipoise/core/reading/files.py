@@ -1,13 +1,13 @@
-"""From what a caller names to files: one path, a pair of .npy files, several files, or a pattern."""
+"""From what a caller names to files: a path, .npy files by column, several, a pattern, a folder, or an address."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from glob import glob, has_magic
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
 from equipoise.core.errors import DataError
@@ -16,16 +16,27 @@ from equipoise.core.reading.formats import ENDINGS, READERS
 from equipoise.core.reading.formats.base import ColumnReader
 from equipoise.core.reading.formats.npy import NpyReader
 from equipoise.core.reading.known_names import KNOWN_NAMES
+from equipoise.core.reading.partitions import Part, PartReader, as_parts
+from equipoise.core.reading.storage import File, is_address, is_row_file, look_up
 
-__all__ = ["AnyPath", "Source", "SourceLike", "ending_of", "find_sources", "npy_columns", "open_source"]
+__all__ = [
+    "AnyPath",
+    "Source",
+    "SourceLike",
+    "ending_of",
+    "find_sources",
+    "name_of",
+    "npy_columns",
+    "open_source",
+]
 
 AnyPath: TypeAlias = str | os.PathLike[str]
 
-#: What a caller may name: a path or pattern, several, or a column name per .npy file.
+#: What a caller may name: a path, pattern, folder or address, several, or a column name per .npy file.
 SourceLike: TypeAlias = AnyPath | Sequence["SourceLike"] | Mapping[str, AnyPath]
 
-#: One table: a file, or .npy files by column.
-Source: TypeAlias = Path | Mapping[str, Path]
+#: One table: a file, here or elsewhere; a file of a partitioned table; or .npy files by column.
+Source: TypeAlias = File | Part | Mapping[str, Path]
 
 _PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib", ".ckpt")
 
@@ -34,11 +45,13 @@ def find_sources(path: SourceLike) -> list[Source]:
     """Return the tables that a caller names, in order; patterns give their files sorted by name.
 
     Args:
-        path: A file, a pattern such as ``"part-*.parquet"``, several of them, a list of .npy files (the columns of
-            one table, named by their file names), or a mapping from column names to .npy files.
+        path: A file, a pattern such as ``"part-*.parquet"``, a folder of Parquet files, an address such as
+            ``"s3://bucket/rows"``, several of them, a list of .npy files (the columns of one table, named by their
+            file names), or a mapping from column names to .npy files. Folders below the one named, or matched by a
+            pattern, that are called ``name=value`` are columns of the Parquet files in them.
 
     Raises:
-        DataError: If nothing is named, or a file is missing, a directory, or of no known kind.
+        DataError: If nothing is named, or a file is missing, or of no known kind.
 
     Example:
         >>> find_sources("missing.npz")
@@ -48,14 +61,16 @@ def find_sources(path: SourceLike) -> list[Source]:
     """
     if isinstance(path, Mapping):
         return [npy_columns({str(name): _checked(Path(file)) for name, file in path.items()})]
+    if is_address(path):
+        return _elsewhere(str(path))
     if isinstance(path, str | os.PathLike):
         files: list[Path] = _expanded(Path(path))
-        return [_pair(files)] if files[0].suffix.lower() == ".npy" else list(files)
+        return [_by_name(files)] if files[0].suffix.lower() == ".npy" else _parts(files, _fixed(Path(path)))
     items = list(path)
     if not items:
         raise DataError("read_predictions: no file was named. Pass a path.")
-    if all(isinstance(item, str | os.PathLike) and ending_of(Path(item)) == ".npy" for item in items):
-        return [_pair([file for item in items for file in _expanded(Path(str(item)))])]
+    if all(isinstance(item, str | os.PathLike) and _is_npy(item) for item in items):
+        return [_by_name([file for item in items for file in _expanded(Path(str(item)))])]
     return [source for item in items for source in find_sources(item)]
 
 
@@ -79,13 +94,24 @@ def open_source(source: Source, max_bytes: int | None = None) -> ColumnReader:
     try:
         if isinstance(source, Mapping):
             return NpyReader(source, max_bytes)
+        if isinstance(source, Part):
+            return PartReader(open_source(source.file, max_bytes), source)
         return READERS[ending_of(source)](source, max_bytes)
     except OSError as error:
-        named = source.name if isinstance(source, Path) else ", ".join(str(path) for path in source.values())
-        raise DataError(f"{named}: cannot be read ({error.strerror or error}).") from None
+        raise DataError(f"{name_of(source)}: cannot be read ({error.strerror or error}).") from None
 
 
-def ending_of(path: Path) -> str:
+def name_of(source: Source) -> str:
+    """Return the name of a table for messages.
+
+    Example:
+        >>> name_of(Path("rows/a.csv"))
+        'a.csv'
+    """
+    return ", ".join(map(str, source.values())) if isinstance(source, Mapping) else source.name
+
+
+def ending_of(path: File) -> str:
     """Return a file's ending in lower case.
 
     Raises:
@@ -127,7 +153,40 @@ def npy_columns(paths: Mapping[str, Path]) -> Mapping[str, Path]:
     return paths
 
 
+def _elsewhere(address: str) -> list[Source]:
+    """Return the tables that an address names; those on this machine are read where they are."""
+    found = look_up(address)
+    if isinstance(found, str):
+        return find_sources(found)
+    for one in found:
+        if ending_of(one.file) == ".npy":
+            raise DataError(
+                f"{one.file.shown}: .npy files come in pairs and are read from this machine. Copy them here."
+            )
+    return [*as_parts([(one.file, one.below) for one in found])]
+
+
+def _parts(files: Sequence[Path], base: Path) -> list[Source]:
+    return [*as_parts([(file, PurePosixPath(file.relative_to(base).as_posix())) for file in files])]
+
+
+def _fixed(path: Path) -> Path:
+    """Return the folder that all files named have in common: the one named, or what is before a pattern."""
+    if os.path.isdir(path):
+        return path
+    if path.exists():
+        return path.parent
+    magic = next(place for place, part in enumerate(path.parts) if has_magic(part))
+    return Path(*path.parts[:magic])
+
+
 def _expanded(path: Path) -> list[Path]:
+    if os.path.isdir(path):
+        try:
+            inside = sorted(_table_files(path, path))
+        except OSError as error:
+            raise DataError(f"{path}: cannot be read ({error.strerror or error}).") from None
+        return [_checked(file) for file in inside] or [_checked(path)]
     if has_magic(str(path)) and not path.exists():
         found = [Path(name) for name in sorted(glob(str(path)))]
         if not found:
@@ -136,10 +195,21 @@ def _expanded(path: Path) -> list[Path]:
     return [_checked(path)]
 
 
+def _table_files(folder: Path, table: Path) -> Iterator[Path]:
+    """Yield the files of a table in a folder; other folders are not looked into, however much they hold."""
+    for path in folder.iterdir():
+        if "=" in path.name and path.is_dir():
+            yield from _table_files(path, table)
+        elif is_row_file(path.relative_to(table)):
+            yield path
+
+
 def _checked(path: Path) -> Path:
     try:
         if path.is_dir():
-            raise DataError(f"{path}: is a directory. Name the file in it, or a pattern such as '*.npz'.")
+            raise DataError(
+                f"{path}: is a directory without .parquet files. Name the file in it, or a pattern such as '*.npz'."
+            )
         ending_of(path)
         if not path.exists():
             there = (
@@ -156,12 +226,12 @@ def _checked(path: Path) -> Path:
     return path
 
 
-def _pair(files: Sequence[Path]) -> Mapping[str, Path]:
-    if len(files) == 1:
-        raise DataError(
-            f"{files[0].name}: a .npy file holds one array, scores or labels. Pass both: "
-            f'("logits.npy", "labels.npy"), or {{"logits": {files[0].name!r}, "labels": ...}}.'
-        )
+def _is_npy(path: AnyPath) -> bool:
+    return not is_address(path) and Path(path).suffix.lower() == ".npy"
+
+
+def _by_name(files: Sequence[Path]) -> Mapping[str, Path]:
+    """Return .npy files as the columns of one table; scores may stand alone, as those of production do."""
     columns: dict[str, Path] = {}
     for file in files:
         name = _column_name(file.stem)

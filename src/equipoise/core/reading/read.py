@@ -27,9 +27,10 @@ def read_predictions(
     A name that could mean two things raises. :data:`equipoise.core.reading.known_names.KNOWN_NAMES` lists them all.
 
     Args:
-        path: A ``.npz``, ``.csv``, ``.tsv``, ``.parquet`` or ``.safetensors`` file, a pair of ``.npy`` files, a
-            mapping such as ``{"logits": "a.npy", "labels": "b.npy"}``, several files, or a pattern such as
-            ``"part-*.parquet"``.
+        path: A ``.npz``, ``.csv``, ``.tsv``, ``.parquet`` or ``.safetensors`` file, a pair of ``.npy`` files, or one
+            with scores alone, named as columns are (``val_logits.npy``), a mapping such as
+            ``{"logits": "a.npy", "labels": "b.npy"}``, several files, a pattern such as ``"part-*.parquet"``, a folder
+            of Parquet files, whose folders ``name=value`` are columns, or an address such as ``"s3://bucket/rows"``.
         **columns: The names of columns and what the rows are, as in :class:`equipoise.core.reading.Columns`:
             ``logits``, ``probs``, ``labels``, ``predicted``, ``confidence``, ``weights``, ``groups``, ``ids``,
             ``class_names``, ``n_classes``, ``split``, ``ignore_index``, ``max_bytes``.

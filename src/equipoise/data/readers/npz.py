@@ -15,6 +15,7 @@ from equipoise.core.names import check_choice
 from equipoise.data.arrays import as_images, column_statistics, from_arrays
 from equipoise.data.dataset import Dataset
 from equipoise.data.folders import check_count, file_record, read_npz_arrays
+from equipoise.data.readers.masks import from_masks
 from equipoise.data.row_splits import stratified_split
 
 __all__ = ["npz", "read_train_and_test"]
@@ -32,7 +33,7 @@ def npz(
     test: float = 0.2,
     standardise: bool = True,
 ) -> Dataset:
-    """Read a .npz file that holds ``x, y``, or ``x_train, y_train, x_test, y_test``.
+    """Read a .npz file that holds ``x, y``, or ``x_train, y_train, x_test, y_test``; ``y`` may be masks ``(n, h, w)``.
 
     Args:
         path: The file.
@@ -44,7 +45,8 @@ def npz(
         standardise: Subtract the mean of the training rows from features, and divide by their spread.
 
     Returns:
-        Images if the inputs are uint8, features if they are floating point.
+        Images if the inputs are uint8, features if they are floating point; images with a class for every pixel
+        if the labels are masks, in which 255 is no class.
 
     Raises:
         DataError: If arrays are missing or do not fit together.
@@ -65,17 +67,21 @@ def npz(
     if all(key in stored for key in _FOUR):
         x, y = (np.concatenate([stored[f"{k}_train"], stored[f"{k}_test"]]) for k in "xy")
         n_train = len(stored["x_train"])
-        labels = torch.from_numpy(_whole(y, file))
+        labels = _row_labels(y, file)
         splits = stratified_split(labels, sizes, seed=seed, rows=torch.arange(n_train))
         splits["test"] = torch.arange(n_train, len(x))
     elif "x" in stored and "y" in stored:
         x, y = stored["x"], stored["y"]
-        labels = torch.from_numpy(_whole(y, file))
+        labels = _row_labels(y, file)
         splits = stratified_split(labels, {**sizes, "test": test}, seed=seed)
     else:
         raise DataError(
             f"{file}: must hold x and y, or {', '.join(_FOUR)}, got {', '.join(stored)}. Rename them."
         )
+    provenance = (file_record(file, file.parent),)
+    if y.ndim == 3:
+        pixels = x.transpose(0, 2, 3, 1) if x.ndim == 4 and layout == "nchw" else x
+        return from_masks(pixels, y, name=file.stem, splits=splits, provenance=provenance)
     inputs = _images(x, layout) if x.dtype == np.uint8 and x.ndim > 2 else torch.as_tensor(x)
     mean, std = (None, None)
     if standardise and inputs.is_floating_point() and inputs.ndim == 2:
@@ -87,8 +93,15 @@ def npz(
         splits=dict(splits),
         mean=mean,
         std=std,
-        provenance=(file_record(file, file.parent),),
+        provenance=provenance,
     )
+
+
+def _row_labels(labels: NDArray[Any], file: Path) -> torch.Tensor:
+    """Return one label per row; rows with masks are all alike to a split."""
+    if labels.ndim == 3:
+        return torch.zeros(len(labels), dtype=torch.int64)
+    return torch.from_numpy(_whole(labels, file))
 
 
 def _images(pixels: NDArray[np.uint8], layout: str) -> torch.Tensor:

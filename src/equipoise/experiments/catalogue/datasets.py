@@ -60,6 +60,7 @@ DATASETS: dict[str, Entry] = {
         use_when="You ask whether confidence falls when images get worse; judging only.",
         avoid_when="You want to train: it has test rows only.",
         parameters={"corruption": "gaussian_noise", "severity": 5},
+        partners={"data": "cifar10"},
     ),
     "cifar100c": Entry(
         key="cifar100c",
@@ -71,6 +72,7 @@ DATASETS: dict[str, Entry] = {
         use_when="You ask whether confidence falls when images get worse; judging only.",
         avoid_when="You want to train: it has test rows only.",
         parameters={"corruption": "gaussian_noise", "severity": 5},
+        partners={"data": "cifar100"},
     ),
     "cifar10h": Entry(
         key="cifar10h",
@@ -120,6 +122,7 @@ DATASETS: dict[str, Entry] = {
         summary="110,000 colour images of 200 things, 64 x 64 pixels.",
         use_when="You want many classes and hard images at a tenth of the cost of ImageNet.",
         avoid_when="You have no graphics card: a network takes days on a processor.",
+        partners={"model": "resnet50_tiny"},
     ),
     "imagenet": Entry(
         key="imagenet",
@@ -130,6 +133,7 @@ DATASETS: dict[str, Entry] = {
         summary="1.3 million images of 1,000 things, streamed from disk.",
         use_when="You want the result that readers ask for in the end.",
         avoid_when="You are still choosing: a run takes days on several graphics cards.",
+        partners={"model": "resnet50_imagenet"},
     ),
     "imagenet_lt": Entry(
         key="imagenet_lt",
@@ -140,6 +144,7 @@ DATASETS: dict[str, Entry] = {
         summary="115,846 training images of ImageNet, 1,280 to 5 per class.",
         use_when="You ask how a method treats rare classes, at full image size.",
         avoid_when="A long-tailed CIFAR, made by `long_tail`, answers the question at less cost.",
+        partners={"model": "resnet50_imagenet"},
     ),
     "voc2012": Entry(
         key="voc2012",
@@ -191,9 +196,9 @@ DATASETS: dict[str, Entry] = {
         made_by="equipoise.data.loading:npz",
         fidelity="ours",
         summary="Your arrays: x and y, or x_train, y_train, x_test, y_test.",
-        use_when="Your data are NumPy arrays of images or features.",
+        use_when="Your data are NumPy arrays of images or features; y may be masks with a class for every pixel.",
         avoid_when="They do not fit into memory.",
-        kinds=("features", "image"),
+        kinds=("features", "image", "segmentation"),
         partners={"model": "mlp"},
     ),
     "table": Entry(

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from equipoise.core.errors import SpecError
+from equipoise.core.read_only import ReadOnly
 
 __all__ = ["Address", "Entry", "Fidelity"]
 
@@ -57,13 +57,13 @@ class Entry:
     fidelity: Fidelity
     summary: str
     paper: str = ""
-    parameters: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    parameters: Mapping[str, Any] = field(default_factory=ReadOnly)
     use_when: str = ""
     avoid_when: str = ""
     formula: str = ""
     needs: frozenset[str] = frozenset()
     kinds: tuple[str, ...] = ("image",)
-    partners: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    partners: Mapping[str, str] = field(default_factory=ReadOnly)
 
     @property
     def factory(self) -> Callable[..., Any]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.experiments.maps import MapSpec
+from equipoise.experiments.measures import MetricSpec
 from equipoise.experiments.single_run import RunOptions, run
 from equipoise.experiments.spec import Spec
 
@@ -44,9 +45,11 @@ def decode_job(line: str) -> tuple[dict[str, Any], str, RunOptions, str | None]:
     """
     job = json.loads(line)
     given = job["options"]
-    maps = (MapSpec(**one) if isinstance(one, dict) else one for one in given["calibrators"])
-    lists = {key: tuple(given[key]) for key in ("metrics", "shift")}
-    options = RunOptions(**{**given, **lists, "calibrators": tuple(maps)})
+    made = {
+        key: tuple(kind(**one) if isinstance(one, dict) else one for one in given[key])
+        for key, kind in (("calibrators", MapSpec), ("metrics", MetricSpec))
+    }
+    options = RunOptions(**{**given, **made, "shift": tuple(given["shift"])})
     return job["spec"], job["folder"], options, job["home"]
 
 

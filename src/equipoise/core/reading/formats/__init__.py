@@ -12,10 +12,11 @@ from equipoise.core.reading.formats.notes import Notes
 from equipoise.core.reading.formats.npz import NpzReader, write_npz
 from equipoise.core.reading.formats.parquet import ParquetReader, write_parquet
 from equipoise.core.reading.formats.safetensors import SafetensorsReader, write_safetensors
+from equipoise.core.reading.storage import File
 
 __all__ = ["ENDINGS", "READERS", "WRITERS"]
 
-Reader: TypeAlias = Callable[[Path, int | None], ColumnReader]
+Reader: TypeAlias = Callable[[File, int | None], ColumnReader]
 Writer: TypeAlias = Callable[[Path, WrittenColumns, Notes], None]
 
 READERS: Mapping[str, Reader] = {

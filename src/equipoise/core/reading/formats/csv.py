@@ -18,6 +18,7 @@ from equipoise.core.reading.formats.base import Chunk, ColumnReader, Reading, Wr
 from equipoise.core.reading.formats.cells import Cells, is_integer
 from equipoise.core.reading.formats.notes import Notes, parse
 from equipoise.core.reading.formats.steady_file import SteadyFile
+from equipoise.core.reading.storage import File
 
 __all__ = ["NOTES", "CsvReader", "write_csv", "write_tsv"]
 
@@ -36,7 +37,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 class CsvReader(ColumnReader):
     """The columns of a CSV file with a header; comma, semicolon or tab, as the header shows."""
 
-    def __init__(self, path: Path, max_bytes: int | None = None) -> None:
+    def __init__(self, path: File, max_bytes: int | None = None) -> None:
         file = SteadyFile(path)
         self.where, self.size, self.max_bytes = path.name, file.length, max_bytes
         self._stream = io.BufferedReader(file, 1 << 17)

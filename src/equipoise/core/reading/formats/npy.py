@@ -1,4 +1,4 @@
-"""Pairs of .npy files: one array each, scores and labels."""
+"""Files of .npy: one array each, scores and labels, or scores alone."""
 
 from __future__ import annotations
 

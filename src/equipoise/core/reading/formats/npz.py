@@ -18,6 +18,7 @@ from equipoise.core.reading.formats.base import ArrayReader, WrittenColumns
 from equipoise.core.reading.formats.notes import Notes
 from equipoise.core.reading.formats.npy_header import Header, check_dtype, check_text, read_header
 from equipoise.core.reading.formats.steady_file import SteadyFile
+from equipoise.core.reading.storage import File
 from equipoise.core.rows import Rows
 
 __all__ = ["NpzReader", "write_npz"]
@@ -47,7 +48,7 @@ _FAULTS = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, Runtim
 class NpzReader(ArrayReader):
     """The arrays of one archive; members that nobody asks for are not read beyond their headers."""
 
-    def __init__(self, path: Path, max_bytes: int | None = None) -> None:
+    def __init__(self, path: File, max_bytes: int | None = None) -> None:
         file = SteadyFile(path)
         self._stream = _Careful(file)
         try:

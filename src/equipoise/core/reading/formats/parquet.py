@@ -15,6 +15,7 @@ from equipoise.core.reading.formats.base import Chunk, ColumnReader, Reading, Wr
 from equipoise.core.reading.formats.notes import Notes
 from equipoise.core.reading.formats.parquet_pages import unfolded_size
 from equipoise.core.reading.formats.steady_file import SteadyFile
+from equipoise.core.reading.storage import File
 
 __all__ = ["ParquetReader", "write_parquet"]
 
@@ -25,7 +26,7 @@ _LONGEST_TEXT = 256
 class ParquetReader(ColumnReader):
     """The columns of a Parquet file, read through a small buffer, so a large row group is never held whole."""
 
-    def __init__(self, path: Path, max_bytes: int | None = None) -> None:
+    def __init__(self, path: File, max_bytes: int | None = None) -> None:
         self._arrow = require("pyarrow", extra="parquet", purpose="read .parquet files")
         self._parquet = require("pyarrow.parquet", extra="parquet", purpose="read .parquet files")
         self._disk = SteadyFile(path)

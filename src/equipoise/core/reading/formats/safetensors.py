@@ -18,6 +18,7 @@ from equipoise.core.reading.formats.base import ArrayReader, WrittenColumns
 from equipoise.core.reading.formats.notes import Notes, parse
 from equipoise.core.reading.formats.npy_header import check_text
 from equipoise.core.reading.formats.steady_file import SteadyFile
+from equipoise.core.reading.storage import File
 
 __all__ = ["SafetensorsReader", "write_safetensors"]
 
@@ -47,7 +48,7 @@ class _Tensor:
 class SafetensorsReader(ArrayReader):
     """The tensors of one file; text is kept as numbers, with its words in the notes."""
 
-    def __init__(self, path: Path, max_bytes: int | None = None) -> None:
+    def __init__(self, path: File, max_bytes: int | None = None) -> None:
         self._file = SteadyFile(path)
         try:
             self._open(max_bytes)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
+from equipoise.core.reading.storage import File
 
 __all__ = ["SteadyFile", "check_growth"]
 
@@ -27,15 +27,15 @@ class SteadyFile(io.RawIOBase):
     it is cut. So nothing is mapped.
 
     Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "a.bin"
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.bin"
         >>> _ = path.write_bytes(b"abcd")
         >>> with SteadyFile(path) as file:
         ...     bytes(file.take(1, 2))
         b'bc'
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: File) -> None:
         self.where = path.name
         self._file = path.open("rb", buffering=0)
         self._stamp = self._look()

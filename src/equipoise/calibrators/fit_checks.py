@@ -1,4 +1,4 @@
-"""Sentences about fitted maps."""
+"""What a fit asks of its rows, and sentences about what it found."""
 
 from __future__ import annotations
 

@@ -1,0 +1,83 @@
+"""Every number that the papers print has a run in a shipped comparison."""
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from equipoise.experiments import read_comparison
+from equipoise.experiments.paper_results import paper_results, paper_results_for
+from equipoise.models import resnet18
+
+SPECS = Path(__file__).resolve().parents[2] / "examples" / "specs"
+#: The file, with what is set for other columns of the same table.
+OTHERS = {
+    "dual-focal-kde.toml": [
+        ["model=resnet110_sd", "recipe=kull_resnet110_sd"],
+        ["model=densenet40", "recipe=kull_densenet40"],
+    ]
+}
+#: A network whose size is not printed, and numbers that are no column of a table but have one of their own.
+WITHOUT = {("CIFAR-100", "Wide-ResNet")}
+APART = {"CIFAR-10/SVHN": "svhn", "CIFAR-10/CIFAR-10-C": "cifar10c"}
+
+
+@cache
+def reached():
+    found = set()
+    for path in SPECS.glob("*.toml"):
+        for overrides in [[], *OTHERS.get(path.name, [])]:
+            comparison = read_comparison(path, overrides=overrides)
+            for spec in comparison.specs:
+                for one in comparison.calibrators:
+                    found |= {id(row) for row in paper_results_for(spec, calibrator=one.key)}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("paper", "table"),
+    sorted({(row.paper, row.table) for row in paper_results() if row.dataset not in APART}),
+)
+def test_every_printed_number_has_a_run(paper, table):
+    missing = [
+        (row.dataset, row.model, row.method, row.stage, row.note)
+        for row in paper_results()
+        if (row.paper, row.table) == (paper, table) and id(row) not in reached()
+    ]
+    assert {(dataset, model) for dataset, model, *_ in missing} <= WITHOUT, missing
+
+
+def test_foreign_data_are_told_apart_in_a_comparison_of_their_own():
+    comparison = read_comparison(SPECS / "dual-focal-ood.toml")
+    assert [entry["data"] for entry in comparison.shift] == list(APART.values())
+    runs = {(spec.model.name, spec.method.name) for spec in comparison.specs}
+    networks = {"ResNet-50": "resnet50", "DenseNet-121": "densenet121"}
+    for row in paper_results():
+        if row.dataset in APART:
+            assert {(networks[row.model], key) for key in row.method_keys} & runs
+
+
+@pytest.mark.parametrize(
+    "name", ["gamma-net-fixed", "gamma-net-sece", "gamma-net-bandwidth", "gamma-net-sees", "gamma-net-cost"]
+)
+def test_each_question_of_gamma_net_has_a_comparison(name):
+    comparison = read_comparison(SPECS / f"{name}.toml")
+    methods = [(spec.method.name, *sorted(spec.method.parameters.items())) for spec in comparison.specs]
+    wanted = {
+        "gamma-net-fixed": {("focal", ("gamma", 1.0)), ("gamma_net",)},
+        "gamma-net-sece": {("ce",), ("ce+sece", ("strength", 1.0)), ("gamma_net",)},
+        "gamma-net-bandwidth": {("gamma_net", ("bandwidth", width)) for width in (0.001, 0.01, 1.0)},
+        "gamma-net-sees": {
+            ("gamma_net",),
+            *(("gamma_net", ("sees", what)) for what in ("body.layer2", "random", "noise")),
+        },
+        "gamma-net-cost": {("ce",), ("gamma_net",)},
+    }[name]
+    assert all(method in methods for method in wanted)
+    if name == "gamma-net-cost":
+        assert {"seconds", "parameters", "ece_gain"} <= set(comparison.metrics)
+
+
+def test_what_the_gamma_network_sees_is_a_layer_of_the_network():
+    network = resnet18(10)
+    assert "body.layer2" in dict(network.named_modules())

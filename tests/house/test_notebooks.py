@@ -1,0 +1,49 @@
+"""The notebooks run from top to bottom, and what they show is what they keep."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
+
+
+def docs_module(name):
+    """Load one of the scripts beside the docs."""
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+        sys.modules[name] = module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return sys.modules[name]
+
+
+notebooks = docs_module("run_notebooks")
+
+
+def test_there_is_one_for_each_step():
+    assert {path.stem for path in NOTEBOOKS} == {"audit", "calibrate", "train"}
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_runs_and_its_output_is_fresh(path, monkeypatch):
+    pytest.importorskip("matplotlib").use("Agg")
+    kept = notebooks.read(path)
+    assert kept["nbformat"] == 4
+    assert notebooks.shape(notebooks.run(kept)) == notebooks.shape(kept), "run python docs/run_notebooks.py"
+
+
+def test_an_error_in_a_cell_is_an_error():
+    cell = {"cell_type": "code", "source": ["print(1)\n", "1 / 0"], "metadata": {}}
+    with pytest.raises(ZeroDivisionError):
+        notebooks.run({"cells": [cell]})
+
+
+def test_what_a_cell_shows_is_kept_in_order():
+    sources = [["a = 2\n", "print('x')\n", "a + 1"], ["a;"], ["None"]]
+    cells = [{"cell_type": "code", "source": source, "metadata": {}} for source in sources]
+    shown = notebooks.run({"cells": cells})["cells"]
+    assert [output["output_type"] for output in shown[0]["outputs"]] == ["stream", "execute_result"]
+    assert shown[0]["outputs"][1]["data"] == {"text/plain": ["3"]}
+    assert shown[1]["outputs"] == shown[2]["outputs"] == []
