@@ -41,16 +41,6 @@ from equipoise.data import load
 from equipoise.experiments.catalogue.penalties import PAIRS
 
 
-class Halved:
-    """A map of someone's own."""
-
-    def learn(self, logits, labels):
-        return {"factor": 0.5}
-
-    def map(self, logits, parameters):
-        return logits * parameters["factor"]
-
-
 #: Public classes that hold what cannot be in two places, and what it is.
 EXCUSED = {
     "equipoise.integrations.tensorboard.TensorBoardLog": "an open file",
@@ -244,7 +234,6 @@ EXAMPLES = {
     "ClassAdaptiveHeuristicLoss": lambda: losses.ClassAdaptiveHeuristicLoss(n_classes=3),
     "ClassAdaptiveLoss": lambda: losses.ClassAdaptiveLoss(n_classes=3),
     "Pair": lambda: PAIRS["focal+mdca"].factory,
-    "OwnCalibrator": lambda: OwnCalibrator(own=Halved(), name="halved").fit(4 * LOGITS, LABELS),
     "Part": lambda: losses.Part(losses.FocalLoss),
     "Scaled": lambda: 0.5 * losses.MMCE(),
     "Sum": lambda: losses.FocalLoss() + 0.5 * losses.MMCE(),
