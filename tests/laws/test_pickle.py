@@ -40,7 +40,6 @@ from equipoise.core import MissingExtraError, Predictions, Rows
 from equipoise.data import load
 from equipoise.experiments.catalogue.penalties import PAIRS
 
-
 #: Public classes that hold what cannot be in two places, and what it is.
 EXCUSED = {
     "equipoise.integrations.tensorboard.TensorBoardLog": "an open file",
