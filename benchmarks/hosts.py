@@ -49,18 +49,28 @@ def epoch(metric: Metric | MetricCollection, batches: list[tuple[Tensor, Tensor]
 
 
 def epochs() -> None:
-    print("an epoch of 100 updates and a compute: ours ECE + NLL + Brier, theirs ECE alone")
+    print("an epoch of 100 updates and a compute: ours, theirs")
+    print(
+        "  one metric: ECE of both; three in a collection: our ECE, NLL and Brier, their ECE in three norms"
+    )
     for n_rows, n_classes in ((128, 10), (128, 100), (512, 1000)):
         batches = [
             (torch.randn(n_rows, n_classes).softmax(-1), torch.randint(0, n_classes, (n_rows,)))
             for _ in range(100)
         ]
-        ours = MetricCollection([one(n_classes, inputs="probs") for one in (ECE, NLL, Brier)])
-        theirs = MulticlassCalibrationError(n_classes, n_bins=15)
-        mine, other = least(partial(epoch, ours, batches), partial(epoch, theirs, batches))
-        print(
-            f"  {n_rows:5} x {n_classes:4} {1e3 * mine:9.2f} ms {1e3 * other:9.2f} ms   x {other / mine:.2f}"
-        )
+        pairs = {
+            "one": (ECE(n_classes, inputs="probs"), MulticlassCalibrationError(n_classes, n_bins=15)),
+            "three": (
+                MetricCollection([one(n_classes, inputs="probs") for one in (ECE, NLL, Brier)]),
+                MetricCollection(
+                    {norm: MulticlassCalibrationError(n_classes, 15, norm) for norm in ("l1", "l2", "max")}
+                ),
+            ),
+        }
+        for name, (ours, theirs) in pairs.items():
+            mine, other = least(partial(epoch, ours, batches), partial(epoch, theirs, batches))
+            size = f"{n_rows:5} x {n_classes:4}"
+            print(f"  {size} {name:6}{1e3 * mine:9.2f} ms {1e3 * other:9.2f} ms   x {other / mine:.2f}")
 
 
 def estimators() -> None:

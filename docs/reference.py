@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from sources import Place, bases, find, members, public_names, signature, tree_of
+from sources import SOURCE, Place, bases, find, members, public_names, signature, tree_of
 
 #: The page of each room, and the modules whose public names stand on it.
 PAGES = {
@@ -30,18 +30,8 @@ PAGES = {
     "report": ("equipoise.report",),
     "experiments": ("equipoise.experiments",),
     "integrations": tuple(
-        f"equipoise.integrations.{name}"
-        for name in (
-            "sklearn",
-            "torchmetrics",
-            "lightning",
-            "huggingface",
-            "skorch",
-            "onnx",
-            "calibrated",
-            "saved_model",
-            "ray",
-        )
+        f"equipoise.integrations.{path.stem}"
+        for path in sorted((SOURCE / "equipoise" / "integrations").glob("[!_]*.py"))
     ),
     "testing": ("equipoise.testing",),
     "core": ("equipoise.core", "equipoise.core.reading", "equipoise.core.deprecation"),
@@ -249,7 +239,7 @@ def text(content: str, *, near: Entry | None = None) -> str:
     content = re.sub(r"^\.\. math::[ ]*(.*(?:\n[ ]+\S.*)*)", _display, content, flags=re.MULTILINE)
     content = re.sub(r"^::\n\n((?:[ ]+\S.*\n?|\n)+)", _literal, content, flags=re.MULTILINE)
     content = ROLE.sub(lambda found: _link(found[2], near), content)
-    return content.replace("``", "`")
+    return re.sub(r"(?<!`)``(?!`)", "`", content)  # not the fences of blocks
 
 
 def _display(found: re.Match[str]) -> str:

@@ -134,7 +134,7 @@ def score_rows(arena: str, group: RunGroup, judge: Judge) -> Iterator[dict[str, 
     """Give one row per method, seed, calibrator, test set and metric."""
     for label, seed, run in members(group):
         about = {"arena": arena, "method": label, "seed": seed}
-        for calibrator in (*run.calibrators(), "advised"):
+        for calibrator in (*run.calibrators(), *(["advised"] if judge.asks(seed) else [])):
             here = {**about, "calibrator": calibrator}
             for split, card in judge.cards(run, calibrator).items():
                 for metric in TEST if split == "test" else SHIFTED:
@@ -174,7 +174,7 @@ def true_error(run: RunFolder, predictions: Predictions) -> float:
     known = inspect.signature(gaussian_mixture).parameters
     options = {key: value for key, value in spec.data.options.items() if key in known}
     data = data_of(spec)
-    probs = torch.from_numpy(np.asarray(predictions.probs))
+    probs = torch.from_numpy(np.array(predictions.probs))
     return gaussian_mixture(**options, seed=spec.data.seed).true_calibration_error(
         data.inputs[data.rows("test")], probs
     )
@@ -193,7 +193,7 @@ def curve_rows(arena: str, group: RunGroup) -> Iterator[dict[str, Any]]:
 def advisor_rows(arena: str, group: RunGroup, judge: Judge) -> Iterator[dict[str, Any]]:
     """Give one row per run and candidate of the advisor."""
     for label, seed, run in members(group):
-        if label not in group.choices:
+        if label not in group.choices and judge.asks(seed):
             for trial in judge.advised(run).trials:
                 yield {"arena": arena, "method": label, "seed": seed, **trial}
 
@@ -220,6 +220,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("arenas", nargs="+")
     parser.add_argument("--runs", type=Path, required=True, help="folder of runs, as given to run.py")
+    parser.add_argument(
+        "--advise", type=int, nargs="*", help="seeds whose runs the advisor is asked about; all by default"
+    )
     parser.add_argument("--commit", help="what the runs were made with; by default what is checked out")
     args = parser.parse_args()
     head = subprocess.run(
@@ -228,7 +231,7 @@ def main() -> int:
     commit = args.commit or head.stdout.strip()
     for arena in args.arenas:
         group = gather(arena, args.runs)
-        judge = Judge(args.runs.parent / "advised", further_sets(group.runs[0]))
+        judge = Judge(args.runs.parent / "advised", further_sets(group.runs[0]), args.advise)
         write(f"{arena}/runs.csv", run_rows(arena, group, commit))
         scores = list(score_rows(arena, group, judge))
         write(f"{arena}/scores.csv", scores)

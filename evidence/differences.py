@@ -41,11 +41,16 @@ class Family(NamedTuple):
 class Judge:
     """Predictions and scorecards of runs, after the calibrators that were scored and after the advisor's."""
 
-    def __init__(self, kept: Path, further: list[str]) -> None:
+    def __init__(self, kept: Path, further: list[str], advise: list[int] | None = None) -> None:
         self.further = further
+        self._asked = advise
         self._kept = kept
         self.advised = lru_cache(maxsize=None)(self._advised)
         self.predictions = lru_cache(maxsize=4096)(self._predictions)
+
+    def asks(self, seed: int) -> bool:
+        """Whether the advisor is asked about the runs of a seed."""
+        return self._asked is None or seed in self._asked
 
     def _advised(self, run: RunFolder) -> Advised:
         return advise(run, self._kept)
@@ -130,6 +135,8 @@ def _over_seeds(
         {group.specs[run.name].seed: run for run in group.methods[side.method]} for side in (first, second)
     ]
     shared = sorted(runs[0].keys() & runs[1].keys())
+    if NAME in (first.calibrator, second.calibrator):
+        shared = [seed for seed in shared if judge.asks(seed)]
     found = []
     for seed in shared:
         one, other = (

@@ -13,8 +13,14 @@ import numpy as np
 import torch
 from tidy import write
 
-from equipoise import Predictions, score
+from equipoise import Predictions
+from equipoise.core.seeds import numpy_generator
 from equipoise.data import GaussianMixture, gaussian_mixture
+from equipoise.metrics.debiased_calibration_error import debiased_from_curve
+from equipoise.metrics.intervals import error_interval
+from equipoise.metrics.readings import read_cells, read_state
+from equipoise.metrics.resample import Resampler
+from equipoise.metrics.state import CalibrationState
 
 SIZES = (500, 5_000, 50_000)
 #: How much sharper than the posterior a predictor is: its logits are the true ones times this.
@@ -72,13 +78,19 @@ def rows(repeats: int, resamples: int) -> Iterator[dict[str, Any]]:
 def _once(model: GaussianMixture, sharpness: float, n: int, seed: int, resamples: int) -> tuple[float, ...]:
     inputs, labels = model.sample(n, seed=seed + 1)
     confidence, predicted, _ = predict(model, inputs, sharpness)
-    found = score(
-        Predictions(confidence=confidence, predicted=predicted, labels=labels.numpy()),
-        n_bins=N_BINS,
-        n_resamples=resamples,
-        seed=seed,
-    )
-    return (found["ece"].value, found["debiased_ece"].value, found["ece"].low, found["ece"].high)
+    found = Predictions(confidence=confidence, predicted=predicted, labels=labels.numpy())
+    return ece_and_interval(found, seed=seed, n_resamples=resamples)
+
+
+def ece_and_interval(found: Predictions, *, seed: int, n_resamples: int) -> tuple[float, float, float, float]:
+    """Give ECE, debiased ECE and the interval that a scorecard has, without drawing its other metrics."""
+    state = CalibrationState.of(found, n_bins=N_BINS)
+    values = read_state(state)
+    resampler = Resampler(state, n_resamples=n_resamples, seed=seed)
+    draws = read_cells(resampler._resampled_cells())["ece"]
+    calibrated = read_cells(resampler._calibrated_cells(numpy_generator(seed, "calibrated")))["ece"]
+    debiased = debiased_from_curve(state.curve(), state.effective_samples)
+    return values["ece"], float(debiased), *error_interval(values["ece"], draws, calibrated, largest=1.0)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -9,11 +10,13 @@ import numpy as np
 from scipy.stats import rankdata
 
 RESAMPLES = 2000
+#: A seed that fewer methods have is not finished, and takes no part.
+MOST = 0.8
 QUESTIONS = [(metric, calibrator) for metric in ("nll", "ece") for calibrator in ("identity", "temperature")]
 
 
 def ranks(arena: str, scores: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Give one row per question and method, the best first; methods that lack a seed of the others take no part.
+    """Give one row per question and method, the best first; methods that lack a finished seed take no part.
 
     Args:
         arena: Its name.
@@ -29,7 +32,8 @@ def ranks(arena: str, scores: Sequence[dict[str, Any]], labels: Sequence[str]) -
                 found.setdefault(row["method"], {})[row["seed"]] = row["value"]
         if not found:
             continue
-        seeds = sorted(max(found.values(), key=len))
+        have = Counter(seed for known in found.values() for seed in known)
+        seeds = sorted(seed for seed, count in have.items() if count >= MOST * len(found))
         whole = [label for label in found if set(seeds) <= found[label].keys()]
         places = rankdata([[found[label][seed] for seed in seeds] for label in whole], axis=0)
         draws = np.random.default_rng(0).integers(0, len(seeds), (RESAMPLES, len(seeds)))

@@ -46,7 +46,7 @@ PARTS = {place: rows() for place in PLACES}
 FILES = {
     **{place: as_bytes(**columns) for place, columns in PARTS.items()},
     "_SUCCESS": b"",
-    "_log/x.parquet": b"no",
+    "log/x.parquet": b"no",
 }
 
 
@@ -188,6 +188,11 @@ def test_addresses_that_lead_nowhere_and_keep_their_secrets(address, message):
 def test_a_saved_state_is_not_fetched(capsys):
     assert main(["audit", "s3://bucket/monday.state"]) == 2
     assert "saved states are small and read from this machine" in capsys.readouterr().err
+
+
+def test_a_report_of_an_address_is_that_of_an_audit(capsys):
+    assert main(["report", "s3://bucket/rows.parquet", "-o", "report.html"]) == 2
+    assert "equipoise audit ADDRESS --report FILE" in capsys.readouterr().err
 
 
 def test_what_folders_say(tmp_path):

@@ -13,6 +13,10 @@ from tiny_runs import DIVERGING
 pytest.importorskip("ray")
 
 
+# A cluster of its own takes a while to start.
+pytestmark = pytest.mark.deep
+
+
 @pytest.fixture(scope="module")
 def cluster():
     import ray
@@ -23,7 +27,6 @@ def cluster():
     ray.shutdown()
 
 
-@pytest.mark.deep
 @pytest.mark.filterwarnings("ignore")
 def test_same_scores_as_local_and_a_killed_worker_loses_nothing(cluster, table, quick, tmp_path):
     table["recipe"]["epochs"] = 12

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from equipoise import Predictions, score
 from equipoise.experiments import RunOptions, read_comparison, run
 from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.experiments.rows import read_rows
@@ -103,3 +104,17 @@ def test_a_cell_that_is_repeated_gives_what_was_committed(tmp_path):
         for metric in ("accuracy", "nll", "ece"):
             [row] = [r for r in committed if r["calibrator"] == calibrator and r["metric"] == metric]
             assert card[metric].value == pytest.approx(row["value"], abs=slack), (calibrator, metric)
+
+
+def test_coverage_is_that_of_the_interval_of_a_scorecard(monkeypatch):
+    monkeypatch.syspath_prepend(str(EVIDENCE))
+    import interval_coverage
+
+    inputs, labels = interval_coverage.gaussian_mixture().sample(400, seed=3)
+    confidence, predicted, _ = interval_coverage.predict(interval_coverage.gaussian_mixture(), inputs, 1.6)
+    rows = Predictions(confidence=confidence, predicted=predicted, labels=labels.numpy())
+    card = score(rows, n_bins=15, n_resamples=50, seed=4)
+    found = interval_coverage.ece_and_interval(rows, seed=4, n_resamples=50)
+    assert found == pytest.approx(
+        (card["ece"].value, card["debiased_ece"].value, card["ece"].low, card["ece"].high)
+    )

@@ -97,6 +97,7 @@ def test_the_command_exports_a_saved_model(tmp_path, capsys):
     assert (tmp_path / "m.onnx").exists()
 
 
+@pytest.mark.deep
 def test_a_model_without_a_map_is_exported(tmp_path, capsys):
     options, model = {"n_inputs": 6, "n_classes": 3}, tmp_path / "model.safetensors"
     save_model(model, mlp(**options), architecture="mlp", options=options, input_shape=[6])

@@ -17,7 +17,8 @@ from equipoise.evaluate import audit
 ray = pytest.importorskip("ray")
 from equipoise.integrations.ray import sum_on_ray  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+# A cluster of its own takes a while to start.
+pytestmark = [pytest.mark.deep, pytest.mark.filterwarnings("ignore")]
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import torch
 
 from calibration_data import nll, probs, sample
 from equipoise import Predictions, calibrators
-from equipoise.calibrators import Calibrator, load
+from equipoise.calibrators import Calibrator, OwnCalibrator, load
 from equipoise.calibrators.load import KINDS
 from equipoise.core.errors import DataError, NotFittedError, SplitError
 from equipoise.core.rows import check_disjoint
@@ -47,7 +47,7 @@ def test_the_catalogue_and_the_files_know_the_same_calibrators() -> None:
     public = {
         one for one in vars(calibrators).values() if isinstance(one, type) and issubclass(one, Calibrator)
     }
-    assert public - {Calibrator} == set(KINDS.values())
+    assert public - {Calibrator, OwnCalibrator} == set(KINDS.values())  # code of someone's own is in no file
 
 
 @every

@@ -35,10 +35,21 @@ from equipoise import (
     theory,
     training,
 )
-from equipoise.calibrators import Calibrator, CalibratorModule, TemperatureScaling, choose
+from equipoise.calibrators import Calibrator, CalibratorModule, OwnCalibrator, TemperatureScaling, choose
 from equipoise.core import MissingExtraError, Predictions, Rows
 from equipoise.data import load
 from equipoise.experiments.catalogue.penalties import PAIRS
+
+
+class Halved:
+    """A map of someone's own."""
+
+    def learn(self, logits, labels):
+        return {"factor": 0.5}
+
+    def map(self, logits, parameters):
+        return logits * parameters["factor"]
+
 
 #: Public classes that hold what cannot be in two places, and what it is.
 EXCUSED = {
@@ -176,7 +187,18 @@ def step_rows():
     return toys.TRAIN(epoch=0, visit=None, start=0, rank=0, world_size=1, device=None)[0]
 
 
+class Halved:
+    """A map of someone's own."""
+
+    def learn(self, logits, labels):
+        return {"factor": 0.5}
+
+    def map(self, logits, parameters):
+        return logits * parameters["factor"]
+
+
 EXAMPLES = {
+    "OwnCalibrator": lambda: OwnCalibrator(own=Halved()).fit(3 * LOGITS, LABELS),
     "Predictions": lambda: ROWS,
     "Rows": lambda: Rows(np.arange(3, dtype=np.uint64), named=False),
     "Scorecard": lambda: evaluate.score(ROWS, n_resamples=9),
@@ -222,6 +244,7 @@ EXAMPLES = {
     "ClassAdaptiveHeuristicLoss": lambda: losses.ClassAdaptiveHeuristicLoss(n_classes=3),
     "ClassAdaptiveLoss": lambda: losses.ClassAdaptiveLoss(n_classes=3),
     "Pair": lambda: PAIRS["focal+mdca"].factory,
+    "OwnCalibrator": lambda: OwnCalibrator(own=Halved(), name="halved").fit(4 * LOGITS, LABELS),
     "Part": lambda: losses.Part(losses.FocalLoss),
     "Scaled": lambda: 0.5 * losses.MMCE(),
     "Sum": lambda: losses.FocalLoss() + 0.5 * losses.MMCE(),
@@ -284,8 +307,6 @@ def example_of(name, kind):
     make = EXAMPLES.get(name) or EXAMPLES.get(name.rpartition(".")[2])
     if make is not None:
         return make()
-    if issubclass(kind, Calibrator):
-        return kind().fit(LOGITS, LABELS)
     if name.startswith("equipoise.integrations.torchmetrics."):
         metric = kind(3, inputs="logits")
         metric.update(*TENSORS)
@@ -299,7 +320,7 @@ def example_of(name, kind):
     assert not needed, (
         f"give an example of {name}, which needs {needed}, or say in EXCUSED why it is not copied"
     )
-    return kind()
+    return kind().fit(LOGITS, LABELS) if issubclass(kind, Calibrator) else kind()
 
 
 def computed(one):

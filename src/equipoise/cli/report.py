@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from equipoise import read_predictions
 from equipoise.cli.inputs import column_options
 from equipoise.cli.scoring import scoring_options
-from equipoise.cli.shared import SHARE, json_option, print_json, quiet_option
+from equipoise.cli.shared import SHARE, LocalPath, json_option, print_json, quiet_option
 from equipoise.cli.states import read_states, refuse_options_of_rows, state_paths
 from equipoise.core.errors import DataError
 from equipoise.core.files import write_text
@@ -34,7 +34,7 @@ _FOR_RUNS = ("paths", "output", "title", "baseline", "as_json", "quiet")
 
 @click.command("report", epilog="Example:  equipoise report before.npz after.npz -o report.html --by site")
 @click.argument(
-    "paths", metavar="RUNS|PREDICTIONS...", nargs=-1, required=True, type=click.Path(path_type=Path)
+    "paths", metavar="RUNS|PREDICTIONS...", nargs=-1, required=True, type=LocalPath(path_type=Path)
 )
 @click.option(
     "--output",

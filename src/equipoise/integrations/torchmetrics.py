@@ -79,13 +79,11 @@ class CalibrationMetric(Metric):  # type: ignore[misc]
 
     def update(self, preds: Tensor, target: Tensor) -> None:
         """Add a batch: scores ``(n, k)``, ``(n,)`` or ``(n, k, d1, ...)``, and true classes."""
-        on_cpu = (
-            target.device.type == "cpu"
-        )  # elsewhere such rows get weight zero, and nobody waits for the device
-        if self.ignore_index is not None and on_cpu and bool((target == self.ignore_index).all()):
+        # Elsewhere than on a CPU ignored rows get weight zero, and nobody waits for the device.
+        if self.ignore_index is not None and target.is_cpu and bool((target == self.ignore_index).all()):
             return
-        rows: dict[str, Any] = {self.inputs: preds.detach(), "labels": target.detach()}
-        self.state().update(**rows, ignore_index=self.ignore_index)
+        rows: dict[str, Any] = {self.inputs: preds}
+        self.state().update(**rows, labels=target, ignore_index=self.ignore_index)
 
     def state(self) -> CalibrationState:
         """Return the state, from which every other number can be read too; it shares the metric's memory."""

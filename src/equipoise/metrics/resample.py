@@ -72,13 +72,7 @@ class Resampler:
     def calibrated(self) -> dict[str, Array]:
         """Return draws of the error metrics of a calibrated model with the same confidences."""
         rng = numpy_generator(self._seed, "calibrated")
-        cells = self.state.sums.cells.cpu().numpy().sum(axis=1)
-        weight, mean = self._counts(cells[:, 0]), _ratio(cells[:, 1], cells[:, 0])
-        right = rng.binomial(weight, np.clip(mean, 0, 1), size=(self.n_resamples, len(weight)))
-        drawn = np.zeros((self.n_resamples, len(weight), 2, 4))
-        drawn[..., 1, 0], drawn[..., 0, 0] = right, weight - right
-        drawn[..., 1, 1], drawn[..., 0, 1] = right * mean, (weight - right) * mean
-        draws = read_cells(drawn)
+        draws = read_cells(self._calibrated_cells(rng))
         fine, _ = self._fine
         count = self._counts(fine[:, 0])
         confidence = _ratio(fine[:, 1], fine[:, 0])
@@ -88,6 +82,16 @@ class Resampler:
             draws.update(self._classwise(noise_only=True))
         unused = ("accuracy", "confidence", "nll", "brier", "auroc", "aurc")
         return {name: value for name, value in draws.items() if name not in unused}
+
+    def _calibrated_cells(self, rng: np.random.Generator) -> Array:
+        """Draw sums of a model that is right as often as it says, ``(n_resamples, bins, 2, 4)``."""
+        cells = self.state.sums.cells.cpu().numpy().sum(axis=1)
+        weight, mean = self._counts(cells[:, 0]), _ratio(cells[:, 1], cells[:, 0])
+        right = rng.binomial(weight, np.clip(mean, 0, 1), size=(self.n_resamples, len(weight)))
+        drawn = np.zeros((self.n_resamples, len(weight), 2, 4))
+        drawn[..., 1, 0], drawn[..., 0, 0] = right, weight - right
+        drawn[..., 1, 1], drawn[..., 0, 1] = right * mean, (weight - right) * mean
+        return drawn
 
     def _counts(self, weight: Array) -> Array:
         counts: Array = np.round(weight * (self.n_rows / weight.sum())).astype(np.int64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from glob import glob, has_magic
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -182,7 +182,10 @@ def _fixed(path: Path) -> Path:
 
 def _expanded(path: Path) -> list[Path]:
     if os.path.isdir(path):
-        inside = [file for file in sorted(path.rglob("*.parquet")) if is_row_file(file.relative_to(path))]
+        try:
+            inside = sorted(_table_files(path, path))
+        except OSError as error:
+            raise DataError(f"{path}: cannot be read ({error.strerror or error}).") from None
         return [_checked(file) for file in inside] or [_checked(path)]
     if has_magic(str(path)) and not path.exists():
         found = [Path(name) for name in sorted(glob(str(path)))]
@@ -190,6 +193,15 @@ def _expanded(path: Path) -> list[Path]:
             raise DataError(f"{path}: no file matches this pattern.")
         return [_checked(file) for file in found]
     return [_checked(path)]
+
+
+def _table_files(folder: Path, table: Path) -> Iterator[Path]:
+    """Yield the files of a table in a folder; other folders are not looked into, however much they hold."""
+    for path in folder.iterdir():
+        if "=" in path.name and path.is_dir():
+            yield from _table_files(path, table)
+        elif is_row_file(path.relative_to(table)):
+            yield path
 
 
 def _checked(path: Path) -> Path:

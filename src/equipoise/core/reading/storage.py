@@ -184,14 +184,14 @@ def _matches(below: PurePosixPath, pattern: list[str]) -> bool:
 
 
 def is_row_file(below: PurePath) -> bool:
-    """Say whether a file below a folder holds rows, and is no mark or log of whoever wrote the folder.
+    """Say whether a file below a folder is a part of a table: Parquet, in folders called ``name=value`` or in none.
 
     Example:
-        >>> [is_row_file(PurePosixPath(name)) for name in ("day=1/a.parquet", "_delta_log/a.parquet", "_SUCCESS")]
+        >>> [is_row_file(PurePosixPath(name)) for name in ("day=1/a.parquet", "old/a.parquet", "_SUCCESS")]
         [True, False, False]
     """
-    hidden = any(part.startswith(("_", ".")) for part in below.parts)
-    return below.suffix.lower() == ".parquet" and not hidden
+    in_table = all("=" in folder for folder in below.parts[:-1])
+    return in_table and below.suffix.lower() == ".parquet" and not below.name.startswith(("_", "."))
 
 
 @contextmanager

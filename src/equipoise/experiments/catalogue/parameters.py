@@ -212,4 +212,5 @@ def _section(text: str) -> dict[str, str]:
 
 def _plain(text: str) -> str:
     text = re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"\1", text)
+    text = re.sub(r"(?<!\w)\*(\w+)\*(?!\w)", r"\1", text)
     return text.replace("``", "").replace("`", "")
