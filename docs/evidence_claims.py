@@ -43,6 +43,8 @@ def outcome(claim: Mapping[str, Any], arena: str) -> tuple[str, str, str]:
     verdict = {"better": "**holds**", "worse": "**fails**: the opposite", "tie": "tie"}[found["verdict"]]
     if claim.get("want") == "not worse" and found["verdict"] == "tie":
         verdict = "**holds** (tie)"
+    if found["n_seeds"] == 1:
+        verdict += " (one seed)"
     return effect(found), str(found["n_seeds"]), verdict
 
 

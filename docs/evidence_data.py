@@ -83,7 +83,7 @@ def written(arena: str, method: str, calibrator: str, metric: str, split: str = 
     found = values(arena, method, calibrator, metric, split)[:, 0]
     if not len(found):
         return "–"
-    facts = metric_facts(metric)
+    facts = metric_facts("ece" if metric == "true_error" else metric)
     text = facts.number(float(found.mean()))
     if len(found) > 1:
         text += f" ± {facts.number(float(found.std(ddof=1) / np.sqrt(len(found))))}"
