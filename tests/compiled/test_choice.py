@@ -8,7 +8,6 @@ import sys
 import pytest
 
 from equipoise.compiled import choice
-from helpers.deep import daily
 
 SCORES = """
 import contextlib, json, sys
@@ -89,7 +88,8 @@ def numbers(*way, **environment):
 
 
 @pytest.mark.skipif(choice.why_plain() is not None, reason="nothing is compiled here")
-@pytest.mark.parametrize("without", daily(["switch", "numba"], keep=["numba"]))
+@pytest.mark.deep
+@pytest.mark.parametrize("without", ["switch", "numba"])
 def test_everything_runs_without_a_compiler(without, tmp_path):
     (tmp_path / "numba.py").write_text("raise ImportError('not for this Python')")
     path = os.pathsep.join([str(tmp_path), *sys.path])

@@ -10,7 +10,6 @@ import pytest
 from equipoise.core.errors import SpecError
 from equipoise.experiments import compare_methods
 from equipoise.losses import FocalLoss
-from helpers.deep import daily
 from own_code import CODE, write_code
 
 QUICK = {"name": "quick", "epochs": 1}
@@ -80,7 +79,8 @@ def main():
 """
 
 
-@pytest.mark.parametrize("guarded", daily([True, False], keep=[True]))
+@pytest.mark.deep
+@pytest.mark.parametrize("guarded", [True, False])
 def test_a_script_that_defines_its_own_parts(tmp_path, guarded):
     write_code(tmp_path)
     call = "if __name__ == '__main__':\n    main()\n" if guarded else "main()\n"

@@ -70,6 +70,7 @@ def loaded():
     return {name: set(packages) for name, *packages in map(str.split, lines)}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", LIGHT_NAMES)
 def test_light_rooms_stay_light(name, loaded):
     assert "torch" in loaded[name]

@@ -84,6 +84,7 @@ def test_a_graph_that_answers_otherwise_is_not_written(data, tmp_path, monkeypat
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.deep
 def test_the_command_exports_a_saved_model(tmp_path, capsys):
     network = mlp(n_inputs=6, n_classes=3)
     fitted = TemperatureScaling().fit(np.eye(3) * 5, [0, 1, 1])

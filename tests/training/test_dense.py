@@ -97,6 +97,7 @@ def live_bytes():
     return sum({each.data_ptr(): each.untyped_storage().nbytes() for each in found}.values())
 
 
+@pytest.mark.deep
 def test_memory_does_not_grow_with_the_number_of_images():
     """What is held when a batch is asked for, after four batches and after twenty."""
     held = []
