@@ -32,6 +32,7 @@ def compared(mine, folder, quick, methods, **changes):
     return compare_methods(methods, folder=folder, options=quick, **settings)
 
 
+@pytest.mark.deep
 def test_objects_run_in_workers_and_are_not_run_twice(mine, tmp_path, quick):
     methods = {
         "ce": "ce",
