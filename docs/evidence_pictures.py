@@ -66,15 +66,35 @@ def front(arena: str) -> str:
     figure.subplots_adjust(left=0.1, right=0.97, bottom=0.12, top=0.98)
     ax = figure.add_subplot()
     best = undominated(arena)
-    for label in methods(arena):
-        nll, accuracy = _place(arena, label)
+    places = {label: _place(arena, label) for label in methods(arena)}
+    # Whoever is far off would press all others into a corner; the axis says who it is.
+    far = [label for label, (nll, _) in places.items() if nll > 1.3 * places["ce"][0]]
+    shown = [place for label, place in places.items() if label not in far]
+    spread = [max(axis) - min(axis) or 1.0 for axis in zip(*shown, strict=True)]
+    named: list[tuple[float, float]] = []
+    for label in sorted(places, key=lambda one: (one not in best, one != "ce")):
+        if label in far:
+            continue
+        nll, accuracy = places[label]
         colour = RED if label in best else INK if label == "ce" else BLUE
         ax.plot(nll, 100 * accuracy, "o", color=colour, markersize=4)
-        ax.annotate(
-            label, (nll, 100 * accuracy), xytext=(3, 2), textcoords="offset points", fontsize=5.5, color=INK
-        )
+        # A name is written where it has room: as wide as a third of the picture, as high as a thirtieth.
+        if all(
+            abs(nll - other[0]) > spread[0] / 3 or abs(accuracy - other[1]) > spread[1] / 25
+            for other in named
+        ):
+            named.append((nll, accuracy))
+            ax.annotate(
+                label,
+                (nll, 100 * accuracy),
+                xytext=(4, -2),
+                textcoords="offset points",
+                fontsize=6.5,
+                color=INK,
+            )
     ax.margins(0.12)
-    dress(ax, x="NLL after a temperature", y="accuracy %; red: not dominated")
+    beyond = f"; far to the right: {', '.join(far)}" if far else ""
+    dress(ax, x=f"NLL after a temperature{beyond}", y="accuracy %; red: not dominated")
     return _text(figure)
 
 
