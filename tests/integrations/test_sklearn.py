@@ -3,6 +3,7 @@
 import copy
 import pickle
 import warnings
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -89,7 +90,9 @@ def test_a_memoriser_does_not_look_calibrated():
 
 
 class RowSpy(ClassifierMixin, BaseEstimator):
-    """Answers with the numbers of the rows it was fitted on, and fails if asked about one of them in a fold."""
+    """Notes the rows it is asked about, and fails if it was fitted on one of them in a fold."""
+
+    asked: ClassVar[list[float]] = []  # of all copies
 
     def fit(self, X, y):
         self.classes_, self.seen_ = np.unique(y), set(X[:, 0])
@@ -100,12 +103,15 @@ class RowSpy(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X):
         assert len(self.seen_) == 40 or self.seen_.isdisjoint(X[:, 0])
+        self.asked.extend(X[:, 0])
         return np.tile([0.25, 0.75], (len(X), 1))
 
 
 def test_no_fold_predicts_a_row_it_was_fitted_on():
     X, y = np.arange(40.0)[:, None], np.arange(40) % 2
+    RowSpy.asked.clear()
     CalibratedClassifier(RowSpy(), cv=4).fit(X, y)
+    assert sorted(RowSpy.asked) == list(range(40)), "every row is left out once"
 
 
 def test_a_frozen_estimator_stays_as_it_is_and_all_rows_calibrate(digits):

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 from click.core import ParameterSource
@@ -18,6 +18,7 @@ from equipoise.cli.shared import SHARE, LocalPath, json_option, print_json, quie
 from equipoise.cli.states import read_states, refuse_options_of_rows, state_paths
 from equipoise.core.errors import DataError
 from equipoise.core.files import write_text
+from equipoise.core.predictions import Predictions
 from equipoise.core.predictions.divide import divide
 from equipoise.core.reading import Columns
 from equipoise.evaluate.audit import audit
@@ -111,37 +112,73 @@ def command(
         )
     if calib and calib_share is not None:
         raise click.UsageError("--calib and --calib-share are two ways to say the same. Give one of them.")
-    grouped = columns | Columns(groups=by)
-    named = {name: read_predictions(source, **grouped) for name, source in sources.items()}
-    held_out = {name: read_predictions(path, **columns) for name, path in zip(named, calib, strict=False)}
-    shown = {name: _shown(source) for name, source in sources.items()}
-    fits = {name: [str(path)] for name, path in zip(sources, calib, strict=False)}
+    told = _read(sources, calib, columns, by)
     if calib_share is not None:
-        seed = settings["seed"]
-        halves = dict(zip(named, divide(list(named.values()), calib_share, seed=seed), strict=True))
-        held_out = {name: fit for name, (fit, _) in halves.items()}
-        named = {name: judged for name, (_, judged) in halves.items()}
-        shown = {name: f"{text}, without the rows to fit on (seed {seed})" for name, text in shown.items()}
-        kept_back = ["--holdout", f"{1 - calib_share:g}", "--seed", str(seed)]
-        fits = {name: [*_words(source), *kept_back] for name, source in sources.items()}
-        sources = dict.fromkeys(sources, Path("new.npz"))
+        told = _divided(told, calib_share, settings["seed"])
     report = report_of(
-        named,
-        title=title
-        or ("Calibration report: " + ", ".join(named) if len(named) == 1 else "Calibration report"),
+        told.judged,
+        title=title or ": ".join(["Calibration report", *(told.judged if len(told.judged) == 1 else ())]),
         by=by,
         baseline=baseline,
-        calib=held_out,
-        sources=shown,
+        calib=told.held_out,
+        sources=told.shown,
         command=_again(paths),
         **settings,
     )
-    report = _with_commands(report, sources, fits)
+    report = _with_commands(report, told.sources, told.fits)
     write_report(report, output)
     if card is not None and dataset:
         first = report.base
         write_text(card, to_model_card(first.first, model=first.name, dataset=dataset))
     _tell(report, output, as_json=as_json, quiet=quiet)
+
+
+class _Told(NamedTuple):
+    """Files of predictions by the name of their model.
+
+    Attributes:
+        sources: What a command to copy is told to read.
+        judged: The rows that are reported on.
+        held_out: The rows that calibrators are fitted on; of some, or of none.
+        shown: What the page says about where rows come from.
+        fits: What a command to copy is told to fit on.
+    """
+
+    sources: Mapping[str, Path | list[Path]]
+    judged: dict[str, Predictions]
+    held_out: dict[str, Predictions]
+    shown: dict[str, str]
+    fits: dict[str, list[str]]
+
+
+def _read(
+    sources: Mapping[str, Path | list[Path]], calib: Sequence[Path], columns: Columns, by: tuple[str, ...]
+) -> _Told:
+    grouped = columns | Columns(groups=by)
+    return _Told(
+        sources,
+        judged={name: read_predictions(source, **grouped) for name, source in sources.items()},
+        held_out={
+            name: read_predictions(path, **columns) for name, path in zip(sources, calib, strict=False)
+        },
+        shown={name: _shown(source) for name, source in sources.items()},
+        fits={name: [str(path)] for name, path in zip(sources, calib, strict=False)},
+    )
+
+
+def _divided(whole: _Told, share: float, seed: int) -> _Told:
+    """Hold a share of every file out to fit on."""
+    parts = divide(list(whole.judged.values()), share, seed=seed)
+    kept_back = ["--holdout", f"{1 - share:g}", "--seed", str(seed)]
+    return _Told(
+        sources=dict.fromkeys(whole.sources, Path("new.npz")),
+        judged={name: rest for name, (_, rest) in zip(whole.judged, parts, strict=True)},
+        held_out={name: fit for name, (fit, _) in zip(whole.judged, parts, strict=True)},
+        shown={
+            name: f"{text}, without the rows to fit on (seed {seed})" for name, text in whole.shown.items()
+        },
+        fits={name: [*_words(source), *kept_back] for name, source in whole.sources.items()},
+    )
 
 
 def _report_runs(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 from equipoise.calibrators import Calibrator
@@ -15,7 +15,7 @@ from equipoise.core.errors import SpecError
 from equipoise.core.names import look_up
 from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.experiments.contracts import Code, check_keywords
-from equipoise.experiments.spec_parsing import check_keys, number_keys, plain, read_record
+from equipoise.experiments.spec_parsing import number_keys, plain, read_named
 from equipoise.experiments.user_code import is_code, split_reference
 
 __all__ = ["MapSpec", "as_map"]
@@ -96,15 +96,11 @@ def as_map(given: Any, *, where: str, home: str | None = None) -> MapSpec:
     """
     if isinstance(given, MapSpec):
         return given
-    if not isinstance(given, (str, Mapping)):
-        raise SpecError(f"{where}: a name or a table was wanted, got {given!r}.")
-    table = {"name": given} if isinstance(given, str) else given
-    check_keys(table, ("name", "options"), where=where)
-    found = read_record(MapSpec, table, where=where)
+    found = read_named(MapSpec, given, where=where)
     try:
         if is_code(found.name):
             split_reference(found.name)
-            return MapSpec(name=found.name, options=found.options, home=home or os.getcwd())
+            return replace(found, home=home or os.getcwd())
         hint = "`equipoise list calibrators` shows all; code of your own is 'file.py:name'."
         entry = look_up(found.name, CATALOGUE["calibrators"], what="calibrator", hint=hint)
         check_keywords(entry.factory, found.options, name=found.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, final
 
@@ -13,7 +13,7 @@ from equipoise.core.errors import SpecError
 from equipoise.core.predictions import Predictions
 from equipoise.evaluate import EXTRA, Score, score_extra
 from equipoise.experiments.contracts import Code, check_keywords
-from equipoise.experiments.spec_parsing import check_keys, number_keys, plain, read_record
+from equipoise.experiments.spec_parsing import number_keys, plain, read_named
 from equipoise.experiments.user_code import is_code, split_reference
 from equipoise.metrics.facts import MetricFacts, learn_facts, metric_facts
 
@@ -165,15 +165,11 @@ def as_metric(given: Any, *, where: str, home: str | None = None) -> MetricSpec 
     """
     if isinstance(given, MetricSpec):
         return given
-    if not isinstance(given, (str, Mapping)):
-        raise SpecError(f"{where}: a name or a table was wanted, got {given!r}.")
-    table = {"name": given} if isinstance(given, str) else given
-    check_keys(table, ("name", "options"), where=where)
-    found = read_record(MetricSpec, table, where=where)
+    found = read_named(MetricSpec, given, where=where)
     try:
         if is_code(found.name):
             split_reference(found.name)
-            return MetricSpec(name=found.name, options=found.options, home=home or os.getcwd())
+            return replace(found, home=home or os.getcwd())
         metric_facts(found.name, what="metric of a table")
     except SpecError as error:
         raise SpecError(f"{where}: {error}") from error

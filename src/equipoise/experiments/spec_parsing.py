@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from equipoise.core.errors import SpecError
 from equipoise.core.names import nearest
 
-__all__ = ["check_keys", "number_keys", "plain", "read_record", "set_key"]
+__all__ = ["check_keys", "number_keys", "plain", "read_named", "read_record", "set_key"]
 
 T = TypeVar("T")
 
@@ -58,6 +58,32 @@ def read_record(kind: type[T], table: Mapping[str, Any], *, where: str) -> T:
         if not missing:
             raise
         raise SpecError(f"{where}: the key {missing[0]!r} is missing.") from error
+
+
+def read_named(kind: type[T], given: Any, *, where: str) -> T:
+    """Return a record of a name and options, which may be given as the name alone.
+
+    Args:
+        kind: A frozen dataclass with these two among its fields; others are not for a spec to set.
+        given: A name, or a table.
+        where: File and key, for the message.
+
+    Raises:
+        SpecError: If it is neither, or has other keys.
+
+    Example:
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Asked:
+        ...     name: str
+        ...     digest: str = ""
+        >>> read_named(Asked, "ece", where="doc").name
+        'ece'
+    """
+    if not isinstance(given, (str, Mapping)):
+        raise SpecError(f"{where}: a name or a table was wanted, got {given!r}.")
+    table = {"name": given} if isinstance(given, str) else given
+    check_keys(table, ("name", "options"), where=where)
+    return read_record(kind, table, where=where)
 
 
 def check_keys(table: Iterable[str], known: Collection[str], *, where: str) -> None:
