@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from evidence_claims import claim_table
 from evidence_data import (
     arenas,
     counts,
-    difference,
-    effect,
     is_run,
     mean,
     methods,
@@ -23,10 +20,10 @@ from evidence_data import (
     table,
     written,
 )
+from evidence_defaults import defaults
 from evidence_files import language_models, outputs
 from evidence_pictures import dots, front, shift_lines, undominated
-
-from equipoise.metrics.facts import metric_facts
+from evidence_shift import shift
 
 HOME = Path(__file__).resolve().parent / "evidence"
 NOTE = "<!-- Written by docs/generate.py from the files in evidence/; edit those. -->"
@@ -232,221 +229,4 @@ def _ranks(arena: str) -> list[str]:
         "seeds. Intervals that overlap are no order.",
         "",
         *table(("method", "mean rank", "rivals beaten"), lines),
-    ]
-
-
-def shift() -> str:
-    """Write whether calibration made in training survives shift better than scaling afterwards."""
-    parts = [
-        "# Under shift",
-        "",
-        "Does calibration at training time survive a shift of the data better than scaling afterwards? Each "
-        "method without any scaling "
-        "against cross-entropy with a temperature that was fitted on clean rows, by ECE on corrupted test "
-        "images (+ the loss is better, "
-        "− scaling is).",
-        "",
-    ]
-    if not is_run("a"):
-        return "\n".join([*parts, "Not yet run.", ""])
-    splits = list(dict.fromkeys(row["split"] for row in rows("a/differences.csv") if row["split"] != "test"))
-    labels = methods("a")
-    lines = []
-    for label in sorted(
-        labels, key=lambda one: np.mean([mean("a", one, "identity", "ece", split) for split in splits])
-    ):
-        cells = [
-            (
-                written("a", label, "identity", "ece", split).partition(" ±")[0]
-                + " "
-                + sign("a", label, "ece", versus_calibrator="temperature", split=split)
-            ).strip()
-            for split in ("test", *splits)
-        ]
-        lines.append([f"`{label}`", *cells])
-    scaled = [
-        "ce + temperature",
-        *(written("a", "ce", "temperature", "ece", s).partition(" ±")[0] for s in ("test", *splits)),
-    ]
-    heads = ["method", "clean", *(split.removeprefix("test-").replace("_", " ") for split in splits)]
-    won = {
-        split: counts(
-            "a", "ece", [one for one in labels if one != "ce"], versus_calibrator="temperature", split=split
-        )
-        for split in splits
-    }
-    parts += [
-        "Mean ECE % over seeds:",
-        "",
-        *table(heads, [scaled, *lines]),
-        "Over all methods but cross-entropy: "
-        + "; ".join(
-            f"{split.removeprefix('test-').replace('_', ' ')}: {n['better']} better than scaled "
-            f"cross-entropy, {n['tie']} tied, {n['worse']} worse"
-            for split, n in won.items()
-        )
-        + ".",
-        "",
-        "![ECE under Gaussian noise](pictures/a-gaussian_noise.svg)",
-        "",
-        "![ECE under blur](pictures/a-gaussian_blur.svg)",
-        "",
-        *_foreign(labels),
-    ]
-    return "\n".join(parts)
-
-
-def _foreign(labels: list[str]) -> list[str]:
-    lines = []
-    key = "ood_auroc_{}"
-    for label in sorted(
-        labels, key=lambda one: -mean("a", one, "identity", key.format("confidence"), "test-mnist")
-    ):
-        numbers = [
-            100 * mean("a", label, "identity", key.format(by), "test-mnist")
-            for by in ("confidence", "energy")
-        ]
-        lines.append((f"`{label}`", *(f"{number:.1f}" for number in numbers)))
-    return [
-        "## Foreign images",
-        "",
-        "Fashion-MNIST told from MNIST by how sure the network is: AUROC %, mean over seeds.",
-        "",
-        *table(("method", "by confidence", "by energy"), lines),
-    ]
-
-
-def defaults() -> str:
-    """Write how good our own defaults are."""
-    parts = [
-        "# Our own defaults",
-        "",
-        "## Does `choose` beat the settings of the papers?",
-        "",
-        "Differences of the chosen setting from the paper's, on test rows that took no part in the choice.",
-        "",
-    ]
-    lines = [line for arena in ("a", "ap") if is_run(arena) for line in _variant_lines(arena, chosen=True)]
-    heads = ("arena", "method", "seeds", "chosen", "ECE, points", "", "NLL", "", "NLL, scaled", "")
-    parts += table(heads, lines) if lines else ["Not yet run.", ""]
-    parts += [
-        "## Which epoch to keep?",
-        "",
-        "The best epoch on tune by NLL, or by NLL after scaling, against the last.",
-        "",
-    ]
-    lines = [line for arena in ("a",) if is_run(arena) for line in _variant_lines(arena, chosen=False)]
-    parts += table(heads, lines) if lines else ["Not yet run.", ""]
-    return "\n".join([*parts, *_advisor(), *_coverage()])
-
-
-def _variant_lines(arena: str, *, chosen: bool) -> Iterator[list[str]]:
-    for label in methods(arena):
-        base = label.partition("(")[0]
-        if ("(" not in label) or ((" by " in label) != chosen) or (not chosen and "keep" not in label):
-            continue
-        cells = [arena.upper().replace("P", "′"), f"`{label}`", str(len(seeds_of(arena)[label]))]
-        picked = [row["chosen"] or "–" for row in pick(rows(f"{arena}/runs.csv"), method=label)]
-        cells.append(", ".join(str(one) for one in picked) if chosen else "–")
-        for metric, calibrator in (("ece", "identity"), ("nll", "identity"), ("nll", "temperature")):
-            found = difference(arena, label, metric, calibrator=calibrator, versus=base)
-            cells += [effect(found), found["verdict"]] if found else ["–", ""]
-        yield cells
-
-
-def _advisor() -> list[str]:
-    parts = ["## Is the advisor's map right?", ""]
-    lines = []
-    for arena in arenas():
-        groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
-        for row in rows(f"{arena}/advisor.csv"):
-            groups.setdefault((row["method"], row["seed"]), []).append(row)
-        if groups:
-            lines.append(_advisor_line(arena, list(groups.values())))
-    if not lines:
-        return [*parts, "Not yet run.", ""]
-    heads = (
-        "arena",
-        "runs",
-        "chosen",
-        "best on test",
-        "NLL lost by it",
-        "by always a temperature",
-        "by no map",
-    )
-    return [
-        *parts,
-        "For every run the advisor chose a map on calib. All its candidates were fitted on the same rows and "
-        "judged on test; regret is the "
-        "NLL above the best of them, mean over runs.",
-        "",
-        *table(heads, lines),
-    ]
-
-
-def _advisor_line(arena: str, runs: list[list[dict[str, Any]]]) -> list[str]:
-    best = [min(run, key=lambda row: row["test_nll"]) for run in runs]
-    taken = [next(row for row in run if row["chosen"] in (True, "True")) for run in runs]
-
-    def regret(rivals: list[dict[str, Any]]) -> str:
-        lost = [rival["test_nll"] - top["test_nll"] for rival, top in zip(rivals, best, strict=True)]
-        return f"{np.mean(lost):.4f}"
-
-    def named(found: list[dict[str, Any]]) -> str:
-        names = [row["candidate"] for row in found]
-        ordered = sorted(set(names), key=lambda one: (-names.count(one), one))
-        return ", ".join(f"`{one}` {names.count(one)}" for one in ordered)
-
-    fixed = [
-        [row for run in runs for row in run if row["candidate"] == name]
-        for name in ("temperature", "identity")
-    ]
-    return [
-        arena.upper().replace("P", "′"),
-        str(len(runs)),
-        named(taken),
-        named(best),
-        regret(taken),
-        *map(regret, fixed),
-    ]
-
-
-def _coverage() -> list[str]:
-    found = rows("e/coverage.csv")
-    if not found:
-        return ["## Does the interval of the ECE hold the truth?", "", "Not yet run.", ""]
-    percent = metric_facts("ece")
-    lines = [
-        (
-            row["predictor"],
-            f"{row['n']:,}",
-            percent.number(row["true_ece"]),
-            percent.number(row["mean_ece"]),
-            percent.number(row["mean_debiased_ece"]),
-            percent.number(row["mean_width"]),
-            f"{100 * row['covers_ece']:.1f} %",
-            f"{100 * row['below']:.1f} % / {100 * row['above']:.1f} %",
-        )
-        for row in found
-    ]
-    heads = (
-        "predictor",
-        "rows",
-        "true ECE %",
-        "mean estimate",
-        "debiased",
-        "mean width",
-        "intervals that hold it",
-        "too low / too high",
-    )
-    first = found[0]
-    return [
-        "## Does the interval of the ECE hold the truth?",
-        "",
-        f"Predictors on a mixture whose posterior is known; {first['repeats']} samples of each size, "
-        f"{first['resamples']} resamples each. A 95 % "
-        "interval should hold the truth in 95 % of them, with a standard error of "
-        f"{100 * np.sqrt(0.05 * 0.95 / first['repeats']):.1f} points here.",
-        "",
-        *table(heads, lines),
     ]

@@ -46,12 +46,8 @@ __all__ = [
 
 if TYPE_CHECKING:
     from equipoise.experiments.catalogue import CATALOGUE, Entry, register
-    from equipoise.experiments.comparison import (
-        ComparisonResult,
-        ComparisonSpec,
-        read_comparison,
-        run_comparison,
-    )
+    from equipoise.experiments.comparison import ComparisonResult, run_comparison
+    from equipoise.experiments.comparison_spec import ComparisonSpec, read_comparison
     from equipoise.experiments.engines import RunSummary
     from equipoise.experiments.folder import RunFolder
     from equipoise.experiments.formatting import format_table, format_tables
@@ -75,7 +71,7 @@ else:
         {
             "CATALOGUE": "equipoise.experiments.catalogue",
             "ComparisonResult": "equipoise.experiments.comparison",
-            "ComparisonSpec": "equipoise.experiments.comparison",
+            "ComparisonSpec": "equipoise.experiments.comparison_spec",
             "Entry": "equipoise.experiments.catalogue",
             "HISTORIES": "equipoise.experiments.single_run",
             "NEEDS_NO_RUNS": "equipoise.experiments.run_plots",
@@ -102,7 +98,7 @@ else:
             "make_tables": "equipoise.experiments.table",
             "plot_runs": "equipoise.experiments.run_plots",
             "prepare": "equipoise.experiments.preparation",
-            "read_comparison": "equipoise.experiments.comparison",
+            "read_comparison": "equipoise.experiments.comparison_spec",
             "read_spec": "equipoise.experiments.spec",
             "refuse_code": "equipoise.experiments.preparation",
             "register": "equipoise.experiments.catalogue",

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from equipoise.core.errors import SpecError
-from equipoise.experiments.comparison import ComparisonResult, ComparisonSpec, run_comparison
+from equipoise.experiments.comparison import ComparisonResult, run_comparison
+from equipoise.experiments.comparison_spec import ComparisonSpec
 from equipoise.experiments.single_run import RunOptions
 from equipoise.experiments.user_code import check_not_loading
 

@@ -40,11 +40,12 @@ def small_cnn(n_classes: int = 10, in_channels: int = 3, *, widths: Sequence[int
         )
     layers: list[nn.Module] = []
     n_in = in_channels
-    for number, width in enumerate(widths):
-        if number:
+    for number, width in enumerate(widths, start=1):
+        layers += [nn.Conv2d(n_in, width, 3, padding=1, bias=False), nn.BatchNorm2d(width)]
+        if number < len(widths):
+            # The largest of the rectified is the largest, rectified: pooled first, a quarter is left to rectify.
             layers.append(nn.MaxPool2d(2))
-        convolution = nn.Conv2d(n_in, width, 3, padding=1, bias=False)
-        layers += [convolution, nn.BatchNorm2d(width), nn.ReLU(inplace=True)]
+        layers.append(nn.ReLU(inplace=True))
         n_in = width
     body = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
     return Network(body, make_head(n_in, n_classes, where="small_cnn"), channels_last=True)

@@ -103,7 +103,7 @@ class Learner(nn.Module, Generic[NetworkT]):
         return as_logits(self(inputs))
 
     def descend(self, loss: Tensor, *, n_samples: int) -> None:
-        """Follow the gradient of a loss: backward, clip, step, forget.
+        """Follow the gradient of a loss: forget the last one, backward, clip, step.
 
         Args:
             loss: A mean over the batch, by convention; the recipe says whether it is descended on as it is.
@@ -111,6 +111,10 @@ class Learner(nn.Module, Generic[NetworkT]):
         """
         fabric, module, optimizer = self._running()
         recipe, steps = self.recipe, self._completes
+        if self._waiting == 0:
+            # Not at the end of the step before: what was allocated last keeps the C library from handing the
+            # memory below back to the system, only to fetch it page by page in the next forward pass.
+            optimizer.zero_grad(set_to_none=True)
         scale = n_samples if recipe.reduction == "sum" else 1 / recipe.accumulate
         with fabric.no_backward_sync(module, enabled=not steps):
             fabric.backward(loss * scale if scale != 1 else loss, model=module)
@@ -120,7 +124,6 @@ class Learner(nn.Module, Generic[NetworkT]):
         if recipe.clip_norm is not None:
             fabric.clip_gradients(module, optimizer, max_norm=recipe.clip_norm, error_if_nonfinite=False)
         optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
 
     def get_extra_state(self) -> dict[str, Any]:
         """Return what moves the network: the optimizer's state, and gradients that wait for a step."""
