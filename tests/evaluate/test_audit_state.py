@@ -214,6 +214,7 @@ def state_of(n, seed, temperature=1.0):
     return AuditState.of(rows(n, seed, temperature=temperature)).calibration
 
 
+@pytest.mark.deep
 def test_few_rows_are_not_called_worse_for_being_few():
     """Chance alone gives 300 rows several times the calibration error of 20 000."""
     found = [

@@ -24,6 +24,7 @@ def straight(tmp_path_factory):
     return result
 
 
+@pytest.mark.deep
 def test_the_table_holds_all_methods(straight):
     assert straight.tables[0].metrics[-1] == "metric.py:worst_class(least=5)"
     calibrators = list(dict.fromkeys(row.calibrator for row in straight.tables[0].rows))

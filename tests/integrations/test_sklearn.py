@@ -34,6 +34,7 @@ from equipoise.integrations.sklearn import (
     draw_estimators,
     predictions_of,
 )
+from helpers.deep import daily
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +50,7 @@ def routing():
     sklearn.set_config(enable_metadata_routing=False)
 
 
-@pytest.mark.parametrize("method", ["temperature", "isotonic"])
+@pytest.mark.parametrize("method", daily(["temperature", "isotonic"], keep=["temperature"]))
 def test_every_check_of_the_host_passes(method):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -58,7 +59,11 @@ def test_every_check_of_the_host_passes(method):
     assert sum(one["status"] == "passed" for one in found) >= 55
 
 
-@pytest.mark.parametrize("method", [*KINDS, "auto", HistogramBinning(share="top_label")], ids=str)
+@pytest.mark.parametrize(
+    "method",
+    [*KINDS, pytest.param("auto", marks=pytest.mark.deep), HistogramBinning(share="top_label")],
+    ids=str,
+)
 def test_every_calibrator_gives_distributions(method, digits):
     X, y, unseen, _ = digits
     classifier = CalibratedClassifier(GaussianNB(), method=copy.deepcopy(method), cv=3).fit(X[:300], y[:300])
