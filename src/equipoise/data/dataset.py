@@ -68,6 +68,8 @@ class Dataset:
         >>> data = from_arrays(torch.zeros(20, 3), torch.arange(20) % 2, name="mine")
         >>> len(data), data.n_classes, sorted(data.splits)
         (20, 2, ['calib', 'test', 'train', 'tune'])
+        >>> data
+        Dataset('mine', features (20, 3), 2 classes, train 12, tune 2, calib 2, test 4)
     """
 
     name: str
@@ -94,6 +96,11 @@ class Dataset:
 
     def __len__(self) -> int:
         return len(self.inputs)
+
+    def __repr__(self) -> str:
+        shape = f"({len(self):,} files)" if isinstance(self.inputs, ImageFiles) else tuple(self.inputs.shape)
+        parts = ", ".join(f"{split} {len(rows):,}" for split, rows in self.splits.items())
+        return f"Dataset({self.name!r}, {self.kind} {shape}, {self.n_classes} classes, {parts})"
 
     @property
     def n_classes(self) -> int:
