@@ -268,6 +268,21 @@ def test_a_flipped_bit_in_a_page_is_found(parquet, tmp_path):
         read_predictions(path)
 
 
+def test_an_entry_that_a_dictionary_lacks_is_damage(parquet):
+    names = np.array(["bird", "cat", "dog"])
+    columns = {"label": names[LABELS], **{f"prob_{one}": PROBS[:, i] for i, one in enumerate(names)}}
+    path = parquet(columns, compression="none")
+    page = pq.ParquetFile(path).metadata.row_group(0).column(0)
+    whole, refused = path.read_bytes(), []
+    for place in range(page.data_page_offset, page.dictionary_page_offset + page.total_compressed_size):
+        path.write_bytes(whole[:place] + b"\xff" + whole[place + 1 :])
+        try:
+            read_predictions(path)
+        except DataError as error:
+            refused.append(str(error))
+    assert any("out of bounds" in reason for reason in refused)
+
+
 def test_one_large_row_group_is_not_held_whole(parquet):
     n = 1_000_000
     probs = pa.FixedSizeListArray.from_arrays(pa.array(np.tile(np.float32([0.25, 0.75]), n)), 2)

@@ -124,7 +124,9 @@ class ParquetReader(ColumnReader):
 
     def _parts(self, size: int, names: list[str]) -> Iterator[Any]:
         try:
-            yield from self._file.iter_batches(batch_size=size, columns=names)
+            for part in self._file.iter_batches(batch_size=size, columns=names):
+                part.validate(full=True)  # Arrow believes the places in a dictionary that a file names
+                yield part
         except DataError:
             raise
         except (self._arrow.ArrowException, OSError, ValueError, MemoryError) as error:
