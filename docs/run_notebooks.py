@@ -121,11 +121,12 @@ def _shown(output: dict[str, Any]) -> str:
 
 
 def shape(notebook: dict[str, Any]) -> list[list[tuple[str, ...]]]:
-    """Return what the cells show with every number blanked out, to tell whether the kept output is fresh.
+    """Return what the cells show without numbers and verdicts, to tell whether the kept output is fresh.
 
-    Another processor rounds otherwise, and a picture's bits say nothing; words, names and kinds must agree.
+    Another processor rounds otherwise, which may make or break a tie, and a picture's bits say nothing; all other
+    words, names and kinds must agree.
     """
-    blank = re.compile(r"[\d.,]+|[ \-─━+±\n]+")
+    blank = re.compile(r"(?:[\d.,<±+─━\s-]|&lt;|\btie\b|\b(?:first|second) better\b)+")
     return [
         [
             tuple(

@@ -47,3 +47,20 @@ def test_what_a_cell_shows_is_kept_in_order():
     assert [output["output_type"] for output in shown[0]["outputs"]] == ["stream", "execute_result"]
     assert shown[0]["outputs"][1]["data"] == {"text/plain": ["3"]}
     assert shown[1]["outputs"] == shown[2]["outputs"] == []
+
+
+@pytest.mark.parametrize(
+    ("other", "same"),
+    [
+        ("ece  -0.21  0.034   second better", True),
+        ("ece  +0.20  &lt;0.001  first better", True),
+        ("nll  +0.20  0.300  tie", False),
+        ("ece  +0.20  0.300  tied", False),
+    ],
+)
+def test_numbers_and_verdicts_are_not_compared_and_other_words_are(other, same):
+    kept, found = (
+        notebooks.shape({"cells": [{"cell_type": "code", "outputs": [{"text": [text]}]}]})
+        for text in ("ece  +0.20  0.300  tie", other)
+    )
+    assert (kept == found) == same
