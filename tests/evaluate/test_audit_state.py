@@ -202,6 +202,7 @@ def test_what_is_damaged_is_refused(tmp_path, ending):
             read_audit_state(path)
 
 
+@pytest.mark.deep
 def test_an_archive_that_unfolds_to_too_much_is_refused(tmp_path):
     path = tmp_path / "bomb.state"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:

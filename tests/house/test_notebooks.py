@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from helpers.deep import daily
+
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 
@@ -26,7 +28,9 @@ def test_there_is_one_for_each_step():
     assert {path.stem for path in NOTEBOOKS} == {"audit", "calibrate", "train"}
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", daily(NOTEBOOKS, keep=[p for p in NOTEBOOKS if p.stem != "train"]), ids=lambda path: path.stem
+)
 def test_runs_and_its_output_is_fresh(path, monkeypatch):
     pytest.importorskip("matplotlib").use("Agg")
     kept = notebooks.read(path)

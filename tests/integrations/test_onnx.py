@@ -48,6 +48,7 @@ def test_every_calibrator_is_exported_true(calibrator, data, tmp_path):
     assert export_onnx(tmp_path / "m.onnx", network, calibrator.fit(logits, labels), inputs) < 1e-5
 
 
+@pytest.mark.deep
 def test_network_and_map_are_one_graph_for_any_number_of_rows(data, tmp_path):
     network, inputs, logits, labels = data
     fitted = HistogramBinning().fit(logits, labels)

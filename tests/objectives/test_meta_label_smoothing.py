@@ -9,6 +9,7 @@ from torch import nn
 import toys
 from equipoise.objectives import MetaLabelSmoothing, Smoothing, Supervised
 from equipoise.training import SGD, Recipe, fit
+from helpers.deep import daily
 
 META = toys.Blobs(10, batch_size=10, seed=2, shuffle=False)
 STILL = Recipe(optimizer=SGD(rate=0.0, momentum=0.0, weight_decay=0.0))
@@ -77,7 +78,7 @@ def test_targets_are_probabilities(form, seed, n_classes):
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("inner_reduction", ["mean", "sum"])
+@pytest.mark.parametrize("inner_reduction", daily(["mean", "sum"], keep=["sum"]))
 def test_hypergradient_is_that_of_finite_differences(form, inner_reduction):
     network = toys.make_network(0, plain=True).double()
     objective = MetaLabelSmoothing(
