@@ -32,6 +32,11 @@ def arenas() -> dict[str, dict[str, Any]]:
     return tomllib.loads((FOLDER / "arenas.toml").read_text("utf-8"))
 
 
+def letter(arena: str) -> str:
+    """Return what the pages call an arena."""
+    return arena.upper().replace("P", "′")
+
+
 def is_run(arena: str) -> bool:
     """Whether there are results."""
     return bool(rows(f"{arena}/runs.csv"))

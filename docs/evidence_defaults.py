@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from evidence_data import arenas, difference, effect, is_run, methods, pick, rows, seeds_of, table
+from evidence_data import arenas, difference, effect, is_run, letter, methods, pick, rows, seeds_of, table
 
 from equipoise.metrics.facts import metric_facts
 
@@ -40,7 +40,7 @@ def _variant_lines(arena: str, *, chosen: bool) -> Iterator[list[str]]:
         base = label.partition("(")[0]
         if ("(" not in label) or ((" by " in label) != chosen) or (not chosen and "keep" not in label):
             continue
-        cells = [arena.upper().replace("P", "′"), f"`{label}`", str(len(seeds_of(arena)[label]))]
+        cells = [letter(arena), f"`{label}`", str(len(seeds_of(arena)[label]))]
         picked = [row["chosen"] or "–" for row in pick(rows(f"{arena}/runs.csv"), method=label)]
         cells.append(", ".join(str(one) for one in picked) if chosen else "–")
         for metric, calibrator in (("ece", "identity"), ("nll", "identity"), ("nll", "temperature")):
@@ -97,7 +97,7 @@ def _advisor_line(arena: str, runs: list[list[dict[str, Any]]]) -> list[str]:
         for name in ("temperature", "identity")
     ]
     return [
-        arena.upper().replace("P", "′"),
+        letter(arena),
         str(len(runs)),
         named(taken),
         named(best),

@@ -11,6 +11,7 @@ from evidence_data import (
     arenas,
     counts,
     is_run,
+    letter,
     mean,
     methods,
     pick,
@@ -98,11 +99,11 @@ def _arena_line(arena: str) -> tuple[str, ...]:
     found = {row["run"]: row for row in rows(f"{arena}/runs.csv")}
     if not found:
         cost = f"not yet run; about {about['seconds']} s a run" if "seconds" in about else "not yet run"
-        return arena.upper().replace("P", "′"), about["title"], about["network"], "", "", "", cost
+        return letter(arena), about["title"], about["network"], "", "", "", cost
     seeds = [len(seeds_of(arena)[label]) for label in methods(arena)]
     few, many = min(seeds), max(seeds)
     return (
-        arena.upper().replace("P", "′"),
+        letter(arena),
         about["title"],
         about["network"],
         str(len(methods(arena))),

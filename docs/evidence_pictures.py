@@ -78,7 +78,7 @@ def front(arena: str) -> str:
         nll, accuracy = places[label]
         colour = RED if label in best else INK if label == "ce" else BLUE
         ax.plot(nll, 100 * accuracy, "o", color=colour, markersize=4)
-        # A name is written where it has room: as wide as a third of the picture, as high as a thirtieth.
+        # A name is written where it has room: as wide as a third of the picture, as high as a twenty-fifth.
         if all(
             abs(nll - other[0]) > spread[0] / 3 or abs(accuracy - other[1]) > spread[1] / 25
             for other in named
