@@ -12,7 +12,7 @@ from equipoise.experiments import Spec, read_spec, write_spec
 from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.experiments.identity import BORN
 from equipoise.experiments.spec import RecipeSpec, read_stored_spec
-from equipoise.experiments.toml import format_toml, parse_override
+from equipoise.experiments.toml import format_toml, parse_override, read_toml
 
 
 def changed(table, path, value):
@@ -184,3 +184,10 @@ def test_hostile_specs_are_answered_at_once(tmp_path, text):
 def test_a_date_is_no_setting(table):
     with pytest.raises(SpecError, match=r"data\.options\.since: must be a number, a text"):
         Spec.from_table(changed(table, "data.options.since", datetime.date(2026, 1, 1)))
+
+
+def test_a_page_is_not_called_a_deep_table(tmp_path):
+    page = tmp_path / "report.html"
+    page.write_text("<!doctype html>" + "<p>Ends. Starts. </p>" * 60)
+    with pytest.raises(SpecError, match=r"report\.html: not a spec: .* Is it another file\?"):
+        read_toml(page)

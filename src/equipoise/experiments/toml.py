@@ -38,7 +38,9 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
             raise SpecError(f"{file}: too large for a spec. Is it another file?")
         text = file.read_text(encoding="utf-8")
         if any(part.count(".") > _DEEPEST for line in text.splitlines() for part in line.split(",")):
-            raise SpecError(f"{file}: not a spec: tables within tables without end.")
+            raise SpecError(
+                f"{file}: not a spec: a key of over {_DEEPEST} parts, or none. Is it another file?"
+            )
         return tomllib.loads(text)
     except SpecError:
         raise
