@@ -70,7 +70,9 @@ def main():
         if name == "global_pooling_cnn":
             new = models.global_pooling_cnn()
             old = Network(OneDimensional(models.global_pooling_cnn().body), nn.Linear(128, 20))
-            compare(f"{name}, 200 words", new, old, torch.randn(64, 200, 100), options.repeats)
+            for n_words in (120, 300, 700):
+                words = torch.randn(128, n_words, 100)
+                compare(f"{name}, {n_words} words", new, old, words, options.repeats)
             continue
         factory, shape, batch = CASES[name]
         twin = factory()

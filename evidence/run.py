@@ -49,6 +49,7 @@ def options_of(comparison: ComparisonSpec, args: argparse.Namespace) -> RunOptio
         shift=comparison.shift,
         root=args.data,
         threads=1,
+        keep_memory=True,
         n_resamples=args.resamples,
         quiet=True,
     )

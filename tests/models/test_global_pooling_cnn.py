@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from equipoise.models import RECEPTIVE_FIELD, global_pooling_cnn
+from equipoise.models.global_pooling_cnn import RowConvolution
 
 
 def padded(n_tokens, lengths, seed=0):
@@ -86,3 +87,55 @@ def test_dropout_is_off_by_default_and_in_evaluation():
     assert torch.equal(plain(words), plain(words))
     assert not torch.equal(dropping.train()(words), dropping(words))
     assert torch.equal(dropping.eval()(words), dropping(words))
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    n=st.integers(1, 3),
+    width=st.integers(1, 5),
+    extra=st.integers(0, 6),
+    channels=st.integers(1, 4),
+    seed=st.integers(0, 99),
+)
+def test_gradients_of_a_row_are_those_of_torch(n, width, extra, channels, seed):
+    torch.manual_seed(seed)
+    row = torch.randn(n, channels, 1, width + extra, dtype=torch.float64)
+    weight, bias = torch.randn(3, channels, width).double(), torch.randn(3).double()
+    upstream = torch.randn(n, 3, 1, extra + 1).double()
+    found = []
+    for convolve in (
+        RowConvolution.apply,
+        lambda row, weight, bias: functional.conv2d(row, weight.unsqueeze(2), bias),
+    ):
+        parts = [part.clone().requires_grad_() for part in (row, weight, bias)]
+        output = convolve(*parts)
+        found.append([output, *torch.autograd.grad(output, parts, upstream)])
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
+
+
+def test_second_derivatives_of_a_row():
+    torch.manual_seed(0)
+    shapes = ((2, 2, 1, 5), (2, 2, 3), (2,))
+    parts = [torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+    assert torch.autograd.gradcheck(RowConvolution.apply, parts)
+    assert torch.autograd.gradgradcheck(RowConvolution.apply, parts)
+
+
+def test_training_and_evaluation_agree_and_have_the_same_gradient():
+    words, network = padded(60, [5, 30, 60]).double(), global_pooling_cnn().double()
+    found = []
+    for mode in (True, False):
+        network.train(mode).zero_grad()
+        logits = network(words)
+        logits.square().sum().backward()
+        found.append([logits.detach(), *(value.grad for value in network.parameters())])
+    for trained, evaluated in zip(*found, strict=True):
+        torch.testing.assert_close(trained, evaluated, rtol=1e-9, atol=1e-12)
+
+
+def test_it_trains_in_mixed_precision():
+    network = global_pooling_cnn().train()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        network(padded(40, [30, 40])).float().square().sum().backward()
+    assert all(value.grad is not None and value.grad.isfinite().all() for value in network.parameters())
