@@ -1,6 +1,8 @@
 """Collect the finished runs of arenas into tidy files: scores, curves, paired differences, what the advisor chose.
 
 python evidence/collect.py a ap --runs ~/evidence-runs
+
+What is there of other seeds stays; differences and ranks are made anew from all seeds.
 """
 
 from __future__ import annotations
@@ -16,10 +18,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from differences import Judge, differences
+from differences import differences
+from pairs import KEYS, Judge, paired
 from ranks import ranks
 from run import comparisons
-from tidy import HERE, write
+from tidy import HERE, add, write
 
 from equipoise import Predictions, __version__
 from equipoise.data import gaussian_mixture
@@ -125,6 +128,7 @@ def run_rows(arena: str, group: RunGroup, commit: str) -> Iterator[dict[str, Any
             "epochs": record["epochs"],
             "seconds": record["seconds"],
             "epoch_seconds": float(np.quantile([row["seconds"] for row in history], 0.25)),
+            "epoch_cpu_seconds": float(np.median([row["cpu_seconds"] for row in history])),
             "version": __version__,
             "commit": commit,
         }
@@ -203,16 +207,20 @@ def further_sets(run: RunFolder) -> list[str]:
     return [f"test-{name}" for name, shift in shifts_of(run).items() if shift.kind != "ood"]
 
 
-def write_machine(arena: str, run: RunFolder, commit: str) -> None:
-    """Write down where and with what the runs were made, as the first of them says."""
-    told = read_json(run.path / "environment.json")
-    found = {
+def write_machines(arena: str, runs: Sequence[RunFolder], commit: str) -> None:
+    """Write down where and with what the seeds were run, in place of what was known of them."""
+    told = read_json(runs[0].path / "environment.json")
+    fresh = {
+        "seeds": sorted({run.spec().seed for run in runs}),
         "commit": commit,
         "torch": told["packages"]["torch"],
         "capability": torch.backends.cpu.get_cpu_capability(),
         **{key: told[key] for key in ("python", "packages", "system", "cores", "threads", "data")},
     }
-    write_json(HERE / arena / "machine.json", found)
+    file = HERE / arena / "machines.json"
+    known = read_json(file)["machines"] if file.exists() else []
+    kept = [{**one, "seeds": sorted({*one["seeds"]} - {*fresh["seeds"]})} for one in known]
+    write_json(file, {"machines": [one for one in kept if one["seeds"]] + [fresh]})
 
 
 def main() -> int:
@@ -232,14 +240,16 @@ def main() -> int:
     for arena in args.arenas:
         group = gather(arena, args.runs)
         judge = Judge(args.runs.parent / "advised", further_sets(group.runs[0]), args.advise)
-        write(f"{arena}/runs.csv", run_rows(arena, group, commit))
-        scores = list(score_rows(arena, group, judge))
-        write(f"{arena}/scores.csv", scores)
-        write(f"{arena}/ranks.csv", ranks(arena, scores, list(group.methods)))
-        write(f"{arena}/curves.csv", curve_rows(arena, group))
-        write(f"{arena}/differences.csv", differences(arena, group, judge))
-        write(f"{arena}/advisor.csv", advisor_rows(arena, group, judge))
-        write_machine(arena, group.runs[0], commit)
+        by = ("method", "seed")
+        add(f"{arena}/runs.csv", run_rows(arena, group, commit), by=by)
+        add(f"{arena}/curves.csv", curve_rows(arena, group), by=by)
+        add(f"{arena}/advisor.csv", advisor_rows(arena, group, judge), by=by)
+        scores = add(f"{arena}/scores.csv", score_rows(arena, group, judge), by=(*by, "calibrator"))
+        pairs = add(f"{arena}/paired.csv", paired(group, judge), by=(*KEYS, "seed"))
+        found = list(differences(arena, pairs))
+        write(f"{arena}/differences.csv", found)
+        write(f"{arena}/ranks.csv", ranks(arena, scores, {row["method"] for row in found}))
+        write_machines(arena, group.runs, commit)
     return 0
 
 

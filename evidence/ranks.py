@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ MOST = 0.8
 QUESTIONS = [(metric, calibrator) for metric in ("nll", "ece") for calibrator in ("identity", "temperature")]
 
 
-def ranks(arena: str, scores: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterator[dict[str, Any]]:
+def ranks(arena: str, scores: Sequence[dict[str, Any]], labels: Collection[str]) -> Iterator[dict[str, Any]]:
     """Give one row per question and method, the best first; methods that lack a finished seed take no part.
 
     Args:

@@ -1,8 +1,9 @@
-"""Tidy files of evidence: rows of plain values, rounded to what is worth keeping."""
+"""Tidy files of evidence: rows of plain values, rounded to what is worth keeping, which later days add to."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import csv
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,3 +30,35 @@ def short(value: Any) -> Any:
 def read(name: str) -> list[dict[str, Any]]:
     """Read a file of this folder; nothing if it was not made yet."""
     return read_rows(HERE / name) if (HERE / name).exists() else []
+
+
+def add(name: str, rows: Iterable[Mapping[str, Any]], *, by: Sequence[str]) -> list[dict[str, Any]]:
+    """Put rows into a file of this folder, in place of those that say the same thing, and give all that is there then.
+
+    What is not told anew stays as it was, to the letter: seeds of other days were run on machines that are gone.
+
+    Args:
+        name: The file.
+        rows: What was found now.
+        by: The columns that say what a row is about; methods keep the order in which they came, then seeds count.
+    """
+    fresh = [{key: _text(short(value)) for key, value in row.items()} for row in rows]
+    told = {tuple(row[key] for key in by) for row in fresh}
+    known = _lines(name)
+    kept = [row for row in known if tuple(row[key] for key in by) not in told]
+    order = list(dict.fromkeys(row["method"] for row in (*known, *fresh)))
+    place = {method: number for number, method in enumerate(order)}
+    write(name, sorted(kept + fresh, key=lambda row: (place[row["method"]], int(row["seed"]))))
+    return read(name)
+
+
+def _lines(name: str) -> list[dict[str, str]]:
+    """Read a file of this folder as text: the digest of a run may look like a number."""
+    if not (HERE / name).exists():
+        return []
+    with (HERE / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)

@@ -15,6 +15,7 @@ from equipoise.experiments.rows import read_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 EVIDENCE = ROOT / "evidence"
+RUN = sorted(folder.parent.name for folder in EVIDENCE.glob("*/runs.csv"))
 CLAIMS = tomllib.loads((EVIDENCE / "claims.toml").read_text("utf-8"))["claim"]
 
 
@@ -57,6 +58,70 @@ def test_another_number_in_a_file_is_another_page(pages):
     assert pages.losses() != before
 
 
+@pytest.fixture
+def scripts(monkeypatch):
+    monkeypatch.syspath_prepend(str(EVIDENCE))
+    for name in ("tidy", "pairs", "differences", "ranks", "run", "advised", "collect"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+
+@pytest.mark.parametrize("arena", RUN)
+def test_differences_and_ranks_follow_from_what_each_seed_gave(scripts, arena):
+    from differences import differences
+    from ranks import ranks
+
+    def same(found, name):
+        committed = read_rows(EVIDENCE / arena / name)
+        assert len(found) == len(committed)
+        for row, line in zip(found, committed, strict=True):
+            numbers = {key for key, value in row.items() if isinstance(value, float)}
+            assert {key: row[key] for key in row.keys() - numbers} == {
+                key: line[key] for key in line.keys() - numbers
+            }
+            # Six digits are kept of what a seed gave, and of what follows from it.
+            assert [row[key] for key in numbers] == pytest.approx(
+                [line[key] for key in numbers], rel=1e-5, abs=1e-12
+            )
+
+    found = list(differences(arena, read_rows(EVIDENCE / arena / "paired.csv")))
+    same(found, "differences.csv")
+    labels = {row["method"] for row in found}
+    same(list(ranks(arena, read_rows(EVIDENCE / arena / "scores.csv"), labels)), "ranks.csv")
+
+
+@pytest.mark.parametrize("arena", RUN)
+def test_what_is_told_of_pairs_is_told_of_runs(arena):
+    runs = {(row["method"], row["seed"]) for row in read_rows(EVIDENCE / arena / "runs.csv")}
+    scores = {
+        (row["method"], row["seed"], row["calibrator"], row["split"], row["metric"]): row["value"]
+        for row in read_rows(EVIDENCE / arena / "scores.csv")
+    }
+    for row in read_rows(EVIDENCE / arena / "paired.csv"):
+        for method, calibrator, value in (
+            (row["method"], row["calibrator"], row["value"]),
+            (row["versus"], row["versus_calibrator"], row["versus_value"]),
+        ):
+            assert (method, row["seed"]) in runs
+            place = (method, row["seed"], calibrator, row["split"], row["metric"])
+            assert value == pytest.approx(scores[place], rel=1e-4, abs=1e-6)
+
+
+def test_rows_of_other_seeds_stay_to_the_letter(scripts, tmp_path, monkeypatch):
+    import tidy
+
+    monkeypatch.setattr(tidy, "HERE", tmp_path)
+    old = "method,seed,run,value\nfocal,0,1234e56,0.10\nce,0,0012,0.2\n"
+    (tmp_path / "runs.csv").write_text(old)
+    rows = [
+        {"method": "ce", "seed": 1, "run": "ab", "value": 1 / 3},
+        {"method": "focal", "seed": 0, "run": "cd", "value": None},
+        {"method": "new", "seed": 0, "run": "ef", "value": 2.0},
+    ]
+    tidy.add("runs.csv", rows, by=("method", "seed"))
+    lines = (tmp_path / "runs.csv").read_text().splitlines()
+    assert lines[1:] == ["focal,0,cd,", "ce,0,0012,0.2", "ce,1,ab,0.333333", "new,0,ef,2.0"]
+
+
 @pytest.mark.parametrize("file", sorted((EVIDENCE / "specs").glob("*.toml")), ids=lambda file: file.stem)
 def test_specs_can_be_read(file):
     comparison = read_comparison(file)
@@ -90,7 +155,8 @@ def test_a_cell_that_is_repeated_gives_what_was_committed(tmp_path):
     spec = next(spec for spec in comparison.specs if spec.method.name == "ce" and spec.seed == 0)
     options = RunOptions(calibrators=("identity", "temperature"), threads=1, n_resamples=20, quiet=True)
     found = run(spec, tmp_path, options=options)
-    made_on = json.loads((EVIDENCE / "e" / "machine.json").read_text("utf-8"))
+    machines = json.loads((EVIDENCE / "e" / "machines.json").read_text("utf-8"))["machines"]
+    [made_on] = [machine for machine in machines if spec.seed in machine["seeds"]]
     here = {"torch": torch.__version__, "capability": torch.backends.cpu.get_cpu_capability()}
     # The same kind of machine gives the same digits; another rounds differently, and forty steps carry that on.
     slack = 2e-6 if here == {key: made_on[key] for key in here} else 0.02

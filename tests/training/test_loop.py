@@ -2,6 +2,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from itertools import count
 
 import pytest
 import torch
@@ -39,10 +40,18 @@ class TestHistory:
     def test_columns(self):
         history = run()
         wanted = ["epoch", "loss", "rate", "samples", "tune_accuracy", "tune_nll", "tune_ece"]
-        wanted += ["tune_nll_scaled", "tune_temperature", "seconds"]
+        wanted += ["tune_nll_scaled", "tune_temperature", "seconds", "cpu_seconds"]
         assert history.columns == wanted
         assert history.column("epoch") == [0, 1]
         assert history.column("samples") == [40, 40]
+
+    def test_time_is_told_by_the_clock_and_by_the_processor(self, monkeypatch):
+        clock, processor = count(0, 5), count(0, 2)
+        monkeypatch.setattr("equipoise.training.loop.time.monotonic", lambda: next(clock))
+        monkeypatch.setattr("equipoise.training.loop.time.process_time", lambda: next(processor))
+        history = run()
+        assert history.column("seconds") == [5, 5]
+        assert history.column("cpu_seconds") == [2, 2]
 
     def test_what_losses_adapt_is_summarised(self):
         row = run(make(loss=AdaFocalLoss(n_bins=3)))[-1]

@@ -154,7 +154,7 @@ class _Run:
     visit: Tensor | None = None
     log: EpochLog = field(default_factory=EpochLog)
     random: dict[str, Any] | None = None
-    began: float = 0.0
+    began: tuple[float, float] = (0.0, 0.0)
 
     def is_over(self) -> bool:
         """Whether all epochs are done, or patience is used up."""
@@ -183,7 +183,7 @@ class _Run:
         self._check(None)
 
     def _begin_epoch(self) -> Iterable[Batch]:
-        self.began = time.monotonic()
+        self.began = _clocks()
         if self.batch == 0:
             self._restore_random()
             self.visit = self.objective.plan_epoch(self.epoch)
@@ -198,7 +198,8 @@ class _Run:
         row = epoch_row(self.epoch, self.log.joined(self.fabric), self.objective, held_out)
         row |= self._scores_on_test(row)
         self.objective.end_epoch(held_out)
-        self.history.add({**row, "seconds": round(time.monotonic() - self.began, 3)})
+        seconds, of_cpu = (round(now - then, 3) for now, then in zip(_clocks(), self.began, strict=True))
+        self.history.add({**row, "seconds": seconds, "cpu_seconds": of_cpu})
         self.epoch, self.batch, self.log = self.epoch + 1, 0, EpochLog()
         self._save()
         if self.on_epoch is not None and self.fabric.is_global_zero:
@@ -301,6 +302,11 @@ class _Run:
         if self.random is not None:
             restore_random_state(self.random)
             self.random = None
+
+
+def _clocks() -> tuple[float, float]:
+    """Give the time by the clock, and that of the processor for this process."""
+    return time.monotonic(), time.process_time()
 
 
 def _random_states(fabric: Fabric) -> list[dict[str, Any]]:
