@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from equipoise.models.network import Network, make_head
+from equipoise.models.pooling import mean_over_image
 from equipoise.models.residual import init_he_fan_out
 
 __all__ = ["densenet40", "densenet121"]
@@ -91,7 +92,7 @@ class DenseBody(nn.Module):
             hidden = self.get_submodule(f"dense{number}")(hidden)
             if number < self.n_blocks:
                 hidden = self.get_submodule(f"trans{number}")(hidden)
-        return functional.adaptive_avg_pool2d(functional.relu_(self.bn(hidden)), 1).flatten(1)
+        return mean_over_image(functional.relu_(self.bn(hidden)))
 
 
 def densenet121(n_classes: int = 10, in_channels: int = 3) -> Network:

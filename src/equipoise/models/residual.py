@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from equipoise.models.pooling import mean_over_image
+
 __all__ = [
     "BasicBlock",
     "Bottleneck",
@@ -198,7 +200,11 @@ class ResidualBody(nn.Module):
             hidden = functional.max_pool2d(hidden, 3, stride=2, padding=1)
         for number in range(1, self.n_stages + 1):
             hidden = self.get_submodule(f"layer{number}")(hidden)
-        return hidden if self.pool is None else functional.adaptive_avg_pool2d(hidden, self.pool).flatten(1)
+        if self.pool is None:
+            return hidden
+        if self.pool == 1:
+            return mean_over_image(hidden)
+        return functional.adaptive_avg_pool2d(hidden, self.pool).flatten(1)
 
 
 def init_he_fan_out(module: nn.Module) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from torch import nn
 
 from equipoise.models.network import Network, make_head
+from equipoise.models.pooling import GlobalMean
 
 __all__ = ["small_cnn"]
 
@@ -47,5 +48,5 @@ def small_cnn(n_classes: int = 10, in_channels: int = 3, *, widths: Sequence[int
             layers.append(nn.MaxPool2d(2))
         layers.append(nn.ReLU(inplace=True))
         n_in = width
-    body = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    body = nn.Sequential(*layers, GlobalMean())
     return Network(body, make_head(n_in, n_classes, where="small_cnn"), channels_last=True)

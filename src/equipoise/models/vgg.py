@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from torch import Tensor, nn
-from torch.nn import functional
 
 from equipoise.models.network import Network, make_head
+from equipoise.models.pooling import mean_over_image
 
 __all__ = ["vgg16_bn"]
 
@@ -30,7 +30,7 @@ class VggBody(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return features ``(n, 512)``."""
-        return functional.adaptive_avg_pool2d(self.features(inputs), 1).flatten(1)
+        return mean_over_image(self.features(inputs))
 
 
 def vgg16_bn(n_classes: int = 10, in_channels: int = 3) -> Network:
