@@ -13,8 +13,9 @@ import numpy as np
 from equipoise.experiments.rows import read_rows
 from equipoise.metrics.facts import learn_facts, metric_facts
 
-#: Known on a mixture only, where the posterior stands in place of labels.
+#: Known where true probabilities stand in place of labels: on a mixture, and where people voted.
 learn_facts("true_error", {"title": "true error", "percent": True, "low": 0.0, "high": 1.0})
+learn_facts("true_nll", {"title": "NLL of the truth", "percent": False, "low": 0.0})
 
 FOLDER = Path(__file__).resolve().parent.parent / "evidence"
 SIGNS = {"better": "+", "worse": "−", "tie": ""}
@@ -93,6 +94,28 @@ def written(arena: str, method: str, calibrator: str, metric: str, split: str = 
     if len(found) > 1:
         text += f" ± {facts.number(float(found.std(ddof=1) / np.sqrt(len(found))))}"
     return text
+
+
+def knows_truth(arena: str) -> bool:
+    """Whether true probabilities are known of the test rows."""
+    return ("ce", "identity", "test", "true_error") in _values(arena)
+
+
+@cache
+def costs(arena: str) -> dict[str, list[float]]:
+    """Give the processor's time for an epoch of each method, in epochs of cross-entropy, one number per seed.
+
+    Settings that were chosen cost what all that were tried cost, and are left out.
+    """
+    seconds: dict[str, dict[int, float]] = {}
+    for row in rows(f"{arena}/runs.csv"):
+        if row.get("epoch_cpu_seconds") is not None and " by " not in row["method"]:
+            seconds.setdefault(row["method"], {})[row["seed"]] = row["epoch_cpu_seconds"]
+    usual = seconds.get("ce", {})
+    found = {
+        label: [own[seed] / usual[seed] for seed in own if seed in usual] for label, own in seconds.items()
+    }
+    return {label: ratios for label, ratios in found.items() if ratios}
 
 
 @cache

@@ -9,8 +9,10 @@ import numpy as np
 from evidence_claims import claim_table
 from evidence_data import (
     arenas,
+    costs,
     counts,
     is_run,
+    knows_truth,
     letter,
     mean,
     methods,
@@ -24,7 +26,7 @@ from evidence_data import (
 from evidence_defaults import defaults
 from evidence_files import language_models, outputs
 from evidence_pictures import dots, front, shift_lines, undominated
-from evidence_shift import shift
+from evidence_shift import FAMILIES, is_shifted, shift
 
 HOME = Path(__file__).resolve().parent / "evidence"
 NOTE = "<!-- Written by docs/generate.py from the files in evidence/; edit those. -->"
@@ -50,9 +52,9 @@ def evidence_pages() -> Iterator[tuple[Path, str]]:
         if is_run(arena):
             yield HOME / "pictures" / f"{arena}-ece.svg", dots(arena)
             yield HOME / "pictures" / f"{arena}-front.svg", front(arena)
-    if is_run("a"):
-        for family in ("gaussian_noise", "gaussian_blur"):
-            yield HOME / "pictures" / f"a-{family}.svg", shift_lines("a", family)
+    for arena in filter(is_shifted, arenas()):
+        for family in FAMILIES:
+            yield HOME / "pictures" / f"{arena}-{family}.svg", shift_lines(arena, family)
 
 
 def index() -> str:
@@ -76,6 +78,7 @@ def index() -> str:
             ("arena", "data", "network", "methods", "seeds", "runs", "hours, on a shared machine"),
             map(_arena_line, arenas()),
         ),
+        *over_tasks(),
         "[Losses](losses.md) · [Shift](shift.md) · [Our defaults](defaults.md) · [Outputs of other people's "
         "networks](outputs.md) · "
         "[Language models](language-models.md)",
@@ -139,6 +142,34 @@ def short() -> Iterator[str]:
         )
 
 
+def over_tasks() -> list[str]:
+    """Write who beats whom over all tasks."""
+    found = rows("wins.csv")
+    if not found:
+        return []
+    questions = [("ece", "identity"), ("ece", "temperature"), ("nll", "temperature")]
+    cells = {(row["metric"], row["calibrator"], row["method"]): row for row in found}
+    labels = [row["method"] for row in found if (row["metric"], row["calibrator"]) == questions[-1]]
+    lines = [
+        [
+            f"`{label}`",
+            *(
+                f"{100 * row['wins']:.0f} % [{100 * row['wins_low']:.0f}, {100 * row['wins_high']:.0f}]"
+                for row in (cells[*question, label] for question in questions)
+            ),
+        ]
+        for label in labels
+    ]
+    tasks = ", ".join(letter(arena) for arena in found[0]["tasks"].split())
+    return [
+        f"How many of its rivals a method beats, over the tasks {tasks} and their seeds, for the methods that all of "
+        "these have; 95 % intervals from resampling tasks and the seeds within each. Half is what chance gives; "
+        "intervals that overlap are no order, and so few tasks leave them wide.",
+        "",
+        *table(("method", "ECE", "ECE, scaled", "NLL, scaled"), lines),
+    ]
+
+
 def losses() -> str:
     """Write the tables of methods."""
     parts = ["# Losses, side by side", "", MARKS, ""]
@@ -166,10 +197,14 @@ def _losses_of(arena: str) -> list[str]:
         cells.append(
             written(arena, label, "advised", "nll") + " " + sign(arena, label, "nll", calibrator="advised")
         )
-        if arena == "e":
+        if knows_truth(arena):
             cells += [written(arena, label, one, "true_error") for one in ("identity", "temperature")]
+        if costs(arena):
+            ratios = costs(arena).get(label)
+            cells.append(f"{np.mean(ratios):.2f}" if ratios else "–")
         lines.append([cell.strip() for cell in cells])
-    truth = ["true error %", "true error %, scaled"] if arena == "e" else []
+    truth = ["true error %", "true error %, scaled"] if knows_truth(arena) else []
+    price = ["cost"] if costs(arena) else []
     heads = [
         "method",
         "seeds",
@@ -180,13 +215,15 @@ def _losses_of(arena: str) -> list[str]:
         "ECE %, scaled",
         "NLL, advisor's map",
         *truth,
+        *price,
     ]
     parts = [
         f"## {about['title']}",
         "",
         f"{about['network'][0].upper()}{about['network'][1:]}; {about['regime']}. Mean ± standard error over "
-        "seeds, ordered by NLL after a "
-        "temperature. What a step of each method costs is not told here: the machine was shared.",
+        "seeds, ordered by NLL after a temperature."
+        + (" " + about["truth"] if knows_truth(arena) else "")
+        + (" " + _price_words(arena) if price else ""),
         "",
         *table(heads, lines),
     ]
@@ -199,6 +236,14 @@ def _losses_of(arena: str) -> list[str]:
         *_front_words(arena),
         *_ranks(arena),
     ]
+
+
+def _price_words(arena: str) -> str:
+    seeds = len(costs(arena)["ce"])
+    return (
+        "Cost is the processor's time for an epoch with its scoring on tune, in epochs of cross-entropy, "
+        f"{'in one seed' if seeds == 1 else f'mean over {seeds} seeds'}; differences below a tenth are noise."
+    )
 
 
 def _front_words(arena: str) -> list[str]:

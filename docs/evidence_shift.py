@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from evidence_data import counts, is_run, mean, methods, rows, sign, table, written
+from evidence_data import arenas, counts, mean, methods, rows, sign, table, written
+
+#: Corruptions whose severities are drawn as curves.
+FAMILIES = ("gaussian_noise", "gaussian_blur")
+_KEY = "ood_auroc_{}"
 
 
 def shift() -> str:
@@ -18,70 +22,80 @@ def shift() -> str:
         "− scaling is).",
         "",
     ]
-    if not is_run("a"):
-        return "\n".join([*parts, "Not yet run.", ""])
-    splits = list(dict.fromkeys(row["split"] for row in rows("a/differences.csv") if row["split"] != "test"))
-    labels = methods("a")
-    lines = []
-    for label in sorted(
-        labels, key=lambda one: np.mean([mean("a", one, "identity", "ece", split) for split in splits])
-    ):
-        cells = [
-            (
-                written("a", label, "identity", "ece", split).partition(" ±")[0]
-                + " "
-                + sign("a", label, "ece", versus_calibrator="temperature", split=split)
-            ).strip()
-            for split in ("test", *splits)
-        ]
-        lines.append([f"`{label}`", *cells])
-    scaled = [
-        "ce + temperature",
-        *(written("a", "ce", "temperature", "ece", s).partition(" ±")[0] for s in ("test", *splits)),
-    ]
-    heads = ["method", "clean", *(split.removeprefix("test-").replace("_", " ") for split in splits)]
-    won = {
-        split: counts(
-            "a", "ece", [one for one in labels if one != "ce"], versus_calibrator="temperature", split=split
-        )
-        for split in splits
-    }
-    parts += [
+    known = list(filter(is_shifted, arenas()))
+    if not known:
+        parts += ["Not yet run.", ""]
+    return "\n".join([*parts, *(line for arena in known for line in _shift_of(arena))])
+
+
+def is_shifted(arena: str) -> bool:
+    """Whether an arena has corrupted test sets."""
+    return bool(_splits(arena))
+
+
+def _splits(arena: str) -> list[str]:
+    return list(
+        dict.fromkeys(row["split"] for row in rows(f"{arena}/differences.csv") if row["split"] != "test")
+    )
+
+
+def _short(split: str) -> str:
+    return split.removeprefix("test-").replace("_", " ")
+
+
+def _ece(arena: str, label: str, calibrator: str, split: str) -> str:
+    return written(arena, label, calibrator, "ece", split).partition(" ±")[0]
+
+
+def _shift_of(arena: str) -> list[str]:
+    splits, labels = _splits(arena), methods(arena)
+    everywhere = ("test", *splits)
+    ordered = sorted(
+        labels, key=lambda one: np.mean([mean(arena, one, "identity", "ece", split) for split in splits])
+    )
+    versus = {"versus_calibrator": "temperature"}
+    lines = [["ce + temperature", *(_ece(arena, "ce", "temperature", split) for split in everywhere)]]
+    for label in ordered:
+        marks = [sign(arena, label, "ece", split=split, **versus) for split in everywhere]
+        numbers = [_ece(arena, label, "identity", split) for split in everywhere]
+        lines.append([f"`{label}`", *(f"{n} {m}".strip() for n, m in zip(numbers, marks, strict=True))])
+    rivals = [one for one in labels if one != "ce"]
+    won = {split: counts(arena, "ece", rivals, split=split, **versus) for split in splits}
+    told = "; ".join(
+        f"{_short(split)}: {n['better']} better than scaled cross-entropy, {n['tie']} tied, {n['worse']} worse"
+        for split, n in won.items()
+    )
+    return [
+        f"## {arenas()[arena]['title']}",
+        "",
         "Mean ECE % over seeds:",
         "",
-        *table(heads, [scaled, *lines]),
-        "Over all methods but cross-entropy: "
-        + "; ".join(
-            f"{split.removeprefix('test-').replace('_', ' ')}: {n['better']} better than scaled "
-            f"cross-entropy, {n['tie']} tied, {n['worse']} worse"
-            for split, n in won.items()
-        )
-        + ".",
+        *table(["method", "clean", *map(_short, splits)], lines),
+        f"Over all methods but cross-entropy: {told}.",
         "",
-        "![ECE under Gaussian noise](pictures/a-gaussian_noise.svg)",
-        "",
-        "![ECE under blur](pictures/a-gaussian_blur.svg)",
-        "",
-        *_foreign(labels),
+        *(f"![ECE under {family.replace('_', ' ')}](pictures/{arena}-{family}.svg)\n" for family in FAMILIES),
+        *_foreign(arena, labels),
     ]
-    return "\n".join(parts)
 
 
-def _foreign(labels: list[str]) -> list[str]:
-    lines = []
-    key = "ood_auroc_{}"
-    for label in sorted(
-        labels, key=lambda one: -mean("a", one, "identity", key.format("confidence"), "test-mnist")
-    ):
-        numbers = [
-            100 * mean("a", label, "identity", key.format(by), "test-mnist")
-            for by in ("confidence", "energy")
-        ]
-        lines.append((f"`{label}`", *(f"{number:.1f}" for number in numbers)))
+def _foreign(arena: str, labels: list[str]) -> list[str]:
+    metric = _KEY.format("confidence")
+    found = [row["split"] for row in rows(f"{arena}/scores.csv") if row["metric"] == metric]
+    if not found:
+        return []
+    ordered = sorted(labels, key=lambda one: -mean(arena, one, "identity", metric, found[0]))
+    lines = [
+        (
+            f"`{label}`",
+            *(
+                f"{100 * mean(arena, label, 'identity', _KEY.format(by), found[0]):.1f}"
+                for by in ("confidence", "energy")
+            ),
+        )
+        for label in ordered
+    ]
     return [
-        "## Foreign images",
-        "",
-        "Fashion-MNIST told from MNIST by how sure the network is: AUROC %, mean over seeds.",
+        f"Its test images told from those of {_short(found[0])} by how sure the network is: AUROC %, mean over seeds.",
         "",
         *table(("method", "by confidence", "by energy"), lines),
     ]

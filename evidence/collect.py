@@ -8,7 +8,6 @@ What is there of other seeds stays; differences and ranks are made anew from all
 from __future__ import annotations
 
 import argparse
-import inspect
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -20,17 +19,16 @@ import numpy as np
 import torch
 from differences import differences
 from pairs import KEYS, Judge, paired
-from ranks import ranks
+from ranks import ranks, wins
 from run import comparisons
-from tidy import HERE, add, write
+from tidy import HERE, add, read, write
+from truth import truth_of, truth_scores
 
-from equipoise import Predictions, __version__
-from equipoise.data import gaussian_mixture
+from equipoise import __version__
 from equipoise.experiments import RunFolder, RunGroup, Spec, find_runs, group_runs
 from equipoise.experiments.chosen import Chosen, choose
 from equipoise.experiments.integrity import read_json, write_json
 from equipoise.experiments.shifted import shifts_of
-from equipoise.experiments.spec_data import data_of
 
 #: What is kept of a scorecard: of test, and of further test sets.
 TEST = (
@@ -134,8 +132,9 @@ def run_rows(arena: str, group: RunGroup, commit: str) -> Iterator[dict[str, Any
         }
 
 
-def score_rows(arena: str, group: RunGroup, judge: Judge) -> Iterator[dict[str, Any]]:
+def score_rows(arena: str, group: RunGroup, judge: Judge, folder: str | None) -> Iterator[dict[str, Any]]:
     """Give one row per method, seed, calibrator, test set and metric."""
+    truth = truth_of(group.runs[0].spec(), folder)
     for label, seed, run in members(group):
         about = {"arena": arena, "method": label, "seed": seed}
         for calibrator in (*run.calibrators(), *(["advised"] if judge.asks(seed) else [])):
@@ -144,17 +143,11 @@ def score_rows(arena: str, group: RunGroup, judge: Judge) -> Iterator[dict[str, 
                 for metric in TEST if split == "test" else SHIFTED:
                     one = card[metric]
                     yield {**here, "split": split, "metric": metric, **_ends(one), "n": card.n_samples}
-            if group.data == "mixture":
-                error = true_error(run, judge.predictions(run, calibrator, "test"))
-                yield {
-                    **here,
-                    "split": "test",
-                    "metric": "true_error",
-                    "value": error,
-                    "low": error,
-                    "high": error,
-                    "n": "",
-                }
+            if truth is not None:
+                found = truth_scores(judge.predictions(run, calibrator, "test"), truth)
+                for metric, value in found.items():
+                    ends = {"value": value, "low": value, "high": value}
+                    yield {**here, "split": "test", "metric": metric, **ends, "n": len(truth)}
         for name, scores in run.scores().detection.items():
             for by in FOREIGN:
                 one = scores[by]["ood_auroc"]
@@ -170,18 +163,6 @@ def score_rows(arena: str, group: RunGroup, judge: Judge) -> Iterator[dict[str, 
 
 def _ends(one: Any) -> dict[str, float]:
     return {"value": one.value, "low": one.low, "high": one.high}
-
-
-def true_error(run: RunFolder, predictions: Predictions) -> float:
-    """Give the calibration error of predictions on a mixture, with the posterior in place of labels."""
-    spec = run.spec()
-    known = inspect.signature(gaussian_mixture).parameters
-    options = {key: value for key, value in spec.data.options.items() if key in known}
-    data = data_of(spec)
-    probs = torch.from_numpy(np.array(predictions.probs))
-    return gaussian_mixture(**options, seed=spec.data.seed).true_calibration_error(
-        data.inputs[data.rows("test")], probs
-    )
 
 
 def curve_rows(arena: str, group: RunGroup) -> Iterator[dict[str, Any]]:
@@ -231,6 +212,7 @@ def main() -> int:
     parser.add_argument(
         "--advise", type=int, nargs="*", help="seeds whose runs the advisor is asked about; all by default"
     )
+    parser.add_argument("--data", help="folder that holds the datasets, for human votes on those of arena c")
     parser.add_argument("--commit", help="what the runs were made with; by default what is checked out")
     args = parser.parse_args()
     head = subprocess.run(
@@ -244,12 +226,16 @@ def main() -> int:
         add(f"{arena}/runs.csv", run_rows(arena, group, commit), by=by)
         add(f"{arena}/curves.csv", curve_rows(arena, group), by=by)
         add(f"{arena}/advisor.csv", advisor_rows(arena, group, judge), by=by)
-        scores = add(f"{arena}/scores.csv", score_rows(arena, group, judge), by=(*by, "calibrator"))
+        scores = add(
+            f"{arena}/scores.csv", score_rows(arena, group, judge, args.data), by=(*by, "calibrator")
+        )
         pairs = add(f"{arena}/paired.csv", paired(group, judge), by=(*KEYS, "seed"))
         found = list(differences(arena, pairs))
         write(f"{arena}/differences.csv", found)
         write(f"{arena}/ranks.csv", ranks(arena, scores, {row["method"] for row in found}))
         write_machines(arena, group.runs, commit)
+    tasks = {path.parent.name: read(f"{path.parent.name}/scores.csv") for path in HERE.glob("*/runs.csv")}
+    write("wins.csv", wins(tasks))
     return 0
 
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from equipoise import Predictions, score
+from equipoise.core.errors import DataError
 from equipoise.experiments import RunOptions, read_comparison, run
 from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.experiments.rows import read_rows
@@ -61,7 +62,7 @@ def test_another_number_in_a_file_is_another_page(pages):
 @pytest.fixture
 def scripts(monkeypatch):
     monkeypatch.syspath_prepend(str(EVIDENCE))
-    for name in ("tidy", "pairs", "differences", "ranks", "run", "advised", "collect"):
+    for name in ("tidy", "pairs", "differences", "ranks", "run", "advised", "truth", "collect"):
         monkeypatch.delitem(sys.modules, name, raising=False)
 
 
@@ -87,6 +88,37 @@ def test_differences_and_ranks_follow_from_what_each_seed_gave(scripts, arena):
     same(found, "differences.csv")
     labels = {row["method"] for row in found}
     same(list(ranks(arena, read_rows(EVIDENCE / arena / "scores.csv"), labels)), "ranks.csv")
+
+
+def test_wins_follow_from_the_scores_of_all_arenas(scripts):
+    from ranks import wins
+
+    found = list(wins({arena: read_rows(EVIDENCE / arena / "scores.csv") for arena in RUN}))
+    committed = read_rows(EVIDENCE / "wins.csv")
+    names = ("metric", "calibrator", "method", "tasks")
+    assert [[row[name] for name in names] for row in found] == [
+        [row[name] for name in names] for row in committed
+    ]
+    for row, line in zip(found, committed, strict=True):
+        ends = ("wins", "wins_low", "wins_high")
+        assert [row[name] for name in ends] == pytest.approx([line[name] for name in ends], abs=1e-5)
+
+
+def test_who_always_beats_all_rivals_wins_everything(scripts):
+    from ranks import wins
+
+    def scores(order):
+        rows = [("best", 0.1), ("middle", 0.2), ("worst", 0.3)]
+        fixed = {"metric": "ece", "calibrator": "identity", "split": "test"}
+        return [
+            {**fixed, "method": name, "seed": seed, "value": value + seed / 1000}
+            for seed in (0, 1)
+            for name, value in rows[::order]
+        ]
+
+    found = {row["method"]: row for row in wins({"one": scores(1), "two": scores(-1)})}
+    assert {name: row["wins"] for name, row in found.items()} == {"best": 1.0, "middle": 0.5, "worst": 0.0}
+    assert (found["best"]["wins_low"], found["worst"]["wins_high"]) == (1.0, 0.0)
 
 
 @pytest.mark.parametrize("arena", RUN)
@@ -140,6 +172,14 @@ def test_claims_are_about_methods_and_cells_that_exist(pages, claim):
     assert all(cell in evidence_claims._printed() for cell in claim["printed"])
 
 
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim['method']} against {claim['versus']}")
+def test_claims_are_asked_where_they_can_be_answered(claim):
+    for arena in claim["arenas"]:
+        comparisons = [read_comparison(file) for file in (EVIDENCE / "specs").glob(f"{arena}-*.toml")]
+        labels = {label for comparison in comparisons for label in comparison.methods}
+        assert {claim["method"], claim["versus"]} <= labels, arena
+
+
 def test_what_was_not_run_is_said_to_be(pages, monkeypatch):
     import evidence_claims
     import evidence_data
@@ -150,7 +190,9 @@ def test_what_was_not_run_is_said_to_be(pages, monkeypatch):
     assert evidence_claims.outcome(CLAIMS[0], "a") == ("", "", "not yet run")
 
 
-def test_a_cell_that_is_repeated_gives_what_was_committed(tmp_path):
+def test_a_cell_that_is_repeated_gives_what_was_committed(scripts, tmp_path):
+    from truth import truth_of, truth_scores
+
     comparison = read_comparison(EVIDENCE / "specs" / "e-1-losses.toml")
     spec = next(spec for spec in comparison.specs if spec.method.name == "ce" and spec.seed == 0)
     options = RunOptions(calibrators=("identity", "temperature"), threads=1, n_resamples=20, quiet=True)
@@ -170,6 +212,21 @@ def test_a_cell_that_is_repeated_gives_what_was_committed(tmp_path):
         for metric in ("accuracy", "nll", "ece"):
             [row] = [r for r in committed if r["calibrator"] == calibrator and r["metric"] == metric]
             assert card[metric].value == pytest.approx(row["value"], abs=slack), (calibrator, metric)
+    truth = truth_scores(found.predictions("test"), truth_of(spec, None))
+    [row] = [r for r in committed if (r["calibrator"], r["metric"]) == ("identity", "true_error")]
+    assert truth["true_error"] == pytest.approx(row["value"], abs=slack)
+
+
+def test_people_are_asked_about_cifar(scripts, tmp_path):
+    from truth import truth_of
+
+    spec = read_comparison(EVIDENCE / "specs" / "c-1-losses.toml").specs[0]
+    with pytest.raises(SystemExit, match="say with --data which folder"):
+        truth_of(spec, None)
+    with pytest.raises(DataError, match="cifar10h: not found"):
+        truth_of(spec, str(tmp_path))
+    other = read_comparison(EVIDENCE / "specs" / "b-1-losses.toml").specs[0]
+    assert truth_of(other, None) is None
 
 
 def test_coverage_is_that_of_the_interval_of_a_scorecard(monkeypatch):

@@ -13,7 +13,7 @@ from equipoise.core.seeds import numpy_generator
 from equipoise.data.arrays import from_arrays
 from equipoise.data.dataset import Dataset
 
-__all__ = ["GaussianMixture", "gaussian_mixture", "mixture"]
+__all__ = ["GaussianMixture", "gaussian_mixture", "mixture", "top_label_error"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -90,11 +90,27 @@ class GaussianMixture:
                 f"true_calibration_error: `probs` must have shape ({len(inputs)}, {len(self.priors)}), got "
                 f"{tuple(probs.shape)}. Pass one row per input."
             )
-        confidence, predicted = probs.double().max(dim=1)
-        truth = self.posterior(inputs).gather(1, predicted[:, None])[:, 0]
-        gap = (confidence - truth)[confidence.argsort(stable=True)]
-        groups = gap.tensor_split(n_groups or max(math.isqrt(len(gap)), 1))
-        return sum(abs(float(group.sum())) for group in groups) / len(gap)
+        return top_label_error(probs, self.posterior(inputs), n_groups=n_groups)
+
+
+def top_label_error(probs: Tensor, posterior: Tensor, *, n_groups: int | None = None) -> float:
+    """Return the top-label calibration error of predictions where true probabilities are known.
+
+    Args:
+        probs: What was predicted ``(n, k)``.
+        posterior: What is true ``(n, k)``.
+        n_groups: Groups of nearly equal confidence, of equal size; by default the square root of n.
+
+    Example:
+        >>> truth = torch.tensor([[0.8, 0.2], [0.4, 0.6]])
+        >>> round(top_label_error(torch.tensor([[0.9, 0.1], [0.3, 0.7]]), truth), 3)
+        0.1
+    """
+    confidence, predicted = probs.double().max(dim=1)
+    truth = posterior.double().gather(1, predicted[:, None])[:, 0]
+    gap = (confidence - truth)[confidence.argsort(stable=True)]
+    groups = gap.tensor_split(n_groups or max(math.isqrt(len(gap)), 1))
+    return sum(abs(float(group.sum())) for group in groups) / len(gap)
 
 
 def gaussian_mixture(
