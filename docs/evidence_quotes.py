@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from evidence_data import arenas, is_run, methods, seeds_of, sign, table, written
@@ -24,19 +24,20 @@ SHOWN = (
 
 def quoting_pages() -> Iterator[tuple[Path, str]]:
     """Give the pages that quote, with fresh quotes."""
-    for path, link in (
-        (ROOT / "README.md", "docs/evidence/index.md"),
-        (ROOT / "docs" / "choose-a-loss.md", "evidence/index.md"),
+    for path, link, shown in (
+        (ROOT / "README.md", "docs/evidence/index.md", ("a", "ap")),
+        (ROOT / "docs" / "choose-a-loss.md", "evidence/index.md", ("a", "ap", "b", "c")),
     ):
         text = path.read_text(encoding="utf-8")
         if not BLOCK.search(text):
             raise ValueError(f"{path}: the marks of the quoted evidence are gone; write them back.")
-        yield path, BLOCK.sub(lambda match, link=link: match[1] + quote(link) + match[2], text)
+        fresh = quote(link, shown)
+        yield path, BLOCK.sub(lambda match, fresh=fresh: match[1] + fresh + match[2], text)
 
 
-def quote(link: str) -> str:
-    """Write a small table of the main methods in both regimes."""
-    known = [arena for arena in ("a", "ap") if is_run(arena)] or [arena for arena in ("e",) if is_run(arena)]
+def quote(link: str, shown_arenas: Sequence[str]) -> str:
+    """Write a small table of the main methods for each of some arenas."""
+    known = list(filter(is_run, shown_arenas))
     parts = []
     for arena in known:
         shown = [label for label in SHOWN if label in methods(arena)]
