@@ -55,3 +55,19 @@ def test_the_allocator_is_changed_only_if_asked_for(monkeypatch):
     assert not asked
     Hardware(accelerator="cpu", devices=1, keep_memory=True).make_fabric()
     assert asked
+
+
+@pytest.mark.parametrize(("refused", "last"), [(False, (-3, 2**30)), (True, (-4, 0))])
+def test_a_glibc_that_refuses_the_threshold_maps_no_blocks(monkeypatch, refused, last):
+    asked = []
+
+    class Libc:
+        def mallopt(self, what, value):
+            asked.append((what, value))
+            return 0 if refused and what == -3 else 1
+
+    monkeypatch.setattr(hardware.platform, "libc_ver", lambda: ("glibc", "2.31"))
+    monkeypatch.setattr(hardware.ctypes, "CDLL", lambda name: Libc())
+    hardware._keep_memory()
+    assert asked[0] == (-1, 2**31 - 1)
+    assert asked[-1] == last

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Hardware"]
 
 # From glibc's malloc.h.
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX = -1, -3, -4
 
 
 @final
@@ -97,7 +97,9 @@ def _keep_memory() -> None:
     if platform.libc_ver()[0] == "glibc":
         libc = ctypes.CDLL(None)
         libc.mallopt(_TRIM_THRESHOLD, 2**31 - 1)
-        libc.mallopt(_MMAP_THRESHOLD, 2**30)
+        # An older glibc refuses so high a threshold, and would then map every block above 128 kB anew: it maps none.
+        if not libc.mallopt(_MMAP_THRESHOLD, 2**30):
+            libc.mallopt(_MMAP_MAX, 0)
 
 
 @contextmanager
