@@ -200,8 +200,8 @@ def _losses_of(arena: str) -> list[str]:
         if knows_truth(arena):
             cells += [written(arena, label, one, "true_error") for one in ("identity", "temperature")]
         if costs(arena):
-            ratios = costs(arena).get(label)
-            cells.append(f"{np.mean(ratios):.2f}" if ratios else "–")
+            found = costs(arena).get(label)
+            cells.append(f"{found['step']:.2f} ({found['low']:.2f} to {found['high']:.2f})" if found else "–")
         lines.append([cell.strip() for cell in cells])
     truth = ["true error %", "true error %, scaled"] if knows_truth(arena) else []
     price = ["cost"] if costs(arena) else []
@@ -223,7 +223,7 @@ def _losses_of(arena: str) -> list[str]:
         f"{about['network'][0].upper()}{about['network'][1:]}; {about['regime']}. Mean ± standard error over "
         "seeds, ordered by NLL after a temperature."
         + (" " + about["truth"] if knows_truth(arena) else "")
-        + (" " + _price_words(arena) if price else ""),
+        + (" " + _price_words(arena) if costs(arena) else ""),
         "",
         *table(heads, lines),
     ]
@@ -239,10 +239,10 @@ def _losses_of(arena: str) -> list[str]:
 
 
 def _price_words(arena: str) -> str:
-    seeds = len(costs(arena)["ce"])
+    turns = costs(arena)["ce"]["turns"]
     return (
-        "Cost is the processor's time for an epoch with its scoring on tune, in epochs of cross-entropy, "
-        f"{'in one seed' if seeds == 1 else f'mean over {seeds} seeds'}; differences below a tenth are noise."
+        "Cost is the processor's time for a training step, in steps of cross-entropy: the median and the middle half "
+        f"of {turns} turns in which all methods trained one after the other. Other settings of a method cost the same."
     )
 
 

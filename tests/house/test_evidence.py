@@ -62,7 +62,7 @@ def test_another_number_in_a_file_is_another_page(pages):
 @pytest.fixture
 def scripts(monkeypatch):
     monkeypatch.syspath_prepend(str(EVIDENCE))
-    for name in ("tidy", "pairs", "differences", "ranks", "run", "advised", "truth", "collect"):
+    for name in ("tidy", "pairs", "differences", "ranks", "run", "advised", "truth", "costs", "collect"):
         monkeypatch.delitem(sys.modules, name, raising=False)
 
 
@@ -136,6 +136,22 @@ def test_what_is_told_of_pairs_is_told_of_runs(arena):
             assert (method, row["seed"]) in runs
             place = (method, row["seed"], calibrator, row["split"], row["metric"])
             assert value == pytest.approx(scores[place], rel=1e-4, abs=1e-6)
+
+
+def test_costs_are_ratios_within_a_turn(scripts):
+    from costs import costs
+
+    turns = [{"ce": 1.0, "two": 2.0}, {"ce": 3.0, "two": 6.6}, {"ce": 2.0, "two": 4.4}]
+    [usual, other] = costs("a", turns)
+    assert (usual["step"], usual["low"], usual["high"]) == (1.0, 1.0, 1.0)
+    assert (other["step"], other["low"]) == pytest.approx((2.2, 2.1))
+
+
+def test_costs_were_measured_of_methods_that_were_compared(pages):
+    import evidence_data
+
+    assert evidence_data.costs("a").keys() <= set(evidence_data.methods("a"))
+    assert evidence_data.costs("a")["ce"]["step"] == 1
 
 
 def test_rows_of_other_seeds_stay_to_the_letter(scripts, tmp_path, monkeypatch):
