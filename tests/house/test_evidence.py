@@ -135,7 +135,9 @@ def test_what_is_told_of_pairs_is_told_of_runs(arena):
         ):
             assert (method, row["seed"]) in runs
             place = (method, row["seed"], calibrator, row["split"], row["metric"])
-            assert value == pytest.approx(scores[place], rel=1e-4, abs=1e-6)
+            # A confidence at the very edge of a bin may be rounded into either, which moves an ECE by a row's share.
+            slack = 5e-4 if row["metric"] == "ece" else 1e-6
+            assert value == pytest.approx(scores[place], rel=1e-4, abs=slack)
 
 
 def test_costs_are_ratios_within_a_turn(scripts):
