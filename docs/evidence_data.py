@@ -18,6 +18,8 @@ learn_facts("true_error", {"title": "true error", "percent": True, "low": 0.0, "
 learn_facts("true_nll", {"title": "NLL of the truth", "percent": False, "low": 0.0})
 
 FOLDER = Path(__file__).resolve().parent.parent / "evidence"
+#: Between the parts of a number, which stay on one line.
+SPACE = "\N{NO-BREAK SPACE}"
 SIGNS = {"better": "+", "worse": "−", "tie": ""}
 
 
@@ -92,7 +94,7 @@ def written(arena: str, method: str, calibrator: str, metric: str, split: str = 
     facts = metric_facts("ece" if metric == "true_error" else metric)
     text = facts.number(float(found.mean()))
     if len(found) > 1:
-        text += f" ± {facts.number(float(found.std(ddof=1) / np.sqrt(len(found))))}"
+        text += f"{SPACE}±{SPACE}{facts.number(float(found.std(ddof=1) / np.sqrt(len(found))))}"
     return text
 
 
@@ -141,6 +143,11 @@ def sign(arena: str, method: str, metric: str, **where: Any) -> str:
     """Write + where a method is better than cross-entropy, − where it is worse, nothing for a tie."""
     found = difference(arena, method, metric, **where)
     return SIGNS[found["verdict"]] if found else ""
+
+
+def marked(number: str, mark: str) -> str:
+    """Write a number with its sign behind it."""
+    return f"{number}{SPACE}{mark}" if mark else number
 
 
 def counts(arena: str, metric: str, labels: Sequence[str], **where: Any) -> dict[str, int]:

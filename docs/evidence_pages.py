@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 from evidence_claims import claim_table
 from evidence_data import (
+    SPACE,
     arenas,
     costs,
     counts,
     is_run,
     knows_truth,
     letter,
+    marked,
     mean,
     methods,
     pick,
@@ -31,7 +33,7 @@ from evidence_shift import FAMILIES, is_shifted, shift
 HOME = Path(__file__).resolve().parent / "evidence"
 NOTE = "<!-- Written by docs/generate.py from the files in evidence/; edit those. -->"
 MARKS = (
-    "+ is better and − worse than cross-entropy after the same calibrator, by a paired test on the same rows "
+    "A + is better and a − worse than cross-entropy after the same calibrator, by a paired test on the same rows "
     "over shared seeds "
     "(p < 0.05 after Holm's correction for the number of methods); neither is a tie."
 )
@@ -189,20 +191,23 @@ def _losses_of(arena: str) -> list[str]:
             ("temperature", ("nll", "ece")),
         ):
             cells += [
-                written(arena, label, calibrator, metric)
-                + " "
-                + sign(arena, label, metric, calibrator=calibrator)
+                marked(
+                    written(arena, label, calibrator, metric),
+                    sign(arena, label, metric, calibrator=calibrator),
+                )
                 for metric in metrics
             ]
         cells.append(
-            written(arena, label, "advised", "nll") + " " + sign(arena, label, "nll", calibrator="advised")
+            marked(written(arena, label, "advised", "nll"), sign(arena, label, "nll", calibrator="advised"))
         )
         if knows_truth(arena):
             cells += [written(arena, label, one, "true_error") for one in ("identity", "temperature")]
         if costs(arena):
             found = costs(arena).get(label)
-            cells.append(f"{found['step']:.2f} ({found['low']:.2f} to {found['high']:.2f})" if found else "–")
-        lines.append([cell.strip() for cell in cells])
+            cells.append(
+                f"{found['step']:.2f}{SPACE}({found['low']:.2f}–{found['high']:.2f})" if found else "–"
+            )
+        lines.append(cells)
     truth = ["true error %", "true error %, scaled"] if knows_truth(arena) else []
     price = ["cost"] if costs(arena) else []
     heads = [

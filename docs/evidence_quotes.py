@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from evidence_data import arenas, is_run, methods, seeds_of, sign, table, written
+from evidence_data import arenas, is_run, marked, methods, seeds_of, sign, table, written
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"(<!-- evidence -->\n).*?(<!-- end of evidence -->)", re.DOTALL)
@@ -53,7 +53,7 @@ def quote(link: str, shown_arenas: Sequence[str]) -> str:
     if not known:
         return f"Nothing has been run yet; [what will be]({link}).\n"
     told = (
-        "+ is better and − worse than cross-entropy in the same column, neither is a tie; "
+        "A + is better and a − worse than cross-entropy in the same column, neither is a tie; "
         f"[the evidence]({link}) has all methods."
     )
     return "\n".join([*parts, told, ""])
@@ -62,4 +62,4 @@ def quote(link: str, shown_arenas: Sequence[str]) -> str:
 def _cells(arena: str, label: str) -> Iterator[str]:
     for calibrator, metric in (("identity", "ece"), ("temperature", "ece"), ("temperature", "nll")):
         mark = sign(arena, label, metric, calibrator=calibrator)
-        yield f"{written(arena, label, calibrator, metric)} {mark}".strip()
+        yield marked(written(arena, label, calibrator, metric), mark)

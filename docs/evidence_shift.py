@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from evidence_data import arenas, counts, mean, methods, rows, sign, table, written
+from evidence_data import SPACE, arenas, counts, marked, mean, methods, rows, sign, table, written
 
 #: Corruptions whose severities are drawn as curves.
 FAMILIES = ("gaussian_noise", "gaussian_blur")
@@ -44,7 +44,7 @@ def _short(split: str) -> str:
 
 
 def _ece(arena: str, label: str, calibrator: str, split: str) -> str:
-    return written(arena, label, calibrator, "ece", split).partition(" ±")[0]
+    return written(arena, label, calibrator, "ece", split).partition(f"{SPACE}±")[0]
 
 
 def _shift_of(arena: str) -> list[str]:
@@ -58,7 +58,7 @@ def _shift_of(arena: str) -> list[str]:
     for label in ordered:
         marks = [sign(arena, label, "ece", split=split, **versus) for split in everywhere]
         numbers = [_ece(arena, label, "identity", split) for split in everywhere]
-        lines.append([f"`{label}`", *(f"{n} {m}".strip() for n, m in zip(numbers, marks, strict=True))])
+        lines.append([f"`{label}`", *map(marked, numbers, marks)])
     rivals = [one for one in labels if one != "ce"]
     won = {split: counts(arena, "ece", rivals, split=split, **versus) for split in splits}
     told = "; ".join(
