@@ -113,6 +113,7 @@ def run_rows(arena: str, group: RunGroup, commit: str) -> Iterator[dict[str, Any
     for label, seed, run in members(group):
         record = run.record("trained") or {}
         history = run.history()
+        of_cpu = [row["cpu_seconds"] for row in history if "cpu_seconds" in row]  # earlier versions told none
         chosen = [one for seeds in group.choices.get(label, ()) for one in [seeds] if one.run == run.name]
         yield {
             "arena": arena,
@@ -126,7 +127,7 @@ def run_rows(arena: str, group: RunGroup, commit: str) -> Iterator[dict[str, Any
             "epochs": record["epochs"],
             "seconds": record["seconds"],
             "epoch_seconds": float(np.quantile([row["seconds"] for row in history], 0.25)),
-            "epoch_cpu_seconds": float(np.median([row["cpu_seconds"] for row in history])),
+            "epoch_cpu_seconds": float(np.median(of_cpu)) if of_cpu else None,
             "version": __version__,
             "commit": commit,
         }
