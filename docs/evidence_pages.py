@@ -105,17 +105,24 @@ def _arena_line(arena: str) -> tuple[str, ...]:
     if not found:
         cost = f"not yet run; about {about['seconds']} s a run" if "seconds" in about else "not yet run"
         return letter(arena), about["title"], about["network"], "", "", "", cost
-    seeds = [len(seeds_of(arena)[label]) for label in methods(arena)]
-    few, many = min(seeds), max(seeds)
     return (
         letter(arena),
         about["title"],
         about["network"],
         str(len(methods(arena))),
-        f"{many}" if few == many else f"{few} to {many}",
+        _seeds(arena).partition(" seed")[0],
         str(len(found)),
         f"{sum(row['seconds'] for row in found.values()) / 3600:.1f}",
     )
+
+
+def _seeds(arena: str) -> str:
+    """Write how many seeds the methods of an arena have."""
+    counted = [len(seeds_of(arena)[label]) for label in methods(arena)]
+    few, many = min(counted), max(counted)
+    if few != many:
+        return f"{few} to {many} seeds"
+    return f"{many} seeds" if many > 1 else "1 seed"
 
 
 def short() -> Iterator[str]:
@@ -131,8 +138,8 @@ def short() -> Iterator[str]:
         temperature = np.mean([row["temperature"] for row in pick(rows(f"{arena}/runs.csv"), method="ce")])
         beaten = counts(arena, "ece", labels, versus_calibrator="temperature")
         yield (
-            f"**{arenas()[arena]['title']}** ({arenas()[arena]['regime']}; cross-entropy asks for T = "
-            f"{temperature:.2f}). Of {len(labels)} "
+            f"**{arenas()[arena]['title']}** ({arenas()[arena]['regime']}; {_seeds(arena)}; cross-entropy asks for "
+            f"T = {temperature:.2f}). Of {len(labels)} "
             f"methods {before['better']} have a lower ECE than cross-entropy before scaling, {before['tie']} tie, "
             f"{before['worse']} are worse. After a temperature {after['better']} are better, {after['tie']} "
             f"tie, {after['worse']} are worse; "
