@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from typing import Any
 
 import numpy as np
-from pairs import KEYS
+from pairs import KEYS, is_variant
 
 from equipoise.evaluate import Difference
 from equipoise.evaluate.chance import holm
-from equipoise.experiments.results import combine
+from equipoise.experiments.results import combine_family
 
 ALPHA = 0.05
-#: Comparisons that share these are corrected for being many.
+#: Comparisons that share these tell each other what scatter over seeds is usual, and are corrected for being many.
 FAMILY = ("question", "split", "calibrator", "versus_calibrator", "metric")
 
 
@@ -28,13 +27,17 @@ def differences(arena: str, paired: Sequence[dict[str, Any]]) -> Iterator[dict[s
     seeds: dict[tuple[str, ...], list[Difference]] = {}
     for row in paired:
         seeds.setdefault(tuple(row[key] for key in KEYS), []).append(_difference(row))
-    found = [(dict(zip(KEYS, about, strict=True)), len(rows), combine(rows)) for about, rows in seeds.items()]
-    # Families keep the order in which they came, and pairs theirs within a family.
-    place = {family: n for n, family in enumerate(dict.fromkeys(_family(about) for about, _, _ in found))}
-    ordered = sorted(found, key=lambda one: place[_family(one[0])])
-    for _, family in groupby(ordered, key=lambda one: _family(one[0])):
-        members = list(family)
-        corrected = holm(np.array([one.p_value for _, _, one in members]))
+    labels = {str(row["method"]) for row in paired}
+    # Families keep the order in which they came, and pairs theirs within a family. Settings of a method other than the
+    # paper's are families of their own: some are the same runs under another name.
+    families: dict[tuple[object, ...], list[tuple[dict[str, str], list[Difference]]]] = {}
+    for key, rows in seeds.items():
+        about = dict(zip(KEYS, key, strict=True))
+        families.setdefault((*_family(about), is_variant(about["method"], labels)), []).append((about, rows))
+    for family in families.values():
+        joined = combine_family([rows for _, rows in family])
+        corrected = holm(np.array([one.p_value for one in joined]))
+        members = [(about, len(rows), one) for (about, rows), one in zip(family, joined, strict=True)]
         for (about, n_seeds, one), p_value in zip(members, corrected, strict=True):
             yield {
                 "arena": arena,

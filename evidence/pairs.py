@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -83,12 +83,18 @@ def families(group: RunGroup, further: Iterable[str]) -> Iterator[Family]:
     for split in further:
         yield Family("scaled baseline", split, [(scaled, Side(one, "identity")) for one in group.methods])
         yield Family("baseline", split, [(scaled, Side(one, "temperature")) for one in labels])
-    variants = [(one.partition("(")[0], one) for one in labels if "(" in one]
+    variants = [(one.partition("(")[0], one) for one in labels if is_variant(one, group.methods)]
     for calibrator in ("identity", "temperature"):
         for question, pairs in (("variant", variants), ("rival", _rivals())):
             known = [pair for pair in pairs if group.methods.keys() >= set(pair)]
             sides = [(Side(one, calibrator), Side(other, calibrator)) for one, other in known]
             yield Family(question, "test", sides)
+
+
+def is_variant(label: str, labels: Collection[str]) -> bool:
+    """Whether a method is another one of these in a setting that is not the paper's, or chosen."""
+    base, bracket, _ = label.partition("(")
+    return bool(bracket) and base in labels
 
 
 def _rivals() -> list[tuple[str, str]]:

@@ -7,15 +7,24 @@ from dataclasses import dataclass
 from typing import TypeAlias, final
 
 import numpy as np
-from scipy.special import ndtri, stdtr
+from scipy.special import ndtri, stdtr, stdtrit
 
 from equipoise.core.predictions import Predictions
 from equipoise.evaluate import Difference, compare
 from equipoise.experiments.judged import Judged, JudgedGroup
 from equipoise.experiments.scores import RunScores
+from equipoise.experiments.seed_scatter import Scatter, scatter_of, usual_scatter
 from equipoise.metrics.facts import metric_facts
 
-__all__ = ["Cell", "Pair", "cell_of", "combine", "difference_of_cells", "paired_differences"]
+__all__ = [
+    "Cell",
+    "Pair",
+    "cell_of",
+    "combine",
+    "combine_family",
+    "difference_of_cells",
+    "paired_differences",
+]
 
 #: A calibrator, and two methods that are compared after it.
 Pair: TypeAlias = tuple[str, str, str]
@@ -82,7 +91,8 @@ def paired_differences(group: JudgedGroup, pairs: Iterable[Pair]) -> dict[Pair, 
 
     Every seed gives a paired difference with its bootstrap error. Seeds share their test rows, so that error does not
     shrink with their number; the scatter over seeds adds to it, and being known from few seeds makes the test milder.
-    Predictions and maps are read once for all pairs, as far as memory goes.
+    Pairs that are compared after the same calibrator tell each other what scatter is usual. Predictions and maps are
+    read once for all pairs, as far as memory goes.
 
     Args:
         group: Runs of the same data, network and recipe.
@@ -99,10 +109,15 @@ def paired_differences(group: JudgedGroup, pairs: Iterable[Pair]) -> dict[Pair, 
             runs = [group.seeds(label, calibrator).get(seed) for label in labels]
             if None not in runs:
                 found[calibrator, *labels].append(_compare(group, runs, calibrator, reader))  # type: ignore[index]
-    return {
-        pair: {row[0].metric: combine(row) for row in zip(*seeds, strict=True)}
-        for pair, seeds in found.items()
-    }
+    families: dict[tuple[str, str], dict[Pair, Sequence[Difference]]] = {}
+    for pair, seeds in found.items():
+        for row in zip(*seeds, strict=True):
+            families.setdefault((pair[0], row[0].metric), {})[pair] = row
+    result: dict[Pair, dict[str, Difference]] = {pair: {} for pair in wanted}
+    for (_, metric), family in families.items():
+        for pair, one in zip(family, combine_family(list(family.values())), strict=True):
+            result[pair][metric] = one
+    return result
 
 
 def _compare(
@@ -148,19 +163,45 @@ def _bytes(predictions: Predictions) -> int:
     return 8 * len(predictions) * (predictions.n_classes or 2)
 
 
-def combine(seeds: Sequence[Difference], *, level: float = 0.95) -> Difference:
+def combine_family(family: Sequence[Sequence[Difference]]) -> list[Difference]:
+    """Return one difference over seeds for each of the pairs of methods that are asked about together.
+
+    Args:
+        family: The differences of each pair in one metric, one per seed.
+
+    Example:
+        >>> one = Difference("ece", 0.2, 0.1, -0.1, -0.12, -0.08, 0.001, "second better")
+        >>> [both.verdict for both in combine_family([[one, one], [one]])]
+        ['second better', 'second better']
+    """
+    apart = [
+        [row.difference for row in seeds] for seeds in family if any(row.high > row.low for row in seeds)
+    ]
+    usual = usual_scatter(apart)
+    return [combine(seeds, usual=usual) for seeds in family]
+
+
+def combine(seeds: Sequence[Difference], *, level: float = 0.95, usual: Scatter | None = None) -> Difference:
     """Return one difference over seeds.
+
+    Args:
+        seeds: One per seed.
+        level: Of their intervals.
+        usual: The scatter over seeds that is usual among the differences asked about together; without it that of
+            these seeds stands alone.
 
     Example:
         >>> one = Difference("ece", 0.2, 0.1, -0.1, -0.12, -0.08, 0.001, "second better")
         >>> combine([one, one]).verdict
         'second better'
     """
-    values = np.array([row.difference for row in seeds])
+    values = [row.difference for row in seeds]
     rows = float(np.mean([(row.high - row.low) / _width(level) for row in seeds]))
-    scatter = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
+    # Where no row tells two methods apart they are the same networks, and have no scatter between them.
+    scatter = scatter_of(values, usual if rows > 0 else None)
     means = [float(np.mean([getattr(row, name) for row in seeds])) for name in ("first", "second")]
-    return _difference(seeds[0].metric, means[0], means[1], rows, [(scatter, len(values))])
+    of_mean = scatter._replace(variance=scatter.variance / len(values))
+    return _difference(seeds[0].metric, means[0], means[1], rows, [of_mean])
 
 
 def difference_of_cells(metric: str, first: Cell, second: Cell) -> Difference:
@@ -172,22 +213,25 @@ def difference_of_cells(metric: str, first: Cell, second: Cell) -> Difference:
         'tie'
     """
     rows = float(np.hypot(first.spread, second.spread))
-    scatters = [(cell.error or 0.0, cell.n_seeds) for cell in (first, second)]
+    scatters = [
+        Scatter(cell.error**2, cell.n_seeds - 1.0) for cell in (first, second) if cell.error is not None
+    ]
     return _difference(metric, first.mean, second.mean, rows, scatters)
 
 
 def _difference(
-    metric: str, first: float, second: float, rows: float, scatters: Sequence[tuple[float, int]]
+    metric: str, first: float, second: float, rows: float, scatters: Sequence[Scatter]
 ) -> Difference:
     """Join the error from rows, of many degrees of freedom, with scatters over few seeds (Welch and Satterthwaite)."""
     mean = second - first
-    error = float(np.hypot(rows, np.hypot.reduce([scatter for scatter, _ in scatters])))
-    loose = sum(scatter**4 / (n_seeds - 1) for scatter, n_seeds in scatters if n_seeds > 1)
-    freedom = error**4 / loose if loose > 0 else np.inf
+    variance = rows**2 + sum(scatter.variance for scatter in scatters)
+    error = float(np.sqrt(variance))
+    loose = sum(scatter.variance**2 / scatter.freedom for scatter in scatters)
+    freedom = variance**2 / loose if loose > 0 else np.inf
     p_value = float(2 * stdtr(freedom, -abs(mean) / error)) if error > 0 else float(mean == 0)
     verdict = "tie"
     if p_value < _ALPHA:
         is_better = metric_facts(metric).is_better(second, than=first)
         verdict = "second better" if is_better else "first better"
-    half = error * _width(1 - _ALPHA) / 2
+    half = error * float(stdtrit(freedom, 1 - _ALPHA / 2))
     return Difference(metric, first, second, mean, mean - half, mean + half, p_value, verdict)
