@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.experiments.rows import read_rows
+from equipoise.experiments.seed_scatter import Scatter, half_width, joint_scatter, scatter_of, usual_scatter
 from equipoise.metrics.facts import learn_facts, metric_facts
 
 #: Known where true probabilities stand in place of labels: on a mixture, and where people voted.
@@ -45,6 +47,12 @@ def is_run(arena: str) -> bool:
     return bool(rows(f"{arena}/runs.csv"))
 
 
+def split_sizes(arena: str) -> list[int]:
+    """Give the rows of train, tune, calib and test."""
+    machines = json.loads((FOLDER / arena / "machines.json").read_text("utf-8"))["machines"]
+    return [machines[0]["data"]["rows"][split] for split in ("train", "tune", "calib", "test")]
+
+
 def pick(table: Iterable[Mapping[str, Any]], **wanted: Any) -> list[Mapping[str, Any]]:
     """Give the rows with these values."""
     return [row for row in table if all(row[key] == value for key, value in wanted.items())]
@@ -67,6 +75,13 @@ def methods(arena: str) -> list[str]:
 
 
 @cache
+def entrants(arena: str) -> list[str]:
+    """Name the methods as their papers set them; other settings of these, and chosen ones, have a page of their own."""
+    variants = {row["method"] for row in rows(f"{arena}/differences.csv") if row["question"] == "variant"}
+    return [label for label in methods(arena) if label not in variants]
+
+
+@cache
 def _values(arena: str) -> dict[tuple[str, str, str, str], list[tuple[float, float, float]]]:
     found: dict[tuple[str, str, str, str], list[tuple[float, float, float]]] = {}
     for row in rows(f"{arena}/scores.csv"):
@@ -84,6 +99,45 @@ def mean(arena: str, method: str, calibrator: str, metric: str, split: str = "te
     """Give the mean over seeds."""
     found = values(arena, method, calibrator, metric, split)
     return float(found[:, 0].mean()) if len(found) else float("nan")
+
+
+@cache
+def _usual(arena: str, calibrator: str, metric: str, split: str) -> float | None:
+    family = [values(arena, label, calibrator, metric, split)[:, 0] for label in entrants(arena)]
+    return usual_scatter([known for known in family if len(known)])
+
+
+def interval(
+    arena: str, method: str, calibrator: str, metric: str, split: str = "test"
+) -> tuple[float, float, float]:
+    """Give the mean over seeds with its 95 % interval, from rows and seeds together."""
+    middle, scatter = _spread(arena, method, calibrator, metric, split)
+    half = half_width(scatter)
+    return middle, max(middle - half, metric_facts(metric).low), middle + half
+
+
+def _spread(arena: str, method: str, calibrator: str, metric: str, split: str) -> tuple[float, Scatter]:
+    found = values(arena, method, calibrator, metric, split)
+    of_rows = float(np.mean(found[:, 2] - found[:, 1])) / (2 * half_width(Scatter(1.0, np.inf)))
+    scatter = scatter_of(found[:, 0], _usual(arena, calibrator, metric, split))
+    of_mean = scatter._replace(variance=scatter.variance / len(found))
+    return float(found[:, 0].mean()), joint_scatter(of_rows, [of_mean])
+
+
+def unpaired(arena: str, method: str, metric: str, *, calibrator: str, versus: str) -> dict[str, Any] | None:
+    """Compare two methods by their means alone, where they were not compared row by row; None if one was not run."""
+    labels = (versus, method)
+    if not all(len(values(arena, label, calibrator, metric)) for label in labels):
+        return None
+    (first, one), (second, other) = (_spread(arena, label, calibrator, metric, "test") for label in labels)
+    half = half_width(joint_scatter(0.0, [one, other]))
+    apart = second - first
+    verdict = "tie"
+    if abs(apart) > half:
+        verdict = "better" if metric_facts(metric).is_better(second, than=first) else "worse"
+    seeds = min(len(seeds_of(arena)[label]) for label in labels)
+    ends = {"difference": apart, "low": apart - half, "high": apart + half}
+    return {"metric": metric, **ends, "n_seeds": seeds, "verdict": verdict}
 
 
 def written(arena: str, method: str, calibrator: str, metric: str, split: str = "test") -> str:
@@ -140,9 +194,15 @@ def effect(row: Mapping[str, Any]) -> str:
 
 
 def sign(arena: str, method: str, metric: str, **where: Any) -> str:
-    """Write + where a method is better than cross-entropy, − where it is worse, nothing for a tie."""
+    """Write + where a method is better than cross-entropy, − where it is worse, nothing for a tie; (+) of one seed."""
     found = difference(arena, method, metric, **where)
-    return SIGNS[found["verdict"]] if found else ""
+    return mark_of(found) if found else ""
+
+
+def mark_of(found: Mapping[str, Any]) -> str:
+    """Write the verdict of a difference as a sign, in brackets if it is of one seed."""
+    mark = SIGNS[found["verdict"]]
+    return f"({mark})" if mark and found["n_seeds"] == 1 else mark
 
 
 def marked(number: str, mark: str) -> str:
@@ -155,6 +215,11 @@ def counts(arena: str, metric: str, labels: Sequence[str], **where: Any) -> dict
     found = [difference(arena, label, metric, **where) for label in labels]
     verdicts = [row["verdict"] for row in found if row]
     return {name: verdicts.count(name) for name in SIGNS}
+
+
+def told(found: Mapping[str, int]) -> str:
+    """Write counted verdicts."""
+    return f"{found['better']} better, {found['tie']} tied, {found['worse']} worse"
 
 
 def table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:

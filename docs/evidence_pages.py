@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,31 +11,40 @@ from evidence_data import (
     SPACE,
     arenas,
     costs,
-    counts,
+    difference,
+    effect,
+    entrants,
     is_run,
     knows_truth,
     letter,
+    mark_of,
     marked,
     mean,
     methods,
-    pick,
     rows,
     seeds_of,
     sign,
+    split_sizes,
     table,
+    values,
     written,
 )
 from evidence_defaults import defaults
 from evidence_files import language_models, outputs
 from evidence_pictures import dots, front, shift_lines, undominated
+from evidence_sentences import in_short, of_arenas, seeds_words
 from evidence_shift import FAMILIES, is_shifted, shift
+from scipy.stats import studentized_range
 
 HOME = Path(__file__).resolve().parent / "evidence"
 NOTE = "<!-- Written by docs/generate.py from the files in evidence/; edit those. -->"
+#: Methods that cost less, in steps of cross-entropy, are compared on their own.
+CHEAP = 1.3
 MARKS = (
     "A + is better and a − worse than cross-entropy after the same calibrator, by a paired test on the same rows "
     "over shared seeds "
-    "(p < 0.05 after Holm's correction for the number of methods); neither is a tie."
+    "(p < 0.05 after Holm's correction for the number of methods); neither is a tie. In brackets, (+) or (−): one "
+    "seed, so about these two networks and not about the methods."
 )
 
 
@@ -64,7 +73,8 @@ def index() -> str:
     parts = [
         "# Evidence",
         "",
-        "Calibration losses side by side on real data, with seeds, intervals and ties. Every number on these "
+        "Calibration losses side by side, on real data and on a mixture whose truth is known, with seeds, intervals "
+        "and ties. Every number on these "
         "pages comes from a file in "
         "the folder `evidence/` of the repository, whose README says how each was made and how to repeat it. "
         "A tie is called a tie, and a "
@@ -72,14 +82,27 @@ def index() -> str:
         "",
         "## In short",
         "",
-        *(f"- {sentence}" for sentence in short()),
+        *(f"- {sentence}" for sentence in (*in_short(), *of_arenas())),
         "",
         "## What was run",
         "",
         *table(
-            ("arena", "data", "network", "methods", "seeds", "runs", "hours, on a shared machine"),
+            (
+                "arena",
+                "data",
+                "rows: train, tune, calib, test",
+                "network",
+                "methods",
+                "seeds",
+                "runs",
+                "hours, on a shared machine",
+            ),
             map(_arena_line, arenas()),
         ),
+        "Methods are as their papers set them, and on top of that in settings that were chosen on tune and with other "
+        "epochs kept, which [Our defaults](defaults.md) compares. Post-hoc maps are fitted on calib, whose labels no "
+        "network sees; AdaFocal, CALS, gamma-net and meta label smoothing learn from tune while training, too.",
+        "",
         *over_tasks(),
         "[Losses](losses.md) · [Shift](shift.md) · [Our defaults](defaults.md) · [Outputs of other people's "
         "networks](outputs.md) · "
@@ -91,8 +114,10 @@ def index() -> str:
         "be compared with each other, "
         "only their direction is. Effects are paired differences with 95 % intervals, ECE and accuracy in "
         "percentage points. A verdict asks for more than an interval without zero: it allows for the number of "
-        "comparisons (Holm) and for how little two or three seeds say about the scatter over seeds. With one seed "
-        "that scatter is not known, and the verdict is about those two networks alone.",
+        "comparisons (Holm). Intervals and verdicts allow for how little two or three seeds say about the scatter over "
+        "seeds. With one seed "
+        "that scatter is not known, and the verdict is about those two networks alone. Where a claim is that nothing "
+        "is lost, it holds if a loss of half a point is ruled out, and is not shown otherwise.",
         "",
         *claim_table(),
     ]
@@ -103,52 +128,17 @@ def _arena_line(arena: str) -> tuple[str, ...]:
     about = arenas()[arena]
     found = {row["run"]: row for row in rows(f"{arena}/runs.csv")}
     if not found:
-        cost = f"not yet run; about {about['seconds']} s a run" if "seconds" in about else "not yet run"
-        return letter(arena), about["title"], about["network"], "", "", "", cost
+        return letter(arena), about["title"], "", about["network"], "", "", "", "not yet run"
     return (
         letter(arena),
         about["title"],
+        ", ".join(f"{count:,}" for count in split_sizes(arena)),
         about["network"],
-        str(len(methods(arena))),
-        _seeds(arena).partition(" seed")[0],
+        f"{len(entrants(arena))} + {len(methods(arena)) - len(entrants(arena))}",
+        seeds_words(arena).partition(" seed")[0],
         str(len(found)),
         f"{sum(row['seconds'] for row in found.values()) / 3600:.1f}",
     )
-
-
-def _seeds(arena: str) -> str:
-    """Write how many seeds the methods of an arena have."""
-    counted = [len(seeds_of(arena)[label]) for label in methods(arena)]
-    few, many = min(counted), max(counted)
-    if few != many:
-        return f"{few} to {many} seeds"
-    return f"{many} seeds" if many > 1 else "1 seed"
-
-
-def short() -> Iterator[str]:
-    """Say what the files show, in sentences."""
-    for arena in arenas():
-        if not is_run(arena):
-            continue
-        labels = [label for label in methods(arena) if label != "ce"]
-        before = counts(arena, "ece", labels)
-        after = counts(arena, "ece", labels, calibrator="temperature")
-        nll = counts(arena, "nll", labels, calibrator="temperature")
-        accuracy = counts(arena, "accuracy", labels)
-        temperature = np.mean([row["temperature"] for row in pick(rows(f"{arena}/runs.csv"), method="ce")])
-        beaten = counts(arena, "ece", labels, versus_calibrator="temperature")
-        yield (
-            f"**{arenas()[arena]['title']}** ({arenas()[arena]['regime']}; {_seeds(arena)}; cross-entropy asks for "
-            f"T = {temperature:.2f}). Of {len(labels)} "
-            f"methods {before['better']} have a lower ECE than cross-entropy before scaling, {before['tie']} tie, "
-            f"{before['worse']} are worse. After a temperature {after['better']} are better, {after['tie']} "
-            f"tie, {after['worse']} are worse; "
-            f"in NLL after a temperature {nll['better']}, {nll['tie']} and {nll['worse']}; in accuracy "
-            f"{accuracy['better']}, "
-            f"{accuracy['tie']} and {accuracy['worse']}. Without scaling, {beaten['better']} of them beat "
-            "cross-entropy with a "
-            f"temperature in ECE, {beaten['tie']} tie with it."
-        )
 
 
 def over_tasks() -> list[str]:
@@ -189,32 +179,10 @@ def losses() -> str:
 
 def _losses_of(arena: str) -> list[str]:
     about = arenas()[arena]
-    seeds = seeds_of(arena)
-    lines = []
-    for label in sorted(methods(arena), key=lambda one: mean(arena, one, "temperature", "nll")):
-        cells = [f"`{label}`", str(len(seeds[label]))]
-        for calibrator, metrics in (
-            ("identity", ("accuracy", "nll", "ece")),
-            ("temperature", ("nll", "ece")),
-        ):
-            cells += [
-                marked(
-                    written(arena, label, calibrator, metric),
-                    sign(arena, label, metric, calibrator=calibrator),
-                )
-                for metric in metrics
-            ]
-        cells.append(
-            marked(written(arena, label, "advised", "nll"), sign(arena, label, "nll", calibrator="advised"))
-        )
-        if knows_truth(arena):
-            cells += [written(arena, label, one, "true_error") for one in ("identity", "temperature")]
-        if costs(arena):
-            found = costs(arena).get(label)
-            cells.append(
-                f"{found['step']:.2f}{SPACE}({found['low']:.2f}–{found['high']:.2f})" if found else "–"
-            )
-        lines.append(cells)
+    lines = [
+        _method_line(arena, label)
+        for label in sorted(entrants(arena), key=lambda one: mean(arena, one, "temperature", "nll"))
+    ]
     truth = ["true error %", "true error %, scaled"] if knows_truth(arena) else []
     price = ["cost"] if costs(arena) else []
     heads = [
@@ -223,17 +191,19 @@ def _losses_of(arena: str) -> list[str]:
         "accuracy %",
         "NLL",
         "ECE %",
+        "ECE against ce, points",
         "NLL, scaled",
+        "NLL, scaled, against ce",
         "ECE %, scaled",
-        "NLL, advisor's map",
+        f"NLL, advisor's map{_advised_seeds(arena)}",
         *truth,
         *price,
     ]
     parts = [
-        f"## {about['title']}",
+        f"## {letter(arena)}: {about['title']}",
         "",
         f"{about['network'][0].upper()}{about['network'][1:]}; {about['regime']}. Mean ± standard error over "
-        "seeds, ordered by NLL after a temperature."
+        "seeds, ordered by NLL after a temperature; differences from cross-entropy with 95 % intervals. ECE in 15 bins."
         + (" " + about["truth"] if knows_truth(arena) else "")
         + (" " + _price_words(arena) if costs(arena) else ""),
         "",
@@ -243,6 +213,8 @@ def _losses_of(arena: str) -> list[str]:
         *parts,
         f"![ECE of every method before and after a temperature](pictures/{arena}-ece.svg)",
         "",
+        f"Lines are 95 % intervals, from test rows {_and_seeds(arena)}.",
+        "",
         f"![NLL after a temperature against accuracy](pictures/{arena}-front.svg)",
         "",
         *_front_words(arena),
@@ -250,41 +222,97 @@ def _losses_of(arena: str) -> list[str]:
     ]
 
 
+def _and_seeds(arena: str) -> str:
+    return "alone: there is one seed" if seeds_words(arena) == "1 seed" else "and seeds together"
+
+
+def _method_line(arena: str, label: str) -> list[str]:
+    def cell(calibrator: str, metric: str) -> str:
+        mark = sign(arena, label, metric, calibrator=calibrator)
+        return marked(written(arena, label, calibrator, metric), mark)
+
+    def against(calibrator: str, metric: str) -> str:
+        found = difference(arena, label, metric, calibrator=calibrator)
+        return marked(effect(found), mark_of(found)) if found else "–"
+
+    cells = [
+        f"`{label}`",
+        str(len(seeds_of(arena)[label])),
+        cell("identity", "accuracy"),
+        cell("identity", "nll"),
+        written(arena, label, "identity", "ece"),
+        against("identity", "ece"),
+        written(arena, label, "temperature", "nll"),
+        against("temperature", "nll"),
+        cell("temperature", "ece"),
+        cell("advised", "nll"),
+    ]
+    if knows_truth(arena):
+        cells += [written(arena, label, one, "true_error") for one in ("identity", "temperature")]
+    if costs(arena):
+        found = costs(arena).get(label)
+        cells.append(f"{found['step']:.2f}{SPACE}({found['low']:.2f}–{found['high']:.2f})" if found else "–")
+    return cells
+
+
+def _advised_seeds(arena: str) -> str:
+    """Write of how many seeds the advisor was asked, where it was not of all."""
+    asked, there = len(values(arena, "ce", "advised", "nll")), len(seeds_of(arena)["ce"])
+    return f" ({asked} of {there} seeds)" if asked < there else ""
+
+
 def _price_words(arena: str) -> str:
     turns = costs(arena)["ce"]["turns"]
     return (
         "Cost is the processor's time for a training step, in steps of cross-entropy: the median and the middle half "
-        f"of {turns} turns in which all methods trained one after the other. Other settings of a method cost the same."
+        f"of {turns} turns in which all methods trained one after the other. What some do between epochs (AdaFocal and "
+        "CALS look at tune) is not in it, and a setting that is chosen costs a training for each that is tried."
     )
 
 
 def _front_words(arena: str) -> list[str]:
-    names = ", ".join(f"`{label}`" for label in undominated(arena))
-    return [
-        f"No method is at once more accurate and lower in NLL after a temperature than these: {names}. All "
-        "others are dominated in the mean; "
-        "whether by more than chance, the signs in the table say.",
-        "",
+    def names(labels: Sequence[str]) -> str:
+        return ", ".join(f"`{label}`" for label in labels)
+
+    parts = [
+        "In the mean no method is at once more accurate and lower in NLL after a temperature than "
+        f"{names(undominated(arena, entrants(arena)))}; seeds order them otherwise here and there."
     ]
+    price = costs(arena)
+    cheap = [label for label in entrants(arena) if label in price and price[label]["step"] < CHEAP]
+    if len(cheap) < len(entrants(arena)) and cheap:
+        parts.append(
+            f"Among those that cost less than {CHEAP} steps of cross-entropy: {names(undominated(arena, cheap))}."
+        )
+    return [" ".join(parts), ""]
 
 
 def _ranks(arena: str) -> list[str]:
     found = [row for row in rows(f"{arena}/ranks.csv") if row["n_seeds"] > 1]
-    if not found:
+    asked = [row for row in found if row["metric"] == "nll" and row["calibrator"] == "temperature"]
+    if not asked:
         return []
     lines = [
         (
             f"`{row['method']}`",
-            f"{row['rank']:.1f} [{row['rank_low']:.1f}, {row['rank_high']:.1f}]",
-            f"{100 * row['wins']:.0f} % [{100 * row['wins_low']:.0f}, {100 * row['wins_high']:.0f}]",
+            f"{row['rank']:.1f} ({row['rank_low']:g} to {row['rank_high']:g})",
+            f"{100 * row['wins']:.0f} %",
         )
-        for row in found
-        if row["metric"] == "nll" and row["calibrator"] == "temperature"
+        for row in asked
     ]
+    apart = critical_difference(len(asked), asked[0]["n_seeds"])
+    group = [row["method"] for row in asked if row["rank"] - asked[0]["rank"] <= apart]
     return [
-        "Ranks by NLL after a temperature, and the share of rivals that a method beats, over seeds, with 95 "
-        "% intervals from resampling the "
-        "seeds. Intervals that overlap are no order.",
+        "Mean ranks by NLL after a temperature with the range over seeds, and the share of rivals that a method beats. "
+        f"With {asked[0]['n_seeds']} seeds as blocks, mean ranks that are less than {apart:.1f} apart are no order "
+        "(Nemenyi's critical difference, 5 %): "
+        f"{len(group)} of {len(asked)} methods are not told from the first.",
         "",
         *table(("method", "mean rank", "rivals beaten"), lines),
     ]
+
+
+def critical_difference(n_methods: int, n_seeds: int) -> float:
+    """Return how far mean ranks must be apart to be an order, by Nemenyi's test at 5 %."""
+    spread = studentized_range.ppf(0.95, n_methods, 1e6) / np.sqrt(2)
+    return float(spread * np.sqrt(n_methods * (n_methods + 1) / (6 * n_seeds)))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 
 import matplotlib as mpl
 import numpy as np
 from draw import STYLE
-from evidence_data import mean, methods, rows, values
+from evidence_data import entrants, interval, mean, rows
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -21,8 +22,8 @@ SHOWN = ("focal", "dual_focal", "label_smoothing", "cals_alm", "deep_ensemble(n_
 
 
 def dots(arena: str) -> str:
-    """Draw the ECE of every method before and after a temperature; lines are 95 % intervals."""
-    labels = sorted(methods(arena), key=lambda one: -mean(arena, one, "identity", "ece"))
+    """Draw the ECE of every method before and after a temperature; lines are 95 % intervals, from rows and seeds."""
+    labels = sorted(entrants(arena), key=lambda one: -mean(arena, one, "identity", "ece"))
     figure = Figure(figsize=(7.2, 0.21 * len(labels) + 1.1))
     figure.subplots_adjust(left=0.42, right=0.97, bottom=0.7 / (0.21 * len(labels) + 1.1), top=0.99)
     ax = figure.add_subplot()
@@ -30,7 +31,7 @@ def dots(arena: str) -> str:
         ("identity", RED, 0.12, "before"),
         ("temperature", BLUE, -0.12, "after a temperature"),
     ):
-        found = 100 * np.array([values(arena, label, calibrator, "ece").mean(axis=0) for label in labels])
+        found = 100 * np.array([interval(arena, label, calibrator, "ece") for label in labels])
         up = np.arange(len(labels)) + shift
         ax.hlines(up, found[:, 1], found[:, 2], color=colour, linewidth=1)
         ax.plot(found[:, 0], up, "o", color=colour, markersize=4, label=name)
@@ -43,9 +44,9 @@ def dots(arena: str) -> str:
     return _text(figure)
 
 
-def undominated(arena: str) -> list[str]:
-    """Name the methods that no other beats in accuracy and in NLL after a temperature at once."""
-    places = {label: _place(arena, label) for label in methods(arena)}
+def undominated(arena: str, labels: Sequence[str]) -> list[str]:
+    """Name the methods that no other of these beats in accuracy and in NLL after a temperature at once."""
+    places = {label: _place(arena, label) for label in labels}
     return [
         label
         for label, (nll, accuracy) in places.items()
@@ -65,8 +66,8 @@ def front(arena: str) -> str:
     figure = Figure(figsize=(7.2, 4.6))
     figure.subplots_adjust(left=0.1, right=0.97, bottom=0.12, top=0.98)
     ax = figure.add_subplot()
-    best = undominated(arena)
-    places = {label: _place(arena, label) for label in methods(arena)}
+    best = undominated(arena, entrants(arena))
+    places = {label: _place(arena, label) for label in entrants(arena)}
     # Whoever is far off would press all others into a corner; the axis says who it is.
     far = [label for label, (nll, _) in places.items() if nll > 1.3 * places["ce"][0]]
     shown = [place for label, place in places.items() if label not in far]
@@ -106,14 +107,14 @@ def shift_lines(arena: str, family: str) -> str:
     lines = [
         ("ce", "identity"),
         ("ce", "temperature"),
-        *((label, "identity") for label in SHOWN if label in methods(arena)),
+        *((label, "identity") for label in SHOWN if label in entrants(arena)),
     ]
     splits = dict.fromkeys(row["split"] for row in rows(f"{arena}/scores.csv"))
     levels = {0: "test", **{int(name[-1]): name for name in splits if name.startswith(f"test-{family}_")}}
     found = []
     for label, calibrator in lines:
         curve = {
-            level: {"ece": Score(*values(arena, label, calibrator, "ece", split).mean(axis=0))}
+            level: {"ece": Score(*interval(arena, label, calibrator, "ece", split))}
             for level, split in levels.items()
         }
         found.append(ShiftScores(label, calibrator, {family: curve}, {}))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from evidence_data import arenas, is_run, marked, methods, seeds_of, sign, table, written
+from evidence_sentences import in_short
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"(<!-- evidence -->\n).*?(<!-- end of evidence -->)", re.DOTALL)
@@ -52,11 +53,12 @@ def quote(link: str, shown_arenas: Sequence[str]) -> str:
         parts += [f"{title}.", "", *table((" ", "ECE %", "ECE %, scaled", "NLL, scaled"), lines)]
     if not known:
         return f"Nothing has been run yet; [what will be]({link}).\n"
-    told = (
-        "A + is better and a − worse than cross-entropy in the same column, neither is a tie; "
+    marks = (
+        "*Scaled* is after a temperature; numbers are means ± standard errors over seeds. A + is better and a − worse "
+        "than cross-entropy in the same column by more than chance, neither is a tie, and brackets are of one seed; "
         f"[the evidence]({link}) has all methods."
     )
-    return "\n".join([*parts, told, ""])
+    return "\n".join([*(line for sentence in in_short() for line in (sentence, "")), *parts, marks, ""])
 
 
 def _cells(arena: str, label: str) -> Iterator[str]:

@@ -2,8 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
-from evidence_data import SPACE, arenas, counts, marked, mean, methods, rows, sign, table, written
+from evidence_data import (
+    SPACE,
+    arenas,
+    counts,
+    difference,
+    effect,
+    entrants,
+    letter,
+    mark_of,
+    marked,
+    mean,
+    rows,
+    sign,
+    table,
+    told,
+    values,
+    written,
+)
+from evidence_pictures import SHOWN
 
 #: Corruptions whose severities are drawn as curves.
 FAMILIES = ("gaussian_noise", "gaussian_blur")
@@ -12,6 +32,7 @@ _KEY = "ood_auroc_{}"
 
 def shift() -> str:
     """Write whether calibration made in training survives shift better than scaling afterwards."""
+    known = list(filter(is_shifted, arenas()))
     parts = [
         "# Under shift",
         "",
@@ -21,11 +42,43 @@ def shift() -> str:
         "images (+ the loss is better, "
         "− scaling is).",
         "",
+        *(f"- {sentence}" for sentence in map(_answer, known)),
+        "",
+        "Ties under strong corruption are mostly ignorance: networks of one method differ there from seed to seed as "
+        "much as methods do, and the intervals below say how much.",
+        "",
     ]
-    known = list(filter(is_shifted, arenas()))
     if not known:
         parts += ["Not yet run.", ""]
     return "\n".join([*parts, *(line for arena in known for line in _shift_of(arena))])
+
+
+def _answer(arena: str) -> str:
+    """Say what an arena answers, over all its corrupted test sets."""
+    splits = _splits(arena)
+    alone = {split: _count(arena, split, versus_calibrator="temperature") for split in splits}
+    both = {split: _count(arena, split, calibrator="temperature") for split in splits}
+    where = [_short(split) for split in splits if alone[split]["better"]]
+    found = f"{'yes, here and there' if where else 'no'}"
+    of_them = f" (under {', '.join(where)})" if where else ""
+    return (
+        f"**{letter(arena)}, {arenas()[arena]['title']}: {found}.** Over {len(splits)} corrupted test sets and "
+        f"{len(_rivals(arena))} methods: {told(_sum(alone))} than scaled cross-entropy{of_them}. With a temperature on "
+        f"both sides: {told(_sum(both))}."
+    )
+
+
+def _sum(found: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    return {name: sum(one[name] for one in found.values()) for name in next(iter(found.values()))}
+
+
+def _rivals(arena: str) -> list[str]:
+    return [label for label in entrants(arena) if label != "ce"]
+
+
+def _count(arena: str, split: str, **where: str) -> dict[str, int]:
+    versus = {"versus_calibrator": "temperature", **where}
+    return counts(arena, "ece", _rivals(arena), split=split, **versus)
 
 
 def is_shifted(arena: str) -> bool:
@@ -48,7 +101,7 @@ def _ece(arena: str, label: str, calibrator: str, split: str) -> str:
 
 
 def _shift_of(arena: str) -> list[str]:
-    splits, labels = _splits(arena), methods(arena)
+    splits, labels = _splits(arena), entrants(arena)
     everywhere = ("test", *splits)
     ordered = sorted(
         labels, key=lambda one: np.mean([mean(arena, one, "identity", "ece", split) for split in splits])
@@ -59,22 +112,33 @@ def _shift_of(arena: str) -> list[str]:
         marks = [sign(arena, label, "ece", split=split, **versus) for split in everywhere]
         numbers = [_ece(arena, label, "identity", split) for split in everywhere]
         lines.append([f"`{label}`", *map(marked, numbers, marks)])
-    rivals = [one for one in labels if one != "ce"]
-    won = {split: counts(arena, "ece", rivals, split=split, **versus) for split in splits}
-    told = "; ".join(
-        f"{_short(split)}: {n['better']} better than scaled cross-entropy, {n['tie']} tied, {n['worse']} worse"
-        for split, n in won.items()
-    )
     return [
-        f"## {arenas()[arena]['title']}",
+        f"## {letter(arena)}: {arenas()[arena]['title']}",
         "",
         "Mean ECE % over seeds:",
         "",
         *table(["method", "clean", *map(_short, splits)], lines),
-        f"Over all methods but cross-entropy: {told}.",
-        "",
+        *_effects(arena, splits),
         *(f"![ECE under {family.replace('_', ' ')}](pictures/{arena}-{family}.svg)\n" for family in FAMILIES),
+        "Bands are 95 % intervals, from test rows and seeds together.",
+        "",
         *_foreign(arena, labels),
+    ]
+
+
+def _effects(arena: str, splits: Sequence[str]) -> list[str]:
+    """Write differences of some methods from scaled cross-entropy, with intervals."""
+
+    def cell(label: str, split: str) -> str:
+        found = difference(arena, label, "ece", split=split, versus_calibrator="temperature")
+        return marked(effect(found), mark_of(found)) if found else "–"
+
+    shown = [label for label in SHOWN if label in entrants(arena)]
+    lines = [[f"`{label}`", *(cell(label, split) for split in splits)] for label in shown]
+    return [
+        "Differences of some from scaled cross-entropy, in points, with 95 % intervals:",
+        "",
+        *table(["method", *map(_short, splits)], lines),
     ]
 
 
@@ -85,17 +149,18 @@ def _foreign(arena: str, labels: list[str]) -> list[str]:
         return []
     ordered = sorted(labels, key=lambda one: -mean(arena, one, "identity", metric, found[0]))
     lines = [
-        (
-            f"`{label}`",
-            *(
-                f"{100 * mean(arena, label, 'identity', _KEY.format(by), found[0]):.1f}"
-                for by in ("confidence", "energy")
-            ),
-        )
+        (f"`{label}`", *(_spread(arena, label, _KEY.format(by), found[0]) for by in ("confidence", "energy")))
         for label in ordered
     ]
     return [
-        f"Its test images told from those of {_short(found[0])} by how sure the network is: AUROC %, mean over seeds.",
+        f"Its test images told from those of {_short(found[0])} by how sure the network is: AUROC %, mean ± standard "
+        "deviation over seeds. 50 is chance; below it the network is surer of the foreign images than of its own. "
+        "Nothing was tested here: compare differences with the deviations.",
         "",
         *table(("method", "by confidence", "by energy"), lines),
     ]
+
+
+def _spread(arena: str, label: str, metric: str, split: str) -> str:
+    found = 100 * values(arena, label, "identity", metric, split)[:, 0]
+    return f"{found.mean():.1f}" + (f"{SPACE}±{SPACE}{found.std(ddof=1):.1f}" if len(found) > 1 else "")

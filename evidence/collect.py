@@ -103,6 +103,15 @@ def members(group: RunGroup) -> Iterator[tuple[str, int, RunFolder]]:
             yield spec.method.label, spec.seed, group_run(group, name)
 
 
+def once(group: RunGroup) -> Iterator[tuple[str, int, RunFolder]]:
+    """Give every run once: a chosen one under the name of its setting, if that is a method of its own."""
+    known = list(members(group))
+    own = {run.name for label, _, run in known if label not in group.choices}
+    yield from (
+        (label, seed, run) for label, seed, run in known if label not in group.choices or run.name not in own
+    )
+
+
 def group_run(group: RunGroup, name: str) -> RunFolder:
     """Find a run that is of no method, because another setting was chosen."""
     return RunFolder(group.runs[0].path.parent / name)
@@ -168,9 +177,7 @@ def _ends(one: Any) -> dict[str, float]:
 
 def curve_rows(arena: str, group: RunGroup) -> Iterator[dict[str, Any]]:
     """Give one row per run and epoch."""
-    for label, seed, run in members(group):
-        if label in group.choices:
-            continue  # the same run stands under the name of its setting
+    for label, seed, run in once(group):
         for row in run.history():
             kept = {key: float(f"{row[key]:.5g}") for key in CURVES if row.get(key) is not None}
             yield {"arena": arena, "method": label, "seed": seed, "epoch": row["epoch"], **kept}
@@ -178,8 +185,8 @@ def curve_rows(arena: str, group: RunGroup) -> Iterator[dict[str, Any]]:
 
 def advisor_rows(arena: str, group: RunGroup, judge: Judge) -> Iterator[dict[str, Any]]:
     """Give one row per run and candidate of the advisor."""
-    for label, seed, run in members(group):
-        if label not in group.choices and judge.asks(seed):
+    for label, seed, run in once(group):
+        if judge.asks(seed):
             for trial in judge.advised(run).trials:
                 yield {"arena": arena, "method": label, "seed": seed, **trial}
 

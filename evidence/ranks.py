@@ -1,4 +1,4 @@
-"""Ranks of methods over seeds, and how many rivals each beats, in one arena and over all of them, with intervals."""
+"""Ranks of methods over seeds, and how many rivals each beats: in one arena with ranges, over all with intervals."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pairs import is_variant
 from scipy.stats import rankdata
 
 RESAMPLES = 2000
@@ -19,22 +20,23 @@ QUESTIONS = [(metric, calibrator) for metric in ("nll", "ece") for calibrator in
 def ranks(arena: str, scores: Sequence[dict[str, Any]], labels: Collection[str]) -> Iterator[dict[str, Any]]:
     """Give one row per question and method, the best first; methods that lack a finished seed take no part.
 
+    Ends are the ranges over seeds: resampling two or three of them would pretend to know more.
+
     Args:
         arena: Its name.
         scores: Rows of ``scores.csv``.
-        labels: The methods that were compared.
+        labels: The methods that were compared; of each only the paper's setting takes part.
     """
+    entrants = {label for label in labels if not is_variant(label, labels)}
     for metric, calibrator in QUESTIONS:
-        found = _by_seed(scores, metric, calibrator, labels)
+        found = _by_seed(scores, metric, calibrator, entrants)
         if not found:
             continue
         have = Counter(seed for known in found.values() for seed in known)
         seeds = sorted(seed for seed, count in have.items() if count >= MOST * len(found))
         whole = [label for label in found if set(seeds) <= found[label].keys()]
         places = rankdata([[found[label][seed] for seed in seeds] for label in whole], axis=0)
-        draws = np.random.default_rng(0).integers(0, len(seeds), (RESAMPLES, len(seeds)))
-        middle, drawn = places.mean(axis=1), places[:, draws].mean(axis=2)
-        low, high = np.quantile(drawn, (0.025, 0.975), axis=1)
+        middle, low, high = places.mean(axis=1), places.min(axis=1), places.max(axis=1)
         rivals = max(len(whole) - 1, 1)
         for place in np.argsort(middle, kind="stable"):
             yield {

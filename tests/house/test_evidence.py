@@ -187,7 +187,8 @@ def test_claims_are_about_methods_and_cells_that_exist(pages, claim):
     known = {key for room in ("losses", "pairs", "objectives") for key in CATALOGUE[room]}
     assert {claim["method"], claim["versus"]} <= known
     assert set(claim["arenas"]) <= evidence_data.arenas().keys()
-    assert all(cell in evidence_claims._printed() for cell in claim["printed"])
+    assert set(claim.get("among", ())) <= known
+    assert all(tuple(cell.split("/")) in evidence_claims._printed() for cell in claim["printed"])
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim['method']} against {claim['versus']}")
@@ -196,6 +197,106 @@ def test_claims_are_asked_where_they_can_be_answered(claim):
         comparisons = [read_comparison(file) for file in (EVIDENCE / "specs").glob(f"{arena}-*.toml")]
         labels = {label for comparison in comparisons for label in comparison.methods}
         assert {claim["method"], claim["versus"]} <= labels, arena
+
+
+@pytest.fixture
+def told(pages, monkeypatch):
+    """Give evidence of two methods and their seeds as if it had been read from files."""
+    import evidence_data
+
+    def tell(**files):
+        known = {f"x/{name}.csv": rows for name, rows in files.items()}
+        monkeypatch.setattr(evidence_data, "rows", lambda name: known.get(name, []))
+        for module in (sys.modules["evidence_claims"], sys.modules["evidence_defaults"], pages):
+            if hasattr(module, "rows"):
+                monkeypatch.setattr(module, "rows", evidence_data.rows)
+        for name in ("seeds_of", "methods", "entrants", "_values", "_verdicts", "_usual"):
+            getattr(evidence_data, name).cache_clear()
+        return evidence_data
+
+    yield tell
+    for name in ("seeds_of", "methods", "entrants", "_values", "_verdicts", "_usual"):
+        getattr(evidence_data, name).cache_clear()
+
+
+def difference_row(method="focal", **changed):
+    about = {
+        "question": "baseline",
+        "split": "test",
+        "method": method,
+        "calibrator": "identity",
+        "versus": "ce",
+    }
+    found = {
+        "metric": "ece",
+        "n_seeds": 3,
+        "difference": -0.02,
+        "low": -0.03,
+        "high": -0.01,
+        "verdict": "better",
+    }
+    return {**about, "versus_calibrator": "identity", **found, **changed}
+
+
+def score_rows(method, values, half):
+    about = {"method": method, "calibrator": "identity", "split": "test", "metric": "ece"}
+    return [
+        {**about, "seed": seed, "value": value, "low": value - half, "high": value + half}
+        for seed, value in enumerate(values)
+    ]
+
+
+def run_rows(method, n_seeds):
+    return [{"method": method, "seed": seed, "run": f"{method}-{seed}"} for seed in range(n_seeds)]
+
+
+def test_a_verdict_of_one_seed_stands_in_brackets(told):
+    assert told(differences=[difference_row()]).sign("x", "focal", "ece") == "+"
+    assert told(differences=[difference_row(n_seeds=1)]).sign("x", "focal", "ece") == "(+)"
+
+
+def test_intervals_in_pictures_are_of_rows_and_seeds(told):
+    scores = score_rows("ce", (0.1, 0.2, 0.6), 0.01) + score_rows("focal", (0.3, 0.3, 0.31), 0.01)
+    runs = run_rows("ce", 3) + run_rows("focal", 3)
+    data = told(scores=scores, runs=runs, differences=[difference_row(), difference_row("ce")])
+    middle, low, high = data.interval("x", "ce", "identity", "ece")
+    assert (middle, low) == (pytest.approx(0.3), 0.0)
+    # The standard error of these three seeds is 0.153, far more than the rows have.
+    assert high - middle > 0.3
+
+
+def test_settings_that_are_not_the_papers_are_no_entrants(told):
+    rows = [difference_row(), difference_row("focal(gamma by nll)"), difference_row("ce")]
+    rows.append(difference_row("focal(gamma by nll)", question="variant", versus="focal"))
+    data = told(
+        differences=rows,
+        runs=[row for one in ("ce", "focal", "focal(gamma by nll)") for row in run_rows(one, 3)],
+    )
+    assert data.entrants("x") == ["ce", "focal"]
+    assert len(data.methods("x")) == 3
+
+
+def test_no_loss_seen_is_not_yet_no_loss(told, monkeypatch):
+    claim = {"method": "focal", "versus": "ce", "metric": "accuracy", "want": "not worse"}
+    runs = run_rows("ce", 3) + run_rows("focal", 3)
+
+    def verdict(low):
+        row = difference_row(metric="accuracy", verdict="tie", difference=0.0, low=low, high=-low)
+        told(differences=[row], runs=runs)
+        return sys.modules["evidence_claims"].outcome(claim, "x")[2]
+
+    assert verdict(-0.002) == "**holds**"
+    assert verdict(-0.012) == "not shown"
+
+
+def test_methods_that_were_not_paired_are_compared_by_their_means(told):
+    claim = {"method": "focal", "versus": "ce", "metric": "ece"}
+    runs = run_rows("ce", 3) + run_rows("focal", 3)
+    scores = score_rows("ce", (0.1, 0.11, 0.12), 0.01) + score_rows("focal", (0.3, 0.31, 0.32), 0.01)
+    told(scores=scores, runs=runs, differences=[difference_row("ce"), difference_row(versus="other")])
+    effect, seeds, verdict = sys.modules["evidence_claims"].outcome(claim, "x")
+    assert effect.endswith("not paired")
+    assert (seeds, verdict) == ("3", "**fails**: the opposite")
 
 
 def test_what_was_not_run_is_said_to_be(pages, monkeypatch):

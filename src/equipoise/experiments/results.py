@@ -7,13 +7,19 @@ from dataclasses import dataclass
 from typing import TypeAlias, final
 
 import numpy as np
-from scipy.special import ndtri, stdtr, stdtrit
+from scipy.special import ndtri, stdtr
 
 from equipoise.core.predictions import Predictions
 from equipoise.evaluate import Difference, compare
 from equipoise.experiments.judged import Judged, JudgedGroup
 from equipoise.experiments.scores import RunScores
-from equipoise.experiments.seed_scatter import Scatter, scatter_of, usual_scatter
+from equipoise.experiments.seed_scatter import (
+    Scatter,
+    half_width,
+    joint_scatter,
+    scatter_of,
+    usual_scatter,
+)
 from equipoise.metrics.facts import metric_facts
 
 __all__ = [
@@ -181,13 +187,13 @@ def combine_family(family: Sequence[Sequence[Difference]]) -> list[Difference]:
     return [combine(seeds, usual=usual) for seeds in family]
 
 
-def combine(seeds: Sequence[Difference], *, level: float = 0.95, usual: Scatter | None = None) -> Difference:
+def combine(seeds: Sequence[Difference], *, level: float = 0.95, usual: float | None = None) -> Difference:
     """Return one difference over seeds.
 
     Args:
         seeds: One per seed.
         level: Of their intervals.
-        usual: The scatter over seeds that is usual among the differences asked about together; without it that of
+        usual: The variance over seeds that is usual among the differences asked about together; without it that of
             these seeds stands alone.
 
     Example:
@@ -222,16 +228,14 @@ def difference_of_cells(metric: str, first: Cell, second: Cell) -> Difference:
 def _difference(
     metric: str, first: float, second: float, rows: float, scatters: Sequence[Scatter]
 ) -> Difference:
-    """Join the error from rows, of many degrees of freedom, with scatters over few seeds (Welch and Satterthwaite)."""
+    """Say how far two numbers are apart, and whether chance explains it."""
     mean = second - first
-    variance = rows**2 + sum(scatter.variance for scatter in scatters)
-    error = float(np.sqrt(variance))
-    loose = sum(scatter.variance**2 / scatter.freedom for scatter in scatters)
-    freedom = variance**2 / loose if loose > 0 else np.inf
-    p_value = float(2 * stdtr(freedom, -abs(mean) / error)) if error > 0 else float(mean == 0)
+    joint = joint_scatter(rows, scatters)
+    error = float(np.sqrt(joint.variance))
+    p_value = float(2 * stdtr(joint.freedom, -abs(mean) / error)) if error > 0 else float(mean == 0)
     verdict = "tie"
     if p_value < _ALPHA:
         is_better = metric_facts(metric).is_better(second, than=first)
         verdict = "second better" if is_better else "first better"
-    half = error * float(stdtrit(freedom, 1 - _ALPHA / 2))
+    half = half_width(joint, alpha=_ALPHA)
     return Difference(metric, first, second, mean, mean - half, mean + half, p_value, verdict)
