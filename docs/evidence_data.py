@@ -190,7 +190,7 @@ def effect(row: Mapping[str, Any]) -> str:
     signed = [
         f"{facts.scale * row[key]:+.{2 if facts.percent else 4}f}" for key in ("difference", "low", "high")
     ]
-    return f"{signed[0]} [{signed[1]}, {signed[2]}]".replace("-", "−")
+    return f"{signed[0]}{SPACE}[{signed[1]},{SPACE}{signed[2]}]".replace("-", "−")
 
 
 def sign(arena: str, method: str, metric: str, **where: Any) -> str:

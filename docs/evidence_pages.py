@@ -32,7 +32,7 @@ from evidence_data import (
 from evidence_defaults import defaults
 from evidence_files import language_models, outputs
 from evidence_pictures import dots, front, shift_lines, undominated
-from evidence_sentences import in_short, of_arenas, seeds_words
+from evidence_sentences import in_short, seeds_words, verdicts
 from evidence_shift import FAMILIES, is_shifted, shift
 from scipy.stats import studentized_range
 
@@ -82,23 +82,27 @@ def index() -> str:
         "",
         "## In short",
         "",
-        *(f"- {sentence}" for sentence in (*in_short(), *of_arenas())),
+        *(f"- {sentence}" for sentence in in_short()),
         "",
+        "Methods against cross-entropy, *better / tied / worse*; T is the temperature that cross-entropy asks for, "
+        "above 1 where it is over-confident. In brackets: one seed, so about these networks.",
+        "",
+        *verdicts(),
         "## What was run",
         "",
         *table(
             (
                 "arena",
                 "data",
-                "rows: train, tune, calib, test",
+                "rows",
                 "network",
                 "methods",
-                "seeds",
                 "runs",
-                "hours, on a shared machine",
+                "hours",
             ),
             map(_arena_line, arenas()),
         ),
+        "Rows are those of train, tune, calib and test; hours are of a machine shared with others. "
         "Methods are as their papers set them, and on top of that in settings that were chosen on tune and with other "
         "epochs kept, which [Our defaults](defaults.md) compares. Post-hoc maps are fitted on calib, whose labels no "
         "network sees; AdaFocal, CALS, gamma-net and meta label smoothing learn from tune while training, too.",
@@ -128,14 +132,13 @@ def _arena_line(arena: str) -> tuple[str, ...]:
     about = arenas()[arena]
     found = {row["run"]: row for row in rows(f"{arena}/runs.csv")}
     if not found:
-        return letter(arena), about["title"], "", about["network"], "", "", "", "not yet run"
+        return letter(arena), about["title"], "", about["network"], "", "", "not yet run"
     return (
         letter(arena),
         about["title"],
         ", ".join(f"{count:,}" for count in split_sizes(arena)),
         about["network"],
         f"{len(entrants(arena))} + {len(methods(arena)) - len(entrants(arena))}",
-        seeds_words(arena).partition(" seed")[0],
         str(len(found)),
         f"{sum(row['seconds'] for row in found.values()) / 3600:.1f}",
     )
@@ -179,10 +182,8 @@ def losses() -> str:
 
 def _losses_of(arena: str) -> list[str]:
     about = arenas()[arena]
-    lines = [
-        _method_line(arena, label)
-        for label in sorted(entrants(arena), key=lambda one: mean(arena, one, "temperature", "nll"))
-    ]
+    ordered = sorted(entrants(arena), key=lambda one: mean(arena, one, "temperature", "nll"))
+    lines = [_method_line(arena, label) for label in ordered]
     truth = ["true error %", "true error %, scaled"] if knows_truth(arena) else []
     price = ["cost"] if costs(arena) else []
     heads = [
@@ -191,9 +192,7 @@ def _losses_of(arena: str) -> list[str]:
         "accuracy %",
         "NLL",
         "ECE %",
-        "ECE against ce, points",
         "NLL, scaled",
-        "NLL, scaled, against ce",
         "ECE %, scaled",
         f"NLL, advisor's map{_advised_seeds(arena)}",
         *truth,
@@ -203,11 +202,17 @@ def _losses_of(arena: str) -> list[str]:
         f"## {letter(arena)}: {about['title']}",
         "",
         f"{about['network'][0].upper()}{about['network'][1:]}; {about['regime']}. Mean ± standard error over "
-        "seeds, ordered by NLL after a temperature; differences from cross-entropy with 95 % intervals. ECE in 15 bins."
+        "seeds, ordered by NLL after a temperature. ECE in 15 bins."
         + (" " + about["truth"] if knows_truth(arena) else "")
         + (" " + _price_words(arena) if costs(arena) else ""),
         "",
         *table(heads, lines),
+        "Differences from cross-entropy with 95 % intervals, ECE and accuracy in points:",
+        "",
+        *table(
+            ("method", "accuracy", "ECE", "NLL, scaled", "ECE, scaled"),
+            (_effect_line(arena, label) for label in ordered if label != "ce"),
+        ),
     ]
     return [
         *parts,
@@ -231,19 +236,13 @@ def _method_line(arena: str, label: str) -> list[str]:
         mark = sign(arena, label, metric, calibrator=calibrator)
         return marked(written(arena, label, calibrator, metric), mark)
 
-    def against(calibrator: str, metric: str) -> str:
-        found = difference(arena, label, metric, calibrator=calibrator)
-        return marked(effect(found), mark_of(found)) if found else "–"
-
     cells = [
         f"`{label}`",
         str(len(seeds_of(arena)[label])),
         cell("identity", "accuracy"),
         cell("identity", "nll"),
-        written(arena, label, "identity", "ece"),
-        against("identity", "ece"),
-        written(arena, label, "temperature", "nll"),
-        against("temperature", "nll"),
+        cell("identity", "ece"),
+        cell("temperature", "nll"),
         cell("temperature", "ece"),
         cell("advised", "nll"),
     ]
@@ -253,6 +252,18 @@ def _method_line(arena: str, label: str) -> list[str]:
         found = costs(arena).get(label)
         cells.append(f"{found['step']:.2f}{SPACE}({found['low']:.2f}–{found['high']:.2f})" if found else "–")
     return cells
+
+
+def _effect_line(arena: str, label: str) -> list[str]:
+    def against(calibrator: str, metric: str) -> str:
+        found = difference(arena, label, metric, calibrator=calibrator)
+        return marked(effect(found), mark_of(found)) if found else "–"
+
+    return [
+        f"`{label}`",
+        *(against("identity", metric) for metric in ("accuracy", "ece")),
+        *(against("temperature", metric) for metric in ("nll", "ece")),
+    ]
 
 
 def _advised_seeds(arena: str) -> str:

@@ -19,6 +19,8 @@ from equipoise.plots.style import BLUE, GREY, INK, RED, dress
 
 #: Shown in pictures with few lines.
 SHOWN = ("focal", "dual_focal", "label_smoothing", "cals_alm", "deep_ensemble(n_members=3)")
+#: Points to the right of a mean that its line is shown at most.
+WILD = 4.0
 
 
 def dots(arena: str) -> str:
@@ -27,6 +29,7 @@ def dots(arena: str) -> str:
     figure = Figure(figsize=(7.2, 0.21 * len(labels) + 1.1))
     figure.subplots_adjust(left=0.42, right=0.97, bottom=0.7 / (0.21 * len(labels) + 1.1), top=0.99)
     ax = figure.add_subplot()
+    right = 0.0
     for calibrator, colour, shift, name in (
         ("identity", RED, 0.12, "before"),
         ("temperature", BLUE, -0.12, "after a temperature"),
@@ -35,10 +38,12 @@ def dots(arena: str) -> str:
         up = np.arange(len(labels)) + shift
         ax.hlines(up, found[:, 1], found[:, 2], color=colour, linewidth=1)
         ax.plot(found[:, 0], up, "o", color=colour, markersize=4, label=name)
+        # Whoever differs wildly from seed to seed would press all others together: its line leaves the picture.
+        right = max(right, float(np.minimum(found[:, 2], found[:, 0] + WILD).max()))
     ax.axvline(100 * mean(arena, "ce", "identity", "ece"), color=GREY, linewidth=0.8, linestyle="--")
     ax.set_yticks(range(len(labels)), labels, fontsize=7)
     ax.set_ylim(-0.8, len(labels) - 0.2)
-    ax.set_xlim(left=0)
+    ax.set_xlim(0, 1.03 * right)
     ax.legend(frameon=False, loc="upper right")
     dress(ax, x="ECE %; dashed: cross-entropy before scaling", y="", grid=False)
     return _text(figure)

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from evidence_data import arenas, counts, entrants, is_run, letter, pick, rows, seeds_of, told
+from evidence_data import (
+    arenas,
+    counts,
+    difference,
+    entrants,
+    is_run,
+    letter,
+    pick,
+    rows,
+    seeds_of,
+    table,
+    told,
+)
 
 
 def seeds_words(arena: str) -> str:
@@ -31,34 +43,47 @@ def in_short() -> Iterator[str]:
     )
     yield (
         "**Unscaled, it depends on the network.** Where cross-entropy ends over-confident most losses help, and where "
-        f"it does not they harm: {told(raw)} in ECE, arena by arena below. Whether it is over-confident is what "
-        "the temperature says that it asks for."
+        f"it does not they harm: {told(raw)} in ECE, arena by arena in the evidence. The temperature that it asks "
+        "for says which it is."
     )
 
 
-def of_arenas() -> Iterator[str]:
-    """Say what the files show in each arena, in sentences."""
+def verdicts() -> list[str]:
+    """Write a table of verdicts against cross-entropy: how many methods are better, tied and worse in each arena."""
+    lines = []
     for arena in filter(is_run, arenas()):
-        about = arenas()[arena]
-        labels = [label for label in entrants(arena) if label != "ce"]
-        temperature = np.mean([row["temperature"] for row in pick(rows(f"{arena}/runs.csv"), method="ce")])
-        one = (
-            " With one seed these are verdicts about these networks."
-            if seeds_words(arena) == "1 seed"
-            else ""
+        asked = np.mean([row["temperature"] for row in pick(rows(f"{arena}/runs.csv"), method="ce")])
+        lines.append(
+            (
+                f"{letter(arena)}, {arenas()[arena]['title']}",
+                seeds_words(arena).partition(" seed")[0],
+                f"{asked:.2f}",
+                _count(arena, "accuracy"),
+                _count(arena, "ece"),
+                _count(arena, "ece", versus_calibrator="temperature"),
+                _count(arena, "ece", calibrator="temperature"),
+                _count(arena, "nll", calibrator="temperature"),
+            )
         )
-        yield (
-            f"**{letter(arena)}, {about['title']}** ({about['regime']}; {seeds_words(arena)}; cross-entropy asks for "
-            f"T = {temperature:.2f}). {len(labels)} methods against cross-entropy: ECE {_count(arena, 'ece')}; "
-            f"accuracy {_count(arena, 'accuracy')}. After a temperature: ECE "
-            f"{_count(arena, 'ece', calibrator='temperature')}; "
-            f"NLL {_count(arena, 'nll', calibrator='temperature')}. Unscaled against scaled cross-entropy: ECE "
-            f"{_count(arena, 'ece', versus_calibrator='temperature')}.{one}"
-        )
+    heads = (
+        "arena",
+        "seeds",
+        "T of ce",
+        "accuracy",
+        "ECE",
+        "ECE, unscaled against scaled ce",
+        "ECE, both scaled",
+        "NLL, both scaled",
+    )
+    return table(heads, lines)
 
 
 def _count(arena: str, metric: str, **where: str) -> str:
-    return told(counts(arena, metric, [one for one in entrants(arena) if one != "ce"], **where))
+    labels = [one for one in entrants(arena) if one != "ce"]
+    found = counts(arena, metric, labels, **where)
+    text = " / ".join(str(found[name]) for name in ("better", "tie", "worse"))
+    pairs = [difference(arena, label, metric, **where) for label in labels]
+    return f"({text})" if any(pair and pair["n_seeds"] == 1 for pair in pairs) else text
 
 
 def _summed(metric: str, known: Sequence[str], **where: str) -> dict[str, int]:
