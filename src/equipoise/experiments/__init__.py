@@ -11,9 +11,13 @@ __all__ = [
     "PLOTS",
     "ComparisonResult",
     "ComparisonSpec",
+    "DataSpec",
     "Entry",
+    "MethodSpec",
+    "ModelSpec",
     "PaperResult",
     "PlotOptions",
+    "RecipeSpec",
     "ResultTable",
     "RunFolder",
     "RunGroup",
@@ -62,7 +66,15 @@ if TYPE_CHECKING:
     from equipoise.experiments.seeds import SeedComparison, compare_seeds
     from equipoise.experiments.shift_scores import format_shifts
     from equipoise.experiments.single_run import HISTORIES, RunOptions, run
-    from equipoise.experiments.spec import Spec, read_spec, write_spec
+    from equipoise.experiments.spec import (
+        DataSpec,
+        MethodSpec,
+        ModelSpec,
+        RecipeSpec,
+        Spec,
+        read_spec,
+        write_spec,
+    )
     from equipoise.experiments.table import ResultTable, make_tables
 else:
     # The catalogue and specs are read without torch; what trains is loaded when it is used.
@@ -72,12 +84,16 @@ else:
             "CATALOGUE": "equipoise.experiments.catalogue",
             "ComparisonResult": "equipoise.experiments.comparison",
             "ComparisonSpec": "equipoise.experiments.comparison_spec",
+            "DataSpec": "equipoise.experiments.spec",
             "Entry": "equipoise.experiments.catalogue",
             "HISTORIES": "equipoise.experiments.single_run",
+            "MethodSpec": "equipoise.experiments.spec",
+            "ModelSpec": "equipoise.experiments.spec",
             "NEEDS_NO_RUNS": "equipoise.experiments.run_plots",
             "PLOTS": "equipoise.experiments.run_plots",
             "PlotOptions": "equipoise.experiments.run_plots",
             "PaperResult": "equipoise.experiments.paper_results",
+            "RecipeSpec": "equipoise.experiments.spec",
             "ResultTable": "equipoise.experiments.table",
             "RunFolder": "equipoise.experiments.folder",
             "RunGroup": "equipoise.experiments.run_groups",
