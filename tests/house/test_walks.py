@@ -13,7 +13,7 @@ import pytest
 
 import equipoise
 from equipoise.cli import main
-from equipoise.compiled.choice import going
+from equipoise.compiled.dispatch import going
 from equipoise.experiments.toml import format_toml
 
 HOME = Path(equipoise.__path__[0])

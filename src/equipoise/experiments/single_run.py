@@ -16,7 +16,7 @@ from typing import Any, final
 import torch
 from torch import nn
 
-from equipoise.compiled.choice import going
+from equipoise.compiled.dispatch import going
 from equipoise.core.errors import SpecError
 from equipoise.core.names import check_choice
 from equipoise.core.predictions import Predictions

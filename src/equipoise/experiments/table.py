@@ -8,7 +8,6 @@ from typing import Any, final
 
 from equipoise.core.frames import to_frame
 from equipoise.evaluate import Difference
-from equipoise.experiments.chosen import describe_choice
 from equipoise.experiments.costs import COST_NOTE, Cost, asks_for_costs, cost_cells, costs_of
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.judged import JudgedGroup
@@ -20,6 +19,7 @@ from equipoise.experiments.results import (
     paired_differences,
 )
 from equipoise.experiments.run_groups import RunGroup, check_baseline, group_runs
+from equipoise.experiments.tuning_outcome import describe_choice
 from equipoise.metrics.facts import COST_FACTS, columns, metric_facts
 
 __all__ = ["COLUMNS", "ResultTable", "TableRow", "make_tables", "table_of", "tables_of_groups"]
