@@ -147,3 +147,19 @@ def test_every_module_says_what_lives_in_it():
         path = importlib.util.find_spec(module.name).origin
         with open(path, encoding="utf-8") as source:
             assert ast.get_docstring(ast.parse(source.read())), module.name
+
+
+#: One for each host, which calls it in its own way.
+ONE_PER_HOST = {"AdaptLoss"}
+
+
+def test_no_two_classes_share_a_name():
+    places = {}
+    for module in pkgutil.walk_packages(equipoise.__path__, "equipoise."):
+        path = importlib.util.find_spec(module.name).origin
+        with open(path, encoding="utf-8") as source:
+            for node in ast.parse(source.read()).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    places.setdefault(node.name, []).append(module.name)
+    twice = {name: found for name, found in places.items() if len(found) > 1}
+    assert set(twice) == ONE_PER_HOST, twice

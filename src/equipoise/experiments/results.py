@@ -15,10 +15,10 @@ from equipoise.experiments.judged import Judged, JudgedGroup
 from equipoise.experiments.scores import RunScores
 from equipoise.metrics.facts import metric_facts
 
-__all__ = ["Cell", "Pair", "cell_of", "combine", "difference_of_cells", "paired_differences"]
+__all__ = ["Cell", "ComparedPair", "cell_of", "combine", "difference_of_cells", "paired_differences"]
 
 #: A calibrator, and two methods that are compared after it.
-Pair: TypeAlias = tuple[str, str, str]
+ComparedPair: TypeAlias = tuple[str, str, str]
 #: Difference of two methods that chance explains with less than this probability is called one.
 _ALPHA = 0.05
 #: Bytes of predictions that are kept in memory while methods are compared with each other.
@@ -77,7 +77,9 @@ def _width(level: float) -> float:
     return 2 * float(ndtri((1 + level) / 2))
 
 
-def paired_differences(group: JudgedGroup, pairs: Iterable[Pair]) -> dict[Pair, dict[str, Difference]]:
+def paired_differences(
+    group: JudgedGroup, pairs: Iterable[ComparedPair]
+) -> dict[ComparedPair, dict[str, Difference]]:
     """Compare methods on the same test rows, seed by seed.
 
     Every seed gives a paired difference with its bootstrap error. Seeds share their test rows, so that error does not
@@ -92,7 +94,7 @@ def paired_differences(group: JudgedGroup, pairs: Iterable[Pair]) -> dict[Pair, 
         For each pair one difference per metric, second minus first, over the seeds that both methods have.
     """
     wanted = sorted(set(pairs))
-    found: dict[Pair, list[list[Difference]]] = {pair: [] for pair in wanted}
+    found: dict[ComparedPair, list[list[Difference]]] = {pair: [] for pair in wanted}
     reader = _Reader()
     for seed in group.known_seeds:
         for calibrator, *labels in wanted:

@@ -13,7 +13,7 @@ from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.judged import JudgedGroup
 from equipoise.experiments.results import (
     Cell,
-    Pair,
+    ComparedPair,
     cell_of,
     difference_of_cells,
     paired_differences,
@@ -275,7 +275,7 @@ class _Blocks:
             n_resamples=min(card.n_resamples for card in cards),
         )
 
-    def _pairs(self) -> list[Pair]:
+    def _pairs(self) -> list[ComparedPair]:
         """Return what is to be compared: every method with the baseline, and with the best by each metric."""
         rivals = {
             calibrator: {

@@ -17,7 +17,7 @@ from equipoise.core.predictions import Predictions
 from equipoise.core.seeds import numpy_generator
 from equipoise.evaluate import compare
 from equipoise.experiments.spec import MethodSpec
-from equipoise.experiments.spec_parsing import read_record
+from equipoise.experiments.spec_parsing import record_from_table
 from equipoise.metrics import expected_calibration_error, negative_log_likelihood
 
 __all__ = [
@@ -56,7 +56,7 @@ class Search:
 
     def candidate(self, setting: Mapping[str, Any], *, where: str) -> MethodSpec:
         """Return the method at a setting."""
-        method: MethodSpec = read_record(MethodSpec, _set(self.method, setting, where), where=where)
+        method: MethodSpec = record_from_table(MethodSpec, _set(self.method, setting, where), where=where)
         return method
 
 
@@ -136,8 +136,10 @@ def read_tuned_method(table: Mapping[str, Any], *, where: str) -> TunedMethod:
     fixed = {key: value for key, value in table.items() if key not in (*_OURS, "title")}
     search = _search(table, fixed, rule, where) if sought else None
     settings = [{knob: _first(values) for knob, values in knobs.items()}] if sought else _grid(knobs)
-    candidates = tuple(read_record(MethodSpec, _set(fixed, one, where), where=where) for one in settings)
-    label = table.get("title") or _label(read_record(MethodSpec, fixed, where=where).label, knobs, by)
+    candidates = tuple(
+        record_from_table(MethodSpec, _set(fixed, one, where), where=where) for one in settings
+    )
+    label = table.get("title") or _label(record_from_table(MethodSpec, fixed, where=where).label, knobs, by)
     return TunedMethod(
         label=label, candidates=candidates, settings=tuple(settings), by=by, rule=rule, search=search
     )
