@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from equipoise.experiments.comparison import ComparisonResult, run_comparison
     from equipoise.experiments.comparison_spec import ComparisonSpec, read_comparison
     from equipoise.experiments.engines import RunSummary
+    from equipoise.experiments.finding_runs import find_runs
     from equipoise.experiments.folder import RunFolder
     from equipoise.experiments.formatting import format_table, format_tables
     from equipoise.experiments.from_objects import compare_methods
@@ -61,7 +62,6 @@ if TYPE_CHECKING:
     from equipoise.experiments.run_groups import RunGroup, group_runs
     from equipoise.experiments.run_plots import NEEDS_NO_RUNS, PLOTS, PlotOptions, plot_runs
     from equipoise.experiments.run_report import report_of_runs
-    from equipoise.experiments.run_search import find_runs
     from equipoise.experiments.scores import RunScores
     from equipoise.experiments.seeds import SeedComparison, compare_seeds
     from equipoise.experiments.shift_scores import format_shifts
@@ -106,7 +106,7 @@ else:
             "compare_methods": "equipoise.experiments.from_objects",
             "compare_seeds": "equipoise.experiments.seeds",
             "find_paper_results": "equipoise.experiments.paper_results",
-            "find_runs": "equipoise.experiments.run_search",
+            "find_runs": "equipoise.experiments.finding_runs",
             "format_shifts": "equipoise.experiments.shift_scores",
             "format_table": "equipoise.experiments.formatting",
             "format_tables": "equipoise.experiments.formatting",

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from equipoise.core.atomic_files import write_text
 from equipoise.core.errors import DataError, SpecError
-from equipoise.core.files import write_text
 from equipoise.core.names import check_choice
 from equipoise.experiments.comparison_spec import ComparisonSpec
 from equipoise.experiments.engines import RunSummary, run_locally, run_on_ray

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
 
+from equipoise.core.atomic_files import write_text
 from equipoise.core.errors import SpecError
-from equipoise.core.files import write_text
 from equipoise.core.read_only import ReadOnly
 from equipoise.experiments.identity import BORN, first_identity, identity_of
 from equipoise.experiments.spec_parsing import plain, record_from_table, set_key

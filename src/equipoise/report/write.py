@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from equipoise.core.files import write_text
+from equipoise.core.atomic_files import write_text
 from equipoise.core.names import look_up
 from equipoise.report.from_predictions import Reportable, report_of
 from equipoise.report.markdown import to_markdown

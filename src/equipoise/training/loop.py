@@ -16,6 +16,7 @@ from equipoise.core.progress import progress
 from equipoise.training.batch_source import BatchLike, Source, as_source, draw
 from equipoise.training.checkpoint import read_checkpoint, write_checkpoint
 from equipoise.training.divergence import divergence_error
+from equipoise.training.epoch_scores import scores_on_test
 from equipoise.training.evaluation import SplitPredictions
 from equipoise.training.hardware import Hardware
 from equipoise.training.history import EpochLog, History, Row, epoch_row
@@ -23,7 +24,6 @@ from equipoise.training.interruption import Interruption
 from equipoise.training.learner import Learner
 from equipoise.training.objective import Objective
 from equipoise.training.randomness import random_state, restore_random_state, seed_epoch
-from equipoise.training.scores import scores_on_test
 from equipoise.training.selection import Selection
 
 if TYPE_CHECKING:
