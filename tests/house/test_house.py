@@ -12,7 +12,9 @@ import pytest
 
 import equipoise
 
-ROOMS = sorted(module.name for module in pkgutil.iter_modules(equipoise.__path__) if module.ispkg)
+ROOMS = sorted(
+    module.name for module in pkgutil.iter_modules(equipoise.__path__) if not module.name.startswith("_")
+)
 HEAVY = {
     "click",
     "PIL",
@@ -108,6 +110,45 @@ def test_lazy_packages_show_their_names_and_agree_with_what_type_checkers_see(na
 
 def test_completion_shows_the_rooms():
     assert set(ROOMS) <= set(dir(equipoise))
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_completion_shows_what_is_listed_and_what_lives_there(room):
+    module = importlib.import_module(f"equipoise.{room}")
+    listed = set(getattr(module, "__all__", ()))
+    below = {part.name for part in pkgutil.iter_modules(getattr(module, "__path__", ()))}
+    shown = {name for name in dir(module) if not name.startswith("_")}
+    assert listed <= shown <= listed | below
+
+
+#: Adapters share these; nobody else calls for them.
+SHARED = {"calibrated", "run_log"}
+LOOK_AROUND = """
+import sys
+import equipoise
+print(*(name for name in dir(equipoise.integrations) if not name.startswith("_")))
+print(*sorted({name.split(".")[0] for name in sys.modules}))
+print(equipoise.integrations.saved_model.load_model.__name__)
+print(equipoise.experiments.catalogue.CATALOGUE["losses"]["ce"].key)
+print(equipoise.core.reading.read_predictions.__name__)
+"""
+
+
+def test_adapters_are_shown_without_their_libraries_and_need_no_import_of_their_own():
+    result = subprocess.run([sys.executable, "-c", LOOK_AROUND], capture_output=True, text=True, check=True)
+    shown, loaded, *reached = result.stdout.splitlines()
+    there = {module.name for module in pkgutil.iter_modules(equipoise.integrations.__path__)}
+    assert set(shown.split()) == there - SHARED
+    assert HEAVY.isdisjoint(loaded.split())
+    assert "torch" not in loaded.split()
+    assert reached == ["load_model", "ce", "read_predictions"]
+
+
+def test_an_adapter_is_reached_like_a_room():
+    pytest.importorskip("sklearn")
+    assert equipoise.integrations.sklearn.CalibratedClassifier.__name__ == "CalibratedClassifier"
+    with pytest.raises(AttributeError, match="has no attribute 'sklaern'"):
+        equipoise.integrations.sklaern  # noqa: B018
 
 
 def public_names():

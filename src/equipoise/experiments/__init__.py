@@ -49,6 +49,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from equipoise.experiments import catalogue as catalogue
     from equipoise.experiments.catalogue import CATALOGUE, Entry, register
     from equipoise.experiments.comparison import ComparisonResult, run_comparison
     from equipoise.experiments.comparison_spec import ComparisonSpec, read_comparison
@@ -123,4 +124,5 @@ else:
             "run_comparison": "equipoise.experiments.comparison",
             "write_spec": "equipoise.experiments.spec",
         },
+        modules=("catalogue",),
     )
