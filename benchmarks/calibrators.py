@@ -20,7 +20,7 @@ import torch
 
 from equipoise import calibrators
 from equipoise.calibrators.temperature_search import GRID, ece_on_grid
-from equipoise.compiled.choice import going
+from equipoise.compiled.dispatch import going
 
 Task = Callable[[], Any]
 

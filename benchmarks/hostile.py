@@ -52,7 +52,7 @@ def compile_kernels() -> None:
 
     from equipoise import Predictions, score
     from equipoise.calibrators import TemperatureScaling
-    from equipoise.compiled.choice import going, why_plain
+    from equipoise.compiled.dispatch import going, why_plain
     from equipoise.evaluate.slices import SliceSums
 
     if why_plain():

@@ -21,7 +21,7 @@ import processor
 import torch
 
 from equipoise import Predictions, metrics
-from equipoise.compiled.choice import going
+from equipoise.compiled.dispatch import going
 from equipoise.metrics import CalibrationState
 from equipoise.metrics.resample import Resampler
 

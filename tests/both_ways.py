@@ -9,7 +9,7 @@ A module's own fixture does the asking, with the scope of the module, because ge
 
 import pytest
 
-from equipoise.compiled.choice import going, why_plain
+from equipoise.compiled.dispatch import going, why_plain
 
 
 def go(way):

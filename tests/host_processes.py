@@ -21,10 +21,10 @@ def measure(rank: int, folder: str) -> None:
     """Measure a part of the batch in this process; the metrics add up what the processes have."""
     from torchmetrics import MetricCollection
 
-    from equipoise.integrations.torchmetrics import ECE, NLL, SmoothECE
+    from equipoise.integrations.torchmetrics import ECE, NLL, SmECE
 
     dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=len(PARTS))
-    metrics = MetricCollection([one(5, inputs="logits") for one in (ECE, NLL, SmoothECE)])
+    metrics = MetricCollection([one(5, inputs="logits") for one in (ECE, NLL, SmECE)])
     logits, labels = batch()
     metrics.update(logits[PARTS[rank]], labels[PARTS[rank]])
     torch.save(metrics.compute(), Path(folder) / f"{rank}.pt")

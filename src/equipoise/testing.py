@@ -11,7 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from equipoise.core.lazy import listed_names as _listed_names
+
 __all__ = ["LAWS", "check_loss"]
+
+__dir__ = _listed_names(__name__)
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 

@@ -15,7 +15,7 @@ from calibration_data import SECOND, batch, expected, nll, probs, sample
 from equipoise.calibrators import TemperatureScaling
 from equipoise.calibrators.binning import expected_calibration_error
 from equipoise.calibrators.temperature_search import GRID, ece_on_grid, fit_beta
-from equipoise.compiled.choice import going
+from equipoise.compiled.dispatch import going
 
 
 @pytest.fixture(scope="module", params=["compiled", "plain"], autouse=True)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from equipoise.compiled.choice import why_plain
+from equipoise.compiled.dispatch import why_plain
 
 pytestmark = pytest.mark.skipif(why_plain() is not None, reason="nothing is compiled here")
 
@@ -18,7 +18,7 @@ from equipoise.compiled import blocks
 
 blocks.BLOCK = int(sys.argv[1])
 from equipoise import Predictions
-from equipoise.compiled.choice import going
+from equipoise.compiled.dispatch import going
 from equipoise.metrics import CalibrationState
 
 rng = np.random.default_rng(0)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import equipoise.compiled
-from equipoise.compiled.choice import why_plain
+from equipoise.compiled.dispatch import why_plain
 
 pytestmark = pytest.mark.skipif(why_plain() is not None, reason="nothing is compiled here")
 

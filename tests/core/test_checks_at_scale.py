@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from both_ways import go
-from equipoise.compiled.choice import find_kernel
+from equipoise.compiled.dispatch import find_kernel
 from equipoise.core import checks
 from equipoise.core.errors import DataError
 

@@ -53,3 +53,10 @@ def test_the_line_shown_is_the_callers():
     with pytest.warns(DeprecationWarning, match="`objective` goes") as told:
         read({})
     assert told[0].filename == __file__
+
+
+def test_names_that_are_gone_are_answered_with_what_to_write():
+    with pytest.raises(AttributeError, match=r"equipoise\.training\.Batch is now BatchLike"):
+        equipoise.training.Batch  # noqa: B018
+    with pytest.raises(AttributeError, match="has no attribute 'Bach'"):
+        equipoise.training.Bach  # noqa: B018

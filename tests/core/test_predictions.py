@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equipoise.compiled.choice import going
+from equipoise.compiled.dispatch import going
 from equipoise.core import DataError, Predictions, Rows, SplitError
 
 PROBS = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.25, 0.5, 0.25]])

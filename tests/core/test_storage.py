@@ -14,7 +14,7 @@ from equipoise.cli import main
 from equipoise.core import DataError
 from equipoise.core.reading import storage
 from equipoise.core.reading.files import find_sources
-from equipoise.core.reading.partitions import Part
+from equipoise.core.reading.partitions import FilePart
 from equipoise.integrations.ray import _sum_file
 from helpers.object_store import object_store
 
@@ -105,7 +105,7 @@ def test_the_audit_looks_at_every_folder(table, capsys):
 
 def test_files_can_be_sent_to_other_processes(table):
     sources = pickle.loads(pickle.dumps(find_sources(table())))
-    assert all(isinstance(source, Part) for source in sources)
+    assert all(isinstance(source, FilePart) for source in sources)
     assert [_sum_file(source, {}, (), 15, "right").n_samples for source in sources] == [30] * 4
 
 

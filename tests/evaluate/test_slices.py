@@ -5,7 +5,7 @@ import pytest
 
 from both_ways import go
 from equipoise import Predictions, score
-from equipoise.compiled.choice import going
+from equipoise.compiled.dispatch import going
 from equipoise.core.errors import DataError, SpecError
 from equipoise.evaluate import SliceSums, score_by_class, score_by_group
 from equipoise.evaluate.chance import holm

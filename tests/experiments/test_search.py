@@ -6,7 +6,7 @@ import pytest
 
 from equipoise.core.errors import SpecError
 from equipoise.experiments import ComparisonSpec, find_runs, make_tables, report_of_runs, run_comparison
-from equipoise.experiments.choice import badness, read_choice
+from equipoise.experiments.tuned_method import badness, read_tuned_method
 from equipoise.plots import draw_sweep
 from equipoise.report import to_html
 from tiny_runs import QUICK, TABLE
@@ -71,7 +71,7 @@ def test_the_picture_and_the_report_show_all_that_was_tried(finished):
 
 def test_lists_whole_numbers_and_several_knobs():
     knobs = {"margin": {"low": 2, "high": 12, "step": 2}, "strength": {"low": 0.01, "high": 1.0, "log": True}}
-    choice = read_choice(
+    choice = read_tuned_method(
         {"name": "mbls", "choose": {**knobs, "over_classes": ["mean", "sum"]}, "trials": 3}, where="doc"
     )
     assert choice.settings == ({"margin": 2, "strength": 0.01, "over_classes": "mean"},)

@@ -15,7 +15,7 @@ import torch
 from calibration_data import sample
 from equipoise import Predictions, read_predictions, write_predictions
 from equipoise.calibrators import VectorScaling, load
-from equipoise.core.files import write_text
+from equipoise.core.atomic_files import write_text
 from equipoise.core.reading.formats import WRITERS
 from equipoise.metrics import CalibrationState
 from equipoise.training.checkpoint import read_checkpoint, write_checkpoint

@@ -1,12 +1,14 @@
 """Every loss of the catalogue has its page and its picture, and the specs on pages are specs."""
 
 import re
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+import equipoise
 from equipoise.core import DataError
 from equipoise.experiments import prepare, read_comparison, read_spec
 from equipoise.experiments.catalogue.datasets import DATASETS
@@ -27,6 +29,17 @@ ROOT = PAGES.parent
 SPECS = [page for page in sorted(ROOT.rglob("*.md")) if "```toml" in page.read_text(encoding="utf-8")]
 #: Data that are there without a file of their own.
 ALWAYS = {"digits", "mixture", "scenes"}
+
+
+METHODS = [page for page in sorted(ROOT.rglob("*.md")) if page.name != "index.md"]
+
+
+@pytest.mark.parametrize("page", METHODS, ids=lambda page: f"{page.parent.name}/{page.stem}")
+def test_addresses_on_pages_lead_to_objects(page):
+    (row,) = re.findall(r"^\| in Python \| (.*) \|$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    addresses = re.findall(r"`equipoise\.([\w.]+)", row)
+    assert len(addresses) == row.count("`") / 2, row
+    assert all(callable(attrgetter(address)(equipoise)) for address in addresses)
 
 
 def example(page, folder):

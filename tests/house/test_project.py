@@ -1,6 +1,7 @@
 """What a release rests on: one version, fragments that can be gathered, hooks that fetch nothing."""
 
 import importlib.util
+import pkgutil
 import re
 import subprocess
 import sys
@@ -69,3 +70,14 @@ def test_the_lowest_versions_are_read_from_the_project():
     assert low["numba"] == "0.61"
     assert low["scikit-learn"] == "1.6", "the higher of the two ends that extras ask for"
     assert "equipoise" not in low
+
+
+def test_walls_stand_between_an_owner_and_every_other_room():
+    rooms = {f"equipoise.{module.name}" for module in pkgutil.iter_modules(equipoise.__path__)}
+    walls = [one for one in PROJECT["tool"]["importlinter"]["contracts"] if one.get("allow_indirect_imports")]
+    owners = {one["id"]: rooms - set(one["source_modules"]) for one in walls}
+    assert owners == {
+        "compiler": {"equipoise.compiled"},
+        "terminal": {"equipoise.cli"},
+        "drawing": {"equipoise.plots"},
+    }

@@ -8,6 +8,7 @@ import torch
 from torchmetrics import MetricCollection
 from torchmetrics.classification import MulticlassCalibrationError
 
+import equipoise
 from equipoise import Predictions, score
 from equipoise.core.errors import DataError
 from equipoise.integrations.torchmetrics import (
@@ -19,7 +20,7 @@ from equipoise.integrations.torchmetrics import (
     Brier,
     CalibrationMetric,
     ClasswiseECE,
-    SmoothECE,
+    SmECE,
 )
 from host_processes import PARTS, batch, measure
 
@@ -30,7 +31,7 @@ ALL = {
     "nll": NLL,
     "brier": Brier,
     "ada_ece": AdaptiveECE,
-    "smece": SmoothECE,
+    "smece": SmECE,
     "ks": KS,
 }
 
@@ -109,7 +110,7 @@ def test_merge_pickle_copy_and_state_dict_keep_the_rows():
 def test_two_processes_have_what_one_has(tmp_path):
     torch.multiprocessing.spawn(measure, (str(tmp_path),), nprocs=len(PARTS))
     logits, labels = batch()
-    metrics = MetricCollection([one(5, inputs="logits") for one in (ECE, NLL, SmoothECE)])
+    metrics = MetricCollection([one(5, inputs="logits") for one in (ECE, NLL, SmECE)])
     for part in PARTS:
         metrics.update(logits[part], labels[part])
     wanted = metrics.compute()
@@ -146,3 +147,8 @@ def test_what_cannot_be_meant_is_refused():
     metric = ECE(5, inputs="logits")
     with pytest.warns(UserWarning, match="before"), pytest.raises(DataError, match="no rows yet"):
         metric.compute()
+
+
+def test_the_former_name_is_answered_with_what_to_write():
+    with pytest.raises(AttributeError, match="SmoothECE is now SmECE"):
+        equipoise.integrations.torchmetrics.SmoothECE  # noqa: B018

@@ -220,7 +220,10 @@ EXAMPLES = {
     "ComparisonSpec": lambda: experiments.ComparisonSpec(
         name="c", specs=(spec(),), calibrators=(), baseline="ce", methods=("ce",)
     ),
+    "DataSpec": lambda: experiments.DataSpec(name="npz", options={"path": "mine.npz"}),
     "Entry": lambda: experiments.CATALOGUE["losses"]["focal"],
+    "MethodSpec": lambda: experiments.MethodSpec(name="focal", parameters={"gamma": 2.0}),
+    "ModelSpec": lambda: experiments.ModelSpec(name="mlp", options={"hidden": (4,)}),
     "PaperResult": lambda: experiments.PaperResult(*range(len(experiments.PaperResult._fields))),
     "ResultTable": lambda: compared_seeds().table,
     "RunFolder": lambda: experiments.RunFolder(Path("runs/a")),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.losses import AdaFocalLoss, adafocal_loss, focal_loss
-from equipoise.losses.adafocal import equal_mass_edges, next_gammas
+from equipoise.losses.adafocal import interpolated_edges, next_gammas
 from per_sample import FIRST, assert_each, batches, log_softmax, logits_of, rows
 
 EDGES = torch.tensor([0.0, 0.3, 0.6, 1.0], dtype=torch.float64)
@@ -51,7 +51,7 @@ def test_edges_are_those_of_interpolated_ranks(percents: list[int], n_bins: int)
     confidence = np.array(percents) / 100
     n = len(percents)
     wanted = np.interp(np.linspace(0, n, n_bins + 1), np.arange(n), np.sort(confidence))
-    assert_each(equal_mass_edges(torch.tensor(confidence), n_bins=n_bins), wanted.tolist())
+    assert_each(interpolated_edges(torch.tensor(confidence), n_bins=n_bins), wanted.tolist())
 
 
 @given(st.lists(st.tuples(st.integers(51, 99), st.booleans()), min_size=1, max_size=40), st.booleans())

@@ -10,7 +10,7 @@ from equipoise.experiments import ComparisonSpec, RunOptions, Spec, report_of_ru
 from equipoise.objectives import Supervised
 from equipoise.report import to_html, to_markdown
 from equipoise.training import Selection, fit, predict, read_checkpoint
-from equipoise.training.scores import scores_on_test
+from equipoise.training.epoch_scores import scores_on_test
 from tiny_runs import QUICK, TABLE
 
 COLUMNS = ["test_accuracy", "test_nll", "test_ece", "test_nll_scaled"]

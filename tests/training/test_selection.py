@@ -8,7 +8,7 @@ import toys
 from equipoise import Predictions
 from equipoise.objectives import Supervised
 from equipoise.training import Selection, fit, predict
-from equipoise.training.scores import tune_scores
+from equipoise.training.epoch_scores import tune_scores
 
 SHARP = 8 * np.random.default_rng(0).normal(size=(300, 3))
 LABELS = np.array(

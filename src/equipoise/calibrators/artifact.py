@@ -13,8 +13,8 @@ import numpy as np
 
 from equipoise.calibrators.artifact_checks import check_content
 from equipoise.calibrators.result import FitResult
+from equipoise.core.atomic_files import atomic_path, write_text
 from equipoise.core.errors import DataError, require
-from equipoise.core.files import atomic_path, write_text
 from equipoise.core.rows import Rows
 
 __all__ = ["FORMAT", "VERSION", "pack", "read", "unpack_result", "write"]

@@ -19,7 +19,7 @@ from equipoise.calibrators.fit_checks import (
 )
 from equipoise.calibrators.linear_shapes import Full
 from equipoise.calibrators.result import FitResult
-from equipoise.calibrators.softmax_regression import Penalty, fit_softmax
+from equipoise.calibrators.softmax_regression import QuadraticPenalty, fit_softmax
 from equipoise.core.arrays import as_tensor
 from equipoise.core.predictions import Predictions
 
@@ -82,7 +82,7 @@ class DirichletCalibration(Calibrator):
         strength = torch.full_like(start, self.off_diagonal / max(1, n_classes * (n_classes - 1)))
         strength[:, :-1].fill_diagonal_(0.0)
         strength[:, -1] = self.offset / n_classes
-        penalty = Penalty(strength, torch.zeros_like(start))
+        penalty = QuadraticPenalty(strength, torch.zeros_like(start))
         found = fit_softmax(features, labels, weights, shape=Full(), start=start, penalty=penalty)
         matrix, offset = found.theta[:, :-1], found.theta[:, -1]
         return FitResult(

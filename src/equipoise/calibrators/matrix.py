@@ -14,7 +14,7 @@ from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.fit_checks import absent_classes, check_enough_rows, describe_offsets
 from equipoise.calibrators.linear_shapes import Full
 from equipoise.calibrators.result import FitResult
-from equipoise.calibrators.softmax_regression import Penalty, fit_softmax
+from equipoise.calibrators.softmax_regression import QuadraticPenalty, fit_softmax
 from equipoise.calibrators.temperature_search import fit_beta
 from equipoise.core.predictions import Predictions
 
@@ -60,7 +60,7 @@ class MatrixScaling(Calibrator):
         check_enough_rows(len(labels), self.n_parameters(n_classes), where="MatrixScaling")
         beta = fit_beta(logits, labels, weights).beta
         start = beta * torch.eye(n_classes, n_classes + 1, dtype=torch.float64)
-        none = Penalty(torch.zeros_like(start), start)
+        none = QuadraticPenalty(torch.zeros_like(start), start)
         found = fit_softmax(logits, labels, weights, shape=Full(), start=start, penalty=none)
         matrix, offset = found.theta[:, :-1], found.theta[:, -1]
         return FitResult(

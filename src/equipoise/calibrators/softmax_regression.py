@@ -14,7 +14,7 @@ from equipoise.calibrators.forms import blocks
 from equipoise.calibrators.linear_shapes import Diagonal, Shape, with_one
 from equipoise.core.arrays import Array, as_tensor
 
-__all__ = ["Penalty", "RegressionFit", "fit_softmax"]
+__all__ = ["QuadraticPenalty", "RegressionFit", "fit_softmax"]
 
 # Keeps absent classes and separable rows finite and picks one of the equivalent maps; moves optima by about 1e-8.
 _RIDGE = 1e-9
@@ -32,7 +32,7 @@ _LOOSE_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Penalty:
+class QuadraticPenalty:
     """``sum(strength * (theta - centre)**2)``, both in the shape of the parameters."""
 
     strength: Tensor
@@ -78,7 +78,13 @@ class RegressionFit:
 
 
 def fit_softmax(
-    features: Array, labels: Array, weights: Array | None, *, shape: Shape, start: Tensor, penalty: Penalty
+    features: Array,
+    labels: Array,
+    weights: Array | None,
+    *,
+    shape: Shape,
+    start: Tensor,
+    penalty: QuadraticPenalty,
 ) -> RegressionFit:
     """Minimise the mean NLL of ``softmax(shape(features, theta))`` plus a penalty; convex.
 
@@ -101,7 +107,7 @@ def fit_softmax(
         >>> x, y = np.array([[1.0, 0.0]] * 4), np.array([0, 0, 0, 1])
         >>> start = torch.tensor([[1.0, 1.0], [0.0, 0.0]], dtype=torch.float64)
         >>> found = fit_softmax(x, y, None, shape=Diagonal(), start=start,
-        ...                     penalty=Penalty(torch.zeros_like(start), start))
+        ...                     penalty=QuadraticPenalty(torch.zeros_like(start), start))
         >>> round(found.objective, 6)  # the entropy of 3 in 4
         0.562335
     """
@@ -162,7 +168,7 @@ class _Problem:
         *,
         shape: Shape,
         start: Tensor,
-        penalty: Penalty,
+        penalty: QuadraticPenalty,
     ) -> None:
         n_rows, n_classes = features.shape
         share = np.full(n_rows, 1.0 / n_rows) if weights is None else weights / weights.sum()

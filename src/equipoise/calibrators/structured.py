@@ -12,7 +12,7 @@ from equipoise.calibrators.fit_checks import describe_offsets
 from equipoise.calibrators.forms import blocks
 from equipoise.calibrators.linear_shapes import Shape
 from equipoise.calibrators.result import FitResult
-from equipoise.calibrators.softmax_regression import Penalty, RegressionFit, fit_softmax
+from equipoise.calibrators.softmax_regression import QuadraticPenalty, RegressionFit, fit_softmax
 from equipoise.calibrators.temperature import describe_temperature
 from equipoise.calibrators.temperature_search import fit_beta
 from equipoise.core.arrays import Array, as_tensor
@@ -61,7 +61,7 @@ def fit_structured(
     parameters = {"temperature": np.array(temperature), "uniform": np.array(1.0 / (rows + 1.0))}
     features = _features(logits, {name: torch.tensor(value) for name, value in parameters.items()})
     found = fit_softmax(
-        features, labels, weights, shape=shape, start=start, penalty=Penalty(strength / rows, start)
+        features, labels, weights, shape=shape, start=start, penalty=QuadraticPenalty(strength / rows, start)
     )
     offset = shape.per_class(torch.as_tensor(found.theta))[:, -1].numpy()
     words = f"{describe_temperature(temperature)}; then {describe_offsets(offset, predictions.class_names)}"

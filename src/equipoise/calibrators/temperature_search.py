@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from equipoise.compiled.choice import find_kernel
+from equipoise.compiled.dispatch import find_kernel
 from equipoise.core.arrays import Array, as_tensor
 from equipoise.core.errors import DataError
 

@@ -14,7 +14,7 @@ from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.fit_checks import absent_classes, describe_offsets
 from equipoise.calibrators.linear_shapes import Diagonal
 from equipoise.calibrators.result import FitResult
-from equipoise.calibrators.softmax_regression import Penalty, fit_softmax
+from equipoise.calibrators.softmax_regression import QuadraticPenalty, fit_softmax
 from equipoise.calibrators.temperature_search import fit_beta
 from equipoise.core.predictions import Predictions
 
@@ -59,7 +59,7 @@ class VectorScaling(Calibrator):
         beta = fit_beta(logits, labels, weights).beta
         start = torch.zeros(2, logits.shape[1], dtype=torch.float64)
         start[0] = beta
-        none = Penalty(torch.zeros_like(start), start)
+        none = QuadraticPenalty(torch.zeros_like(start), start)
         found = fit_softmax(logits, labels, weights, shape=Diagonal(), start=start, penalty=none)
         scale, offset = found.theta
         return FitResult(

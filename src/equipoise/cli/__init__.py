@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import sys
 
+from equipoise.core.lazy import listed_names as _listed_names
+
 __all__ = ["main"]
+
+__dir__ = _listed_names(__name__)
 
 
 def main(arguments: list[str] | None = None) -> int:

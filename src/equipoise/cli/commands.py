@@ -50,7 +50,7 @@ COMMANDS: Mapping[str, CommandPlace] = MappingProxyType(
             goes_on=True,
         ),
         "compare-files": CommandPlace(
-            "seeds",
+            "compare_files",
             "command",
             "Compare methods by files of predictions, one file per seed, all of the same rows in the same order.",
         ),

@@ -13,7 +13,7 @@ import click
 from equipoise import __version__
 from equipoise.cli.shared import json_option, print_json
 from equipoise.compiled.cache import cache_folder
-from equipoise.compiled.choice import is_ready, why_plain
+from equipoise.compiled.dispatch import is_ready, why_plain
 
 __all__ = ["command"]
 

@@ -12,6 +12,7 @@ from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.cli.tables import print_table, terminal_width
 from equipoise.core.names import look_up
 from equipoise.experiments.catalogue import CATALOGUE, Entry, add_plugins
+from equipoise.experiments.catalogue.losses import RENAMED
 from equipoise.experiments.catalogue.parameters import parameters_of
 from equipoise.experiments.paper_results import PaperResult, find_paper_results
 
@@ -60,7 +61,7 @@ def show_command(name: str, in_full: bool, as_json: bool, quiet: bool) -> None:
     for room, table in CATALOGUE.items():
         for key, entry in table.items():
             known.setdefault(key, []).append((room, entry))
-    found = look_up(name, known, what="method", hint="`equipoise list` shows all.")
+    found = look_up(name, known, what="method", hint="`equipoise list` shows all.", renamed=RENAMED)
     printed = find_paper_results(method=name)
     if as_json:
         records = [

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from equipoise.cli.shared import check_output, quiet_option
+from equipoise.core.atomic_files import atomic_path
 from equipoise.core.errors import DataError
-from equipoise.core.files import atomic_path
 from equipoise.experiments import NEEDS_NO_RUNS, PLOTS, PlotOptions, find_runs, plot_runs
 
 __all__ = ["command"]

@@ -16,8 +16,8 @@ from equipoise.cli.inputs import column_options
 from equipoise.cli.scoring import scoring_options
 from equipoise.cli.shared import SHARE, LocalPath, json_option, print_json, quiet_option
 from equipoise.cli.states import read_states, refuse_options_of_rows, state_paths
+from equipoise.core.atomic_files import write_text
 from equipoise.core.errors import DataError
-from equipoise.core.files import write_text
 from equipoise.core.predictions import Predictions
 from equipoise.core.predictions.divide import divide
 from equipoise.core.reading import Columns

@@ -1,11 +1,11 @@
 """All compiled code, and the choice between it and the plain way.
 
 This room is at the bottom of the stairs and imports nothing of ours. Numba takes a second to import, so callers ask
-:func:`equipoise.compiled.choice.find_kernel` for a kernel when there is work, and never import one.
+:func:`equipoise.compiled.dispatch.find_kernel` for a kernel when there is work, and never import one.
 
 | file | what it is |
 |---|---|
-| `choice` | compiled or plain; what is ready, what is worth compiling |
+| `dispatch` | compiled or plain; what is ready, what is worth compiling |
 | `cache`, `jit` | where machine code is kept; the decorator of every compiled function |
 | `threads`, `openmp_team` | torch's threads, and how compiled code shares work out to them |
 | `simd`, `blocks`, `pointers` | vectors, rows of them, memory |

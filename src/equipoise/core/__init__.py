@@ -33,6 +33,8 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from equipoise.core import predictions as predictions
+    from equipoise.core import reading as reading
     from equipoise.core.predictions import Predictions
     from equipoise.core.reading import iter_predictions, read_predictions
     from equipoise.core.rows import Rows
@@ -47,4 +49,5 @@ else:
             "read_predictions": "equipoise.core.reading",
             "write_predictions": "equipoise.core.writing",
         },
+        modules=("predictions", "reading"),
     )

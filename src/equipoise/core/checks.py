@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from equipoise.compiled.choice import find_kernel
+from equipoise.compiled.dispatch import find_kernel
 from equipoise.compiled.threads import find_team
 from equipoise.core.arrays import Array, as_tensor
 from equipoise.core.errors import DataError

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import NoReturn, ParamSpec, TypeVar
 
-__all__ = ["deprecated", "warn_deprecated"]
+__all__ = ["answer_old_names", "deprecated", "warn_deprecated"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -66,3 +66,28 @@ def deprecated(*, instead: str, since: str, until: str) -> Callable[[Callable[P,
         return warned
 
     return decorate
+
+
+def answer_old_names(package: str, gone: Mapping[str, str]) -> Callable[[str], NoReturn]:
+    """Return the ``__getattr__`` of a module that answers names which are gone with what to write instead.
+
+    Args:
+        package: Its ``__name__``.
+        gone: Each name, and what it is now.
+
+    Returns:
+        A function that raises ``AttributeError``, for any other name in Python's own words.
+
+    Example:
+        >>> answer = answer_old_names("equipoise.losses", {"LogitNormLoss": "LogitPenaltyLoss"})
+        >>> answer("LogitNormLoss")
+        Traceback (most recent call last):
+        AttributeError: equipoise.losses.LogitNormLoss is now LogitPenaltyLoss.
+    """
+
+    def answer(name: str) -> NoReturn:
+        if name in gone:
+            raise AttributeError(f"{package}.{name} is now {gone[name]}.")
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return answer

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
 from typing import Any
 
-__all__ = ["lazy_names"]
+__all__ = ["lazy_names", "listed_names"]
 
 
 def lazy_names(
@@ -49,3 +49,24 @@ def lazy_names(
         return sorted({*vars(sys.modules[package]), *names, *modules} - {"TYPE_CHECKING"})
 
     return get, show
+
+
+def listed_names(package: str) -> Callable[[], list[str]]:
+    """Return ``__dir__`` for a module that shows what it lists, and not what it imports for itself.
+
+    Args:
+        package: Its ``__name__``; it has ``__all__``.
+
+    Returns:
+        The function.
+
+    Example:
+        >>> "sys" in listed_names("equipoise.core.lazy")(), "lazy_names" in listed_names("equipoise.core.lazy")()
+        (False, True)
+    """
+
+    def show() -> list[str]:
+        names = vars(sys.modules[package])
+        return sorted(name for name in names if name in names["__all__"] or name.startswith("__"))
+
+    return show

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from equipoise.compiled.choice import find_kernel
+from equipoise.compiled.dispatch import find_kernel
 from equipoise.core.arrays import Array, as_tensor
 
 __all__ = ["log_softmax", "positive_logits", "softmax", "top_of_rows", "two_columns"]

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from equipoise.core.arrays import Array
+from equipoise.core.atomic_files import write_bytes
 from equipoise.core.errors import DataError
-from equipoise.core.files import write_bytes
 from equipoise.core.reading.files import AnyPath
 from equipoise.core.reading.formats.steady_file import check_growth
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from equipoise.core.arrays import Array, has_bad_text
+from equipoise.core.atomic_files import atomic_path
 from equipoise.core.errors import DataError
-from equipoise.core.files import atomic_path
 from equipoise.core.predictions import Predictions
 from equipoise.core.reading.files import AnyPath, ending_of
 from equipoise.core.reading.formats import WRITERS

@@ -14,8 +14,8 @@ from typing import IO
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
+from equipoise.core.atomic_files import atomic_path
 from equipoise.core.errors import DataError
-from equipoise.core.files import atomic_path
 from equipoise.core.names import look_up
 from equipoise.core.progress import progress
 from equipoise.data.official import OFFICIAL, Remote

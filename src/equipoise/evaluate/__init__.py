@@ -6,11 +6,11 @@ from equipoise.evaluate.cautions import Caution
 from equipoise.evaluate.compare import PairedDifferences, compare
 from equipoise.evaluate.compare_states import UnpairedDifferences, compare_states
 from equipoise.evaluate.differences import Difference
-from equipoise.evaluate.extra import EXTRA, score_extra
 from equipoise.evaluate.gates import Gate, Limit, check_limits, check_not_worse
 from equipoise.evaluate.scorecard import Score, Scorecard, score
 from equipoise.evaluate.shift import DETECTION, ShiftScores, score_detection
 from equipoise.evaluate.slices import Slice, SliceSums, score_by_class, score_by_group
+from equipoise.evaluate.slow_metrics import EXTRA, score_extra
 from equipoise.evaluate.sweep import Sweep
 
 __all__ = [

@@ -8,7 +8,7 @@ from typing import NamedTuple, final
 import numpy as np
 from scipy.special import stdtrit
 
-from equipoise.compiled.choice import find_kernel
+from equipoise.compiled.dispatch import find_kernel
 from equipoise.core.arrays import Array, as_tensor
 from equipoise.core.bins import check_bins, lower_edges
 from equipoise.core.errors import DataError

@@ -11,9 +11,13 @@ __all__ = [
     "PLOTS",
     "ComparisonResult",
     "ComparisonSpec",
+    "DataSpec",
     "Entry",
+    "MethodSpec",
+    "ModelSpec",
     "PaperResult",
     "PlotOptions",
+    "RecipeSpec",
     "ResultTable",
     "RunFolder",
     "RunGroup",
@@ -45,10 +49,12 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from equipoise.experiments import catalogue as catalogue
     from equipoise.experiments.catalogue import CATALOGUE, Entry, register
     from equipoise.experiments.comparison import ComparisonResult, run_comparison
     from equipoise.experiments.comparison_spec import ComparisonSpec, read_comparison
     from equipoise.experiments.engines import RunSummary
+    from equipoise.experiments.finding_runs import find_runs
     from equipoise.experiments.folder import RunFolder
     from equipoise.experiments.formatting import format_table, format_tables
     from equipoise.experiments.from_objects import compare_methods
@@ -57,12 +63,19 @@ if TYPE_CHECKING:
     from equipoise.experiments.run_groups import RunGroup, group_runs
     from equipoise.experiments.run_plots import NEEDS_NO_RUNS, PLOTS, PlotOptions, plot_runs
     from equipoise.experiments.run_report import report_of_runs
-    from equipoise.experiments.run_search import find_runs
     from equipoise.experiments.scores import RunScores
     from equipoise.experiments.seeds import SeedComparison, compare_seeds
     from equipoise.experiments.shift_scores import format_shifts
     from equipoise.experiments.single_run import HISTORIES, RunOptions, run
-    from equipoise.experiments.spec import Spec, read_spec, write_spec
+    from equipoise.experiments.spec import (
+        DataSpec,
+        MethodSpec,
+        ModelSpec,
+        RecipeSpec,
+        Spec,
+        read_spec,
+        write_spec,
+    )
     from equipoise.experiments.table import ResultTable, make_tables
 else:
     # The catalogue and specs are read without torch; what trains is loaded when it is used.
@@ -72,12 +85,16 @@ else:
             "CATALOGUE": "equipoise.experiments.catalogue",
             "ComparisonResult": "equipoise.experiments.comparison",
             "ComparisonSpec": "equipoise.experiments.comparison_spec",
+            "DataSpec": "equipoise.experiments.spec",
             "Entry": "equipoise.experiments.catalogue",
             "HISTORIES": "equipoise.experiments.single_run",
+            "MethodSpec": "equipoise.experiments.spec",
+            "ModelSpec": "equipoise.experiments.spec",
             "NEEDS_NO_RUNS": "equipoise.experiments.run_plots",
             "PLOTS": "equipoise.experiments.run_plots",
             "PlotOptions": "equipoise.experiments.run_plots",
             "PaperResult": "equipoise.experiments.paper_results",
+            "RecipeSpec": "equipoise.experiments.spec",
             "ResultTable": "equipoise.experiments.table",
             "RunFolder": "equipoise.experiments.folder",
             "RunGroup": "equipoise.experiments.run_groups",
@@ -90,7 +107,7 @@ else:
             "compare_methods": "equipoise.experiments.from_objects",
             "compare_seeds": "equipoise.experiments.seeds",
             "find_paper_results": "equipoise.experiments.paper_results",
-            "find_runs": "equipoise.experiments.run_search",
+            "find_runs": "equipoise.experiments.finding_runs",
             "format_shifts": "equipoise.experiments.shift_scores",
             "format_table": "equipoise.experiments.formatting",
             "format_tables": "equipoise.experiments.formatting",
@@ -107,4 +124,5 @@ else:
             "run_comparison": "equipoise.experiments.comparison",
             "write_spec": "equipoise.experiments.spec",
         },
+        modules=("catalogue",),
     )

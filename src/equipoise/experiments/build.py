@@ -16,7 +16,7 @@ from equipoise.core.seeds import derive_seed
 from equipoise.data import Augment, Dataset, batches, meta_part
 from equipoise.experiments.catalogue import CATALOGUE, check_match
 from equipoise.experiments.contracts import Code, UserLoss, call_with, check_keywords
-from equipoise.experiments.methods import Chosen, code_of, split_method
+from equipoise.experiments.methods import EntryWithParameters, code_of, split_method
 from equipoise.experiments.spec import ModelSpec, RecipeSpec, Spec
 from equipoise.experiments.spec_data import data_of
 from equipoise.experiments.spec_parsing import number_keys
@@ -119,7 +119,7 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False) -> Bui
     )
 
 
-def _make_objective(chosen: Chosen, loss: Chosen | None, parts: Parts) -> Objective:
+def _make_objective(chosen: EntryWithParameters, loss: EntryWithParameters | None, parts: Parts) -> Objective:
     factory: Any = chosen.entry.factory
     own_step = _own_objective(loss)
     if loss is not None and own_step is not None:
@@ -211,13 +211,13 @@ def make_loss(spec: Spec, data: Dataset) -> nn.Module | None:
     return _make_loss(loss, data)
 
 
-def _own_objective(loss: Chosen | None) -> Code | None:
+def _own_objective(loss: EntryWithParameters | None) -> Code | None:
     """Return code that owns its step: it is given `parts`, and is no loss."""
     factory = None if loss is None else loss.entry.factory
     return factory.code if isinstance(factory, UserLoss) and factory.code.is_objective else None
 
 
-def _make_loss(loss: Chosen, data: Dataset) -> nn.Module:
+def _make_loss(loss: EntryWithParameters, data: Dataset) -> nn.Module:
     known = inspect.signature(loss.entry.factory).parameters
     extra: dict[str, Any] = {}
     if data.ignore_index is not None and "ignore_index" in known:

@@ -8,10 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from equipoise.core.atomic_files import write_text
 from equipoise.core.errors import DataError, SpecError
-from equipoise.core.files import write_text
 from equipoise.core.names import check_choice
-from equipoise.experiments.chosen import Chosen, choose, write_choices
 from equipoise.experiments.comparison_spec import ComparisonSpec
 from equipoise.experiments.engines import RunSummary, run_locally, run_on_ray
 from equipoise.experiments.folder import RunFolder
@@ -25,6 +24,7 @@ from equipoise.experiments.single_run import RunOptions
 from equipoise.experiments.spec import Spec
 from equipoise.experiments.spec_data import data_of
 from equipoise.experiments.table import ResultTable, tables_of_groups
+from equipoise.experiments.tuning_outcome import SeedChoice, choose_setting, write_choices
 
 __all__ = ["ComparisonResult", "run_comparison"]
 
@@ -182,7 +182,7 @@ def _choose(
     specs: Sequence[Spec],
     done: Sequence[RunFolder],
     sought: Mapping[tuple[str, str], Sought],
-) -> list[Chosen]:
+) -> list[SeedChoice]:
     """Choose settings, for every dataset, network, recipe and seed on its own."""
     runs = {run.name: run for run in done}
     # Pinning gives a spec another identity, by its own code; candidates are found by what was asked for.
@@ -192,8 +192,10 @@ def _choose(
     for choice in comparison.choices:
         for name, place in _places(comparison).items():
             if (one := sought.get((choice.label, name))) is not None:
-                found.append(choose(one.choice, place.seed, runs, [s.identity for s in one.specs], listed))
+                found.append(
+                    choose_setting(one.choice, place.seed, runs, [s.identity for s in one.specs], listed)
+                )
                 continue
             tried = [names[replace(place, method=candidate).identity] for candidate in choice.candidates]
-            found.append(choose(choice, place.seed, runs, tried, listed))
+            found.append(choose_setting(choice, place.seed, runs, tried, listed))
     return found

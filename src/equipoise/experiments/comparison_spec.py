@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, final
 from equipoise.core.errors import SpecError
 from equipoise.core.names import check_choice, nearest
 from equipoise.data import read_shifts
-from equipoise.experiments.choice import Choice, is_choice, read_choice
 from equipoise.experiments.maps import MapSpec, as_map
 from equipoise.experiments.measures import MetricSpec, as_metric
 from equipoise.experiments.preparation import Beside
@@ -21,6 +20,7 @@ from equipoise.experiments.single_run import HISTORIES
 from equipoise.experiments.spec import Spec, current_keys
 from equipoise.experiments.spec_parsing import check_keys, plain, set_key
 from equipoise.experiments.toml import parse_override, read_toml
+from equipoise.experiments.tuned_method import TunedMethod, is_tuned, read_tuned_method
 from equipoise.experiments.user_code import is_code, split_reference
 
 __all__ = ["ComparisonSpec", "read_comparison"]
@@ -61,7 +61,7 @@ class ComparisonSpec:
     calibrators: tuple[MapSpec, ...]
     baseline: str
     methods: tuple[str, ...]
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[TunedMethod, ...] = ()
     shift: tuple[Mapping[str, Any], ...] = ()
     metrics: tuple[str, ...] | None = None
     measures: tuple[MetricSpec, ...] = ()
@@ -128,7 +128,7 @@ class _Run(NamedTuple):
     """One run, and the method of the comparison that it is of."""
 
     spec: Spec
-    choice: Choice | None
+    choice: TunedMethod | None
 
     @property
     def label(self) -> str:
@@ -154,11 +154,11 @@ def _every_run(table: Mapping[str, Any], where: str, home: str | None) -> list[_
     return list(runs.values())
 
 
-def _every_method(given: Iterable[Any], where: str) -> list[tuple[Any, Choice | None]]:
+def _every_method(given: Iterable[Any], where: str) -> list[tuple[Any, TunedMethod | None]]:
     """Return each method, and each candidate of a choice with its choice."""
-    methods: list[tuple[Any, Choice | None]] = []
+    methods: list[tuple[Any, TunedMethod | None]] = []
     for place, one in enumerate(given):
-        choice = read_choice(one, where=f"{where}.method[{place}]") if is_choice(one) else None
+        choice = read_tuned_method(one, where=f"{where}.method[{place}]") if is_tuned(one) else None
         tried = [one] if choice is None else map(plain, choice.candidates)
         methods += [(candidate, choice) for candidate in tried]
     return methods

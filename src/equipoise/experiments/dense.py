@@ -12,7 +12,7 @@ from equipoise.core.predictions import Predictions
 from equipoise.evaluate import Score, Scorecard, score
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.integrity import read_json
-from equipoise.training import Batch, score_dense
+from equipoise.training import BatchLike, score_dense
 
 __all__ = ["DENSE", "dense_cards", "dense_extras", "predict_dense"]
 
@@ -26,7 +26,7 @@ _PLACES = {"all": "state", "boundary": "near", "inside": "inside"}
 
 def predict_dense(
     network: nn.Module,
-    batches: Iterable[Batch],
+    batches: Iterable[BatchLike],
     *,
     split: str,
     n_classes: int,

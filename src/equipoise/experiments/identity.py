@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["BORN", "digest_of", "first_identity", "identity_of"]
+__all__ = ["BORN", "first_identity", "identity_of", "table_digest"]
 
 _FORMAT = 2
 #: What fields were worth when they were born. A run is known by what differs from this, so that a field that is added
@@ -68,7 +68,7 @@ def identity_of(table: Mapping[str, Any]) -> str:
     if code:
         for part in ("data", "model", "method"):
             known[part] = _by_content(known.get(part, {}), code)
-    return digest_of([_FORMAT, known])
+    return table_digest([_FORMAT, known])
 
 
 def _by_content(part: Mapping[str, Any], code: Mapping[str, str]) -> dict[str, Any]:
@@ -95,14 +95,14 @@ def first_identity(table: Mapping[str, Any]) -> str:
     for later in list(BORN["recipe"])[_N_OLD:]:
         older["recipe"].pop(later, None)
     older["objective"] = older.pop("method")
-    return digest_of([1, older])
+    return table_digest([1, older])
 
 
-def digest_of(content: Any) -> str:
+def table_digest(content: Any) -> str:
     """Return sixteen letters that are the same for the same plain values.
 
     Example:
-        >>> len(digest_of({"seed": 1}))
+        >>> len(table_digest({"seed": 1}))
         16
     """
     return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=8).hexdigest()

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from equipoise.core.atomic_files import write_text
 from equipoise.core.errors import DataError
-from equipoise.core.files import write_text
 
 __all__ = ["file_digest", "is_unchanged", "read_json", "read_sealed", "write_json", "write_sealed"]
 

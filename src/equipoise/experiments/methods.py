@@ -20,12 +20,12 @@ from equipoise.experiments.spec_parsing import number_keys
 from equipoise.experiments.user_code import is_code, split_reference
 from equipoise.losses import Part, make_sum
 
-__all__ = ["Chosen", "SumFactory", "code_of", "method_entry", "split_method"]
+__all__ = ["EntryWithParameters", "SumFactory", "code_of", "method_entry", "split_method"]
 
 _TERM = re.compile(r"(?:(?P<strength>[^*:]+)\*)?(?P<name>[^*]+)")
 
 
-class Chosen(NamedTuple):
+class EntryWithParameters(NamedTuple):
     """An entry and the parameters that differ from its main setting.
 
     Attributes:
@@ -53,7 +53,9 @@ def code_of(name: str, spec: Spec | None) -> Code:
     return Code(name, spec.home, spec.code.get(split_reference(name)[0], ""))
 
 
-def split_method(method: MethodSpec, spec: Spec | None = None) -> tuple[Chosen, Chosen | None]:
+def split_method(
+    method: MethodSpec, spec: Spec | None = None
+) -> tuple[EntryWithParameters, EntryWithParameters | None]:
     """Return the objective and the loss that a method's name stands for; nothing is loaded.
 
     A loss's name means that loss under supervised training, and so does a sum such as ``"focal+0.5*mdca"``.
@@ -74,21 +76,25 @@ def split_method(method: MethodSpec, spec: Spec | None = None) -> tuple[Chosen, 
     """
     inner = None
     if method.loss is not None:
-        inner = _chosen(_loss_entry(method.loss, spec, what="loss"), method.loss_parameters)
+        inner = _with_parameters(_loss_entry(method.loss, spec, what="loss"), method.loss_parameters)
     elif method.loss_parameters:
         raise SpecError(f"`loss_parameters` need a `loss` inside {method.name!r}. Name it.")
     if method.name in CATALOGUE["objectives"]:
-        return Chosen(CATALOGUE["objectives"][method.name], method.parameters), inner
+        return EntryWithParameters(CATALOGUE["objectives"][method.name], method.parameters), inner
     if is_code(method.name) and "+" not in method.name and (inner or method.auxiliary):
         # Only objectives have a loss or a network beside their own.
-        return Chosen(_code_entry(method.name, code_of(method.name, spec)), method.parameters), inner
+        return EntryWithParameters(
+            _code_entry(method.name, code_of(method.name, spec)), method.parameters
+        ), inner
     if inner is not None or method.auxiliary is not None:
         raise SpecError(f"{method.name!r} is a loss; `loss` and `auxiliary` go with objectives.")
     entry = _loss_entry(method.name, spec, what="method")
-    return Chosen(CATALOGUE["objectives"]["supervised"], {}), _chosen(entry, method.parameters)
+    return EntryWithParameters(CATALOGUE["objectives"]["supervised"], {}), _with_parameters(
+        entry, method.parameters
+    )
 
 
-def _chosen(entry: Entry, parameters: Mapping[str, Any]) -> Chosen:
+def _with_parameters(entry: Entry, parameters: Mapping[str, Any]) -> EntryWithParameters:
     """Return a loss with its parameters; parts of a ready pair may have tables of their own, as in any sum."""
     parts = entry.key.split("+") if entry.key in CATALOGUE["pairs"] else []
     tables = {key: value for key, value in parameters.items() if key in parts and isinstance(value, Mapping)}
@@ -100,7 +106,7 @@ def _chosen(entry: Entry, parameters: Mapping[str, Any]) -> Chosen:
                     f"{entry.key!r}: {key!r} is given twice. Give it once, in the table of {part!r}."
                 )
             flat[key] = value
-    return Chosen(entry, flat)
+    return EntryWithParameters(entry, flat)
 
 
 def _loss_entry(name: str, spec: Spec | None, *, what: str) -> Entry:

@@ -23,7 +23,7 @@ from equipoise.experiments.shifted import foreign_data, further_set
 from equipoise.experiments.spec import Spec
 from equipoise.experiments.spec_data import content_digest, data_of
 from equipoise.experiments.user_code import (
-    Source,
+    CodeSource,
     check_not_loading,
     code_digest,
     find_source,
@@ -96,7 +96,7 @@ def code_files(specs: Iterable[Spec], *, where: str = "spec", beside: Iterable[B
     return list(dict.fromkeys(file for source in sources for file in source.files))
 
 
-def _sources(spec: Spec, where: str) -> dict[str, Source]:
+def _sources(spec: Spec, where: str) -> dict[str, CodeSource]:
     """Return where the code of a spec is, by the file or module as it is written there."""
     found = {}
     for name, key in code_names(spec).items():

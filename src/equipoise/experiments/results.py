@@ -24,7 +24,7 @@ from equipoise.metrics.facts import metric_facts
 
 __all__ = [
     "Cell",
-    "Pair",
+    "ComparedPair",
     "cell_of",
     "combine",
     "combine_family",
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 #: A calibrator, and two methods that are compared after it.
-Pair: TypeAlias = tuple[str, str, str]
+ComparedPair: TypeAlias = tuple[str, str, str]
 #: Difference of two methods that chance explains with less than this probability is called one.
 _ALPHA = 0.05
 #: Bytes of predictions that are kept in memory while methods are compared with each other.
@@ -92,7 +92,9 @@ def _width(level: float) -> float:
     return 2 * float(ndtri((1 + level) / 2))
 
 
-def paired_differences(group: JudgedGroup, pairs: Iterable[Pair]) -> dict[Pair, dict[str, Difference]]:
+def paired_differences(
+    group: JudgedGroup, pairs: Iterable[ComparedPair]
+) -> dict[ComparedPair, dict[str, Difference]]:
     """Compare methods on the same test rows, seed by seed.
 
     Every seed gives a paired difference with its bootstrap error. Seeds share their test rows, so that error does not
@@ -108,18 +110,18 @@ def paired_differences(group: JudgedGroup, pairs: Iterable[Pair]) -> dict[Pair, 
         For each pair one difference per metric, second minus first, over the seeds that both methods have.
     """
     wanted = sorted(set(pairs))
-    found: dict[Pair, list[list[Difference]]] = {pair: [] for pair in wanted}
+    found: dict[ComparedPair, list[list[Difference]]] = {pair: [] for pair in wanted}
     reader = _Reader()
     for seed in group.known_seeds:
         for calibrator, *labels in wanted:
             runs = [group.seeds(label, calibrator).get(seed) for label in labels]
             if None not in runs:
                 found[calibrator, *labels].append(_compare(group, runs, calibrator, reader))  # type: ignore[index]
-    families: dict[tuple[str, str], dict[Pair, Sequence[Difference]]] = {}
+    families: dict[tuple[str, str], dict[ComparedPair, Sequence[Difference]]] = {}
     for pair, seeds in found.items():
         for row in zip(*seeds, strict=True):
             families.setdefault((pair[0], row[0].metric), {})[pair] = row
-    result: dict[Pair, dict[str, Difference]] = {pair: {} for pair in wanted}
+    result: dict[ComparedPair, dict[str, Difference]] = {pair: {} for pair in wanted}
     for (_, metric), family in families.items():
         for pair, one in zip(family, combine_family(list(family.values())), strict=True):
             result[pair][metric] = one

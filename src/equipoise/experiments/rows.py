@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from equipoise.core.atomic_files import write_text
 from equipoise.core.errors import DataError
-from equipoise.core.files import write_text
 
 __all__ = ["read_rows", "write_rows"]
 

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 from equipoise.core.errors import SpecError
 from equipoise.core.names import nearest
 from equipoise.core.read_only import ReadOnly
-from equipoise.experiments.chosen import Chosen, choices_beside
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.methods import method_entry
 from equipoise.experiments.paper_results import printed_for
 from equipoise.experiments.scores import RunScores, tidy_rows
 from equipoise.experiments.spec import Spec
 from equipoise.experiments.spec_parsing import plain
+from equipoise.experiments.tuning_outcome import SeedChoice, choices_beside
 
 __all__ = ["RunGroup", "check_baseline", "group_runs"]
 
@@ -41,7 +41,7 @@ class RunGroup(NamedTuple):
     methods: Mapping[str, list[RunFolder]]
     specs: Mapping[str, Spec]
     scores: Mapping[str, Mapping[str, RunScores]]
-    choices: Mapping[str, Sequence[Chosen]] = ReadOnly()
+    choices: Mapping[str, Sequence[SeedChoice]] = ReadOnly()
 
     @property
     def title(self) -> str:
@@ -103,7 +103,7 @@ class RunGroup(NamedTuple):
 
 def group_runs(
     runs: Sequence[RunFolder],
-    choices: Sequence[Chosen] | None = None,
+    choices: Sequence[SeedChoice] | None = None,
     *,
     specs: Mapping[str, Spec] | None = None,
 ) -> list[RunGroup]:
@@ -169,7 +169,7 @@ def _group(group: Sequence[RunFolder], note: str, specs: Mapping[str, Spec]) -> 
     return RunGroup(first.data.name, first.model.name, note, methods, own, scores)
 
 
-def _with_choices(group: RunGroup, choices: Sequence[Chosen]) -> RunGroup:
+def _with_choices(group: RunGroup, choices: Sequence[SeedChoice]) -> RunGroup:
     """Put each choice in the place of the first setting that was tried; its other runs leave the table."""
     own = [one for one in choices if group.specs.keys() & set(one.runs)]
     if not own:

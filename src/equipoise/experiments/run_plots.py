@@ -10,10 +10,10 @@ from equipoise import plots
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
 from equipoise.evaluate import Score
-from equipoise.experiments.chosen import sweep_of
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.run_groups import RunGroup, group_runs
 from equipoise.experiments.shift_scores import shift_scores
+from equipoise.experiments.tuning_outcome import sweep_of
 from equipoise.plots.style import new_figure
 from equipoise.report.records import over_runs
 

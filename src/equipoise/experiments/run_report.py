@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from equipoise.evaluate import PairedDifferences
-from equipoise.experiments.chosen import sweep_of
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.integrity import read_json
 from equipoise.experiments.judged import JudgedGroup
@@ -16,6 +15,7 @@ from equipoise.experiments.run_groups import RunGroup, group_runs
 from equipoise.experiments.shift_scores import shift_scores
 from equipoise.experiments.spec import MethodSpec
 from equipoise.experiments.table import ResultTable, tables_of_groups
+from equipoise.experiments.tuning_outcome import sweep_of
 from equipoise.report import AfterCalibrator, MethodCard, MethodResult, Provenance, Report, RunResult
 from equipoise.training.watch import watch
 

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, final
 
 from equipoise.core.errors import require
 from equipoise.core.seeds import derive_seed
-from equipoise.experiments.choice import Choice, Search, badness, is_whole, scaled
 from equipoise.experiments.engines import RunSummary
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.spec import Spec
+from equipoise.experiments.tuned_method import Search, TunedMethod, badness, is_whole, scaled
 
 __all__ = ["Sought", "search_settings"]
 
@@ -27,12 +27,12 @@ class Sought(NamedTuple):
         specs: The run at each.
     """
 
-    choice: Choice
+    choice: TunedMethod
     specs: Sequence[Spec]
 
 
 def search_settings(
-    choices: Sequence[Choice],
+    choices: Sequence[TunedMethod],
     places: Mapping[str, Spec],
     pin: Callable[[Sequence[Spec]], Sequence[Spec]],
     engine: Engine,
@@ -73,7 +73,7 @@ def search_settings(
 class _Study:
     """One search: what to try next, and what was found."""
 
-    def __init__(self, choice: Choice, search: Search, place: Spec) -> None:
+    def __init__(self, choice: TunedMethod, search: Search, place: Spec) -> None:
         optuna = require("optuna", extra="optuna", purpose="seek settings")
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         sampler = optuna.samplers.TPESampler(

@@ -16,7 +16,7 @@ from typing import Any, final
 import torch
 from torch import nn
 
-from equipoise.compiled.choice import going
+from equipoise.compiled.dispatch import going
 from equipoise.core.errors import SpecError
 from equipoise.core.names import check_choice
 from equipoise.core.predictions import Predictions
@@ -33,7 +33,7 @@ from equipoise.experiments.preparation import pin, pinned
 from equipoise.experiments.scoring import ScoringSettings, score_run
 from equipoise.experiments.shifted import predict_shifts
 from equipoise.experiments.spec import Spec, write_spec
-from equipoise.training import Batch, Hardware, fit, predict, read_checkpoint
+from equipoise.training import BatchLike, Hardware, fit, predict, read_checkpoint
 
 __all__ = ["HISTORIES", "RunOptions", "keep_predictions", "run"]
 
@@ -305,7 +305,7 @@ class _Todo:
         keep_predictions(self._target, (predict(network, part, split=split) for split, part in parts.items()))
 
     def _predict_pixels(
-        self, network: nn.Module, parts: Mapping[str, Iterable[Batch]], data: Dataset
+        self, network: nn.Module, parts: Mapping[str, Iterable[BatchLike]], data: Dataset
     ) -> None:
         tables: dict[str, Any] = {}
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
 
+from equipoise.core.atomic_files import write_text
 from equipoise.core.errors import SpecError
-from equipoise.core.files import write_text
 from equipoise.core.read_only import ReadOnly
 from equipoise.experiments.identity import BORN, first_identity, identity_of
-from equipoise.experiments.spec_parsing import plain, read_record, set_key
+from equipoise.experiments.spec_parsing import plain, record_from_table, set_key
 from equipoise.experiments.toml import format_toml, parse_override, read_toml
 
 __all__ = [
@@ -246,7 +246,7 @@ class Spec:
             raise SpecError(f"{where}: no key 'home'; files of code are relative to the spec.")
         if "recipe" in filled:
             filled["recipe"] = fill_recipe(filled["recipe"], where=f"{where}.recipe")
-        spec = read_record(cls, {**filled, "home": home}, where=where)
+        spec = record_from_table(cls, {**filled, "home": home}, where=where)
         check_spec(spec, where=where)
         return spec
 
@@ -265,7 +265,7 @@ class Spec:
         """The recipe with what the method changes in it."""
         if not self.method.recipe:
             return self.recipe
-        values: RecipeSpec = read_record(
+        values: RecipeSpec = record_from_table(
             RecipeSpec, {**vars(self.recipe), **self.method.recipe}, where="method.recipe"
         )
         return values

@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 from equipoise.core.errors import SpecError
 from equipoise.core.names import nearest
 
-__all__ = ["check_keys", "number_keys", "plain", "read_named", "read_record", "set_key"]
+__all__ = ["check_keys", "number_keys", "plain", "read_named", "record_from_table", "set_key"]
 
 T = TypeVar("T")
 
 
-def read_record(kind: type[T], table: Mapping[str, Any], *, where: str) -> T:
+def record_from_table(kind: type[T], table: Mapping[str, Any], *, where: str) -> T:
     """Return a record made from a table whose keys and types must fit.
 
     Args:
@@ -34,9 +34,9 @@ def read_record(kind: type[T], table: Mapping[str, Any], *, where: str) -> T:
         >>> @dataclasses.dataclass(frozen=True)
         ... class Point:
         ...     x: float
-        >>> read_record(Point, {"x": 1}, where="doc")
+        >>> record_from_table(Point, {"x": 1}, where="doc")
         Point(x=1.0)
-        >>> read_record(Point, {"y": 1}, where="doc")
+        >>> record_from_table(Point, {"y": 1}, where="doc")
         Traceback (most recent call last):
         ...
         equipoise.core.errors.SpecError: doc: no key 'y'; known: x.
@@ -83,7 +83,7 @@ def read_named(kind: type[T], given: Any, *, where: str) -> T:
         raise SpecError(f"{where}: a name or a table was wanted, got {given!r}.")
     table = {"name": given} if isinstance(given, str) else given
     check_keys(table, ("name", "options"), where=where)
-    return read_record(kind, table, where=where)
+    return record_from_table(kind, table, where=where)
 
 
 def check_keys(table: Iterable[str], known: Collection[str], *, where: str) -> None:
@@ -114,7 +114,7 @@ def _value(hint: Any, value: Any, where: str) -> Any:
             value = {"name": value}
         if not isinstance(value, Mapping):
             raise SpecError(f"{where}: must be a name or a table, got {value!r}.")
-        return read_record(hint, value, where=where)
+        return record_from_table(hint, value, where=where)
     if origin is tuple and isinstance(value, (list, tuple)):
         return tuple(_value(typing.get_args(hint)[0], item, where) for item in value)
     if origin is not None and isinstance(value, Mapping):

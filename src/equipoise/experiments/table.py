@@ -8,18 +8,18 @@ from typing import Any, final
 
 from equipoise.core.frames import to_frame
 from equipoise.evaluate import Difference
-from equipoise.experiments.chosen import describe_choice
 from equipoise.experiments.costs import COST_NOTE, Cost, asks_for_costs, cost_cells, costs_of
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.judged import JudgedGroup
 from equipoise.experiments.results import (
     Cell,
-    Pair,
+    ComparedPair,
     cell_of,
     difference_of_cells,
     paired_differences,
 )
 from equipoise.experiments.run_groups import RunGroup, check_baseline, group_runs
+from equipoise.experiments.tuning_outcome import describe_choice
 from equipoise.metrics.facts import COST_FACTS, columns, metric_facts
 
 __all__ = ["COLUMNS", "ResultTable", "TableRow", "make_tables", "table_of", "tables_of_groups"]
@@ -275,7 +275,7 @@ class _Blocks:
             n_resamples=min(card.n_resamples for card in cards),
         )
 
-    def _pairs(self) -> list[Pair]:
+    def _pairs(self) -> list[ComparedPair]:
         """Return what is to be compared: every method with the baseline, and with the best by each metric."""
         rivals = {
             calibrator: {

@@ -19,7 +19,7 @@ from equipoise.core.errors import SpecError
 from equipoise.core.names import nearest
 
 __all__ = [
-    "Source",
+    "CodeSource",
     "check_not_loading",
     "code_digest",
     "find_source",
@@ -34,7 +34,7 @@ _roots: list[str] = []
 _contents: dict[Path, str] = {}
 
 
-class Source(NamedTuple):
+class CodeSource(NamedTuple):
     """Where code is.
 
     Attributes:
@@ -78,7 +78,7 @@ def split_reference(name: str) -> tuple[str, str]:
     return source, inner
 
 
-def find_source(source: str, home: str | None) -> Source:
+def find_source(source: str, home: str | None) -> CodeSource:
     """Find a file or module and everything beside it that it imports; nothing is run.
 
     Args:
@@ -110,7 +110,7 @@ def find_source(source: str, home: str | None) -> Source:
     return _find_module(source, base.resolve())
 
 
-def _find_module(module: str, base: Path) -> Source:
+def _find_module(module: str, base: Path) -> CodeSource:
     top, *inner = module.split(".")
     if _inside(base, module) is None:
         try:
@@ -136,17 +136,19 @@ def _inside(root: Path, module: str) -> Path | None:
     return next((file for file in candidates if file.is_file()), None)
 
 
-def _with_content(file: Path, module: str, root: Path) -> Source:
+def _with_content(file: Path, module: str, root: Path) -> CodeSource:
     top = module.partition(".")[0]
     if module and (top == "equipoise" or root in _installed_roots()):
         content = [_release(top), _digest(file)]
-        return Source(file, module, root, (file,), hashlib.sha256("\n".join(content).encode()).hexdigest())
+        return CodeSource(
+            file, module, root, (file,), hashlib.sha256("\n".join(content).encode()).hexdigest()
+        )
     files = _closure(file, root)
     content = [f"{path.relative_to(root).as_posix()} {_digest(path)}" for path in files]
     # A file that stands alone is known by what is in it, wherever it lies and whatever it is called.
     if len(files) == 1:
         content = [_digest(file)]
-    return Source(file, module, root, files, hashlib.sha256("\n".join(content).encode()).hexdigest())
+    return CodeSource(file, module, root, files, hashlib.sha256("\n".join(content).encode()).hexdigest())
 
 
 def _digest(file: Path) -> str:
@@ -251,7 +253,7 @@ def load_code(name: str, home: str | None, *, digest: str = "") -> Any:
 
 
 @lru_cache(maxsize=64)
-def _load(source: Source) -> ModuleType:
+def _load(source: CodeSource) -> ModuleType:
     installed = source.root in _installed_roots() or source.module.split(".")[0] == "equipoise"
     if not installed:
         _put_first(source.root)
@@ -272,7 +274,7 @@ def _load(source: Source) -> ModuleType:
     return module
 
 
-def _run_file(source: Source) -> ModuleType:
+def _run_file(source: CodeSource) -> ModuleType:
     name = f"{source.file.stem}_{source.digest[:12]}"
     spec = importlib.util.spec_from_file_location(name, source.file)
     assert spec is not None
@@ -302,7 +304,7 @@ def _put_first(root: Path) -> None:
     sys.path[:] = [place for place in sys.path if place not in _roots] + _roots
 
 
-def _forget_neighbours(source: Source) -> None:
+def _forget_neighbours(source: CodeSource) -> None:
     """Let files beside the code be imported again that have changed since, or are others under the same name."""
     loaded = _files_of_modules()
     for file in source.files if source.module else source.files[1:]:
@@ -319,7 +321,7 @@ def _module_name(file: Path, root: Path) -> str:
     return ".".join(inner.parent.parts if inner.name == "__init__" else inner.parts)
 
 
-def _check_neighbours(source: Source) -> None:
+def _check_neighbours(source: CodeSource) -> None:
     """Raise if another module stood in for a file beside the code, whose digest would then vouch for the wrong file."""
     loaded = _files_of_modules()
     for file in source.files[1:]:

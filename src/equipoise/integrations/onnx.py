@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from equipoise import __version__
 from equipoise.calibrators.base import Calibrator
 from equipoise.core.arrays import Array
+from equipoise.core.atomic_files import atomic_path
 from equipoise.core.errors import DataError, needs
-from equipoise.core.files import atomic_path
 from equipoise.integrations.calibrated import CalibratedNetwork
 
 with needs("onnx", extra="onnx", purpose="export to ONNX"):

@@ -14,8 +14,8 @@ from typing import Any, Unpack
 from equipoise.core.errors import DataError, EquipoiseError, require
 from equipoise.core.reading import Columns
 from equipoise.core.reading.columns import check_columns
-from equipoise.core.reading.files import Source, SourceLike, find_sources, name_of
-from equipoise.core.reading.partitions import Part
+from equipoise.core.reading.files import FileSource, SourceLike, find_sources, name_of
+from equipoise.core.reading.partitions import FilePart
 from equipoise.core.reading.read import columns_of_stream, iter_file
 from equipoise.evaluate.audit_state import AuditState
 
@@ -74,7 +74,7 @@ def sum_on_ray(
 
 
 def _sum_file(
-    source: Source, columns: Columns, by: Sequence[str] | None, n_bins: int, closed: str
+    source: FileSource, columns: Columns, by: Sequence[str] | None, n_bins: int, closed: str
 ) -> AuditState | None:
     """Sum one file where a worker runs; None if every row of it is ignored."""
     chunks = iter_file(source, columns)
@@ -117,7 +117,7 @@ def _result(ray: Any, reference: Any) -> AuditState | None:
     return found
 
 
-def _added(total: AuditState | None, found: AuditState | None, source: Source) -> AuditState | None:
+def _added(total: AuditState | None, found: AuditState | None, source: FileSource) -> AuditState | None:
     if total is None or found is None:
         return total or found
     try:
@@ -127,10 +127,10 @@ def _added(total: AuditState | None, found: AuditState | None, source: Source) -
     return total
 
 
-def _absolute(source: Source) -> Source:
+def _absolute(source: FileSource) -> FileSource:
     if isinstance(source, Mapping):
         return {name: file.resolve() for name, file in source.items()}
-    if isinstance(source, Part):
+    if isinstance(source, FilePart):
         return replace(source, file=source.file.resolve()) if isinstance(source.file, Path) else source
     return source.resolve() if isinstance(source, Path) else source
 

@@ -19,8 +19,8 @@ from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.identity import Identity
 from equipoise.calibrators.load import from_artifact
 from equipoise.core.arrays import Array
+from equipoise.core.atomic_files import atomic_path
 from equipoise.core.errors import DataError, EquipoiseError, require
-from equipoise.core.files import atomic_path
 from equipoise.core.names import look_up
 from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.integrations.calibrated import CalibratedNetwork

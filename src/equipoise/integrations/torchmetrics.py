@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, final
 import torch
 from torch import Tensor
 
+from equipoise.core.deprecation import answer_old_names as _answer_old_names
 from equipoise.core.errors import needs
 from equipoise.core.names import check_choice
 from equipoise.evaluate.values import sketched_values
@@ -26,8 +27,12 @@ __all__ = [
     "Brier",
     "CalibrationMetric",
     "ClasswiseECE",
-    "SmoothECE",
+    "SmECE",
 ]
+
+__getattr__ = _answer_old_names(
+    __name__, {"SmoothECE": "SmECE, since equipoise.losses.SmoothECE is another estimator"}
+)
 
 
 class CalibrationMetric(Metric):  # type: ignore[misc]
@@ -200,11 +205,11 @@ class AdaptiveECE(_Sketched):
 
 
 @final
-class SmoothECE(_Sketched):
+class SmECE(_Sketched):
     """Smooth calibration error, from the sketch; arguments as in :class:`CalibrationMetric`.
 
     Example:
-        >>> metric = SmoothECE(2, inputs="probs")
+        >>> metric = SmECE(2, inputs="probs")
         >>> metric.update(torch.tensor([[0.75, 0.25]]).expand(4, 2), torch.tensor([0, 0, 0, 1]))
         >>> bool(metric.compute() < 0.01)
         True

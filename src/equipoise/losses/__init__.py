@@ -1,7 +1,6 @@
 """Calibration losses: pure functions and plain modules of (logits, labels); one file per method."""
 
-from typing import NoReturn
-
+from equipoise.core.deprecation import answer_old_names as _answer_old_names
 from equipoise.losses.ada_dual_focal import AdaDualFocalLoss, ada_dual_focal_loss
 from equipoise.losses.adafocal import AdaFocalLoss, adafocal_loss
 from equipoise.losses.avuc import AvUC, avuc_penalty
@@ -107,8 +106,4 @@ _GONE = {
     **{f"focal_{term}": "a sum, as in FocalLoss(gamma=1.0) + 1.0 * MDCA()" for term in ("mdca", "huber_ca")},
 }
 
-
-def __getattr__(name: str) -> NoReturn:
-    if name in _GONE:
-        raise AttributeError(f"equipoise.losses.{name} is now {_GONE[name]}.")
-    raise AttributeError(f"module 'equipoise.losses' has no attribute {name!r}")
+__getattr__ = _answer_old_names(__name__, _GONE)

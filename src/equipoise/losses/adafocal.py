@@ -19,7 +19,7 @@ __all__ = [
     "AdaFocalLoss",
     "GammaBins",
     "adafocal_loss",
-    "equal_mass_edges",
+    "interpolated_edges",
     "look_up",
     "next_gammas",
     "signed_focal_weight",
@@ -187,7 +187,7 @@ class GammaBins(nn.Module):
     def update(self, logits: Tensor, labels: Tensor) -> None:
         """Take new bins and move the gammas, from flat held-out logits and labels."""
         confidence, predicted = logits.softmax(-1).max(-1)
-        edges = equal_mass_edges(confidence, n_bins=self.n_bins)
+        edges = interpolated_edges(confidence, n_bins=self.n_bins)
         gaps = _gaps(confidence, predicted == labels, edges, drop_minimum=self.drop_minimum)
         gammas = next_gammas(
             self.gammas.to(gaps), gaps, rate=self.rate, switch=self.switch, bounds=self.bounds
@@ -196,11 +196,11 @@ class GammaBins(nn.Module):
         self.edges.copy_(edges)
 
 
-def equal_mass_edges(confidence: Float[Tensor, " n"], *, n_bins: int) -> Float[Tensor, " edges"]:
+def interpolated_edges(confidence: Float[Tensor, " n"], *, n_bins: int) -> Float[Tensor, " edges"]:
     """Return bin edges that cut sorted confidences into parts of equal size, interpolated between samples.
 
     Example:
-        >>> equal_mass_edges(torch.tensor([0.5, 0.9, 0.7, 0.6]), n_bins=2)
+        >>> interpolated_edges(torch.tensor([0.5, 0.9, 0.7, 0.6]), n_bins=2)
         tensor([0.5000, 0.7000, 0.9000])
     """
     ordered = confidence.sort().values

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from equipoise.losses.base import Penalty, Reduction
-from equipoise.losses.soft_ece import check_bins
+from equipoise.losses.soft_ece import check_soft_bins
 from equipoise.losses.statistics import column_sums, shares
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class DifferentiableECE(Penalty):
     ) -> None:
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, gather=gather)
         temperatures = {"rank_temperature": rank_temperature, "bin_temperature": bin_temperature}
-        check_bins(n_bins, temperatures, where="DifferentiableECE")
+        check_soft_bins(n_bins, temperatures, where="DifferentiableECE")
         self.n_bins = n_bins
         self.rank_temperature = rank_temperature
         self.bin_temperature = bin_temperature

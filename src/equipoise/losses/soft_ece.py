@@ -15,7 +15,7 @@ from equipoise.losses.statistics import column_sums, safe_root, shares, top_labe
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-__all__ = ["SoftBinnedECE", "check_bins", "soft_ece_penalty"]
+__all__ = ["SoftBinnedECE", "check_soft_bins", "soft_ece_penalty"]
 
 Binning = Literal["confidence", "label"]
 
@@ -116,7 +116,7 @@ class SoftBinnedECE(Penalty):
     ) -> None:
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, gather=gather)
         check_choice(binning, ("confidence", "label"), where="SoftBinnedECE", name="binning")
-        check_bins(n_bins, {"temperature": temperature}, where="SoftBinnedECE")
+        check_soft_bins(n_bins, {"temperature": temperature}, where="SoftBinnedECE")
         self.n_bins = n_bins
         self.temperature = temperature
         self.binning: Binning = binning
@@ -135,11 +135,11 @@ class SoftBinnedECE(Penalty):
         )
 
 
-def check_bins(n_bins: int, temperatures: Mapping[str, float], *, where: str) -> None:
+def check_soft_bins(n_bins: int, temperatures: Mapping[str, float], *, where: str) -> None:
     """Raise unless soft bins are at least one and their temperatures positive.
 
     Example:
-        >>> check_bins(15, {"temperature": 0.01}, where="SoftBinnedECE")
+        >>> check_soft_bins(15, {"temperature": 0.01}, where="SoftBinnedECE")
     """
     if n_bins < 1:
         raise ValueError(f"{where}: `n_bins` must be at least 1, got {n_bins}. The papers use 15.")

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from equipoise.compiled.choice import find_kernel
+from equipoise.compiled.dispatch import find_kernel
 from equipoise.compiled.threads import find_team
 from equipoise.core.arrays import Array, as_tensor
 from equipoise.core.bins import bin_of, float_below, lower_edges

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from equipoise.training import Batch, Cycle, Learner, gather
+from equipoise.training import BatchLike, Cycle, Learner, gather
 from equipoise.training.batch_source import Inputs
 from equipoise.training.network_call import as_logits
 
@@ -148,7 +148,7 @@ def held_out_logits(
     return as_logits(pure_forward(learner.network.head, head, features)), labels
 
 
-def _quiet_features(learner: Learner[FeaturesAndLogits], batch: Batch) -> Tensor:
+def _quiet_features(learner: Learner[FeaturesAndLogits], batch: BatchLike) -> Tensor:
     """Return a batch's features without a trace.
 
     The network stays in training mode, as in the published bilevel loops, but keeps neither gradients nor running

@@ -9,7 +9,7 @@ from typing import cast, final
 import torch
 from torch import Tensor, nn
 
-from equipoise.training import Batch, HeldOut, Objective, Step
+from equipoise.training import BatchLike, HeldOut, Objective, Step
 from equipoise.training.batch_source import Inputs
 from equipoise.training.network_call import as_logits, call_network
 
@@ -85,7 +85,7 @@ class DeepEnsemble(Objective):
         # Not a child of its own: its networks already are, through the members.
         self._mean = (MeanNetwork([member.network() for member in members]),)
 
-    def step(self, batch: Batch) -> Step:
+    def step(self, batch: BatchLike) -> Step:
         """Step every member."""
         steps = [member.step(batch) for member in self.members]
         scalars = {

@@ -12,7 +12,7 @@ from equipoise.core.names import check_choice
 from equipoise.objectives.kl import kl_divergence, mixture
 from equipoise.objectives.loss_helpers import adapt, check_mean
 from equipoise.objectives.mutual_learning import pool_terms
-from equipoise.training import SGD, Batch, HeldOut, Learner, MultiStep, Objective, Recipe, Step, gather
+from equipoise.training import SGD, BatchLike, HeldOut, Learner, MultiStep, Objective, Recipe, Step, gather
 from equipoise.training.batch_source import Inputs
 
 __all__ = ["DifferentiatedMutualLearning"]
@@ -95,7 +95,7 @@ class DifferentiatedMutualLearning(Objective):
         self.peers = peers
         self.augment = augment
 
-    def step(self, batch: Batch) -> Step:
+    def step(self, batch: BatchLike) -> Step:
         """Step the primary, then the auxiliaries, all from one forward pass."""
         logits = self.learner.logits(batch.inputs)
         others = [learner.logits(self._view(batch.inputs)) for learner in self.auxiliaries]

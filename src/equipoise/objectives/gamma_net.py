@@ -20,7 +20,7 @@ from equipoise.objectives.bilevel import (
     pure_forward,
 )
 from equipoise.objectives.gamma_sight import GammaSight
-from equipoise.training import Adam, Batch, Cycle, Learner, Objective, Recipe, Source, Step, gather
+from equipoise.training import Adam, BatchLike, Cycle, Learner, Objective, Recipe, Source, Step, gather
 from equipoise.training.network_call import as_logits
 
 __all__ = ["GammaMap", "GammaNet"]
@@ -162,7 +162,7 @@ class GammaNet(Objective):
         self.inner = inner
         self.inner_reduction = inner_reduction
 
-    def step(self, batch: Batch) -> Step:
+    def step(self, batch: BatchLike) -> Step:
         """Step the network with its gammas, and the gamma-network with what came of it."""
         features, logits = self.learner(batch.inputs)
         features = features.detach()
@@ -180,7 +180,7 @@ class GammaNet(Objective):
         scalars |= {"gamma_mean": gamma.mean(), "gamma_min": gamma.min(), "gamma_max": gamma.max()}
         return Step(logits.detach(), scalars)
 
-    def _descend(self, logits: Tensor, batch: Batch, gamma: Tensor) -> tuple[Tensor, Tensor]:
+    def _descend(self, logits: Tensor, batch: BatchLike, gamma: Tensor) -> tuple[Tensor, Tensor]:
         """Step the network; return its loss, and the gammas of all processes."""
         everyone, targets, gammas = gather(logits, batch.targets, gamma)
         loss = focal_loss(everyone, targets, gamma=gammas).mean()
@@ -191,7 +191,7 @@ class GammaNet(Objective):
         """What the differentiated step moves: the head, or the whole network."""
         return self.learner.network.head if self.inner == "head" else self.network()
 
-    def _look_ahead(self, batch: Batch, features: Tensor, gamma: Tensor) -> dict[str, Tensor]:
+    def _look_ahead(self, batch: BatchLike, features: Tensor, gamma: Tensor) -> dict[str, Tensor]:
         """Return the weights after a plain step, as a function of the gammas."""
         gammas, targets, seen = gather(gamma, batch.targets, features)
 

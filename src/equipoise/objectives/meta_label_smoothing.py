@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy, one_hot
 from equipoise.core.names import check_choice
 from equipoise.losses.dece import DifferentiableECE
 from equipoise.objectives.bilevel import FeaturesAndLogits, head_ahead
-from equipoise.training import Adam, Batch, Cycle, Learner, Objective, Recipe, Source, Step, gather
+from equipoise.training import Adam, BatchLike, Cycle, Learner, Objective, Recipe, Source, Step, gather
 
 __all__ = ["MetaLabelSmoothing", "Smoothing"]
 
@@ -138,7 +138,7 @@ class MetaLabelSmoothing(Objective):
         self.outer_weight = outer_weight
         self.inner_reduction = inner_reduction
 
-    def step(self, batch: Batch) -> Step:
+    def step(self, batch: BatchLike) -> Step:
         """Improve the amounts, then descend with them on the same logits."""
         features, logits = self.learner(batch.inputs)
         outer = self._improve_amounts(batch, features.detach())
@@ -153,7 +153,7 @@ class MetaLabelSmoothing(Objective):
         scalars |= {"smoothing_mean": amount.mean(), "smoothing_max": amount.max()}
         return Step(logits.detach(), scalars)
 
-    def _improve_amounts(self, batch: Batch, features: Tensor) -> Tensor:
+    def _improve_amounts(self, batch: BatchLike, features: Tensor) -> Tensor:
         targets, seen = gather(self.smoothing(batch.targets), features)
 
         def inner_loss(logits: Tensor) -> Tensor:

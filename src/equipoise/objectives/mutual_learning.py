@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from equipoise.core.names import check_choice
 from equipoise.objectives.kl import kl_divergence
 from equipoise.objectives.loss_helpers import adapt, check_mean
-from equipoise.training import Batch, HeldOut, Learner, Objective, Recipe, Step, gather
+from equipoise.training import BatchLike, HeldOut, Learner, Objective, Recipe, Step, gather
 
 __all__ = ["MutualLearning", "pool_terms"]
 
@@ -87,7 +87,7 @@ class MutualLearning(Objective):
         self.peers = peers
         self.refresh = refresh
 
-    def step(self, batch: Batch) -> Step:
+    def step(self, batch: BatchLike) -> Step:
         """Let every network learn from the labels and from its peers."""
         outputs: list[Tensor] = [learner.logits(batch.inputs) for learner in self.learners]
         opinions = [output.detach() for output in outputs]

@@ -8,7 +8,7 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from equipoise.training import Batch, HeldOut, Objective, Step, gather
+from equipoise.training import BatchLike, HeldOut, Objective, Step, gather
 
 __all__ = ["Pruned", "keep_most_confident", "moving_average"]
 
@@ -107,7 +107,7 @@ class Pruned(Objective):
         self.register_buffer("everyone", everyone, persistent=False)
         self.register_buffer("kept", everyone.clone())
 
-    def step(self, batch: Batch) -> Step:
+    def step(self, batch: BatchLike) -> Step:
         """Let the objective step, and remember how sure its network was."""
         step = self.objective.step(batch)
         confidence, index = gather(_confidence(step.logits), batch.index)

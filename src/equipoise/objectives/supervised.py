@@ -7,7 +7,7 @@ from typing import final
 from torch import nn
 
 from equipoise.objectives.loss_helpers import adapt, check_mean, loss_terms
-from equipoise.training import Batch, HeldOut, Learner, Objective, Recipe, Step, gather
+from equipoise.training import BatchLike, HeldOut, Learner, Objective, Recipe, Step, gather
 
 __all__ = ["Supervised"]
 
@@ -42,7 +42,7 @@ class Supervised(Objective):
         self.learner = Learner(network, recipe=recipe)
         self.loss = loss
 
-    def step(self, batch: Batch) -> Step:
+    def step(self, batch: BatchLike) -> Step:
         """Descend on the loss of a batch."""
         logits = self.learner.logits(batch.inputs)
         everyone, targets = gather(logits, batch.targets)

@@ -18,14 +18,14 @@ from equipoise.evaluate.scorecard import Scorecard
 from equipoise.report.advisor import CANDIDATES, remedies_of
 from equipoise.report.records import AfterCalibrator, MethodResult, Provenance, Report, RunResult
 
-__all__ = ["Judged", "method_of_audit", "report_of"]
+__all__ = ["Reportable", "method_of_audit", "report_of"]
 
 #: What a report may be about: predictions, chunks of them that are visited once, their sums, or an audit of them.
-Judged: TypeAlias = Predictions | Iterable[Predictions] | AuditState | Audit
+Reportable: TypeAlias = Predictions | Iterable[Predictions] | AuditState | Audit
 
 
 def report_of(
-    predictions: Judged | Mapping[str, Judged],
+    predictions: Reportable | Mapping[str, Reportable],
     *,
     title: str = "Calibration report",
     by: Sequence[str] = (),
@@ -136,7 +136,7 @@ class _Settings(TypedDict):
 
 
 def _compared(
-    named: Mapping[str, Judged], first: str, known: set[str], settings: _Settings
+    named: Mapping[str, Reportable], first: str, known: set[str], settings: _Settings
 ) -> dict[str, PairedDifferences]:
     """Compare those with the baseline that are held in memory and are not compared yet."""
     base = named[first]
@@ -151,7 +151,7 @@ def _compared(
 
 def _with_remedies(
     methods: Mapping[str, MethodResult],
-    named: Mapping[str, Judged],
+    named: Mapping[str, Reportable],
     held_out: Mapping[str, Predictions],
     first: str,
     candidates: Sequence[str],
@@ -184,7 +184,7 @@ def _beside(
     return one if base is None else replace(one, versus_base=compare(base, own, **settings))
 
 
-def _origin(card: Scorecard, part: Judged, source: str | None) -> str:
+def _origin(card: Scorecard, part: Reportable, source: str | None) -> str:
     """Say what a set of predictions is, and how to know it again."""
     kind = f" of {part.kind}" if isinstance(part, Predictions) else ""
     facts = [f"{card.n_samples:,} rows{kind}"]

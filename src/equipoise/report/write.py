@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from equipoise.core.files import write_text
+from equipoise.core.atomic_files import write_text
 from equipoise.core.names import look_up
-from equipoise.report.from_predictions import Judged, report_of
+from equipoise.report.from_predictions import Reportable, report_of
 from equipoise.report.markdown import to_markdown
 from equipoise.report.page import to_html
 from equipoise.report.records import Report
@@ -18,7 +18,9 @@ __all__ = ["write_report"]
 _FORMS = {".html": to_html, ".htm": to_html, ".md": to_markdown}
 
 
-def write_report(report: Report | Judged | Mapping[str, Judged], path: str | os.PathLike[str]) -> Path:
+def write_report(
+    report: Report | Reportable | Mapping[str, Reportable], path: str | os.PathLike[str]
+) -> Path:
     """Write a report.
 
     Args:

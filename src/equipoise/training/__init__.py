@@ -1,6 +1,7 @@
 """Learner (moves a network), Objective (abstract), the loop, checkpoints, history."""
 
-from equipoise.training.batch_source import Batch, Inputs, Loader, Source, gather
+from equipoise.core.deprecation import answer_old_names as _answer_old_names
+from equipoise.training.batch_source import BatchLike, Inputs, Loader, Source, gather
 from equipoise.training.checkpoint import read_checkpoint, write_checkpoint
 from equipoise.training.cycle import Cycle
 from equipoise.training.dense import DenseScores, boundary_mask, score_dense
@@ -20,7 +21,7 @@ __all__ = [
     "SGD",
     "Adam",
     "AdamW",
-    "Batch",
+    "BatchLike",
     "Constant",
     "Cosine",
     "Cycle",
@@ -50,3 +51,7 @@ __all__ = [
     "watch",
     "write_checkpoint",
 ]
+
+__getattr__ = _answer_old_names(
+    __name__, {"Batch": "BatchLike, a protocol; the batches of equipoise.data are equipoise.data.Batch"}
+)

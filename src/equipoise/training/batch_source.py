@@ -17,7 +17,7 @@ from equipoise.losses.gather import gather_rows
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-__all__ = ["Batch", "Inputs", "Loader", "Source", "as_source", "draw", "gather"]
+__all__ = ["BatchLike", "Inputs", "Loader", "Source", "as_source", "draw", "gather"]
 
 # Names under which labels come in a mapping, and names of an input that is the only one.
 _LABELS = ("labels", "label", "targets", "target", "y")
@@ -27,7 +27,7 @@ _ALONE = ("inputs", "input", "x", "image", "images", "features")
 Inputs = Tensor | Mapping[str, Tensor]
 
 
-class Batch(Protocol):
+class BatchLike(Protocol):
     """Some samples, their classes, and which samples they are; ``equipoise.data.Batch`` is one.
 
     Attributes:
@@ -41,7 +41,7 @@ class Batch(Protocol):
         ...     inputs: Tensor
         ...     targets: Tensor
         ...     index: Tensor
-        >>> batch: Batch = Mine(torch.zeros(2, 3), torch.tensor([0, 1]), torch.tensor([7, 8]))
+        >>> batch: BatchLike = Mine(torch.zeros(2, 3), torch.tensor([0, 1]), torch.tensor([7, 8]))
         >>> len(batch.index)
         2
     """
@@ -76,7 +76,7 @@ class Source(Protocol):
         rank: int,
         world_size: int,
         device: torch.device,
-    ) -> Iterable[Batch]:
+    ) -> Iterable[BatchLike]:
         """Return the batches of an epoch.
 
         Args:
@@ -100,13 +100,13 @@ class _Rows:
 class _Counted:
     """Batches whose number is known, so that a schedule can move within the epoch."""
 
-    batches: Iterator[Batch]
+    batches: Iterator[BatchLike]
     left: int
 
     def __len__(self) -> int:
         return self.left
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[BatchLike]:
         return self.batches
 
 
@@ -156,7 +156,7 @@ class Loader:
         rank: int,
         world_size: int,
         device: torch.device,
-    ) -> Iterable[Batch]:
+    ) -> Iterable[BatchLike]:
         """Return this process's part of each batch."""
         if visit is not None:
             raise ValueError(
@@ -251,7 +251,7 @@ def as_source(data: Source | Iterable[Any]) -> Source:
 
 def draw(
     source: Source, fabric: Fabric, *, epoch: int, visit: Tensor | None = None, start: int = 0
-) -> Iterable[Batch]:
+) -> Iterable[BatchLike]:
     """Return this process's part of an epoch's batches, on its device."""
     return source(
         epoch=epoch,

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from equipoise.core.atomic_files import atomic_path
 from equipoise.core.errors import DataError, FileError
-from equipoise.core.files import atomic_path
 
 __all__ = ["read_checkpoint", "write_checkpoint"]
 

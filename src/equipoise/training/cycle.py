@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from torch import nn
 
-from equipoise.training.batch_source import Batch, Source, as_source, draw
+from equipoise.training.batch_source import BatchLike, Source, as_source, draw
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -37,9 +37,9 @@ class Cycle(nn.Module):
         super().__init__()
         self._source = as_source(source)
         self._passes = self._done = 0
-        self._batches: Iterator[Batch] | None = None
+        self._batches: Iterator[BatchLike] | None = None
 
-    def next_batch(self, fabric: Fabric) -> Batch:
+    def next_batch(self, fabric: Fabric) -> BatchLike:
         """Return this process's part of the next batch.
 
         Raises:

@@ -16,7 +16,7 @@ from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.seeds import numpy_generator
 from equipoise.metrics import CalibrationState
-from equipoise.training.batch_source import Batch
+from equipoise.training.batch_source import BatchLike
 from equipoise.training.evaluation import evaluating
 from equipoise.training.network_call import as_logits, call_network
 from equipoise.training.pixel_sample import PixelSample
@@ -121,7 +121,7 @@ def boundary_mask(labels: Tensor, *, reach: int = 3) -> Tensor:
 
 def score_dense(
     network: nn.Module,
-    batches: Iterable[Batch],
+    batches: Iterable[BatchLike],
     *,
     n_classes: int,
     ignore_index: int | None = None,

@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from equipoise.core.errors import DivergenceError
-from equipoise.training.batch_source import Batch
+from equipoise.training.batch_source import BatchLike
 from equipoise.training.learner import Learner
 
 __all__ = ["divergence_error"]
 
 
 def divergence_error(
-    *, epoch: int, number: int, batch: Batch | None, learner: Learner[Any] | None
+    *, epoch: int, number: int, batch: BatchLike | None, learner: Learner[Any] | None
 ) -> DivergenceError:
     """Return the error for a loss that is not finite.
 
@@ -35,7 +35,7 @@ def divergence_error(
     )
 
 
-def _cause(epoch: int, number: int, batch: Batch | None, learner: Learner[Any] | None) -> str:
+def _cause(epoch: int, number: int, batch: BatchLike | None, learner: Learner[Any] | None) -> str:
     if batch is not None and isinstance(batch.inputs, Tensor) and not torch.isfinite(batch.inputs).all():
         return "The inputs of this batch hold NaN or infinity: repair or drop those samples."
     if learner is None:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
-from equipoise.training.batch_source import Batch, Inputs, Source, draw, gather
+from equipoise.training.batch_source import BatchLike, Inputs, Source, draw, gather
 from equipoise.training.network_call import as_logits, call_network
 from equipoise.training.pixel_sample import PixelSample
 
@@ -48,7 +48,7 @@ def evaluating(network: nn.Module) -> Iterator[None]:
 
 def predict(
     network: nn.Module,
-    batches: Iterable[Batch],
+    batches: Iterable[BatchLike],
     *,
     split: str | None = None,
     ignore_index: int | None = None,

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 import torch
 from torch import Tensor, nn
 
-from equipoise.core.files import write_text
+from equipoise.core.atomic_files import write_text
 from equipoise.core.notebook import html_table
 from equipoise.losses.sum import Adaptive
+from equipoise.training.epoch_scores import tune_scores
 from equipoise.training.learner import Learner
 from equipoise.training.objective import HeldOut, Objective
-from equipoise.training.scores import tune_scores
 from equipoise.training.watch import watch
 
 if TYPE_CHECKING:

@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from equipoise.core.progress import progress
-from equipoise.training.batch_source import Batch, Source, as_source, draw
+from equipoise.training.batch_source import BatchLike, Source, as_source, draw
 from equipoise.training.checkpoint import read_checkpoint, write_checkpoint
 from equipoise.training.divergence import divergence_error
+from equipoise.training.epoch_scores import scores_on_test
 from equipoise.training.evaluation import SplitPredictions
 from equipoise.training.hardware import Hardware
 from equipoise.training.history import EpochLog, History, Row, epoch_row
@@ -23,7 +24,6 @@ from equipoise.training.interruption import Interruption
 from equipoise.training.learner import Learner
 from equipoise.training.objective import Objective
 from equipoise.training.randomness import random_state, restore_random_state, seed_epoch
-from equipoise.training.scores import scores_on_test
 from equipoise.training.selection import Selection
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ class _Run:
                 self.obey(interruption)
         self._check(None)
 
-    def _begin_epoch(self) -> Iterable[Batch]:
+    def _begin_epoch(self) -> Iterable[BatchLike]:
         self.began = _clocks()
         if self.batch == 0:
             self._restore_random()
@@ -227,7 +227,7 @@ class _Run:
             self._save()
             interruption.leave()
 
-    def _check(self, batch: Batch | None) -> None:
+    def _check(self, batch: BatchLike | None) -> None:
         number = self.log.first_bad_batch()
         if number is not None:
             at_hand = batch if number == self.batch - 1 else None

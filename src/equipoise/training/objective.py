@@ -10,7 +10,7 @@ from typing import TypeAlias, final
 from torch import Tensor, nn
 
 from equipoise.core.predictions import Predictions
-from equipoise.training.batch_source import Batch
+from equipoise.training.batch_source import BatchLike
 
 __all__ = ["HeldOut", "Objective", "Step"]
 
@@ -74,7 +74,7 @@ class Objective(nn.Module, ABC):
     """
 
     @abstractmethod
-    def step(self, batch: Batch) -> Step:
+    def step(self, batch: BatchLike) -> Step:
         """Learn from a batch: forward, loss, descend."""
 
     @abstractmethod

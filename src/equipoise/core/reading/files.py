@@ -16,12 +16,12 @@ from equipoise.core.reading.formats import ENDINGS, READERS
 from equipoise.core.reading.formats.base import ColumnReader
 from equipoise.core.reading.formats.npy import NpyReader
 from equipoise.core.reading.known_names import KNOWN_NAMES
-from equipoise.core.reading.partitions import Part, PartReader, as_parts
+from equipoise.core.reading.partitions import FilePart, PartReader, as_parts
 from equipoise.core.reading.storage import File, is_address, is_row_file, look_up
 
 __all__ = [
     "AnyPath",
-    "Source",
+    "FileSource",
     "SourceLike",
     "ending_of",
     "find_sources",
@@ -36,12 +36,12 @@ AnyPath: TypeAlias = str | os.PathLike[str]
 SourceLike: TypeAlias = AnyPath | Sequence["SourceLike"] | Mapping[str, AnyPath]
 
 #: One table: a file, here or elsewhere; a file of a partitioned table; or .npy files by column.
-Source: TypeAlias = File | Part | Mapping[str, Path]
+FileSource: TypeAlias = File | FilePart | Mapping[str, Path]
 
 _PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib", ".ckpt")
 
 
-def find_sources(path: SourceLike) -> list[Source]:
+def find_sources(path: SourceLike) -> list[FileSource]:
     """Return the tables that a caller names, in order; patterns give their files sorted by name.
 
     Args:
@@ -74,7 +74,7 @@ def find_sources(path: SourceLike) -> list[Source]:
     return [source for item in items for source in find_sources(item)]
 
 
-def open_source(source: Source, max_bytes: int | None = None) -> ColumnReader:
+def open_source(source: FileSource, max_bytes: int | None = None) -> ColumnReader:
     r"""Open a table.
 
     Args:
@@ -94,14 +94,14 @@ def open_source(source: Source, max_bytes: int | None = None) -> ColumnReader:
     try:
         if isinstance(source, Mapping):
             return NpyReader(source, max_bytes)
-        if isinstance(source, Part):
+        if isinstance(source, FilePart):
             return PartReader(open_source(source.file, max_bytes), source)
         return READERS[ending_of(source)](source, max_bytes)
     except OSError as error:
         raise DataError(f"{name_of(source)}: cannot be read ({error.strerror or error}).") from None
 
 
-def name_of(source: Source) -> str:
+def name_of(source: FileSource) -> str:
     """Return the name of a table for messages.
 
     Example:
@@ -153,7 +153,7 @@ def npy_columns(paths: Mapping[str, Path]) -> Mapping[str, Path]:
     return paths
 
 
-def _elsewhere(address: str) -> list[Source]:
+def _elsewhere(address: str) -> list[FileSource]:
     """Return the tables that an address names; those on this machine are read where they are."""
     found = look_up(address)
     if isinstance(found, str):
@@ -166,7 +166,7 @@ def _elsewhere(address: str) -> list[Source]:
     return [*as_parts([(one.file, one.below) for one in found])]
 
 
-def _parts(files: Sequence[Path], base: Path) -> list[Source]:
+def _parts(files: Sequence[Path], base: Path) -> list[FileSource]:
     return [*as_parts([(file, PurePosixPath(file.relative_to(base).as_posix())) for file in files])]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from equipoise.core.reading.formats.base import Chunk, ColumnReader, Reading
 from equipoise.core.reading.storage import File
 
-__all__ = ["Part", "PartReader", "as_parts"]
+__all__ = ["FilePart", "PartReader", "as_parts"]
 
 #: How Hive spells a missing value.
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
@@ -23,7 +23,7 @@ Value: TypeAlias = str | int | None
 
 @final
 @dataclass(frozen=True)
-class Part:
+class FilePart:
     """One file of a partitioned table.
 
     Attributes:
@@ -37,7 +37,7 @@ class Part:
     values: Mapping[str, Value]
 
 
-def as_parts(files: Sequence[tuple[File, PurePosixPath]]) -> list[Part | File]:
+def as_parts(files: Sequence[tuple[File, PurePosixPath]]) -> list[FilePart | File]:
     """Return files with what their folders say of them.
 
     Values are numbers if all of a column are whole numbers as one writes them, else text: ``03`` stays ``03``.
@@ -58,7 +58,7 @@ def as_parts(files: Sequence[tuple[File, PurePosixPath]]) -> list[Part | File]:
             columns.setdefault(name, set()).add(value)
     numbers = {name for name, values in columns.items() if all(map(_is_whole, values))}
     return [
-        Part(file, str(below), {name: _typed(value, name in numbers) for name, value in values.items()})
+        FilePart(file, str(below), {name: _typed(value, name in numbers) for name, value in values.items()})
         if values and below.suffix.lower() == ".parquet"
         else file
         for (file, below), values in zip(files, said, strict=True)
@@ -86,7 +86,7 @@ def _typed(value: str | None, number: bool) -> Value:
 class PartReader(ColumnReader):
     """The columns of a file and of its folders; where both have one, the file's own counts."""
 
-    def __init__(self, inner: ColumnReader, part: Part) -> None:
+    def __init__(self, inner: ColumnReader, part: FilePart) -> None:
         self._inner, self.where = inner, part.name
         inner.where = part.name
         self._values = {name: value for name, value in part.values.items() if name not in inner.row_shapes}

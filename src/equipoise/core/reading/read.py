@@ -9,7 +9,7 @@ from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.predictions.concatenate import check_alike, concatenate
 from equipoise.core.reading.columns import Columns, check_columns, takes_columns
-from equipoise.core.reading.files import Source, SourceLike, find_sources
+from equipoise.core.reading.files import FileSource, SourceLike, find_sources
 from equipoise.core.reading.to_predictions import PredictionReader
 
 __all__ = ["columns_of_stream", "iter_file", "iter_predictions", "read_predictions"]
@@ -93,7 +93,7 @@ def iter_predictions(
     return _chunks(find_sources(path), said, chunk_rows or 0)
 
 
-def iter_file(source: Source, columns: Columns) -> Iterator[Predictions]:
+def iter_file(source: FileSource, columns: Columns) -> Iterator[Predictions]:
     """Read one file of a stream chunk by chunk; that all files are alike and some row counts is the caller's to check.
 
     Args:
@@ -106,7 +106,7 @@ def iter_file(source: Source, columns: Columns) -> Iterator[Predictions]:
     return (chunk for _, chunk in PredictionReader([source], columns).chunks(source, 0))
 
 
-def columns_of_stream(sources: list[Source], columns: Columns) -> Columns:
+def columns_of_stream(sources: list[FileSource], columns: Columns) -> Columns:
     """Return what is said about the columns, with the class names that only all files together tell.
 
     Args:
@@ -120,7 +120,7 @@ def columns_of_stream(sources: list[Source], columns: Columns) -> Columns:
     return columns if names is None else columns | Columns(class_names=names)
 
 
-def _chunks(sources: list[Source], columns: Columns, n_rows: int | None) -> Iterator[Predictions]:
+def _chunks(sources: list[FileSource], columns: Columns, n_rows: int | None) -> Iterator[Predictions]:
     """Yield chunks of ``n_rows``; 0 for a moderate size, None for whole files."""
     reader = PredictionReader(sources, columns)
     first: tuple[str, Predictions] | None = None

@@ -15,7 +15,7 @@ from equipoise.core.errors import DataError, SplitError
 from equipoise.core.predictions import Predictions
 from equipoise.core.reading.class_names import class_numbers, labels_are_text, seen_classes
 from equipoise.core.reading.columns import Columns
-from equipoise.core.reading.files import Source, open_source
+from equipoise.core.reading.files import FileSource, open_source
 from equipoise.core.reading.formats.base import Chunk, ColumnReader
 from equipoise.core.reading.layout import Layout, find_layout
 from equipoise.core.rows import Rows
@@ -26,11 +26,11 @@ __all__ = ["PredictionReader"]
 class PredictionReader:
     """Reads readers of one stream: the columns asked for, the classes known from all of them."""
 
-    def __init__(self, sources: Sequence[Source], columns: Columns) -> None:
+    def __init__(self, sources: Sequence[FileSource], columns: Columns) -> None:
         self._sources, self._columns = sources, columns
         self.where = ""
 
-    def chunks(self, source: Source, n_rows: int | None) -> Iterator[tuple[str, Predictions]]:
+    def chunks(self, source: FileSource, n_rows: int | None) -> Iterator[tuple[str, Predictions]]:
         """Yield the chunks of one file with its name; 0 rows stands for a moderate size, None for all."""
         with open_source(source, self._columns.get("max_bytes")) as reader:
             self.where = reader.where

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from equipoise.core.errors import SpecError
 from equipoise.core.read_only import ReadOnly
 
-__all__ = ["Address", "Entry", "Fidelity"]
+__all__ = ["Entry", "FactoryAddress", "Fidelity"]
 
 #: How far a method was checked against its source.
 Fidelity = Literal["authors' code compared", "formula only", "reconstruction", "ours", "yours"]
@@ -83,12 +83,12 @@ class Entry:
         return self.factory(**{**self.parameters, **overrides})
 
 
-class Address(NamedTuple):
+class FactoryAddress(NamedTuple):
     """A factory's place: the package, its name there, and the parts that it is made of.
 
     Example:
-        >>> Address.of("equipoise.losses:Pair(FocalLoss, MDCA)")
-        Address(package='equipoise.losses', name='Pair', parts=('FocalLoss', 'MDCA'))
+        >>> FactoryAddress.of("equipoise.losses:Pair(FocalLoss, MDCA)")
+        FactoryAddress(package='equipoise.losses', name='Pair', parts=('FocalLoss', 'MDCA'))
     """
 
     package: str
@@ -96,7 +96,7 @@ class Address(NamedTuple):
     parts: tuple[str, ...]
 
     @classmethod
-    def of(cls, made_by: str) -> Address:
+    def of(cls, made_by: str) -> FactoryAddress:
         """Read the text of an entry."""
         found = re.fullmatch(r"([\w.]+):(\w+)(?:\(([\w, ]+)\))?", made_by)
         if found is None:
@@ -109,7 +109,7 @@ class Address(NamedTuple):
 
 @cache
 def _resolve(made_by: str) -> Callable[..., Any]:
-    package, name, parts = Address.of(made_by)
+    package, name, parts = FactoryAddress.of(made_by)
     module = import_module(package)
     factory: Callable[..., Any] = getattr(module, name)
     return factory(*(getattr(module, part) for part in parts)) if parts else factory

@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from equipoise.experiments.catalogue.entry import Address, Entry
+from equipoise.experiments.catalogue.entry import Entry, FactoryAddress
 
 __all__ = ["Parameter", "parameters_of"]
 
@@ -56,7 +56,7 @@ def parameters_of(entry: Entry) -> list[Parameter]:
         return [
             Parameter(one.name, "" if one.default is one.empty else repr(one.default), "") for one in known
         ]
-    package, name, parts = Address.of(entry.made_by)
+    package, name, parts = FactoryAddress.of(entry.made_by)
     if not parts:
         return list(_read(package, name))
     found = {"strength": Parameter("strength", "1.0", _STRENGTH)}

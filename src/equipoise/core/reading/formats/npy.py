@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from equipoise.core.arrays import Array
+from equipoise.core.atomic_files import atomic_path
 from equipoise.core.errors import DataError
-from equipoise.core.files import atomic_path
 from equipoise.core.reading.formats.base import ArrayReader, WrittenColumns
 from equipoise.core.reading.formats.npy_header import (
     LONGEST_HEADER,

@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from equipoise.compiled import choice
+from equipoise.compiled import dispatch
 
 SCORES = """
 import contextlib, json, sys
 import numpy as np
-from equipoise.compiled.choice import going
+from equipoise.compiled.dispatch import going
 from equipoise import Predictions, score
 from equipoise.calibrators import TemperatureScaling
 from equipoise.evaluate import score_by_class
@@ -39,41 +39,41 @@ print(json.dumps([
 
 def test_a_kernel_is_compiled_once_there_was_enough_to_do(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(choice, "_KERNELS", {"probe": ("threads", "find_team")})
-    monkeypatch.setattr(choice, "why_plain", lambda: None)
-    monkeypatch.setattr(choice, "_PLAIN", False)
-    monkeypatch.setattr(choice, "_mark", lambda folder, name, dtype: folder / f"{name}-{dtype}-here.ready")
-    assert choice.find_kernel("probe", "f", choice._WORTH // 2) is None
-    kernel = choice.find_kernel("probe", "f", choice._WORTH // 2)
+    monkeypatch.setattr(dispatch, "_KERNELS", {"probe": ("threads", "find_team")})
+    monkeypatch.setattr(dispatch, "why_plain", lambda: None)
+    monkeypatch.setattr(dispatch, "_PLAIN", False)
+    monkeypatch.setattr(dispatch, "_mark", lambda folder, name, dtype: folder / f"{name}-{dtype}-here.ready")
+    assert dispatch.find_kernel("probe", "f", dispatch._WORTH // 2) is None
+    kernel = dispatch.find_kernel("probe", "f", dispatch._WORTH // 2)
     assert capsys.readouterr().err == ""
     kernel()
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "compiling the probe kernel" in said
     kernel()
-    assert choice.find_kernel("probe", "f", 1) is not None
-    assert choice.find_kernel("probe", "d", 1) is None
+    assert dispatch.find_kernel("probe", "f", 1) is not None
+    assert dispatch.find_kernel("probe", "d", 1) is None
     assert capsys.readouterr().err == ""
     # Another process finds what this one has left.
-    choice._ready.pop(("probe", "f"))
-    choice.is_ready.cache_clear()
-    assert choice.find_kernel("probe", "f", 1) is not None
-    choice._ready.pop(("probe", "f"))
-    choice.is_ready.cache_clear()
+    dispatch._ready.pop(("probe", "f"))
+    dispatch.is_ready.cache_clear()
+    assert dispatch.find_kernel("probe", "f", 1) is not None
+    dispatch._ready.pop(("probe", "f"))
+    dispatch.is_ready.cache_clear()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
 def test_a_forked_process_does_not_compile(monkeypatch):
-    monkeypatch.setattr(choice, "_KERNELS", {"forked": ("threads", "find_team")})
-    monkeypatch.setattr(choice, "why_plain", lambda: None)
-    monkeypatch.setattr(choice, "_PLAIN", False)
-    monkeypatch.setattr(choice, "is_ready", lambda name, dtype: False)
+    monkeypatch.setattr(dispatch, "_KERNELS", {"forked": ("threads", "find_team")})
+    monkeypatch.setattr(dispatch, "why_plain", lambda: None)
+    monkeypatch.setattr(dispatch, "_PLAIN", False)
+    monkeypatch.setattr(dispatch, "is_ready", lambda name, dtype: False)
     child = os.fork()
     if child == 0:
-        os._exit(0 if choice.find_kernel("forked", "f", choice._WORTH) is None else 1)
+        os._exit(0 if dispatch.find_kernel("forked", "f", dispatch._WORTH) is None else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert choice.find_kernel("forked", "f", choice._WORTH) is not None
+    assert dispatch.find_kernel("forked", "f", dispatch._WORTH) is not None
 
 
 def numbers(*way, **environment):
@@ -87,7 +87,7 @@ def numbers(*way, **environment):
     return json.loads(done.stdout)
 
 
-@pytest.mark.skipif(choice.why_plain() is not None, reason="nothing is compiled here")
+@pytest.mark.skipif(dispatch.why_plain() is not None, reason="nothing is compiled here")
 @pytest.mark.deep
 @pytest.mark.parametrize("without", ["switch", "numba"])
 def test_everything_runs_without_a_compiler(without, tmp_path):

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
+from equipoise.core.atomic_files import atomic_path, write_bytes, write_text
 from equipoise.core.errors import FileError
-from equipoise.core.files import atomic_path, write_bytes, write_text
 
 
 def test_a_failure_leaves_the_old_file_and_no_litter(tmp_path):

@@ -9,13 +9,13 @@ from typing import Any, final
 
 from equipoise.core.errors import DataError
 from equipoise.evaluate import Score, Sweep, score
-from equipoise.experiments.choice import JUDGES, Choice, pick_setting, scaled
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.integrity import read_json, write_json
+from equipoise.experiments.tuned_method import JUDGES, TunedMethod, pick_setting, scaled
 from equipoise.metrics.facts import metric_facts
 from equipoise.report.records import over_runs
 
-__all__ = ["Chosen", "choices_beside", "choose", "describe_choice", "sweep_of", "write_choices"]
+__all__ = ["SeedChoice", "choices_beside", "choose_setting", "describe_choice", "sweep_of", "write_choices"]
 
 _ENDING = ".choices.json"
 _RULES = {
@@ -26,7 +26,7 @@ _RULES = {
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Chosen:
+class SeedChoice:
     """The choice of one seed.
 
     Attributes:
@@ -59,9 +59,9 @@ class Chosen:
         return None if self.place is None else self.runs[self.place]
 
 
-def choose(
-    choice: Choice, seed: int, runs: Mapping[str, RunFolder], names: Sequence[str], listed: Iterable[str]
-) -> Chosen:
+def choose_setting(
+    choice: TunedMethod, seed: int, runs: Mapping[str, RunFolder], names: Sequence[str], listed: Iterable[str]
+) -> SeedChoice:
     """Choose for one seed; only then look at what each setting gave on ``test``.
 
     Args:
@@ -81,7 +81,7 @@ def choose(
         "listed": tuple(name for name in names if name in set(listed)),
     }
     if any(name not in runs for name in names):
-        return Chosen(**about)
+        return SeedChoice(**about)
     found = [runs[name] for name in names]
     tuned = [run.predictions("tune") for run in found]
     if choice.by == "nll_scaled":
@@ -89,7 +89,7 @@ def choose(
     place = pick_setting(tuned, by=choice.by, rule=choice.rule)
     pairs = [_values(run, choice.by) for run in found]
     tune, test = zip(*pairs, strict=True)
-    return Chosen(**about, tune=tune, test=test, place=place)
+    return SeedChoice(**about, tune=tune, test=test, place=place)
 
 
 def _values(run: RunFolder, by: str) -> tuple[tuple[float, float, float], ...]:
@@ -107,11 +107,11 @@ def _values(run: RunFolder, by: str) -> tuple[tuple[float, float, float], ...]:
     return tuple(card[JUDGES[by]][:3] for card in both)
 
 
-def describe_choice(seeds: Sequence[Chosen]) -> str:
+def describe_choice(seeds: Sequence[SeedChoice]) -> str:
     """Say what was chosen for each seed, how, and what it cost.
 
     Example:
-        >>> one = Chosen(label="focal(gamma by nll)", seed=0, by="nll", rule="best", settings=({"gamma": 1.0},
+        >>> one = SeedChoice(label="focal(gamma by nll)", seed=0, by="nll", rule="best", settings=({"gamma": 1.0},
         ...     {"gamma": 2.0}), runs=("a", "b"), place=1)
         >>> describe_choice([one])
         'focal(gamma by nll): gamma=2.0 (seed 0); chosen on tune by nll, the best; 2 runs.'
@@ -131,7 +131,7 @@ def describe_choice(seeds: Sequence[Chosen]) -> str:
     return f"{first.label}: {picked}; chosen on tune by {first.by}, {_RULES[first.rule]}; {cost} runs."
 
 
-def sweep_of(seeds: Sequence[Chosen], *, level: float = 0.95) -> Sweep | None:
+def sweep_of(seeds: Sequence[SeedChoice], *, level: float = 0.95) -> Sweep | None:
     """Return what each setting gave, over seeds; None if no seed has all its runs."""
     whole = [one for one in seeds if one.place is not None]
     if not whole:
@@ -152,7 +152,7 @@ def sweep_of(seeds: Sequence[Chosen], *, level: float = 0.95) -> Sweep | None:
     )
 
 
-def _sought_sweep(seeds: Sequence[Chosen], words: str) -> Sweep:
+def _sought_sweep(seeds: Sequence[SeedChoice], words: str) -> Sweep:
     """Return what was tried where every seed sought settings of its own: each setting with its own seed's interval."""
     tried = [
         (one.settings[place], Score(*one.tune[place]), Score(*one.test[place]), int(place == one.place))
@@ -163,7 +163,7 @@ def _sought_sweep(seeds: Sequence[Chosen], words: str) -> Sweep:
     return Sweep(seeds[0].label, metric_facts(JUDGES[seeds[0].by]).key, settings, tune, test, counts, words)
 
 
-def write_choices(path: Path, choices: Sequence[Chosen]) -> None:
+def write_choices(path: Path, choices: Sequence[SeedChoice]) -> None:
     """Write what a comparison chose beside its runs; a comparison without choices leaves no file."""
     if choices:
         write_json(path, {"choices": [asdict(one) for one in choices]})
@@ -171,7 +171,7 @@ def write_choices(path: Path, choices: Sequence[Chosen]) -> None:
         path.unlink(missing_ok=True)
 
 
-def choices_beside(runs: Iterable[RunFolder]) -> list[Chosen]:
+def choices_beside(runs: Iterable[RunFolder]) -> list[SeedChoice]:
     """Return what was chosen among runs by the comparisons that made them, as their folders tell.
 
     Raises:
@@ -183,7 +183,7 @@ def choices_beside(runs: Iterable[RunFolder]) -> list[Chosen]:
     return [one for file in files for one in _read(file) if names.intersection(one.runs)]
 
 
-def _read(file: Path) -> list[Chosen]:
+def _read(file: Path) -> list[SeedChoice]:
     try:
         return [_chosen(table) for table in read_json(file)["choices"]]
     except (KeyError, TypeError) as error:
@@ -192,7 +192,7 @@ def _read(file: Path) -> list[Chosen]:
         ) from error
 
 
-def _chosen(table: Mapping[str, Any]) -> Chosen:
+def _chosen(table: Mapping[str, Any]) -> SeedChoice:
     fixed = {key: tuple(map(tuple, table[key])) for key in ("tune", "test")}
     lists = {key: tuple(table[key]) for key in ("settings", "runs", "listed")}
-    return Chosen(**{**table, **lists, **fixed})
+    return SeedChoice(**{**table, **lists, **fixed})

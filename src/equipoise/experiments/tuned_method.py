@@ -17,10 +17,19 @@ from equipoise.core.predictions import Predictions
 from equipoise.core.seeds import numpy_generator
 from equipoise.evaluate import compare
 from equipoise.experiments.spec import MethodSpec
-from equipoise.experiments.spec_parsing import read_record
+from equipoise.experiments.spec_parsing import record_from_table
 from equipoise.metrics import expected_calibration_error, negative_log_likelihood
 
-__all__ = ["Choice", "Search", "badness", "is_choice", "is_whole", "pick_setting", "read_choice", "scaled"]
+__all__ = [
+    "Search",
+    "TunedMethod",
+    "badness",
+    "is_tuned",
+    "is_whole",
+    "pick_setting",
+    "read_tuned_method",
+    "scaled",
+]
 
 #: What settings are judged by, and the metric each is a value of.
 JUDGES = {"nll": "nll", "nll_scaled": "nll", "ece": "ece"}
@@ -47,13 +56,13 @@ class Search:
 
     def candidate(self, setting: Mapping[str, Any], *, where: str) -> MethodSpec:
         """Return the method at a setting."""
-        method: MethodSpec = read_record(MethodSpec, _set(self.method, setting, where), where=where)
+        method: MethodSpec = record_from_table(MethodSpec, _set(self.method, setting, where), where=where)
         return method
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class TunedMethod:
     """A method of a comparison whose setting is chosen on ``tune``, for each seed.
 
     Attributes:
@@ -66,7 +75,7 @@ class Choice:
         search: Where settings are sought instead of listed, if they are; the one candidate is where it begins.
 
     Example:
-        >>> choice = read_choice({"name": "focal", "choose": {"gamma": [1.0, 3.0]}}, where="doc")
+        >>> choice = read_tuned_method({"name": "focal", "choose": {"gamma": [1.0, 3.0]}}, where="doc")
         >>> choice.label, [one.label for one in choice.candidates]
         ('focal(gamma by nll)', ['focal(gamma=1.0)', 'focal(gamma=3.0)'])
     """
@@ -79,17 +88,17 @@ class Choice:
     search: Search | None = None
 
 
-def is_choice(method: Any) -> bool:
+def is_tuned(method: Any) -> bool:
     """Whether a method of a spec leaves something to choose.
 
     Example:
-        >>> is_choice("ce"), is_choice({"name": "focal", "choose": {"gamma": [1.0]}})
+        >>> is_tuned("ce"), is_tuned({"name": "focal", "choose": {"gamma": [1.0]}})
         (False, True)
     """
     return isinstance(method, Mapping) and any(key in method for key in _OURS)
 
 
-def read_choice(table: Mapping[str, Any], *, where: str) -> Choice:
+def read_tuned_method(table: Mapping[str, Any], *, where: str) -> TunedMethod:
     """Return what a method with ``choose`` asks for.
 
     Several knobs are a grid. Its settings are ordered by how many steps they are from the first of every list, so that
@@ -106,7 +115,7 @@ def read_choice(table: Mapping[str, Any], *, where: str) -> Choice:
 
     Example:
         >>> grid = {"name": "mbls", "choose": {"margin": [6.0, 10.0], "strength": [0.1, 0.2]}}
-        >>> [setting["margin"] for setting in read_choice(grid, where="doc").settings]
+        >>> [setting["margin"] for setting in read_tuned_method(grid, where="doc").settings]
         [6.0, 6.0, 10.0, 10.0]
     """
     knobs = table.get("choose")
@@ -127,9 +136,11 @@ def read_choice(table: Mapping[str, Any], *, where: str) -> Choice:
     fixed = {key: value for key, value in table.items() if key not in (*_OURS, "title")}
     search = _search(table, fixed, rule, where) if sought else None
     settings = [{knob: _first(values) for knob, values in knobs.items()}] if sought else _grid(knobs)
-    candidates = tuple(read_record(MethodSpec, _set(fixed, one, where), where=where) for one in settings)
-    label = table.get("title") or _label(read_record(MethodSpec, fixed, where=where).label, knobs, by)
-    return Choice(
+    candidates = tuple(
+        record_from_table(MethodSpec, _set(fixed, one, where), where=where) for one in settings
+    )
+    label = table.get("title") or _label(record_from_table(MethodSpec, fixed, where=where).label, knobs, by)
+    return TunedMethod(
         label=label, candidates=candidates, settings=tuple(settings), by=by, rule=rule, search=search
     )
 

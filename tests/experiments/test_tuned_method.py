@@ -20,7 +20,7 @@ from equipoise.experiments import (
     report_of_runs,
     run_comparison,
 )
-from equipoise.experiments.choice import pick_setting, read_choice, scaled
+from equipoise.experiments.tuned_method import pick_setting, read_tuned_method, scaled
 from equipoise.report import to_html, to_markdown
 from tiny_runs import QUICK, TABLE
 
@@ -172,7 +172,7 @@ def test_scaling_is_fitted_on_other_rows_than_it_is_judged_by():
 
 def test_a_grid_begins_with_the_simplest_of_every_knob():
     grid = {"name": "mbls", "choose": {"margin": [1.0, 2.0], "strength": [0.1, 0.2, 0.3]}}
-    settings = [tuple(one.values()) for one in read_choice(grid, where="x").settings]
+    settings = [tuple(one.values()) for one in read_tuned_method(grid, where="x").settings]
     assert settings == [(1.0, 0.1), (1.0, 0.2), (2.0, 0.1), (1.0, 0.3), (2.0, 0.2), (2.0, 0.3)]
 
 
