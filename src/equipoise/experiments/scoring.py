@@ -267,7 +267,7 @@ def score_plain(splits: Mapping[str, Predictions], settings: ScoringSettings) ->
     return RunScores(
         calibrator="identity",
         cards={split: score(part, **table) for split, part in splits.items()},
-        classes=score_by_class(judged, n_bins=settings.n_bins, level=settings.level),
+        classes=score_by_class(judged, n_bins=settings.n_bins, closed=settings.closed, level=settings.level),
         risk=risk_coverage(judged),
         extras=_extras(judged, settings),
         facts=_said(settings),
