@@ -136,11 +136,11 @@ def _not_worse(row: Difference, margin: float | None, level: float) -> Gate:
     title, loss = facts.title, facts.badness(row.difference)
     worst = max(map(facts.badness, (row.low, row.high)))
     if margin is None:
-        passed = row.verdict != "first better"
+        passed = row.second_is != "worse"
         if not passed:
             text = f"{title} is worse than the baseline's by {_lost(facts, loss)} ({p_text(row.p_value)})"
         else:
-            how = "better than" if row.verdict == "second better" else "not shown to be worse than"
+            how = "better than" if row.second_is == "better" else "not shown to be worse than"
             text = f"{title} is {how} the baseline's ({p_text(row.p_value)})"
         return Gate(row.metric, passed, text)
     if margin < 0:

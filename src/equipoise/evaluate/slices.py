@@ -19,7 +19,15 @@ from equipoise.evaluate.chance import gap_p_values, holm
 from equipoise.metrics.curve import calibration_errors
 from equipoise.metrics.inputs import as_predictions
 
-__all__ = ["Slice", "SliceSums", "distinct", "score_by_class", "score_by_group", "with_class_names"]
+__all__ = [
+    "Slice",
+    "SliceSums",
+    "distinct",
+    "score_by_class",
+    "score_by_group",
+    "slices_off",
+    "with_class_names",
+]
 
 _MOST = 100_000
 _TABLE = 1 << 16
@@ -276,6 +284,17 @@ def score_by_class(
     sums = SliceSums(n_bins=n_bins, closed=closed, most=_MOST)
     sums.update(rows, rows.predicted, name="predicted")
     return with_class_names(sums.slices(level=level), rows.class_names)
+
+
+def slices_off(slices: Sequence[Slice], *, level: float = 0.95) -> tuple[Slice, ...]:
+    """Return the slices that chance does not explain at a level, in the order given.
+
+    Example:
+        >>> part = Slice("a", 9, 0.5, 0.6, 0.1, 0.0, 0.2, 0.1, 0.005)
+        >>> len(slices_off([part])), len(slices_off([part], level=0.999))
+        (1, 0)
+    """
+    return tuple(part for part in slices if part.p_value < 1 - level)
 
 
 def with_class_names(slices: tuple[Slice, ...], names: tuple[str, ...] | None) -> tuple[Slice, ...]:
