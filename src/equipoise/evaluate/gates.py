@@ -76,7 +76,8 @@ def _check(card: Scorecard, limit: Limit, bound: Bound | None) -> Gate:
     title = facts.title
     if limit.metric not in card.scores:
         raise SpecError(
-            f"gate: {title} cannot be held to a limit here: {card.missing.get(limit.metric, 'it is not known')}."
+            f"gate: {title} cannot be held to a limit here: "
+            f"{card.missing.get(limit.metric) or facts.absence or 'it is not known'}."
         )
     if facts.percent and not -1 <= limit.number <= 1:
         raise SpecError(
@@ -126,6 +127,8 @@ def check_not_worse(
         ECE is worse than the baseline's by 39.00 points (p = 0.002)
     """
     known = {row.metric: row for row in comparison if metric_facts(row.metric).better != "zero"}
+    for key, _ in metrics:
+        metric_facts(key, what="metric to compare", of="card")
     return tuple(
         _not_worse(look_up(key, known, what="metric to compare"), margin, level) for key, margin in metrics
     )

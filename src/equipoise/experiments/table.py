@@ -189,7 +189,7 @@ def tables_of_groups(
         []
     """
     for metric in metrics:
-        metric_facts(metric, what="metric of a table")
+        metric_facts(metric, what="metric of a table", of="runs")
     check_baseline(baseline, groups)
     priced = asks_for_costs(metrics)
     return [
