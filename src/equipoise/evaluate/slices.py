@@ -10,7 +10,7 @@ from scipy.special import stdtrit
 
 from equipoise.compiled.choice import find_kernel
 from equipoise.core.arrays import Array, as_tensor
-from equipoise.core.bins import check_bins, lower_edges
+from equipoise.core.bins import bin_of, check_bins, lower_edges
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
@@ -225,7 +225,7 @@ def _add_rows_plainly(
     """Do what :func:`equipoise.compiled.slice_kernel.add_rows_to_slices` does, with NumPy alone."""
     x, hit = confidence.astype(np.float64), correct.astype(np.float64)
     weight = weights if len(weights) else np.ones(len(x))
-    cell = places * bins.shape[1] + np.searchsorted(edges, x) - 1
+    cell = places * bins.shape[1] + bin_of(x, edges[1:-1])
     gap, square = x - hit, weight * weight
     rows += np.bincount(places, minlength=len(rows))
     for column, values in enumerate((weight, weight * x, weight * hit)):
