@@ -165,6 +165,18 @@ def test_points_are_told_apart_without_colour(rows):
     assert len(relative) >= 6
 
 
+@pytest.mark.parametrize(("key", "label"), [("ece", "ECE (%)"), ("nll", "negative log-likelihood")])
+def test_a_scatter_has_the_unit_of_its_metric(rows, key, label):
+    from equipoise.report.charts import scatter_chart
+
+    methods = report_of({"a": rows, "b": rows.with_scores(logits=rows.logits / 2)}, n_resamples=5).methods
+    page = str(scatter_chart(methods, key=key))
+    assert f">{label}<" in page
+    ticks = [float(tick) for tick in re.findall(r">(\d+(?:\.\d+)?)</text>", page)]
+    assert ticks
+    assert max(ticks) <= 100  # percents, or nats of about one
+
+
 def test_many_slices_say_how_many_are_shown():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 40, 4000)
