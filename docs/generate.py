@@ -30,7 +30,7 @@ from usages import (
 
 from equipoise.experiments.catalogue import CATALOGUE, Entry
 from equipoise.losses import Pair
-from equipoise.metrics.facts import FACTS, MetricFacts
+from equipoise.metrics.facts import MetricFacts, metric_facts
 
 FOLDER = Path(__file__).resolve().parent / "methods"
 NOTE = "<!-- Written by docs/generate.py from the catalogue and the docstrings; edit those. -->"
@@ -166,19 +166,24 @@ def facts(entry: Entry) -> Iterator[tuple[str, str]]:
         )
     if entry.needs:
         yield "needs", ", ".join(sorted(entry.needs))
-    if CATALOGUE["metrics"].get(entry.key) is entry and entry.key in FACTS:
-        yield from scorecard_facts(FACTS[entry.key])
+    if CATALOGUE["metrics"].get(entry.key) is entry:
+        yield from known_facts(metric_facts(entry.key))
 
 
-def scorecard_facts(metric: MetricFacts) -> Iterator[tuple[str, str]]:
-    """Give what a scorecard knows about a metric."""
+def known_facts(metric: MetricFacts) -> Iterator[tuple[str, str]]:
+    """Give what is known about a metric, and why scorecards do not hold it if they do not."""
     yield "better", {"lower": "lower", "higher": "higher", "zero": "nearest to zero"}[metric.better]
     range_ = f"{metric.low:g} to {metric.high:.4g}".replace("to inf", "upwards")
     yield "range", f"{range_}, shown in percent" if metric.percent else range_
-    yield (
-        "two models",
-        "compared row by row (`equipoise.compare`)" if metric.is_paired else "compared by their intervals",
-    )
+    if metric.home == "card":
+        yield (
+            "two models",
+            "compared row by row (`equipoise.compare`)"
+            if metric.is_paired
+            else "compared by their intervals",
+        )
+    else:
+        yield "scorecards", f"do not hold it: {metric.instead}"
 
 
 def differences(entry: Entry) -> str:

@@ -199,6 +199,7 @@ def test_columns_of_classes_by_list_or_pattern(tmp_path, capsys):
     ("words", "sentence"),
     [
         (["--max", "ecee=0.1"], "did you mean 'ece'"),
+        (["--max", "tace=0.1"], "no scorecard has it; equipoise.metrics.thresholded_adaptive"),
         (["--max", "ece"], "ece=0.03 or ece=3%"),
         (["--max", "ece=much"], "ece=0.03 or ece=3%"),
         (["--max", "ece=nan"], "ece=0.03 or ece=3%"),

@@ -57,3 +57,10 @@ def test_show_fits_a_screen(name, capsys):
         : next((n for n, line in enumerate(lines) if line.startswith("Printed")), len(lines))
     ]
     assert max(map(len, before_papers)) <= 100
+
+
+def test_numbers_told_beside_others_are_listed_and_told_where(capsys):
+    assert main(["list", "metrics"]) == 0
+    assert "ece_over" in capsys.readouterr().out
+    assert main(["show", "ece_over"]) == 2
+    assert "part of 'ece'" in capsys.readouterr().err

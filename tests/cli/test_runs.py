@@ -40,6 +40,26 @@ def test_train_prints_only_json_if_asked(home, capsys):
     assert captured.err == ""
 
 
+def test_train_prints_scores_by_name_and_in_their_unit(home, capsys):
+    words = ["train", str(home / "run.toml"), "--out", str(home / "runs"), "--resamples", "20"]
+    assert main([*words, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["scores"]
+    assert main([*words, "--quiet"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for key, shown in (
+        ("ece", "ECE {:.2f} % [{:.2f}, {:.2f}]"),
+        ("nll", "negative log-likelihood {:.4f} [{:.4f}, {:.4f}]"),
+    ):
+        [row] = [
+            row
+            for row in rows
+            if (row["split"], row["calibrator"], row["metric"]) == ("test", "temperature", key)
+        ]
+        scale = 100 if key == "ece" else 1
+        wanted = shown.format(*(scale * row[name] for name in ("value", "low", "high")))
+        assert f"temperature {wanted}" in [" ".join(line.split()) for line in lines]
+
+
 def test_compare_and_table_print_only_json_if_asked(home, capsys):
     words = ["--out", str(home / "runs"), "--resamples", "20", "--workers", "1", "--json"]
     assert main(["compare", str(home / "both.toml"), *words]) == 0

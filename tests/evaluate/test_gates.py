@@ -96,8 +96,25 @@ def test_a_margin_must_be_shown_to_be_kept(rows):
         ("nll", -0.1, "margin"),
         ("confidence_gap", None, "no metric to compare"),
         ("smece", None, "no metric to compare"),
+        (
+            "tace",
+            None,
+            "no scorecard has it; equipoise.metrics.thresholded_adaptive_calibration_error computes it",
+        ),
     ],
 )
 def test_not_worse_refusals(rows, metric, margin, sentence):
     with pytest.raises(SpecError, match=sentence):
         check_not_worse(compare(rows, rows, n_resamples=20), [(metric, margin)])
+
+
+def test_a_limit_of_what_is_on_no_scorecard_is_told_where_it_is(card):
+    with pytest.raises(
+        SpecError,
+        match=r"average CE cannot be held .*; equipoise.metrics.average_calibration_error computes it",
+    ):
+        check_limits(card, [Limit("avg_ce", "max", 0.1)])
+    with pytest.raises(
+        SpecError, match=r"SECE is not known here: no scorecard has it; a table of runs has it when asked"
+    ):
+        card["sece"]

@@ -2,11 +2,17 @@
 
 from collections import Counter
 
+import numpy as np
 import pytest
 
-from equipoise.calibrators import Calibrator
+from equipoise import Predictions
+from equipoise.calibrators import Calibrator, TemperatureScaling
+from equipoise.cli import main
 from equipoise.experiments import ComparisonSpec, folder, make_tables, report_of_runs, results, run_comparison
-from equipoise.report import to_html
+from equipoise.experiments.folder import RunFolder
+from equipoise.metrics import CalibrationState
+from equipoise.report import report_of, to_html
+from equipoise.training.scores import scores_on_test, tune_scores
 from tiny_runs import QUICK, TABLE
 
 
@@ -49,3 +55,102 @@ def test_ten_runs_and_two_calibrators_are_twenty_fits(counted, tmp_path):
     assert make_tables(result.summary.done) == result.tables
     assert counted["fits"] == 20
     assert counted["reads"] == 50
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Return a function that counts the calls of a method, by what the caller says of each."""
+
+    def watch(owner, name, key):
+        real, counts = getattr(owner, name), Counter()
+
+        def call(self, *args, **settings):
+            counts[key(self, *args)] += 1
+            return real(self, *args, **settings)
+
+        monkeypatch.setattr(owner, name, call)
+        return counts
+
+    return watch
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    path = tmp_path_factory.mktemp("once")
+    table = {
+        **TABLE,
+        "method": ["ce", {"name": "focal", "choose": {"gamma": [1.0, 3.0]}, "by": "nll_scaled"}],
+        "seed": [0, 1],
+        "calibrators": ["temperature"],
+        "recipe": {"name": "quick", "epochs": 1},
+    }
+    return path, table, run_comparison(ComparisonSpec.from_table(table), path, options=QUICK, workers=1)
+
+
+def test_a_report_reads_each_history_and_spec_once(calls, finished):
+    _, _, outcome = finished
+    histories = calls(RunFolder, "history", lambda run: run.name)
+    reports = report_of_runs(outcome.summary.done)
+    told = [run for report in reports.values() for method in report.methods for run in method.runs]
+    assert sum(histories.values()) == len(told) == 4
+    assert set(histories.values()) == {1}
+    specs = calls(RunFolder, "spec", lambda run: run.name)
+    report_of_runs(outcome.summary.done)
+    assert set(specs.values()) == {1}
+
+
+def test_a_table_on_the_screen_reads_each_score_once(calls, finished, capsys):
+    path, _, _ = finished
+    scores = calls(RunFolder, "scores", lambda run, *name: (run.name, *name))
+    assert main(["table", str(path)]) == 0
+    assert set(scores.values()) == {1}
+    assert "ce" in capsys.readouterr().out
+
+
+def test_a_choice_reads_and_scales_each_tune_once(calls, finished):
+    path, table, _ = finished
+    reads = calls(RunFolder, "predictions", lambda run, split: (run.name, split))
+    fits = calls(TemperatureScaling, "fit", lambda self, rows, *_: rows.split)
+    run_comparison(ComparisonSpec.from_table(table), path, options=QUICK, workers=1)
+    assert {count for (_, split), count in reads.items() if split == "tune"} == {1}
+    assert fits["tune"] == 4, "two settings of two seeds"
+
+
+def test_clean_rows_are_mapped_once_however_many_foreign_sets_there_are(calls, tmp_path):
+    foreign = [
+        {"data": "digits", "kind": "ood", "name": name, "options": {"noise": noise}}
+        for name, noise in (("near", 0.5), ("far", 1.0))
+    ]
+    table = {
+        **TABLE,
+        "recipe": {"name": "quick", "epochs": 1},
+        "calibrators": ["temperature"],
+        "shift": foreign,
+    }
+    maps = calls(Calibrator, "__call__", lambda self, rows, *_: (rows.split, rows.rows.fingerprint))
+    outcome = run_comparison(ComparisonSpec.from_table(table), tmp_path, options=QUICK, workers=1)
+    scores = outcome.summary.done[0].scores("temperature")
+    assert set(scores.detection) == {"near", "far"}
+    test = outcome.summary.done[0].predictions("test")
+    assert maps["test", test.rows.fingerprint] == 1
+
+
+def test_an_epoch_is_summed_once(calls):
+    rows = Predictions(logits=[[2.0, 0.0], [1.0, 0.0], [0.0, 3.0]] * 4, labels=[0, 1, 1] * 4, split="tune")
+    sums = calls(CalibrationState, "_add", lambda *_: "pass")
+    found = tune_scores(rows)
+    assert sums["pass"] == 1
+    assert scores_on_test(rows.with_split("test"))["test_nll"] == found["tune_nll"]
+    assert sums["pass"] == 2
+
+
+def test_the_advisor_does_not_fit_its_choice_again(calls):
+    generator = np.random.default_rng(0)
+    logits = 2 * generator.normal(size=(800, 3))
+    labels = (logits + generator.gumbel(size=logits.shape)).argmax(1)
+    both = Predictions(logits=3 * logits, labels=labels, ids=np.arange(800))
+    calib, test = both.take(slice(0, 400)).with_split("calib"), both.take(slice(400, 800))
+    fits = calls(Calibrator, "fit", lambda self, rows, *_: (self.kind, len(rows)))
+    method = report_of(test, calib=calib, candidates=["temperature"], n_resamples=20).methods[0]
+    assert method.advice.chosen == "temperature"
+    assert fits["temperature", 400] == 1

@@ -164,7 +164,8 @@ def test_one_standard_error_prefers_the_simpler():
 
 def test_scaling_is_fitted_on_other_rows_than_it_is_judged_by():
     rows = predictions(0.99)
-    [held] = scaled(rows)
+    held, fitted = scaled(rows)
+    assert fitted.kind == "temperature"
     assert len(held) == 200
     assert held.fitted_on is not None
     assert not set(held.fitted_on.hashes.tolist()) & set(held.rows.hashes.tolist())

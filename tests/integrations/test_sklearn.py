@@ -256,6 +256,8 @@ def test_the_scorer_refuses_what_has_no_best_end():
         CalibrationScorer("confidence_gap")
     with pytest.raises(SpecError, match="did you mean 'ece'"):
         CalibrationScorer("eec")
+    with pytest.raises(SpecError, match="no scorecard has it"):
+        CalibrationScorer("tace")
 
 
 def test_labels_that_the_estimator_does_not_know_are_refused(digits):

@@ -1,10 +1,12 @@
+import importlib
 import inspect
+import re
 
 import pytest
 
 from equipoise import metrics
-from equipoise.experiments.catalogue.metrics import METRICS
-from equipoise.metrics.facts import FACTS
+from equipoise.experiments.catalogue.metrics import METRICS, NUMBERS_BESIDE
+from equipoise.metrics.facts import ALONE_FACTS, DETECTION_FACTS, EXTRA_FACTS, FACTS, metric_facts
 
 
 @pytest.mark.parametrize("key", sorted(METRICS))
@@ -16,9 +18,30 @@ def test_entries_are_complete_and_their_parameters_exist(key):
     assert entry.factory.__name__ in metrics.__all__
 
 
-def test_everything_on_a_scorecard_has_an_entry():
-    # A part of another metric is told by that one's entry.
-    assert {key for key, facts in FACTS.items() if facts.part_of is None} <= set(METRICS)
+def test_facts_and_catalogue_know_the_same_metrics():
+    known = {*FACTS, *EXTRA_FACTS, *ALONE_FACTS, *DETECTION_FACTS}
+    assert known == {*METRICS, *NUMBERS_BESIDE}
+    assert not set(METRICS) & set(NUMBERS_BESIDE)
+    assert {key for key, facts in FACTS.items() if facts.part_of} <= set(NUMBERS_BESIDE)
+
+
+@pytest.mark.parametrize("key", sorted(METRICS))
+def test_facts_and_catalogue_call_a_metric_the_same(key):
+    # What a sentence shortens, the list may spell out; or it names the short form in brackets.
+    facts, title = metric_facts(key), METRICS[key].title.lower()
+    spelled = re.sub(r"\bCE\b", "calibration error", re.sub("^ECE$", "expected CE", facts.title)).lower()
+    assert title in (facts.title.lower(), spelled) or title.endswith(f"({facts.short.lower()})")
+
+
+@pytest.mark.parametrize("key", sorted({**ALONE_FACTS, **DETECTION_FACTS}))
+def test_what_stands_alone_is_computed_by_what_its_facts_name(key):
+    named = re.findall(r"equipoise\.(\w+)\.(\w+) computes it$", metric_facts(key).instead)
+    others = re.findall("'([a-z_]+)'", metric_facts(key).instead)
+    assert all(callable(getattr(importlib.import_module(f"equipoise.{room}"), name)) for room, name in named)
+    assert all(other in FACTS for other in others)
+    assert named or others
+    if key in METRICS and key in ALONE_FACTS and named:
+        assert METRICS[key].made_by == "equipoise.{}:{}".format(*named[0])
 
 
 def test_every_metric_function_has_an_entry():

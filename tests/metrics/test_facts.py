@@ -1,7 +1,17 @@
 import pytest
 
 from equipoise.core.errors import SpecError
-from equipoise.metrics.facts import FACTS, best_of, columns, metric_facts, metrics_where
+from equipoise.metrics.facts import (
+    ALONE_FACTS,
+    COST_FACTS,
+    DETECTION_FACTS,
+    EXTRA_FACTS,
+    FACTS,
+    best_of,
+    columns,
+    metric_facts,
+    metrics_where,
+)
 
 
 @pytest.mark.parametrize("key", FACTS)
@@ -46,3 +56,38 @@ def test_what_top1_files_can_be_compared_in():
 def test_a_wrong_or_former_key_is_answered(key, answer):
     with pytest.raises(SpecError, match=answer):
         metric_facts(key)
+
+
+@pytest.mark.parametrize(
+    ("key", "of", "answer"),
+    [
+        (
+            "ace",
+            "card",
+            "'ace' cannot be a limit: no scorecard has it; equipoise.metrics.thresholded_adaptive_",
+        ),
+        (
+            "ace",
+            "runs",
+            "'ace' cannot be a limit: no table of runs has it; equipoise.metrics.thresholded_adap",
+        ),
+        ("brier_split", "card", "it is two numbers, 'brier_calibration' and 'brier_refinement'"),
+        ("sece", "card", "no scorecard has it; a table of runs has it when asked"),
+        ("ood_auroc", "runs", "no table of runs has it; it needs foreign rows"),
+        ("seconds", "card", "no scorecard has it; a table of runs"),
+    ],
+)
+def test_a_metric_that_is_elsewhere_is_told_where(key, of, answer):
+    with pytest.raises(SpecError) as error:
+        metric_facts(key, what="limit", of=of)
+    assert answer in str(error.value)
+    assert metric_facts(key).key == key
+
+
+def test_homes_are_those_of_the_tables_of_facts():
+    assert {facts.home for facts in FACTS.values()} == {"card"}
+    assert {facts.home for facts in {**EXTRA_FACTS, **COST_FACTS}.values()} == {"runs"}
+    assert {facts.home for facts in {**ALONE_FACTS, **DETECTION_FACTS}.values()} == {"alone"}
+    every = {**FACTS, **EXTRA_FACTS, **COST_FACTS, **ALONE_FACTS, **DETECTION_FACTS}
+    assert all(bool(facts.instead) == (facts.home != "card") for facts in every.values())
+    assert metric_facts("sece", of="runs") is EXTRA_FACTS["sece"]

@@ -127,6 +127,15 @@ def test_better_than_a_bad_baseline_is_not_green():
     assert any("after a calibrator fitted on held-out rows" in sentence for sentence in found.sentences)
 
 
+@pytest.mark.parametrize(("level", "is_explained"), [(0.95, False), (0.9999, True)])
+def test_what_chance_explains_is_told_at_the_level_of_the_report(level, is_explained):
+    rows = model(0.045, n=1000)
+    found = report_of({"a": rows, "b": rows}, level=level, n_resamples=2000)
+    assert 0.0001 < found.base.first["ece"].p_value < 0.05
+    words = " ".join(conclusion_of(found).sentences)
+    assert ("which chance explains" in words) == is_explained
+
+
 def test_many_comparisons_are_corrected_and_shown_so():
     base = trained(1.5)
     others = {f"m{i}": trained(1.5, noise=0.05, seed=i) for i in range(1, 9)}

@@ -2,6 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ElementTree
+from html import unescape
 from html.parser import HTMLParser
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from equipoise import Predictions
 from equipoise.evaluate import audit
-from equipoise.report import report_of, to_html, write_report
+from equipoise.report import report_of, to_html, to_markdown, write_report
 from equipoise.report.markup import Markup, join, tag
 from report_names import HOSTILE
 
@@ -164,12 +165,49 @@ def test_points_are_told_apart_without_colour(rows):
     assert len(relative) >= 6
 
 
+@pytest.mark.parametrize(("key", "label"), [("ece", "ECE (%)"), ("nll", "negative log-likelihood")])
+def test_a_scatter_has_the_unit_of_its_metric(rows, key, label):
+    from equipoise.report.charts import scatter_chart
+
+    methods = report_of({"a": rows, "b": rows.with_scores(logits=rows.logits / 2)}, n_resamples=5).methods
+    page = str(scatter_chart(methods, key=key))
+    assert f">{label}<" in page
+    ticks = [float(tick) for tick in re.findall(r">(\d+(?:\.\d+)?)</text>", page)]
+    assert ticks
+    assert max(ticks) <= 100  # percents, or nats of about one
+
+
 def test_many_slices_say_how_many_are_shown():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 40, 4000)
     rows = Predictions(predicted=labels, confidence=np.full(4000, 0.6), labels=labels)
     page = to_html(report_of(rows, n_resamples=5))
-    assert "40 of 40 off by more than chance; the 10 worst shown" in page
+    assert "40 of 40 are off by more than chance explains" in page
+    assert "; the 10 worst shown" in page
+
+
+@pytest.mark.parametrize(("level", "n_off"), [(0.95, 1), (0.999, 0)])
+def test_page_markdown_and_audit_find_the_same_slices_off(level, n_off):
+    # One site is calibrated; the other claims 90 % and is right in 39 of 50 rows, which chance explains in a few
+    # of a hundred samples.
+    right = [True] * 45 + [False] * 5 + [True] * 39 + [False] * 11
+    rows = Predictions(
+        predicted=np.zeros(100, int),
+        labels=np.where(right, 0, 1),
+        confidence=np.full(100, 0.9),
+        groups={"site": ["north"] * 50 + ["south"] * 50},
+    )
+    found = audit(rows, level=level, n_resamples=20)
+    assert all(0.001 < part.p_value < 0.05 for part in found.groups["site"] if part.name == "south")
+    report = report_of(found)
+    page = to_html(report).replace("\u00a0", " ")
+    assert len(found.worst(found.groups["site"])) == n_off
+    said = "1 of 2 are off" if n_off else "none is off"
+    rule = f"at level {100 * level:g} %, corrected for all 2 by Holm's rule"
+    assert f"{said} by more than chance explains ({rule})" in unescape(page)
+    assert page.count('class="worse"') == n_off
+    assert ("site south" in to_markdown(report)) == bool(n_off)
+    assert f"Groups by site: {said}" in str(found)
 
 
 def test_a_report_of_an_audit_or_a_stream_is_that_of_the_rows(rows):

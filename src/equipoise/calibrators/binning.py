@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from equipoise.core.arrays import Array
-from equipoise.core.bins import bin_of, lower_edges
+from equipoise.core.bins import bin_of, expected_error, lower_edges
 
 __all__ = ["bin_sums", "centres", "equal_mass_edges", "equal_width_edges", "expected_calibration_error"]
 
@@ -77,4 +77,4 @@ def expected_calibration_error(
     edges = equal_width_edges(n_bins)
     _, told = bin_sums(confidence, confidence, weights, edges)
     _, true = bin_sums(confidence, correct, weights, edges)
-    return float(np.abs(told - true).sum() / weights.sum())
+    return float(expected_error(told - true, weights.sum()))

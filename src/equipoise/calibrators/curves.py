@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from equipoise.core.arrays import Array
+from equipoise.core.bins import bin_of
 
 __all__ = ["interpolate", "look_up", "normalised", "padded", "with_top"]
 
@@ -54,7 +55,7 @@ def look_up(x: Tensor, edges: Tensor, values: Tensor) -> Tensor:
         tensor([[0.1000],
                 [0.9000]])
     """
-    place = torch.searchsorted(edges.contiguous(), x.T.contiguous(), right=False)
+    place = bin_of(x.T, edges)
     return values.gather(1, place).T
 
 

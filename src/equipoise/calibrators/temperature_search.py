@@ -14,6 +14,7 @@ from torch import Tensor
 
 from equipoise.compiled.dispatch import find_kernel
 from equipoise.core.arrays import Array, as_tensor
+from equipoise.core.bins import bin_of, expected_error, lower_edges
 from equipoise.core.errors import DataError
 
 __all__ = ["GRID", "Optimum", "ece_on_grid", "fit_beta", "papers_grid"]
@@ -199,8 +200,8 @@ def ece_on_grid(
 ) -> tuple[int, Array]:
     """Find the first temperature of a grid with the smallest ECE.
 
-    Exponentials are taken in the precision of the logits, as the papers' code does, and everything is summed in
-    float64.
+    Compiled code takes exponentials in the precision of the logits, as the papers' code does; the plain way takes them
+    in float64. Both sum in float64.
 
     Args:
         logits: ``(n, k)``.
@@ -219,11 +220,11 @@ def ece_on_grid(
         (2.7, 0.002)
     """
     arrays = _writable(logits, labels, weights)
-    betas, edges = (1.0 / grid).astype(arrays[0].dtype), np.linspace(0.0, 1.0, n_bins + 1)
+    betas, edges = (1.0 / grid).astype(arrays[0].dtype), lower_edges(n_bins, "right")
     gaps_by_bin = find_kernel("confidences", arrays[0].dtype.char, logits.size * len(grid)) or _gaps_plainly
     parts = _over_rows(lambda start, stop: gaps_by_bin(*arrays, betas, edges, start, stop), len(labels))
     total = len(labels) if weights is None else weights.sum()
-    ece: Array = np.abs(np.sum(parts, axis=0)).sum(axis=1) / total
+    ece = expected_error(np.sum(parts, axis=0), total)
     return int(np.argmin(ece)), ece
 
 
@@ -236,7 +237,7 @@ def _gaps_plainly(
         hit = (gaps.argmax(1) == truth).double()
         for t, beta in enumerate(betas.tolist()):
             confidence = (1 / torch.exp(beta * gaps).sum(1)).clamp_max(1.0)
-            place = np.searchsorted(edges[1:-1], confidence.numpy())
+            place = bin_of(confidence.numpy(), edges[1:-1])
             table[t] += np.bincount(place, (weight * (confidence - hit)).numpy(), minlength=len(edges) - 1)
     return table
 

@@ -26,7 +26,7 @@ class _MetricLimit(click.ParamType):  # type: ignore[type-arg,unused-ignore]
             return value
         metric, given, text = (part.strip() for part in str(value).partition("="))
         try:
-            facts = metric_facts(metric)
+            facts = metric_facts(metric, what="limit", of="card")
         except SpecError as error:
             self.fail(str(error), param, ctx)
         if not given and self._optional:

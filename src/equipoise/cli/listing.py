@@ -13,6 +13,7 @@ from equipoise.cli.tables import print_table, terminal_width
 from equipoise.core.names import look_up
 from equipoise.experiments.catalogue import CATALOGUE, Entry, add_plugins
 from equipoise.experiments.catalogue.losses import RENAMED
+from equipoise.experiments.catalogue.metrics import NUMBERS_BESIDE
 from equipoise.experiments.catalogue.parameters import parameters_of
 from equipoise.experiments.paper_results import PaperResult, find_paper_results
 
@@ -47,6 +48,9 @@ def list_command(room: str | None, as_json: bool, quiet: bool) -> None:
             (entry.key, entry.title, entry.fidelity, entry.paper.split(",")[0]) for entry in table.values()
         ]
         print_table(("key", "name", "fidelity", "paper"), rows)
+        if name == "metrics" and not quiet:
+            words = f"Told beside them: {', '.join(NUMBERS_BESIDE)}; `equipoise show` says by which."
+            click.echo("\n".join(textwrap.wrap(words, _width(), break_on_hyphens=False)))
 
 
 @click.command("show", epilog="Example:  equipoise show dual_focal")
@@ -61,7 +65,8 @@ def show_command(name: str, in_full: bool, as_json: bool, quiet: bool) -> None:
     for room, table in CATALOGUE.items():
         for key, entry in table.items():
             known.setdefault(key, []).append((room, entry))
-    found = look_up(name, known, what="method", hint="`equipoise list` shows all.", renamed=RENAMED)
+    answers = {**RENAMED, **NUMBERS_BESIDE}
+    found = look_up(name, known, what="method", hint="`equipoise list` shows all.", renamed=answers)
     printed = find_paper_results(method=name)
     if as_json:
         records = [

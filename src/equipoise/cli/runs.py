@@ -10,7 +10,8 @@ import click
 from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.cli.tables import print_table, terminal_width
 from equipoise.core.errors import EquipoiseError, SpecError
-from equipoise.experiments import RunFolder, find_runs, format_shifts, format_tables, group_runs, make_tables
+from equipoise.experiments import RunFolder, find_runs, format_shifts, format_tables, group_runs
+from equipoise.experiments.table import tables_of_groups
 
 __all__ = ["runs_command", "table_command"]
 
@@ -154,8 +155,9 @@ def table_command(
         return
     if left_out and not quiet:
         click.echo(f"{left_out} runs are left out; `equipoise runs {folder} --why` says why.\n", err=True)
-    tables = make_tables(finished, baseline=baseline, **({"metrics": metrics} if metrics else {}))
+    groups = group_runs(finished)
+    tables = tables_of_groups(groups, baseline=baseline, **({"metrics": metrics} if metrics else {}))
     click.echo(format_tables(tables, style, width=terminal_width()))
-    further = "" if style == "csv" else format_shifts(group_runs(finished), style, width=terminal_width())
+    further = "" if style == "csv" else format_shifts(groups, style, width=terminal_width())
     if further:
         click.echo(f"\n{further}")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from equipoise.cli.shared import json_option, print_json, quiet_option
-from equipoise.cli.tables import terminal_width
+from equipoise.cli.tables import print_table, terminal_width
 from equipoise.experiments import (
     HISTORIES,
     ComparisonResult,
@@ -29,9 +29,12 @@ from equipoise.experiments import (
 from equipoise.experiments.maps import as_map
 from equipoise.experiments.preparation import Beside
 from equipoise.experiments.user_code import is_code
+from equipoise.metrics.facts import columns, metric_facts
 
 __all__ = ["compare_command", "print_result", "train_command"]
 
+#: What is shown of a run when it is done.
+_SHOWN = columns()[:6]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -137,14 +140,17 @@ def train_command(
     if as_json:
         print_json({"run": folder.name, "path": str(folder.path), "scores": folder.rows()})
         return
-    shown = {"accuracy", "nll", "brier", "ece", "classwise_ece"}
-    for row in folder.rows():
-        if row["split"] == "test" and row["metric"] in shown:
-            click.echo(
-                f"{row['calibrator']:<14}{row['metric']:<16}{row['value']:.4f}  [{row['low']:.4f}, {row['high']:.4f}]"
-            )
+    rows = [row for row in folder.rows() if row["split"] == "test" and row["metric"] in _SHOWN]
+    print_table(("calibrator", "metric", "value", "interval"), [_cells(row) for row in rows])
     if not quiet:
         click.echo(f"\n{folder.path}")
+
+
+def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a score as it is shown, by its name and in its unit."""
+    facts = metric_facts(row["metric"])
+    ends = ", ".join(facts.number(row[end]) for end in ("low", "high"))
+    return row["calibrator"], facts.title, facts.text(row["value"]), f"[{ends}]"
 
 
 @click.command("compare", epilog="Example:  equipoise compare examples/specs/digits.toml --workers 2")

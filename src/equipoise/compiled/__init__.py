@@ -11,6 +11,7 @@ This room is at the bottom of the stairs and imports nothing of ours. Numba take
 | `simd`, `blocks`, `pointers` | vectors, rows of them, memory |
 | `elementary`, `softmax_row` | exponentials and logarithms, and what a softmax is made of |
 | `state_scan`, `state_kernel` | the pass that fills a `CalibrationState` |
+| `bin_place` | the bin of one number |
 | `temperature_kernel` | likelihood and confidences at a temperature |
 | `slice_kernel` | sums of rows by the slice they belong to |
 | `row_check_kernel` | are all rows distributions? |

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from equipoise.compiled.bin_place import bin_place
 from equipoise.compiled.jit import jit
 
 __all__ = ["add_rows_to_slices"]
@@ -21,19 +22,14 @@ def add_rows_to_slices(confidence, correct, weights, places, edges, rows, bins, 
         bins: ``(s, bins, 3)``: weight, confidence, correct.
         squares: ``(s, 3)``: squared weight; with it the gap between confidence and outcome, and the squared gap.
     """
-    n_bins = edges.shape[0] - 1
     for i in range(confidence.shape[0]):
         x, weight, place = float(confidence[i]), 1.0, places[i]
         if weights.shape[0]:
             weight = weights[i]
-        # The product is at most one bin off, at an edge; the comparisons put it right.
-        b = min(int(x * n_bins), n_bins - 1)
-        b -= int(x <= edges[b])
-        b += int(x > edges[b + 1])
         hit = 1.0 if correct[i] else 0.0
         gap, square = x - hit, weight * weight
         rows[place] += 1
-        cell, sums = bins[place, b], squares[place]
+        cell, sums = bins[place, bin_place(x, edges)], squares[place]
         cell[0] += weight
         cell[1] += weight * x
         cell[2] += weight * hit

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from equipoise.compiled.bin_place import bin_place
 from equipoise.compiled.blocks import BLOCK
 from equipoise.compiled.elementary import exponentials
 from equipoise.compiled.jit import jit
@@ -107,7 +108,7 @@ def gaps_by_bin(logits: Any, labels: Any, weights: Any, betas: Any, edges: Any, 
         labels: ``(n,)`` int64.
         weights: ``(n,)``, or empty for ones.
         betas: Inverse temperatures, of the type of the logits.
-        edges: Edges of right-closed bins.
+        edges: From :func:`equipoise.core.bins.lower_edges`.
         start: First row.
         stop: Row after the last.
 
@@ -131,9 +132,6 @@ def gaps_by_bin(logits: Any, labels: Any, weights: Any, betas: Any, edges: Any, 
             exponentials(at(gaps, 0), (last - first) * k, betas[t], at(x, 0))
             for i in range(first, last):
                 confidence = min(1.0 / _total(x[(i - first) * k : (i - first + 1) * k]), 1.0)
-                b = min(int(confidence * n_bins), n_bins - 1)
-                # The product is at most one bin off, at an edge; the comparisons put it right.
-                b -= int(b > 0 and confidence <= edges[b])
-                b += int(b < n_bins - 1 and confidence > edges[b + 1])
-                table[t, b] += (weights[i] if weights.shape[0] > 0 else 1.0) * (confidence - hit[i - first])
+                weight = weights[i] if weights.shape[0] > 0 else 1.0
+                table[t, bin_place(confidence, edges)] += weight * (confidence - hit[i - first])
     return table

@@ -11,7 +11,7 @@ from torch import Tensor
 from equipoise.core.arrays import Array
 from equipoise.core.names import check_choice
 
-__all__ = ["MOST_BINS", "bin_of", "check_bins", "float_below", "lower_edges"]
+__all__ = ["MOST_BINS", "bin_of", "check_bins", "expected_error", "float_below", "lower_edges"]
 
 #: Memory grows with bins times classes times resamples; more bins than this tell nothing more.
 MOST_BINS = 10_000
@@ -52,7 +52,8 @@ def bin_of(values: Array | Tensor, inner: Array | Tensor, *, closed: str = "righ
 
     Args:
         values: Arrays or tensors of any shape.
-        inner: The edges between bins, ascending, of the same kind and device; one fewer than there are bins.
+        inner: The edges between bins, ascending, of the same kind and device; one fewer than there are bins. For
+            tensors also one row of edges per row of values.
         closed: Which side of a bin belongs to it: a value on an edge is in the bin below (``"right"``) or above
             (``"left"``). The thresholds of :func:`lower_edges` have the side in them and are always asked with
             ``"right"``.
@@ -65,10 +66,32 @@ def bin_of(values: Array | Tensor, inner: Array | Tensor, *, closed: str = "righ
         array([0, 0, 1])
         >>> bin_of(torch.tensor([0.0, 0.5, 0.6]), torch.tensor([0.5]), closed="left")
         tensor([0, 1, 1])
+        >>> bin_of(torch.tensor([[0.3, 0.7], [0.3, 0.7]]), torch.tensor([[0.5], [0.9]]))
+        tensor([[0, 1],
+                [0, 0]])
     """
     if isinstance(values, Tensor):
-        return torch.bucketize(values, torch.as_tensor(inner).contiguous(), right=closed == "left")
+        edges = torch.as_tensor(inner).contiguous()
+        return torch.searchsorted(edges, values.contiguous(), right=closed == "left")
     return np.searchsorted(inner, values, side="right" if closed == "left" else "left")
+
+
+def expected_error(gaps: Array, weight: Array | float) -> Array:
+    """Return the expected calibration error of one or many sets of bins: the mean gap over bins, each by its weight.
+
+    Args:
+        gaps: Sum over the rows of each bin of confidence minus outcome, ``(..., bins)``.
+        weight: Weight of all rows together, ``(...)``.
+
+    Returns:
+        Errors, ``(...)``.
+
+    Example:
+        >>> float(expected_error(np.array([-0.5, 1.0]), 4.0))
+        0.375
+    """
+    error: Array = np.abs(gaps).sum(axis=-1) / weight
+    return error
 
 
 def float_below(value: float, dtype: np.dtype[np.floating]) -> np.floating:

@@ -15,7 +15,7 @@ from equipoise.evaluate.audit_state import AuditState
 from equipoise.evaluate.audit_text import describe_audit, html_of_audit
 from equipoise.evaluate.cautions import Caution, slips_among
 from equipoise.evaluate.scorecard import Scorecard, score_state
-from equipoise.evaluate.slices import Slice, with_class_names
+from equipoise.evaluate.slices import Slice, slices_off, with_class_names
 from equipoise.metrics.area_under_risk_coverage import RiskCoverage, risk_coverage, risk_of_cells
 from equipoise.metrics.consistency import ConsistencyTest
 from equipoise.metrics.inputs import as_predictions
@@ -58,7 +58,7 @@ class Audit:
             >>> [part.name for part in found.worst(found.classes)]
             ['0']
         """
-        return tuple(part for part in slices if part.p_value < 1 - self.card.level)[:most]
+        return slices_off(slices, level=self.card.level)[:most]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON; :meth:`from_dict` reads them back without loss.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from equipoise.core.notebook import html_table
 from equipoise.evaluate.scorecard_text import circumstances, html_of_card, remarks, score_cells
+from equipoise.evaluate.slices import slices_off
 from equipoise.evaluate.verdict import p_number, verdict_of_card
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ __all__ = [
     "describe_audit",
     "html_of_audit",
     "later_cautions",
+    "off_words",
     "plain_table",
     "printable",
     "slice_cells",
@@ -87,13 +89,24 @@ def chance_words(found: Audit) -> str:
 
 def slice_words(found: Audit, title: str, slices: Sequence[Slice]) -> str:
     """Say how many slices are off by more than chance explains."""
-    n_off = sum(part.p_value < 1 - found.card.level for part in slices)
-    rule = f"at level {100 * found.card.level:g} %, corrected for all {len(slices)} by Holm's rule"
+    n_off, shown = len(slices_off(slices, level=found.card.level)), len(found.worst(slices))
+    words = f"{title}: {off_words(slices, level=found.card.level)}"
     if n_off == 0:
-        return f"{title}: none is off by more than chance explains ({rule})."
-    shown = len(found.worst(slices))
-    which = "" if shown == n_off else f"; the {shown} widest gaps"
-    return f"{title}: {n_off} of {len(slices)} are off by more than chance explains ({rule}){which}:"
+        return f"{words}."
+    return f"{words}:" if shown == n_off else f"{words}; the {shown} widest gaps:"
+
+
+def off_words(slices: Sequence[Slice], *, level: float) -> str:
+    """Say how many slices are off by more than chance explains, and by which rule; pages and terminals say the same.
+
+    Example:
+        >>> off_words([], level=0.99)
+        "none is off by more than chance explains (at level 99 %, corrected for all 0 by Holm's rule)"
+    """
+    n_off = len(slices_off(slices, level=level))
+    number = f"{n_off} of {len(slices):,} are" if n_off else "none is"
+    rule = f"at level {100 * level:g} %, corrected for all {len(slices):,} by Holm's rule"
+    return f"{number} off by more than chance explains ({rule})"
 
 
 def slice_cells(part: Slice) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
-from equipoise.evaluate.differences import Difference, Differences
+from equipoise.evaluate.differences import Difference, Differences, verdict_of
 from equipoise.evaluate.values import sketched_values
 from equipoise.metrics.facts import metric_facts, metrics_where
 from equipoise.metrics.intervals import check_resamples, mean_interval
@@ -113,11 +113,5 @@ def _difference(key: str, first: float, second: float, own: Array, null: Array, 
     low, high = mean_interval(difference, own, level=level)
     far = np.abs(known - known.mean()) >= abs(difference) - 1e-12 if len(known) else np.ones(1)
     p_value = float((1 + np.count_nonzero(far)) / (1 + len(far)))
-    verdict = "tie"
-    if p_value < 1 - level:
-        facts = metric_facts(key)
-        better = (
-            facts.is_better(second, than=first) if facts.better == "zero" else facts.badness(difference) < 0
-        )
-        verdict = "second better" if better else "first better"
+    verdict = verdict_of(key, first + expected, second, significant=p_value < 1 - level)
     return Difference(key, first, second, difference, low, high, p_value, verdict)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from equipoise.core.names import look_up
 from equipoise.core.notebook import html_table
@@ -12,6 +12,8 @@ from equipoise.evaluate.verdict import p_number
 from equipoise.metrics.facts import metric_facts
 
 __all__ = ["Difference", "Differences", "difference_table", "plain_differences", "verdict_of"]
+
+_FIRST, _SECOND = "first better", "second better"
 
 
 class Difference(NamedTuple):
@@ -36,6 +38,18 @@ class Difference(NamedTuple):
     high: float
     p_value: float
     verdict: str
+
+    @property
+    def second_is(self) -> Literal["better", "worse", "tie"]:
+        """How the second stands against the first.
+
+        Example:
+            >>> Difference("ece", 0.1, 0.2, 0.1, 0.05, 0.15, 0.001, "first better").second_is
+            'worse'
+        """
+        if self.verdict == _SECOND:
+            return "better"
+        return "worse" if self.verdict == _FIRST else "tie"
 
 
 class Differences(tuple[Difference, ...], ABC):
@@ -110,4 +124,4 @@ def verdict_of(metric: str, first: float, second: float, *, significant: bool) -
     """
     if not significant:
         return "tie"
-    return "second better" if metric_facts(metric).is_better(second, than=first) else "first better"
+    return _SECOND if metric_facts(metric).is_better(second, than=first) else _FIRST

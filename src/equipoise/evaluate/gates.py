@@ -76,7 +76,8 @@ def _check(card: Scorecard, limit: Limit, bound: Bound | None) -> Gate:
     title = facts.title
     if limit.metric not in card.scores:
         raise SpecError(
-            f"gate: {title} cannot be held to a limit here: {card.missing.get(limit.metric, 'it is not known')}."
+            f"gate: {title} cannot be held to a limit here: "
+            f"{card.missing.get(limit.metric) or facts.absence or 'it is not known'}."
         )
     if facts.percent and not -1 <= limit.number <= 1:
         raise SpecError(
@@ -126,6 +127,8 @@ def check_not_worse(
         ECE is worse than the baseline's by 39.00 points (p = 0.002)
     """
     known = {row.metric: row for row in comparison if metric_facts(row.metric).better != "zero"}
+    for key, _ in metrics:
+        metric_facts(key, what="metric to compare", of="card")
     return tuple(
         _not_worse(look_up(key, known, what="metric to compare"), margin, level) for key, margin in metrics
     )
@@ -136,11 +139,11 @@ def _not_worse(row: Difference, margin: float | None, level: float) -> Gate:
     title, loss = facts.title, facts.badness(row.difference)
     worst = max(map(facts.badness, (row.low, row.high)))
     if margin is None:
-        passed = row.verdict != "first better"
+        passed = row.second_is != "worse"
         if not passed:
             text = f"{title} is worse than the baseline's by {_lost(facts, loss)} ({p_text(row.p_value)})"
         else:
-            how = "better than" if row.verdict == "second better" else "not shown to be worse than"
+            how = "better than" if row.second_is == "better" else "not shown to be worse than"
             text = f"{title} is {how} the baseline's ({p_text(row.p_value)})"
         return Gate(row.metric, passed, text)
     if margin < 0:

@@ -119,10 +119,9 @@ class Scorecard:
     def __getitem__(self, key: str) -> Score:
         if key in self.scores:
             return self.scores[key]
-        title = metric_facts(key).title
-        raise SpecError(
-            f"Scorecard: {title} is not known here: {self.missing.get(key, 'it was not scored')}."
-        )
+        facts = metric_facts(key)
+        why = self.missing.get(key) or facts.absence or "it was not scored"
+        raise SpecError(f"Scorecard: {facts.title} is not known here: {why}.")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.scores)

@@ -10,29 +10,14 @@ import numpy as np
 from equipoise.core.predictions import Predictions
 from equipoise.core.seeds import numpy_generator
 from equipoise.evaluate.scorecard import Score
-from equipoise.metrics.facts import MetricFacts
+from equipoise.metrics.facts import DETECTION_FACTS, MetricFacts
 from equipoise.metrics.intervals import check_resamples, mean_interval
 from equipoise.metrics.out_of_distribution import SURENESS, DetectionCells, detection_cells, sureness
 
 __all__ = ["DETECTION", "ShiftScores", "score_detection"]
 
 #: The three numbers of detection.
-DETECTION: Mapping[str, MetricFacts] = {
-    facts.key: facts
-    for facts in (
-        MetricFacts("ood_auroc", "AUROC of known vs foreign", "AUROC", "0.5 is chance", better="higher"),
-        MetricFacts(
-            "ood_fpr95", "foreign rows taken for known at 95 % recall", "FPR95", "false alarms of a detector"
-        ),
-        MetricFacts(
-            "ood_aupr",
-            "average precision of known rows",
-            "AUPR",
-            "depends on how many are foreign",
-            better="higher",
-        ),
-    )
-}
+DETECTION: Mapping[str, MetricFacts] = DETECTION_FACTS
 #: Cells that intervals are drawn from; the values themselves are exact.
 _CELLS = 1000
 

@@ -10,7 +10,7 @@ from scipy.special import stdtrit
 
 from equipoise.compiled.dispatch import find_kernel
 from equipoise.core.arrays import Array, as_tensor
-from equipoise.core.bins import check_bins, lower_edges
+from equipoise.core.bins import bin_of, check_bins, lower_edges
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
@@ -19,7 +19,15 @@ from equipoise.evaluate.chance import gap_p_values, holm
 from equipoise.metrics.curve import calibration_errors
 from equipoise.metrics.inputs import as_predictions
 
-__all__ = ["Slice", "SliceSums", "distinct", "score_by_class", "score_by_group", "with_class_names"]
+__all__ = [
+    "Slice",
+    "SliceSums",
+    "distinct",
+    "score_by_class",
+    "score_by_group",
+    "slices_off",
+    "with_class_names",
+]
 
 _MOST = 100_000
 _TABLE = 1 << 16
@@ -217,7 +225,7 @@ def _add_rows_plainly(
     """Do what :func:`equipoise.compiled.slice_kernel.add_rows_to_slices` does, with NumPy alone."""
     x, hit = confidence.astype(np.float64), correct.astype(np.float64)
     weight = weights if len(weights) else np.ones(len(x))
-    cell = places * bins.shape[1] + np.searchsorted(edges, x) - 1
+    cell = places * bins.shape[1] + bin_of(x, edges[1:-1])
     gap, square = x - hit, weight * weight
     rows += np.bincount(places, minlength=len(rows))
     for column, values in enumerate((weight, weight * x, weight * hit)):
@@ -276,6 +284,17 @@ def score_by_class(
     sums = SliceSums(n_bins=n_bins, closed=closed, most=_MOST)
     sums.update(rows, rows.predicted, name="predicted")
     return with_class_names(sums.slices(level=level), rows.class_names)
+
+
+def slices_off(slices: Sequence[Slice], *, level: float = 0.95) -> tuple[Slice, ...]:
+    """Return the slices that chance does not explain at a level, in the order given.
+
+    Example:
+        >>> part = Slice("a", 9, 0.5, 0.6, 0.1, 0.0, 0.2, 0.1, 0.005)
+        >>> len(slices_off([part])), len(slices_off([part], level=0.999))
+        (1, 0)
+    """
+    return tuple(part for part in slices if part.p_value < 1 - level)
 
 
 def with_class_names(slices: tuple[Slice, ...], names: tuple[str, ...] | None) -> tuple[Slice, ...]:

@@ -170,7 +170,7 @@ def as_metric(given: Any, *, where: str, home: str | None = None) -> MetricSpec 
         if is_code(found.name):
             split_reference(found.name)
             return replace(found, home=home or os.getcwd())
-        metric_facts(found.name, what="metric of a table")
+        metric_facts(found.name, what="metric of a table", of="runs")
     except SpecError as error:
         raise SpecError(f"{where}: {error}") from error
     if found.options:

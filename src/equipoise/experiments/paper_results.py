@@ -12,7 +12,6 @@ from equipoise.experiments.spec import Spec
 
 __all__ = ["PaperResult", "find_paper_results", "paper_results", "paper_results_for", "printed_for"]
 
-_METRICS = {"miou": "mean_iou", "ece_kde": "kde_ece"}
 _UNITS = {"percent": 0.01, "1e-3": 0.001, "fraction": 1.0}
 
 
@@ -25,7 +24,7 @@ class PaperResult(NamedTuple):
         dataset: As people say it.
         model: As people say it.
         method: As the tables call it.
-        metric: Key of the metric.
+        metric: Our key of the metric; the files also hold the name that was printed.
         stage: ``"raw"``, ``"temperature"`` or empty.
         value: The number, as a fraction.
         temperature: Printed in brackets, if any.
@@ -82,18 +81,16 @@ def paper_results() -> tuple[PaperResult, ...]:
 
 def _row(row: dict[str, Any]) -> PaperResult:
     value = float(row["value"]) * _UNITS[row["unit"]]
-    metric = _METRICS.get(row["metric"], row["metric"])
-    if metric == "error":
-        metric, value = "accuracy", 1 - value
     return PaperResult(
         paper=row["paper"],
         table=row["table"],
         dataset=row["dataset"],
         model=row["model"],
         method=row["method"],
-        metric=metric,
+        metric=row["metric_key"],
         stage=row["stage"],
-        value=value,
+        # Some tables print how often it is wrong, where we say how often it is right.
+        value=1 - value if row["metric"] == "error" else value,
         temperature=float(row["temperature"]) if row["temperature"] else None,
         note=row["note"],
         data_key=row["data_key"],

@@ -51,29 +51,29 @@ def report_of_runs(
 
 def _report(group: RunGroup, table: ResultTable, title: str | None) -> Report:
     cards = {label: _card(group.spec(label).method) for label in group.methods}
+    methods = methods_of(group, table, cards)
     return Report(
         title=title or f"Calibration of {len(group.methods)} methods: {group.title}, {group.model}",
-        methods=methods_of(group, table, cards),
+        methods=methods,
         baseline=table.baseline,
-        provenance=_provenance(group.runs),
+        provenance=_provenance(group),
         shifts=tuple(shift_scores(group)),
         sweeps=tuple(filter(None, map(sweep_of, group.choices.values()))),
-        notes=tuple(_notes(group)),
+        notes=tuple(_notes(methods)),
     )
 
 
-def _notes(group: RunGroup) -> Iterator[str]:
+def _notes(methods: Sequence[MethodResult]) -> Iterator[str]:
     """Say which methods show signs of failing, and that scores on ``test`` over training chose nothing."""
-    histories = {run.name: run.history() for run in group.runs}
-    if any("test_ece" in row for rows in histories.values() for row in rows):
+    if any("test_ece" in row for method in methods for run in method.runs for row in run.history):
         yield (
             "Scores on test were written down after every epoch, for curves. No epoch, setting or end of training was "
             "chosen by them."
         )
-    for label, runs in group.methods.items():
-        for run in runs:
-            for sentence in watch(histories[run.name]):
-                yield f"{label}, seed {group.specs[run.name].seed}: {sentence}"
+    for method in methods:
+        for run in method.runs:
+            for sentence in watch(run.history):
+                yield f"{method.name}, seed {run.seed}: {sentence}"
 
 
 def methods_of(
@@ -144,10 +144,11 @@ def _card(method: MethodSpec) -> MethodCard:
     )
 
 
-def _provenance(folders: Sequence[RunFolder]) -> Provenance:
+def _provenance(group: RunGroup) -> Provenance:
+    folders = group.runs
     first = folders[0]
-    spec = first.spec()
-    seeds = sorted({folder.spec().seed for folder in folders})
+    spec = group.specs[first.name]
+    seeds = sorted({group.specs[folder.name].seed for folder in folders})
     facts = [
         (
             "data",

@@ -189,6 +189,7 @@ class _Scoring:
         self._target, self._settings, self._wanted, self._stale = target, settings, wanted, stale
         self._known: dict[str, Predictions] = {}
         self._fitted_maps: dict[str, Calibrator] = {}
+        self._mapped: dict[str, Predictions] = {}
 
     def _predictions(self, split: str) -> Predictions:
         if split not in self._known:
@@ -205,12 +206,14 @@ class _Scoring:
                 cards={**found.cards, **dense_cards(self._target)},
                 extras={**dense_extras(self._target), **found.extras},
             )
-        judged, fitted = self._predictions("test"), self._fitted(calibrator)
+        after = self._clean(calibrator)
         if self._wanted_code(calibrator):
             # Tables compare methods after the map, and are made without its code.
             (self._target.path / mapped_name(calibrator)).parent.mkdir(exist_ok=True)
-            write_predictions(fitted(judged), self._target.path / mapped_name(calibrator))
-        return score_mapped(calibrator, judged, fitted, self._settings)
+            write_predictions(after, self._target.path / mapped_name(calibrator))
+        return score_mapped(
+            calibrator, self._predictions("test"), self._fitted(calibrator), self._settings, after=after
+        )
 
     def _wanted_code(self, calibrator: str) -> MapSpec | None:
         wanted = self._wanted.get(calibrator)
@@ -218,18 +221,25 @@ class _Scoring:
 
     def score_shifts(self, scores: RunScores) -> RunScores:
         """Score further test sets, unless that is done; the map is the one that clean rows gave."""
-        is_plain = scores.calibrator == "identity"
+        calibrator = scores.calibrator
         cards, detection = dict(scores.cards), dict(scores.detection)
         for name, shift in shifts_of(self._target).items():
             found = self._predictions(set_name(name))
-            after = found if is_plain else self._fitted(scores.calibrator)(found)
+            after = found if calibrator == "identity" else self._fitted(calibrator)(found)
             if shift.kind == "ood":
-                known = self._predictions("test")
-                clean = known if is_plain else self._fitted(scores.calibrator)(known)
+                clean = self._clean(calibrator)
                 detection[name] = score_detection(clean, after, **self._settings.resampling)
             else:
                 cards[set_name(name)] = score(after, **self._settings.of_card)
         return replace(scores, cards=cards, detection=detection)
+
+    def _clean(self, calibrator: str) -> Predictions:
+        """Return ``test`` after a calibrator, mapped once; only the last calibrator's is kept."""
+        if calibrator == "identity":
+            return self._predictions("test")
+        if calibrator not in self._mapped:
+            self._mapped = {calibrator: self._fitted(calibrator)(self._predictions("test"))}
+        return self._mapped[calibrator]
 
     def _fitted(self, calibrator: str) -> Calibrator:
         """Return the map of these predictions, read or fitted once."""
@@ -267,7 +277,7 @@ def score_plain(splits: Mapping[str, Predictions], settings: ScoringSettings) ->
     return RunScores(
         calibrator="identity",
         cards={split: score(part, **table) for split, part in splits.items()},
-        classes=score_by_class(judged, n_bins=settings.n_bins, level=settings.level),
+        classes=score_by_class(judged, n_bins=settings.n_bins, closed=settings.closed, level=settings.level),
         risk=risk_coverage(judged),
         extras=_extras(judged, settings),
         facts=_said(settings),
@@ -275,9 +285,21 @@ def score_plain(splits: Mapping[str, Predictions], settings: ScoringSettings) ->
 
 
 def score_mapped(
-    calibrator: str, judged: Predictions, fitted: Calibrator, settings: ScoringSettings
+    calibrator: str,
+    judged: Predictions,
+    fitted: Calibrator,
+    settings: ScoringSettings,
+    *,
+    after: Predictions | None = None,
 ) -> RunScores:
     """Score what a fitted map makes of predictions, and compare it with them row by row.
+
+    Args:
+        calibrator: What the map is called.
+        judged: The predictions.
+        fitted: The map.
+        settings: Behind numbers and intervals.
+        after: What the map makes of them, if that is known already.
 
     Example:
         >>> from equipoise.calibrators import TemperatureScaling
@@ -288,7 +310,8 @@ def score_mapped(
         'tie'
     """
     table = settings.of_card
-    after, temperature = fitted(judged), fitted.result.parameters.get("temperature")
+    after = fitted(judged) if after is None else after
+    temperature = fitted.result.parameters.get("temperature")
     return RunScores(
         calibrator=calibrator,
         words=fitted.result.words,

@@ -123,5 +123,5 @@ def _grids(group: RunGroup) -> list[_Grid]:
 
 
 def _cell(key: str, score: Score) -> str:
-    facts = DETECTION.get(key) or metric_facts(key)
+    facts = metric_facts(key)
     return f"{facts.number(score.value)} [{facts.number(score.low)}, {facts.number(score.high)}]"

@@ -189,7 +189,7 @@ def tables_of_groups(
         []
     """
     for metric in metrics:
-        metric_facts(metric, what="metric of a table")
+        metric_facts(metric, what="metric of a table", of="runs")
     check_baseline(baseline, groups)
     priced = asks_for_costs(metrics)
     return [
@@ -318,15 +318,14 @@ class _Blocks:
         leader = self._leader(calibrator, metric)
         if label == leader:
             return "best"
-        return "tied" if self._difference(calibrator, leader, label, metric).verdict == "tie" else ""
+        return "tied" if self._difference(calibrator, leader, label, metric).second_is == "tie" else ""
 
     def _versus(self, calibrator: str, label: str, metric: str) -> str:
         if metric in COST_FACTS:
             return ""
         if label == self._baseline or metric not in self._cells[calibrator, self._baseline]:
             return ""
-        verdict = self._difference(calibrator, self._baseline, label, metric).verdict
-        return {"second better": "better", "first better": "worse"}.get(verdict, "tie")
+        return self._difference(calibrator, self._baseline, label, metric).second_is
 
     def _difference(self, calibrator: str, one: str, other: str, metric: str) -> Difference:
         """Compare two methods: on the same rows by the seeds that both have, or else by their intervals."""

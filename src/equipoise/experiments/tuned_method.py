@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 from scipy.special import ndtri
 
-from equipoise.calibrators import TemperatureScaling
+from equipoise.calibrators import Calibrator, TemperatureScaling
 from equipoise.core.errors import SpecError
 from equipoise.core.names import check_choice
 from equipoise.core.predictions import Predictions
@@ -283,15 +283,16 @@ def badness(tune: Predictions, *, by: str) -> float:
     return measure(tune)
 
 
-def scaled(tune: Predictions, *others: Predictions) -> list[Predictions]:
-    """Return half of ``tune``, always the same, and others, after the temperature that the other half asks for.
+def scaled(tune: Predictions) -> tuple[Predictions, Calibrator]:
+    """Return half of ``tune``, always the same, after the temperature that the other half asks for, and that map.
 
     Example:
         >>> rows = Predictions(logits=[[3.0, 0.0]] * 8, labels=[0, 0, 0, 1] * 2, split="tune")
-        >>> [len(part) for part in scaled(rows, rows.with_split("test"))]
-        [4, 8]
+        >>> half, fitted = scaled(rows)
+        >>> len(half), fitted.kind
+        (4, 'temperature')
     """
     order = numpy_generator(0, "halves of tune").permutation(len(tune))
     half = len(tune) // 2
     fitted = TemperatureScaling().fit(tune.take(np.sort(order[:half])))
-    return [fitted(part) for part in (tune.take(np.sort(order[half:])), *others)]
+    return fitted(tune.take(np.sort(order[half:]))), fitted

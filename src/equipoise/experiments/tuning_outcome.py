@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, final
 
+from equipoise.calibrators import Calibrator
 from equipoise.core.errors import DataError
+from equipoise.core.predictions import Predictions
 from equipoise.evaluate import Score, Sweep, score
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.integrity import read_json, write_json
@@ -84,24 +86,26 @@ def choose_setting(
         return SeedChoice(**about)
     found = [runs[name] for name in names]
     tuned = [run.predictions("tune") for run in found]
+    maps: list[Calibrator | None] = [None] * len(found)
     if choice.by == "nll_scaled":
-        tuned = [scaled(part)[0] for part in tuned]
+        tuned, maps = map(list, zip(*map(scaled, tuned), strict=True))
     place = pick_setting(tuned, by=choice.by, rule=choice.rule)
-    pairs = [_values(run, choice.by) for run in found]
+    pairs = [_values(*one, choice.by) for one in zip(found, tuned, maps, strict=True)]
     tune, test = zip(*pairs, strict=True)
     return SeedChoice(**about, tune=tune, test=test, place=place)
 
 
-def _values(run: RunFolder, by: str) -> tuple[tuple[float, float, float], ...]:
-    """Return what a run gave on ``tune`` and ``test``, with intervals."""
+def _values(
+    run: RunFolder, tuned: Predictions, fitted: Calibrator | None, by: str
+) -> tuple[tuple[float, float, float], ...]:
+    """Return what a run gave on ``tune`` and ``test``, with intervals; after a map, if it was chosen after one."""
     cards = run.scores().cards
-    if by == "nll_scaled":
-        parts = scaled(run.predictions("tune"), run.predictions("test"))
+    if fitted is not None:
         settings = {
             name: getattr(cards["test"], name)
             for name in ("n_bins", "closed", "level", "n_resamples", "seed")
         }
-        both = [score(part, **settings) for part in parts]
+        both = [score(part, **settings) for part in (tuned, fitted(run.predictions("test")))]
     else:
         both = [cards["tune"], cards["test"]]
     return tuple(card[JUDGES[by]][:3] for card in both)

@@ -239,9 +239,8 @@ class CalibrationScorer:
     """
 
     def __init__(self, metric: str = "nll", *, n_bins: int = 15) -> None:
-        metric_facts(metric)
-        if metric == "confidence_gap":
-            raise ValueError("CalibrationScorer: 'confidence_gap' has a sign and is best at 0. Use 'ece'.")
+        if metric_facts(metric, what="scorer", of="card").better == "zero":
+            raise ValueError(f"CalibrationScorer: {metric!r} has a sign and is best at 0. Use 'ece'.")
         self.metric, self.n_bins = metric, n_bins
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803

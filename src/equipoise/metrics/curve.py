@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from equipoise.core.arrays import Array
+from equipoise.core.bins import expected_error
 
 __all__ = ["ReliabilityCurve", "calibration_errors"]
 
@@ -39,7 +40,7 @@ def calibration_errors(weight: Array, confidence: Array, outcome: Array) -> dict
     mean = np.divide(confidence, weight, out=np.zeros(difference.shape), where=filled)
     over = np.maximum(difference, 0)
     return {
-        "ece": np.abs(difference).sum(axis=-1) / total,
+        "ece": expected_error(difference, total),
         "mce": np.abs(gap).max(axis=-1),
         "rms_ce": np.sqrt((weight * gap**2).sum(axis=-1) / total),
         "avg_ce": np.abs(gap).sum(axis=-1) / filled.sum(axis=-1),

@@ -1,16 +1,19 @@
-"""What is known about each metric of a scorecard, said once: its names, unit, range, and which way is better."""
+"""What is known about each metric, said once: its names, unit, range, which way is better, and where it is found."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from equipoise.core.errors import SpecError
 from equipoise.core.names import check_choice, look_up
+from equipoise.metrics.metric_record import MetricFacts
 
 __all__ = [
+    "ALONE_FACTS",
     "COST_FACTS",
+    "DETECTION_FACTS",
     "EXTRA_FACTS",
     "FACTS",
     "MetricFacts",
@@ -22,108 +25,13 @@ __all__ = [
 ]
 
 
-class MetricFacts(NamedTuple):
-    """One metric of a scorecard.
-
-    Attributes:
-        key: What programs and gates call it.
-        title: What sentences call it.
-        short: What tables call it.
-        meaning: What it says, in a few words.
-        better: Which way is better; ``"zero"`` for a signed number that is best at zero.
-        percent: Whether it is a share, shown in percent.
-        low: The smallest it can be, which its interval does not leave.
-        high: The largest.
-        is_error: Whether chance alone pushes it up from zero, where a calibrated model would be.
-        is_paired: Whether two models are compared in it row by row.
-        needs_scores: Whether it needs the scores of every class, not only the predicted class and its confidence.
-        part_of: The metric it is a part of.
-        column: Its place among the columns of a comparison, from 0; None if it has none.
-        decimals: Digits after the point where it is shown; None for the usual number.
-
-    Example:
-        >>> ece = metric_facts("ece")
-        >>> ece.title, ece.better, ece.text(0.031)
-        ('ECE', 'lower', '3.10 %')
-    """
-
-    key: str
-    title: str
-    short: str
-    meaning: str
-    better: Literal["lower", "higher", "zero"] = "lower"
-    percent: bool = True
-    low: float = 0.0
-    high: float = 1.0
-    is_error: bool = False
-    is_paired: bool = False
-    needs_scores: bool = False
-    part_of: str | None = None
-    column: int | None = None
-    decimals: int | None = None
-
-    @property
-    def label(self) -> str:
-        """The name at the start of a table's row; parts stand indented below their whole."""
-        return f"  {self.short}" if self.part_of else self.title
-
-    @property
-    def head(self) -> str:
-        """The name on top of a table's column, with the unit."""
-        return f"{self.short} %" if self.percent else self.short
-
-    @property
-    def scale(self) -> float:
-        """What a value is multiplied by where it is shown."""
-        return 100.0 if self.percent else 1.0
-
-    @property
-    def digits(self) -> int:
-        """Digits after the point where it is shown."""
-        return self.decimals if self.decimals is not None else 2 if self.percent else 4
-
-    def number(self, value: float) -> str:
-        """Return a value as it is shown, without unit; signed where the sign says something.
-
-        Example:
-            >>> metric_facts("confidence_gap").number(0.1), metric_facts("nll").number(0.25)
-            ('+10.00', '0.2500')
-        """
-        sign = "+" if self.better == "zero" else ""
-        return f"{self.scale * value:{sign}.{self.digits}f}"
-
-    def text(self, value: float) -> str:
-        """Return a value as it is shown, with its unit.
-
-        Example:
-            >>> metric_facts("accuracy").text(0.9), metric_facts("nll").text(0.25)
-            ('90.00 %', '0.2500')
-        """
-        return f"{self.number(value)} %" if self.percent else self.number(value)
-
-    def badness(self, value: float) -> float:
-        """Return a number that is the lower the better, whichever way the metric itself goes.
-
-        Example:
-            >>> metric_facts("accuracy").badness(0.9), metric_facts("confidence_gap").badness(-0.1)
-            (-0.9, 0.1)
-        """
-        if self.better == "zero":
-            return abs(value)
-        return value if self.better == "lower" else -value
-
-    def is_better(self, value: float, than: float) -> bool:
-        """Return whether one value is better than another.
-
-        Example:
-            >>> metric_facts("accuracy").is_better(0.9, than=0.8), metric_facts("ece").is_better(0.9, than=0.8)
-            (True, False)
-        """
-        return self.badness(value) < self.badness(than)
-
-
 def _error(key: str, title: str, meaning: str, *, short: str = "", **more: Any) -> MetricFacts:
     return MetricFacts(key, title, short or title, meaning, is_error=True)._replace(**more)
+
+
+def _alone(key: str, title: str, short: str, meaning: str, function: str, **more: Any) -> MetricFacts:
+    instead = f"equipoise.metrics.{function} computes it"
+    return _error(key, title, meaning, short=short, home="alone", instead=instead, **more)
 
 
 def _score(key: str, title: str, short: str, meaning: str, high: float, **more: Any) -> MetricFacts:
@@ -260,17 +168,75 @@ _ALL = (
 #: Every metric of a scorecard by key, in the order it is printed.
 FACTS: dict[str, MetricFacts] = {facts.key: facts for facts in _ALL}
 
+_SLOW = "a table of runs has it when asked, as its time grows with the square of the rows"
+
 #: Metrics that no scorecard has by itself: they take long, or need more than rows.
 EXTRA_FACTS: dict[str, MetricFacts] = {
     facts.key: facts
     for facts in (
-        MetricFacts("kde_ece", "KDE-ECE", "KDE-ECE", "of the whole vector, by a Dirichlet kernel", high=2.0),
-        MetricFacts("sece", "SECE", "SECE", "accuracy smoothed over confidence by a Gaussian kernel"),
+        MetricFacts(
+            "kde_ece",
+            "KDE-ECE",
+            "KDE-ECE",
+            "of the whole vector, by a Dirichlet kernel",
+            high=2.0,
+            home="runs",
+            instead=_SLOW,
+        ),
+        MetricFacts(
+            "sece",
+            "SECE",
+            "SECE",
+            "accuracy smoothed over confidence by a Gaussian kernel",
+            home="runs",
+            instead=_SLOW,
+        ),
         MetricFacts(
             "mean_iou",
             "mean intersection over union",
             "mIoU",
             "of segmentation, over classes",
+            better="higher",
+            home="runs",
+            instead="a table of runs has it, where the data are of segmentation",
+        ),
+    )
+}
+
+#: Metrics that are functions and nothing else: neither scorecards nor tables hold them.
+ALONE_FACTS: dict[str, MetricFacts] = {
+    facts.key: facts
+    for facts in (
+        _alone("avg_ce", "average CE", "average CE", "every bin counts the same", "average_calibration_error"),
+        _alone("ece_sweep", "ECE with swept bins", "ECE, swept", "bins are as many as accuracy rises over",
+               "sweep_calibration_error"),
+        _alone("debiased_l2", "debiased L2 CE", "debiased L2", "gaps squared, with chance taken off",
+               "debiased_calibration_error", is_error=False),
+        _alone("ace", "adaptive classwise error", "ACE", "over all classes, bins with equally many rows",
+               "thresholded_adaptive_calibration_error", needs_scores=True),
+        _alone("tace", "thresholded adaptive classwise error", "TACE", "the same, tiny probabilities in one bin",
+               "thresholded_adaptive_calibration_error", needs_scores=True),
+        _score("brier_split", "Brier score in two parts", "Brier parts", "lost to calibration, lost to refinement", 2.0,
+               needs_scores=True, home="alone",
+               instead="it is two numbers, 'brier_calibration' and 'brier_refinement', which are on every scorecard"),
+    )
+}  # fmt: skip
+
+_FOREIGN = "it needs foreign rows beside these; equipoise.evaluate.score_detection computes it"
+
+#: How well a model knows what is foreign: the numbers that two sets of rows give together.
+DETECTION_FACTS: dict[str, MetricFacts] = {
+    facts.key: facts._replace(home="alone", instead=_FOREIGN)
+    for facts in (
+        MetricFacts("ood_auroc", "AUROC of known vs foreign", "AUROC", "0.5 is chance", better="higher"),
+        MetricFacts(
+            "ood_fpr95", "foreign rows taken for known at 95 % recall", "FPR95", "false alarms of a detector"
+        ),
+        MetricFacts(
+            "ood_aupr",
+            "average precision of known rows",
+            "AUPR",
+            "depends on how many are foreign",
             better="higher",
         ),
     )
@@ -278,7 +244,7 @@ EXTRA_FACTS: dict[str, MetricFacts] = {
 
 #: What a table can say of the cost of methods; no scorecard has it.
 COST_FACTS: dict[str, MetricFacts] = {
-    facts.key: facts
+    facts.key: facts._replace(home="runs", instead="a table of runs has it when asked")
     for facts in (
         MetricFacts(
             "seconds", "seconds of training", "seconds", "wall-clock of training", percent=False,
@@ -298,6 +264,7 @@ COST_FACTS: dict[str, MetricFacts] = {
 
 #: What is known about metrics of someone's own, by key; whoever meets one says so.
 _OWN: dict[str, MetricFacts] = {}
+_HOMES = ("card", "runs", "alone")
 _SAID = ("title", "short", "meaning", "better", "percent", "low", "high")
 
 _FORMER = {
@@ -307,25 +274,37 @@ _FORMER = {
 }
 
 
-def metric_facts(key: str, *, what: str = "metric") -> MetricFacts:
+def metric_facts(
+    key: str, *, what: str = "metric", of: Literal["card", "runs", "alone"] = "alone"
+) -> MetricFacts:
     """Return what is known about a metric.
 
     Args:
         key: Which.
         what: What a message calls it.
+        of: Where it must be found: on scorecards (``"card"``), in tables of runs too (``"runs"``), or anywhere.
 
     Raises:
-        SpecError: If no metric of a scorecard has this key; with the nearest, or what a former key is called now.
+        SpecError: If no metric has this key; with the nearest, or what a former key is called now. Or if the metric is
+            known, but not found there; with where it is.
 
     Example:
         >>> metric_facts("eec")
         Traceback (most recent call last):
         ...
         equipoise.core.errors.SpecError: no metric 'eec'; did you mean 'ece'?
+        >>> metric_facts("tace").title
+        'thresholded adaptive classwise error'
     """
     if key in _FORMER:
         raise SpecError(f"no {what} {key!r}; {_FORMER[key]}")
-    return look_up(key, {**FACTS, **EXTRA_FACTS, **COST_FACTS, **_OWN}, what=what)
+    facts = look_up(
+        key, {**FACTS, **EXTRA_FACTS, **ALONE_FACTS, **DETECTION_FACTS, **COST_FACTS, **_OWN}, what=what
+    )
+    if _HOMES.index(facts.home) > _HOMES.index(of):
+        place = "scorecard" if of == "card" else "table of runs"
+        raise SpecError(f"{key!r} cannot be a {what}: no {place} has it; {facts.instead}.")
+    return facts
 
 
 def learn_facts(key: str, said: Mapping[str, Any]) -> MetricFacts:
@@ -351,7 +330,10 @@ def learn_facts(key: str, said: Mapping[str, Any]) -> MetricFacts:
     for name in said:
         look_up(str(name), dict.fromkeys(_SAID), what=f"fact of the metric {key!r}")
     title = said.get("title", key)
-    facts = MetricFacts(key, title, title, "", percent=False, low=-math.inf, high=math.inf)._replace(**said)
+    facts = MetricFacts(
+        key, title, title, "", percent=False, low=-math.inf, high=math.inf, home="runs",
+        instead="a table of the runs that were scored with it has it",
+    )._replace(**said)  # fmt: skip
     check_choice(facts.better, ("lower", "higher", "zero"), where=key, name="better")
     if not isinstance(facts.percent, bool) or not facts.low < facts.high:
         raise SpecError(

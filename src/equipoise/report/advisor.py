@@ -111,7 +111,9 @@ def remedies_of(
         ['temperature']
     """
     choice = choose(held_out, candidates=candidates, seed=seed)
-    maps = {"temperature": TemperatureScaling().fit(held_out), choice.calibrator.kind: choice.calibrator}
+    chosen = choice.calibrator
+    plain = chosen if chosen.kind == "temperature" else TemperatureScaling().fit(held_out)
+    maps = {"temperature": plain, chosen.kind: chosen}
     after, predictions = [], {}
     for name, calibrator in maps.items():
         if name == "identity":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from equipoise.metrics.facts import metric_facts
 from equipoise.report.markup import Markup, join, tag
 from equipoise.report.numbers import interval, number, percent, title
 from equipoise.report.records import MethodResult
@@ -123,7 +124,11 @@ def risk_series(method: MethodResult) -> Series | None:
 def scatter_chart(methods: Sequence[MethodResult], *, key: str = "ece") -> Markup:
     """Return accuracy against an error, a cross of intervals per method; the best corner is above on the left."""
     found = [(method, method.score(key), method.score("accuracy")) for method in methods]
-    x_ticks = nice_ticks(0.0, max(100 * across.high for _, across, _ in found))
+    facts = metric_facts(key)
+    low, high = (
+        facts.scale * f(f(0.0, across.low, across.high) for _, across, _ in found) for f in (min, max)
+    )
+    x_ticks = nice_ticks(low, high)
     y_ticks = nice_ticks(
         min(100 * up.low for _, _, up in found), min(100.0, max(100 * up.high for _, _, up in found))
     )
@@ -133,7 +138,7 @@ def scatter_chart(methods: Sequence[MethodResult], *, key: str = "ece") -> Marku
     parts = []
     for place, (method, across, up) in enumerate(found):
         style = f"s{place % _STYLES}"
-        x, y = 100 * across.value, 100 * up.value
+        x, y = facts.scale * across.value, 100 * up.value
         tip = "\n".join(
             [
                 method.name,
@@ -145,7 +150,11 @@ def scatter_chart(methods: Sequence[MethodResult], *, key: str = "ece") -> Marku
             tag(
                 "g",
                 frame.line(
-                    max(100 * across.low, x_ticks[0]), y, 100 * across.high, y, class_=f"cross {style}"
+                    max(facts.scale * across.low, x_ticks[0]),
+                    y,
+                    facts.scale * across.high,
+                    y,
+                    class_=f"cross {style}",
                 ),
                 frame.line(x, 100 * up.low, x, 100 * up.high, class_=f"cross {style}"),
                 _point(place, frame.x(x), frame.y(y), 6),
@@ -154,8 +163,9 @@ def scatter_chart(methods: Sequence[MethodResult], *, key: str = "ece") -> Marku
                 data_tip=tip,
             )
         )
+    x_label = f"{title(key)} (%)" if facts.percent else title(key)
     drawn = picture(
-        frame.axes(x_ticks=x_ticks, y_ticks=y_ticks, x_label=f"{title(key)} (%)", y_label="accuracy (%)"),
+        frame.axes(x_ticks=x_ticks, y_ticks=y_ticks, x_label=x_label, y_label="accuracy (%)"),
         *parts,
         width=520,
         height=304,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,7 +11,7 @@ from equipoise.evaluate.compare import PairedDifferences
 from equipoise.evaluate.differences import Difference
 from equipoise.evaluate.scorecard import Score
 from equipoise.evaluate.verdict import verdict_of_card
-from equipoise.metrics.facts import best_of
+from equipoise.metrics.facts import metric_facts
 from equipoise.report.numbers import chance, number, points, typeset
 from equipoise.report.records import MethodResult, Report
 
@@ -71,8 +71,9 @@ def _after(method: MethodResult) -> list[str]:
     """Tell of the best calibrator, if any were tried."""
     if not method.calibrated:
         return []
-    best = min(method.calibrated, key=lambda one: one.score("ece").value)
-    return [f"After {best.name} its ECE is {number('ece', best.score('ece').value)}."]
+    found = {one.name: one.score("ece").value for one in method.calibrated}
+    best = _best("ece", found)
+    return [f"After {best} its ECE is {number('ece', found[best])}."]
 
 
 def _on_several(report: Report) -> Conclusion:
@@ -88,7 +89,7 @@ def _on_several(report: Report) -> Conclusion:
         headline = f"After {last}, {_headline(settled, base, still=True)}"
         sentences = [f"Without a calibrator, {_headline(judgements, base)}."]
     sentences += _unlike(report, last)
-    word, tone = _quality(*_lowest(report))
+    word, tone = _quality(*_lowest(report), level=report.base.first.level)
     sentences += [word, _next_step(report, last, settled)]
     kinds = [one.kind for one in settled]
     if tone == "good" and "better" not in kinds and "worse" in kinds:
@@ -134,12 +135,23 @@ def _headline(judgements: Sequence[Judgement], base: str, *, still: bool = False
 
 def _last_calibrator(report: Report) -> str | None:
     """Return the calibrator after which methods are compared: of those that all have, the one with the best scores."""
-    names = report.shared_calibrators
-    key = "nll" if all("nll" in method.keys for method in report.methods) else "ece"
+    key = _main_metric(report)
     means = {
-        name: sum(report.after(method, name).score(key).value for method in report.methods) for name in names
+        name: sum(report.after(method, name).score(key).value for method in report.methods)
+        for name in report.shared_calibrators
     }
-    return min(names, key=means.__getitem__, default=None)
+    return _best(key, means) if means else None
+
+
+def _main_metric(report: Report) -> str:
+    """Return what decides between calibrators and between methods after one: the likelihood, if it is known of all."""
+    return "nll" if all("nll" in method.keys for method in report.methods) else "ece"
+
+
+def _best(key: str, values: Mapping[str, float]) -> str:
+    """Return the name with the best value of a metric; the facts know which way is better."""
+    facts = metric_facts(key)
+    return min(values, key=lambda name: facts.badness(values[name]))
 
 
 def _unlike(report: Report, calibrator: str | None) -> list[str]:
@@ -162,14 +174,14 @@ def _lowest(report: Report) -> tuple[str, Score]:
     found = {method.name: method.score("ece") for method in report.methods}
     for method in report.methods:
         found |= {f"{method.name} with {one.name}": one.score("ece") for one in method.calibrated}
-    best = best_of("ece", [score.value for score in found.values()])
-    return next((name, score) for name, score in found.items() if score.value == best)
+    best = _best("ece", {name: score.value for name, score in found.items()})
+    return best, found[best]
 
 
-def _quality(name: str, score: Score) -> tuple[str, str]:
+def _quality(name: str, score: Score, *, level: float) -> tuple[str, str]:
     """Return how good the best is in itself, and the tone that deserves."""
     shown = f"The lowest ECE is that of {name}, {number('ece', score.value)}"
-    if score.p_value is not None and score.p_value > 0.05:
+    if score.p_value is not None and score.p_value > 1 - level:
         return f"{shown}, which chance explains.", "good"
     if score.value <= _SMALL:
         return f"{shown}, which is small.", "good"
@@ -185,17 +197,21 @@ def _next_step(report: Report, calibrator: str | None, settled: Sequence[Judgeme
             return ""
         return "What to do: compare them again after a calibrator fitted on held-out rows; it may level them."
     versus = report.versus(calibrator)
-    better = [method for method in report.others if method.name in versus and _adds(versus[method.name])]
+    key = _main_metric(report)
+    better = {
+        method.name: report.after(method, calibrator).score(key).value
+        for method in report.others
+        if method.name in versus and _adds(versus[method.name])
+    }
     if not better:
         return (
             f"What to do: use {base} and fit {calibrator} on held-out rows; nothing here shows that another method "
             "adds to it."
         )
-    key = "nll" if all("nll" in method.keys for method in report.methods) else "ece"
-    best = min(better, key=lambda method: report.after(method, calibrator).score(key).value)
-    cost = _cost(versus[best.name].of("accuracy"))
+    best = _best(key, better)
+    cost = _cost(versus[best].of("accuracy"))
     price = f"; it {cost}" if cost.startswith(("gains", "costs")) else ""
-    return f"What to do: use {best.name} and fit {calibrator} on held-out rows{price}."
+    return f"What to do: use {best} and fit {calibrator} on held-out rows{price}."
 
 
 def _adds(versus: PairedDifferences) -> bool:
@@ -211,7 +227,7 @@ def kind_of(versus: PairedDifferences | None, key: str) -> Kind | None:
 
 
 def _kind(row: Difference) -> Kind:
-    return {"second better": "better", "first better": "worse"}.get(row.verdict, "tied")  # type: ignore[return-value]
+    return "tied" if row.second_is == "tie" else row.second_is
 
 
 def _word(kind: str) -> str:

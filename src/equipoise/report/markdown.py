@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from equipoise.evaluate.slices import slices_off
 from equipoise.metrics.facts import FACTS, best_of, columns
 from equipoise.report.conclusion import conclusion_of, kind_of
 from equipoise.report.markup import clean
@@ -108,8 +109,7 @@ def _slices(report: Report) -> list[str]:
          percent(part.accuracy), chance(part.p_value)]
         for method in report.methods
         for what, slices in (("class", method.classes), *method.groups.items())
-        for part in slices[:5]
-        if part.p_value <= 0.05
+        for part in slices_off(slices, level=method.first.level)[:5]
     ]  # fmt: skip
     if not rows:
         return []

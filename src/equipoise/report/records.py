@@ -15,7 +15,7 @@ from scipy.stats import norm
 from equipoise.core.errors import DataError
 from equipoise.evaluate.compare import PairedDifferences, correct_for_many
 from equipoise.evaluate.scorecard import Score, Scorecard
-from equipoise.evaluate.shift import DETECTION, ShiftScores
+from equipoise.evaluate.shift import ShiftScores
 from equipoise.evaluate.slices import Slice
 from equipoise.evaluate.sweep import Sweep
 from equipoise.metrics.area_under_risk_coverage import RiskCoverage
@@ -326,5 +326,5 @@ def over_runs(key: str, scores: Sequence[Score], level: float) -> Score:
     rows = float(np.mean([score.high - score.low for score in scores])) / (2 * width)
     seeds = float(values.std(ddof=1)) / np.sqrt(len(values))
     half, mean = width * float(np.hypot(rows, seeds)), float(values.mean())
-    facts = DETECTION.get(key) or metric_facts(key)
+    facts = metric_facts(key)
     return Score(mean, max(facts.low, mean - half), min(facts.high, mean + half))

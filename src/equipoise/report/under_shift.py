@@ -77,6 +77,6 @@ def _words(text: str) -> TableCell:
 def _cell(key: str, score: Score | None) -> TableCell:
     if score is None:
         return TableCell("–", "")
-    facts = DETECTION.get(key) or metric_facts(key)
+    facts = metric_facts(key)
     ends = f"[{facts.number(score.low)}, {facts.number(score.high)}]"
     return TableCell(f"{facts.number(score.value)} {ends}", f"{score.value}")

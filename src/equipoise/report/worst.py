@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from equipoise.evaluate.audit_text import off_words
 from equipoise.evaluate.scorecard import Score
-from equipoise.evaluate.slices import Slice
+from equipoise.evaluate.slices import Slice, slices_off
 from equipoise.report.markup import Markup, join, tag
-from equipoise.report.numbers import chance, count, interval, number, percent
+from equipoise.report.numbers import chance, count, interval, number, percent, typeset
 from equipoise.report.records import MethodResult, Report
 from equipoise.report.tables import TableCell, name_cell, sortable
 
 __all__ = ["slices_section"]
 
 _WORST = 10
-_SURE = 0.05
 
 
 def slices_section(report: Report) -> Markup | None:
     """Return the classes and groups that are off, worst first; folded where there are several methods."""
     several = len(report.methods) > 1
     parts = [
-        _folded(method, what, slices) if several else _open(what, slices)
+        (_folded if several else _open)(method, what, slices)
         for method in report.methods
         for what, slices in (("predicted class", method.classes), *method.groups.items())
         if len(slices) > 1
@@ -35,36 +35,37 @@ def slices_section(report: Report) -> Markup | None:
     return join(tag("p", about, class_="lead"), *parts)
 
 
-def _open(what: str, slices: Sequence[Slice]) -> Markup:
-    heading = tag("h3", "By ", tag("bdi", what), ": ", _found(slices))
-    return join(heading, _table(what, slices))
+def _open(method: MethodResult, what: str, slices: Sequence[Slice]) -> Markup:
+    level = method.first.level
+    heading = tag("h3", "By ", tag("bdi", what), ": ", _found(slices, level))
+    return join(heading, _table(what, slices, level))
 
 
 def _folded(method: MethodResult, what: str, slices: Sequence[Slice]) -> Markup:
+    level = method.first.level
     summary = tag(
-        "summary", tag("b", tag("bdi", method.name)), " by ", tag("bdi", what), ": ", _found(slices)
+        "summary", tag("b", tag("bdi", method.name)), " by ", tag("bdi", what), ": ", _found(slices, level)
     )
-    return tag("details", summary, _table(what, slices), data_print="no", class_="fold")
+    return tag("details", summary, _table(what, slices, level), data_print="no", class_="fold")
 
 
-def _found(slices: Sequence[Slice]) -> str:
+def _found(slices: Sequence[Slice], level: float) -> str:
     """Say how many are off, and how many of them stand below."""
-    surprising = sum(part.p_value <= _SURE for part in slices)
     shown = "" if len(slices) <= _WORST else f"; the {_WORST} worst shown"
-    return f"{surprising or 'none'} of {len(slices):,} off by more than chance{shown}"
+    return typeset(off_words(slices, level=level)) + shown
 
 
-def _table(what: str, slices: Sequence[Slice]) -> Markup:
+def _table(what: str, slices: Sequence[Slice], level: float) -> Markup:
     shown = slices[:_WORST]
     caption = f"The {len(shown)} worst by {what}" if len(shown) < len(slices) else f"By {what}"
     head = (what, "rows", "claimed", "right", "gap", "corrected p")
-    return sortable(head, [(_row(part), "") for part in shown], caption=caption)
+    return sortable(head, [(_row(part, level), "") for part in shown], caption=caption)
 
 
-def _row(part: Slice) -> list[TableCell]:
+def _row(part: Slice, level: float) -> list[TableCell]:
     ends = interval("confidence_gap", Score(part.gap, part.low, part.high))
     gap = join(number("confidence_gap", part.gap), tag("span", ends, class_="range"))
-    chances = tag("span", chance(part.p_value), class_="worse" if part.p_value <= _SURE else "tied")
+    chances = tag("span", chance(part.p_value), class_="worse" if slices_off([part], level=level) else "tied")
     return [
         name_cell(part.name),
         TableCell(count(part.n_samples), part.n_samples),

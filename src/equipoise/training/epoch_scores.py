@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from equipoise.calibrators import TemperatureScaling
 from equipoise.core.predictions import Predictions
-from equipoise.metrics import accuracy, expected_calibration_error, negative_log_likelihood
+from equipoise.metrics import CalibrationState, negative_log_likelihood
+from equipoise.metrics.readings import read_state
 
 __all__ = ["scores_on_test", "tune_scores"]
 
@@ -19,9 +20,7 @@ def tune_scores(predictions: Predictions) -> dict[str, float]:
     """
     scaled = TemperatureScaling().fit(predictions)
     return {
-        "tune_accuracy": accuracy(predictions),
-        "tune_nll": negative_log_likelihood(predictions),
-        "tune_ece": expected_calibration_error(predictions),
+        **_main_scores(predictions, "tune"),
         "tune_nll_scaled": scaled.result.nll_after,
         "tune_temperature": scaled.temperature,
     }
@@ -38,12 +37,14 @@ def scores_on_test(predictions: Predictions, *, temperature: float | None = None
         >>> scores_on_test(Predictions(probs=[[0.75, 0.25], [0.25, 0.75]], labels=[0, 0]))
         {'test_accuracy': 0.5, 'test_nll': 0.8369..., 'test_ece': 0.25}
     """
-    scores = {
-        "test_accuracy": accuracy(predictions),
-        "test_nll": negative_log_likelihood(predictions),
-        "test_ece": expected_calibration_error(predictions),
-    }
+    scores = _main_scores(predictions, "test")
     if temperature is None:
         return scores
     cooled = predictions.with_scores(logits=predictions.logits / temperature)
     return {**scores, "test_nll_scaled": negative_log_likelihood(cooled)}
+
+
+def _main_scores(predictions: Predictions, split: str) -> dict[str, float]:
+    """Return what is read from one pass over the rows."""
+    values = read_state(CalibrationState.of(predictions))
+    return {f"{split}_{key}": values[key] for key in ("accuracy", "nll", "ece")}

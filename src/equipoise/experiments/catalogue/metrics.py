@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from equipoise.experiments.catalogue.entry import Entry
 
-__all__ = ["METRICS"]
+__all__ = ["METRICS", "NUMBERS_BESIDE"]
+
+#: Numbers that scorecards, tables or limits know and that no function of their own computes, and where they are told.
+NUMBERS_BESIDE = {
+    "ece_over": "it is the over-confident part of 'ece', on every scorecard.",
+    "ece_under": "it is the under-confident part of 'ece', on every scorecard.",
+    "brier_calibration": "it is the first number of 'brier_split', on every scorecard.",
+    "brier_refinement": "it is the second number of 'brier_split', on every scorecard.",
+    "mean_iou": "it is told by tables of segmentation runs.",
+    "ood_fpr95": "it is told beside 'ood_auroc', of runs with foreign data.",
+    "ood_aupr": "it is told beside 'ood_auroc', of runs with foreign data.",
+}
 
 METRICS: dict[str, Entry] = {
     "accuracy": Entry(
@@ -98,7 +109,7 @@ METRICS: dict[str, Entry] = {
     ),
     "debiased_ece": Entry(
         key="debiased_ece",
-        title="Debiased ECE",
+        title="ECE, debiased",
         made_by="equipoise.metrics:debiased_calibration_error",
         paper="Kumar, Liang and Ma (2019), Verified uncertainty calibration",
         fidelity="formula only",
@@ -239,7 +250,7 @@ METRICS: dict[str, Entry] = {
     ),
     "ks": Entry(
         key="ks",
-        title="KS calibration error",
+        title="KS error",
         made_by="equipoise.metrics:kolmogorov_smirnov_error",
         paper="Gupta et al. (2021), Calibration of neural networks using splines",
         fidelity="authors' code compared",
@@ -279,7 +290,7 @@ METRICS: dict[str, Entry] = {
     ),
     "confidence_gap": Entry(
         key="confidence_gap",
-        title="Confidence minus accuracy",
+        title="Confidence - accuracy",
         made_by="equipoise.metrics:confidence_gap",
         fidelity="ours",
         summary="Mean confidence minus accuracy: above zero the model is too sure, below not sure enough.",
@@ -301,7 +312,7 @@ METRICS: dict[str, Entry] = {
     ),
     "auroc": Entry(
         key="auroc",
-        title="AUROC of right against wrong",
+        title="AUROC of right vs wrong",
         made_by="equipoise.metrics:error_auroc",
         fidelity="authors' code compared",
         summary="How well confidence tells right predictions from wrong ones.",
@@ -311,7 +322,7 @@ METRICS: dict[str, Entry] = {
     ),
     "ood_auroc": Entry(
         key="ood_auroc",
-        title="AUROC of known against unknown data",
+        title="AUROC of known vs foreign",
         made_by="equipoise.metrics:out_of_distribution_auroc",
         paper=(
             "Hendrycks and Gimpel (2017), A baseline for detecting misclassified and out-of-distribution "
@@ -325,7 +336,7 @@ METRICS: dict[str, Entry] = {
     ),
     "aurc": Entry(
         key="aurc",
-        title="Area under the risk-coverage curve",
+        title="Area under risk-coverage",
         made_by="equipoise.metrics:area_under_risk_coverage",
         paper="Geifman and El-Yaniv (2017), Selective classification for deep neural networks",
         fidelity="formula only",
