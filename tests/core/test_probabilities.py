@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from both_ways import go
 from equipoise.compiled.choice import find_kernel
 from equipoise.core.arrays import freeze
 from equipoise.core.probabilities import _LARGE, top_of_rows
+from helpers.both_ways import go
 
 LAYOUTS = {
     "rows": lambda table: table,

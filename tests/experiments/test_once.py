@@ -7,7 +7,7 @@ import pytest
 from equipoise.calibrators import Calibrator
 from equipoise.experiments import ComparisonSpec, folder, make_tables, report_of_runs, results, run_comparison
 from equipoise.report import to_html
-from tiny_runs import QUICK, TABLE
+from helpers.tiny_runs import QUICK, TABLE
 
 
 @pytest.fixture

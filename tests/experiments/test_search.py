@@ -9,7 +9,7 @@ from equipoise.experiments import ComparisonSpec, find_runs, make_tables, report
 from equipoise.experiments.choice import badness, read_choice
 from equipoise.plots import draw_sweep
 from equipoise.report import to_html
-from tiny_runs import QUICK, TABLE
+from helpers.tiny_runs import QUICK, TABLE
 
 pytest.importorskip("optuna")
 

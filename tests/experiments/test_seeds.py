@@ -10,7 +10,7 @@ from equipoise.cli import main
 from equipoise.core.errors import DataError, SpecError
 from equipoise.experiments import ComparisonSpec, compare_seeds, report_of_runs, run_comparison
 from equipoise.report import to_html
-from tiny_runs import QUICK, TABLE
+from helpers.tiny_runs import QUICK, TABLE
 
 
 @pytest.fixture(scope="module")

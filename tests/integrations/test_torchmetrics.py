@@ -21,7 +21,7 @@ from equipoise.integrations.torchmetrics import (
     ClasswiseECE,
     SmoothECE,
 )
-from host_processes import PARTS, batch, measure
+from helpers.host_processes import PARTS, batch, measure
 
 ALL = {
     "ece": ECE,

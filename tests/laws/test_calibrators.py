@@ -13,8 +13,6 @@ import numpy as np
 import pytest
 import torch
 
-from both_ways import go
-from calibration_data import nll, probs, sample
 from equipoise import Predictions, calibrators
 from equipoise.calibrators import Calibrator, OwnCalibrator, load
 from equipoise.calibrators.load import KINDS
@@ -22,6 +20,8 @@ from equipoise.compiled.choice import find_kernel
 from equipoise.core.errors import DataError, NotFittedError, SplitError
 from equipoise.core.rows import check_disjoint
 from equipoise.experiments.catalogue.calibrators import CALIBRATORS
+from helpers.both_ways import go
+from helpers.calibration_data import nll, probs, sample
 
 NO_FIT = {"identity", "focal_recovery"}
 #: Those that ask for compiled code keep the laws with it and without.

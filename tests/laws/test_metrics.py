@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from both_ways import go
 from equipoise import Predictions, metrics
-from metric_samples import draw, rows, weights_for
+from helpers.both_ways import go
+from helpers.metric_samples import draw, rows, weights_for
 
 
 @pytest.fixture(scope="module", params=["compiled", "plain"], autouse=True)
