@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from calibration_data import sample
 from equipoise import Predictions, score
 from equipoise.calibrators import (
     FocalRecovery,
@@ -22,6 +21,7 @@ from equipoise.calibrators import (
 )
 from equipoise.core.errors import DataError, SplitError
 from equipoise.core.rows import check_disjoint
+from helpers.calibration_data import sample
 
 ARTIFACTS = Path(__file__).parent / "artifacts"
 STORED = json.loads((ARTIFACTS / "expected.json").read_text())

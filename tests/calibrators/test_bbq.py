@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from calibration_data import batch, expected, probs
 from equipoise.calibrators import BayesianBinning
 from equipoise.calibrators.bbq import average_histograms
+from helpers.calibration_data import probs
+from helpers.golden import arrays, expected
 
 SIZES = (2, 3, 4, 6)
 
 
 def golden_class() -> tuple[np.ndarray, np.ndarray]:
-    logits, labels = batch("R")
+    logits, labels = arrays("R")
     return probs(logits)[:, 0], (labels == 0).astype(float)
 
 

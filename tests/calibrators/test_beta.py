@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calibration_data import SECOND, batch, expected, sample
 from equipoise.calibrators import BetaCalibration, PlattScaling
+from helpers.calibration_data import sample
+from helpers.golden import SECOND, arrays, expected
 
 
 def test_golden_values() -> None:
     want = expected("beta.R.0")
-    calibrator = BetaCalibration().fit(*batch("R"))
+    calibrator = BetaCalibration().fit(*arrays("R"))
     found = {name: value[0] for name, value in calibrator.result.parameters.items()}
     for name in "abc":
         assert found[name] == pytest.approx(want[name], rel=1e-3, abs=1e-9)
@@ -20,7 +21,7 @@ def test_golden_values() -> None:
 
 
 def test_the_rate_of_the_fit_rows_has_the_golden_likelihood() -> None:
-    logits, labels = batch("R")
+    logits, labels = arrays("R")
     rate = np.exp(BetaCalibration().fit(logits, labels)(logits))[:, 0]
     hit = labels == 0
     nll = -(np.log(rate[hit]).sum() + np.log1p(-rate[~hit]).sum()) / len(labels)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calibration_data import sample
 from equipoise import Predictions
 from equipoise.calibrators import TemperatureScaling, VectorScaling, choose
 from equipoise.core.errors import SpecError, SplitError
+from helpers.calibration_data import sample
 
 SOME = ("temperature", "svs", "vector", "histogram")
 

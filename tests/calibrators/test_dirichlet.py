@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calibration_data import SECOND, batch, expected, probs
 from equipoise.calibrators import DirichletCalibration
 from equipoise.core.errors import DataError
+from helpers.calibration_data import probs
+from helpers.golden import SECOND, arrays, expected
 
 
 def objective(
@@ -24,7 +25,7 @@ def objective(
 def test_the_objective_is_the_golden_one() -> None:
     theta = np.full((3, 4), 0.05) + 1.1 * np.eye(3, 4)
     theta[:, 3] = [0.1, -0.2, 0.3]
-    assert objective(theta, *batch("R"), 0.1, 0.2) == pytest.approx(
+    assert objective(theta, *arrays("R"), 0.1, 0.2) == pytest.approx(
         expected("dirichlet.R")["objective_at_W0"], rel=1e-9
     )
 
@@ -32,7 +33,7 @@ def test_the_objective_is_the_golden_one() -> None:
 @pytest.mark.parametrize(("strength", "name"), [(0.01, "odir_l0.01_m0.01"), (1.0, "odir_l1_m1")])
 def test_golden_values(strength: float, name: str) -> None:
     want = expected("dirichlet.R")[name]
-    calibrator = DirichletCalibration(off_diagonal=strength, offset=strength).fit(*batch("R"))
+    calibrator = DirichletCalibration(off_diagonal=strength, offset=strength).fit(*arrays("R"))
     found = calibrator.result
     assert found.certificate["objective"] == pytest.approx(want["objective"], rel=1e-7)
     np.testing.assert_allclose(found.parameters["matrix"], want["W"], rtol=1e-4, atol=1e-5)
@@ -41,14 +42,14 @@ def test_golden_values(strength: float, name: str) -> None:
 
 
 def test_an_endless_penalty_leaves_a_scale_per_class() -> None:
-    found = DirichletCalibration(off_diagonal=1e9, offset=1e9).fit(*batch("R")).result
+    found = DirichletCalibration(off_diagonal=1e9, offset=1e9).fit(*arrays("R")).result
     off_diagonal = found.parameters["matrix"] - np.diag(np.diag(found.parameters["matrix"]))
     assert np.abs(off_diagonal).max() < 1e-6
     assert np.abs(found.parameters["offset"]).max() < 1e-6
 
 
 def test_shifted_logits_are_the_same_rows() -> None:
-    logits, labels = batch("R")
+    logits, labels = arrays("R")
     calibrator = DirichletCalibration().fit(logits, labels)
     np.testing.assert_allclose(calibrator(logits + 100.0), calibrator(logits), atol=1e-9)
 

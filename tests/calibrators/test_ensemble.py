@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calibration_data import batch, expected, nll, sample
 from equipoise import Predictions
 from equipoise.calibrators import TemperatureScaling, average_predictions
 from equipoise.core.errors import DataError, SplitError
+from helpers.calibration_data import nll, sample
+from helpers.golden import arrays, expected
 
 SECOND_MEMBER = [[1.0, 0.5, 0.0], [0.0, 1.0, 0.2], [0.3, 0.3, 0.9], [1.0, 0.0, 0.0], [0.2, 0.1, 1.2]]
 
 
 def test_golden_values() -> None:
-    logits, labels = batch("A")
+    logits, labels = arrays("A")
     want = expected("ensemble.A")
     mean = average_predictions([Predictions(logits=one, labels=labels) for one in (logits, SECOND_MEMBER)])
     np.testing.assert_allclose(mean.probs, want["probs"], rtol=1e-9)

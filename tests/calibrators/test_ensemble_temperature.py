@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calibration_data import batch, expected, probs, sample
 from equipoise.calibrators import EnsembleTemperatureScaling
 from equipoise.calibrators.ensemble_temperature import _flattest_minimum, _simplex_minimum
+from helpers.calibration_data import probs, sample
+from helpers.golden import arrays, expected
 
 
 def brier(p: np.ndarray, labels: np.ndarray) -> float:
@@ -15,14 +16,14 @@ def brier(p: np.ndarray, labels: np.ndarray) -> float:
 
 
 def test_the_temperature_is_the_golden_one() -> None:
-    found = EnsembleTemperatureScaling().fit(*batch("R")).result.parameters
+    found = EnsembleTemperatureScaling().fit(*arrays("R")).result.parameters
     assert float(found["temperature"]) == pytest.approx(
         expected("temperature.R")["T_mse_continuous"], rel=1e-4
     )
 
 
 def test_the_map_is_the_mixture() -> None:
-    logits, labels = batch("R")
+    logits, labels = arrays("R")
     calibrator = EnsembleTemperatureScaling().fit(logits, labels)
     temperature, w = (
         float(calibrator.result.parameters["temperature"]),
@@ -51,7 +52,7 @@ def test_corners_of_the_simplex_are_found() -> None:
 
 
 def test_mixture_weights_are_a_distribution() -> None:
-    w = EnsembleTemperatureScaling().fit(*batch("R")).result.parameters["mixture"]
+    w = EnsembleTemperatureScaling().fit(*arrays("R")).result.parameters["mixture"]
     assert (w >= 0).all()
     assert w.sum() == pytest.approx(1.0)
 

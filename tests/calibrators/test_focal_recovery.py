@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calibration_data import probs, sample
 from equipoise.calibrators import FocalRecovery
 from equipoise.theory import recover_posterior
+from helpers.calibration_data import probs, sample
 
 
 def test_it_is_the_theorem_s_formula() -> None:

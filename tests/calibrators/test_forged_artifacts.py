@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibration_data import sample
 from equipoise.calibrators import artifact, from_artifact, load
 from equipoise.core.errors import DataError, EquipoiseError
 from equipoise.experiments.catalogue.calibrators import CALIBRATORS
+from helpers.calibration_data import sample
 
 every = pytest.mark.parametrize("key", CALIBRATORS)
 ODD: tuple[Any, ...] = (

@@ -5,26 +5,27 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calibration_data import SECOND, batch, expected, probs, sample
 from equipoise.calibrators import HistogramBinning
 from equipoise.calibrators.binning import bin_sums, equal_mass_edges
+from helpers.calibration_data import probs, sample
+from helpers.golden import SECOND, arrays, expected
 
 
 def test_golden_values_classwise() -> None:
     want = expected("histogram.R")
-    calibrator = HistogramBinning(n_bins=5).fit(*batch("R"))
+    calibrator = HistogramBinning(n_bins=5).fit(*arrays("R"))
     np.testing.assert_allclose(calibrator.result.parameters["values"], want["theta_per_class"], rtol=1e-9)
     np.testing.assert_allclose(calibrator(SECOND), want["S_normalised_first2"], rtol=1e-9)
 
 
 def test_golden_values_top_label_but_for_empty_bins() -> None:
-    found = HistogramBinning(n_bins=5, share="top_label").fit(*batch("R")).result.parameters["values"][0]
+    found = HistogramBinning(n_bins=5, share="top_label").fit(*arrays("R")).result.parameters["values"][0]
     np.testing.assert_allclose(found[1:], expected("histogram.R")["theta_top_label"][1:], rtol=1e-9)
     assert found[0] == pytest.approx(0.1)  # empty: the centre, where the authors give 0
 
 
 def test_one_bin_answers_with_the_frequencies() -> None:
-    logits, labels = batch("R")
+    logits, labels = arrays("R")
     values = HistogramBinning(n_bins=1).fit(logits, labels).result.parameters["values"]
     np.testing.assert_allclose(values[:, 0], np.bincount(labels) / len(labels))
 

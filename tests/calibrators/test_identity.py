@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibration_data import sample
 from equipoise.calibrators import Identity
+from helpers.calibration_data import sample
 
 
 def test_nothing_changes_fitted_or_not() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibration_data import SECOND, batch, expected, probs, sample
 from equipoise.calibrators import IsotonicCalibration
 from equipoise.calibrators.isotonic import fit_isotonic
+from helpers.calibration_data import probs, sample
+from helpers.golden import SECOND, arrays, expected
 
 
 def test_violators_are_pooled_by_hand() -> None:
@@ -17,7 +18,7 @@ def test_violators_are_pooled_by_hand() -> None:
 
 
 def test_golden_values_classwise() -> None:
-    calibrator = IsotonicCalibration().fit(*batch("R"))
+    calibrator = IsotonicCalibration().fit(*arrays("R"))
     want = expected("isotonic.R")
     np.testing.assert_allclose(calibrator(SECOND), want["classwise_norm_S_first3"][:2], atol=1e-8)
     parameters = calibrator.result.parameters
@@ -27,7 +28,7 @@ def test_golden_values_classwise() -> None:
 
 
 def test_golden_values_pooled() -> None:
-    parameters = IsotonicCalibration(share="pooled").fit(*batch("R")).result.parameters
+    parameters = IsotonicCalibration(share="pooled").fit(*arrays("R")).result.parameters
     raw = np.interp(probs(SECOND), parameters["knots"][0], parameters["values"][0])
     np.testing.assert_allclose(raw, expected("isotonic.R")["pooled_raw_S_first3"][:2], atol=1e-8)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calibration_data import SECOND, batch, expected, nll, probs, sample
 from equipoise.calibrators import MatrixScaling, VectorScaling
 from equipoise.calibrators import softmax_regression as regression
 from equipoise.core.errors import DataError
+from helpers.calibration_data import nll, probs, sample
+from helpers.golden import SECOND, arrays, expected
 
 
 def test_swapped_classes_are_swapped_back() -> None:
@@ -21,7 +22,7 @@ def test_swapped_classes_are_swapped_back() -> None:
 
 def test_golden_values() -> None:
     want = expected("matrix.R")
-    calibrator = MatrixScaling().fit(*batch("R"))
+    calibrator = MatrixScaling().fit(*arrays("R"))
     assert calibrator.result.nll_after == pytest.approx(want["nll"], rel=1e-8)
     np.testing.assert_allclose(probs(calibrator(SECOND)), want["S_probs_first2"], rtol=1e-5)
 

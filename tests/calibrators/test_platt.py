@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calibration_data import probs, sample
 from equipoise.calibrators import PlattScaling
+from helpers.calibration_data import probs, sample
 
 
 def test_two_rates_by_hand() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calibration_data import sample
 from equipoise.calibrators import PlattScaling, ScalingBinning
+from helpers.calibration_data import sample
 
 
 def test_one_bin_answers_with_the_mean_scaled_rate() -> None:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.interpolate import make_lsq_spline
 
-from calibration_data import probs, sample
 from equipoise.calibrators import SplineCalibration
 from equipoise.calibrators.spline import fit_spline
 from equipoise.core.errors import DataError
+from helpers.calibration_data import probs, sample
 
 
 def test_a_quadratic_error_has_a_linear_correction() -> None:

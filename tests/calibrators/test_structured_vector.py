@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from calibration_data import nll, probs, sample, tempered
 from equipoise.calibrators import StructuredVectorScaling, VectorScaling
+from helpers.calibration_data import nll, probs, sample, tempered
 
 
 def test_a_general_optimiser_finds_the_same_vector() -> None:

@@ -10,12 +10,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from both_ways import go
-from calibration_data import SECOND, batch, expected, nll, probs, sample
 from equipoise.calibrators import TemperatureScaling
 from equipoise.calibrators.binning import expected_calibration_error
 from equipoise.calibrators.temperature_search import GRID, ece_on_grid, fit_beta
 from equipoise.compiled.dispatch import going
+from helpers.both_ways import go
+from helpers.calibration_data import nll, probs, sample
+from helpers.golden import SECOND, arrays, expected
 
 
 @pytest.fixture(scope="module", params=["compiled", "plain"], autouse=True)
@@ -36,7 +37,7 @@ def test_three_of_four_right_means_odds_of_three() -> None:
 
 def test_golden_values_by_likelihood() -> None:
     want = expected("temperature.R")
-    calibrator = TemperatureScaling().fit(*batch("R"))
+    calibrator = TemperatureScaling().fit(*arrays("R"))
     assert calibrator.temperature == pytest.approx(want["T_nll_continuous"], rel=1e-6)
     assert calibrator.result.nll_before == pytest.approx(want["nll_before"], rel=1e-9)
     assert calibrator.result.nll_after == pytest.approx(want["nll_continuous"], rel=1e-9)
@@ -45,7 +46,7 @@ def test_golden_values_by_likelihood() -> None:
 
 def test_golden_values_by_ece() -> None:
     want = expected("temperature.R")
-    calibrator = TemperatureScaling(criterion="ece").fit(*batch("R"))
+    calibrator = TemperatureScaling(criterion="ece").fit(*arrays("R"))
     assert calibrator.temperature == pytest.approx(want["T_grid_ece"], rel=1e-12)
     assert calibrator.result.certificate["ece"] == pytest.approx(want["ece_at"], rel=1e-9)
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from calibration_data import SECOND, batch, expected, nll, probs, sample
 from equipoise.calibrators import TemperatureScaling, VectorScaling, softmax_regression
+from helpers.calibration_data import nll, probs, sample
+from helpers.golden import SECOND, arrays, expected
 
 
 def test_offsets_turn_two_rates_into_themselves() -> None:
@@ -18,7 +19,7 @@ def test_offsets_turn_two_rates_into_themselves() -> None:
 
 def test_golden_values() -> None:
     want = expected("vector.R")
-    calibrator = VectorScaling().fit(*batch("R"))
+    calibrator = VectorScaling().fit(*arrays("R"))
     assert calibrator.result.nll_after == pytest.approx(want["nll"], rel=1e-8)
     np.testing.assert_allclose(calibrator.result.parameters["scale"], want["w"], rtol=1e-6)
     np.testing.assert_allclose(calibrator.result.parameters["offset"], want["b_centred"], rtol=1e-5)

@@ -15,7 +15,7 @@ import pytest
 from equipoise import write_predictions
 from equipoise.cli import main
 from equipoise.core.reading.formats import WRITERS
-from hostile_files import WAYS, damaged, made
+from helpers.hostile_files import WAYS, damaged, made
 
 
 def npz(**arrays):

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from equipoise.cli import main
-from own_code import write_code
+from helpers.own_code import write_code
 
 SPEC = """
 data = "mine.py:points"

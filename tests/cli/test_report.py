@@ -19,6 +19,35 @@ def files(tmp_path):
     return tmp_path
 
 
+@pytest.fixture
+def runs(tmp_path):
+    """A folder that holds a run which was started."""
+    (tmp_path / "runs" / "one").mkdir(parents=True)
+    (tmp_path / "runs" / "one" / "started.json").write_text("{}")
+    return tmp_path / "runs"
+
+
+def test_a_folder_of_parquet_files_is_one_model(files, capsys):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    folders = {}
+    for name in ("sure", "fair"):
+        folders[name] = files / name
+        folders[name].mkdir()
+        given = np.load(files / f"{name}.npz")
+        for part, rows in enumerate((slice(0, 100), slice(100, 300))):
+            columns = {f"logit_{k}": given["logits"][rows, k] for k in range(3)}
+            pq.write_table(
+                pa.table({**columns, "label": given["labels"][rows]}), folders[name] / f"{part}.parquet"
+            )
+    told = []
+    for sources in (folders, {name: files / f"{name}.npz" for name in folders}):
+        out = files / "page.md"
+        words = ["report", *map(str, sources.values()), "-o", str(out), "--resamples", "50", "--json"]
+        assert main(words) == 0
+        told.append(json.loads(capsys.readouterr().out))
+    assert told[0] == told[1]
+
+
 def test_one_file_gives_one_page(files, capsys):
     out = files / "page.html"
     arguments = ["report", str(files / "sure.npz"), "-o", str(out), "--by", "site", "--resamples", "50"]
@@ -85,7 +114,9 @@ def test_the_model_card_is_written_beside(files):
     ("arguments", "sentence"),
     [
         (["{0}/sure.npz", "-o", "{0}/r.pdf"], ".html or .md"),
-        (["{0}"], "no finished run"),
+        (["{0}"], "no run in"),
+        (["{0}/runs"], "no finished run"),
+        (["{0}/runs", "{0}/sure.npz"], "sure.npz does not"),
         (["{0}/sure.npz", "{0}/sure.npz"], "given once"),
         (["{0}/sure.npz", "--baseline", "nobody", "-o", "{0}/r.html"], "baseline must be one of"),
         (["{0}/sure.npz", "--by", "sight", "-o", "{0}/r.html"], "sight"),
@@ -94,9 +125,9 @@ def test_the_model_card_is_written_beside(files):
         (["{0}/sure.npz", "-o", "{0}/no/such/folder/r.html"], "no/such/folder"),
     ],
 )
-def test_mistakes_exit_2_with_a_sentence_and_leave_nothing(arguments, sentence, files, capsys):
+def test_mistakes_exit_2_with_a_sentence_and_leave_nothing(arguments, sentence, files, runs, capsys):
     before = sorted(files.iterdir())
-    quick = [] if arguments == ["{0}"] else ["--resamples", "20"]  # a folder of runs is scored already
+    quick = [] if "{0}/runs" in arguments else ["--resamples", "20"]  # a folder of runs is scored already
     assert main(["report", *(word.format(files) for word in arguments), *quick]) == 2
     error = capsys.readouterr().err
     assert sentence in error
@@ -137,8 +168,8 @@ def test_the_command_that_makes_it_again_holds_every_option(files):
     assert again in page.replace("&#39;", "&#x27;")
 
 
-def test_options_that_run_folders_do_not_heed_are_refused(files, capsys):
-    assert main(["report", str(files), "--by", "site"]) == 2
+def test_options_that_run_folders_do_not_heed_are_refused(runs, capsys):
+    assert main(["report", str(runs), "--by", "site"]) == 2
     assert "--by is for files of predictions" in capsys.readouterr().err
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import equipoise.compiled
+from equipoise.compiled import cache
 from equipoise.compiled.dispatch import why_plain
 
 pytestmark = pytest.mark.skipif(why_plain() is not None, reason="nothing is compiled here")
@@ -39,8 +40,8 @@ def room(tmp_path):
     return copy
 
 
-def run(room, cache):
-    environment = {**os.environ, "PYTHONPATH": str(room.parents[1]), "NUMBA_CACHE_DIR": str(cache)}
+def run(room, place):
+    environment = {**os.environ, "PYTHONPATH": str(room.parents[1]), "NUMBA_CACHE_DIR": str(place)}
     done = subprocess.run(
         [sys.executable, "-c", RUN], env=environment, capture_output=True, text=True, check=True
     )
@@ -57,3 +58,14 @@ def test_a_changed_helper_gives_the_changed_result_with_a_warm_cache(room, tmp_p
 def test_where_nothing_can_be_written_everything_still_runs(room, tmp_path):
     (tmp_path / "in_the_way").touch()
     assert run(room, tmp_path / "in_the_way") == [21, 0]
+
+
+def test_two_pythons_that_share_a_place_have_folders_of_their_own(monkeypatch, tmp_path):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    here = cache.cache_folder()
+    monkeypatch.setattr(sys.implementation, "cache_tag", "cpython-399")
+    cache._cache_folder.cache_clear()
+    elsewhere = cache.cache_folder()
+    cache._cache_folder.cache_clear()
+    assert here.parent == elsewhere.parent == tmp_path
+    assert here != elsewhere

@@ -76,15 +76,39 @@ def test_a_forked_process_does_not_compile(monkeypatch):
     assert dispatch.find_kernel("forked", "f", dispatch._WORTH) is not None
 
 
-def numbers(*way, **environment):
+LITTLE = """
+import sys
+from equipoise import Predictions, score
+score(Predictions(probs=[[0.25, 0.75], [0.5, 0.5]], labels=[1, 0]))
+print("numba" in sys.modules)
+"""
+
+
+def output_of(script, *way, **environment):
     done = subprocess.run(
-        [sys.executable, "-c", SCORES, *way],
+        [sys.executable, "-c", script, *way],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
         check=True,
     )
-    return json.loads(done.stdout)
+    return done.stdout
+
+
+def numbers(*way, **environment):
+    return json.loads(output_of(SCORES, *way, **environment))
+
+
+def test_little_work_does_not_load_the_compiler(tmp_path):
+    assert output_of(LITTLE, EQUIPOISE_PLAIN="0", NUMBA_CACHE_DIR=str(tmp_path)) == "False\n"
+
+
+def test_a_compiler_that_no_longer_loads_leaves_the_plain_way(monkeypatch, tmp_path):
+    monkeypatch.setattr(choice, "_PLAIN", False)
+    monkeypatch.setattr(choice, "why_plain", lambda: "numba cannot be loaded")
+    monkeypatch.setattr(choice, "cache_folder", lambda: tmp_path)
+    (tmp_path / "gone-f-here.ready").touch()
+    assert dispatch.find_kernel("gone", "f", dispatch._WORTH) is None
 
 
 @pytest.mark.skipif(dispatch.why_plain() is not None, reason="nothing is compiled here")

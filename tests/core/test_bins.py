@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from both_ways import go
 from equipoise import Predictions
 from equipoise.calibrators.temperature_search import ece_on_grid
-from equipoise.compiled.choice import find_kernel
+from equipoise.compiled.dispatch import find_kernel
 from equipoise.core.bins import bin_of, expected_error, lower_edges
 from equipoise.evaluate import score_by_class
 from equipoise.metrics import expected_calibration_error
+from helpers.both_ways import go
 
 # Numbers on the edges, and their neighbours on both sides.
 EDGES = np.linspace(0, 1, 16)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from both_ways import go
 from equipoise.compiled.dispatch import find_kernel
 from equipoise.core import checks
 from equipoise.core.errors import DataError
+from helpers.both_ways import go
 
 
 @pytest.fixture(scope="module", params=["compiled", "plain"], autouse=True)

@@ -11,7 +11,7 @@ import pytest
 
 from equipoise import iter_predictions, read_predictions, write_predictions
 from equipoise.core import DataError
-from hostile_files import made
+from helpers.hostile_files import made
 
 GENERATOR = np.random.default_rng(0)
 LOGITS = GENERATOR.normal(size=(50, 4)).astype(np.float32)

@@ -6,7 +6,7 @@ import pytest
 from equipoise import iter_predictions, read_predictions, write_predictions
 from equipoise.core import EquipoiseError
 from equipoise.core.reading.formats import WRITERS
-from hostile_files import WAYS, damaged, made
+from helpers.hostile_files import WAYS, damaged, made
 
 
 def complaint(read, path):

@@ -103,6 +103,19 @@ def test_the_audit_looks_at_every_folder(table, capsys):
     assert "part-0.parquet" in said
 
 
+def test_the_report_reads_what_the_audit_does(table, tmp_path, capsys):
+    page = tmp_path / "report.md"
+    words = ["report", table(), "-o", str(page), "--by", "site", "--resamples", "20"]
+    assert main([*words, "--calib-share", "0.5"]) == 2  # these rows have no scores to calibrate
+    assert "secret" not in capsys.readouterr().err
+    assert main(words) == 0
+    text = page.read_text(encoding="utf-8")
+    assert "120 rows" in text
+    assert "secret" not in text + capsys.readouterr().out
+    assert main(["report", table(), table("/day=2026-03-01"), "-o", str(page)]) == 2
+    assert "secret" not in capsys.readouterr().err
+
+
 def test_files_can_be_sent_to_other_processes(table):
     sources = pickle.loads(pickle.dumps(find_sources(table())))
     assert all(isinstance(source, FilePart) for source in sources)
@@ -185,14 +198,10 @@ def test_addresses_that_lead_nowhere_and_keep_their_secrets(address, message):
     assert "secret" not in str(caught.value)
 
 
-def test_a_saved_state_is_not_fetched(capsys):
-    assert main(["audit", "s3://bucket/monday.state"]) == 2
+@pytest.mark.parametrize("command", ["audit", "report"])
+def test_a_saved_state_is_not_fetched(command, capsys):
+    assert main([command, "s3://bucket/monday.state"]) == 2
     assert "saved states are small and read from this machine" in capsys.readouterr().err
-
-
-def test_a_report_of_an_address_is_that_of_an_audit(capsys):
-    assert main(["report", "s3://bucket/rows.parquet", "-o", "report.html"]) == 2
-    assert "equipoise audit ADDRESS --report FILE" in capsys.readouterr().err
 
 
 def test_what_folders_say(tmp_path):

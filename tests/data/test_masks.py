@@ -7,7 +7,7 @@ import torch
 from equipoise.core.errors import DataError
 from equipoise.data import batches, load
 from equipoise.experiments import Spec, run
-from tiny_runs import QUICK
+from helpers.tiny_runs import QUICK
 
 RNG = np.random.default_rng(0)
 IMAGES = RNG.integers(0, 256, (24, 6, 8, 3), dtype=np.uint8)

@@ -6,7 +6,7 @@ from equipoise.core.errors import SplitError
 from equipoise.metrics import CalibrationState
 from equipoise.metrics.facts import FACTS
 from equipoise.metrics.readings import read_state
-from metric_samples import draw, softmax
+from helpers.metric_samples import draw, softmax
 
 
 def pair(n=1500, k=3, *, seed=0, noise=0.3):

@@ -11,7 +11,7 @@ from equipoise.core.errors import DataError, SpecError, SplitError
 from equipoise.evaluate import Scorecard
 from equipoise.metrics import CalibrationState
 from equipoise.metrics.facts import FACTS
-from metric_samples import draw
+from helpers.metric_samples import draw
 
 
 def predictions(n=600, k=8, **arguments):

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from both_ways import go
 from equipoise import Predictions, score
 from equipoise.compiled.dispatch import going
 from equipoise.core.errors import DataError, SpecError
 from equipoise.evaluate import SliceSums, score_by_class, score_by_group
 from equipoise.evaluate.chance import holm
+from helpers.both_ways import go
 
 
 @pytest.fixture(scope="module", params=["compiled", "plain"], autouse=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from equipoise.experiments import code_files, prepare, read_comparison, run_comparison
-from tiny_runs import QUICK
+from helpers.tiny_runs import QUICK
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "own" / "compare.toml"
 

@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from equipoise.experiments import Spec
-from tiny_runs import QUICK, TABLE
+from helpers.tiny_runs import QUICK, TABLE
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from equipoise.experiments import (
 )
 from equipoise.experiments.engines.local import fair_threads
 from equipoise.experiments.results import Cell, difference_of_cells
-from tiny_runs import DIVERGING, FAILING, QUICK, TABLE
+from helpers.tiny_runs import DIVERGING, FAILING, QUICK, TABLE
 
 SPECS = sorted((Path(__file__).resolve().parents[2] / "examples" / "specs").glob("*.toml"))
 

@@ -5,7 +5,7 @@ import pytest
 from equipoise.experiments import ComparisonSpec, RunFolder, format_tables, make_tables, run_comparison
 from equipoise.experiments.costs import Cost, cost_cells
 from equipoise.experiments.results import Cell
-from tiny_runs import QUICK, TABLE
+from helpers.tiny_runs import QUICK, TABLE
 
 COSTS = ["accuracy", "ece", "seconds", "parameters", "ece_gain"]
 

@@ -9,7 +9,7 @@ from equipoise.core.errors import SpecError
 from equipoise.experiments import ComparisonSpec, find_runs, format_table, run_comparison
 from equipoise.experiments import dense as dense_runs
 from equipoise.experiments.integrity import read_json
-from tiny_runs import QUICK, TABLE
+from helpers.tiny_runs import QUICK, TABLE
 
 DENSE = {
     "name": "dense",

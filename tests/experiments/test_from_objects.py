@@ -10,7 +10,7 @@ import pytest
 from equipoise.core.errors import SpecError
 from equipoise.experiments import compare_methods
 from equipoise.losses import FocalLoss
-from own_code import CODE, write_code
+from helpers.own_code import CODE, write_code
 
 QUICK = {"name": "quick", "epochs": 1}
 

@@ -12,7 +12,7 @@ from equipoise.cli import main
 from equipoise.core.errors import DataError, EquipoiseError
 from equipoise.experiments import RunFolder, Spec, find_runs, run
 from equipoise.experiments import run as run_function
-from tiny_runs import QUICK, TABLE
+from helpers.tiny_runs import QUICK, TABLE
 
 FILES = [
     "spec.toml",

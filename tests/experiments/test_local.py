@@ -12,7 +12,7 @@ import pytest
 
 from equipoise.experiments import ComparisonSpec, RunFolder, Spec
 from equipoise.experiments.engines.local import run_locally, usable_cores
-from tiny_runs import FAILING, QUICK, TABLE
+from helpers.tiny_runs import FAILING, QUICK, TABLE
 
 PAIR = [Spec.from_table({**TABLE, "seed": seed}) for seed in (0, 1)]
 

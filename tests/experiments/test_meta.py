@@ -5,7 +5,7 @@ import pytest
 from equipoise.core.errors import SpecError
 from equipoise.experiments import ComparisonSpec, Spec, run_comparison
 from equipoise.experiments.build import build
-from tiny_runs import QUICK, TABLE
+from helpers.tiny_runs import QUICK, TABLE
 
 WHERE = {"epoch": 0, "visit": None, "start": 0, "rank": 0, "world_size": 1, "device": "cpu"}
 

@@ -12,8 +12,8 @@ from equipoise.experiments import ComparisonSpec, folder, make_tables, report_of
 from equipoise.experiments.folder import RunFolder
 from equipoise.metrics import CalibrationState
 from equipoise.report import report_of, to_html
-from equipoise.training.scores import scores_on_test, tune_scores
-from tiny_runs import QUICK, TABLE
+from equipoise.training.epoch_scores import scores_on_test, tune_scores
+from helpers.tiny_runs import QUICK, TABLE
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from equipoise.experiments import (
 )
 from equipoise.experiments.preparation import code_files, pin
 from equipoise.experiments.user_code import find_source, load_code
-from own_code import CODE, own_table, write_code
+from helpers.own_code import CODE, own_table, write_code
 
 
 @pytest.fixture

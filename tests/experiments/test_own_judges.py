@@ -22,8 +22,8 @@ from equipoise.experiments.engines.worker import decode_job, encode_job
 from equipoise.experiments.maps import as_map
 from equipoise.experiments.preparation import code_files, pinned, refuse_code
 from equipoise.experiments.user_code import load_code
-from own_code import JUDGE, own_table, write_code
-from tiny_runs import QUICK
+from helpers.own_code import JUDGE, own_table, write_code
+from helpers.tiny_runs import QUICK
 
 SCALED = {"name": "judge.py:Scaled", "options": {"steps": 20}}
 KEY = "judge.py-Scaled(steps=20)"

@@ -6,7 +6,7 @@ import shutil
 
 from equipoise.experiments import Spec
 from equipoise.experiments.engines.progress import StatusLine
-from tiny_runs import TABLE
+from helpers.tiny_runs import TABLE
 
 
 class Terminal(io.StringIO):

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from equipoise.experiments import ComparisonSpec, run_comparison
-from tiny_runs import DIVERGING
+from helpers.tiny_runs import DIVERGING
 
 pytest.importorskip("ray")
 

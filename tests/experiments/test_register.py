@@ -8,7 +8,7 @@ import pytest
 from equipoise.core.errors import SpecError
 from equipoise.experiments import CATALOGUE, Entry, Spec, register, run
 from equipoise.losses import FocalLoss
-from tiny_runs import TABLE
+from helpers.tiny_runs import TABLE
 
 MINE = Entry(
     key="mine",

@@ -16,7 +16,7 @@ from equipoise.experiments import RunFolder, Spec, find_runs, run
 from equipoise.experiments.build import build, make_network
 from equipoise.experiments.spec import ModelSpec
 from helpers.deep import daily
-from tiny_runs import FAILING
+from helpers.tiny_runs import FAILING
 
 
 def contents(folder):

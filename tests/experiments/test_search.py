@@ -9,7 +9,7 @@ from equipoise.experiments import ComparisonSpec, find_runs, make_tables, report
 from equipoise.experiments.tuned_method import badness, read_tuned_method
 from equipoise.plots import draw_sweep
 from equipoise.report import to_html
-from tiny_runs import QUICK, TABLE
+from helpers.tiny_runs import QUICK, TABLE
 
 pytest.importorskip("optuna")
 

@@ -7,10 +7,11 @@ import pytest
 
 from equipoise import Predictions, write_predictions
 from equipoise.cli import main
+from equipoise.compiled.dispatch import going
 from equipoise.core.errors import DataError, SpecError
 from equipoise.experiments import ComparisonSpec, compare_seeds, report_of_runs, run_comparison
 from equipoise.report import to_html
-from tiny_runs import QUICK, TABLE
+from helpers.tiny_runs import QUICK, TABLE
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +21,13 @@ def trained(tmp_path_factory):
     return run_comparison(ComparisonSpec.from_table(table), folder, options=QUICK, workers=1)
 
 
+@pytest.fixture
+def _as_runs_go():
+    """The plain way, whatever was compiled before: what is compared is compared to the last bit."""
+    with going("plain"):
+        yield
+
+
 def taken(trained, split):
     found = {}
     for folder in trained.summary.done:
@@ -27,6 +35,7 @@ def taken(trained, split):
     return found
 
 
+@pytest.mark.usefixtures("_as_runs_go")
 def test_numbers_and_tests_are_those_of_a_comparison_that_was_trained(trained):
     found = compare_seeds(taken(trained, "test"), calib=taken(trained, "calib"), n_resamples=20)
     [wanted] = trained.tables
@@ -42,6 +51,7 @@ def test_numbers_and_tests_are_those_of_a_comparison_that_was_trained(trained):
     assert str(found).splitlines()[2:4]
 
 
+@pytest.mark.usefixtures("_as_runs_go")
 def test_the_report_tells_the_same(trained):
     found = compare_seeds(taken(trained, "test"), calib=taken(trained, "calib"), n_resamples=20).report()
     [wanted] = report_of_runs(trained.summary.done, tables=trained.tables).values()

@@ -24,7 +24,7 @@ from equipoise.experiments.shift_scores import shift_scores
 from equipoise.experiments.spec_data import load_data
 from equipoise.metrics import expected_calibration_error, out_of_distribution_auroc
 from equipoise.report import to_html
-from tiny_runs import QUICK, TABLE
+from helpers.tiny_runs import QUICK, TABLE
 
 NOISE = {"corruption": "gaussian_noise", "severity": [1, 5]}
 #: Digits turned on their heads would do; their noisy selves are foreign enough for a tiny network.

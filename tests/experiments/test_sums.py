@@ -9,7 +9,7 @@ from equipoise.experiments import ComparisonSpec, Spec, run_comparison
 from equipoise.experiments.build import build, make_loss
 from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.experiments.spec_data import data_of
-from tiny_runs import TABLE
+from helpers.tiny_runs import TABLE
 
 
 def loss_of(method):

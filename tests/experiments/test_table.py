@@ -20,7 +20,7 @@ from equipoise.experiments.scoring import score_run
 from equipoise.experiments.single_run import keep_predictions
 from equipoise.experiments.table import ResultTable, TableRow
 from equipoise.report import to_html, to_markdown
-from tiny_runs import QUICK, TABLE
+from helpers.tiny_runs import QUICK, TABLE
 
 
 def predicted(seed, sharpness, split):

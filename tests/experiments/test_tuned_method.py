@@ -22,7 +22,7 @@ from equipoise.experiments import (
 )
 from equipoise.experiments.tuned_method import pick_setting, read_tuned_method, scaled
 from equipoise.report import to_html, to_markdown
-from tiny_runs import QUICK, TABLE
+from helpers.tiny_runs import QUICK, TABLE
 
 GAMMAS = [0.0, 1.0, 5.0]
 CHOICE = {"name": "focal", "choose": {"gamma": GAMMAS}, "by": "nll"}

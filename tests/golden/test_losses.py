@@ -10,7 +10,7 @@ from equipoise import losses
 from equipoise.losses.adafocal import adafocal_loss, next_gammas
 from equipoise.losses.cals_alm import PENALTIES, constraints
 from equipoise.losses.focal import focal_loss
-from worked import CASES, batch, double
+from helpers.golden import CASES, double, tensors
 
 #: Which module, with which options, each case is.
 MODULES = {
@@ -45,7 +45,7 @@ def close(got: torch.Tensor, wanted: object) -> None:
 @pytest.mark.parametrize("name", MODULES)
 def test_value_and_gradient(name: str) -> None:
     case, module = CASES[name], MODULES[name]
-    logits, labels = batch(case["batch"])
+    logits, labels = tensors(case["batch"])
     value = module(logits, labels)
     expected = case["expected"]
     close(value, expected.get("mean", expected.get("loss")))
@@ -58,7 +58,7 @@ def test_value_and_gradient(name: str) -> None:
 
 def test_gradient_with_respect_to_gamma() -> None:
     case = CASES["focal_samplewise.A"]
-    logits, labels = batch(case["batch"])
+    logits, labels = tensors(case["batch"])
     gamma = double(case["params"]["gamma"]).requires_grad_()
     value = focal_loss(logits, labels, gamma=gamma).mean()
     grads = torch.autograd.grad(value, gamma)[0]
@@ -88,7 +88,7 @@ def test_gradient_of_the_penalty_of_one_step_of_a_gamma_network() -> None:
 
 def test_adafocal_loss() -> None:
     case = CASES["adafocal_loss.A"]
-    logits, labels = batch(case["batch"])
+    logits, labels = tensors(case["batch"])
     bins = case["params"]["bins"]
     edges, gammas = double([low for low, _, _ in bins] + [1.0]), double([gamma for _, _, gamma in bins])
     values = adafocal_loss(logits, labels, edges=edges, gammas=gammas)
@@ -113,7 +113,7 @@ def test_penalties_of_cals(name: str) -> None:
 
 def test_cals_loss() -> None:
     case = CASES["cals_loss.C"]
-    logits, labels = batch(case["batch"])
+    logits, labels = tensors(case["batch"])
     loss = losses.ClassAdaptiveLoss(n_classes=3).double()
     loss.multipliers.copy_(double(case["params"]["lam"]))
     loss.rho.copy_(double(case["params"]["rho"]))

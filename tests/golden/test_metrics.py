@@ -3,24 +3,15 @@
 import numpy as np
 import pytest
 
-from equipoise import Predictions
 from equipoise import metrics as m
-from helpers.golden import BATCHES, CASES
-
-
-def batch(name):
-    content = BATCHES[name]
-    labels = np.array(content["labels"])
-    if "probs" in content:
-        return np.array(content["probs"], dtype=np.float64), labels
-    return Predictions(logits=np.array(content["logits"], dtype=np.float64), labels=labels).probs, labels
+from helpers.golden import CASES, probabilities
 
 
 @pytest.mark.parametrize("name", ["metrics.D.4", "metrics.R.15"])
 def test_metric_family(name):
     case = CASES[name]
     want, n_bins = case["expected"], case["params"]["bins"]
-    probs, labels = batch(case["batch"])
+    probs, labels = probabilities(case["batch"])
     arguments = (probs, labels)
     found = {
         "accuracy": m.accuracy(*arguments),
@@ -54,7 +45,7 @@ def test_metric_family(name):
 
 
 def test_smooth_calibration_error_is_the_exact_one():
-    probs, labels = batch("R")
+    probs, labels = probabilities("R")
     want = CASES["smece.R"]["expected"]
     assert m.smooth_calibration_error(probs, labels) == pytest.approx(want["fixed_point_exact"], rel=1e-6)
     for width in (0.05, 0.1):
@@ -71,14 +62,14 @@ def test_smooth_calibration_error_is_the_exact_one():
 def test_kernel_calibration_error(name, target, key, power):
     case = CASES[name]
     found = m.kernel_calibration_error(
-        *batch("A"), bandwidth=case["params"]["bandwidth"], target=target, power=power
+        *probabilities("A"), bandwidth=case["params"]["bandwidth"], target=target, power=power
     )
     assert found == pytest.approx(case["expected"][f"{key}_p{power}"], rel=1e-8)
 
 
 def test_bandwidth_choice():
     case = CASES["kde_bandwidth.R"]
-    probs, labels = batch("R")
+    probs, labels = probabilities("R")
     chosen = m.choose_bandwidth(probs, candidates=case["params"]["candidates"], normaliser="published")
     assert chosen == pytest.approx(case["expected"]["official_choice"])
     error = m.kernel_calibration_error(probs, labels, bandwidth=chosen)
@@ -88,5 +79,5 @@ def test_bandwidth_choice():
 @pytest.mark.parametrize("name", ["sece_h0.01_self.A", "sece_h0.1_self.A"])
 def test_gaussian_calibration_error(name):
     case = CASES[name]
-    found = m.gaussian_calibration_error(*batch("A"), bandwidth=case["params"]["bandwidth"])
+    found = m.gaussian_calibration_error(*probabilities("A"), bandwidth=case["params"]["bandwidth"])
     assert found == pytest.approx(case["expected"]["sece"], rel=1e-8)

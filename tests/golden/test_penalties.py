@@ -19,7 +19,7 @@ from equipoise.losses import (
     soft_avuc_penalty,
     soft_ece_penalty,
 )
-from worked import CASES, batch, double
+from helpers.golden import CASES, double, tensors
 
 SOFT_DECE = partial(dece_penalty, n_bins=5, rank_temperature=10.0, bin_temperature=0.05)
 
@@ -64,7 +64,7 @@ TABLE = [
 
 @pytest.mark.parametrize(("case_id", "name", "function", "has_gradient"), TABLE)
 def test_value_and_gradient(case_id, name, function, has_gradient):
-    case, (logits, labels) = CASES[case_id], batch("A")
+    case, (logits, labels) = CASES[case_id], tensors("A")
     value = function(logits, labels)
     assert value.item() == pytest.approx(case["expected"][name], rel=1e-8)
     if has_gradient:

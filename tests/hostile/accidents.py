@@ -12,15 +12,15 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from calibration_data import sample
 from equipoise import Predictions, read_predictions, write_predictions
 from equipoise.calibrators import VectorScaling, load
 from equipoise.core.atomic_files import write_text
 from equipoise.core.reading.formats import WRITERS
 from equipoise.metrics import CalibrationState
 from equipoise.training.checkpoint import read_checkpoint, write_checkpoint
+from helpers.calibration_data import sample
+from helpers.hostile_files import made
 from hostile.campaign import Wrong, in_child
-from hostile_files import made
 
 Write = Callable[[Path], None]
 

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from calibration_data import sample
 from equipoise import Predictions, metrics
 from equipoise.experiments.catalogue import losses, penalties
 from equipoise.experiments.catalogue.calibrators import CALIBRATORS
 from equipoise.losses import Adaptive
+from helpers.calibration_data import sample
 from helpers.numbers import softmax
 from hostile.campaign import Wrong
 

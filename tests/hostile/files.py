@@ -12,8 +12,8 @@ import numpy as np
 from equipoise import Predictions, iter_predictions, read_predictions, write_predictions
 from equipoise.core.reading.formats import WRITERS
 from equipoise.metrics import CalibrationState
+from helpers.hostile_files import WAYS, damaged, made
 from hostile.campaign import Wrong
-from hostile_files import WAYS, damaged, made
 
 Contents = dict[tuple[str, str], bytes]
 

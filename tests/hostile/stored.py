@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-import toys
-from calibration_data import sample
 from equipoise.calibrators import artifact, from_artifact, load
 from equipoise.core.errors import EquipoiseError
 from equipoise.experiments import RunFolder, Spec, read_comparison, read_spec, run
 from equipoise.experiments.catalogue.calibrators import CALIBRATORS
 from equipoise.training import fit
+from helpers import toys
+from helpers.calibration_data import sample
+from helpers.hostile_files import WAYS, damaged
+from helpers.tiny_runs import QUICK, TABLE
 from hostile.campaign import Wrong
-from hostile_files import WAYS, damaged
-from tiny_runs import QUICK, TABLE
 
 LOGITS, LABELS = sample(60, 3)
 #: Values that a field of JSON or TOML may be replaced by.

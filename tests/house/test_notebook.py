@@ -1,8 +1,6 @@
 """What a notebook shows of the objects people hold in their hands: whole tables, with nothing unescaped."""
 
-import importlib.util
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +14,7 @@ from equipoise.losses import MMCE, DualFocalLoss, FocalLoss
 from equipoise.plots import draw_reliability
 from equipoise.report import write_report
 from equipoise.training import History
+from helpers.scripts import load_script
 
 RNG = np.random.default_rng(0)
 LOGITS = RNG.normal(size=(300, 3)) * 2
@@ -119,9 +118,7 @@ def test_what_a_fit_found_is_shown():
 
 
 def test_a_notebook_shows_the_pages():
-    path = Path(__file__).resolve().parents[2] / "docs" / "run_notebooks.py"
-    spec = importlib.util.spec_from_file_location("run_notebooks", path)
-    spec.loader.exec_module(notebooks := importlib.util.module_from_spec(spec))
+    notebooks = load_script("docs/run_notebooks.py")
     cells = [{"cell_type": "code", "metadata": {}, "source": [source]} for source in CELLS]
     shown = notebooks.run({"cells": cells})["cells"]
     for cell, wanted in zip(shown, CELLS.values(), strict=True):

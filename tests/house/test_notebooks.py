@@ -1,27 +1,15 @@
 """The notebooks run from top to bottom, and what they show is what they keep."""
 
-import importlib.util
-import sys
 from pathlib import Path
 
 import pytest
 
 from helpers.deep import daily
+from helpers.scripts import load_script
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
-
-
-def docs_module(name):
-    """Load one of the scripts beside the docs."""
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
-        sys.modules[name] = module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    return sys.modules[name]
-
-
-notebooks = docs_module("run_notebooks")
+notebooks = load_script("docs/run_notebooks.py")
 
 
 def test_there_is_one_for_each_step():

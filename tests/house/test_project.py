@@ -1,6 +1,5 @@
 """What a release rests on: one version, fragments that can be gathered, hooks that fetch nothing."""
 
-import importlib.util
 import pkgutil
 import re
 import subprocess
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import equipoise
+from helpers.scripts import load_script
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -18,18 +18,11 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 CLAIMED = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["project"]["classifiers"]))
 
 
-def script(name):
-    spec = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_version_is_written_once():
     assert "version" in PROJECT["project"]["dynamic"]
     assert PROJECT["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "equipoise.__version__"}
     assert f"\nversion: {equipoise.__version__}\n" in (ROOT / "CITATION.cff").read_text()
-    assert script("release").current() == equipoise.__version__
+    assert load_script(".ci/release.py").current() == equipoise.__version__
 
 
 def test_fragments_have_a_kind_that_is_gathered():
@@ -66,7 +59,7 @@ def test_no_more_is_claimed_than_was_tried():
 
 
 def test_the_lowest_versions_are_read_from_the_project():
-    low = script("lowest").promised()
+    low = load_script(".ci/lowest.py").promised()
     assert low["numba"] == "0.61"
     assert low["scikit-learn"] == "1.6", "the higher of the two ends that extras ask for"
     assert "equipoise" not in low

@@ -16,7 +16,7 @@ from equipoise.calibrators import TemperatureScaling  # noqa: E402
 from equipoise.core.errors import DataError  # noqa: E402
 from equipoise.integrations.lightning import AdaptLoss, CalibrationLogger, fit_temperature  # noqa: E402
 from equipoise.losses import AdaFocalLoss, ClassAdaptiveLoss, MarginLoss  # noqa: E402
-from host_training import loader, make_module, rows, train_in_two  # noqa: E402
+from helpers.host_training import loader, make_module, rows, train_in_two  # noqa: E402
 
 logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
 

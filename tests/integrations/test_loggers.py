@@ -13,7 +13,7 @@ from equipoise.experiments import RunFolder, Spec, run
 from equipoise.integrations.run_log import epoch_values, read_run
 from equipoise.objectives import Supervised
 from equipoise.training import Hardware, fit
-from tiny_runs import QUICK, TABLE
+from helpers.tiny_runs import QUICK, TABLE
 
 # Loggers warn of one another's future; it is theirs to mend.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning")

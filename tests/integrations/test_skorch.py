@@ -12,7 +12,7 @@ from torch import nn
 from equipoise.integrations.sklearn import CalibratedClassifier
 from equipoise.integrations.skorch import AdaptLoss, make_classifier
 from equipoise.losses import AdaFocalLoss, FocalLoss
-from host_training import rows
+from helpers.host_training import rows
 
 
 def net(criterion=FocalLoss, **options):

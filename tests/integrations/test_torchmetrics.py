@@ -22,7 +22,7 @@ from equipoise.integrations.torchmetrics import (
     ClasswiseECE,
     SmECE,
 )
-from host_processes import PARTS, batch, measure
+from helpers.host_processes import PARTS, batch, measure
 
 ALL = {
     "ece": ECE,

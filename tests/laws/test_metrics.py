@@ -14,7 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equipoise import Predictions, metrics
-from metric_samples import draw, rows, weights_for
+from helpers.both_ways import go
+from helpers.metric_samples import draw, rows, weights_for
+
+
+@pytest.fixture(scope="module", params=["compiled", "plain"], autouse=True)
+def _way(request):
+    yield from go(request.param)
 
 
 class Law(NamedTuple):
@@ -106,7 +112,7 @@ def test_the_names_of_classes_do_not_matter(name):
 
 
 @pytest.mark.parametrize("name", WEIGHTED)
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(rows(min_rows=2).flatmap(lambda r: st.tuples(st.just(r), weights_for(len(r[1])))))
 def test_a_weight_counts_rows(name, sample):
     (probs, labels), weight = sample
@@ -124,7 +130,7 @@ def test_sure_and_right_is_zero(name):
 
 
 @every
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(rows(min_rows=2))
 def test_bounds_and_finite_on_ties_zeros_and_ones(name, sample):
     law = METRICS[name]

@@ -10,11 +10,11 @@ from torch import nn
 
 import equipoise.losses
 import equipoise.objectives
-import toys
 from equipoise.experiments.catalogue.objectives import OBJECTIVES
 from equipoise.losses import Adaptive
 from equipoise.objectives import Parts
 from equipoise.training import Objective, fit
+from helpers import toys
 from helpers.deep import daily
 
 ALL = {**toys.OBJECTIVES, **toys.ADAPTIVE}

@@ -22,7 +22,6 @@ import torch
 from torch import nn
 
 import equipoise
-import toys
 from equipoise import (
     data,
     evaluate,
@@ -39,6 +38,7 @@ from equipoise.calibrators import Calibrator, CalibratorModule, OwnCalibrator, T
 from equipoise.core import MissingExtraError, Predictions, Rows
 from equipoise.data import load
 from equipoise.experiments.catalogue.penalties import PAIRS
+from helpers import toys
 
 #: Public classes that hold what cannot be in two places, and what it is.
 EXCUSED = {

@@ -11,7 +11,7 @@ from equipoise.losses import (
     adafocal_loss,
     dual_focal_loss,
 )
-from per_sample import FIRST, assert_each, batches, logits_of
+from helpers.per_sample import FIRST, assert_each, batches, logits_of
 
 EDGES = torch.tensor([0.0, 0.5, 1.0], dtype=torch.float64)
 GAMMAS = torch.tensor([2.0, -2.0], dtype=torch.float64)

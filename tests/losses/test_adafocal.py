@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from equipoise.losses import AdaFocalLoss, adafocal_loss, focal_loss
 from equipoise.losses.adafocal import interpolated_edges, next_gammas
-from per_sample import FIRST, assert_each, batches, log_softmax, logits_of, rows
+from helpers.per_sample import FIRST, assert_each, batches, log_softmax, logits_of, rows
 
 EDGES = torch.tensor([0.0, 0.3, 0.6, 1.0], dtype=torch.float64)
 GAMMAS = torch.tensor([2.0, 0.0, -1.5], dtype=torch.float64)

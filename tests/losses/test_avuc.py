@@ -5,8 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch_terms import batches, check_edges, entropies, plain
 from equipoise.losses import AvUC, CrossEntropyLoss, avuc_penalty
+from helpers.batch_terms import batches, check_edges, entropies, plain
 
 
 def cells(batch, threshold):

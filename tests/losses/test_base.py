@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from equipoise.losses import BrierLoss, Loss
 from equipoise.losses.base import flatten, weighted_mean
-from per_sample import FIRST
+from helpers.per_sample import FIRST
 
 
 class PlainCrossEntropy(Loss):

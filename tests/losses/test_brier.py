@@ -3,7 +3,7 @@ import torch
 from hypothesis import given
 
 from equipoise.losses import BrierLoss, brier_loss
-from per_sample import FIRST, assert_each, batches, logits_of, rows, softmax
+from helpers.per_sample import FIRST, assert_each, batches, logits_of, rows, softmax
 
 
 def test_value_by_hand() -> None:

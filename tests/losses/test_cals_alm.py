@@ -8,7 +8,7 @@ from torch import nn
 
 from equipoise.losses import ClassAdaptiveLoss, class_adaptive_loss
 from equipoise.losses.cals_alm import PENALTIES, SLOPES
-from per_sample import FIRST, assert_each, batches, log_softmax, rows
+from helpers.per_sample import FIRST, assert_each, batches, log_softmax, rows
 
 
 def penalty_of(name: str, h: float, lam: float, rho: float) -> float:

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 
 from equipoise.losses import ClassAdaptiveHeuristicLoss, class_adaptive_heuristic_loss, margin_loss
-from per_sample import FIRST, assert_each, batches, log_softmax, rows
+from helpers.per_sample import FIRST, assert_each, batches, log_softmax, rows
 
 
 def test_value_by_hand() -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from torch import nn
 
 from equipoise.losses import PairwiseConstraintLoss, cpc, pairwise_constraint_loss
-from per_sample import FIRST, assert_each, batches, log_softmax, logits_of, rows
+from helpers.per_sample import FIRST, assert_each, batches, log_softmax, logits_of, rows
 
 
 def log_sigmoid(x: float) -> float:

@@ -2,8 +2,8 @@ import pytest
 import torch
 from hypothesis import given
 
-from batch_terms import batches, check_edges, plain
 from equipoise.losses import DCA, dca_penalty
+from helpers.batch_terms import batches, check_edges, plain
 
 
 def test_value_by_hand():

@@ -4,9 +4,9 @@ import pytest
 import torch
 from hypothesis import given
 
-from batch_terms import batches, check_edges, probabilities
 from equipoise.losses import CrossEntropyLoss, DifferentiableECE, dece_penalty
-from worked import CASES, double
+from helpers.batch_terms import batches, check_edges, probabilities
+from helpers.golden import CASES, double
 
 
 def oracle(batch, n_bins, t_a, t_b):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from equipoise.losses import DualFocalLoss, dual_focal_loss, focal_loss
-from per_sample import FIRST, assert_each, batches, log_softmax, logits_of, rows
+from helpers.per_sample import FIRST, assert_each, batches, log_softmax, logits_of, rows
 
 RIVALS = ["next", "second", "third", "mean2", "mean3", "mean_all", 0.0, 0.1, 0.2]
 

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 
 from equipoise.losses import SampleDependentFocalLoss, focal_loss, sample_dependent_focal_loss
-from per_sample import FIRST, assert_each, batches, log_softmax, logits_of, rows
+from helpers.per_sample import FIRST, assert_each, batches, log_softmax, logits_of, rows
 
 
 def test_value_by_hand() -> None:

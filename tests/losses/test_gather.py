@@ -3,7 +3,7 @@ import torch
 import torch.multiprocessing as mp
 
 from equipoise.experiments.catalogue.penalties import PENALTIES
-from processes import PARTS, value_and_gradient, work
+from helpers.processes import PARTS, value_and_gradient, work
 
 WHOLE = slice(None)
 

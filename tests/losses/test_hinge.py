@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 
 from equipoise.losses.hinge import hinge
-from per_sample import assert_each, batches
+from helpers.per_sample import assert_each, batches
 
 LOGITS = torch.tensor([[12.0, 0.0, 3.0], [1.0, 4.0, -9.0]], dtype=torch.float64)
 MARGINS = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)

@@ -3,8 +3,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch_terms import batches, check_edges, plain
 from equipoise.losses import HuberConfidenceAccuracy, dca_penalty, huber_ca_penalty
+from helpers.batch_terms import batches, check_edges, plain
 
 
 def test_value_by_hand():

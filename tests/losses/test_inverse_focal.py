@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from equipoise.losses import InverseFocalLoss, focal_loss, inverse_focal_loss
-from per_sample import FIRST, assert_each, batches, log_softmax, logits_of, rows
+from helpers.per_sample import FIRST, assert_each, batches, log_softmax, logits_of, rows
 
 
 def test_value_by_hand() -> None:

@@ -5,8 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch_terms import batches, check_edges, plain, probabilities
 from equipoise.losses import KernelECE, kde_penalty, neighbours
+from helpers.batch_terms import batches, check_edges, plain, probabilities
 
 KINDS = ["canonical", "top_label", "marginal"]
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from equipoise.losses import LogitPenaltyLoss, logit_penalty_loss
-from per_sample import FIRST, assert_each, batches, log_softmax, logits_of, rows, softmax
+from helpers.per_sample import FIRST, assert_each, batches, log_softmax, logits_of, rows, softmax
 
 
 def test_value_by_hand() -> None:

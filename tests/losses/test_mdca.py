@@ -2,8 +2,8 @@ import pytest
 import torch
 from hypothesis import given
 
-from batch_terms import batches, check_edges, probabilities
 from equipoise.losses import DCA, MDCA, mdca_penalty
+from helpers.batch_terms import batches, check_edges, probabilities
 
 
 def test_value_by_hand():

@@ -4,9 +4,9 @@ import pytest
 import torch
 from hypothesis import given
 
-from batch_terms import batches, check_edges, plain
 from equipoise.losses import MMCE, mmce_penalty
 from equipoise.losses.mmce import laplace_form
+from helpers.batch_terms import batches, check_edges, plain
 
 
 def all_pairs(points, values, width):

@@ -5,8 +5,8 @@ import pytest
 import torch
 from hypothesis import given
 
-from batch_terms import batches, check_edges, plain
 from equipoise.losses import MMCEWeighted, mmce_weighted_penalty
+from helpers.batch_terms import batches, check_edges, plain
 
 NORMALISATIONS = ["paper", "authors"]
 

@@ -5,9 +5,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch_terms import batches, check_edges, plain
 from equipoise.losses import SmoothECE, dca_penalty, focal_loss, neighbours, sece_penalty
-from worked import CASES, double
+from helpers.batch_terms import batches, check_edges, plain
+from helpers.golden import CASES, double
 
 OPTIONS = [{"include_self": own, "power": power} for own in (True, False) for power in (1, 2)]
 

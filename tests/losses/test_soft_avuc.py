@@ -5,8 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch_terms import batches, check_edges, plain, probabilities
 from equipoise.losses import SoftAvUC, soft_avuc_penalty
+from helpers.batch_terms import batches, check_edges, plain, probabilities
 
 
 def oracle(batch, threshold, temperature):

@@ -5,8 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch_terms import batches, check_edges, plain
 from equipoise.losses import SoftBinnedECE, dca_penalty, soft_ece_penalty
+from helpers.batch_terms import batches, check_edges, plain
 
 
 def members(confidence, centres, temperature):

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from equipoise import Predictions
 from equipoise.metrics import accuracy, top_k_accuracy
-from metric_samples import draw, rows, top_label
+from helpers.metric_samples import draw, rows, top_label
 
 
 def test_values_by_hand():

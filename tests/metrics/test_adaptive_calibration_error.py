@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.metrics import adaptive_calibration_error, adaptive_edges, confidence_gap
-from metric_samples import draw, rows, top_label
+from helpers.metric_samples import draw, rows, top_label
 
 
 def edges_of(confidence, n_bins):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 from equipoise.metrics import area_under_risk_coverage, risk_coverage
-from metric_samples import draw, rows, top_label
+from helpers.metric_samples import draw, rows, top_label
 
 
 def area(wrong):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from equipoise import Predictions
 from equipoise.metrics import area_under_roc, error_auroc, out_of_distribution_auroc
-from metric_samples import draw, rows, top_label, weights_for
+from helpers.metric_samples import draw, rows, top_label, weights_for
 
 
 def pairs(scores, positives, weight):

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.metrics import average_calibration_error, confidence_gap
-from metric_samples import bins, draw, rows, top_label
+from helpers.metric_samples import bins, draw, rows, top_label
 
 
 def test_value_by_hand():

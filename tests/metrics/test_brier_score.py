@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from equipoise import Predictions
 from equipoise.metrics import brier_score, brier_split, root_brier_score
-from metric_samples import bins, draw, rows, top_label
+from helpers.metric_samples import bins, draw, rows, top_label
 
 
 def one_hot(labels, k):

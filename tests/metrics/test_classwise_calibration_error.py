@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from equipoise import Predictions
 from equipoise.metrics import classwise_calibration_error, classwise_calibration_errors
-from metric_samples import binned_error, draw, rows, weights_for
+from helpers.metric_samples import binned_error, draw, rows, weights_for
 
 
 def test_value_by_hand():

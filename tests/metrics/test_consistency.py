@@ -4,7 +4,7 @@ import pytest
 from equipoise import Predictions
 from equipoise.metrics.consistency import consistency_test
 from helpers.deep import daily
-from metric_samples import draw
+from helpers.metric_samples import draw
 
 
 @pytest.mark.parametrize("metric", daily(["ece", "rms_ce", "classwise_ece"], keep=["ece"]))

@@ -8,7 +8,7 @@ from equipoise.metrics import (
     expected_calibration_error,
     root_mean_square_calibration_error,
 )
-from metric_samples import bins, draw, rows, top_label
+from helpers.metric_samples import bins, draw, rows, top_label
 
 
 def test_value_by_hand():

@@ -6,7 +6,7 @@ import torch
 
 from equipoise import Predictions
 from equipoise.metrics import CalibrationState
-from metric_samples import draw
+from helpers.metric_samples import draw
 
 
 def work(rank, folder):

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.metrics import expected_calibration_error, reliability_curve
-from metric_samples import binned_error, draw, rows, top_label, weights_for
+from helpers.metric_samples import binned_error, draw, rows, top_label, weights_for
 
 
 def test_value_by_hand():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from equipoise import Predictions
 from equipoise.metrics import choose_bandwidth, kernel_calibration_error
-from metric_samples import draw, softmax
+from helpers.metric_samples import draw, softmax
 
 
 def dirichlet(point, centre, width):

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 
 from equipoise.metrics import confidence_gap, kolmogorov_smirnov_error
-from metric_samples import draw, rows, top_label
+from helpers.metric_samples import draw, rows, top_label
 
 
 def test_value_by_hand():

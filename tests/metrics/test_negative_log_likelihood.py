@@ -7,7 +7,7 @@ from hypothesis import given
 
 from equipoise import Predictions
 from equipoise.metrics import negative_log_likelihood
-from metric_samples import rows
+from helpers.metric_samples import rows
 
 TINY = float(np.finfo(np.float32).tiny)
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.metrics import confidence_gap, over_confidence_error
-from metric_samples import bins, rows, top_label
+from helpers.metric_samples import bins, rows, top_label
 
 
 def test_values_by_hand():

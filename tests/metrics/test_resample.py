@@ -9,7 +9,7 @@ from equipoise.metrics import CalibrationState
 from equipoise.metrics.readings import read_state
 from equipoise.metrics.resample import Resampler, equal_mass_error
 from helpers.deep import daily
-from metric_samples import draw
+from helpers.metric_samples import draw
 
 
 def values(predictions):

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.metrics import confidence_gap, root_mean_square_calibration_error
-from metric_samples import bins, draw, rows, top_label
+from helpers.metric_samples import bins, draw, rows, top_label
 
 
 def test_value_by_hand():

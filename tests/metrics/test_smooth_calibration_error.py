@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 
 from equipoise.metrics import confidence_gap, smooth_calibration_error
-from metric_samples import draw, rows, top_label
+from helpers.metric_samples import draw, rows, top_label
 
 
 def smoothed(confidence, correct, width, n_grid=4001):

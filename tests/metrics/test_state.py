@@ -7,7 +7,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from both_ways import go
 from equipoise import Predictions
 from equipoise.core.bins import lower_edges
 from equipoise.core.errors import SplitError
@@ -16,8 +15,9 @@ from equipoise.metrics.accumulate import sums_by_torch
 from equipoise.metrics.plain_batch import as_plain_batch
 from equipoise.metrics.readings import read_state
 from equipoise.metrics.sums import Sums
+from helpers.both_ways import go
 from helpers.deep import daily
-from metric_samples import draw, rows, softmax, weights_for
+from helpers.metric_samples import draw, rows, softmax, weights_for
 
 
 @pytest.fixture(scope="module", params=["compiled", "plain"], autouse=True)

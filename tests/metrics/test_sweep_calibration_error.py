@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from equipoise import Predictions
 from equipoise.metrics import expected_calibration_error, sweep_calibration_error
-from metric_samples import draw, rows, top_label
+from helpers.metric_samples import draw, rows, top_label
 
 
 def loop(confidence, correct, norm):

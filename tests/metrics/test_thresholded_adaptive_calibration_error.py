@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from equipoise import Predictions
 from equipoise.metrics import thresholded_adaptive_calibration_error
-from metric_samples import draw, rows
+from helpers.metric_samples import draw, rows
 
 
 def loop(probs, labels, n_bins, threshold, *, keep_minimum):

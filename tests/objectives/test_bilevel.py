@@ -4,22 +4,23 @@ import pytest
 import torch
 from torch import nn
 
-import toys
 from equipoise.losses.dece import dece_penalty
 from equipoise.losses.focal import focal_loss
 from equipoise.losses.sece import sece_penalty
 from equipoise.objectives.bilevel import FeaturesAndLogits, look_ahead, pure_forward
+from helpers import toys
+from helpers.golden import CASES, double
 
 
 def linear_task(case):
     """Return a head, and the inner and outer samples of a golden case."""
-    params = toys.golden(case)["params"]
+    params = CASES[case]["params"]
     head = nn.Linear(2, 3, dtype=torch.float64)
     with torch.no_grad():
-        head.weight.copy_(toys.double(params["W"]))
-        head.bias.copy_(toys.double(params["b"]))
-    inner = toys.double(params["X"]), torch.tensor(params["y"])
-    outer = toys.double(params["X_val"]), torch.tensor(params["y_val"])
+        head.weight.copy_(double(params["W"]))
+        head.bias.copy_(double(params["b"]))
+    inner = double(params["X"]), torch.tensor(params["y"])
+    outer = double(params["X_val"]), torch.tensor(params["y_val"])
     return head, inner, outer, params
 
 
@@ -49,14 +50,14 @@ def test_golden_hypergradient_of_label_smoothing(outer_name):
 
     value = outer_after_step(head, inner, outer, smoothed, OUTER[outer_name], params["inner_lr"])
     [gradient] = torch.autograd.grad(value, amount)
-    expected = toys.golden(case)["expected"]
+    expected = CASES[case]["expected"]
     assert value.item() == pytest.approx(expected["meta_loss"], rel=1e-6)
     assert gradient.item() == pytest.approx(expected["hypergrad"], rel=1e-6)
 
 
 def test_golden_hypergradient_of_gamma():
     head, inner, outer, params = linear_task("bilevel_gamma_sece")
-    gamma = toys.double(params["gamma"]).requires_grad_()
+    gamma = double(params["gamma"]).requires_grad_()
     value = outer_after_step(
         head,
         inner,
@@ -66,7 +67,7 @@ def test_golden_hypergradient_of_gamma():
         params["inner_lr"],
     )
     [gradient] = torch.autograd.grad(value, gamma)
-    expected = toys.golden("bilevel_gamma_sece")["expected"]
+    expected = CASES["bilevel_gamma_sece"]["expected"]
     assert value.item() == pytest.approx(expected["meta_loss"], rel=1e-6)
     assert gradient.tolist() == pytest.approx(expected["hypergrad_gamma"], rel=1e-6)
 
@@ -84,7 +85,7 @@ def test_hypergradient_by_finite_differences():
             0.5,
         )
 
-    assert torch.autograd.gradcheck(value, toys.double(params["gamma"]).requires_grad_())
+    assert torch.autograd.gradcheck(value, double(params["gamma"]).requires_grad_())
 
 
 def test_a_step_ahead_by_hand():

@@ -4,11 +4,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-import toys
 from equipoise.losses import AdaFocalLoss
 from equipoise.objectives import DeepEnsemble, MeanNetwork, Pruned, Supervised
 from equipoise.objectives.deep_ensemble import mean_log_probs
 from equipoise.training import fit
+from helpers import toys
+from helpers.golden import CASES, double
 
 
 def member(seed):
@@ -16,10 +17,10 @@ def member(seed):
 
 
 def test_golden_probabilities():
-    case = toys.golden("ensemble.A")
+    case = CASES["ensemble.A"]
     logits, batch = toys.batch_a()
-    combined = mean_log_probs([logits, toys.double(case["params"]["member2_logits"])])
-    assert torch.allclose(combined.exp(), toys.double(case["expected"]["probs"]), atol=1e-9)
+    combined = mean_log_probs([logits, double(case["params"]["member2_logits"])])
+    assert torch.allclose(combined.exp(), double(case["expected"]["probs"]), atol=1e-9)
     nll = nn.functional.cross_entropy(combined, batch.targets)
     assert float(nll) == pytest.approx(case["expected"]["nll"], rel=1e-6)
 

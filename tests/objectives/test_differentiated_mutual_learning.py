@@ -4,10 +4,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-import toys
 from equipoise.objectives import DifferentiatedMutualLearning, Supervised, kl_divergence
 from equipoise.objectives.kl import mixture
 from equipoise.training import Recipe, fit
+from helpers import toys
+from helpers.golden import CASES, double
 
 
 def make(primary, *auxiliaries, **options):
@@ -18,27 +19,27 @@ def make(primary, *auxiliaries, **options):
 
 
 def test_golden_values_and_gradients():
-    case = toys.golden("diff_dml.A")
+    case = CASES["diff_dml.A"]
     logits, batch = toys.batch_a()
-    other = toys.double(case["params"]["aux_logits"])
+    other = double(case["params"]["aux_logits"])
     objective = make(logits, other)
     scalars = objective.step(batch).scalars
     assert float(scalars["loss"]) == pytest.approx(case["expected"]["loss_f"], rel=1e-6)
     assert float(scalars["diversity"]) == pytest.approx(case["expected"]["loss_g"], rel=1e-6)
-    assert torch.allclose(logits - objective.network().logits, toys.double(case["grad_logits"]), atol=1e-8)
+    assert torch.allclose(logits - objective.network().logits, double(case["grad_logits"]), atol=1e-8)
     moved = objective.auxiliaries[0].network.logits
-    assert torch.allclose(other - moved, toys.double(case["grad_aux_logits"]), atol=1e-8)
+    assert torch.allclose(other - moved, double(case["grad_aux_logits"]), atol=1e-8)
 
 
 def test_golden_proposition_1():
-    case = toys.golden("prop1.A")
+    case = CASES["prop1.A"]
     logits, _ = toys.batch_a()
-    other, beta = toys.double(case["params"]["aux_logits"]), case["params"]["beta"]
+    other, beta = double(case["params"]["aux_logits"]), case["params"]["beta"]
     own = logits.clone().requires_grad_()
     value = kl_divergence(own, mixture(logits, other, beta=beta)).mean()
     [gradient] = torch.autograd.grad(value, own)
     assert value.item() == pytest.approx(case["expected"]["kl_h_f"], rel=1e-6)
-    assert torch.allclose(gradient, toys.double(case["grad_logits"]), atol=1e-9)
+    assert torch.allclose(gradient, double(case["grad_logits"]), atol=1e-9)
     distance = beta * kl_divergence(own, other).mean()
     assert distance.item() == pytest.approx(case["expected"]["beta_kl_g_f"], rel=1e-6)
     assert torch.allclose(gradient, torch.autograd.grad(distance, own)[0], atol=1e-9)

@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import nn
 
-import toys
 from equipoise.core.errors import SpecError
 from equipoise.models import mlp
 from equipoise.objectives import (
@@ -20,6 +19,7 @@ from equipoise.objectives import (
     make_supervised,
 )
 from equipoise.training import fit
+from helpers import toys
 
 
 def parts(**changes):

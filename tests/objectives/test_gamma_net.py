@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-import toys
 from equipoise.losses import FocalLoss
 from equipoise.losses.focal import focal_loss
 from equipoise.losses.sece import SmoothECE, sece_penalty
 from equipoise.models import Network
 from equipoise.objectives import GammaMap, GammaNet, Supervised
 from equipoise.training import SGD, Loader, Recipe, fit
+from helpers import toys
 
 META = toys.Blobs(10, batch_size=10, seed=2, shuffle=False)
 STILL = Recipe(optimizer=SGD(rate=0.0, momentum=0.0, weight_decay=0.0))

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-import toys
 from equipoise.objectives import MetaLabelSmoothing, Smoothing, Supervised
 from equipoise.training import SGD, Recipe, fit
+from helpers import toys
 from helpers.deep import daily
 
 META = toys.Blobs(10, batch_size=10, seed=2, shuffle=False)

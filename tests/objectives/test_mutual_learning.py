@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-import toys
 from equipoise.objectives import MutualLearning, Supervised, kl_divergence
 from equipoise.training import fit
+from helpers import toys
+from helpers.golden import CASES, double
 
 
 def make(*logits, **options):
@@ -16,17 +17,17 @@ def make(*logits, **options):
 
 
 def test_golden_values_and_gradients():
-    case = toys.golden("dml.A")
+    case = CASES["dml.A"]
     logits, batch = toys.batch_a()
-    peer = toys.double(case["params"]["peer_logits"])
+    peer = double(case["params"]["peer_logits"])
     objective = make(logits, peer, refresh=False)
     scalars = objective.step(batch).scalars
     assert float(scalars["loss"]) == pytest.approx(case["expected"]["loss_1"], rel=1e-6)
     assert float(scalars["loss_1"]) == pytest.approx(case["expected"]["loss_2"], rel=1e-6)
     assert float(scalars["kl"]) == pytest.approx(case["expected"]["kl_2_1"], rel=1e-6)
     one, two = (learner.network.logits for learner in objective.learners)
-    assert torch.allclose(logits - one, toys.double(case["grad_logits"]), atol=1e-8)
-    assert torch.allclose(peer - two, toys.double(case["grad_peer_logits"]), atol=1e-8)
+    assert torch.allclose(logits - one, double(case["grad_logits"]), atol=1e-8)
+    assert torch.allclose(peer - two, double(case["grad_peer_logits"]), atol=1e-8)
 
 
 def test_by_hand():
@@ -79,7 +80,7 @@ def test_divergence_is_the_equation(one, two):
     p, q = ([math.exp(z - max(row)) for z in row] for row in (one, two))
     p, q = ([value / sum(row) for value in row] for row in (p, q))
     expected = sum(b * (math.log(b) - math.log(a)) for a, b in zip(p, q, strict=True))
-    value = float(kl_divergence(toys.double([one]), toys.double([two])))
+    value = float(kl_divergence(double([one]), double([two])))
     assert value == pytest.approx(expected, abs=1e-9)
     assert value > -1e-12
 

@@ -4,10 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-import toys
 from equipoise.objectives import Pruned, Supervised
 from equipoise.objectives.pruned import keep_most_confident, moving_average
 from equipoise.training import Loader, fit
+from helpers import toys
 
 
 def make(n_samples=4, *, network=None, period=1, fraction=0.25, momentum=0.5):

@@ -4,10 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-import toys
 from equipoise.losses import AdaFocalLoss, BrierLoss, FocalLoss
 from equipoise.objectives import Supervised
 from equipoise.training import FOCAL_RECIPE, SGD, Recipe, fit
+from helpers import toys
 
 
 def test_one_step_by_hand():

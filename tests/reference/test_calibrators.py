@@ -8,7 +8,6 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from calibration_data import nll, probs, sample
 from equipoise.calibrators import (
     IsotonicCalibration,
     MatrixScaling,
@@ -18,6 +17,7 @@ from equipoise.calibrators import (
     TemperatureScaling,
     VectorScaling,
 )
+from helpers.calibration_data import nll, probs, sample
 
 pytestmark = pytest.mark.reference
 

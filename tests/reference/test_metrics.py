@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from equipoise import metrics
-from metric_samples import draw
+from helpers.metric_samples import draw
 
 pytestmark = [pytest.mark.reference, pytest.mark.filterwarnings("ignore")]
 

@@ -7,7 +7,7 @@ import pytest
 
 from equipoise import Predictions, compare, score
 from equipoise.report import Advice, AfterCalibrator, MethodCard, Option, report_of
-from report_names import HOSTILE
+from helpers.report_names import HOSTILE
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from equipoise import Predictions
 from equipoise.evaluate import audit
 from equipoise.report import report_of, to_html, to_markdown, write_report
 from equipoise.report.markup import Markup, join, tag
-from report_names import HOSTILE
+from helpers.report_names import HOSTILE
 
 TAGS = """
 html head meta title link style body header main section nav ul li a h1 h2 h3 p dl dt dd div table caption

@@ -12,7 +12,7 @@ from equipoise.experiments import catalogue
 from equipoise.experiments.catalogue.entry import Entry
 from equipoise.report import model_card_metadata, to_markdown, to_model_card
 from equipoise.report.formula import formula_markup
-from report_names import HOSTILE
+from helpers.report_names import HOSTILE
 
 
 @pytest.mark.parametrize("which", ["single", "comparison"])

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from equipoise.theory import confidence_bias, recover_posterior
+from helpers.numbers import softmax
 
 GAMMAS = [0.5, 1.0, 3.0, 5.0]
 
 
 def risk(logits, posterior, gamma, order=None):
     """Conditional risk of focal loss, or of dual focal loss within a given ordering of the classes."""
-    q = np.exp(logits - logits.max())
-    q /= q.sum()
+    q = softmax(logits)
     rival = np.zeros_like(q)
     if order is not None:
         if (np.diff(q[order]) >= 0).any():
@@ -31,8 +31,7 @@ def minimiser(posterior, gamma, order=None):
         start[order] = np.linspace(2, 0, len(posterior))
     options = {"xatol": 1e-10, "fatol": 1e-15, "maxiter": 20000, "maxfev": 20000}
     found = minimize(risk, start, (posterior, gamma, order), method="Nelder-Mead", options=options)
-    q = np.exp(found.x - found.x.max())
-    return q / q.sum(), found.fun
+    return softmax(found.x), found.fun
 
 
 def best_of_all_orders(posterior, gamma):

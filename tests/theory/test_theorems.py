@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from worked import CASES, batch, double
+from helpers.golden import CASES, double, tensors
 
 
 def divergence(target, logits):
@@ -23,7 +23,7 @@ def ensemble_gradients(primary, auxiliary, beta):
 
 def test_distilling_the_ensemble_is_mutual_learning_golden():
     case = CASES["prop1.A"]
-    (primary, _), auxiliary = batch("A"), double(case["params"]["aux_logits"])
+    (primary, _), auxiliary = tensors("A"), double(case["params"]["aux_logits"])
     values, gradients = ensemble_gradients(primary, auxiliary, case["params"]["beta"])
     assert values[0].item() == pytest.approx(case["expected"]["kl_h_f"], rel=1e-8)
     assert values[1].item() == pytest.approx(case["expected"]["beta_kl_g_f"], rel=1e-8)

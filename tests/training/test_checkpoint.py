@@ -5,10 +5,10 @@ import pytest
 import torch
 from torch import nn
 
-import toys
 from equipoise.core.errors import DataError, FileError
 from equipoise.training import evaluating, fit, read_checkpoint, write_checkpoint
 from equipoise.training.randomness import random_state, restore_random_state
+from helpers import toys
 
 
 def test_a_whole_run_loads_without_running_code(tmp_path):

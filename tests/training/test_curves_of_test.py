@@ -4,14 +4,14 @@ import pytest
 import torch
 from torch import nn
 
-import toys
 from equipoise.core.errors import SpecError
 from equipoise.experiments import ComparisonSpec, RunOptions, Spec, report_of_runs, run, run_comparison
 from equipoise.objectives import Supervised
 from equipoise.report import to_html, to_markdown
 from equipoise.training import Selection, fit, predict, read_checkpoint
 from equipoise.training.epoch_scores import scores_on_test
-from tiny_runs import QUICK, TABLE
+from helpers import toys
+from helpers.tiny_runs import QUICK, TABLE
 
 COLUMNS = ["test_accuracy", "test_nll", "test_ece", "test_nll_scaled"]
 

@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch import nn
 
-import toys
 from equipoise.core.errors import DataError
 from equipoise.metrics import expected_calibration_error, negative_log_likelihood
 from equipoise.models import deeplabv3_resnet34, load_published, resnet34
 from equipoise.objectives import Supervised
 from equipoise.training import Loader, boundary_mask, evaluation, fit, predict, score_dense
+from helpers import toys
 
 K, SIDE = 3, 8
 WHERE = {"epoch": 0, "visit": None, "start": 0, "rank": 0, "world_size": 1, "device": torch.device("cpu")}

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-import toys
 from equipoise.objectives import Supervised
 from equipoise.training import Hardware, fit, hardware
+from helpers import toys
 
 COMPILED = Hardware(accelerator="cpu", devices=1, compile=True)
 needs_a_compiler = pytest.mark.skipif(

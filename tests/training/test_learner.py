@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-import toys
 from equipoise.training import SGD, Adam, AdamW, Hardware, Learner, Recipe
+from helpers import toys
 
 
 def loss_of(learner, inputs):

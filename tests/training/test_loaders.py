@@ -8,10 +8,10 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-import toys
 from equipoise.objectives import DeepEnsemble, GammaNet, MutualLearning, Supervised
 from equipoise.training import Recipe, fit
 from equipoise.training.network_call import as_logits, call_network
+from helpers import toys
 
 INPUTS, LABELS = toys.TRAIN.inputs, toys.TRAIN.labels
 PLAIN = Recipe(optimizer=toys.RECIPE.optimizer)

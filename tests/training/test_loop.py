@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import nn
 
-import toys
 from equipoise.core.errors import DivergenceError, MissingExtraError
 from equipoise.losses import AdaFocalLoss, ClassAdaptiveLoss
 from equipoise.objectives import Supervised
@@ -25,6 +24,7 @@ from equipoise.training import (
     fit,
     read_checkpoint,
 )
+from helpers import toys
 
 
 def make(seed=0, loss=None, recipe=toys.RECIPE):
@@ -218,7 +218,7 @@ class TestSignals:
     def test_a_script_dies_of_ctrl_c_after_saving(self, tmp_path):
         script = f"""
             import sys; sys.path[:0] = {sys.path!r}
-            import toys
+            from helpers import toys
             from equipoise.training import fit
             source = toys.Interrupting(toys.TRAIN, after=2, action=toys.send())
             fit(toys.OBJECTIVES["supervised"](0), source, epochs=2, folder={str(tmp_path)!r}, hardware=toys.CPU)

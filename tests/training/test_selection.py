@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from torch import nn
 
-import toys
 from equipoise import Predictions
 from equipoise.objectives import Supervised
 from equipoise.training import Selection, fit, predict
 from equipoise.training.epoch_scores import tune_scores
+from helpers import toys
 
 SHARP = 8 * np.random.default_rng(0).normal(size=(300, 3))
 LABELS = np.array(

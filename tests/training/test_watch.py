@@ -5,9 +5,9 @@ import re
 import pytest
 from torch import nn
 
-import toys
 from equipoise.objectives import MutualLearning, Supervised
 from equipoise.training import History, fit, watch
+from helpers import toys
 
 
 def rows(n=12, **columns):

@@ -7,7 +7,6 @@ from pathlib import Path
 import torch
 from torch import nn
 
-import toys
 from equipoise import losses
 from equipoise.losses.mdca import MDCA
 from equipoise.losses.mmce import MMCE
@@ -21,6 +20,7 @@ from equipoise.objectives import (
     Supervised,
 )
 from equipoise.training import Hardware, Recipe, fit
+from helpers import toys
 
 # 41 samples in batches of 16: the last batch of 9 makes parts of 5 and 4.
 TRAIN, TUNE = toys.Blobs(41), toys.Blobs(23, seed=1, shuffle=False)

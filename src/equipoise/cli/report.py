@@ -13,14 +13,16 @@ from click.core import ParameterSource
 
 from equipoise import read_predictions
 from equipoise.cli.inputs import column_options
+from equipoise.cli.report_sources import Rows, are_runs, named_rows, shown, stem_of, words_of
 from equipoise.cli.scoring import scoring_options
-from equipoise.cli.shared import SHARE, LocalPath, json_option, print_json, quiet_option
+from equipoise.cli.shared import SHARE, json_option, print_json, quiet_option
 from equipoise.cli.states import read_states, refuse_options_of_rows, state_paths
 from equipoise.core.atomic_files import write_text
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.predictions.divide import divide
 from equipoise.core.reading import Columns
+from equipoise.core.reading.storage import without_secrets
 from equipoise.evaluate.audit import audit
 from equipoise.experiments import find_runs, report_of_runs
 from equipoise.report import MethodResult, Report, report_of, to_model_card, write_report
@@ -34,9 +36,7 @@ _FOR_RUNS = ("paths", "output", "title", "baseline", "as_json", "quiet")
 
 
 @click.command("report", epilog="Example:  equipoise report before.npz after.npz -o report.html --by site")
-@click.argument(
-    "paths", metavar="RUNS|PREDICTIONS...", nargs=-1, required=True, type=LocalPath(path_type=Path)
-)
+@click.argument("paths", metavar="RUNS|PREDICTIONS...", nargs=-1, required=True)
 @click.option(
     "--output",
     "-o",
@@ -54,7 +54,6 @@ _FOR_RUNS = ("paths", "output", "title", "baseline", "as_json", "quiet")
 @click.option(
     "--calib",
     multiple=True,
-    type=click.Path(path_type=Path),
     metavar="FILE",
     help="Held-out predictions of the same model, to ask the advisor for a calibrator; one per file, in order.",
 )
@@ -73,13 +72,13 @@ _FOR_RUNS = ("paths", "output", "title", "baseline", "as_json", "quiet")
 @json_option
 @quiet_option
 def command(
-    paths: tuple[Path, ...],
+    paths: tuple[str, ...],
     output: Path,
     title: str | None,
     names: tuple[str, ...],
     by: tuple[str, ...],
     baseline: str | None,
-    calib: tuple[Path, ...],
+    calib: tuple[str, ...],
     calib_share: float | None,
     columns: Columns,
     settings: dict[str, Any],
@@ -90,6 +89,9 @@ def command(
 ) -> None:
     """Write a report on folders of runs or on predictions: one file that opens offline.
 
+    PREDICTIONS are what `equipoise audit` reads: a file, a quoted pattern, a folder of .parquet files, or an address
+    such as s3://bucket/rows.
+
     One file of predictions is reported on its own; several, of the same rows in the same order, are compared with the
     first or with --baseline. With one labelled file only, --calib-share 0.3 shows what calibration would do: fitted on
     30 % of its rows, which --seed decides, before and after on the others. States that `equipoise audit --save-state`
@@ -97,15 +99,15 @@ def command(
     """
     if card is not None and not dataset:
         raise click.UsageError("--card needs --dataset, the name of the dataset.")
-    if any(path.is_dir() for path in paths):
+    if are_runs(paths):
         _refuse_for_runs()
         _report_runs(paths, output, title=title, baseline=baseline, as_json=as_json, quiet=quiet)
         return
-    states = state_paths([str(path) for path in paths])
+    states = state_paths(paths)
     if states:
         _report_states(states, names, output, title=title, settings=settings, as_json=as_json, quiet=quiet)
         return
-    sources = _sources(paths, names)
+    sources = named_rows(paths, names)
     if calib and len(calib) != len(sources):
         raise click.UsageError(
             f"--calib must be given once per file, {len(sources)} times, got {len(calib)}."
@@ -144,16 +146,14 @@ class _Told(NamedTuple):
         fits: What a command to copy is told to fit on.
     """
 
-    sources: Mapping[str, Path | list[Path]]
+    sources: Mapping[str, Rows]
     judged: dict[str, Predictions]
     held_out: dict[str, Predictions]
     shown: dict[str, str]
     fits: dict[str, list[str]]
 
 
-def _read(
-    sources: Mapping[str, Path | list[Path]], calib: Sequence[Path], columns: Columns, by: tuple[str, ...]
-) -> _Told:
+def _read(sources: Mapping[str, Rows], calib: Sequence[str], columns: Columns, by: tuple[str, ...]) -> _Told:
     grouped = columns | Columns(groups=by)
     return _Told(
         sources,
@@ -161,8 +161,8 @@ def _read(
         held_out={
             name: read_predictions(path, **columns) for name, path in zip(sources, calib, strict=False)
         },
-        shown={name: _shown(source) for name, source in sources.items()},
-        fits={name: [str(path)] for name, path in zip(sources, calib, strict=False)},
+        shown={name: shown(source) for name, source in sources.items()},
+        fits={name: words_of(path) for name, path in zip(sources, calib, strict=False)},
     )
 
 
@@ -171,18 +171,18 @@ def _divided(whole: _Told, share: float, seed: int) -> _Told:
     parts = divide(list(whole.judged.values()), share, seed=seed)
     kept_back = ["--holdout", f"{1 - share:g}", "--seed", str(seed)]
     return _Told(
-        sources=dict.fromkeys(whole.sources, Path("new.npz")),
+        sources=dict.fromkeys(whole.sources, "new.npz"),
         judged={name: rest for name, (_, rest) in zip(whole.judged, parts, strict=True)},
         held_out={name: fit for name, (fit, _) in zip(whole.judged, parts, strict=True)},
         shown={
             name: f"{text}, without the rows to fit on (seed {seed})" for name, text in whole.shown.items()
         },
-        fits={name: [*_words(source), *kept_back] for name, source in whole.sources.items()},
+        fits={name: [*words_of(source), *kept_back] for name, source in whole.sources.items()},
     )
 
 
 def _report_runs(
-    paths: Sequence[Path],
+    paths: Sequence[str],
     output: Path,
     *,
     title: str | None,
@@ -194,7 +194,7 @@ def _report_runs(
     runs = [run for path in paths for run in find_runs(path) if run.status() == "finished"]
     if not runs:
         raise DataError(
-            f"report: no finished run in {', '.join(map(str, paths))}. `equipoise runs` shows what is there."
+            f"report: no finished run in {', '.join(paths)}. `equipoise runs` shows what is there."
         )
     reports = report_of_runs(runs, baseline=baseline, title=title)
     targets = {
@@ -222,14 +222,14 @@ def _report_states(
 ) -> None:
     """Report on saved states of one model, in the order in which they are named: how it fared over time."""
     refuse_options_of_rows()
-    sources = _sources([Path(path) for path in paths], names)
+    sources = named_rows(paths, names)
     found = {
-        name: audit(read_states([str(source)]).state, **settings)
+        name: audit(read_states([source]).state, **settings)
         for name, source in zip(sources, paths, strict=True)
     }
-    shown = {name: str(source) for name, source in sources.items()}
+    origins = {name: shown(source) for name, source in sources.items()}
     report = report_of(
-        found, title=title or "Calibration over time", sources=shown, over_time=True, command=_again(paths)
+        found, title=title or "Calibration over time", sources=origins, over_time=True, command=_again(paths)
     )
     write_report(report, output)
     _tell(report, output, as_json=as_json, quiet=quiet)
@@ -246,51 +246,24 @@ def _refuse_for_runs() -> None:
             )
 
 
-def _sources(paths: Sequence[Path], given: Sequence[str]) -> dict[str, Path | list[Path]]:
-    """Return files by the names given, or the shortest that tell them apart; .npy files are one source."""
-    groups: list[Path | list[Path]] = list(paths)
-    if all(path.suffix.lower() == ".npy" for path in paths):
-        groups = [list(paths)]
-    if given and len(given) != len(groups):
-        raise click.UsageError(f"--name must be given once per file, {len(groups)} times, got {len(given)}.")
-    if given:
-        if len(set(given)) < len(given):
-            raise DataError(f"report: names must differ, got {', '.join(given)}.")
-        return dict(zip(given, groups, strict=True))
-    if len(groups) < len(paths):
-        return {paths[0].stem: groups[0]}
-    stems = [path.stem for path in paths]
-    names = stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
-    if len(set(names)) < len(names):
-        raise DataError(f"report: each file may be given once, got {', '.join(names)}.")
-    return dict(zip(names, paths, strict=True))
-
-
-def _words(source: Path | list[Path]) -> list[str]:
-    return [str(path) for path in ([source] if isinstance(source, Path) else source)]
-
-
-def _shown(source: Path | list[Path]) -> str:
-    return " ".join(_words(source))
-
-
-def _again(paths: Sequence[Path | str]) -> str:
+def _again(paths: Sequence[str]) -> str:
     """Return the command that makes the report again: the files, and the options that were given."""
     context = click.get_current_context()
-    words = ["equipoise", "report", *map(str, paths)]
+    words = ["equipoise", "report", *map(without_secrets, paths)]
     for parameter in context.command.params:
         name = parameter.name or ""
         if name in ("paths", "as_json", "quiet") or context.get_parameter_source(name) is not _GIVEN:
             continue
         value = context.params[name]
         for one in value if isinstance(value, tuple) else (value,):
-            words += [parameter.opts[0], ",".join(one) if isinstance(one, list) else str(one)]
+            words += [
+                parameter.opts[0],
+                ",".join(one) if isinstance(one, list) else without_secrets(str(one)),
+            ]
     return shlex.join(words)
 
 
-def _with_commands(
-    report: Report, sources: Mapping[str, Path | list[Path]], fits: Mapping[str, Sequence[str]]
-) -> Report:
+def _with_commands(report: Report, sources: Mapping[str, Rows], fits: Mapping[str, Sequence[str]]) -> Report:
     """Return the report with its advice as commands: who asked on the command line goes on there.
 
     Args:
@@ -302,11 +275,11 @@ def _with_commands(
     def commands(method: MethodResult) -> MethodResult:
         if method.advice is None or not method.advice.chosen:
             return method
-        judged = _words(sources[method.name])
+        judged = words_of(sources[method.name])
         held_out = fits[method.name]
-        kept = f"{Path(held_out[0]).stem}-{method.advice.chosen}.json"
+        kept = f"{stem_of(held_out[0])}-{method.advice.chosen}.json"
         fit = ["equipoise", "calibrate", *held_out, "--method", method.advice.chosen, "-o", kept]
-        use = ["equipoise", "apply", kept, *judged, "-o", f"{Path(judged[0]).stem}-calibrated.npz"]
+        use = ["equipoise", "apply", kept, *judged, "-o", f"{stem_of(judged[0])}-calibrated.npz"]
         code = f"{shlex.join(fit)}\n{shlex.join(use)}"
         return replace(method, advice=replace(method.advice, code=code))
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["SHARE", "LocalPath", "check_output", "json_option", "print_json", "quiet_option"]
+__all__ = ["SHARE", "check_output", "json_option", "print_json", "quiet_option"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -23,21 +23,6 @@ def json_option(function: F) -> F:
 def quiet_option(function: F) -> F:
     """Add ``--quiet``: no progress, no remarks."""
     return click.option("--quiet", "-q", is_flag=True, help="Print results only.")(function)
-
-
-class LocalPath(click.Path):
-    """A path of this machine, for commands that do not read from a storage."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Refuse an address, which would be taken for a folder that is not there."""
-        if isinstance(value, str) and "://" in value:
-            self.fail(
-                "an address is read by audit, score, calibrate and apply. Copy the file here, or write the report of "
-                "an audit: equipoise audit ADDRESS --report FILE.",
-                param,
-                ctx,
-            )
-        return super().convert(value, param, ctx)
 
 
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
@@ -38,8 +40,57 @@ _SHOWN = columns()[:6]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+class _Asked(NamedTuple):
+    """What training and comparing are both told.
+
+    Attributes:
+        out: Where run folders are.
+        overrides: Keys of the file that have other values.
+        no_code: Whether a file that names code is refused.
+        options: How runs are done.
+        as_json: Whether results are printed for machines,
+        quiet: or alone.
+    """
+
+    out: Path
+    overrides: tuple[str, ...]
+    no_code: bool
+    options: RunOptions
+    as_json: bool
+    quiet: bool
+
+
 def _run_options(function: F) -> F:
-    """Add what training and comparing have in common."""
+    """Add the options that training and comparing share; the command gets them as one argument ``asked``."""
+
+    @wraps(function)
+    def command(
+        *args: Any,
+        out: Path,
+        root: str | None,
+        download: bool,
+        overrides: tuple[str, ...],
+        threads: int,
+        accelerator: str,
+        resamples: int,
+        no_code: bool,
+        as_json: bool,
+        quiet: bool,
+        **others: Any,
+    ) -> Any:
+        options = RunOptions(
+            root=root,
+            download=download,
+            threads=threads,
+            accelerator=accelerator,
+            keep_memory=True,
+            n_resamples=resamples,
+            quiet=quiet or as_json,
+        )
+        asked = _Asked(out, overrides, no_code, options, as_json, quiet)
+        return function(*args, asked=asked, **others)
+
+    described: Any = command
     for option in reversed(
         (
             click.option(
@@ -67,20 +118,21 @@ def _run_options(function: F) -> F:
             click.option("--accelerator", default="auto", show_default=True, help="cpu, cuda, mps ..."),
             click.option("--resamples", default=1000, show_default=True, help="Resamples behind intervals."),
             click.option("--no-code", is_flag=True, help="Refuse a file that names code to run."),
+            json_option,
+            quiet_option,
         )
     ):
-        function = option(function)
-    return function
+        described = option(described)
+    result: F = described
+    return result
 
 
-def _announce_code(
-    specs: Sequence[Spec], beside: Sequence[Beside], where: str, *, refuse: bool, quiet: bool
-) -> None:
+def _announce_code(specs: Sequence[Spec], beside: Sequence[Beside], where: str, asked: _Asked) -> None:
     """Say which files will be run before any is; or refuse them."""
-    if refuse:
+    if asked.no_code:
         refuse_code(specs, where=where, beside=beside)
     files = code_files(specs, where=where, beside=beside)
-    if files and not quiet:
+    if files and not asked.quiet:
         click.echo(f"{where} runs code: {', '.join(map(_near, files))}", err=True)
 
 
@@ -100,49 +152,30 @@ def _near(file: Path) -> str:
     help="test: score it after every epoch too, for curves; nothing is chosen by it.",
 )
 @_run_options
-@json_option
-@quiet_option
 def train_command(
     spec: Path,
     calibrators: tuple[str, ...],
     history: str,
-    out: Path,
-    root: str | None,
-    download: bool,
-    overrides: tuple[str, ...],
-    threads: int,
-    accelerator: str,
-    resamples: int,
-    no_code: bool,
-    as_json: bool,
-    quiet: bool,
+    asked: _Asked,
 ) -> None:
     """Train, predict and score one run, or go on where it stopped."""
-    options = RunOptions(
-        calibrators=tuple(dict.fromkeys(("identity", *calibrators))),
-        root=root,
-        download=download,
-        threads=threads,
-        accelerator=accelerator,
-        keep_memory=True,
-        n_resamples=resamples,
-        history=history,
-        quiet=quiet or as_json,
+    options = replace(
+        asked.options, calibrators=tuple(dict.fromkeys(("identity", *calibrators))), history=history
     )
-    wanted = read_spec(spec, overrides=overrides)
+    wanted = read_spec(spec, overrides=asked.overrides)
     maps = [as_map(name, where="--calibrator") for name in calibrators]
     beside = [Beside(one.name, "calibrator", one.home) for one in maps if is_code(one.name)]
-    _announce_code([wanted], beside, str(spec), refuse=no_code, quiet=quiet)
-    [wanted] = prepare([wanted], where=str(spec), root=root, download=download, maps=maps)
-    if RunFolder(out / wanted.identity).is_finished() and not (quiet or as_json):
+    _announce_code([wanted], beside, str(spec), asked)
+    [wanted] = prepare([wanted], where=str(spec), root=options.root, download=options.download, maps=maps)
+    if RunFolder(asked.out / wanted.identity).is_finished() and not options.quiet:
         click.echo(f"already finished: {wanted.label}", err=True)
-    folder = run(wanted, out, options=options)
-    if as_json:
+    folder = run(wanted, asked.out, options=options)
+    if asked.as_json:
         print_json({"run": folder.name, "path": str(folder.path), "scores": folder.rows()})
         return
     rows = [row for row in folder.rows() if row["split"] == "test" and row["metric"] in _SHOWN]
     print_table(("calibrator", "metric", "value", "interval"), [_cells(row) for row in rows])
-    if not quiet:
+    if not asked.quiet:
         click.echo(f"\n{folder.path}")
 
 
@@ -162,24 +195,13 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
 @click.option("--address", help="Ray cluster; 'auto' for the one this machine belongs to.")
 @click.option("--format", "style", type=click.Choice(["text", "markdown", "latex", "csv"]), default="text")
 @_run_options
-@json_option
-@quiet_option
 def compare_command(
     comparison: Path,
     engine: str,
     workers: int | None,
     address: str | None,
     style: str,
-    out: Path,
-    root: str | None,
-    download: bool,
-    overrides: tuple[str, ...],
-    threads: int,
-    accelerator: str,
-    resamples: int,
-    no_code: bool,
-    as_json: bool,
-    quiet: bool,
+    asked: _Asked,
 ) -> int:
     """Run methods x networks x data x seeds from one file, and print the table; finished runs are not repeated."""
     if engine != "ray" and address is not None:
@@ -188,25 +210,12 @@ def compare_command(
         raise click.UsageError(
             "--workers goes with --engine local; --threads says what a run asks of a cluster."
         )
-    wanted = read_comparison(comparison, overrides=overrides)
-    _announce_code(wanted.specs, wanted.beside, str(comparison), refuse=no_code, quiet=quiet)
+    wanted = read_comparison(comparison, overrides=asked.overrides)
+    _announce_code(wanted.specs, wanted.beside, str(comparison), asked)
     result = run_comparison(
-        wanted,
-        out,
-        options=RunOptions(
-            root=root,
-            download=download,
-            threads=threads,
-            accelerator=accelerator,
-            keep_memory=True,
-            n_resamples=resamples,
-            quiet=quiet or as_json,
-        ),
-        engine=engine,
-        workers=workers,
-        address=address,
+        wanted, asked.out, options=asked.options, engine=engine, workers=workers, address=address
     )
-    return print_result(result, style=style, as_json=as_json, quiet=quiet)
+    return print_result(result, style=style, as_json=asked.as_json, quiet=asked.quiet)
 
 
 def print_result(result: ComparisonResult, *, style: str, as_json: bool, quiet: bool) -> int:

@@ -1,14 +1,16 @@
 """The folder where machine code is kept: one for each state of the files it is made from.
 
 Numba's own cache looks at the file of a function and not at what was inlined into it: after a change in a helper the
-old code would go on running. So the folder is named by a digest of all files of this room, and of the compiler; other
-files, another folder. Nothing in it is ever out of date, and nothing has to be deleted to be right.
+old code would go on running. So the folder is named by a digest of all files of this room, of the compiler, and of the
+Python, for each of which numba keeps an index of its own; other files, another folder. Nothing in it is ever out of
+date, and nothing has to be deleted to be right.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,7 +57,8 @@ def _digest() -> str:
     except PackageNotFoundError:
         compiler = "none"
     parts = [path.read_bytes() for path in sorted(_ROOM.glob("*.py"))]
-    return hashlib.blake2b(b"\0".join([*parts, compiler.encode()]), digest_size=8).hexdigest()
+    tools = f"{compiler} {sys.implementation.cache_tag}".encode()
+    return hashlib.blake2b(b"\0".join([*parts, tools]), digest_size=8).hexdigest()
 
 
 @contextmanager

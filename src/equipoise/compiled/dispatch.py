@@ -75,13 +75,12 @@ def find_kernel(name: str, dtype: str, size: int) -> Callable[..., Any] | None:
     found = _ready.get(key)
     if found is not None:
         return found
-    if why_plain():
-        return None
-    if not is_ready(name, dtype) and _forced is None:
+    # Loading numba takes longer than little work does, so that is decided first.
+    if _forced is None and not is_ready(name, dtype):
         _plain_work[key] += size + _CALL
         if _forked or _plain_work[key] < _WORTH:
             return None
-    return _load(name, dtype)
+    return None if why_plain() else _load(name, dtype)
 
 
 @contextmanager
@@ -117,7 +116,7 @@ def is_ready(name: str, dtype: str) -> bool:
     """Return whether a kernel was compiled for this processor before; asked once, and the answer kept."""
     folder = cache_folder()
     # Most often there is nothing at all, and that is known without loading numba.
-    if folder is None or not any(folder.glob(f"{name}-{dtype}-*.ready")):
+    if folder is None or not any(folder.glob(f"{name}-{dtype}-*.ready")) or why_plain():
         return False
     return _mark(folder, name, dtype).exists()
 

@@ -11,7 +11,7 @@ Its oracle is :func:`equipoise.metrics.accumulate.sums_by_torch`.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import carray
@@ -74,6 +74,48 @@ class Settings(NamedTuple):
     jump: int
 
 
+class _Data(NamedTuple):
+    """Pointers to what is read; the weights are not looked at if there are none."""
+
+    scores: Any
+    labels: Any
+    weights: Any
+
+
+class _Listed(NamedTuple):
+    """Entries above the first edge: which, and the rows they are in."""
+
+    places: Any
+    owners: Any
+
+
+class _Scanned(NamedTuple):
+    """What is known of the rows worked on at once.
+
+    Attributes:
+        gathered: Blocks of them that are still to be folded.
+        folds: From :func:`fold`.
+        mines: Probabilities of the true classes.
+        factors: What makes probabilities of exponentials.
+    """
+
+    gathered: Any
+    folds: Any
+    mines: Any
+    factors: Any
+
+
+class _Parts(NamedTuple):
+    """Pointers to what is added to: counts, sums by what they are told apart by, and weight by true class."""
+
+    tally: Any
+    cells: Any
+    classwise: Any
+    ranks: Any
+    sketch: Any
+    positives: Any
+
+
 @jit()
 def _ties_before(scores, label):  # type: ignore[no-untyped-def]
     # Of equals the first ranks first.
@@ -84,33 +126,32 @@ def _ties_before(scores, label):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def _exponentiate(first, size, numbers, labels, k, width, probs, factors, batch):  # type: ignore[no-untyped-def]
+def _exponentiate(first, size, data, k, width, probs, factors, batch):  # type: ignore[no-untyped-def]
     """Write exponentials of logits below the highest of their rows, and what makes loss and probability of these."""
     # One thing after the other for all rows: within a row each has to wait for the one before.
     for r in range(size):
-        factors[r] = highest(behind(numbers, (first + r) * k), k)
+        factors[r] = highest(behind(data.scores, (first + r) * k), k)
     for r in range(size):
-        given, top = behind(numbers, (first + r) * k), factors[r]
+        given, top = behind(data.scores, (first + r) * k), factors[r]
         total = exponentials_below(given, k, top, at(probs, r * width))
         factors[r] = 1.0 / total
         batch[1, r] = total
-        batch[2, r] = np.float64(top) - np.float64(number_at(given, number_at(labels, first + r)))
+        batch[2, r] = np.float64(top) - np.float64(number_at(given, number_at(data.labels, first + r)))
 
 
 @jit()
 def _scan_batch(first, size, data, threshold, settings, scale, probs, sums, listed, scanned, batch):  # type: ignore[no-untyped-def]
     """Read rows one by one; return how many entries above the threshold were found in them."""
     k, lanes, width = settings.n_classes, settings.lanes, settings.width
-    numbers, labels, weights = data
-    (found, owners), (gathered, folds, mines, factors) = listed, scanned
+    gathered, mines, factors = scanned.gathered, scanned.mines, scanned.factors
     n_found = 0
     for r in range(size):
         i, turn = first + r, r % lanes
-        given, blocks = behind(numbers, i * k), at(gathered, turn * lanes)
-        label, weight = number_at(labels, i), number_at(weights, i) if settings.weighted else 1.0
+        given, blocks = behind(data.scores, i * k), at(gathered, turn * lanes)
+        label, weight = number_at(data.labels, i), number_at(data.weights, i) if settings.weighted else 1.0
         # Relative to the scale, any weight is a number of the type of the scores.
         share = factors.dtype.type(weight / scale)
-        entries = (at(found, 0), at(owners, 0), n_found)
+        entries = (at(listed.places, 0), at(listed.owners, 0), n_found)
         if settings.are_logits:
             row, factor = at(probs, r * width), factors[r]
             place = label + (settings.jump if label >= settings.whole else 0)
@@ -121,7 +162,7 @@ def _scan_batch(first, size, data, threshold, settings, scale, probs, sums, list
             n_found = scan(given, None, k, given, label, share, threshold, sums, entries, r, blocks)
         batch[0, r] = weight
         if turn == lanes - 1 or r == size - 1:
-            fold(at(gathered, 0), at(folds, r - turn))
+            fold(at(gathered, 0), at(scanned.folds, r - turn))
     return n_found
 
 
@@ -157,38 +198,35 @@ def _settle(size, settings, folds, mines, batch, sketch, fine):  # type: ignore[
 
 
 @jit()
-def _add_batch(first, size, data, settings, n_bins, folds, mines, batch, bins, fine, parts):  # type: ignore[no-untyped-def]
+def _add_batch(first, size, data, settings, n_bins, scanned, batch, bins, fine, parts):  # type: ignore[no-untyped-def]
     """Add rows to where they belong.
 
     Args:
         first: The first row.
         size: How many there are.
-        data: Pointers to scores, labels and weights.
+        data: What is read.
         settings: What :func:`add_rows_to_state` made of its arguments.
         n_bins: How many bins there are.
-        folds: From :func:`fold`.
-        mines: Probabilities of the true classes.
+        scanned: What is known of the rows.
         batch: ``(4, BATCH)``: weight; a positive number, and what to add to its logarithm for the loss; the logarithm.
         bins: Bins of confidences, and of probabilities of the true classes.
         fine: Where in the sketch confidences belong.
-        parts: Pointers to what is added to: counts; cells, classwise, ranks and sketch; weight by true class.
+        parts: What is added to.
     """
-    k, n_ranks = settings.n_classes, settings.n_ranks
-    tally, cells, classwise, ranks, sketch, positives = parts
-    numbers, labels, _ = data
+    k, n_ranks, folds, mines = settings.n_classes, settings.n_ranks, scanned.folds, scanned.mines
     sign = 1.0 if settings.are_logits else -1.0
     for r in range(size):
-        label, weight = number_at(labels, first + r), batch[0, r]
+        label, weight = number_at(data.labels, first + r), batch[0, r]
         confidence = np.float64(folds[2, r])
         brier = max(np.float64(folds[1, r]) - 2.0 * np.float64(mines[r]) + 1.0, 0.0)
         loss = sign * batch[3, r] + batch[2, r]
         rank = np.int64(folds[4, r])
         if folds[5, r] > folds[4, r] + 1:
-            rank += _ties_before(behind(numbers, (first + r) * k), label)
+            rank += _ties_before(behind(data.scores, (first + r) * k), label)
         correct = int(rank == 0)
         cell = 2 * bins[0, r] + correct
-        mine = behind(cells, 7 * cell)
-        add_number(tally, cell, 1)
+        mine = behind(parts.cells, 7 * cell)
+        add_number(parts.tally, cell, 1)
         add_number(mine, 0, weight)
         add_number(mine, 1, weight * confidence)
         add_number(mine, 2, weight * confidence * confidence)
@@ -196,11 +234,11 @@ def _add_batch(first, size, data, settings, n_bins, folds, mines, batch, bins, f
         add_number(mine, 4, weight * loss * loss)
         add_number(mine, 5, weight * brier)
         add_number(mine, 6, weight * brier * brier)
-        add_number(ranks, min(rank, n_ranks), weight)
-        add_pair(sketch, fine[r], weight, weight * confidence)
-        add_number(sketch, fine[r] + 2, weight * correct)
-        add_number(positives, label, weight)
-        add_number(classwise, 3 * (label * n_bins + bins[1, r]) + 2, weight)
+        add_number(parts.ranks, min(rank, n_ranks), weight)
+        add_pair(parts.sketch, fine[r], weight, weight * confidence)
+        add_number(parts.sketch, fine[r] + 2, weight * correct)
+        add_number(parts.positives, label, weight)
+        add_number(parts.classwise, 3 * (label * n_bins + bins[1, r]) + 2, weight)
 
 
 @jit()
@@ -210,7 +248,7 @@ def _add_rows(start, stop, data, edges, settings, floats, ends, columns, tally):
     Args:
         start: The first row.
         stop: The one behind the last.
-        data: Pointers to scores, labels and weights; the last is not looked at if there are none.
+        data: What is read.
         edges: Edges of bins, of the type of the scores.
         settings: What :func:`add_rows_to_state` made of its arguments.
         floats: Pointer to sums, added to; the lowest bin of the classwise ones is left to :func:`_fill_lowest`.
@@ -222,17 +260,16 @@ def _add_rows(start, stop, data, edges, settings, floats, ends, columns, tally):
         The first row that is no distribution, where it stopped, or -1.
     """
     k, are_logits, lanes, width = settings.n_classes, settings.are_logits, settings.lanes, settings.width
-    numbers, labels, _ = data
     n_bins, inner = edges.shape[0] - 1, at(edges, 0)
     classwise, ranks, sketch = behind(floats, ends[0]), behind(floats, ends[1]), behind(floats, ends[2])
-    parts = (tally, floats, classwise, ranks, sketch, at(columns, columns.shape[1]))
+    parts = _Parts(tally, floats, classwise, ranks, sketch, at(columns, columns.shape[1]))
     n_batch = max(1, min(BATCH, (_BYTES if are_logits else _MOST_BYTES) // (edges.itemsize * width)))
     probs, room = np.empty(n_batch * width if are_logits else 1, edges.dtype), n_batch * k + BLOCK
-    listed = (np.empty(room, np.int32), np.empty(room, np.int32))
+    listed = _Listed(places=np.empty(room, np.int32), owners=np.empty(room, np.int32))
     picked, picked_bins = np.empty(room, edges.dtype), np.empty(room, np.int32)
     mines, factors = np.zeros(BATCH, edges.dtype), np.empty(BATCH, edges.dtype)
     folds = np.zeros((FOLDED, BATCH), edges.dtype)
-    scanned = (np.zeros(FOLDED * lanes * lanes, edges.dtype), folds, mines, factors)
+    scanned = _Scanned(np.zeros(FOLDED * lanes * lanes, edges.dtype), folds, mines, factors)
     # Sums of columns, of the rows worked on at once and of all before them. The former lie so that a register of them
     # is in one line of the cache.
     room_for_sums, totals = np.zeros(width + lanes, edges.dtype), np.zeros(width)
@@ -241,8 +278,8 @@ def _add_rows(start, stop, data, edges, settings, floats, ends, columns, tally):
     for first in range(start, stop, n_batch):
         size = min(n_batch, stop - first)
         if are_logits:
-            _exponentiate(first, size, numbers, labels, k, width, probs, factors, batch)
-        scale = _largest_weight(first, size, data[2]) if settings.weighted else 1.0
+            _exponentiate(first, size, data, k, width, probs, factors, batch)
+        scale = _largest_weight(first, size, data.weights) if settings.weighted else 1.0
         n_found = _scan_batch(
             first, size, data, edges[1], settings, scale, probs, sums, listed, scanned, batch
         )
@@ -251,10 +288,10 @@ def _add_rows(start, stop, data, edges, settings, floats, ends, columns, tally):
             return first + bad
         find_bins(at(folds, 2 * BATCH), size, inner, n_bins, at(bins, 0))
         find_bins(at(mines, 0), size, inner, n_bins, at(bins, BATCH))
-        _add_batch(first, size, data, settings, n_bins, folds, mines, batch, bins, fine, parts)
+        _add_batch(first, size, data, settings, n_bins, scanned, batch, bins, fine, parts)
         add_number(floats, ends[3], squared)
         add_number(tally, 2 * n_bins, impossible)
-        found, owners = listed
+        found, owners = listed.places, listed.owners
         if are_logits:
             pick(
                 at(probs, 0),
@@ -268,7 +305,7 @@ def _add_rows(start, stop, data, edges, settings, floats, ends, columns, tally):
             for f in range(n_found):
                 picked[f] *= factors[owners[f]]
         else:
-            row = behind(numbers, first * k)
+            row = behind(data.scores, first * k)
             pick(row, at(owners, 0), k, at(found, 0), (k, 0), n_found, at(picked, 0))
         find_bins(at(picked, 0), n_found, inner, n_bins, at(picked_bins, 0))
         for f in range(n_found):
@@ -325,7 +362,7 @@ def add_rows_to_state(  # type: ignore[no-untyped-def]
     """
     (n, k), (team, n_pieces), n_bins = shape, threads, edges.shape[0] - 1
     given, (counts, floats) = numbers_at(scores, 0, edges[0]), numbers
-    data = (given, numbers_at(labels, 0, np.int64(0)), doubles_at(weights, 0))
+    data = _Data(given, numbers_at(labels, 0, np.int64(0)), doubles_at(weights, 0))
     n_floats, n_counts = ends[-1], 2 * n_bins + 1
     # Of short rows the last ones have less than a block of memory behind their start; a longer copy has more.
     lanes = BLOCK // edges.itemsize
@@ -365,7 +402,7 @@ def add_rows_to_state(  # type: ignore[no-untyped-def]
         if row >= 0:
             return row
     result = doubles_at(places[0], 0)
-    last = (at(copy, -cut * k), data[1], data[2])
+    last = _Data(at(copy, -cut * k), data.labels, data.weights)
     refused = _add_rows(cut, n, last, edges, settings, result, ends, columns[0], at(tally, 0))
     keep(copy)
     if refused >= 0:

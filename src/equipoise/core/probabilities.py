@@ -77,5 +77,6 @@ def top_of_rows(scores: Array) -> tuple[Array, Array]:
         place = scores.argmax(axis=1)
         return place, np.take_along_axis(scores, place[:, None], axis=1)[:, 0]
     predicted, highest = np.empty(len(scores), np.int64), np.empty(len(scores), scores.dtype)
-    top_rows(as_tensor(scores).numpy(), predicted, highest)
+    # Other layouts, and read-only arrays, are other types for the compiler, which it would compile anew.
+    top_rows(as_tensor(np.ascontiguousarray(scores)).numpy(), predicted, highest)
     return predicted, highest

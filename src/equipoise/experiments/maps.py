@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, final
 
 from equipoise.calibrators import Calibrator
@@ -14,23 +12,18 @@ from equipoise.calibrators.own import as_calibrator
 from equipoise.core.errors import SpecError
 from equipoise.core.names import look_up
 from equipoise.experiments.catalogue import CATALOGUE
-from equipoise.experiments.contracts import Code, check_keywords
-from equipoise.experiments.spec_parsing import number_keys, plain, read_named
-from equipoise.experiments.user_code import is_code, split_reference
+from equipoise.experiments.contracts import check_keywords
+from equipoise.experiments.spec_parsing import number_keys, read_named
+from equipoise.experiments.user_code import is_code
+from equipoise.experiments.wanted import Wanted
 
 __all__ = ["MapSpec", "as_map"]
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class MapSpec:
-    """A post-hoc map that shall be fitted.
-
-    Attributes:
-        name: A calibrator of the catalogue, or code: ``"file.py:name"`` or ``"package.module:name"``.
-        options: What differs from its main setting.
-        home: The folder that files of code are relative to.
-        digest: Of the code's content; empty takes any.
+class MapSpec(Wanted):
+    """A post-hoc map that shall be fitted: a calibrator of the catalogue, or code.
 
     Example:
         >>> MapSpec(name="dirichlet", options={"off_diagonal": 0.1}).key
@@ -39,17 +32,11 @@ class MapSpec:
         'maps-shrink.py-Shrink'
     """
 
-    name: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    home: str | None = None
-    digest: str = ""
-
     @property
     def key(self) -> str:
         """What it is called in tables and files."""
         name = re.sub(r"[/\\:]+", "-", self.name).lstrip(".-")
-        parts = [f"{key}={plain(value)}" for key, value in self.options.items()]
-        return name if not parts else re.sub(r"[^\w.=,()+-]+", "", f"{name}({','.join(parts)})")
+        return re.sub(r"[^\w.=,()+-]+", "", name + self.settings(",")) if self.options else name
 
     def make(self) -> Calibrator:
         """Return it, not yet fitted.
@@ -68,7 +55,7 @@ class MapSpec:
 
     def make_own(self) -> Any:
         """Return what code makes: a calibrator, or a map of someone's own."""
-        found = Code(self.name, self.home, self.digest).load()
+        found = self.code.load()
         if not callable(found) or (hasattr(found, "learn") and not isinstance(found, type)):
             return found
         check_keywords(found, self.options, name=self.name)
@@ -99,8 +86,7 @@ def as_map(given: Any, *, where: str, home: str | None = None) -> MapSpec:
     found = read_named(MapSpec, given, where=where)
     try:
         if is_code(found.name):
-            split_reference(found.name)
-            return replace(found, home=home or os.getcwd())
+            return found.at(home)
         hint = "`equipoise list calibrators` shows all; code of your own is 'file.py:name'."
         entry = look_up(found.name, CATALOGUE["calibrators"], what="calibrator", hint=hint)
         check_keywords(entry.factory, found.options, name=found.name)

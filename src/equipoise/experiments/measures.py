@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, final
 
 from equipoise.core.errors import SpecError
 from equipoise.core.predictions import Predictions
 from equipoise.evaluate import EXTRA, Score, score_extra
-from equipoise.experiments.contracts import Code, check_keywords
-from equipoise.experiments.spec_parsing import number_keys, plain, read_named
+from equipoise.experiments.contracts import check_keywords
+from equipoise.experiments.spec_parsing import number_keys, read_named
 from equipoise.experiments.user_code import is_code, split_reference
+from equipoise.experiments.wanted import Wanted
 from equipoise.metrics.facts import MetricFacts, learn_facts, metric_facts
 
 __all__ = ["GivenMetric", "MetricSpec", "as_metric"]
@@ -22,34 +22,20 @@ __all__ = ["GivenMetric", "MetricSpec", "as_metric"]
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class MetricSpec:
+class MetricSpec(Wanted):
     """A metric that shall be computed beside those of a scorecard.
 
-    Attributes:
-        name: One of :data:`~equipoise.evaluate.EXTRA`, or code: a function of predictions that gives a number.
-        options: What the code is called with besides.
-        home: The folder that files of code are relative to.
-        digest: Of the code's content; empty takes any.
+    It is one of :data:`~equipoise.evaluate.EXTRA`, or code: a function of predictions that gives a number.
 
     Example:
         >>> MetricSpec(name="worst.py:worst", options={"k": 3}).key
         'worst.py:worst(k=3)'
     """
 
-    name: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    home: str | None = None
-    digest: str = ""
-
     @property
     def key(self) -> str:
         """What it is called in tables and files."""
-        return f"{self.name}{self._settings}"
-
-    @property
-    def _settings(self) -> str:
-        parts = [f"{key}={plain(value)}" for key, value in self.options.items()]
-        return f"({', '.join(parts)})" if parts else ""
+        return self.name + self.settings(", ")
 
     @property
     def mark(self) -> str:
@@ -64,11 +50,11 @@ class MetricSpec:
         """
         if not is_code(self.name):
             return EXTRA[self.name], {}
-        found = Code(self.name, self.home, self.digest).load()
+        found = self.code.load()
         check_keywords(found, self.options, name=self.name)
         options = number_keys(self.options)
         measure = found(**options) if isinstance(found, type) else partial(found, **options)
-        title = split_reference(self.name)[1] + self._settings
+        title = split_reference(self.name)[1] + self.settings(", ")
         return _Checked(measure, self.name), _learnt(
             self.key, {"title": title, **getattr(found, "facts", {})}
         )
@@ -168,8 +154,7 @@ def as_metric(given: Any, *, where: str, home: str | None = None) -> MetricSpec 
     found = read_named(MetricSpec, given, where=where)
     try:
         if is_code(found.name):
-            split_reference(found.name)
-            return replace(found, home=home or os.getcwd())
+            return found.at(home)
         metric_facts(found.name, what="metric of a table", of="runs")
     except SpecError as error:
         raise SpecError(f"{where}: {error}") from error

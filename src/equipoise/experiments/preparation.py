@@ -30,12 +30,13 @@ from equipoise.experiments.user_code import (
     is_code,
     split_reference,
 )
+from equipoise.experiments.wanted import Wanted
 from equipoise.training.network_call import as_logits, call_network
 
 __all__ = ["Beside", "code_files", "code_names", "pin", "pinned", "prepare", "refuse_code"]
 
 T = TypeVar("T")
-Pinned = TypeVar("Pinned", MapSpec, MetricSpec)
+Pinned = TypeVar("Pinned", bound=Wanted)
 
 
 class Beside(NamedTuple):

@@ -1,26 +1,13 @@
-"""Data for the tests of calibrators: the golden batch and samples whose true probabilities are known."""
+"""Data for the tests of calibrators: samples whose true probabilities are known."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from equipoise.calibrators import TemperatureScaling
-from helpers.golden import BATCHES, CASES
 from helpers.numbers import softmax as probs
 
-__all__ = ["SECOND", "batch", "expected", "nll", "probs", "sample", "tempered"]
-
-
-def expected(case: str) -> dict[str, Any]:
-    return CASES[case]["expected"]
-
-
-def batch(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return logits and labels of a golden batch."""
-    entry = BATCHES[name]
-    return np.array(entry["logits"]), np.array(entry["labels"])
+__all__ = ["nll", "probs", "sample", "tempered"]
 
 
 def nll(logits: np.ndarray, labels: np.ndarray) -> float:
@@ -32,10 +19,6 @@ def sample(n: int, k: int, *, seed: int = 0, size: float = 1.5) -> tuple[np.ndar
     rng = np.random.default_rng(seed)
     logits = size * rng.normal(size=(n, k))
     return logits, (logits + rng.gumbel(size=(n, k))).argmax(1)
-
-
-#: The first two rows of the second set that golden values named ``S_...`` are about, as those values imply them.
-SECOND = np.array([[0.228, 2.728, -4.867], [-3.466, -5.741, 6.025]])
 
 
 def tempered(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from per_sample import softmax
+from helpers.per_sample import softmax
 
 Batch = tuple[Tensor, Tensor]
 

@@ -22,7 +22,7 @@ from equipoise.objectives import (
     Supervised,
 )
 from equipoise.training import SGD, Cosine, Hardware, Objective, Recipe
-from helpers.golden import BATCHES, CASES
+from helpers.golden import tensors
 
 CPU = Hardware(accelerator="cpu", devices=1)
 N_TRAIN, N_TUNE, N_CLASSES = 40, 24, 3
@@ -167,14 +167,6 @@ def without_clock(history) -> list[dict[str, float]]:
     return [{name: value for name, value in row.items() if not name.endswith("seconds")} for row in history]
 
 
-def golden(case: str) -> dict:
-    return CASES[case]
-
-
-def double(values) -> Tensor:
-    return torch.tensor(values, dtype=torch.float64)
-
-
 class Says(nn.Module):
     """A network that says what it is told: its weights are the logits of the samples, and its inputs their numbers.
 
@@ -211,9 +203,8 @@ def slopes(parameters, value: Callable[[], float], *, width: float = 1e-5) -> li
 
 def batch_a() -> tuple[Tensor, Rows]:
     """The golden batch A: its logits, and a batch for :class:`Says`."""
-    entry = BATCHES["A"]
-    labels = torch.tensor(entry["labels"])
-    return double(entry["logits"]), Rows(torch.arange(len(labels)), labels, torch.arange(len(labels)))
+    logits, labels = tensors("A")
+    return logits.detach(), Rows(torch.arange(len(labels)), labels, torch.arange(len(labels)))
 
 
 def said(logits: Tensor, labels: Tensor | None = None) -> Rows:
