@@ -104,9 +104,9 @@ def test_little_work_does_not_load_the_compiler(tmp_path):
 
 
 def test_a_compiler_that_no_longer_loads_leaves_the_plain_way(monkeypatch, tmp_path):
-    monkeypatch.setattr(choice, "_PLAIN", False)
-    monkeypatch.setattr(choice, "why_plain", lambda: "numba cannot be loaded")
-    monkeypatch.setattr(choice, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(dispatch, "_PLAIN", False)
+    monkeypatch.setattr(dispatch, "why_plain", lambda: "numba cannot be loaded")
+    monkeypatch.setattr(dispatch, "cache_folder", lambda: tmp_path)
     (tmp_path / "gone-f-here.ready").touch()
     assert dispatch.find_kernel("gone", "f", dispatch._WORTH) is None
 
