@@ -11,6 +11,7 @@ from scipy.special import ndtri, stdtr
 
 from equipoise.core.predictions import Predictions
 from equipoise.evaluate import Difference, compare
+from equipoise.evaluate.differences import verdict_of
 from equipoise.experiments.judged import Judged, JudgedGroup
 from equipoise.experiments.scores import RunScores
 from equipoise.experiments.seed_scatter import (
@@ -20,7 +21,6 @@ from equipoise.experiments.seed_scatter import (
     scatter_of,
     usual_scatter,
 )
-from equipoise.metrics.facts import metric_facts
 
 __all__ = [
     "Cell",
@@ -235,9 +235,6 @@ def _difference(
     joint = joint_scatter(rows, scatters)
     error = float(np.sqrt(joint.variance))
     p_value = float(2 * stdtr(joint.freedom, -abs(mean) / error)) if error > 0 else float(mean == 0)
-    verdict = "tie"
-    if p_value < _ALPHA:
-        is_better = metric_facts(metric).is_better(second, than=first)
-        verdict = "second better" if is_better else "first better"
+    verdict = verdict_of(metric, first, second, significant=p_value < _ALPHA)
     half = half_width(joint, alpha=_ALPHA)
     return Difference(metric, first, second, mean, mean - half, mean + half, p_value, verdict)
