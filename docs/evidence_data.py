@@ -81,6 +81,11 @@ def entrants(arena: str) -> list[str]:
     return [label for label in methods(arena) if label not in variants]
 
 
+def rivals(arena: str) -> list[str]:
+    """Name the entrants that are compared with cross-entropy."""
+    return [label for label in entrants(arena) if label != "ce"]
+
+
 @cache
 def _values(arena: str) -> dict[tuple[str, str, str, str], list[tuple[float, float, float]]]:
     found: dict[tuple[str, str, str, str], list[tuple[float, float, float]]] = {}
@@ -215,6 +220,12 @@ def counts(arena: str, metric: str, labels: Sequence[str], **where: Any) -> dict
     found = [difference(arena, label, metric, **where) for label in labels]
     verdicts = [row["verdict"] for row in found if row]
     return {name: verdicts.count(name) for name in SIGNS}
+
+
+def summed(found: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Add up counted verdicts."""
+    known = list(found)
+    return {name: sum(one[name] for one in known) for name in SIGNS}
 
 
 def told(found: Mapping[str, int]) -> str:

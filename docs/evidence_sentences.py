@@ -13,8 +13,10 @@ from evidence_data import (
     is_run,
     letter,
     pick,
+    rivals,
     rows,
     seeds_of,
+    summed,
     table,
     told,
 )
@@ -79,15 +81,11 @@ def verdicts() -> list[str]:
 
 
 def _count(arena: str, metric: str, **where: str) -> str:
-    labels = [one for one in entrants(arena) if one != "ce"]
-    found = counts(arena, metric, labels, **where)
+    found = counts(arena, metric, rivals(arena), **where)
     text = " / ".join(str(found[name]) for name in ("better", "tie", "worse"))
-    pairs = [difference(arena, label, metric, **where) for label in labels]
+    pairs = [difference(arena, label, metric, **where) for label in rivals(arena)]
     return f"({text})" if any(pair and pair["n_seeds"] == 1 for pair in pairs) else text
 
 
 def _summed(metric: str, known: Sequence[str], **where: str) -> dict[str, int]:
-    found = [
-        counts(arena, metric, [one for one in entrants(arena) if one != "ce"], **where) for arena in known
-    ]
-    return {name: sum(one[name] for one in found) for name in found[0]}
+    return summed(counts(arena, metric, rivals(arena), **where) for arena in known)

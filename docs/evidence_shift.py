@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from evidence_data import (
@@ -16,8 +16,10 @@ from evidence_data import (
     mark_of,
     marked,
     mean,
+    rivals,
     rows,
     sign,
+    summed,
     table,
     told,
     values,
@@ -59,26 +61,18 @@ def _answer(arena: str) -> str:
     alone = {split: _count(arena, split, versus_calibrator="temperature") for split in splits}
     both = {split: _count(arena, split, calibrator="temperature") for split in splits}
     where = [_short(split) for split in splits if alone[split]["better"]]
-    found = f"{'yes, here and there' if where else 'no'}"
+    found = "yes, here and there" if where else "no"
     of_them = f" (under {', '.join(where)})" if where else ""
     return (
         f"**{letter(arena)}, {arenas()[arena]['title']}: {found}.** Over {len(splits)} corrupted test sets and "
-        f"{len(_rivals(arena))} methods: {told(_sum(alone))} than scaled cross-entropy{of_them}. With a temperature on "
-        f"both sides: {told(_sum(both))}."
+        f"{len(rivals(arena))} methods: {told(summed(alone.values()))} than scaled cross-entropy{of_them}. With "
+        f"a temperature on both sides: {told(summed(both.values()))}."
     )
-
-
-def _sum(found: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    return {name: sum(one[name] for one in found.values()) for name in next(iter(found.values()))}
-
-
-def _rivals(arena: str) -> list[str]:
-    return [label for label in entrants(arena) if label != "ce"]
 
 
 def _count(arena: str, split: str, **where: str) -> dict[str, int]:
     versus = {"versus_calibrator": "temperature", **where}
-    return counts(arena, "ece", _rivals(arena), split=split, **versus)
+    return counts(arena, "ece", rivals(arena), split=split, **versus)
 
 
 def is_shifted(arena: str) -> bool:

@@ -11,6 +11,7 @@ from pairs import KEYS, is_variant
 from equipoise.evaluate import Difference
 from equipoise.evaluate.chance import holm
 from equipoise.experiments.results import combine_family
+from equipoise.metrics.facts import metric_facts
 
 ALPHA = 0.05
 #: Comparisons that share these tell each other what scatter over seeds is usual, and are corrected for being many.
@@ -74,5 +75,4 @@ def _difference(row: dict[str, Any]) -> Difference:
 def _verdict(one: Difference, p_value: float) -> str:
     if p_value >= ALPHA or one.difference == 0:
         return "tie"
-    # Of all these only accuracy is better when it is larger.
-    return "better" if (one.difference > 0) == (one.metric == "accuracy") else "worse"
+    return "better" if metric_facts(one.metric).is_better(one.second, than=one.first) else "worse"
