@@ -53,8 +53,8 @@ def test_ten_runs_and_two_calibrators_are_twenty_fits(counted, tmp_path):
         assert to_html(report)
     assert counted == {"fits": 20, "reads": 40, "tests": tests}
     assert make_tables(result.summary.done) == result.tables
-    assert counted["fits"] == 20
-    assert counted["reads"] == 50
+    assert [to_html(one) for one in report_of_runs(result.summary.done).values()]
+    assert counted == {"fits": 20, "reads": 40, "tests": tests}, "tests stand beside the runs"
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from equipoise.experiments.comparison_spec import ComparisonSpec
 from equipoise.experiments.engines import RunSummary, run_locally, run_on_ray
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.formatting import format_tables
+from equipoise.experiments.kept_differences import write_differences
 from equipoise.experiments.preparation import pinned, prepare
 from equipoise.experiments.rows import write_rows
 from equipoise.experiments.run_groups import RunGroup, group_runs
@@ -111,6 +112,9 @@ def run_comparison(
     write_choices(base / f"{comparison.name}.choices.json", choices)
     groups = group_runs(summary.done, choices, specs={spec.identity: spec for spec in specs})
     tables = _tables(comparison, groups)
+    told = zip((group for group in groups if group.methods), tables, strict=True)
+    found = [row for group, table in told for row in group.difference_rows(table.by_seed)]
+    write_differences(base, comparison.name, found)
     results = base / f"{comparison.name}.results.csv"
     places = {name: group for group in groups for name in group.specs}
     keys = [one.key for one in comparison.calibrators]

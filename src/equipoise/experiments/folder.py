@@ -14,7 +14,7 @@ from equipoise.calibrators import Calibrator, load
 from equipoise.core.errors import DataError, SpecError, require
 from equipoise.core.predictions import Predictions
 from equipoise.core.reading import read_predictions
-from equipoise.experiments.integrity import file_digest, is_unchanged, read_sealed, write_sealed
+from equipoise.experiments.integrity import file_digest, is_unchanged, read_sealed, seal_of, write_sealed
 from equipoise.experiments.rows import read_rows
 from equipoise.experiments.scores import RunScores, read_scores, tidy_rows
 from equipoise.experiments.spec import Spec, read_stored_spec
@@ -158,6 +158,12 @@ class RunFolder:
     def scores(self, calibrator: str = "identity") -> RunScores:
         """Return what the run scored after a calibrator."""
         return read_scores(self.verified(f"scores/{calibrator}.json"))
+
+    def stamps(self) -> dict[str, str]:
+        """Return what tells its ``test`` after each calibrator, and how it was scored, from every other."""
+        records = [self.record(stage) or {"files": {}} for stage in ("predicted", "scored")]
+        files = {name: digest for record in records for name, digest in record["files"].items()}
+        return {calibrator: _stamp(files, calibrator) for calibrator in self.calibrators()}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return all scores as tidy rows: one per calibrator, split and metric."""
@@ -350,6 +356,13 @@ def mapped_name(calibrator: str) -> str:
         'calibrated/mine.py-Mine.npz'
     """
     return f"calibrated/{calibrator}.npz"
+
+
+def _stamp(files: Mapping[str, str], calibrator: str) -> str:
+    scores = f"scores/{calibrator}.json"
+    wanted = {"predictions/test.npz", scores, *map_names(calibrator), mapped_name(calibrator)}
+    # No reader of a CSV file takes this for a number.
+    return f"sha256:{seal_of({name: files[name] for name in files.keys() & wanted})[:32]}"
 
 
 def _tells(history: Path, rows: list[dict[str, float]]) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from equipoise.core.atomic_files import write_text
 from equipoise.core.errors import DataError
 
-__all__ = ["file_digest", "is_unchanged", "read_json", "read_sealed", "write_json", "write_sealed"]
+__all__ = ["file_digest", "is_unchanged", "read_json", "read_sealed", "seal_of", "write_json", "write_sealed"]
 
 _LARGEST = 1 << 26
 
@@ -92,7 +92,7 @@ def write_sealed(path: Path, content: Mapping[str, Any]) -> None:
         >>> read_sealed(file)["run"]
         'abc'
     """
-    write_json(path, {**content, "seal": _seal(content)})
+    write_json(path, {**content, "seal": seal_of(content)})
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def read_sealed(path: Path) -> dict[str, Any]:
         equipoise.core.errors.DataError: ...trained.json: damaged: its content does not match its seal.
     """
     content = read_json(path)
-    if not isinstance(content, dict) or content.pop("seal", None) != _seal(content):
+    if not isinstance(content, dict) or content.pop("seal", None) != seal_of(content):
         raise DataError(f"{path}: damaged: its content does not match its seal.")
     files = content.get("files")
     if (
@@ -123,7 +123,13 @@ def read_sealed(path: Path) -> dict[str, Any]:
     return content
 
 
-def _seal(content: Mapping[str, Any]) -> str:
+def seal_of(content: Mapping[str, Any]) -> str:
+    """Return a digest of plain values.
+
+    Example:
+        >>> seal_of({"a": 1, "b": 2}) == seal_of({"b": 2, "a": 1})
+        True
+    """
     text = json.dumps(content, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from equipoise.core.predictions import Predictions
+from equipoise.evaluate import Difference
 from equipoise.experiments.scores import RunScores
 
-__all__ = ["Judged", "JudgedGroup"]
+__all__ = ["ComparedPair", "Judged", "JudgedGroup"]
+
+#: A calibrator, and two methods that are compared after it.
+ComparedPair: TypeAlias = tuple[str, str, str]
 
 
 class Judged(Protocol):
@@ -60,6 +64,9 @@ class JudgedGroup(Protocol):
 
     def scored(self, label: str, calibrator: str) -> list[RunScores]:
         """Return what a method scored after a calibrator, one per seed."""
+
+    def kept(self, pair: ComparedPair, seed: int) -> Sequence[Difference]:
+        """Return the differences of two methods at a seed, if they are written down; else nothing."""
 
     def fidelity(self, label: str) -> str:
         """Return how far a method was checked against its source."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
@@ -12,7 +12,7 @@ from scipy.special import ndtri, stdtr
 from equipoise.core.predictions import Predictions
 from equipoise.evaluate import Difference, compare
 from equipoise.evaluate.differences import verdict_of
-from equipoise.experiments.judged import Judged, JudgedGroup
+from equipoise.experiments.judged import ComparedPair, Judged, JudgedGroup
 from equipoise.experiments.scores import RunScores
 from equipoise.experiments.seed_scatter import (
     Scatter,
@@ -24,16 +24,17 @@ from equipoise.experiments.seed_scatter import (
 
 __all__ = [
     "Cell",
-    "ComparedPair",
+    "SeedDifferences",
     "cell_of",
     "combine",
     "combine_family",
     "difference_of_cells",
     "paired_differences",
+    "seed_differences",
 ]
 
-#: A calibrator, and two methods that are compared after it.
-ComparedPair: TypeAlias = tuple[str, str, str]
+#: Differences of two methods by seed, one per metric.
+SeedDifferences: TypeAlias = Mapping[ComparedPair, Mapping[int, Sequence[Difference]]]
 #: Difference of two methods that chance explains with less than this probability is called one.
 _ALPHA = 0.05
 #: Bytes of predictions that are kept in memory while methods are compared with each other.
@@ -92,36 +93,51 @@ def _width(level: float) -> float:
     return 2 * float(ndtri((1 + level) / 2))
 
 
-def paired_differences(
-    group: JudgedGroup, pairs: Iterable[ComparedPair]
-) -> dict[ComparedPair, dict[str, Difference]]:
+def seed_differences(group: JudgedGroup, pairs: Iterable[ComparedPair]) -> SeedDifferences:
     """Compare methods on the same test rows, seed by seed.
 
-    Every seed gives a paired difference with its bootstrap error. Seeds share their test rows, so that error does not
-    shrink with their number; the scatter over seeds adds to it, and being known from few seeds makes the test milder.
-    Pairs that are compared after the same calibrator tell each other what scatter is usual. Predictions and maps are
-    read once for all pairs, as far as memory goes.
+    What was written down about two seeds is taken from there. Predictions and maps are read once for all pairs, as far
+    as memory goes.
 
     Args:
         group: Runs of the same data, network and recipe.
         pairs: Calibrator, first method, second method.
 
     Returns:
-        For each pair one difference per metric, second minus first, over the seeds that both methods have.
+        For each pair and seed that both methods have, one difference per metric, second minus first.
     """
-    wanted = sorted(set(pairs))
-    found: dict[ComparedPair, list[list[Difference]]] = {pair: [] for pair in wanted}
+    found: dict[ComparedPair, dict[int, Sequence[Difference]]] = {pair: {} for pair in sorted(set(pairs))}
     reader = _Reader()
     for seed in group.known_seeds:
-        for calibrator, *labels in wanted:
+        for pair, seeds in found.items():
+            calibrator, *labels = pair
             runs = [group.seeds(label, calibrator).get(seed) for label in labels]
             if None not in runs:
-                found[calibrator, *labels].append(_compare(group, runs, calibrator, reader))  # type: ignore[index]
+                seeds[seed] = group.kept(pair, seed) or _compare(group, runs, calibrator, reader)
+    return found
+
+
+def paired_differences(by_seed: SeedDifferences) -> dict[ComparedPair, dict[str, Difference]]:
+    """Put the differences of seeds together.
+
+    Every seed gives a paired difference with its bootstrap error. Seeds share their test rows, so that error does not
+    shrink with their number; the scatter over seeds adds to it, and being known from few seeds makes the test milder.
+    Pairs that are compared after the same calibrator tell each other what scatter is usual.
+
+    Returns:
+        For each pair one difference per metric, second minus first.
+
+    Example:
+        >>> one = Difference("ece", 0.2, 0.1, -0.1, -0.12, -0.08, 0.001, "second better")
+        >>> pair = ("identity", "ce", "focal")
+        >>> paired_differences({pair: {0: [one], 1: [one]}})[pair]["ece"].verdict
+        'second better'
+    """
     families: dict[tuple[str, str], dict[ComparedPair, Sequence[Difference]]] = {}
-    for pair, seeds in found.items():
-        for row in zip(*seeds, strict=True):
+    for pair, seeds in by_seed.items():
+        for row in zip(*seeds.values(), strict=True):
             families.setdefault((pair[0], row[0].metric), {})[pair] = row
-    result: dict[ComparedPair, dict[str, Difference]] = {pair: {} for pair in wanted}
+    result: dict[ComparedPair, dict[str, Difference]] = {pair: {} for pair in by_seed}
     for (_, metric), family in families.items():
         for pair, one in zip(family, combine_family(list(family.values())), strict=True):
             result[pair][metric] = one

@@ -10,9 +10,13 @@ from typing import Any, NamedTuple
 from equipoise.core.errors import SpecError
 from equipoise.core.names import nearest
 from equipoise.core.read_only import ReadOnly
+from equipoise.evaluate import Difference
 from equipoise.experiments.folder import RunFolder
+from equipoise.experiments.judged import ComparedPair
+from equipoise.experiments.kept_differences import KeptDifferences, differences_beside
 from equipoise.experiments.methods import method_entry
 from equipoise.experiments.paper_results import printed_for
+from equipoise.experiments.results import SeedDifferences
 from equipoise.experiments.scores import RunScores, tidy_rows
 from equipoise.experiments.spec import Spec
 from equipoise.experiments.spec_parsing import plain
@@ -33,6 +37,8 @@ class RunGroup(NamedTuple):
         scores: What every run scored, by its name and the calibrator; runs that were tried and not chosen have
             scores, and are of no method.
         choices: What was chosen for each seed, by label of the method.
+        stamps: What tells each run's predictions from all others, by its name and the calibrator.
+        differences: What comparisons have written down about two runs.
     """
 
     data: str
@@ -42,6 +48,8 @@ class RunGroup(NamedTuple):
     specs: Mapping[str, Spec]
     scores: Mapping[str, Mapping[str, RunScores]]
     choices: Mapping[str, Sequence[SeedChoice]] = ReadOnly()
+    stamps: Mapping[str, Mapping[str, str]] = ReadOnly()
+    differences: KeptDifferences = ReadOnly()
 
     @property
     def title(self) -> str:
@@ -80,6 +88,36 @@ class RunGroup(NamedTuple):
     def known_seeds(self) -> list[int]:
         """All seeds, in order."""
         return sorted({spec.seed for spec in self.specs.values()})
+
+    def kept(self, pair: ComparedPair, seed: int) -> Sequence[Difference]:
+        """Return the differences of two methods at a seed, if they are written down; else nothing."""
+        return self.differences.get(self._stamps(pair, seed), ())
+
+    def _stamps(self, pair: ComparedPair, seed: int) -> tuple[str, str]:
+        calibrator, *labels = pair
+        first, second = (
+            self.stamps[self.seeds(label, calibrator)[seed].name][calibrator] for label in labels
+        )
+        return first, second
+
+    def difference_rows(self, by_seed: SeedDifferences) -> list[dict[str, Any]]:
+        """Return the differences of its methods at every seed as tidy rows, each with the stamps of the two runs."""
+        rows = []
+        for pair, seeds in by_seed.items():
+            calibrator, *labels = pair
+            for seed, differences in seeds.items():
+                about = {
+                    "data": self.title,
+                    "model": self.model,
+                    "calibrator": calibrator,
+                    "first_method": labels[0],
+                    "second_method": labels[1],
+                    "seed": seed,
+                }
+                first, second = self._stamps(pair, seed)
+                stamps = {"first_stamp": first, "second_stamp": second}
+                rows += [{**about, **one._asdict(), **stamps} for one in differences]
+        return rows
 
     def spec(self, label: str) -> Spec:
         """Return the spec of a method's first run."""
@@ -130,7 +168,8 @@ def group_runs(
         groups.setdefault(json.dumps(_settings(specs[run.name]), sort_keys=True), []).append(run)
     known = choices_beside(runs) if choices is None else choices
     made = (_group(group, _note(json.loads(key), groups), specs) for key, group in groups.items())
-    return [_with_choices(group, known) for group in made]
+    differences = differences_beside(runs)
+    return [_with_choices(group, known)._replace(differences=differences) for group in made]
 
 
 def _settings(spec: Spec) -> dict[str, Any]:
@@ -166,7 +205,8 @@ def _group(group: Sequence[RunFolder], note: str, specs: Mapping[str, Spec]) -> 
     first = own[group[0].name]
     scores = {run.name: {name: run.scores(name) for name in run.calibrators()} for run in group}
     _check_bins(scores)
-    return RunGroup(first.data.name, first.model.name, note, methods, own, scores)
+    stamps = {run.name: run.stamps() for run in group}
+    return RunGroup(first.data.name, first.model.name, note, methods, own, scores, stamps=stamps)
 
 
 def _with_choices(group: RunGroup, choices: Sequence[SeedChoice]) -> RunGroup:

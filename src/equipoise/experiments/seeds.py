@@ -12,6 +12,8 @@ from equipoise.calibrators.own import as_calibrator
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
+from equipoise.evaluate import Difference
+from equipoise.experiments.judged import ComparedPair
 from equipoise.experiments.maps import MapSpec, as_map
 from equipoise.experiments.measures import GivenMetric, MetricSpec, as_metric
 from equipoise.experiments.run_report import methods_of
@@ -68,6 +70,9 @@ class _SeedGroup:
 
     def scored(self, label: str, calibrator: str) -> list[RunScores]:
         return [self.scores[seed.name][calibrator] for seed in self.seeds(label, calibrator).values()]
+
+    def kept(self, pair: ComparedPair, seed: int) -> tuple[Difference, ...]:
+        return ()
 
     def fidelity(self, label: str) -> str:
         return "yours"

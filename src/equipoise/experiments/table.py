@@ -10,13 +10,14 @@ from equipoise.core.frames import to_frame
 from equipoise.evaluate import Difference
 from equipoise.experiments.costs import COST_NOTE, Cost, asks_for_costs, cost_cells, costs_of
 from equipoise.experiments.folder import RunFolder
-from equipoise.experiments.judged import JudgedGroup
+from equipoise.experiments.judged import ComparedPair, JudgedGroup
 from equipoise.experiments.results import (
     Cell,
-    ComparedPair,
+    SeedDifferences,
     cell_of,
     difference_of_cells,
     paired_differences,
+    seed_differences,
 )
 from equipoise.experiments.run_groups import RunGroup, check_baseline, group_runs
 from equipoise.experiments.tuning_outcome import describe_choice
@@ -70,6 +71,7 @@ class ResultTable:
         n_bins: Bins of the binned metrics.
         n_resamples: Resamples behind intervals and tests; the fewest, if runs differ.
         notes: What was chosen on ``tune`` and what it cost, a sentence per method.
+        by_seed: What the tests rest on: differences on the same rows, by calibrator, two methods and seed.
 
     Example:
         >>> table = ResultTable(
@@ -89,6 +91,7 @@ class ResultTable:
     n_bins: int
     n_resamples: int = 1000
     notes: tuple[str, ...] = ()
+    by_seed: SeedDifferences = field(default_factory=dict)
 
     def __repr__(self) -> str:
         what = ", ".join(filter(None, (self.data, self.model)))
@@ -247,7 +250,8 @@ class _Blocks:
         }
         self._add_costs(costs, metrics)
         self._columns = tuple(m for m in metrics if any(m in row for row in self._cells.values()))
-        self._paired = paired_differences(group, self._pairs())
+        self._by_seed = seed_differences(group, self._pairs())
+        self._paired = paired_differences(self._by_seed)
 
     def _add_costs(self, costs: Mapping[str, Mapping[int, Cost]], metrics: Sequence[str]) -> None:
         """Put columns of cost beside those of scores, for methods that were trained here."""
@@ -273,6 +277,7 @@ class _Blocks:
             n_test=cards[0].n_samples,
             n_bins=cards[0].n_bins,
             n_resamples=min(card.n_resamples for card in cards),
+            by_seed=self._by_seed,
         )
 
     def _pairs(self) -> list[ComparedPair]:
