@@ -22,13 +22,13 @@ from equipoise.evaluate.audit_text import (
 )
 from equipoise.evaluate.scorecard_text import circumstances, remarks, score_cells
 from equipoise.evaluate.verdict import verdict_of_card
-from equipoise.metrics.facts import metric_facts
+from equipoise.metrics.facts import metric_facts, metrics_where
 
 __all__ = ["console", "show_audit"]
 
 _WIDEST = 100
 #: Metrics that people look for first.
-_PROMINENT = {metric_facts(key).label for key in ("accuracy", "nll", "ece")}
+_PROMINENT = {metric_facts(key).label for key in metrics_where(is_main=True)}
 
 
 def console() -> Console:

@@ -14,7 +14,7 @@ from equipoise.evaluate.scorecard_text import describe_card, html_of_card
 from equipoise.evaluate.values import exact_values, sketched_values
 from equipoise.metrics.consistency import ConsistencyTest
 from equipoise.metrics.curve import ReliabilityCurve
-from equipoise.metrics.facts import FACTS, metric_facts
+from equipoise.metrics.facts import FACTS, metric_facts, metrics_where
 from equipoise.metrics.inputs import as_predictions
 from equipoise.metrics.intervals import (
     Interval,
@@ -229,7 +229,7 @@ class Scorecard:
     def __repr__(self) -> str:
         about = [f"n={self.n_samples}", *([f"k={self.n_classes}"] if self.n_classes else [])]
         about += [f"split={self.split}"] if self.split else []
-        main = [key for key in ("accuracy", "nll", "ece") if key in self.scores]
+        main = [key for key in metrics_where(is_main=True) if key in self.scores]
         about += [f"{key}={metric_facts(key).text(self.scores[key].value)}" for key in main]
         return f"Scorecard({', '.join(about)})"
 

@@ -10,13 +10,10 @@ from equipoise.experiments.formatting import format_grid
 from equipoise.experiments.run_groups import RunGroup
 from equipoise.experiments.scores import RunScores
 from equipoise.experiments.shifted import set_name, shifts_of
-from equipoise.metrics.facts import metric_facts
+from equipoise.metrics.facts import metric_facts, metrics_where
 from equipoise.report.records import over_runs
 
 __all__ = ["format_shifts", "shift_scores"]
-
-#: The metrics that are shown against severity.
-METRICS = ("accuracy", "nll", "ece")
 
 
 def shift_scores(group: RunGroup) -> list[ShiftScores]:
@@ -52,7 +49,10 @@ def _family(name: str, corruption: str) -> str:
 
 def _means(scores: Sequence[RunScores], split: str) -> dict[str, Score]:
     cards = [one.cards[split] for one in scores]
-    return {key: over_runs(key, [card[key] for card in cards], cards[0].level) for key in METRICS}
+    return {
+        key: over_runs(key, [card[key] for card in cards], cards[0].level)
+        for key in metrics_where(is_main=True)
+    }
 
 
 def _detection(
@@ -101,7 +101,7 @@ def _grids(group: RunGroup) -> list[_Grid]:
                 _cell(key, one.curves[family][level][key]) if level in one.curves[family] else "–"
                 for level in levels
             ]
-            for key in METRICS
+            for key in metrics_where(is_main=True)
             for one in found
             if family in one.curves
         ]

@@ -47,6 +47,7 @@ _ALL = (
         better="higher",
         is_paired=True,
         column=0,
+        is_main=True,
     ),
     MetricFacts(
         "top5_accuracy",
@@ -65,6 +66,7 @@ _ALL = (
         is_paired=True,
         needs_scores=True,
         column=1,
+        is_main=True,
     ),
     _score(
         "brier",
@@ -103,7 +105,14 @@ _ALL = (
         2.0**0.5,
         needs_scores=True,
     ),
-    _error("ece", "ECE", "mean gap between confidence and accuracy over bins", is_paired=True, column=3),
+    _error(
+        "ece",
+        "ECE",
+        "mean gap between confidence and accuracy over bins",
+        is_paired=True,
+        column=3,
+        is_main=True,
+    ),
     _error(
         "ece_over",
         "over-confident part of the ECE",

@@ -24,6 +24,7 @@ class MetricFacts(NamedTuple):
         needs_scores: Whether it needs the scores of every class, not only the predicted class and its confidence.
         part_of: The metric it is a part of.
         column: Its place among the columns of a comparison, from 0; None if it has none.
+        is_main: Whether it is told where there is room for little: in a line, of every epoch, by severity of a shift.
         decimals: Digits after the point where it is shown; None for the usual number.
         home: Where it is found: on every scorecard (``"card"``), in tables of runs that ask for it (``"runs"``), or
             only where it is computed by itself (``"alone"``).
@@ -49,6 +50,7 @@ class MetricFacts(NamedTuple):
     needs_scores: bool = False
     part_of: str | None = None
     column: int | None = None
+    is_main: bool = False
     decimals: int | None = None
     home: Literal["card", "runs", "alone"] = "card"
     instead: str = ""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from equipoise.evaluate.slices import slices_off
-from equipoise.metrics.facts import FACTS, best_of, columns
+from equipoise.metrics.facts import FACTS, best_of, columns, metrics_where
 from equipoise.report.conclusion import conclusion_of, kind_of
 from equipoise.report.markup import clean
 from equipoise.report.numbers import chance, count, interval, number, percent, short, title
@@ -87,7 +87,7 @@ def _scorecard(method: MethodResult) -> list[str]:
 
 
 def _calibrated(report: Report) -> list[str]:
-    keys = [key for key in ("accuracy", "ece", "nll") if key in report.base.keys]
+    keys = [key for key in metrics_where(is_main=True) if key in report.base.keys]
     gains = report.gains()
     rows = [
         [_text(method.name), _text(f"{one.name} {one.fitted}".strip())]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from equipoise.evaluate.scorecard import Score
 from equipoise.evaluate.shift import DETECTION, ShiftScores
-from equipoise.metrics.facts import metric_facts
+from equipoise.metrics.facts import metric_facts, metrics_where
 from equipoise.report.charts import Series, line_chart
 from equipoise.report.markup import Markup, join, tag
 from equipoise.report.records import Report
@@ -50,7 +50,7 @@ def _curves(shifts: tuple[ShiftScores, ...], family: str) -> Markup:
             + [_cell(key, one.curves[family].get(level, {}).get(key)) for level in levels],
             "",
         )
-        for key in ("accuracy", "nll", "ece")
+        for key in metrics_where(is_main=True)
         for one in known
     ]
     head = ["method", "metric", *("clean" if level == 0 else f"severity {level}" for level in levels)]
