@@ -9,6 +9,7 @@ import pytest
 from equipoise.cli import main
 from equipoise.cli.commands import load_command
 from equipoise.experiments import find_runs
+from equipoise.training import hardware
 
 SPEC = """
 data = { name = "digits", options = { noise = 0.3 } }
@@ -38,6 +39,16 @@ def test_train_prints_only_json_if_asked(home, capsys):
     captured = capsys.readouterr()
     assert {row["calibrator"] for row in json.loads(captured.out)["scores"]} == {"identity", "temperature"}
     assert captured.err == ""
+
+
+def test_memory_is_kept_unless_told_otherwise(home, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(hardware, "_keep_memory", lambda: asked.append(True))
+    words = ["train", str(home / "run.toml"), "--resamples", "20", "--accelerator", "cpu", "--quiet", "--out"]
+    assert main([*words, str(tmp_path / "back"), "--no-keep-memory"]) == 0
+    assert not asked
+    assert main([*words, str(tmp_path / "kept")]) == 0
+    assert asked
 
 
 def test_train_prints_scores_by_name_and_in_their_unit(home, capsys):
