@@ -121,6 +121,7 @@ def _advisor() -> list[str]:
         "chosen",
         "best on test",
         "NLL lost by it",
+        "by the best on calib",
         "by always a temperature",
         f"by always `{FIXED}`",
         "by no map",
@@ -130,8 +131,10 @@ def _advisor() -> list[str]:
         *parts,
         "The advisor chose a map on calib, for the runs that are counted here. All its candidates were fitted on "
         "the same rows and judged on test. What is lost is the NLL above the best of them, mean over runs with its "
-        "standard error, as if runs were independent. The last column counts the methods whose NLL the advisor's map "
-        "makes better or worse than a temperature does, by more than chance.",
+        "standard error, as if runs were independent: by the advisor's choice, the simplest within one standard error "
+        'of the best in cross-validation; by that best (`choose(calib, rule="best")`); by always the same map. The '
+        "last column counts the methods whose NLL the advisor's map makes better or worse than a "
+        "temperature does, by more than chance.",
         "",
         *table(heads, lines),
         *_advisor_words(),
@@ -146,14 +149,35 @@ def _advisor_words() -> list[str]:
         best = min(lost, key=lambda name: lost[name])
         if lost[best] < lost["advisor"] and runs:
             better[letter(arena)] = f"{letter(arena)} (always `{best}` loses {lost[best]:.4f})"
+    caution = _caution()
     if not better:
-        return ["Nowhere would always the same map have lost less.", ""]
+        return [f"Nowhere would always the same map have lost less. {caution}", ""]
     return [
-        f"In {' and '.join(better.values())} a fixed rule would have lost less than the advisor did: choosing among "
-        "maps by cross-validation on a few hundred rows of calib costs something itself, and on B calib is of earlier "
-        "posts than test.",
+        f"{caution} In {' and '.join(better.values())} a fixed rule would have lost less than the advisor did: "
+        "choosing among maps by cross-validation on a few hundred rows of calib costs something itself, and on B "
+        "calib is of earlier posts than test.",
         "",
     ]
+
+
+def _caution() -> str:
+    """Say what taking the best on calib would have gained, where that is more than chance between runs."""
+    gains = {
+        letter(arena): np.subtract(_lost(arena, "advisor"), _lost(arena, "best")) for arena in _advised()
+    }
+    means = {
+        arena: (float(gain.mean()), float(gain.std(ddof=1) / len(gain) ** 0.5))
+        for arena, gain in gains.items()
+    }
+    clear = {arena: (gain, error) for arena, (gain, error) in means.items() if abs(gain) > 2 * error}
+    told = ", ".join(
+        f"{gain:+.4f}{SPACE}±{SPACE}{error:.4f} in {arena}" for arena, (gain, error) in clear.items()
+    )
+    if not told:
+        return "Whether the best on calib is taken or the simplest near it makes no difference beyond chance."
+    others = [arena for arena in means if arena not in clear]
+    rest = f"; no difference beyond chance in {' and '.join(others)}" if others else ""
+    return f"What taking the best on calib, not the simplest near it, would have gained: {told}{rest}."
 
 
 @cache
@@ -174,13 +198,15 @@ def _is_chosen(row: dict[str, Any]) -> bool:
 
 
 def _lost(arena: str, name: str) -> list[float]:
-    """Give the NLL above the best candidate, for each run: of a fixed one, or of the advisor's."""
-    lost = []
-    for run in _advised()[arena]:
-        best = min(row["test_nll"] for row in run)
-        taken = [row for row in run if row["candidate"] == name or (name == "advisor" and _is_chosen(row))]
-        lost.append(taken[0]["test_nll"] - best)
-    return lost
+    """Give the NLL above the best candidate, for each run: of a fixed one, or of one that a rule takes."""
+    rules = {"advisor": lambda run: next(filter(_is_chosen, run)), "best": _best_on_calib}
+    take = rules.get(name, lambda run: next(row for row in run if row["candidate"] == name))
+    return [take(run)["test_nll"] - min(row["test_nll"] for row in run) for run in _advised()[arena]]
+
+
+def _best_on_calib(run: list[dict[str, Any]]) -> dict[str, Any]:
+    tried = [row for row in run if row["cross_validated_nll"] is not None]
+    return min(tried, key=lambda row: row["cross_validated_nll"])
 
 
 def _advisor_line(arena: str) -> list[str]:
@@ -207,7 +233,7 @@ def _advisor_line(arena: str) -> list[str]:
         str(len(runs)),
         named(taken),
         named(best),
-        *map(regret, ("advisor", "temperature", FIXED, "identity")),
+        *map(regret, ("advisor", "best", "temperature", FIXED, "identity")),
         told({name: verdicts.count(name) for name in ("better", "tie", "worse")}),
     ]
 

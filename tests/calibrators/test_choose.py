@@ -36,6 +36,28 @@ def test_classes_that_err_differently_get_a_map_per_class() -> None:
     assert choice.calibrator.kind in ("svs", "vector")
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_rule_takes_the_best_or_the_simplest_near_it(seed) -> None:
+    logits, labels = sample(400, 4, seed=seed)
+    rows = Predictions(logits=1.3 * logits + np.array([0.3, -0.3, 0.0, 0.0]), labels=labels)
+    cautious, bold = (choose(rows, candidates=SOME, rule=rule) for rule in ("one_standard_error", "best"))
+    lines = {trial.name: trial for trial in bold.trials}
+    best = min((t for t in bold.trials if np.isfinite(t.log_loss)), key=lambda trial: trial.log_loss)
+    assert bold.calibrator.kind == best.name
+    assert "lowest held-out log-loss" in bold.reason
+    assert lines[cautious.calibrator.kind].n_parameters <= best.n_parameters
+    assert [trial.log_loss for trial in cautious.trials] == [trial.log_loss for trial in bold.trials]
+    with pytest.raises(ValueError, match="`rule` must be"):
+        choose(rows, rule="bset")
+
+
+def test_the_best_may_be_to_leave_alone() -> None:
+    logits, labels = sample(4000, 4)
+    choice = choose(Predictions(logits=logits, labels=labels), candidates=["histogram"], rule="best")
+    assert choice.calibrator.kind == "identity"
+    assert choice.reason == "Leave it alone: no map lowers the held-out log-loss."
+
+
 def test_the_expected_gain_is_what_new_rows_show() -> None:
     logits, labels = sample(800, 4)
     choice = choose(Predictions(logits=3 * logits, labels=labels), candidates=SOME)

@@ -47,6 +47,19 @@ def test_the_whole_path(method, ending, paths, capsys):
     np.testing.assert_allclose(after.probs, load(fitted)(before).probs, atol=1e-6)
 
 
+@pytest.mark.parametrize("rule", ["one_standard_error", "best"])
+def test_a_rule_of_the_choice(rule, paths, capsys):
+    words = ("calibrate", paths / "calib.npz", "-o", paths / "map.json", "--rule", rule, "--json")
+    code, out, _ = run(capsys, *words)
+    trials = json.loads(out)["trials"]
+    best = min((one for one in trials if "refused" not in one["note"]), key=lambda one: one["log_loss"])
+    assert code == 0
+    assert rule != "best" or json.loads(out)["method"] == best["name"]
+    code, out, err = run(capsys, *words, "--method", "platt")
+    assert (code, out) == (2, "")
+    assert "--rule is of --method auto" in err
+
+
 def test_an_array_of_scores_alone_is_calibrated_beside_itself(paths, capsys):
     fitted = paths / "map.json"
     np.save(paths / "logits.npy", rows(2).logits)

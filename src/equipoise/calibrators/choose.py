@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import nan, sqrt
-from typing import final
+from typing import Literal, final
 
 import numpy as np
 
@@ -17,16 +17,19 @@ from equipoise.calibrators.load import KINDS
 from equipoise.calibrators.one_vs_rest import row_weights
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError, SplitError
-from equipoise.core.names import look_up
+from equipoise.core.names import check_choice, look_up
 from equipoise.core.notebook import html_table
 from equipoise.core.predictions import Predictions
 from equipoise.core.probabilities import softmax
 from equipoise.core.seeds import numpy_generator
 
-__all__ = ["CANDIDATES", "Choice", "Trial", "choose"]
+__all__ = ["CANDIDATES", "RULES", "Choice", "Rule", "Trial", "choose"]
 
 #: What is tried unless the caller says otherwise, simple maps first.
 CANDIDATES = ("identity", "temperature", "ets", "platt", "svs", "vector", "beta", "isotonic", "sms")
+#: How one of them is taken.
+Rule = Literal["one_standard_error", "best"]
+RULES: tuple[Rule, ...] = ("one_standard_error", "best")
 _ROWS_PER_PARAMETER = 10
 _FEWEST_ROWS = 20
 
@@ -102,19 +105,22 @@ def choose(
     predictions: Predictions,
     *,
     candidates: Sequence[str | Calibrator] = CANDIDATES,
+    rule: Rule = "one_standard_error",
     folds: int = 5,
     seed: int = 0,
 ) -> Choice:
     """Pick a calibrator by cross-validated log-loss, or recommend to leave the predictions alone.
 
     Among candidates whose log-loss is within one standard error of the best, the one with the fewest
-    parameters wins; no calibration is always among them. Maps with more than one parameter per ten rows
-    are refused unless a penalty holds them. The choice itself is cross-validated once more (nested), so
-    that the expected gain is not that of the luckiest candidate.
+    parameters wins; or the best itself. No calibration is always among them. Maps with more than one
+    parameter per ten rows are refused unless a penalty holds them. The choice itself is cross-validated
+    once more (nested), so that the expected gain is not that of the luckiest candidate.
 
     Args:
         predictions: Held-out predictions, of the split ``calib``.
         candidates: Names of calibrators, or calibrators with settings of their own.
+        rule: ``"one_standard_error"`` takes the simplest that is worse than the best by no more than one standard
+            error of their difference; ``"best"`` takes the best.
         folds: Parts of the cross-validation.
         seed: Decides which row is in which part.
 
@@ -124,6 +130,7 @@ def choose(
     Raises:
         SplitError: If the predictions are from the split ``test``.
         DataError: If they are top-1.
+        ValueError: If there is no such rule.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -145,6 +152,7 @@ def choose(
             "choose: candidates are compared by the log-loss of every class, and only the predicted class and its "
             "confidence are known here. Name a map of one confidence: platt, beta, isotonic, histogram or spline."
         )
+    check_choice(rule, RULES, where="choose", name="rule")
     named = _named(candidates)
     n_classes = predictions.logits.shape[1]
     weights = row_weights(predictions.weights, len(predictions))
@@ -155,15 +163,15 @@ def choose(
     if len(predictions) < _FEWEST_ROWS or folds < 3:
         return _too_few(predictions, len(predictions))
     outcome = _cross_validate(predictions, tried, folds, numpy_generator(seed, "choose"))
-    chosen = _simplest(outcome.losses, weights, size)
-    gain, error = _mean(outcome.losses["identity"] - outcome.nested(weights, size), weights)
+    chosen = _pick(outcome.losses, weights, size, rule)
+    gain, error = _mean(outcome.losses["identity"] - outcome.nested(weights, size, rule), weights)
     return Choice(
         calibrator=named[chosen].fit(predictions),
         trials=tuple(
             _trial(name, size[name], outcome, weights, note=refused[name] or "chosen" * (name == chosen))
             for name in named
         ),
-        reason=_reason(chosen, outcome.losses, weights),
+        reason=_reason(chosen, outcome.losses, weights, rule),
         improvement=gain,
         interval=(gain - 1.96 * error, gain + 1.96 * error),
     )
@@ -202,13 +210,13 @@ class _Outcome:
     inner: Sequence[Mapping[str, Array]]
     tops: Mapping[str, tuple[Array, Array]]
 
-    def nested(self, weights: Array, size: Mapping[str, int]) -> Array:
+    def nested(self, weights: Array, size: Mapping[str, int], rule: Rule) -> Array:
         """Return each row's loss under the candidate chosen, and fitted, without its part."""
         result = np.empty(len(self.fold))
         for part, losses in enumerate(self.inner):
             inside = self.fold == part
             seen = {name: values[~inside] for name, values in losses.items()}
-            result[inside] = self.losses[_simplest(seen, weights[~inside], size)][inside]
+            result[inside] = self.losses[_pick(seen, weights[~inside], size, rule)][inside]
         return result
 
 
@@ -244,9 +252,11 @@ def _probs(calibrator: Calibrator, logits: Array) -> Array:
     return probs
 
 
-def _simplest(losses: Mapping[str, Array], weights: Array, size: Mapping[str, int]) -> str:
-    """Return the smallest map whose loss is within one standard error of the best."""
+def _pick(losses: Mapping[str, Array], weights: Array, size: Mapping[str, int], rule: Rule) -> str:
+    """Return the map with the lowest loss, or the smallest whose loss is within one standard error of it."""
     best = min(losses, key=lambda name: _mean(losses[name], weights)[0])
+    if rule == "best":
+        return best
     near = []
     for name, loss in losses.items():
         excess, error = _mean(loss - losses[best], weights)
@@ -277,9 +287,11 @@ def _trial(name: str, size: int, outcome: _Outcome, weights: Array, *, note: str
     )
 
 
-def _reason(chosen: str, losses: Mapping[str, Array], weights: Array) -> str:
+def _reason(chosen: str, losses: Mapping[str, Array], weights: Array, rule: Rule) -> str:
     best = min(losses, key=lambda name: _mean(losses[name], weights)[0])
     if chosen == "identity":
+        if rule == "best":
+            return "Leave it alone: no map lowers the held-out log-loss."
         return "Leave it alone: no map lowers the held-out log-loss by more than its standard error."
     if chosen == best:
         return f"Use {chosen}: it has the lowest held-out log-loss."

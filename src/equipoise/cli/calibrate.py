@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from equipoise.calibrators.base import Calibrator
-from equipoise.calibrators.choose import Choice, choose
+from equipoise.calibrators.choose import RULES, Choice, Rule, choose
 from equipoise.calibrators.load import KINDS
 from equipoise.cli.inputs import column_options, one_or_several
 from equipoise.cli.shared import SHARE, check_output, json_option, print_json, quiet_option
@@ -32,6 +32,11 @@ __all__ = ["command"]
     help=f"auto picks by cross-validated log-loss, and may leave things alone; or one of {', '.join(KINDS)}.",
 )
 @click.option(
+    "--rule",
+    type=click.Choice(RULES),
+    help="Of auto: the simplest map within one standard error of the best (the default), or the best.",
+)
+@click.option(
     "--holdout",
     type=SHARE,
     metavar="SHARE",
@@ -47,6 +52,7 @@ def command(
     files: tuple[str, ...],
     output: Path,
     method: str,
+    rule: Rule | None,
     holdout: float | None,
     seed: int,
     columns: Columns,
@@ -62,11 +68,15 @@ def command(
     check_output(output, (".json", ".safetensors"))
     if method != "auto":
         look_up(method, KINDS, what="calibrator")
+        if rule is not None:
+            raise click.UsageError(
+                f"--rule is of --method auto; {method} is one map. Leave out one of the two."
+            )
     predictions = read_predictions(one_or_several(files), **columns)
     judged = None
     if holdout is not None:
         ((predictions, judged),) = divide([predictions], 1 - holdout, seed=seed)
-    choice = choose(predictions, seed=seed) if method == "auto" else None
+    choice = choose(predictions, rule=rule or RULES[0], seed=seed) if method == "auto" else None
     calibrator = choice.calibrator if choice is not None else KINDS[method]().fit(predictions)
     found = None if judged is None else compare(judged, calibrator(judged), seed=seed)
     calibrator.save(output)
