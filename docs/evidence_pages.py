@@ -70,6 +70,8 @@ def evidence_pages() -> Iterator[tuple[Path, str]]:
 
 def index() -> str:
     """Write the first page: what was run, what came out, which claims hold."""
+    alone = any(seeds_words(arena).startswith("1 ") for arena in filter(is_run, arenas()))
+    brackets = " In brackets: one seed, so about these networks." if alone else ""
     parts = [
         "# Evidence",
         "",
@@ -85,7 +87,7 @@ def index() -> str:
         *(f"- {sentence}" for sentence in in_short()),
         "",
         "Methods against cross-entropy, *better / tied / worse*; T is the temperature that cross-entropy asks for, "
-        "above 1 where it is over-confident. In brackets: one seed, so about these networks.",
+        f"above 1 where it is over-confident.{brackets}",
         "",
         *verdicts(),
         "## What was run",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from itertools import product
+from typing import NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -66,8 +68,29 @@ def _place(arena: str, label: str) -> tuple[float, float]:
     return mean(arena, label, "temperature", "nll"), mean(arena, label, "identity", "accuracy")
 
 
+class _Box(NamedTuple):
+    """Where a name or a dot is, as a share of what all dots span."""
+
+    left: float
+    right: float
+    low: float
+    high: float
+
+    @classmethod
+    def beside(cls, x: float, y: float, name: str, aligned: str) -> _Box:
+        """Return the room that a name takes beside its dot, to the right of it if it is aligned left."""
+        near, width = 0.01, 0.012 * len(name)
+        left = x + near if aligned == "left" else x - near - width
+        return cls(left, left + width, y - 0.014, y + 0.014)
+
+    def touches(self, other: _Box) -> bool:
+        """Whether one would cover some of the other."""
+        apart = self.right < other.left or other.right < self.left
+        return not (apart or self.high < other.low or other.high < self.low)
+
+
 def front(arena: str) -> str:
-    """Draw NLL after a temperature against accuracy; the best corner is above on the left."""
+    """Draw NLL after a temperature against accuracy; the best corner is above on the left. Names need room."""
     figure = Figure(figsize=(7.2, 4.6))
     figure.subplots_adjust(left=0.1, right=0.97, bottom=0.12, top=0.98)
     ax = figure.add_subplot()
@@ -77,27 +100,30 @@ def front(arena: str) -> str:
     far = [label for label, (nll, _) in places.items() if nll > 1.3 * places["ce"][0]]
     shown = [place for label, place in places.items() if label not in far]
     spread = [max(axis) - min(axis) or 1.0 for axis in zip(*shown, strict=True)]
-    named: list[tuple[float, float]] = []
-    for label in sorted(places, key=lambda one: (one not in best, one != "ce")):
-        if label in far:
-            continue
+    dots = {one: (places[one][0] / spread[0], places[one][1] / spread[1]) for one in places if one not in far}
+    written: list[_Box] = []
+    edge = min(x for x, _ in dots.values()) - 0.1
+    for label in sorted(dots, key=lambda one: (one not in best, one != "ce")):
         nll, accuracy = places[label]
         colour = RED if label in best else INK if label == "ce" else BLUE
-        ax.plot(nll, 100 * accuracy, "o", color=colour, markersize=4)
-        # A name is written where it has room: as wide as a third of the picture, as high as a twenty-fifth.
-        if all(
-            abs(nll - other[0]) > spread[0] / 3 or abs(accuracy - other[1]) > spread[1] / 25
-            for other in named
-        ):
-            named.append((nll, accuracy))
-            ax.annotate(
-                label,
-                (nll, 100 * accuracy),
-                xytext=(4, -2),
-                textcoords="offset points",
-                fontsize=6.5,
-                color=INK,
-            )
+        ax.plot(nll, 100 * accuracy, "o", color=colour, markersize=4, zorder=2 if colour == BLUE else 3)
+        others = [_Box(x, x, y, y) for one, (x, y) in dots.items() if one != label]
+        # Above or below a dot a name could be another's, so only those that must have one are written there.
+        heights = (0.0, 0.04, -0.04) if label in (*best, "ce") else (0.0,)
+        for up, side in product(heights, ("left", "right")):
+            box = _Box.beside(dots[label][0], dots[label][1] + up, label, side)
+            if box.left > edge and not any(map(box.touches, [*written, *others])):
+                written.append(box)
+                ax.annotate(
+                    label,
+                    (nll, 100 * accuracy),
+                    xytext=(4 if side == "left" else -4, 230 * up - 2),
+                    textcoords="offset points",
+                    ha=side,
+                    fontsize=6.5,
+                    color=INK,
+                )
+                break
     ax.margins(0.12)
     beyond = f"; far to the right: {', '.join(far)}" if far else ""
     dress(ax, x=f"NLL after a temperature{beyond}", y="accuracy %; red: not dominated")
