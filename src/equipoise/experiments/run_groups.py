@@ -91,7 +91,7 @@ class RunGroup(NamedTuple):
 
     def kept(self, pair: ComparedPair, seed: int) -> Sequence[Difference]:
         """Return the differences of two methods at a seed, if they are written down; else nothing."""
-        return self.differences.get(self._stamps(pair, seed), ())
+        return self.differences.get(self._stamps(pair, seed), ()) if self.differences else ()
 
     def _stamps(self, pair: ComparedPair, seed: int) -> tuple[str, str]:
         calibrator, *labels = pair

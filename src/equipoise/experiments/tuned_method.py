@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from equipoise.calibrators import Calibrator, TemperatureScaling
+from equipoise.calibrators.choose import RULES
 from equipoise.core.errors import SpecError
 from equipoise.core.names import check_choice
 from equipoise.core.predictions import Predictions
@@ -33,7 +34,6 @@ __all__ = [
 
 #: What settings are judged by, and the metric each is a value of.
 JUDGES = {"nll": "nll", "nll_scaled": "nll", "ece": "ece"}
-RULES = ("one_standard_error", "best")
 SEARCHES = ("optuna",)
 _OURS = ("choose", "by", "rule", "search", "trials")
 _LEVEL = 0.95
