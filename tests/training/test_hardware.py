@@ -1,6 +1,9 @@
 """What a run is given: compiled networks, and an allocator that is left alone."""
 
+import platform
 import shutil
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -55,6 +58,40 @@ def test_the_allocator_is_changed_only_if_asked_for(monkeypatch):
     assert not asked
     Hardware(accelerator="cpu", devices=1, keep_memory=True).make_fabric()
     assert asked
+
+
+# In a process of its own, because what a heap keeps depends on all that was freed there before.
+HEAP_BY_DEFAULT = """
+import ctypes
+import torch
+from equipoise.training import Hardware
+
+class Heap(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in
+                "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()]
+
+look = ctypes.CDLL(None).mallinfo2
+look.restype = Heap
+
+Hardware(accelerator="cpu", devices=1).make_fabric()
+mapped = look().hblks
+blocks = [torch.empty(20 * 2**20, dtype=torch.uint8) for _ in range(10)]
+print(look().hblks - mapped)
+del blocks
+print(look().keepcost)
+"""
+
+
+@pytest.mark.skipif(
+    not ("glibc", "2.33") <= platform.libc_ver() < ("glibc", "3"), reason="needs glibc 2.33 or later"
+)
+def test_by_default_large_blocks_come_from_a_heap_that_keeps_little():
+    found = subprocess.run(
+        [sys.executable, "-c", HEAP_BY_DEFAULT], check=True, capture_output=True, text=True
+    )
+    n_mapped, kept = map(int, found.stdout.split())
+    assert n_mapped == 0
+    assert kept <= 2**26
 
 
 @pytest.mark.parametrize(("refused", "last"), [(False, (-3, 2**30)), (True, (-4, 0))])
