@@ -1,4 +1,4 @@
-"""For tests and doctests alike: no window is opened, and no figure outlives its test."""
+"""For tests and doctests alike: no window is opened, no figure outlives its test, no processor's promise ends them."""
 
 import os
 import sys
@@ -7,7 +7,14 @@ from importlib.util import find_spec
 
 import pytest
 
+from equipoise.training.bfloat16 import why_no_bfloat16
+
 os.environ["MPLBACKEND"] = "Agg"
+
+# Before the first convolution, after which oneDNN asks no more; other processes of the tests inherit it.
+if "ONEDNN_MAX_CPU_ISA" not in os.environ and why_no_bfloat16():
+    os.environ["ONEDNN_MAX_CPU_ISA"] = "AVX512_CORE_FP16"
+    why_no_bfloat16.cache_clear()
 
 # Adapters to heavy libraries can be imported only where these are installed.
 _HOSTS = {"huggingface": "transformers", "lightning": "lightning", "mlflow": "mlflow", "wandb": "wandb"}

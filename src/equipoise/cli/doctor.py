@@ -80,6 +80,8 @@ def _version(package: str) -> str | None:
 def _torch(problems: list[str]) -> dict[str, Any]:
     import torch
 
+    from equipoise.training.bfloat16 import why_no_bfloat16
+
     cuda = torch.version.cuda
     if cuda is not None and not torch.cuda.is_available():
         # Right but unusual: it works, only slower than the user may expect.
@@ -90,7 +92,14 @@ def _torch(problems: list[str]) -> dict[str, Any]:
         device = "CPU only"
     if float(torch.softmax(torch.zeros(2), 0)[0]) != 0.5:
         problems.append("torch computes a wrong softmax. Install it again.")
-    return {"build": torch.__version__, "device": device, "threads": torch.get_num_threads()}
+    # What a machine lacks is no fault of the installation, as long as nobody asks for it.
+    lacking = why_no_bfloat16()
+    return {
+        "build": torch.__version__,
+        "device": device,
+        "threads": torch.get_num_threads(),
+        "bfloat16": f"not on this CPU: {lacking}" if lacking else "works",
+    }
 
 
 def _numba(problems: list[str]) -> dict[str, Any]:
@@ -129,6 +138,7 @@ def _print(found: dict[str, Any]) -> None:
     rows += [
         ("device", found["torch"]["device"]),
         ("threads", str(found["torch"]["threads"])),
+        ("bfloat16", found["torch"]["bfloat16"]),
         ("compiled pass", found["numba"]["compiled_pass"]),
         ("compiled code", found["numba"]["cache"]),
     ]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 import torch
 
 from equipoise.core.errors import require
+from equipoise.training.bfloat16 import why_no_bfloat16
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -59,7 +60,7 @@ class Hardware:
 
         Raises:
             MissingExtraError: If Lightning Fabric is not installed.
-            RuntimeError: If compiling is asked for and does not work here.
+            RuntimeError: If compiling, or bfloat16 on a CPU, is asked for and does not work here.
         """
         with _quiet_import():
             fabric = require("lightning_fabric", extra="train", purpose="train networks")
@@ -76,6 +77,8 @@ class Hardware:
         if self.compile:
             _try_to_compile(made.device)
         if made.device.type == "cpu":
+            if self.precision.startswith("bf16"):
+                _check_bfloat16(self.precision)
             _show_large_block()
             if self.keep_memory:
                 _keep_memory()
@@ -92,6 +95,12 @@ def _try_to_compile(device: torch.device) -> None:
             f"Hardware: `compile` needs a compiler that torch.compile can use on {device.type}, and trying it failed "
             f"({type(error).__name__}: {reason}). Install one (g++ or clang for a CPU), or leave compile off."
         ) from error
+
+
+def _check_bfloat16(precision: str) -> None:
+    reason = why_no_bfloat16()
+    if reason:
+        raise RuntimeError(f"Hardware: `precision` {precision!r} cannot be had: {reason}, or use '32-true'.")
 
 
 def _show_large_block() -> None:
