@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -114,6 +115,15 @@ def test_the_bound_decides_which_number_is_compared(file, capsys):
     between = f"ece={(ece.value + ece.high) / 2}"
     assert run(capsys, "audit", file, "--resamples", "50", "--max", between)[0] == 1
     assert run(capsys, "audit", file, "--resamples", "50", "--max", between, "--bound", "value")[0] == 0
+
+
+def test_a_failed_gate_fails_whether_or_not_its_words_are_read(file):
+    reader, writer = os.pipe()
+    os.close(reader)
+    words = ["audit", file, "--resamples", "50", "--max", "ece=0.01"]
+    done = subprocess.run([sys.executable, "-m", "equipoise", *words], stdout=writer, check=False)
+    os.close(writer)
+    assert done.returncode == 1
 
 
 def test_a_failed_gate_is_told_in_json(file, capsys):

@@ -1,6 +1,7 @@
 """``train``, ``compare``, ``runs``, ``table``, ``list`` and ``show`` as a shell sees them."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -187,8 +188,20 @@ def test_mistakes_exit_2_with_a_sentence(home, words, sentence, capsys, monkeypa
     assert captured.out == ""
 
 
-def test_a_reader_that_stops_early_is_no_failure():
-    command = f"set -o pipefail; {sys.executable} -m equipoise list --json | head -1"
-    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
-    assert result.stderr == ""
-    assert result.returncode == 0
+@pytest.mark.parametrize(
+    ("words", "code"), [(["list", "--json"], 0), (["--help"], 0), (["show", "focall"], 2)]
+)
+def test_a_reader_that_is_gone_changes_no_exit_code(words, code):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "equipoise", *words]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert done.returncode == code
+    assert bool(done.stderr) == (code == 2)
+
+
+def test_a_standard_output_that_was_closed_is_no_failure():
+    command = f"{sys.executable} -m equipoise list >&-"
+    done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -7,11 +7,13 @@ import re
 import signal
 import sys
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 
 import click
 
 from equipoise import __version__
 from equipoise.cli.commands import COMMANDS, CommandTable
+from equipoise.cli.output import output_to_whoever_reads
 from equipoise.core.errors import EquipoiseError
 
 __all__ = ["app", "run"]
@@ -33,16 +35,14 @@ def app() -> None:
 def run(arguments: list[str]) -> int:
     """Run a command; a user's mistake is one sentence on standard error, never a traceback."""
     try:
-        result = app.main(arguments, prog_name="equipoise", standalone_mode=False)
+        with redirect_stdout(output_to_whoever_reads(sys.stdout)):
+            result = app.main(arguments, prog_name="equipoise", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
         _say_that_it_goes_on(arguments)
         return 130
     except SystemExit as stop:
         if stop.code == _TERMINATED:
             _say_that_it_goes_on(arguments)
-        # click answers a closed pipe with exit code 1; that a reader stops early is no failure.
-        if isinstance(stop.__context__, BrokenPipeError):
-            return _mute()
         raise
     except click.ClickException as error:
         error.show()
@@ -51,8 +51,6 @@ def run(arguments: list[str]) -> int:
         click.echo("equipoise: there is not enough memory for this.", err=True)
         return 2
     except (EquipoiseError, ValueError, TypeError, OSError) as error:
-        if isinstance(error, BrokenPipeError):
-            return _mute()
         if os.environ.get("EQUIPOISE_DEBUG"):
             raise
         click.echo(f"equipoise: {_sentence(error)}", err=True)
@@ -82,9 +80,3 @@ def _options() -> Mapping[str, str]:
     from equipoise.cli.inputs import OPTION_OF
 
     return {**OPTION_OF, "root": "--data"}
-
-
-def _mute() -> int:
-    """Close standard output, whose reader has gone, so that the interpreter's exit is quiet too."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0

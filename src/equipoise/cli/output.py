@@ -1,0 +1,46 @@
+"""Standard output whose reader may stop early, as ``head`` does."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO, cast, final
+
+__all__ = ["output_to_whoever_reads"]
+
+
+def output_to_whoever_reads(stream: TextIO | None) -> TextIO:
+    """Return a stream that goes on without its reader.
+
+    That a reader stops early is no failure, and no success either: a command goes on to its own exit code, so that a
+    limit that does not hold is told to whoever looks at the first line only. click would end it with 1.
+    """
+    # None: it was closed before the start, as daemons do.
+    return cast("TextIO", _Output(stream or open(os.devnull, "w", encoding="utf-8")))
+
+
+@final
+class _Output:
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with self._if_read():
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with self._if_read():
+            self._stream.flush()
+
+    @contextmanager
+    def _if_read(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            # What is still in the buffer, and all that follows, goes nowhere; the interpreter's exit is quiet too.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
