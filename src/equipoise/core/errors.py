@@ -31,6 +31,7 @@ __all__ = [
     "NotFittedError",
     "SpecError",
     "SplitError",
+    "located",
     "needs",
     "require",
 ]
@@ -135,6 +136,29 @@ def needs(package: str, *, extra: str, purpose: str) -> Iterator[None]:
         raise MissingExtraError(
             f"{package} is needed to {purpose}, and is not installed. Run: pip install 'equipoise[{extra}]'"
         ) from error
+
+
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """Put the place before what is said against something that stands there.
+
+    Args:
+        where: A file and a key in it.
+
+    Raises:
+        SpecError: For any ``ValueError``.
+
+    Example:
+        >>> with located("run.toml.recipe"):
+        ...     raise ValueError("`rate` must be above 0.")
+        Traceback (most recent call last):
+        ...
+        equipoise.core.errors.SpecError: run.toml.recipe: `rate` must be above 0.
+    """
+    try:
+        yield
+    except ValueError as error:
+        raise SpecError(f"{where}: {error}") from error
 
 
 def require(module: str, *, extra: str, purpose: str) -> ModuleType:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, final
 
-from equipoise.core.errors import SpecError
+from equipoise.core.errors import SpecError, located
 from equipoise.core.predictions import Predictions
 from equipoise.evaluate import EXTRA, Score, score_extra
 from equipoise.experiments.contracts import check_keywords
@@ -152,12 +152,10 @@ def as_metric(given: Any, *, where: str, home: str | None = None) -> MetricSpec 
     if isinstance(given, MetricSpec):
         return given
     found = read_named(MetricSpec, given, where=where)
-    try:
+    with located(where):
         if is_code(found.name):
             return found.at(home)
         metric_facts(found.name, what="metric of a table", of="runs")
-    except SpecError as error:
-        raise SpecError(f"{where}: {error}") from error
     if found.options:
         raise SpecError(f"{where}: {found.name!r} takes no options; only code of your own does.")
     return MetricSpec(name=found.name) if found.name in EXTRA else found.name
