@@ -13,7 +13,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, NamedTuple, TypeAlias, final
 from urllib.parse import quote
 
-from equipoise.core.errors import DataError, require
+from equipoise.core.errors import DataError, first_line, require
 
 __all__ = ["Address", "File", "Found", "is_address", "is_row_file", "look_up", "without_secrets"]
 
@@ -202,6 +202,5 @@ def _told(shown: str) -> Iterator[None]:
     except DataError:
         raise
     except (OSError, ValueError, NotImplementedError, ImportError) as error:
-        lines = str(error).splitlines() or [type(error).__name__]
-        reason = without_secrets(lines[0])[:200]
+        reason = without_secrets(first_line(error, most=None))[:200]
         raise DataError(f"{shown}: cannot be read ({reason}).") from None

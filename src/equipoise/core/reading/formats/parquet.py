@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.core.arrays import Array
-from equipoise.core.errors import DataError, require
+from equipoise.core.errors import DataError, first_line, require
 from equipoise.core.reading.formats.base import Chunk, ColumnReader, Reading, WrittenColumns
 from equipoise.core.reading.formats.notes import Notes
 from equipoise.core.reading.formats.parquet_pages import unfolded_size
@@ -196,7 +196,7 @@ class ParquetReader(ColumnReader):
         return np.array(texts, dtype=np.str_)
 
     def _corrupt(self, error: Exception) -> DataError:
-        reason = str(error).splitlines()[0][:160] if str(error) else type(error).__name__
+        reason = first_line(error, most=160)
         return self.fail(f"is cut off, damaged, or no Parquet file ({reason}). Copy or write it again.")
 
 
