@@ -31,7 +31,8 @@ def command(spec: Path, out: Path) -> list[str]:
 
 def files_of(folder: Path) -> dict[str, bytes]:
     """What must be equal: scores, predictions and fitted maps of every run, and the results."""
-    kinds = ("**/scores/*.csv", "**/predictions/*.npz", "**/calibrators/*", "*.results.csv", "*.table.md")
+    of_runs = ("scores/*.json", "scores.csv", "predictions/*.npz", "calibrators/*")
+    kinds = (*(f"*/{kind}" for kind in of_runs), "*.results.csv", "*.differences.csv", "*.table.md")
     found = sorted(file for kind in kinds for file in folder.glob(kind))
     return {str(file.relative_to(folder)): file.read_bytes() for file in found}
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equipoise.calibrators import TemperatureScaling
-from equipoise.calibrators.binning import expected_calibration_error
 from equipoise.calibrators.temperature_search import GRID, ece_on_grid, fit_beta
 from equipoise.compiled.dispatch import going
+from equipoise.metrics import expected_calibration_error
 from helpers.both_ways import go
 from helpers.calibration_data import nll, probs, sample
 from helpers.golden import SECOND, arrays, expected
@@ -25,8 +25,7 @@ def _way(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def ece(logits: np.ndarray, labels: np.ndarray) -> float:
-    p = probs(logits)
-    return expected_calibration_error(p.max(1), (p.argmax(1) == labels).astype(float), np.ones(len(labels)))
+    return float(expected_calibration_error(probs(logits), labels))
 
 
 def test_three_of_four_right_means_odds_of_three() -> None:

@@ -14,6 +14,7 @@ from equipoise import Predictions, read_predictions, write_predictions
 from equipoise.cli import main
 from equipoise.evaluate import audit
 from equipoise.metrics import CalibrationState
+from helpers.command_line import run
 
 #: A folder with outputs of published networks; the files and their published numbers are listed below.
 OUTPUTS = os.environ.get("EQUIPOISE_OUTPUTS")
@@ -32,12 +33,6 @@ def file(tmp_path):
     path = tmp_path / "predictions.npz"
     write_predictions(rows(), path)
     return str(path)
-
-
-def run(capsys, *words):
-    code = main(list(words))
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
 
 
 def test_json_is_what_the_library_says(file, capsys):

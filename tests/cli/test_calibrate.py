@@ -8,6 +8,7 @@ import pytest
 from equipoise import Predictions, read_predictions, score, write_predictions
 from equipoise.calibrators import artifact, load
 from equipoise.cli import main
+from helpers.command_line import run
 
 
 def rows(seed, *, split=None, n=1500):
@@ -25,12 +26,6 @@ def paths(tmp_path):
     write_predictions(rows(0, split="calib"), tmp_path / "calib.npz")
     write_predictions(rows(1, split="test"), tmp_path / "test.npz")
     return tmp_path
-
-
-def run(capsys, *words):
-    code = main([str(word) for word in words])
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
 
 
 @pytest.mark.parametrize("method", ["temperature", "vector", "isotonic"])

@@ -13,20 +13,14 @@ import numpy as np
 import pytest
 
 from equipoise import write_predictions
-from equipoise.cli import main
 from equipoise.core.reading.formats import WRITERS
-from helpers.hostile_files import WAYS, damaged, made
+from helpers.command_line import run
+from helpers.hostile_files import WAYS, Bomb, damaged, made, npy, npy_header
 
 
 def npz(**arrays):
     stream = io.BytesIO()
     np.savez(stream, **arrays)
-    return stream.getvalue()
-
-
-def npy(array, **options):
-    stream = io.BytesIO()
-    np.save(stream, array, **options)
     return stream.getvalue()
 
 
@@ -37,18 +31,6 @@ def zipped(*members):
         for name, content in members:
             archive.writestr(name, content)
     return stream.getvalue()
-
-
-def npy_header(shape, dtype="<f4"):
-    text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
-
-
-class Bomb:
-    """A pickle that would be noticed if it were loaded."""
-
-    def __reduce__(self):
-        return (exec, ("raise SystemExit('a pickle was loaded')",))
 
 
 PROBS = np.full((6, 3), 1 / 3, np.float32)
@@ -153,12 +135,6 @@ def zip_bomb():
     return stream.getvalue()
 
 
-def one_sentence(capsys, arguments):
-    code = main(arguments)
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
-
-
 def check_refusal(code, out, err, name):
     lines = err.splitlines()
     assert code == 2, (name, out, err)
@@ -173,7 +149,7 @@ def check_refusal(code, out, err, name):
 def test_wrong_files(name, tmp_path, capsys):
     path = tmp_path / name
     path.write_bytes(FILES[name])
-    check_refusal(*one_sentence(capsys, ["audit", str(path)]), name)
+    check_refusal(*run(capsys, "audit", str(path)), name)
 
 
 @pytest.mark.parametrize("how", WAYS)
@@ -187,7 +163,7 @@ def test_damaged_files(ending, how, tmp_path, capsys):
         content = path.read_bytes()
         for _ in range(4):
             path.write_bytes(damaged(content, generator, how))
-            code, out, err = one_sentence(capsys, ["audit", str(path), "--resamples", "2"])
+            code, out, err = run(capsys, "audit", str(path), "--resamples", "2")
             if code:
                 refused += 1
                 check_refusal(code, out, err, how)
@@ -203,7 +179,7 @@ def test_every_cut_is_noticed(ending, tmp_path, capsys):
     content = path.read_bytes()
     for share in (0.01, 0.2, 0.5, 0.9, 0.97):
         path.write_bytes(content[: int(len(content) * share)])
-        code, out, err = one_sentence(capsys, ["audit", str(path), "--resamples", "2"])
+        code, out, err = run(capsys, "audit", str(path), "--resamples", "2")
         if ending in (".csv", ".tsv") and code == 0:
             continue  # text that ends at the end of a line is whole
         check_refusal(code, out, err, share)
@@ -225,12 +201,12 @@ def test_every_cut_is_noticed(ending, tmp_path, capsys):
 )
 def test_hostile_names(name, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    check_refusal(*one_sentence(capsys, ["audit", "--", name]), name)
+    check_refusal(*run(capsys, "audit", "--", name), name)
 
 
 def test_folders_and_devices(tmp_path, capsys):
     for path in (tmp_path, "/dev/zero", "/dev/null"):
-        check_refusal(*one_sentence(capsys, ["audit", str(path)]), path)
+        check_refusal(*run(capsys, "audit", str(path)), path)
 
 
 @pytest.mark.parametrize(
@@ -254,7 +230,7 @@ def test_wrong_calibrators(content, tmp_path, capsys):
     path.write_bytes(content)
     data.write_bytes(npz(probs=PROBS, labels=LABELS))
     output = tmp_path / "out.npz"
-    check_refusal(*one_sentence(capsys, ["apply", str(path), str(data), "-o", str(output)]), content[:20])
+    check_refusal(*run(capsys, "apply", str(path), str(data), "-o", str(output)), content[:20])
     assert not output.exists()
 
 
@@ -288,7 +264,7 @@ def test_remedies_name_options_but_leave_code_alone(tmp_path, capsys):
         ("no-labels.npz", 'Name the column: --labels "..."'),
     ):
         (tmp_path / name).write_bytes(FILES[name])
-        assert remedy in one_sentence(capsys, ["audit", str(tmp_path / name)])[2]
+        assert remedy in run(capsys, "audit", str(tmp_path / name))[2]
 
 
 def test_there_are_more_than_two_hundred():

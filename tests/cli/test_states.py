@@ -7,6 +7,7 @@ import pytest
 
 from equipoise import Predictions, write_predictions
 from equipoise.cli import main
+from helpers.command_line import run
 
 FEW = ("--resamples", "60")
 
@@ -27,12 +28,6 @@ def days(tmp_path, monkeypatch, capsys):
         assert main(["audit", f"{day}.npz", "--save-state", f"{day}.state", *FEW]) == 0
     capsys.readouterr()
     return tmp_path
-
-
-def run(capsys, *words):
-    code = main(list(words))
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
 
 
 def test_a_week_of_states_says_what_the_rows_say(days, capsys):

@@ -7,6 +7,7 @@ import pytest
 
 from equipoise import iter_predictions, read_predictions, score, write_predictions
 from equipoise.core import DataError, Predictions
+from helpers.hostile_files import Bomb
 
 GENERATOR = np.random.default_rng(0)
 LOGITS = GENERATOR.normal(size=(50, 4)).astype(np.float32)
@@ -70,11 +71,6 @@ def test_trailing_bytes_are_noticed(pair):
     pair[0].write_bytes(pair[0].read_bytes() + b"x")
     with pytest.raises(DataError, match="promises 800 bytes of numbers, 801 are there"):
         read_predictions(pair)
-
-
-class Bomb:
-    def __reduce__(self):
-        return (pytest.fail, ("a pickle was loaded",))
 
 
 def test_a_pickle_is_never_loaded(pair):

@@ -1,6 +1,5 @@
 """NumPy archives: read in chunks, and never trusted."""
 
-import io
 import pickle
 import struct
 import tracemalloc
@@ -11,24 +10,11 @@ import pytest
 
 from equipoise import iter_predictions, read_predictions, write_predictions
 from equipoise.core import DataError
-from helpers.hostile_files import made
+from helpers.hostile_files import Bomb, made, npy
 
 GENERATOR = np.random.default_rng(0)
 LOGITS = GENERATOR.normal(size=(50, 4)).astype(np.float32)
 LABELS = GENERATOR.integers(0, 4, 50)
-
-
-class Bomb:
-    """Unpickling this would fail the test."""
-
-    def __reduce__(self):
-        return (pytest.fail, ("a pickle was loaded",))
-
-
-def npy(array, **options):
-    stream = io.BytesIO()
-    np.save(stream, array, **options)
-    return stream.getvalue()
 
 
 def header(shape, descr="<f4", version=1, fortran=False):

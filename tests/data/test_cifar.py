@@ -1,6 +1,5 @@
 """CIFAR in its three forms, on tiny files of the same format."""
 
-import dataclasses
 import os
 import pickle
 
@@ -9,9 +8,9 @@ import pytest
 
 from equipoise.core.errors import DataError
 from equipoise.data import load
-from equipoise.data.official import OFFICIAL
 from equipoise.data.readers.cifar import read_python_batch
 from equipoise.data.readers.safe_pickle import read_plain_pickle
+from helpers.official import set_counts
 
 PER_BATCH, N_TEST = 10, 20
 OPTIONS = {"tune": 10, "calib": 10}
@@ -19,9 +18,7 @@ OPTIONS = {"tune": 10, "calib": 10}
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    for name in ("cifar10", "cifar100"):
-        small = dataclasses.replace(OFFICIAL[name], counts=(5 * PER_BATCH, N_TEST))
-        monkeypatch.setitem(OFFICIAL, name, small)
+    set_counts(monkeypatch, **dict.fromkeys(("cifar10", "cifar100"), (5 * PER_BATCH, N_TEST)))
 
 
 def planes(n, seed):

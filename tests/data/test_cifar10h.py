@@ -1,12 +1,10 @@
-import dataclasses
-
 import numpy as np
 import pytest
 import torch
 
 from equipoise.core.errors import DataError
 from equipoise.data import load
-from equipoise.data.official import OFFICIAL
+from helpers.official import set_counts
 
 VOTES = (
     np.random.default_rng(0).integers(0, 9, (20, 10)) + np.eye(10, dtype=np.int64)[np.arange(20) % 10] * 40
@@ -15,8 +13,7 @@ VOTES = (
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    monkeypatch.setitem(OFFICIAL, "cifar10", dataclasses.replace(OFFICIAL["cifar10"], counts=(50, 20)))
-    monkeypatch.setitem(OFFICIAL, "cifar10h", dataclasses.replace(OFFICIAL["cifar10h"], counts=(0, 20)))
+    set_counts(monkeypatch, cifar10=(50, 20), cifar10h=(0, 20))
 
 
 def write(root, votes=VOTES, kind="counts"):

@@ -1,11 +1,9 @@
-import dataclasses
-
 import numpy as np
 import pytest
 
 from equipoise.core.errors import DataError, SpecError
 from equipoise.data import load
-from equipoise.data.official import OFFICIAL
+from helpers.official import set_counts
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (20, 32, 32, 3), dtype=np.uint8)
 LABELS = np.arange(20, dtype=np.uint8) % 10
@@ -13,8 +11,7 @@ LABELS = np.arange(20, dtype=np.uint8) % 10
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    for name in ("cifar10c", "cifar100c"):
-        monkeypatch.setitem(OFFICIAL, name, dataclasses.replace(OFFICIAL[name], counts=(0, 4)))
+    set_counts(monkeypatch, cifar10c=(0, 4), cifar100c=(0, 4))
 
 
 def write(root, base="CIFAR-10-C"):

@@ -1,14 +1,12 @@
 """Image folders, Tiny-ImageNet, ImageNet, ImageNet-LT and VOC 2012, on a handful of tiny files."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 import torch
 
 from equipoise.core.errors import DataError
 from equipoise.data import Augment, batches, load
-from equipoise.data.official import OFFICIAL
+from helpers.official import set_counts
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -16,10 +14,6 @@ Image = pytest.importorskip("PIL.Image")
 def save(path, value, size=(12, 10)):
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray(np.full((size[1], size[0], 3), value, np.uint8)).save(path)
-
-
-def counts(monkeypatch, name, train, test):
-    monkeypatch.setitem(OFFICIAL, name, dataclasses.replace(OFFICIAL[name], counts=(train, test)))
 
 
 def write_classes(root, n=10):
@@ -123,7 +117,7 @@ def test_an_image_that_has_gone_is_named(folder):
 
 @pytest.fixture
 def tiny(tmp_path, monkeypatch):
-    counts(monkeypatch, "tiny_imagenet", 20, 4)
+    set_counts(monkeypatch, tiny_imagenet=(20, 4))
     base = tmp_path / "tiny-imagenet-200"
     for number, name in enumerate(("n2", "n1")):
         for k in range(10):
@@ -162,8 +156,8 @@ def test_tiny_imagenet_with_a_wrong_annotation_names_the_line(tiny):
 
 @pytest.fixture
 def imagenet(tmp_path, monkeypatch):
-    counts(monkeypatch, "imagenet", 20, 20)
-    counts(monkeypatch, "imagenet_lt", 4, 3)
+    set_counts(monkeypatch, imagenet=(20, 20))
+    set_counts(monkeypatch, imagenet_lt=(4, 3))
     for part in ("train", "val"):
         write_classes(tmp_path / "imagenet" / part)
     lists = tmp_path / "imagenet_lt"
@@ -211,7 +205,7 @@ def test_a_damaged_list_names_the_line(imagenet, line):
 
 @pytest.fixture
 def voc(tmp_path, monkeypatch):
-    counts(monkeypatch, "voc2012", 8, 3)
+    set_counts(monkeypatch, voc2012=(8, 3))
     base = tmp_path / "VOCdevkit" / "VOC2012"
     (base / "ImageSets" / "Segmentation").mkdir(parents=True)
     (base / "SegmentationClass").mkdir()

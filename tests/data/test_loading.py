@@ -14,8 +14,10 @@ def test_unknown_names_and_options_give_the_nearest():
         load("cifr10")
     with pytest.raises(SpecError, match="did you mean 'separation'"):
         load("mixture", options={"seperation": 2})
-    with pytest.raises(SpecError, match="no option 'seed'"):
+    with pytest.raises(SpecError, match="no option 'seed'; it is an argument of its own, seed="):
         load("mixture", options={"seed": 2})
+    with pytest.raises(SpecError, match=r"no option 'z'; it has (?!.*\b(root|seed|download)\b)"):
+        load("mixture", options={"z": 2})
     with pytest.raises(SpecError, match="needs the option 'path'"):
         load("npz")
 

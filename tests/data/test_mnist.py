@@ -1,4 +1,3 @@
-import dataclasses
 import gzip
 import struct
 
@@ -7,7 +6,7 @@ import pytest
 
 from equipoise.core.errors import DataError
 from equipoise.data import load
-from equipoise.data.official import OFFICIAL
+from helpers.official import set_counts
 
 NAMES = (
     "train-images-idx3-ubyte",
@@ -22,8 +21,7 @@ ARRAYS = (IMAGES[:40], LABELS[:40], IMAGES[40:], LABELS[40:])
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    for name in ("mnist", "fashion_mnist"):
-        monkeypatch.setitem(OFFICIAL, name, dataclasses.replace(OFFICIAL[name], counts=(40, 20)))
+    set_counts(monkeypatch, mnist=(40, 20), fashion_mnist=(40, 20))
 
 
 def idx(array):

@@ -21,6 +21,7 @@ from equipoise.data.readers import newsgroups as reader
 from equipoise.data.readers.class_names import NEWSGROUPS
 from equipoise.data.readers.glove import read_glove
 from equipoise.data.readers.tokens import encode_texts, fit_vocabulary, split_words, strip_header
+from helpers.official import set_counts
 
 WORDS = ["space", "orbit", "god", "bible", "car", "engine", "hockey", "goal", "key", "chip"]
 POSTS = [
@@ -37,8 +38,7 @@ OPTIONS = {"tune": 4, "calib": 4, "length": 40}
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    monkeypatch.setitem(OFFICIAL, "newsgroups", dataclasses.replace(OFFICIAL["newsgroups"], counts=(40, 20)))
-    monkeypatch.setitem(OFFICIAL, "glove", dataclasses.replace(OFFICIAL["glove"], counts=(3, 0)))
+    set_counts(monkeypatch, newsgroups=(40, 20), glove=(3, 0))
     monkeypatch.setattr(reader, "WHOLE_CORPUS", 60)
 
 

@@ -65,11 +65,11 @@ def test_foreign_data_are_seen_as_the_network_would_see_its_own(tmp_path):
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ({"corruption": "gausian_noise"}, "did you mean 'gaussian_noise'"),
+        ({"corruption": "gausian_noise"}, r"shift\[0\]\.corruption: .* did you mean 'gaussian_noise'"),
         ({"corruption": "contrast", "severity": 6}, "1 to 5"),
         ({"corruption": "contrast", "severity": True}, "1 to 5"),
         ({"corruption": "contrast", "severities": 1}, "did you mean 'severity'"),
-        ({"data": "svhnn"}, "did you mean 'svhn'"),
+        ({"data": "svhnn"}, r"shift\[0\]\.data: .* did you mean 'svhn'"),
         ({"data": "svhn", "kind": "odd"}, "kind"),
         ({"data": "svhn", "corruption": "contrast"}, "either"),
         ({"data": "svhn", "name": "../../x"}, "`name` must be letters"),

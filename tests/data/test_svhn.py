@@ -6,7 +6,7 @@ from scipy.io import savemat
 
 from equipoise.core.errors import DataError
 from equipoise.data import load, ood_pair
-from equipoise.data.official import OFFICIAL
+from helpers.official import set_counts
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (60, 32, 32, 3), dtype=np.uint8)
 DIGITS = np.arange(60) % 10
@@ -14,7 +14,7 @@ DIGITS = np.arange(60) % 10
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    monkeypatch.setitem(OFFICIAL, "svhn", dataclasses.replace(OFFICIAL["svhn"], counts=(40, 20)))
+    set_counts(monkeypatch, svhn=(40, 20))
 
 
 def write(root, **changes):
@@ -68,7 +68,7 @@ def test_wrong_shapes_types_and_digits_are_named(tmp_path, changes):
 
 def test_too_few_images_are_named(tmp_path, monkeypatch):
     write(tmp_path)
-    monkeypatch.setitem(OFFICIAL, "svhn", dataclasses.replace(OFFICIAL["svhn"], counts=(41, 20)))
+    set_counts(monkeypatch, svhn=(41, 20))
     with pytest.raises(DataError, match="41 images were wanted, got 40"):
         read(tmp_path)
 

@@ -64,7 +64,7 @@ def test_every_combination_is_a_run(comparison):
         ("methods", ["ce"], "did you mean 'method'"),
         ("method", ["ce", "ce"], "listed twice"),
         ("calibrators", ["temprature"], "did you mean 'temperature'"),
-        ("baseline", "focal", "no method 'focal' here"),
+        ("baseline", "focal", "baseline: no method of this comparison 'focal'; known: ce"),
         ("data", [], "data: is an empty list"),
         ("seed", [], "seed: is an empty list"),
     ],

@@ -12,7 +12,7 @@ from equipoise.cli import main
 from equipoise.core.errors import DataError, EquipoiseError
 from equipoise.experiments import RunFolder, Spec, find_runs, run
 from equipoise.experiments import run as run_function
-from helpers.tiny_runs import QUICK, TABLE
+from helpers.tiny_runs import QUICK, TABLE, results_of
 
 FILES = [
     "spec.toml",
@@ -31,11 +31,6 @@ FILES = [
     "predicted.json",
     "scored.json",
 ]
-KEPT = ("predictions/*.npz", "calibrators/*", "scores/*.json", "scores.csv", "spec.toml")
-
-
-def contents(folder):
-    return {str(f.relative_to(folder.path)): f.read_bytes() for kind in KEPT for f in folder.path.glob(kind)}
 
 
 def flip(path, place=None):
@@ -81,7 +76,7 @@ def test_a_flipped_bit_is_noticed_named_and_mended(copy, original, name):
     assert f"{name}: damaged" in copy.problem()
     again(copy)
     assert copy.status() == "finished"
-    assert contents(copy) == contents(original)
+    assert results_of(copy) == results_of(original)
 
 
 def test_bits_anywhere_are_noticed(copy):
@@ -187,7 +182,7 @@ def test_a_flipped_bit_is_noticed_before_training_goes_on(half, original, name):
         assert half.status() == "broken"
         assert f"{name}: damaged" in half.problem()
     again(half)
-    assert contents(half) == contents(original)
+    assert results_of(half) == results_of(original)
 
 
 def test_other_settings_of_scoring_score_again_without_fitting(copy, monkeypatch):

@@ -5,13 +5,12 @@ import pytest
 from equipoise.core.errors import SpecError
 from equipoise.experiments import ComparisonSpec, Spec, run_comparison
 from equipoise.experiments.build import build
+from helpers import toys
 from helpers.tiny_runs import QUICK, TABLE
-
-WHERE = {"epoch": 0, "visit": None, "start": 0, "rank": 0, "world_size": 1, "device": "cpu"}
 
 
 def rows(source):
-    return {int(row) for batch in source(**WHERE) for row in batch.index}
+    return {int(row) for batch in source(**toys.WHERE) for row in batch.index}
 
 
 def test_the_part_is_judged_by_nobody():

@@ -16,12 +16,7 @@ from equipoise.experiments import RunFolder, Spec, find_runs, run
 from equipoise.experiments.build import build, make_network
 from equipoise.experiments.spec import ModelSpec
 from helpers.deep import daily
-from helpers.tiny_runs import FAILING
-
-
-def contents(folder):
-    kinds = ("scores/*.json", "scores.csv", "predictions/*.npz", "calibrators/*")
-    return {str(f.relative_to(folder.path)): f.read_bytes() for kind in kinds for f in folder.path.glob(kind)}
+from helpers.tiny_runs import FAILING, results_of
 
 
 def test_a_run_writes_what_it_promises(spec, quick, tmp_path):
@@ -72,11 +67,11 @@ def test_a_finished_run_is_not_touched(spec, quick, tmp_path):
 )
 def test_a_lost_stage_is_made_again_and_equal(spec, quick, tmp_path, lost):
     done = run(spec, tmp_path, options=quick)
-    before = contents(done)
+    before = results_of(done)
     (done.path / lost).unlink()
     run(spec, tmp_path, options=quick)
     assert done.status() == "finished"
-    assert contents(done) == before
+    assert results_of(done) == before
 
 
 @pytest.mark.parametrize(("keep", "lost"), [("last", "last.pt"), ("best", "best.pt")])
@@ -85,12 +80,12 @@ def test_a_checkpoint_that_is_needed_and_lost_starts_training_over(table, quick,
     table["recipe"]["keep"] = keep
     spec = Spec.from_table(table)
     done = run(spec, tmp_path, options=quick)
-    before = contents(done)
+    before = results_of(done)
     (done.path / "predicted.json").unlink()
     (done.path / lost).write_bytes(b"PK") if cut else (done.path / lost).unlink()
     assert (done.status() == "broken") is cut
     run(spec, tmp_path, options=quick)
-    assert contents(done) == before
+    assert results_of(done) == before
 
 
 def test_a_spec_that_was_edited_is_noticed_and_written_again(spec, quick, tmp_path):
@@ -279,9 +274,9 @@ def test_networks_take_sizes_from_the_data():
 
 def test_what_a_killed_process_left_half_written_is_swept_up(spec, quick, tmp_path):
     done = run(spec, tmp_path, options=quick)
-    before = contents(done)
+    before = results_of(done)
     leftover = done.path / "predictions" / ".test-x1y2z3.npz"
     leftover.write_bytes(b"half a file")
     run(spec, tmp_path, options=quick)
     assert not leftover.exists()
-    assert contents(done) == before
+    assert results_of(done) == before

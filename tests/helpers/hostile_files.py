@@ -1,5 +1,8 @@
 """Small files of predictions in every form, and ways to damage them."""
 
+import io
+import struct
+
 import numpy as np
 
 from equipoise.core import Predictions
@@ -38,3 +41,22 @@ def damaged(content, generator, how):
     else:
         data[place : place + length] = generator.bytes(length)
     return bytes(data)
+
+
+class Bomb:
+    """A pickle that would be noticed if it were loaded."""
+
+    def __reduce__(self):
+        return (exec, ("raise SystemExit('a pickle was loaded')",))
+
+
+def npy(array, **options):
+    stream = io.BytesIO()
+    np.save(stream, array, **options)
+    return stream.getvalue()
+
+
+def npy_header(shape, dtype="<f4"):
+    """Give what stands before the numbers; the shape may be a lie, or any text."""
+    text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()

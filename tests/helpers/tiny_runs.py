@@ -1,6 +1,6 @@
 """The smallest experiment that shows something, shared by tests."""
 
-from equipoise.experiments import RunOptions
+from equipoise.experiments import RunFolder, RunOptions
 
 TABLE = {
     "data": {"name": "digits", "options": {"noise": 0.3}},
@@ -17,3 +17,11 @@ FAILING = {
 }
 #: Passes every check before the first run, and fails in the midst of training.
 DIVERGING = {**TABLE, "recipe": {"name": "quick", "epochs": 1, "optimizer": "sgd", "rate": 1e30}}
+#: Everything that a run has to show, as patterns below its folder.
+_RESULTS = ("predictions/*.npz", "calibrators/*", "scores/*.json", "scores.csv", "spec.toml")
+
+
+def results_of(run: RunFolder) -> dict[str, bytes]:
+    """Give the content of every file of results."""
+    found = (file for pattern in _RESULTS for file in run.path.glob(pattern))
+    return {str(file.relative_to(run.path)): file.read_bytes() for file in found}

@@ -27,6 +27,8 @@ from helpers.golden import tensors
 CPU = Hardware(accelerator="cpu", devices=1)
 N_TRAIN, N_TUNE, N_CLASSES = 40, 24, 3
 RECIPE = Recipe(optimizer=SGD(rate=0.1, weight_decay=0.0), schedule=Cosine())
+#: What a source is called with for the first epoch of one process.
+WHERE = {"epoch": 0, "visit": None, "start": 0, "rank": 0, "world_size": 1, "device": torch.device("cpu")}
 
 
 @dataclass(frozen=True)

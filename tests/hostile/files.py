@@ -12,7 +12,7 @@ import numpy as np
 from equipoise import Predictions, iter_predictions, read_predictions, write_predictions
 from equipoise.core.reading.formats import WRITERS
 from equipoise.metrics import CalibrationState
-from helpers.hostile_files import WAYS, damaged, made
+from helpers.hostile_files import WAYS, damaged, made, npy_header
 from hostile.campaign import Wrong
 
 Contents = dict[tuple[str, str], bytes]
@@ -112,11 +112,6 @@ def try_bomb(bombs: list[dict[str, bytes]], chance: np.random.Generator, folder:
         CalibrationState(part.n_classes or 0).update(part)
 
 
-def _npy_head(shape: tuple[int, ...], dtype: str) -> bytes:
-    text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
-
-
 def npz_of_zeros(folder: Path) -> None:
     """256 MB that deflate to a thousandth."""
     n = 1 << 25
@@ -124,15 +119,15 @@ def npz_of_zeros(folder: Path) -> None:
     np.save(labels, np.zeros(4, np.int64))
     with zipfile.ZipFile(folder / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
         with archive.open("logits.npy", "w", force_zip64=True) as member:
-            member.write(_npy_head((n, 2), "<f4"))
+            member.write(npy_header((n, 2), "<f4"))
             for _ in range(8 * n >> 24):
                 member.write(bytes(1 << 24))
         archive.writestr("labels.npy", labels.getvalue())
 
 
 def npy_of_nothing(folder: Path) -> None:
-    (folder / "a.npy").write_bytes(_npy_head((1 << 30, 1 << 20), "<f8"))
-    (folder / "labels.npy").write_bytes(_npy_head((1 << 30,), "<i8"))
+    (folder / "a.npy").write_bytes(npy_header((1 << 30, 1 << 20), "<f8"))
+    (folder / "labels.npy").write_bytes(npy_header((1 << 30,), "<i8"))
 
 
 def safetensors_of_nothing(folder: Path) -> None:

@@ -16,7 +16,7 @@ from equipoise.training import fit
 from helpers import toys
 from helpers.calibration_data import sample
 from helpers.hostile_files import WAYS, damaged
-from helpers.tiny_runs import QUICK, TABLE
+from helpers.tiny_runs import QUICK, TABLE, results_of
 from hostile.campaign import Wrong
 
 LOGITS, LABELS = sample(60, 3)
@@ -124,12 +124,7 @@ def foreign(chance: np.random.Generator) -> bytes:
 def prepare_runs(folder: Path) -> tuple[Path, Spec, dict[str, bytes]]:
     spec = Spec.from_table(TABLE)
     done = run(spec, folder / "runs", options=QUICK)
-    return done.path, spec, _results(done)
-
-
-def _results(folder: RunFolder) -> dict[str, bytes]:
-    kinds = ("scores/*.csv", "predictions/*.npz", "calibrators/*")
-    return {f"{f.relative_to(folder.path)}": f.read_bytes() for kind in kinds for f in folder.path.glob(kind)}
+    return done.path, spec, results_of(done)
 
 
 def try_run_folder(prepared: Any, chance: np.random.Generator, folder: Path) -> None:
@@ -154,8 +149,8 @@ def try_run_folder(prepared: Any, chance: np.random.Generator, folder: Path) -> 
         except EquipoiseError:
             pass
     again = run(spec, folder, options=QUICK)
-    different = [name for name, value in _results(again).items() if wanted.get(name) != value]
-    if different or set(_results(again)) != set(wanted):
+    different = [name for name, value in results_of(again).items() if wanted.get(name) != value]
+    if different or set(results_of(again)) != set(wanted):
         raise Wrong(f"{file.relative_to(copied.path)} ({how}): other results in {different}")
 
 

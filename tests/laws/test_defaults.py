@@ -17,6 +17,7 @@ from equipoise.experiments.spec_data import load_data
 from equipoise.losses import Adaptive
 from equipoise.metrics import accuracy as share_right
 from equipoise.training import Hardware, fit, predict
+from helpers import toys
 
 METHODS = {**LOSSES, **PAIRS}
 DATA = {"digits": DataSpec(name="digits"), "table": DataSpec(name="mixture", options={"n": 4000})}
@@ -79,8 +80,7 @@ def accuracy_of_run(method: str, name: str) -> float:
     built = build(spec)
     hardware = Hardware(accelerator="cpu", devices=1)
     fit(built.objective, built.train, epochs=EPOCHS, tune=built.tune, hardware=hardware, quiet=True)
-    where = {"epoch": 0, "visit": None, "start": 0, "rank": 0, "world_size": 1, "device": torch.device("cpu")}
-    test = split_source(built.data, "test", spec)(**where)
+    test = split_source(built.data, "test", spec)(**toys.WHERE)
     return 100 * share_right(predict(built.objective.network(), test))
 
 

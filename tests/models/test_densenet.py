@@ -6,23 +6,11 @@ from torch.nn import functional
 
 from equipoise.models import densenet40, densenet121
 from equipoise.models.densenet import BottleneckLayer, PlainLayer, Transition
-
-
-def scrambled(layer):
-    torch.manual_seed(0)
-    for part in layer.modules():
-        if isinstance(part, torch.nn.BatchNorm2d):
-            torch.nn.init.uniform_(part.weight, 0.5, 1.5)
-            torch.nn.init.normal_(part.bias)
-            part.running_mean.normal_()
-            part.running_var.uniform_(0.5, 1.5)
-    return layer.double().eval()
+from helpers.batch_norms import normed, scrambled
 
 
 def activated(image, norm):
-    shape = (1, -1, 1, 1)
-    scaled = (image - norm.running_mean.view(shape)) / (norm.running_var.view(shape) + norm.eps).sqrt()
-    return (scaled * norm.weight.view(shape) + norm.bias.view(shape)).clamp(min=0)
+    return normed(image, norm).clamp(min=0)
 
 
 @torch.no_grad()

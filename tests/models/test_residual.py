@@ -12,23 +12,7 @@ from equipoise.models.residual import (
     padded_shortcut,
     projection_shortcut,
 )
-
-
-def scrambled(block):
-    torch.manual_seed(0)
-    for part in block.modules():
-        if isinstance(part, nn.BatchNorm2d):
-            nn.init.uniform_(part.weight, 0.5, 1.5)
-            nn.init.normal_(part.bias)
-            part.running_mean.normal_()
-            part.running_var.uniform_(0.5, 1.5)
-    return block.double().eval()
-
-
-def normed(image, norm):
-    shape = (1, -1, 1, 1)
-    scaled = (image - norm.running_mean.view(shape)) / (norm.running_var.view(shape) + norm.eps).sqrt()
-    return scaled * norm.weight.view(shape) + norm.bias.view(shape)
+from helpers.batch_norms import normed, scrambled
 
 
 @torch.no_grad()

@@ -20,8 +20,7 @@ STILL = Recipe(optimizer=SGD(rate=0.0, momentum=0.0, weight_decay=0.0))
 
 
 def first_batch(source=toys.TRAIN):
-    where = {"epoch": 0, "visit": None, "start": 0, "rank": 0, "world_size": 1}
-    return source(**where, device=torch.device("cpu"))[0]
+    return source(**toys.WHERE)[0]
 
 
 def test_gammas_start_where_they_are_told():

@@ -17,8 +17,7 @@ FORMS = ("scalar", "class", "matrix")
 
 
 def first_batch(source=toys.TRAIN):
-    where = {"epoch": 0, "visit": None, "start": 0, "rank": 0, "world_size": 1}
-    return source(**where, device=torch.device("cpu"))[0]
+    return source(**toys.WHERE)[0]
 
 
 def fill(smoothing, amount, spread=None):

@@ -95,9 +95,8 @@ def test_samples_that_were_never_seen_are_kept():
     inner = Supervised(toys.make_network(0), nn.CrossEntropyLoss(), recipe=toys.RECIPE)
     # Of 50 samples in the dataset the first 40 are for training.
     pruned = Pruned(inner, n_samples=50, period=1, fraction=0.25, momentum=0.5, rows=torch.arange(40))
-    where = {"visit": None, "start": 0, "rank": 0, "world_size": 1, "device": "cpu"}
     assert pruned.plan_epoch(0) is None
-    for batch in toys.TRAIN(epoch=0, **where)[:2]:  # 32 of the 40
+    for batch in toys.TRAIN(**toys.WHERE)[:2]:  # 32 of the 40
         pruned.step(batch)
     left = pruned.plan_epoch(1)
     assert len(left) == 24 + 8

@@ -22,7 +22,8 @@ class Perverse(toys.Blobs):
     def __call__(self, **where):
         torch.rand(7)
         return [
-            toys.Rows(b.inputs, (b.targets + 1) % toys.N_CLASSES, b.index) for b in super().__call__(**where)
+            toys.Rows(b.inputs, (b.targets + 1) % toys.N_CLASSES, b.index)
+            for b in super().__call__(**toys.WHERE)
         ]
 
 
@@ -70,8 +71,7 @@ def test_a_loss_that_adapts_sees_tune_alone(tmp_path):
 def test_scores_are_those_of_the_network_at_tunes_temperature():
     objective = Supervised(toys.make_network(0), nn.CrossEntropyLoss(), recipe=toys.RECIPE)
     row = fit(objective, toys.TRAIN, epochs=1, tune=toys.TUNE, test=TEST, hardware=toys.CPU)[-1]
-    where = {"epoch": 0, "visit": None, "start": 0, "rank": 0, "world_size": 1, "device": "cpu"}
-    found = predict(objective.network(), TEST(**where), split="test")
+    found = predict(objective.network(), TEST(**toys.WHERE), split="test")
     assert {key: row[key] for key in COLUMNS} == scores_on_test(found, temperature=row["tune_temperature"])
     labels = torch.tensor(found.labels)
     cooled = torch.tensor(found.logits) / row["tune_temperature"]

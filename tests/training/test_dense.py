@@ -16,7 +16,6 @@ from equipoise.training import Loader, boundary_mask, evaluation, fit, predict, 
 from helpers import toys
 
 K, SIDE = 3, 8
-WHERE = {"epoch": 0, "visit": None, "start": 0, "rank": 0, "world_size": 1, "device": torch.device("cpu")}
 
 
 def scenes(n, seed=0):
@@ -35,12 +34,12 @@ def network():
 
 def scored(n, **options):
     options = {"n_classes": K, "ignore_index": 255, **options}
-    return score_dense(network(), Loader(scenes(n))(**WHERE), **options)
+    return score_dense(network(), Loader(scenes(n))(**toys.WHERE), **options)
 
 
 def test_sums_are_those_of_all_pixels():
     scores = scored(10)
-    whole = predict(network(), Loader(scenes(10))(**WHERE), ignore_index=255)
+    whole = predict(network(), Loader(scenes(10))(**toys.WHERE), ignore_index=255)
     assert scores.state.n_samples == len(whole) == 10 * (SIDE**2 - 1)
     assert scores.state.curve().expected_error() == pytest.approx(expected_calibration_error(whole), abs=1e-9)
     assert scores.near.n_samples + scores.inside.n_samples == scores.state.n_samples
@@ -86,7 +85,7 @@ def test_the_sample_is_uniform_stated_and_the_same_again():
     counts = np.bincount(images, minlength=30)
     assert counts.min() > 5  # twenty are due to each image
     assert np.array_equal(scored(30, n_pixels=600).places, scores.places)
-    whole = predict(network(), Loader(scenes(30))(**WHERE), ignore_index=255)
+    whole = predict(network(), Loader(scenes(30))(**toys.WHERE), ignore_index=255)
     place = scores.places
     assert np.allclose(scores.sample.logits, whole.logits[place], atol=1e-6)
     assert negative_log_likelihood(scores.sample) == pytest.approx(negative_log_likelihood(whole), rel=0.15)
@@ -134,7 +133,7 @@ def test_an_epoch_is_scored_by_a_sample_of_dense_outputs(monkeypatch):
 def test_no_pixel_is_no_score():
     empty = [(torch.zeros(1, K, SIDE, SIDE), torch.full((1, SIDE, SIDE), 255))]
     with pytest.raises(DataError, match="no pixel with a class"):
-        score_dense(network(), Loader(empty)(**WHERE), n_classes=K, ignore_index=255)
+        score_dense(network(), Loader(empty)(**toys.WHERE), n_classes=K, ignore_index=255)
 
 
 def test_an_encoder_is_filled_from_a_file_and_its_head_left_aside(tmp_path):

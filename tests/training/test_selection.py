@@ -51,7 +51,6 @@ def test_it_chooses_another_epoch_than_the_nll():
 def test_history_holds_both_for_every_epoch():
     objective = Supervised(toys.make_network(0), nn.CrossEntropyLoss(), recipe=toys.RECIPE)
     history = fit(objective, toys.TRAIN, epochs=2, tune=toys.TUNE, hardware=toys.CPU)
-    where = {"epoch": 0, "visit": None, "start": 0, "rank": 0, "world_size": 1, "device": "cpu"}
-    last = tune_scores(predict(objective.network(), toys.TUNE(**where)))
+    last = tune_scores(predict(objective.network(), toys.TUNE(**toys.WHERE)))
     assert history[-1]["tune_nll_scaled"] == pytest.approx(last["tune_nll_scaled"])
     assert history[0]["tune_temperature"] > 0

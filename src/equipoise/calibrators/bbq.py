@@ -14,7 +14,7 @@ from torch import Tensor
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.binning import bin_sums, centres, equal_mass_edges
-from equipoise.calibrators.curves import look_up, normalised, padded
+from equipoise.calibrators.curves import normalised, padded, step_at
 from equipoise.calibrators.one_vs_rest import row_weights, targets
 from equipoise.calibrators.result import FitResult
 from equipoise.core.arrays import Array
@@ -134,7 +134,7 @@ class BayesianBinning(Calibrator):
 
     def _map(self, logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
         probs = logits.softmax(-1)
-        return normalised(look_up(probs, parameters["edges"], parameters["values"]), probs)
+        return normalised(step_at(probs, parameters["edges"], parameters["values"]), probs)
 
 
 def _sizes(rows: float) -> tuple[int, ...]:

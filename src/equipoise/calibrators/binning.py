@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from equipoise.core.arrays import Array
-from equipoise.core.bins import bin_of, expected_error, lower_edges
+from equipoise.core.bins import bin_of, lower_edges
 
-__all__ = ["bin_sums", "centres", "equal_mass_edges", "equal_width_edges", "expected_calibration_error"]
+__all__ = ["bin_sums", "centres", "equal_mass_edges", "equal_width_edges"]
 
 
 def equal_width_edges(n_bins: int) -> Array:
@@ -63,18 +63,3 @@ def centres(edges: Array) -> Array:
     bounds = np.concatenate([[0.0], edges, [1.0]])
     middle: Array = (bounds[1:] + bounds[:-1]) / 2
     return middle
-
-
-def expected_calibration_error(
-    confidence: Array, correct: Array, weights: Array, *, n_bins: int = 15
-) -> float:
-    """Return the weighted mean gap between confidence and accuracy over equal right-closed bins.
-
-    Example:
-        >>> round(expected_calibration_error(np.array([0.9, 0.9]), np.array([1.0, 0.0]), np.ones(2)), 6)
-        0.4
-    """
-    edges = equal_width_edges(n_bins)
-    _, told = bin_sums(confidence, confidence, weights, edges)
-    _, true = bin_sums(confidence, correct, weights, edges)
-    return float(expected_error(told - true, weights.sum()))

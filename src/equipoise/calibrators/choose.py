@@ -11,11 +11,12 @@ from typing import Literal, final
 import numpy as np
 
 from equipoise.calibrators.base import Calibrator
-from equipoise.calibrators.binning import expected_calibration_error
+from equipoise.calibrators.binning import bin_sums, equal_width_edges
 from equipoise.calibrators.identity import Identity
 from equipoise.calibrators.load import KINDS
 from equipoise.calibrators.one_vs_rest import row_weights
 from equipoise.core.arrays import Array
+from equipoise.core.bins import expected_error
 from equipoise.core.errors import DataError, SplitError
 from equipoise.core.names import check_choice, look_up
 from equipoise.core.notebook import html_table
@@ -272,6 +273,11 @@ def _mean(values: Array, weights: Array) -> tuple[float, float]:
     return mean, sqrt(float((values - mean) ** 2 @ weights) / total / total)
 
 
+def _ece(confidence: Array, correct: Array, weights: Array) -> float:
+    _, gaps = bin_sums(confidence, confidence - correct, weights, equal_width_edges(15))
+    return float(expected_error(gaps, weights.sum()))
+
+
 def _trial(name: str, size: int, outcome: _Outcome, weights: Array, *, note: str) -> Trial:
     if name not in outcome.losses:
         return Trial(name=name, n_parameters=size, note=note)
@@ -282,7 +288,7 @@ def _trial(name: str, size: int, outcome: _Outcome, weights: Array, *, note: str
         log_loss=_mean(outcome.losses[name], weights)[0],
         improvement=gain,
         error=error,
-        ece=expected_calibration_error(*outcome.tops[name], weights),
+        ece=_ece(*outcome.tops[name], weights),
         note=note,
     )
 

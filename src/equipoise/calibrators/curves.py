@@ -11,7 +11,7 @@ from torch import Tensor
 from equipoise.core.arrays import Array
 from equipoise.core.bins import bin_of
 
-__all__ = ["interpolate", "look_up", "normalised", "padded", "with_top"]
+__all__ = ["interpolate", "normalised", "padded", "step_at", "with_top"]
 
 
 def interpolate(x: Tensor, knots: Tensor, values: Tensor) -> Tensor:
@@ -39,7 +39,7 @@ def interpolate(x: Tensor, knots: Tensor, values: Tensor) -> Tensor:
     return (below + share * (above - below)).T
 
 
-def look_up(x: Tensor, edges: Tensor, values: Tensor) -> Tensor:
+def step_at(x: Tensor, edges: Tensor, values: Tensor) -> Tensor:
     """Read a step function per class; bins are right-closed.
 
     Args:
@@ -51,7 +51,7 @@ def look_up(x: Tensor, edges: Tensor, values: Tensor) -> Tensor:
         ``(m, c)``.
 
     Example:
-        >>> look_up(torch.tensor([[0.5], [0.6]]), torch.tensor([[0.5]]), torch.tensor([[0.1, 0.9]]))
+        >>> step_at(torch.tensor([[0.5], [0.6]]), torch.tensor([[0.5]]), torch.tensor([[0.1, 0.9]]))
         tensor([[0.1000],
                 [0.9000]])
     """

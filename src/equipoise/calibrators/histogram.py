@@ -12,7 +12,7 @@ from torch import Tensor
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.binning import bin_sums, centres, equal_mass_edges, equal_width_edges
-from equipoise.calibrators.curves import look_up, normalised, padded, with_top
+from equipoise.calibrators.curves import normalised, padded, step_at, with_top
 from equipoise.calibrators.one_vs_rest import row_weights, targets
 from equipoise.calibrators.result import FitResult
 from equipoise.core.arrays import Array
@@ -103,6 +103,6 @@ class HistogramBinning(Calibrator):
     def _map(self, logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
         probs = logits.softmax(-1)
         if self.share == "classwise":
-            return normalised(look_up(probs, parameters["edges"], parameters["values"]), probs)
+            return normalised(step_at(probs, parameters["edges"], parameters["values"]), probs)
         confidence = probs.max(-1, keepdim=True).values
-        return with_top(probs, look_up(confidence, parameters["edges"], parameters["values"])[:, 0])
+        return with_top(probs, step_at(confidence, parameters["edges"], parameters["values"])[:, 0])

@@ -12,7 +12,7 @@ from torch import Tensor
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.binning import bin_sums, equal_mass_edges
-from equipoise.calibrators.curves import look_up, normalised, padded
+from equipoise.calibrators.curves import normalised, padded, step_at
 from equipoise.calibrators.one_vs_rest import row_weights
 from equipoise.calibrators.platt import PlattScaling
 from equipoise.calibrators.result import FitResult
@@ -96,7 +96,7 @@ class ScalingBinning(Calibrator):
 
     def _map(self, logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
         return normalised(
-            look_up(_scaled(logits, parameters), parameters["edges"], parameters["values"]),
+            step_at(_scaled(logits, parameters), parameters["edges"], parameters["values"]),
             logits.softmax(-1),
         )
 

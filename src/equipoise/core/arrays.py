@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from equipoise.core.errors import first_line
+
 __all__ = [
     "Array",
     "as_floats",
@@ -170,10 +172,10 @@ def _given(values: Any, *, where: str, name: str) -> Array:
         return as_numpy(values)
     except (TypeError, ValueError, RuntimeError) as error:
         # Ragged lists; tensors that are sparse, quantised, on no device, or of eight bits.
-        reason = str(error).splitlines()[0][:120]
         raise TypeError(
             f"{where}: `{name}` must be an array, a tensor or a list of rows of one length, got "
-            f"{type(values).__name__} that is none ({reason}). Convert it first; a tensor with .to_dense() or .float()."
+            f"{type(values).__name__} that is none ({first_line(error)}). "
+            "Convert it first; a tensor with .to_dense() or .float()."
         ) from None
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +14,15 @@ from equipoise.compiled.threads import find_team
 from equipoise.core.arrays import Array, as_tensor
 from equipoise.core.errors import DataError
 
-__all__ = ["check_confidence", "check_labels", "check_logits", "check_probs", "check_weights", "renumbered"]
+__all__ = [
+    "check_confidence",
+    "check_integer",
+    "check_labels",
+    "check_logits",
+    "check_probs",
+    "check_weights",
+    "renumbered",
+]
 
 _ELEMENTS = 1 << 22
 # From so many numbers on a compiled look at them is quicker, loading the compiled code included.
@@ -224,3 +234,21 @@ def renumbered(error: DataError, number: Callable[[int], str]) -> DataError:
 def _place(place: Array, start: int) -> str:
     row = f"row {start + int(place[0])}"
     return row if len(place) == 1 else f"{row}, column {int(place[1])}"
+
+
+def check_integer(value: Any, *, where: str, name: str, least: int | None = None) -> None:
+    """Raise unless a setting is an integer or None.
+
+    Raises:
+        TypeError: For anything else.
+        ValueError: If it is too small.
+
+    Example:
+        >>> check_integer(3, where="doc", name="n_classes", least=1)
+    """
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{where}: `{name}` must be an integer, got {value!r}.")
+    if least is not None and value < least:
+        raise ValueError(f"{where}: `{name}` must be {least} or more, got {value}.")

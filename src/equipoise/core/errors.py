@@ -31,6 +31,8 @@ __all__ = [
     "NotFittedError",
     "SpecError",
     "SplitError",
+    "first_line",
+    "located",
     "needs",
     "require",
 ]
@@ -135,6 +137,44 @@ def needs(package: str, *, extra: str, purpose: str) -> Iterator[None]:
         raise MissingExtraError(
             f"{package} is needed to {purpose}, and is not installed. Run: pip install 'equipoise[{extra}]'"
         ) from error
+
+
+def first_line(error: BaseException, *, most: int | None = 120) -> str:
+    r"""Return the first line of what an error says; its kind if it says nothing.
+
+    Args:
+        error: Of another package, whose words go into a sentence of ours.
+        most: How many characters; None takes all.
+
+    Example:
+        >>> first_line(ValueError("bad magic\nin byte 3")), first_line(MemoryError())
+        ('bad magic', 'MemoryError')
+    """
+    lines = str(error).strip().splitlines()
+    return lines[0][:most] if lines else type(error).__name__
+
+
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """Put the place before what is said against something that stands there.
+
+    Args:
+        where: A file and a key in it.
+
+    Raises:
+        SpecError: For any ``ValueError``.
+
+    Example:
+        >>> with located("run.toml.recipe"):
+        ...     raise ValueError("`rate` must be above 0.")
+        Traceback (most recent call last):
+        ...
+        equipoise.core.errors.SpecError: run.toml.recipe: `rate` must be above 0.
+    """
+    try:
+        yield
+    except ValueError as error:
+        raise SpecError(f"{where}: {error}") from error
 
 
 def require(module: str, *, extra: str, purpose: str) -> ModuleType:

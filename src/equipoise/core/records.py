@@ -16,7 +16,7 @@ import numpy as np
 
 from equipoise.core.arrays import Array
 from equipoise.core.atomic_files import write_bytes
-from equipoise.core.errors import DataError
+from equipoise.core.errors import DataError, first_line
 from equipoise.core.reading.files import AnyPath
 from equipoise.core.reading.formats.steady_file import check_growth
 
@@ -178,9 +178,8 @@ def read_record(path: AnyPath, kind: str, version: int) -> Record:
     except OSError as error:
         raise DataError(f"{target.name}: cannot be read ({error.strerror or error}).") from None
     except _DAMAGE as error:
-        reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
         raise DataError(
-            f"{target.name}: is cut off, damaged, or no saved state ({reason}). Write it again."
+            f"{target.name}: is cut off, damaged, or no saved state ({first_line(error)}). Write it again."
         ) from None
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
-import torch
 
-__all__ = ["derive_seed", "numpy_generator", "torch_generator"]
+__all__ = ["derive_seed", "numpy_generator"]
 
 
 def derive_seed(seed: int, *names: object) -> int:
@@ -40,14 +39,3 @@ def numpy_generator(seed: int, *names: object) -> np.random.Generator:
         True
     """
     return np.random.default_rng(derive_seed(seed, *names))
-
-
-def torch_generator(seed: int, *names: object, device: str | torch.device = "cpu") -> torch.Generator:
-    """Return a torch generator for one purpose.
-
-    Example:
-        >>> one, two = (torch.rand(1, generator=torch_generator(0, "doc")) for _ in range(2))
-        >>> bool(one == two)
-        True
-    """
-    return torch.Generator(device=device).manual_seed(derive_seed(seed, *names))

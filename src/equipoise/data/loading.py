@@ -108,16 +108,21 @@ def _read(
 ) -> Dataset:
     reader = look_up(name, READERS, what="dataset")
     known = inspect.signature(reader).parameters
+    given = {"root": root, "seed": seed, "download": download}
+    own = [key for key in known if key not in given]
     for key in options:
-        if key not in known or key in ("root", "seed", "download"):
-            guess = nearest(key, known)
-            remedy = f"did you mean {guess!r}?" if guess else f"it has {', '.join(known)}."
+        if key in given:
+            raise SpecError(
+                f"dataset {name!r} has no option {key!r}; it is an argument of its own, {key}=..."
+            )
+        if key not in own:
+            guess = nearest(key, own)
+            remedy = f"did you mean {guess!r}?" if guess else f"it has {', '.join(own) or 'none'}."
             raise SpecError(f"dataset {name!r} has no option {key!r}; {remedy}")
     wanted = [key for key, value in known.items() if value.default is value.empty and key not in options]
     if wanted:
         raise SpecError(
             f"dataset {name!r} needs the option {wanted[0]!r}; pass options={{{wanted[0]!r}: ...}}."
         )
-    given = {"root": root, "seed": seed, "download": download}
     shared = {key: value for key, value in given.items() if key in known}
     return reader(**shared, **options)

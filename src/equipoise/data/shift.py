@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, final
 
-from equipoise.core.errors import SpecError
-from equipoise.core.names import check_choice, look_up, nearest
+from equipoise.core.errors import SpecError, located
+from equipoise.core.names import check_choice, look_up
 from equipoise.core.read_only import ReadOnly
 from equipoise.data.corruptions import CORRUPTIONS, corrupt
 from equipoise.data.dataset import Dataset
@@ -80,23 +80,22 @@ def read_shifts(entries: Sequence[Mapping[str, Any]], *, where: str = "shift") -
 def _read(entry: Mapping[str, Any], where: str) -> list[Shift]:
     if not isinstance(entry, Mapping) or ("corruption" in entry) == ("data" in entry):
         raise SpecError(f"{where}: a table with either 'corruption' or 'data' was wanted, got {entry!r}.")
-    for key in entry:
-        if key not in _KEYS:
-            guess = nearest(key, _KEYS)
-            raise SpecError(
-                f"{where}: unknown key {key!r}; " + (f"did you mean {guess!r}?" if guess else f"use {_KEYS}.")
-            )
+    with located(where):
+        for key in entry:
+            look_up(key, dict.fromkeys(_KEYS), what="key")
     if "data" in entry:
         _, is_code, inner = str(entry["data"]).rpartition(":")
         if not is_code:
-            look_up(str(entry["data"]), READERS, what="dataset", hint=_HINT)
+            with located(f"{where}.data"):
+                look_up(str(entry["data"]), READERS, what="dataset", hint=_HINT)
         kind = entry.get("kind", "ood")
         check_choice(kind, ("ood", "shifted"), where=where, name="kind")
         options = entry.get("options", {})
         name = _checked_name(entry.get("name", inner), where)
         return [Shift(name=name, kind=kind, data=entry["data"], options=options)]
     corruption = str(entry["corruption"])
-    look_up(corruption, CORRUPTIONS, what="corruption")
+    with located(f"{where}.corruption"):
+        look_up(corruption, CORRUPTIONS, what="corruption")
     name = _checked_name(entry.get("name", corruption), where)
     given = entry.get("severity", [1, 2, 3, 4, 5])
     levels = given if isinstance(given, list | tuple) else [given]

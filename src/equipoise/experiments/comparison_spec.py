@@ -10,8 +10,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
-from equipoise.core.errors import SpecError
-from equipoise.core.names import check_choice, nearest
+from equipoise.core.errors import SpecError, located
+from equipoise.core.names import check_choice, look_up
 from equipoise.data import read_shifts
 from equipoise.experiments.maps import MapSpec, as_map
 from equipoise.experiments.measures import MetricSpec, as_metric
@@ -92,10 +92,8 @@ class ComparisonSpec:
         runs = _every_run(table, where, home)
         labels = list(dict.fromkeys(run.label for run in runs))
         baseline = str(table.get("baseline", labels[0]))
-        if baseline not in labels:
-            guess = nearest(baseline, labels)
-            remedy = f"did you mean {guess!r}?" if guess else f"there are {', '.join(labels)}."
-            raise SpecError(f"{where}.baseline: no method {baseline!r} here; {remedy}")
+        with located(f"{where}.baseline"):
+            look_up(baseline, dict.fromkeys(labels), what="method of this comparison")
         shift = tuple(_as_list(table.get("shift", [])))
         for one in read_shifts(shift, where=f"{where}.shift"):
             if is_code(one.data):

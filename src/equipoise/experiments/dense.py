@@ -9,6 +9,7 @@ import numpy as np
 from torch import nn
 
 from equipoise.core.predictions import Predictions
+from equipoise.core.splits import SPLITS
 from equipoise.evaluate import Score, Scorecard, score
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.integrity import read_json
@@ -20,7 +21,6 @@ __all__ = ["DENSE", "dense_cards", "dense_extras", "predict_dense"]
 DENSE = "predictions/dense.json"
 #: Pixels of each split that are kept as rows.
 N_PIXELS = 100_000
-_SPLITS = ("train", "tune", "calib", "test")
 _PLACES = {"all": "state", "boundary": "near", "inside": "inside"}
 
 
@@ -78,7 +78,7 @@ def predict_dense(
         },
     }
     # Places are counted from 0 in every split; rows of two splits must not look like the same.
-    ids = found.places + (_SPLITS.index(split) << 48)
+    ids = found.places + (SPLITS.index(split) << 48)
     kept = Predictions(logits=found.sample.logits, labels=found.sample.labels, ids=ids, split=split)
     return kept, table
 

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, final
 
-from equipoise.core.errors import SpecError
+from equipoise.core.errors import SpecError, located
 from equipoise.core.predictions import Predictions
 from equipoise.evaluate import EXTRA, Score, score_extra
 from equipoise.experiments.contracts import check_keywords
 from equipoise.experiments.spec_parsing import number_keys, read_named
 from equipoise.experiments.user_code import is_code, split_reference
 from equipoise.experiments.wanted import Wanted
-from equipoise.metrics.facts import MetricFacts, learn_facts, metric_facts
+from equipoise.metrics.facts import learn_facts, metric_facts
 
-__all__ = ["GivenMetric", "MetricSpec", "as_metric"]
+__all__ = ["GivenMetric", "MetricSpec", "as_metric", "score_metric"]
 
 
 @final
@@ -59,10 +59,6 @@ class MetricSpec(Wanted):
             self.key, {"title": title, **getattr(found, "facts", {})}
         )
 
-    def score(self, judged: Predictions, *, level: float, seed: int) -> Score:
-        """Return the number with its interval."""
-        return _score(self.load()[0], metric_facts(self.key), judged, level, seed)
-
 
 @final
 @dataclass(frozen=True)
@@ -76,7 +72,7 @@ class GivenMetric:
         >>> def mean(predictions):
         ...     return predictions.confidence.mean()
         >>> rows = Predictions(probs=[[0.9, 0.1]] * 40, labels=[0] * 30 + [1] * 10)
-        >>> round(GivenMetric(mean).score(rows, level=0.95, seed=0).value, 3)
+        >>> round(score_metric(GivenMetric(mean), rows, level=0.95, seed=0).value, 3)
         0.9
     """
 
@@ -94,10 +90,6 @@ class GivenMetric:
         said = {"title": self.key, **getattr(self.function, "facts", {})}
         return _Checked(self.function, self.key), _learnt(self.key, said)
 
-    def score(self, judged: Predictions, *, level: float, seed: int) -> Score:
-        """Return the number with its interval."""
-        return _score(self.load()[0], metric_facts(self.key), judged, level, seed)
-
 
 def _learnt(key: str, said: dict[str, Any]) -> dict[str, Any]:
     """Let everyone know what is said about a metric; return it as JSON can hold it."""
@@ -106,9 +98,16 @@ def _learnt(key: str, said: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _score(
-    measure: Callable[[Predictions], float], facts: MetricFacts, judged: Predictions, level: float, seed: int
-) -> Score:
+def score_metric(metric: MetricSpec | GivenMetric, judged: Predictions, *, level: float, seed: int) -> Score:
+    """Return the number of a metric with its interval.
+
+    Example:
+        >>> rows = Predictions(probs=[[0.9, 0.1]] * 40, labels=[0] * 30 + [1] * 10)
+        >>> score_metric(MetricSpec(name="sece"), rows, level=0.95, seed=0).value < 0.2
+        True
+    """
+    measure, _ = metric.load()  # first: its author may say what the facts are
+    facts = metric_facts(metric.key)
     return score_extra(judged, measure, level=level, seed=seed, within=(facts.low, facts.high))
 
 
@@ -152,12 +151,10 @@ def as_metric(given: Any, *, where: str, home: str | None = None) -> MetricSpec 
     if isinstance(given, MetricSpec):
         return given
     found = read_named(MetricSpec, given, where=where)
-    try:
+    with located(where):
         if is_code(found.name):
             return found.at(home)
         metric_facts(found.name, what="metric of a table", of="runs")
-    except SpecError as error:
-        raise SpecError(f"{where}: {error}") from error
     if found.options:
         raise SpecError(f"{where}: {found.name!r} takes no options; only code of your own does.")
     return MetricSpec(name=found.name) if found.name in EXTRA else found.name

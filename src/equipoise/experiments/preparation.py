@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -15,10 +15,10 @@ from torch import Tensor, nn
 from equipoise.calibrators import Calibrator
 from equipoise.core.errors import DataError, EquipoiseError, SpecError, SplitError
 from equipoise.core.predictions import Predictions
-from equipoise.data import Dataset, Shift, read_shifts
+from equipoise.data import Dataset, read_shifts
 from equipoise.experiments.build import build, make_loss, make_network, split_source
 from equipoise.experiments.maps import MapSpec
-from equipoise.experiments.measures import MetricSpec
+from equipoise.experiments.measures import MetricSpec, score_metric
 from equipoise.experiments.shifted import foreign_data, further_set
 from equipoise.experiments.spec import Spec
 from equipoise.experiments.spec_data import content_digest, data_of
@@ -35,7 +35,6 @@ from equipoise.training.network_call import as_logits, call_network
 
 __all__ = ["Beside", "code_files", "code_names", "pin", "pinned", "prepare", "refuse_code"]
 
-T = TypeVar("T")
 Pinned = TypeVar("Pinned", bound=Wanted)
 
 
@@ -93,7 +92,8 @@ def code_files(specs: Iterable[Spec], *, where: str = "spec", beside: Iterable[B
     """
     sources = {source: None for spec in specs for source in _sources(spec, where).values()}
     for name, key, home in beside:
-        sources[_told(f"{where}.{key}", partial(find_source, split_reference(name)[0], home))] = None
+        with _told(f"{where}.{key}"):
+            sources[find_source(split_reference(name)[0], home)] = None
     return list(dict.fromkeys(file for source in sources for file in source.files))
 
 
@@ -102,7 +102,8 @@ def _sources(spec: Spec, where: str) -> dict[str, CodeSource]:
     found = {}
     for name, key in code_names(spec).items():
         source, _ = split_reference(name)
-        found[source] = _told(f"{where}.{key}", partial(find_source, source, spec.home))
+        with _told(f"{where}.{key}"):
+            found[source] = find_source(source, spec.home)
     return found
 
 
@@ -152,8 +153,9 @@ def pin(spec: Spec, *, where: str = "spec", root: str | None = None, download: b
         spec = replace(spec, code={name: found.digest for name, found in _sources(spec, where).items()})
     if spec.data.digest:
         return spec
-    load = partial(data_of, spec, root=root, download=download)
-    found = content_digest(_told(f"{where}.data", load))
+    with _told(f"{where}.data"):
+        data = data_of(spec, root=root, download=download)
+    found = content_digest(data)
     return replace(spec, data=replace(spec.data, digest=found)) if found else spec
 
 
@@ -214,14 +216,19 @@ def prepare(
 
 def _check_builds(spec: Spec, where: str, root: str | None, download: bool) -> None:
     """Build what a spec names, and try code on a few rows; the random numbers of the caller stay as they are."""
-    data = _told(f"{where}.data", partial(data_of, spec, root=root, download=download))
+    with _told(f"{where}.data"):
+        data = data_of(spec, root=root, download=download)
     with torch.random.fork_rng(devices=[]):
-        network = _told(f"{where}.model", partial(make_network, spec.model, data, spec))
-        _told(f"{where}.method", partial(build, spec, root=root, download=download))
+        with _told(f"{where}.model"):
+            network = make_network(spec.model, data, spec)
+        with _told(f"{where}.method"):
+            build(spec, root=root, download=download)
         if is_code(spec.model.name):
-            _told(f"{where}.model", partial(_try_network, network, spec, data))
+            with _told(f"{where}.model"):
+                _try_network(network, spec, data)
         if any(map(is_code, (spec.method.name, spec.method.loss or ""))):
-            _told(f"{where}.method", partial(_try_loss, spec, data))
+            with _told(f"{where}.method"):
+                _try_loss(spec, data)
 
 
 def _check_shifts(
@@ -230,12 +237,9 @@ def _check_shifts(
     """Load what further test sets are of, and make the first rows of each."""
     few = replace(data, splits={**data.splits, "test": data.rows("test")[:2]})
     for one in read_shifts(shift):
-
-        def make(one: Shift = one) -> None:
+        with _told(f"{where}.shift"):
             other = foreign_data(one, spec.home, **place) if one.data else None
             further_set(one, few, other, **place)
-
-        _told(f"{where}.shift", make)
 
 
 def _try_maps_and_metrics(
@@ -248,9 +252,11 @@ def _try_maps_and_metrics(
         logits = 2 * torch.randn(len(labels), n_classes) + 2 * torch.nn.functional.one_hot(labels, n_classes)
         rows = Predictions(logits=logits, labels=labels, split="calib")
         for one in (one for one in maps if is_code(one.name)):
-            _told(f"{where}.calibrators", partial(_try_map, one, rows))
+            with _told(f"{where}.calibrators"):
+                _try_map(one, rows)
         for metric in (metric for metric in metrics if is_code(metric.name)):
-            _told(f"{where}.metrics", partial(metric.score, rows, level=0.95, seed=0))
+            with _told(f"{where}.metrics"):
+                score_metric(metric, rows, level=0.95, seed=0)
 
 
 def _try_map(wanted: MapSpec, rows: Predictions) -> None:
@@ -292,10 +298,11 @@ def _try_loss(spec: Spec, data: Dataset) -> None:
         )
 
 
-def _told(where: str, work: Callable[[], T]) -> T:
-    """Do something; what it says against the user's input gets file and key, whatever code of theirs raised."""
+@contextmanager
+def _told(where: str) -> Iterator[None]:
+    """What is said against the user's input gets file and key, whatever code of theirs raised."""
     try:
-        return work()
+        yield
     except (DataError, SpecError, SplitError) as error:
         raise type(error)(f"{where}: {error}") from error
     except EquipoiseError:

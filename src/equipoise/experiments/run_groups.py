@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from equipoise.core.errors import SpecError
-from equipoise.core.names import nearest
+from equipoise.core.errors import SpecError, located
+from equipoise.core.names import look_up
 from equipoise.core.read_only import ReadOnly
 from equipoise.evaluate import Difference
 from equipoise.experiments.folder import RunFolder
@@ -253,8 +253,7 @@ def check_baseline(baseline: str | None, groups: Sequence[RunGroup]) -> None:
     Example:
         >>> check_baseline(None, [])
     """
-    known = list(dict.fromkeys(label for group in groups for label in group.methods))
-    if baseline is not None and known and baseline not in known:
-        guess = nearest(baseline, known)
-        remedy = f"did you mean {guess!r}?" if guess else f"there are {', '.join(known)}."
-        raise SpecError(f"baseline: no run of a method {baseline!r}; {remedy}")
+    known = {label: group for group in groups for label in group.methods}
+    if baseline is not None and known:
+        with located("baseline"):
+            look_up(baseline, known, what="run of a method")

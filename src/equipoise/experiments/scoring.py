@@ -14,7 +14,7 @@ from equipoise.evaluate import EXTRA, Score, compare, score, score_by_class, sco
 from equipoise.experiments.dense import dense_cards, dense_extras
 from equipoise.experiments.folder import RunFolder, map_names, mapped_name
 from equipoise.experiments.maps import MapSpec
-from equipoise.experiments.measures import GivenMetric, MetricSpec
+from equipoise.experiments.measures import GivenMetric, MetricSpec, score_metric
 from equipoise.experiments.rows import write_rows
 from equipoise.experiments.scores import RunScores, tidy_rows, write_scores
 from equipoise.experiments.shifted import set_name, shifts_of
@@ -324,7 +324,10 @@ def score_mapped(
 
 
 def _extras(judged: Predictions, settings: ScoringSettings) -> dict[str, Score]:
-    return {one.key: one.score(judged, level=settings.level, seed=settings.seed) for one in settings.metrics}
+    return {
+        one.key: score_metric(one, judged, level=settings.level, seed=settings.seed)
+        for one in settings.metrics
+    }
 
 
 def _said(settings: ScoringSettings) -> dict[str, dict[str, Any]]:

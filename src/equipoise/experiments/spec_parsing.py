@@ -8,8 +8,8 @@ import typing
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
-from equipoise.core.errors import SpecError
-from equipoise.core.names import nearest
+from equipoise.core.errors import SpecError, located
+from equipoise.core.names import look_up
 
 __all__ = ["check_keys", "number_keys", "plain", "read_named", "record_from_table", "set_key"]
 
@@ -95,11 +95,9 @@ def check_keys(table: Iterable[str], known: Collection[str], *, where: str) -> N
         ...
         equipoise.core.errors.SpecError: doc: no key 'optoins'; did you mean 'options'?
     """
-    for key in table:
-        if key not in known:
-            guess = nearest(key, known)
-            remedy = f"did you mean {guess!r}?" if guess else f"known: {', '.join(known)}."
-            raise SpecError(f"{where}: no key {key!r}; {remedy}")
+    with located(where):
+        for key in table:
+            look_up(key, dict.fromkeys(known), what="key")
 
 
 def _value(hint: Any, value: Any, where: str) -> Any:

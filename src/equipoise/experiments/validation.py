@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from equipoise.core.errors import SpecError
+from equipoise.core.errors import SpecError, located
 from equipoise.core.names import check_choice, look_up
 from equipoise.data import COMMON_OPTIONS
 from equipoise.experiments.catalogue import CATALOGUE, Entry, check_match
@@ -60,8 +59,8 @@ def fill_recipe(recipe: Any, *, where: str) -> dict[str, Any]:
         raise SpecError(f"{where}: must be a name or a table, got {recipe!r}.")
     if not table.get("name"):
         return dict(table)
-    with_file = _located(where + ".name")
-    entry: Entry = with_file(lambda: look_up(str(table["name"]), CATALOGUE["recipes"], what="recipe"))
+    with located(f"{where}.name"):
+        entry = look_up(str(table["name"]), CATALOGUE["recipes"], what="recipe")
     return {**plain(entry.make()), "name": entry.key, **table}
 
 
@@ -78,41 +77,44 @@ def check_spec(spec: Spec, *, where: str) -> None:
         _check_model(helper, where=f"{where}.method.auxiliary")
     for key, model in (("model", spec.model), ("method.auxiliary", helper or spec.model)):
         if kinds is not None and not is_code(model.name):
-            _located(f"{where}.{key}.name")(partial(check_match, model.name, spec.data.name, kinds))
+            with located(f"{where}.{key}.name"):
+                check_match(model.name, spec.data.name, kinds)
     _check_method(spec.method, where=f"{where}.method")
     _check_recipe(spec.recipe, where=f"{where}.recipe")
     if spec.method.recipe:
-        _check_recipe(_located(where)(lambda: spec.training), where=f"{where}.method.recipe")
+        with located(where):
+            recipe = spec.training
+        _check_recipe(recipe, where=f"{where}.method.recipe")
 
 
 def _check_data(spec: Spec, *, where: str) -> tuple[str, ...] | None:
     """Return what the data may hold; None if that is known only when code has run."""
-    if is_code(spec.data.name):
-        _located(f"{where}.name")(lambda: split_reference(spec.data.name))
+    entry = _check_name(spec.data.name, "datasets", what="dataset", where=f"{where}.name")
+    if entry is None:
         return None
-    entry: Entry = _located(f"{where}.name")(
-        lambda: look_up(spec.data.name, CATALOGUE["datasets"], what="dataset", hint=_hint("datasets"))
-    )
     check_parameters(entry, spec.data.options, where=f"{where}.options", also=COMMON_OPTIONS)
     return entry.kinds
 
 
-def _hint(room: str) -> str:
-    return f"`equipoise list {room}` shows all; code of your own is 'file.py:name'."
-
-
 def _check_model(model: ModelSpec, *, where: str) -> None:
-    if is_code(model.name):
-        _located(f"{where}.name")(lambda: split_reference(model.name))
-        return
-    entry = _located(f"{where}.name")(
-        lambda: look_up(model.name, CATALOGUE["models"], what="model", hint=_hint("models"))
-    )
-    check_parameters(entry, model.options, where=f"{where}.options")
+    entry = _check_name(model.name, "models", what="model", where=f"{where}.name")
+    if entry is not None:
+        check_parameters(entry, model.options, where=f"{where}.options")
+
+
+def _check_name(name: str, room: str, *, what: str, where: str) -> Entry | None:
+    """Return the entry of a name; None for code, of which more is known only when it has run."""
+    hint = f"`equipoise list {room}` shows all; code of your own is 'file.py:name'."
+    with located(where):
+        if not is_code(name):
+            return look_up(name, CATALOGUE[room], what=what, hint=hint)
+        split_reference(name)
+        return None
 
 
 def _check_method(method: MethodSpec, *, where: str) -> None:
-    objective, loss = _located(f"{where}.name")(lambda: split_method(method))
+    with located(f"{where}.name"):
+        objective, loss = split_method(method)
     check_parameters(objective.entry, objective.parameters, where=f"{where}.parameters")
     if loss is not None:
         key = "parameters" if method.loss is None else "loss_parameters"
@@ -121,9 +123,8 @@ def _check_method(method: MethodSpec, *, where: str) -> None:
 
 def _check_recipe(recipe: RecipeSpec, *, where: str) -> None:
     for key, words in _WORDS.items():
-        _located(f"{where}.{key}")(
-            partial(check_choice, getattr(recipe, key), words, where="recipe", name=key)
-        )
+        with located(f"{where}.{key}"):
+            check_choice(getattr(recipe, key), words, where="recipe", name=key)
     for key in _AT_LEAST_ONE:
         if getattr(recipe, key) < 1:
             raise SpecError(f"{where}.{key}: must be at least 1, got {getattr(recipe, key)}.")
@@ -149,19 +150,8 @@ def check_parameters(
     factory = entry.factory
     if isinstance(factory, (Code, UserLoss)):
         return  # checked when it is loaded
-    if isinstance(factory, SumFactory):
-        _located(where)(lambda: factory.check(parameters))
-        return
-    _located(where)(lambda: check_keywords(factory, parameters, name=entry.key, ours=_OURS, also=also))
-
-
-def _located(where: str) -> Callable[[Callable[[], Any]], Any]:
-    """Run a check and put file and key before what it says."""
-
-    def run(check: Callable[[], Any]) -> Any:
-        try:
-            return check()
-        except ValueError as error:
-            raise SpecError(f"{where}: {error}") from error
-
-    return run
+    with located(where):
+        if isinstance(factory, SumFactory):
+            factory.check(parameters)
+        else:
+            check_keywords(factory, parameters, name=entry.key, ours=_OURS, also=also)

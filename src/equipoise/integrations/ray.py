@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Unpack
 
-from equipoise.core.errors import DataError, EquipoiseError, require
+from equipoise.core.errors import DataError, EquipoiseError, first_line, require
 from equipoise.core.reading import Columns
 from equipoise.core.reading.columns import check_columns
 from equipoise.core.reading.files import FileSource, SourceLike, find_sources, name_of
@@ -110,9 +110,8 @@ def _result(ray: Any, reference: Any) -> AuditState | None:
             raise error.cause from None
         raise
     except ray.exceptions.RayError as error:
-        reason = str(error).strip().splitlines()[0]
         raise DataError(
-            f"{_WHERE}: a worker was lost {_RETRIES + 1} times ({reason[:160]}). Has it enough memory?"
+            f"{_WHERE}: a worker was lost {_RETRIES + 1} times ({first_line(error, most=160)}). Has it enough memory?"
         ) from error
     return found
 

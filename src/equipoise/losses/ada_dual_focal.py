@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, final
 import torch
 from torch import Tensor
 
-from equipoise.losses.adafocal import GammaBins, look_up, signed_focal_weight
+from equipoise.losses.adafocal import GammaBins, gamma_at, signed_focal_weight
 from equipoise.losses.base import Loss, Reduction
 from equipoise.losses.dual_focal import Rival, check_rival, true_and_rival
 from equipoise.losses.sum import Adaptive
@@ -58,7 +58,7 @@ def ada_dual_focal_loss(
         There is none. The branch of negative gamma is our reading: the mirror image of the other.
     """
     log_true, q = true_and_rival(logits, labels, rival=rival)
-    gamma = look_up(torch.exp(log_true.detach()), edges, gammas)
+    gamma = gamma_at(torch.exp(log_true.detach()), edges, gammas)
     return -signed_focal_weight(log_true, gamma=gamma, rival=q) * log_true
 
 

@@ -19,8 +19,8 @@ __all__ = [
     "AdaFocalLoss",
     "GammaBins",
     "adafocal_loss",
+    "gamma_at",
     "interpolated_edges",
-    "look_up",
     "next_gammas",
     "signed_focal_weight",
 ]
@@ -65,7 +65,7 @@ def adafocal_loss(
         update in mid-epoch leaves the network in evaluation mode; here the caller owns the network.
     """
     cross_entropy = nn.functional.cross_entropy(logits, labels, reduction="none")
-    gamma = look_up(torch.exp(-cross_entropy.detach()), edges, gammas)
+    gamma = gamma_at(torch.exp(-cross_entropy.detach()), edges, gammas)
     return signed_focal_weight(-cross_entropy, gamma=gamma) * cross_entropy
 
 
@@ -123,13 +123,13 @@ def next_gammas(
     return moved.where(moved.abs() >= switch, -side * switch).clamp(*bounds)
 
 
-def look_up(
+def gamma_at(
     probs: Float[Tensor, " n"], edges: Float[Tensor, " edges"], gammas: Float[Tensor, " bins"]
 ) -> Float[Tensor, " n"]:
     """Return the gamma of the bin that each probability lies in; bins hold their lower edge.
 
     Example:
-        >>> look_up(torch.tensor([0.5]), torch.tensor([0.0, 0.5, 1.0]), torch.tensor([1.0, 2.0]))
+        >>> gamma_at(torch.tensor([0.5]), torch.tensor([0.0, 0.5, 1.0]), torch.tensor([1.0, 2.0]))
         tensor([2.])
     """
     inner = edges[1:-1].to(probs)

@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from itertools import cycle
 from typing import TYPE_CHECKING
 
-from equipoise.plots.style import COLOURS, GREY, check_not_empty, dress, on_axes
+from equipoise.plots.style import COLOURS, DASHES, GREY, check_not_empty, dress, on_axes
 from equipoise.theory.gradients import GradientWeight
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["draw_gradient_weights"]
-
-_DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (5, 1.2, 1.5, 1.2)))
 
 
 def draw_gradient_weights(weights: Mapping[str, GradientWeight], *, ax: Axes | None = None) -> Axes:
@@ -39,7 +37,7 @@ def draw_gradient_weights(weights: Mapping[str, GradientWeight], *, ax: Axes | N
     check_not_empty(weights, where="draw_gradient_weights")
     ax = on_axes(ax, size=(5.4, 3.6))
     ax.axhline(0.0, color=GREY, linewidth=1)
-    styles = zip(cycle(COLOURS), cycle(_DASHES), strict=False)
+    styles = zip(cycle(COLOURS), cycle(DASHES), strict=False)
     for (name, record), (colour, dash) in zip(weights.items(), styles, strict=False):
         ax.plot(record.confidence, record.weight, color=colour, linestyle=dash, linewidth=1.6, label=name)
     ax.set(xlim=(0, 1))

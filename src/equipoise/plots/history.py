@@ -10,14 +10,12 @@ import numpy as np
 
 from equipoise.core.names import look_up
 from equipoise.metrics.facts import FACTS
-from equipoise.plots.style import COLOURS, check_not_empty, dress, on_axes
+from equipoise.plots.style import COLOURS, DASHES, check_not_empty, dress, on_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["draw_history"]
-
-_DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (5, 1.2, 1.5, 1.2)))
 
 
 def draw_history(
@@ -52,7 +50,7 @@ def draw_history(
     split, _, key = column.partition("_")
     facts = FACTS.get(key)
     factor = 1.0 if facts is None else facts.scale
-    styles = zip(cycle(COLOURS), cycle(_DASHES), strict=False)
+    styles = zip(cycle(COLOURS), cycle(DASHES), strict=False)
     for (name, rows), (colour, dash) in zip(histories.items(), styles, strict=False):
         epochs = [row.get("epoch", place) + 1 for place, row in enumerate(rows)]
         values = factor * np.array([row.get(column, np.nan) for row in rows])

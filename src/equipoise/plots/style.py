@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BLUE",
     "COLOURS",
+    "DASHES",
     "GREY",
     "INK",
     "MARKERS",
@@ -28,6 +29,8 @@ __all__ = [
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#b59f00", "#000000")
 #: One per colour, so that print in grey can be read too.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+#: For lines, to the same end.
+DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (5, 1.2, 1.5, 1.2)))
 BLUE, RED, GREY, INK = "#0072b2", "#d55e00", "#8c959f", "#24292f"
 
 T = TypeVar("T")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Integral
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
@@ -18,7 +17,6 @@ __all__ = [
     "Kind",
     "agreed_classes",
     "as_scores",
-    "check_integer",
     "check_several_classes",
     "class_names_of",
     "frozen_map",
@@ -238,21 +236,3 @@ def check_several_classes(scores: Array, labels: Array, kind: Kind) -> None:
             f"{_WHERE}: `probs` has one column, which is 1 everywhere, and every label is 0. With a single class "
             "there is nothing to score; one column is the probability of class 1 of two."
         )
-
-
-def check_integer(value: Any, *, name: str, least: int | None = None) -> None:
-    """Raise unless a setting is an integer or None.
-
-    Raises:
-        TypeError: For anything else.
-        ValueError: If it is too small.
-
-    Example:
-        >>> check_integer(3, name="n_classes", least=1)
-    """
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{_WHERE}: `{name}` must be an integer, got {value!r}.")
-    if least is not None and value < least:
-        raise ValueError(f"{_WHERE}: `{name}` must be {least} or more, got {value}.")

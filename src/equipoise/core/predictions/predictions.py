@@ -12,6 +12,7 @@ import numpy as np
 from equipoise.core.arrays import Array, freeze
 from equipoise.core.checks import (
     check_confidence,
+    check_integer,
     check_labels,
     check_logits,
     check_probs,
@@ -25,7 +26,6 @@ from equipoise.core.predictions.arguments import (
     Kind,
     agreed_classes,
     as_scores,
-    check_integer,
     check_several_classes,
     class_names_of,
     frozen_map,
@@ -118,8 +118,8 @@ class Predictions:
     ) -> None:
         named = {"logits": logits, "probs": probs, "predicted": predicted, "confidence": confidence}
         kind = kind_of(**named)
-        check_integer(n_classes, name="n_classes", least=1)
-        check_integer(ignore_index, name="ignore_index")
+        check_integer(n_classes, where=_WHERE, name="n_classes", least=1)
+        check_integer(ignore_index, where=_WHERE, name="ignore_index")
         if not isinstance(fitted_on, Rows | None):
             raise TypeError(f"{_WHERE}: `fitted_on` must be Rows, got {type(fitted_on).__name__}.")
         check_same_order(_WHERE, **named, labels=labels, weights=weights, ids=ids)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
-from numbers import Integral
 from typing import Any, TypedDict, TypeVar, cast
 
+from equipoise.core.checks import check_integer
 from equipoise.core.names import nearest
 from equipoise.core.splits import check_split
 
@@ -76,21 +76,13 @@ def check_columns(columns: Mapping[str, Any], *, where: str) -> Columns:
         if value is None or name == "split":
             check_split(value, where=where)
         elif name in _NUMBERS:
-            _check_number(name, value, where)
+            check_integer(value, where=where, name=name, least=_NUMBERS[name])
         elif not _is_name(name, value):
             raise TypeError(
                 f"{where}: `{name}` must {'hold names' if name in _SEVERAL else 'name a column'}, got "
                 f"{type(value).__name__}. For arrays instead of files there is Predictions({name}=...)."
             )
     return cast("Columns", {name: value for name, value in columns.items() if value is not None})
-
-
-def _check_number(name: str, value: Any, where: str) -> None:
-    least = _NUMBERS[name]
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{where}: `{name}` must be an integer, got {value!r}.")
-    if least is not None and value < least:
-        raise ValueError(f"{where}: `{name}` must be {least} or more, got {value}.")
 
 
 def _is_name(argument: str, value: Any) -> bool:

@@ -17,7 +17,7 @@ from equipoise.core.reading.formats.base import ColumnReader
 from equipoise.core.reading.formats.npy import NpyReader
 from equipoise.core.reading.known_names import KNOWN_NAMES
 from equipoise.core.reading.partitions import FilePart, PartReader, as_parts
-from equipoise.core.reading.storage import File, is_address, is_row_file, look_up
+from equipoise.core.reading.storage import File, files_at, is_address, is_row_file
 
 __all__ = [
     "AnyPath",
@@ -155,7 +155,7 @@ def npy_columns(paths: Mapping[str, Path]) -> Mapping[str, Path]:
 
 def _elsewhere(address: str) -> list[FileSource]:
     """Return the tables that an address names; those on this machine are read where they are."""
-    found = look_up(address)
+    found = files_at(address)
     if isinstance(found, str):
         return find_sources(found)
     for one in found:

@@ -13,9 +13,9 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, NamedTuple, TypeAlias, final
 from urllib.parse import quote
 
-from equipoise.core.errors import DataError, require
+from equipoise.core.errors import DataError, first_line, require
 
-__all__ = ["Address", "File", "Found", "is_address", "is_row_file", "look_up", "without_secrets"]
+__all__ = ["Address", "File", "Found", "files_at", "is_address", "is_row_file", "without_secrets"]
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 #: Whom an address may name before its place, with a password.
@@ -123,7 +123,7 @@ class Found(NamedTuple):
     below: PurePosixPath
 
 
-def look_up(address: str) -> list[Found] | str:
+def files_at(address: str) -> list[Found] | str:
     """Return the files that an address stands for, sorted; or the path or pattern, if it is one of this machine.
 
     Args:
@@ -202,6 +202,5 @@ def _told(shown: str) -> Iterator[None]:
     except DataError:
         raise
     except (OSError, ValueError, NotImplementedError, ImportError) as error:
-        lines = str(error).splitlines() or [type(error).__name__]
-        reason = without_secrets(lines[0])[:200]
+        reason = without_secrets(first_line(error, most=None))[:200]
         raise DataError(f"{shown}: cannot be read ({reason}).") from None

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from equipoise.core.errors import require
+from equipoise.core.errors import first_line, require
 from equipoise.experiments.engines.progress import RunSummary, StatusLine
 from equipoise.experiments.engines.worker import work
 from equipoise.experiments.folder import RunFolder
@@ -95,7 +95,7 @@ def _gather(ray: Any, running: dict[Any, Spec], line: StatusLine, base: Path) ->
 def _sentence(error: Exception) -> str:
     """Return what the run itself said, or else the first line of what Ray says of its process."""
     cause = getattr(error, "cause", None)
-    return str(cause or error).strip().splitlines()[0]
+    return first_line(cause or error, most=None)
 
 
 def _started(specs: Sequence[Spec], base: Path) -> list[Spec]:

@@ -13,7 +13,7 @@ from equipoise.core.errors import DataError
 from equipoise.core.reading.formats.notes import Notes
 from equipoise.core.reading.formats.steady_file import check_growth
 
-__all__ = ["ArrayReader", "Chunk", "ColumnReader", "Reading", "WrittenColumns"]
+__all__ = ["LONGEST_TEXT", "ArrayReader", "Chunk", "ColumnReader", "Reading", "WrittenColumns"]
 
 #: How a column is wanted: "label" is a class number, "name" a class name. Formats with types of their own need not
 #: care; CSV does.
@@ -21,6 +21,9 @@ Reading: TypeAlias = Literal["number", "label", "name", "text", "group", "hash"]
 
 #: What a writer is given: columns of one length, by name.
 WrittenColumns: TypeAlias = Mapping[str, Array]
+
+#: Characters of a text: NumPy gives every text of a column the room of the longest.
+LONGEST_TEXT = 256
 
 #: About the number of elements in a chunk, if the caller asks for no number of rows.
 _ELEMENTS = 1 << 22

@@ -10,12 +10,9 @@ import numpy as np
 
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
-from equipoise.core.reading.formats.base import Reading
+from equipoise.core.reading.formats.base import LONGEST_TEXT, Reading
 
 __all__ = ["Cells", "is_integer"]
-
-#: NumPy gives every text of a column the room of the longest.
-_LONGEST_TEXT = 256
 
 #: A class number with a decimal point is a slip; it must not become the name of a class.
 _DECIMAL = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?|[+-]?\d+[eE][+-]?\d+")
@@ -97,8 +94,8 @@ class Cells:
 
     def _text(self, name: str, cells: list[str]) -> Array:
         longest = max(range(len(cells)), key=lambda row: len(cells[row]))
-        if len(cells[longest]) > _LONGEST_TEXT:
-            raise self._failed(name, longest, f"at most {_LONGEST_TEXT} characters", cells[longest])
+        if len(cells[longest]) > LONGEST_TEXT:
+            raise self._failed(name, longest, f"at most {LONGEST_TEXT} characters", cells[longest])
         return np.array(cells, dtype=np.str_)
 
     def _typed(self, name: str, text: Array, dtype: Any) -> Array:
@@ -124,7 +121,7 @@ def _float(cell: str) -> float:
 
 def _class_name(cell: str) -> str:
     text = cell.strip()
-    if not text or len(text) > _LONGEST_TEXT or _DECIMAL.fullmatch(text):
+    if not text or len(text) > LONGEST_TEXT or _DECIMAL.fullmatch(text):
         raise ValueError(cell)
     return text
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from equipoise.core.arrays import Array
-from equipoise.core.errors import DataError
+from equipoise.core.errors import DataError, first_line
 
 __all__ = ["LONGEST_HEADER", "Header", "check_dtype", "check_text", "read_header"]
 
@@ -102,8 +102,7 @@ def _parse(content: bytes, *, version: int, where: str) -> Header:
 
 
 def _damaged(where: str, error: Exception) -> DataError:
-    reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-    return DataError(f"{where} has a damaged header ({reason}). Save it again.")
+    return DataError(f"{where} has a damaged header ({first_line(error)}). Save it again.")
 
 
 def check_dtype(dtype: np.dtype[np.generic], *, where: str) -> None:

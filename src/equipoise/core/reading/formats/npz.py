@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 
 from equipoise.core.arrays import Array
-from equipoise.core.errors import DataError
+from equipoise.core.errors import DataError, first_line
 from equipoise.core.reading.formats.base import ArrayReader, WrittenColumns
 from equipoise.core.reading.formats.notes import Notes
 from equipoise.core.reading.formats.npy_header import Header, check_dtype, check_text, read_header
@@ -235,8 +235,9 @@ def _check_member(info: zipfile.ZipInfo, file: SteadyFile) -> None:
 
 
 def _corrupt(where: str, error: Exception) -> DataError:
-    reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-    return DataError(f"{where} is cut off, damaged, or no .npz archive ({reason}). Copy or save it again.")
+    return DataError(
+        f"{where} is cut off, damaged, or no .npz archive ({first_line(error)}). Copy or save it again."
+    )
 
 
 def write_npz(path: Path, columns: WrittenColumns, notes: Notes) -> None:

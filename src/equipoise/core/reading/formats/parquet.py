@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from equipoise.core.arrays import Array
-from equipoise.core.errors import DataError, require
-from equipoise.core.reading.formats.base import Chunk, ColumnReader, Reading, WrittenColumns
+from equipoise.core.errors import DataError, first_line, require
+from equipoise.core.reading.formats.base import LONGEST_TEXT, Chunk, ColumnReader, Reading, WrittenColumns
 from equipoise.core.reading.formats.notes import Notes
 from equipoise.core.reading.formats.parquet_pages import unfolded_size
 from equipoise.core.reading.formats.steady_file import SteadyFile
@@ -20,7 +20,6 @@ from equipoise.core.reading.storage import File
 __all__ = ["ParquetReader", "write_parquet"]
 
 _NOTES = b"equipoise"
-_LONGEST_TEXT = 256
 
 
 class ParquetReader(ColumnReader):
@@ -191,12 +190,12 @@ class ParquetReader(ColumnReader):
             values: Array = dictionary.to_numpy(zero_copy_only=False)
             return values
         texts = dictionary.to_pylist()
-        if any(len(text) > _LONGEST_TEXT for text in texts):
-            raise self.fail(f"`{name}` must hold at most {_LONGEST_TEXT} characters per row.")
+        if any(len(text) > LONGEST_TEXT for text in texts):
+            raise self.fail(f"`{name}` must hold at most {LONGEST_TEXT} characters per row.")
         return np.array(texts, dtype=np.str_)
 
     def _corrupt(self, error: Exception) -> DataError:
-        reason = str(error).splitlines()[0][:160] if str(error) else type(error).__name__
+        reason = first_line(error, most=160)
         return self.fail(f"is cut off, damaged, or no Parquet file ({reason}). Copy or write it again.")
 
 

@@ -14,7 +14,7 @@ import torch
 
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError, require
-from equipoise.core.reading.formats.base import ArrayReader, WrittenColumns
+from equipoise.core.reading.formats.base import LONGEST_TEXT, ArrayReader, WrittenColumns
 from equipoise.core.reading.formats.notes import Notes, parse
 from equipoise.core.reading.formats.npy_header import check_text
 from equipoise.core.reading.formats.steady_file import SteadyFile
@@ -23,7 +23,6 @@ from equipoise.core.reading.storage import File
 __all__ = ["SafetensorsReader", "write_safetensors"]
 
 _LONGEST_HEADER = 16 << 20
-_LONGEST_WORD = 256
 
 #: How each type is stored; bfloat16, which NumPy does not know, as the upper half of float32.
 _TYPES = {
@@ -86,8 +85,8 @@ class SafetensorsReader(ArrayReader):
         if name not in self._words:
             return lambda start, stop: self._rows(tensor, start, stop)
         listed = self._words[name] if isinstance(self._words[name], list) else []
-        if any(not isinstance(word, str) or len(word) > _LONGEST_WORD for word in listed):
-            raise self.fail(f"`{name}` must hold texts of at most {_LONGEST_WORD} characters.")
+        if any(not isinstance(word, str) or len(word) > LONGEST_TEXT for word in listed):
+            raise self.fail(f"`{name}` must hold texts of at most {LONGEST_TEXT} characters.")
         words = np.array(listed, dtype=np.str_)
         self.check_growth(prod(tensor.shape) * words.dtype.itemsize)
         return lambda start, stop: self._spelt(words, self._rows(tensor, start, stop), name)
