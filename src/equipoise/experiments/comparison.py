@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from equipoise.core.atomic_files import write_text
 from equipoise.core.errors import DataError, SpecError
@@ -38,6 +38,7 @@ class ComparisonResult(NamedTuple):
         tables: One per dataset and network, of the runs that are done.
         results: The file of tidy rows.
         groups: The runs behind the tables.
+        rows: The tidy rows.
 
     Example:
         >>> ComparisonResult(RunSummary(), [], Path("runs/mine.results.csv")).summary.is_whole
@@ -48,6 +49,7 @@ class ComparisonResult(NamedTuple):
     tables: list[ResultTable]
     results: Path
     groups: Sequence[RunGroup] = ()
+    rows: Sequence[Mapping[str, Any]] = ()
 
     def _repr_html_(self) -> str:
         return "".join(table._repr_html_() for table in self.tables)
@@ -122,7 +124,7 @@ def run_comparison(
     write_rows(results, rows)
     texts = [format_tables(tables, "markdown"), format_shifts(groups, "markdown")]
     write_text(base / f"{comparison.name}.table.md", "\n\n".join(filter(None, texts)) + "\n")
-    return ComparisonResult(summary, tables, results, groups)
+    return ComparisonResult(summary, tables, results, groups, rows)
 
 
 def _ready(comparison: ComparisonSpec, options: RunOptions) -> tuple[Sequence[Spec], RunOptions]:
