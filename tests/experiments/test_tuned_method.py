@@ -204,12 +204,36 @@ def test_a_single_run_has_nothing_to_choose(tmp_path):
         read_spec(file)
 
 
-def test_damaged_choices_are_named(finished, tmp_path):
+@pytest.mark.parametrize("content", ["{}", "[]", '{"choices": [1]}', '{"choices": [{}]}'])
+def test_damaged_choices_are_named(finished, tmp_path, content):
     folder, _ = finished
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
-    (tmp_path / "tiny.choices.json").write_text("{}")
+    (tmp_path / "tiny.choices.json").write_text(content)
     with pytest.raises(DataError, match=r"tiny\.choices\.json"):
         make_tables([RunFolder(run.path) for run in find_runs(tmp_path)])
+
+
+def test_a_choice_that_was_changed_is_not_believed_and_made_anew(finished, tmp_path):
+    folder, before = finished
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    choices = chosen(tmp_path)
+    choices[0]["place"] = (choices[0]["place"] + 1) % len(GAMMAS)
+    (tmp_path / "tiny.choices.json").write_text(json.dumps({"choices": choices}))
+    with pytest.raises(DataError, match=r"tiny\.choices\.json: damaged"):
+        make_tables(find_runs(tmp_path))
+    assert compare(tmp_path).tables == before.tables
+    assert chosen(tmp_path) == chosen(folder)
+
+
+def test_a_choice_without_seal_or_stamps_is_of_old(finished, tmp_path):
+    folder, before = finished
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    old = [
+        {key: value for key, value in one.items() if key not in ("seal", "stamps")}
+        for one in chosen(tmp_path)
+    ]
+    (tmp_path / "tiny.choices.json").write_text(json.dumps({"choices": old}))
+    assert make_tables(find_runs(tmp_path)) == before.tables
 
 
 def test_a_knob_of_a_part_of_a_sum_and_a_title():
