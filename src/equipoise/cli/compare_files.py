@@ -11,7 +11,7 @@ import click
 
 from equipoise.cli.inputs import column_options
 from equipoise.cli.scoring import scoring_options
-from equipoise.cli.shared import check_output, json_option, print_json, quiet_option
+from equipoise.cli.shared import check_report, json_option, print_json, quiet_option
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.reading import Columns, read_predictions
@@ -59,7 +59,7 @@ def command(
     otherwise.
     """
     if report is not None:
-        check_output(report, (".html", ".md"), option="--report")
+        check_report(report)
     found = compare_seeds(
         _read(_grouped(files), columns),
         calib=_read(_grouped(calib), columns) if calib else None,
