@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from equipoise.experiments import (
     read_spec,
     report_of_runs,
     run_comparison,
+    tuning_outcome,
 )
 from equipoise.experiments.tuned_method import pick_setting, read_tuned_method, scaled
 from equipoise.report import to_html, to_markdown
@@ -160,6 +162,21 @@ def test_one_standard_error_prefers_the_simpler():
     assert pick_setting(parts, by="nll", rule="best") == 2
     assert pick_setting(parts, by="nll", rule="one_standard_error") == 1
     assert pick_setting(parts[:2], by="ece", rule="one_standard_error") == 1
+
+
+def test_a_choice_by_ece_has_the_bins_of_the_scores(finished, tmp_path, monkeypatch):
+    crossed = Predictions(
+        predicted=[1] * 40, confidence=[0.6] * 20 + [0.9] * 20, labels=[1] * 18 + [0] * 2 + [1] * 12 + [0] * 8
+    )
+    flat = Predictions(predicted=[1] * 40, confidence=[0.75] * 40, labels=[1] * 26 + [0] * 14)
+    assert pick_setting([flat, crossed], by="ece", rule="best", n_bins=1) == 1
+    assert pick_setting([flat, crossed], by="ece", rule="best") == 0
+    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
+    asked = []
+    monkeypatch.setattr(tuning_outcome, "pick_setting", lambda *_, **settings: asked.append(settings) or 0)
+    spec = ComparisonSpec.from_table(table(method=["ce", {**CHOICE, "by": "ece"}]))
+    run_comparison(spec, tmp_path, options=replace(QUICK, n_bins=7), workers=1)
+    assert [settings["n_bins"] for settings in asked] == [7, 7]
 
 
 def test_scaling_is_fitted_on_other_rows_than_it_is_judged_by():

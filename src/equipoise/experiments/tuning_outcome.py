@@ -13,6 +13,7 @@ from equipoise.core.predictions import Predictions
 from equipoise.evaluate import Score, Sweep, score
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.integrity import read_json, seal_of, write_json
+from equipoise.experiments.scores import RunScores
 from equipoise.experiments.tuned_method import JUDGES, TunedMethod, pick_setting, scaled
 from equipoise.metrics.facts import metric_facts
 from equipoise.report.records import over_runs
@@ -111,17 +112,18 @@ def choose_setting(
     maps: list[Calibrator | None] = [None] * len(found)
     if choice.by == "nll_scaled":
         tuned, maps = map(list, zip(*map(scaled, tuned), strict=True))
-    place = pick_setting(tuned, by=choice.by, rule=choice.rule)
-    pairs = [_values(*one, choice.by) for one in zip(found, tuned, maps, strict=True)]
+    scores = [run.scores() for run in found]
+    place = pick_setting(tuned, by=choice.by, rule=choice.rule, n_bins=scores[0].test.n_bins)
+    pairs = [_values(*one, choice.by) for one in zip(found, scores, tuned, maps, strict=True)]
     tune, test = zip(*pairs, strict=True)
     return SeedChoice(**about, tune=tune, test=test, place=place)
 
 
 def _values(
-    run: RunFolder, tuned: Predictions, fitted: Calibrator | None, by: str
+    run: RunFolder, scores: RunScores, tuned: Predictions, fitted: Calibrator | None, by: str
 ) -> tuple[tuple[float, float, float], ...]:
     """Return what a run gave on ``tune`` and ``test``, with intervals; after a map, if it was chosen after one."""
-    cards = run.scores().cards
+    cards = scores.cards
     if fitted is not None:
         settings = {
             name: getattr(cards["test"], name)
