@@ -113,7 +113,7 @@ def test_the_model_card_is_written_beside(files):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["{0}/sure.npz", "-o", "{0}/r.pdf"], ".html or .md"),
+        (["{0}/unread.npz", "-o", "{0}/r.pdf"], ".html or .htm or .md"),
         (["{0}"], "no run in"),
         (["{0}/runs"], "no finished run"),
         (["{0}/runs", "{0}/sure.npz"], "sure.npz does not"),

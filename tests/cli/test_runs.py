@@ -1,5 +1,6 @@
 """``train``, ``compare``, ``runs``, ``table``, ``list`` and ``show`` as a shell sees them."""
 
+import csv
 import json
 import os
 import subprocess
@@ -9,7 +10,8 @@ import pytest
 
 from equipoise.cli import main
 from equipoise.cli.commands import load_command
-from equipoise.experiments import find_runs
+from equipoise.experiments import find_runs, folder
+from equipoise.experiments.scores import read_scores
 from equipoise.training import hardware
 
 SPEC = """
@@ -78,6 +80,24 @@ def test_compare_and_table_print_only_json_if_asked(home, capsys):
     assert json.loads(capsys.readouterr().out)["failed"] == {}
     assert main(["table", str(home / "runs"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["rows"]
+
+
+def test_json_of_a_comparison_holds_the_rows_of_its_file(home, capsys, monkeypatch):
+    words = ["--out", str(home / "runs"), "--resamples", "20", "--workers", "1"]
+    (home / "plain.toml").write_text(f"calibrators = []\n{(home / 'both.toml').read_text()}")
+    reads = []
+    monkeypatch.setattr(folder, "read_scores", lambda path: reads.append(path) or read_scores(path))
+    assert main(["compare", str(home / "plain.toml"), *words, "--json"]) == 0
+    assert len(reads) == len(set(reads)), "each score is read once"
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    with (home / "runs" / "plain.results.csv").open(newline="") as stream:
+        told = list(csv.DictReader(stream))
+    keys = ("run", "data", "calibrator", "split", "metric", "chosen_as")
+    assert [[row[key] for key in keys] for row in rows] == [[row[key] for key in keys] for row in told]
+    assert {row["calibrator"] for row in rows} == {"identity"}, (
+        "the map of another comparison is no part of it"
+    )
+    assert {row["data"] for row in rows} == {"digits (noise=0.3)", "digits (noise=0.1)"}
 
 
 def test_table_keeps_data_of_other_settings_apart(home, capsys):

@@ -3,12 +3,20 @@
 import csv
 import shutil
 from dataclasses import replace
+from itertools import cycle
 
 import pytest
 
 from equipoise.core.errors import DataError
 from equipoise.evaluate import compare
-from equipoise.experiments import ComparisonSpec, find_runs, make_tables, results, run_comparison
+from equipoise.experiments import (
+    ComparisonSpec,
+    find_runs,
+    make_tables,
+    results,
+    run_comparison,
+    tuning_outcome,
+)
 from helpers.tiny_runs import QUICK, TABLE
 
 SPEC = ComparisonSpec.from_table(
@@ -116,3 +124,38 @@ def test_one_method_leaves_no_file(tmp_path):
     alone = ComparisonSpec.from_table({**TABLE, "recipe": {"name": "quick", "epochs": 1}})
     run_comparison(alone, tmp_path, options=QUICK, workers=1)
     assert not list(tmp_path.glob("*.differences.csv"))
+
+
+def test_two_methods_are_compared_once_whichever_is_first(copied, n_tests):
+    assert len(make_tables(find_runs(copied), baseline="focal")) == 1
+    assert not n_tests, "what the file says of the two, turned"
+    (copied / FILE).unlink()
+    [table] = make_tables(find_runs(copied), baseline="focal")
+    asked = {(calibrator, *sorted(labels)) for calibrator, *labels in table.by_seed}
+    assert len(n_tests) == 2 * len(asked)
+    for (calibrator, first, second), seeds in table.by_seed.items():
+        turned = table.by_seed.get((calibrator, second, first))
+        assert turned in (None, {seed: [row.turned() for row in rows] for seed, rows in seeds.items()})
+
+
+def test_a_run_under_two_labels_is_read_once(tmp_path, n_tests, monkeypatch):
+    gammas = [{"name": "focal", "parameters": {"gamma": gamma}} for gamma in (1.0, 2.0)]
+    chosen = {"name": "focal", "choose": {"gamma": [1.0, 2.0]}}
+    spec = ComparisonSpec.from_table(
+        {
+            **TABLE,
+            "method": ["ce", *gammas, chosen],
+            "seed": [0, 1],
+            "calibrators": [],
+            "recipe": {"name": "quick", "epochs": 1},
+        }
+    )
+    # Of each setting one seed, so that neither label stands for the same runs as the choice.
+    places = cycle([0, 1])
+    monkeypatch.setattr(tuning_outcome, "pick_setting", lambda *_, **settings: next(places))
+    first = run_comparison(spec, tmp_path, options=QUICK, workers=1)
+    text = (tmp_path / FILE).read_text()
+    n_tests.clear()
+    assert run_comparison(spec, tmp_path, options=QUICK, workers=1).tables == first.tables
+    assert not n_tests
+    assert (tmp_path / FILE).read_text() == text

@@ -1,5 +1,6 @@
 """Each thing is computed once and read afterwards, from the runs to the table and the report."""
 
+import shutil
 from collections import Counter
 
 import numpy as np
@@ -107,13 +108,30 @@ def test_a_table_on_the_screen_reads_each_score_once(calls, finished, capsys):
     assert "ce" in capsys.readouterr().out
 
 
-def test_a_choice_reads_and_scales_each_tune_once(calls, finished):
-    path, table, _ = finished
+def test_a_choice_reads_and_scales_each_tune_once(calls, finished, tmp_path):
+    path, table, before = finished
+    shutil.copytree(path, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "comparison.choices.json").unlink()
     reads = calls(RunFolder, "predictions", lambda run, split: (run.name, split))
     fits = calls(TemperatureScaling, "fit", lambda self, rows, *_: rows.split)
-    run_comparison(ComparisonSpec.from_table(table), path, options=QUICK, workers=1)
+    after = run_comparison(ComparisonSpec.from_table(table), tmp_path, options=QUICK, workers=1)
     assert {count for (_, split), count in reads.items() if split == "tune"} == {1}
     assert fits["tune"] == 4, "two settings of two seeds"
+    assert [group.choices for group in after.groups] == [group.choices for group in before.groups]
+
+
+def test_a_comparison_that_is_done_computes_nothing_again(calls, counted, finished):
+    path, table, before = finished
+    reads = calls(RunFolder, "predictions", lambda run, split: (run.name, split))
+    fits = calls(TemperatureScaling, "fit", lambda self, rows, *_: rows.split)
+    sums = calls(CalibrationState, "_add", lambda *_: "pass")
+    after = run_comparison(ComparisonSpec.from_table(table), path, options=QUICK, workers=1)
+    assert not reads
+    assert not fits
+    assert not sums
+    assert not counted
+    assert after.tables == before.tables
+    assert [group.choices for group in after.groups] == [group.choices for group in before.groups]
 
 
 def test_clean_rows_are_mapped_once_however_many_foreign_sets_there_are(calls, tmp_path):

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from equipoise import Predictions, write_predictions
+from equipoise import Predictions, read_predictions, write_predictions
 from equipoise.cli import main
 from equipoise.compiled.dispatch import going
 from equipoise.core.errors import DataError, SpecError
@@ -123,8 +123,29 @@ def test_methods_may_be_named(folders, capsys):
     }
 
 
-@pytest.mark.parametrize("word", ["nowhere", "a=nowhere/*.npz", "empty"])
-def test_files_that_are_not_there_are_named(folders, capsys, word):
+@pytest.mark.parametrize(
+    ("word", "sentence"),
+    [
+        ("nowhere", "no file of predictions is 'nowhere'"),
+        ("nowhere/*", "no file of predictions is"),
+        ("ce/0.npy", "there is no such file. Did you mean '0.npz'?"),
+        ("a=nowhere/*.npz", "no file matches this pattern"),
+        ("empty", "no file of predictions is"),
+    ],
+)
+def test_files_that_are_not_there_are_named(folders, capsys, monkeypatch, word, sentence):
     (folders / "empty").mkdir()
-    assert main(["compare-files", word if word != "empty" else str(folders / "empty")]) == 2
-    assert "no file of predictions is" in capsys.readouterr().err
+    monkeypatch.chdir(folders)
+    assert main(["compare-files", word]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_pattern_may_be_of_folders_and_files_of_every_kind(folders, capsys):
+    (folders / "tables").mkdir()
+    for seed, file in enumerate(sorted((folders / "ce").glob("*.npz"))):
+        write_predictions(read_predictions(file), folders / "tables" / f"{seed}.tsv")
+    words = [f"all={folders / '*'}/?.npz", f"few={folders / 'tables'}", "--resamples", "20", "--json"]
+    assert main(["compare-files", *words]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    seeds = {(row["method"], row["seed"]) for row in rows}
+    assert seeds == {("all", 0), ("all", 1), ("all", 2), ("all", 3), ("few", 0), ("few", 1)}

@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from equipoise.experiments import (
     read_spec,
     report_of_runs,
     run_comparison,
+    tuning_outcome,
 )
 from equipoise.experiments.tuned_method import pick_setting, read_tuned_method, scaled
 from equipoise.report import to_html, to_markdown
@@ -162,6 +164,21 @@ def test_one_standard_error_prefers_the_simpler():
     assert pick_setting(parts[:2], by="ece", rule="one_standard_error") == 1
 
 
+def test_a_choice_by_ece_has_the_bins_of_the_scores(finished, tmp_path, monkeypatch):
+    crossed = Predictions(
+        predicted=[1] * 40, confidence=[0.6] * 20 + [0.9] * 20, labels=[1] * 18 + [0] * 2 + [1] * 12 + [0] * 8
+    )
+    flat = Predictions(predicted=[1] * 40, confidence=[0.75] * 40, labels=[1] * 26 + [0] * 14)
+    assert pick_setting([flat, crossed], by="ece", rule="best", n_bins=1) == 1
+    assert pick_setting([flat, crossed], by="ece", rule="best") == 0
+    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
+    asked = []
+    monkeypatch.setattr(tuning_outcome, "pick_setting", lambda *_, **settings: asked.append(settings) or 0)
+    spec = ComparisonSpec.from_table(table(method=["ce", {**CHOICE, "by": "ece"}]))
+    run_comparison(spec, tmp_path, options=replace(QUICK, n_bins=7), workers=1)
+    assert [settings["n_bins"] for settings in asked] == [7, 7]
+
+
 def test_scaling_is_fitted_on_other_rows_than_it_is_judged_by():
     rows = predictions(0.99)
     held, fitted = scaled(rows)
@@ -204,12 +221,36 @@ def test_a_single_run_has_nothing_to_choose(tmp_path):
         read_spec(file)
 
 
-def test_damaged_choices_are_named(finished, tmp_path):
+@pytest.mark.parametrize("content", ["{}", "[]", '{"choices": [1]}', '{"choices": [{}]}'])
+def test_damaged_choices_are_named(finished, tmp_path, content):
     folder, _ = finished
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
-    (tmp_path / "tiny.choices.json").write_text("{}")
+    (tmp_path / "tiny.choices.json").write_text(content)
     with pytest.raises(DataError, match=r"tiny\.choices\.json"):
         make_tables([RunFolder(run.path) for run in find_runs(tmp_path)])
+
+
+def test_a_choice_that_was_changed_is_not_believed_and_made_anew(finished, tmp_path):
+    folder, before = finished
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    choices = chosen(tmp_path)
+    choices[0]["place"] = (choices[0]["place"] + 1) % len(GAMMAS)
+    (tmp_path / "tiny.choices.json").write_text(json.dumps({"choices": choices}))
+    with pytest.raises(DataError, match=r"tiny\.choices\.json: damaged"):
+        make_tables(find_runs(tmp_path))
+    assert compare(tmp_path).tables == before.tables
+    assert chosen(tmp_path) == chosen(folder)
+
+
+def test_a_choice_without_seal_or_stamps_is_of_old(finished, tmp_path):
+    folder, before = finished
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    old = [
+        {key: value for key, value in one.items() if key not in ("seal", "stamps")}
+        for one in chosen(tmp_path)
+    ]
+    (tmp_path / "tiny.choices.json").write_text(json.dumps({"choices": old}))
+    assert make_tables(find_runs(tmp_path)) == before.tables
 
 
 def test_a_knob_of_a_part_of_a_sum_and_a_title():

@@ -220,3 +220,14 @@ def test_a_report_of_an_audit_or_a_stream_is_that_of_the_rows(rows):
     for found, wanted in zip(stream.methods[0].classes, whole.methods[0].classes, strict=True):
         assert found.name == wanted.name
         assert found[1:] == pytest.approx(wanted[1:], rel=1e-9)
+
+
+def test_what_is_not_known_has_its_own_reason():
+    found = audit(Predictions(probs=[[0.9, 0.1]] * 30, labels=[0] * 30), n_resamples=20)
+    page = to_html(report_of(found))
+    for words in (
+        "top-5 accuracy (five classes or fewer)",
+        "AUROC of right vs wrong (all predictions are right, or all are wrong)",
+    ):
+        assert f"Not known: {words}." in page
+        assert f"Not known: {words}." in " ".join(str(found).split())

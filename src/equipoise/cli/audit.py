@@ -14,7 +14,7 @@ from equipoise.cli.engines import Engine, engine_options
 from equipoise.cli.inputs import column_options
 from equipoise.cli.limits import MARGIN, METRIC_LIMIT
 from equipoise.cli.scoring import scoring_options
-from equipoise.cli.shared import check_output, json_option, print_json, quiet_option
+from equipoise.cli.shared import check_output, check_report, json_option, print_json, quiet_option
 from equipoise.cli.states import refuse_options_of_rows, state_paths
 from equipoise.core.reading import Columns
 from equipoise.core.reading.storage import without_secrets
@@ -114,7 +114,7 @@ def command(
     if not_worse and against is None:
         raise click.UsageError("--not-worse needs --against FILE, the predictions to compare with.")
     if report is not None:
-        check_output(report, (".html", ".htm", ".md"), option="--report")
+        check_report(report)
     if save_state is not None:
         check_output(save_state, RECORD_ENDINGS, option="--save-state")
     if state_paths(files) and (against is None or state_paths((against,))):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +11,16 @@ import click
 
 from equipoise.cli.inputs import column_options
 from equipoise.cli.scoring import scoring_options
-from equipoise.cli.shared import check_output, json_option, print_json, quiet_option
+from equipoise.cli.shared import check_report, json_option, print_json, quiet_option
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.reading import Columns, read_predictions
+from equipoise.core.reading.files import find_sources
+from equipoise.core.reading.formats import ENDINGS
 from equipoise.experiments import compare_seeds, format_table
 from equipoise.report import write_report
 
 __all__ = ["command"]
-
-_ENDINGS = (".npz", ".npy", ".csv", ".parquet", ".safetensors")
 
 
 @click.command("compare-files", epilog="Example:  equipoise compare-files ce/*.npz focal/*.npz --baseline ce")
@@ -58,7 +59,7 @@ def command(
     otherwise.
     """
     if report is not None:
-        check_output(report, (".html", ".md"), option="--report")
+        check_report(report)
     found = compare_seeds(
         _read(_grouped(files), columns),
         calib=_read(_grouped(calib), columns) if calib else None,
@@ -98,14 +99,10 @@ def _files(place: str) -> list[Path]:
     path = Path(place)
     if path.is_file():
         return [path]
-    found = (
-        path.iterdir()
-        if path.is_dir()
-        else path.parent.glob(path.name or "*")
-        if path.parent.is_dir()
-        else ()
-    )
-    files = sorted(file for file in found if file.suffix.lower() in _ENDINGS)
+    found = path.iterdir() if path.is_dir() else map(Path, glob(place))
+    files = sorted(file for file in found if file.suffix.lower() in ENDINGS)
+    if not files and path.suffix:
+        find_sources(place)  # which says what is the matter, as it does to other commands
     if not files:
         raise DataError(
             f"compare-files: no file of predictions is {place!r}. Give files, a folder of them, or a pattern in quotes."

@@ -15,7 +15,7 @@ from equipoise import read_predictions
 from equipoise.cli.inputs import column_options
 from equipoise.cli.report_sources import Rows, are_runs, named_rows, shown, stem_of, words_of
 from equipoise.cli.scoring import scoring_options
-from equipoise.cli.shared import SHARE, json_option, print_json, quiet_option
+from equipoise.cli.shared import SHARE, check_report, json_option, print_json, quiet_option
 from equipoise.cli.states import read_states, refuse_options_of_rows, state_paths
 from equipoise.core.atomic_files import write_text
 from equipoise.core.errors import DataError
@@ -99,6 +99,7 @@ def command(
     """
     if card is not None and not dataset:
         raise click.UsageError("--card needs --dataset, the name of the dataset.")
+    check_report(output, option="--output")
     if are_runs(paths):
         _refuse_for_runs()
         _report_runs(paths, output, title=title, baseline=baseline, as_json=as_json, quiet=quiet)

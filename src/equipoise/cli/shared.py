@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["SHARE", "check_output", "json_option", "print_json", "quiet_option"]
+__all__ = ["SHARE", "check_output", "check_report", "json_option", "print_json", "quiet_option"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,6 +39,13 @@ def check_output(path: Path, endings: tuple[str, ...], *, option: str = "--outpu
         problem = f"{str(path)!r} is a folder. Name a file in it."
     if problem:
         raise click.BadParameter(problem, param_hint=f"'{option}'")
+
+
+def check_report(path: Path, *, option: str = "--report") -> None:
+    """Raise before any work is done if a report could not be written in the end."""
+    from equipoise.report.write import ENDINGS  # slow to load, and few commands write a report
+
+    check_output(path, ENDINGS, option=option)
 
 
 def print_json(content: Any) -> None:

@@ -228,8 +228,7 @@ def compare_command(
 def print_result(result: ComparisonResult, *, style: str, as_json: bool, quiet: bool) -> int:
     """Print tables and what failed; return 1 if anything did."""
     if as_json:
-        rows = [row for folder in result.summary.done for row in folder.rows()]
-        print_json({"results": str(result.results), "failed": result.summary.failed, "rows": rows})
+        print_json({"results": str(result.results), "failed": result.summary.failed, "rows": result.rows})
     else:
         click.echo(format_tables(result.tables, style, width=terminal_width()))
         further = "" if style == "csv" else format_shifts(result.groups, style, width=terminal_width())

@@ -51,6 +51,18 @@ class Difference(NamedTuple):
             return "better"
         return "worse" if self.verdict == _FIRST else "tie"
 
+    def turned(self) -> Difference:
+        """Return the same difference with the two models in each other's place.
+
+        Example:
+            >>> Difference("ece", 0.1, 0.2, 0.1, 0.05, 0.15, 0.001, "first better").turned()[1:6]
+            (0.2, 0.1, -0.1, -0.15, -0.05)
+        """
+        # Taken from zero, since the negative of zero would be shown with a minus sign.
+        difference, low, high = (0.0 - value for value in (self.difference, self.high, self.low))
+        verdict = {_FIRST: _SECOND, _SECOND: _FIRST}.get(self.verdict, self.verdict)
+        return Difference(self.metric, self.second, self.first, difference, low, high, self.p_value, verdict)
+
 
 class Differences(tuple[Difference, ...], ABC):
     """Differences of two models, one per metric; print it for a table."""

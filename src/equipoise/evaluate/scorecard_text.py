@@ -12,7 +12,7 @@ from equipoise.metrics.facts import metric_facts
 if TYPE_CHECKING:
     from equipoise.evaluate.scorecard import Scorecard
 
-__all__ = ["circumstances", "describe_card", "html_of_card", "remarks", "score_cells"]
+__all__ = ["circumstances", "describe_card", "html_of_card", "remarks", "score_cells", "unknown_words"]
 
 
 def describe_card(card: Scorecard) -> str:
@@ -63,7 +63,12 @@ def score_cells(card: Scorecard) -> list[tuple[str, str, str]]:
 
 def remarks(card: Scorecard) -> list[str]:
     """Return the notes of a scorecard, and what is not known."""
-    found = list(card.notes)
+    return [*card.notes, *unknown_words(card)]
+
+
+def unknown_words(card: Scorecard) -> list[str]:
+    """Say what is not known, a sentence for each reason; pages and terminals say the same."""
+    found = []
     for why in dict.fromkeys(card.missing.values()):
         names = ", ".join(metric_facts(key).title for key in card.missing if card.missing[key] == why)
         found.append(f"Not known: {names} ({why}).")

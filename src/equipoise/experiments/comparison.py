@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from equipoise.core.atomic_files import write_text
 from equipoise.core.errors import DataError, SpecError
@@ -25,7 +25,7 @@ from equipoise.experiments.single_run import RunOptions
 from equipoise.experiments.spec import Spec
 from equipoise.experiments.spec_data import data_of
 from equipoise.experiments.table import ResultTable, tables_of_groups
-from equipoise.experiments.tuning_outcome import SeedChoice, choose_setting, write_choices
+from equipoise.experiments.tuning_outcome import SeedChoice, choices_before, choose_setting, write_choices
 
 __all__ = ["ComparisonResult", "run_comparison"]
 
@@ -38,6 +38,7 @@ class ComparisonResult(NamedTuple):
         tables: One per dataset and network, of the runs that are done.
         results: The file of tidy rows.
         groups: The runs behind the tables.
+        rows: The tidy rows.
 
     Example:
         >>> ComparisonResult(RunSummary(), [], Path("runs/mine.results.csv")).summary.is_whole
@@ -48,6 +49,7 @@ class ComparisonResult(NamedTuple):
     tables: list[ResultTable]
     results: Path
     groups: Sequence[RunGroup] = ()
+    rows: Sequence[Mapping[str, Any]] = ()
 
     def _repr_html_(self) -> str:
         return "".join(table._repr_html_() for table in self.tables)
@@ -108,8 +110,9 @@ def run_comparison(
     summary = run_all(specs)
     order = {spec.identity: number for number, spec in enumerate(specs)}
     summary.done.sort(key=lambda run: order[run.name])
-    choices = _choose(comparison, specs, summary.done, sought)
-    write_choices(base / f"{comparison.name}.choices.json", choices)
+    kept = base / f"{comparison.name}.choices.json"
+    choices = _choose(comparison, specs, summary.done, sought, choices_before(kept))
+    write_choices(kept, choices)
     groups = group_runs(summary.done, choices, specs={spec.identity: spec for spec in specs})
     tables = _tables(comparison, groups)
     told = zip((group for group in groups if group.methods), tables, strict=True)
@@ -122,7 +125,7 @@ def run_comparison(
     write_rows(results, rows)
     texts = [format_tables(tables, "markdown"), format_shifts(groups, "markdown")]
     write_text(base / f"{comparison.name}.table.md", "\n\n".join(filter(None, texts)) + "\n")
-    return ComparisonResult(summary, tables, results, groups)
+    return ComparisonResult(summary, tables, results, groups, rows)
 
 
 def _ready(comparison: ComparisonSpec, options: RunOptions) -> tuple[Sequence[Spec], RunOptions]:
@@ -186,6 +189,7 @@ def _choose(
     specs: Sequence[Spec],
     done: Sequence[RunFolder],
     sought: Mapping[tuple[str, str], Sought],
+    known: Sequence[SeedChoice],
 ) -> list[SeedChoice]:
     """Choose settings, for every dataset, network, recipe and seed on its own."""
     runs = {run.name: run for run in done}
@@ -196,10 +200,9 @@ def _choose(
     for choice in comparison.choices:
         for name, place in _places(comparison).items():
             if (one := sought.get((choice.label, name))) is not None:
-                found.append(
-                    choose_setting(one.choice, place.seed, runs, [s.identity for s in one.specs], listed)
-                )
+                tried = [spec.identity for spec in one.specs]
+                found.append(choose_setting(one.choice, place.seed, runs, tried, listed, known))
                 continue
             tried = [names[replace(place, method=candidate).identity] for candidate in choice.candidates]
-            found.append(choose_setting(choice, place.seed, runs, tried, listed))
+            found.append(choose_setting(choice, place.seed, runs, tried, listed, known))
     return found

@@ -54,11 +54,12 @@ def _read(file: Path) -> dict[tuple[str, str], list[Difference]]:
         raise DataError(
             f"{file}: damaged: not the differences that a comparison wrote. Delete it; they are computed anew."
         )
-    found: dict[tuple[str, str], list[Difference]] = {}
+    # A run that stands under two labels, its own and that of a choice, is told of twice.
+    found: dict[tuple[str, str], dict[str, Difference]] = {}
     for row in rows:
         one = Difference(*(row[name] for name in Difference._fields))
-        found.setdefault((row["first_stamp"], row["second_stamp"]), []).append(one)
-    return found
+        found.setdefault((row["first_stamp"], row["second_stamp"]), {})[one.metric] = one
+    return {stamps: list(by_metric.values()) for stamps, by_metric in found.items()}
 
 
 def _seal(row: Mapping[str, Any]) -> str:

@@ -96,8 +96,9 @@ def _width(level: float) -> float:
 def seed_differences(group: JudgedGroup, pairs: Iterable[ComparedPair]) -> SeedDifferences:
     """Compare methods on the same test rows, seed by seed.
 
-    What was written down about two seeds is taken from there. Predictions and maps are read once for all pairs, as far
-    as memory goes.
+    What was written down about two seeds is taken from there. Two methods that are asked about both ways are compared
+    once: the second answer is the first one turned, so a table cannot call a method better than another that it ties
+    with. Predictions and maps are read once for all pairs, as far as memory goes.
 
     Args:
         group: Runs of the same data, network and recipe.
@@ -113,7 +114,9 @@ def seed_differences(group: JudgedGroup, pairs: Iterable[ComparedPair]) -> SeedD
             calibrator, *labels = pair
             runs = [group.seeds(label, calibrator).get(seed) for label in labels]
             if None not in runs:
-                seeds[seed] = group.kept(pair, seed) or _compare(group, runs, calibrator, reader)
+                turned = found.get((calibrator, labels[1], labels[0]), {}).get(seed, ())
+                known = [row.turned() for row in turned] or group.kept(pair, seed)
+                seeds[seed] = known or _compare(group, runs, calibrator, reader)
     return found
 
 

@@ -90,8 +90,12 @@ class RunGroup(NamedTuple):
         return sorted({spec.seed for spec in self.specs.values()})
 
     def kept(self, pair: ComparedPair, seed: int) -> Sequence[Difference]:
-        """Return the differences of two methods at a seed, if they are written down; else nothing."""
-        return self.differences.get(self._stamps(pair, seed), ()) if self.differences else ()
+        """Return the differences of two methods at a seed, if they are written down, either way; else nothing."""
+        if not self.differences:
+            return ()
+        first, second = self._stamps(pair, seed)
+        turned = self.differences.get((second, first), ())
+        return self.differences.get((first, second)) or [row.turned() for row in turned]
 
     def _stamps(self, pair: ComparedPair, seed: int) -> tuple[str, str]:
         calibrator, *labels = pair
@@ -105,6 +109,8 @@ class RunGroup(NamedTuple):
         rows = []
         for pair, seeds in by_seed.items():
             calibrator, *labels = pair
+            if labels[0] > labels[1] and (calibrator, labels[1], labels[0]) in by_seed:
+                continue  # the same, turned
             for seed, differences in seeds.items():
                 about = {
                     "data": self.title,

@@ -105,7 +105,8 @@ class _Study:
             return
         tune = run.predictions("tune")
         judged = scaled(tune)[0] if self._choice.by == "nll_scaled" else tune
-        self._study.tell(self._trial, badness(judged, by=self._choice.by))
+        n_bins = run.scores().test.n_bins
+        self._study.tell(self._trial, badness(judged, by=self._choice.by, n_bins=n_bins))
 
     def sought(self) -> Sought:
         """Return all that was tried, in order."""

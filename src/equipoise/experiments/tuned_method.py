@@ -243,7 +243,7 @@ def _path(knob: str, table: Mapping[str, Any], where: str) -> list[str]:
     return [group, *([part] if part else []), key]
 
 
-def pick_setting(parts: Sequence[Predictions], *, by: str, rule: str) -> int:
+def pick_setting(parts: Sequence[Predictions], *, by: str, rule: str, n_bins: int = 15) -> int:
     """Return the place of the setting to use, judged by its predictions on ``tune``.
 
     Args:
@@ -251,6 +251,7 @@ def pick_setting(parts: Sequence[Predictions], *, by: str, rule: str) -> int:
             :func:`scaled`.
         by: What judges.
         rule: How far from the best a simpler setting may be.
+        n_bins: Bins, if the ECE judges.
 
     Example:
         >>> nearly = Predictions(probs=[[0.89, 0.11]] * 10, labels=[0] * 9 + [1])
@@ -261,26 +262,27 @@ def pick_setting(parts: Sequence[Predictions], *, by: str, rule: str) -> int:
         1
     """
     metric = JUDGES[by]
-    best = int(np.argmin([badness(part, by=by) for part in parts]))
+    best = int(np.argmin([badness(part, by=by, n_bins=n_bins) for part in parts]))
     if rule == "best":
         return best
     width = 2 * float(ndtri((1 + _LEVEL) / 2))
     for place, part in enumerate(parts[:best]):
-        worse = compare(parts[best], part, metrics=[metric], level=_LEVEL).of(metric)
+        worse = compare(parts[best], part, metrics=[metric], n_bins=n_bins, level=_LEVEL).of(metric)
         if worse.difference <= (worse.high - worse.low) / width:
             return place
     return best
 
 
-def badness(tune: Predictions, *, by: str) -> float:
+def badness(tune: Predictions, *, by: str, n_bins: int = 15) -> float:
     """Return what a setting is judged by, the lower the better; for ``"nll_scaled"`` of what is :func:`scaled`.
 
     Example:
         >>> badness(Predictions(probs=[[0.5, 0.5]], labels=[0]), by="nll")
         0.6931...
     """
-    measure = expected_calibration_error if JUDGES[by] == "ece" else negative_log_likelihood
-    return measure(tune)
+    if JUDGES[by] == "ece":
+        return expected_calibration_error(tune, n_bins=n_bins)
+    return negative_log_likelihood(tune)
 
 
 def scaled(tune: Predictions) -> tuple[Predictions, Calibrator]:

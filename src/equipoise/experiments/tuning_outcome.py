@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -12,12 +12,21 @@ from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.evaluate import Score, Sweep, score
 from equipoise.experiments.folder import RunFolder
-from equipoise.experiments.integrity import read_json, write_json
+from equipoise.experiments.integrity import read_json, seal_of, write_json
+from equipoise.experiments.scores import RunScores
 from equipoise.experiments.tuned_method import JUDGES, TunedMethod, pick_setting, scaled
 from equipoise.metrics.facts import metric_facts
 from equipoise.report.records import over_runs
 
-__all__ = ["SeedChoice", "choices_beside", "choose_setting", "describe_choice", "sweep_of", "write_choices"]
+__all__ = [
+    "SeedChoice",
+    "choices_before",
+    "choices_beside",
+    "choose_setting",
+    "describe_choice",
+    "sweep_of",
+    "write_choices",
+]
 
 _ENDING = ".choices.json"
 _RULES = {
@@ -42,6 +51,7 @@ class SeedChoice:
         tune: What each gave on ``tune``: value, low and high.
         test: What each gave on ``test``, which took no part.
         place: Which setting was chosen; None if it could not be, because runs failed.
+        stamps: What tells the predictions and scores that were judged from all others, for each run.
     """
 
     label: str
@@ -54,6 +64,7 @@ class SeedChoice:
     tune: tuple[tuple[float, float, float], ...] = ()
     test: tuple[tuple[float, float, float], ...] = ()
     place: int | None = None
+    stamps: tuple[str, ...] = ()
 
     @property
     def run(self) -> str | None:
@@ -62,9 +73,16 @@ class SeedChoice:
 
 
 def choose_setting(
-    choice: TunedMethod, seed: int, runs: Mapping[str, RunFolder], names: Sequence[str], listed: Iterable[str]
+    choice: TunedMethod,
+    seed: int,
+    runs: Mapping[str, RunFolder],
+    names: Sequence[str],
+    listed: Iterable[str],
+    known: Iterable[SeedChoice] = (),
 ) -> SeedChoice:
     """Choose for one seed; only then look at what each setting gave on ``test``.
+
+    What was chosen before among the same runs, as they are now, is taken from there.
 
     Args:
         choice: What to choose.
@@ -72,6 +90,7 @@ def choose_setting(
         runs: Finished runs by name.
         names: The run of each candidate.
         listed: Runs that are methods on their own.
+        known: What was chosen before.
     """
     about: dict[str, Any] = {
         "label": choice.label,
@@ -85,21 +104,26 @@ def choose_setting(
     if any(name not in runs for name in names):
         return SeedChoice(**about)
     found = [runs[name] for name in names]
+    about["stamps"] = tuple(run.stamps()["identity"] for run in found)
+    for before in known:
+        if all(getattr(before, key) == about[key] for key in ("by", "rule", "runs", "stamps")):
+            return replace(before, **about)
     tuned = [run.predictions("tune") for run in found]
     maps: list[Calibrator | None] = [None] * len(found)
     if choice.by == "nll_scaled":
         tuned, maps = map(list, zip(*map(scaled, tuned), strict=True))
-    place = pick_setting(tuned, by=choice.by, rule=choice.rule)
-    pairs = [_values(*one, choice.by) for one in zip(found, tuned, maps, strict=True)]
+    scores = [run.scores() for run in found]
+    place = pick_setting(tuned, by=choice.by, rule=choice.rule, n_bins=scores[0].test.n_bins)
+    pairs = [_values(*one, choice.by) for one in zip(found, scores, tuned, maps, strict=True)]
     tune, test = zip(*pairs, strict=True)
     return SeedChoice(**about, tune=tune, test=test, place=place)
 
 
 def _values(
-    run: RunFolder, tuned: Predictions, fitted: Calibrator | None, by: str
+    run: RunFolder, scores: RunScores, tuned: Predictions, fitted: Calibrator | None, by: str
 ) -> tuple[tuple[float, float, float], ...]:
     """Return what a run gave on ``tune`` and ``test``, with intervals; after a map, if it was chosen after one."""
-    cards = run.scores().cards
+    cards = scores.cards
     if fitted is not None:
         settings = {
             name: getattr(cards["test"], name)
@@ -170,9 +194,23 @@ def _sought_sweep(seeds: Sequence[SeedChoice], words: str) -> Sweep:
 def write_choices(path: Path, choices: Sequence[SeedChoice]) -> None:
     """Write what a comparison chose beside its runs; a comparison without choices leaves no file."""
     if choices:
-        write_json(path, {"choices": [asdict(one) for one in choices]})
+        tables = [asdict(one) for one in choices]
+        write_json(path, {"choices": [{**table, "seal": seal_of(table)} for table in tables]})
     else:
         path.unlink(missing_ok=True)
+
+
+def choices_before(path: Path) -> list[SeedChoice]:
+    """Return what a comparison wrote when it was run before; nothing if it was not, or its file is damaged.
+
+    Example:
+        >>> choices_before(Path("nowhere.choices.json"))
+        []
+    """
+    try:
+        return _read(path)
+    except DataError:
+        return []  # it chooses anew, and writes the file anew
 
 
 def choices_beside(runs: Iterable[RunFolder]) -> list[SeedChoice]:
@@ -190,13 +228,16 @@ def choices_beside(runs: Iterable[RunFolder]) -> list[SeedChoice]:
 def _read(file: Path) -> list[SeedChoice]:
     try:
         return [_chosen(table) for table in read_json(file)["choices"]]
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise DataError(
             f"{file}: damaged: no choices of a comparison. Give the command that made it again."
         ) from error
 
 
 def _chosen(table: Mapping[str, Any]) -> SeedChoice:
+    plain = {key: value for key, value in table.items() if key != "seal"}
+    if table.get("seal", seal_of(plain)) != seal_of(plain):  # files of old have no seals
+        raise KeyError("seal")
     fixed = {key: tuple(map(tuple, table[key])) for key in ("tune", "test")}
-    lists = {key: tuple(table[key]) for key in ("settings", "runs", "listed")}
-    return SeedChoice(**{**table, **lists, **fixed})
+    lists = {key: tuple(table.get(key, ())) for key in ("settings", "runs", "listed", "stamps")}
+    return SeedChoice(**{**plain, **lists, **fixed})

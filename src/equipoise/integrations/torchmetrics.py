@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from typing import Any, ClassVar, Literal, final
 
@@ -12,6 +13,7 @@ from equipoise.core.deprecation import answer_old_names as _answer_old_names
 from equipoise.core.errors import needs
 from equipoise.core.names import check_choice
 from equipoise.evaluate.values import sketched_values
+from equipoise.metrics.facts import metric_facts
 from equipoise.metrics.readings import read_state
 from equipoise.metrics.state import CalibrationState
 
@@ -58,12 +60,20 @@ class CalibrationMetric(Metric):  # type: ignore[misc]
     """
 
     is_differentiable = False
-    higher_is_better = False
     full_state_update = False
-    plot_lower_bound = 0.0
 
+    key: ClassVar[str]
     counts: Tensor
     floats: Tensor
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if hasattr(cls, "key"):
+            facts = metric_facts(cls.key)
+            cls.higher_is_better = facts.better == "higher"
+            cls.plot_lower_bound, cls.plot_upper_bound = (
+                end if math.isfinite(end) else None for end in (facts.low, facts.high)
+            )
 
     def __init__(
         self,
@@ -108,8 +118,6 @@ class CalibrationMetric(Metric):  # type: ignore[misc]
 class _Exact(CalibrationMetric):
     """A number that the state holds exactly."""
 
-    key: ClassVar[str]
-
     def _read(self, state: CalibrationState) -> float:
         state.curve()  # says what is missing, if there are no rows yet
         return read_state(state)[self.key]
@@ -117,8 +125,6 @@ class _Exact(CalibrationMetric):
 
 class _Sketched(CalibrationMetric):
     """A number read from the state's sketch of confidence, true to about one part in a thousand."""
-
-    key: ClassVar[str]
 
     def _read(self, state: CalibrationState) -> float:
         state.curve()
@@ -137,7 +143,6 @@ class ECE(_Exact):
     """
 
     key = "ece"
-    plot_upper_bound = 1.0
 
 
 @final
@@ -150,7 +155,6 @@ class MCE(_Exact):
     """
 
     key = "mce"
-    plot_upper_bound = 1.0
 
 
 @final
@@ -163,7 +167,6 @@ class ClasswiseECE(_Exact):
     """
 
     key = "classwise_ece"
-    plot_upper_bound = 1.0
 
 
 @final
@@ -188,7 +191,6 @@ class Brier(_Exact):
     """
 
     key = "brier"
-    plot_upper_bound = 2.0
 
 
 @final
@@ -201,7 +203,6 @@ class AdaptiveECE(_Sketched):
     """
 
     key = "ada_ece"
-    plot_upper_bound = 1.0
 
 
 @final
@@ -216,7 +217,6 @@ class SmECE(_Sketched):
     """
 
     key = "smece"
-    plot_upper_bound = 1.0
 
 
 @final
@@ -229,4 +229,3 @@ class KS(_Sketched):
     """
 
     key = "ks"
-    plot_upper_bound = 1.0

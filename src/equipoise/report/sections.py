@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from equipoise.evaluate.scorecard import Score
+from equipoise.evaluate.scorecard_text import unknown_words
 from equipoise.evaluate.sweep import Sweep
 from equipoise.metrics.curve import ReliabilityCurve
 from equipoise.metrics.facts import metric_facts
@@ -108,7 +109,8 @@ def table_section(report: Report) -> Markup:
             "confidences would score as high on as many rows."
         )
         only = report.methods[0]
-        return join(tag("p", about, class_="lead"), scorecard_table(only), _missing(only))
+        unknown = (tag("p", words, class_="lead") for words in unknown_words(only.first))
+        return join(tag("p", about, class_="lead"), scorecard_table(only), *unknown)
     about = (
         f"Values with {100 * report.base.first.level:g} % intervals. The sign compares with "
         f"{report.base.name} on the same rows, by a paired test corrected for the number of methods (Holm); a "
@@ -116,14 +118,6 @@ def table_section(report: Report) -> Markup:
         "The best value of a column is bold. Choose a heading to sort."
     )
     return join(tag("p", about, class_="lead"), comparison_table(report))
-
-
-def _missing(method: MethodResult) -> Markup | None:
-    missing = method.first.missing
-    if not missing:
-        return None
-    names = ", ".join(title(key) for key in missing)
-    return tag("p", f"Not known: {names} ({next(iter(missing.values()))}).", class_="lead")
 
 
 def drift_section(report: Report) -> Markup | None:

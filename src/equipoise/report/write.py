@@ -13,9 +13,11 @@ from equipoise.report.markdown import to_markdown
 from equipoise.report.page import to_html
 from equipoise.report.records import Report
 
-__all__ = ["write_report"]
+__all__ = ["ENDINGS", "write_report"]
 
 _FORMS = {".html": to_html, ".htm": to_html, ".md": to_markdown}
+#: What a report's file may end in.
+ENDINGS = tuple(_FORMS)
 
 
 def write_report(
