@@ -20,6 +20,8 @@ _MANY = 1 << 18
 
 #: Averages of probabilities in single precision exceed one by this much and no more.
 _ROUNDING = 1e-6
+# Rows off by no more were most likely distributions before someone cut their digits.
+_ROUNDED = 0.05
 
 _HEAVIEST = 1e100
 
@@ -86,8 +88,15 @@ def check_probs(probs: Array, *, where: str, tolerance: float = 1e-3) -> None:
             row = int(np.argmax(np.abs(total - 1) > tolerance))
             raise DataError(
                 f"{where}: every row of `probs` must sum to one, row {start + row} sums to {total[row]:.6g}. "
-                "Independent sigmoids are no distribution over classes; logits are passed as logits=."
+                f"{_why_no_distribution(total)}"
             )
+
+
+def _why_no_distribution(totals: Array) -> str:
+    """Return what rows look like that sum to almost one, and to something else."""
+    if np.abs(totals - 1).max() <= _ROUNDED:
+        return "Rounded? Save more digits, or divide every row by its sum."
+    return "Independent sigmoids are no distribution over classes; logits are passed as logits=."
 
 
 def _surely_distributions(probs: Array, tolerance: float) -> bool:
