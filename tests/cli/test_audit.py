@@ -309,3 +309,10 @@ def test_rounded_probabilities_are_called_so(capsys, tmp_path):
     code, _, said = run(capsys, "audit", str(tmp_path / "rows.csv"))
     assert code == 2
     assert "line 2 sums to 0.99. Rounded? Save more digits" in said
+
+
+def test_counts_are_not_taken_for_logits(capsys, tmp_path):
+    (tmp_path / "votes.csv").write_text("label,p_0,p_1,p_2\n0,48,3,0\n1,0,51,0\n")
+    code, _, said = run(capsys, "audit", str(tmp_path / "votes.csv"))
+    assert code == 2
+    assert "Counts, such as votes? Divide every row by its sum." in said

@@ -120,6 +120,8 @@ def _raise_out_of_range(block: Array, start: int, where: str) -> None:
         remedy = "Drop or repair that row."
     elif _are_percent(block, int(place[0])):
         remedy = "Percent? Divide by 100."
+    elif _are_counts(block):
+        remedy = "Counts, such as votes? Divide every row by its sum."
     else:
         remedy = "These look like logits: pass them as logits= instead."
     raise DataError(f"{where}: `probs` must lie in [0, 1], got {value} in {_place(place, start)}. {remedy}")
@@ -130,6 +132,11 @@ def _are_percent(block: Array, row: int) -> bool:
     if block.ndim == 2:
         return bool(block[row].min() >= 0 and abs(block[row].sum() - 100) < 1)
     return bool(block.min() >= 0 and 20 < block.max() <= 100)
+
+
+def _are_counts(block: Array) -> bool:
+    """Return whether all numbers are whole and none is negative, which logits hardly ever are."""
+    return bool(block.ndim == 2 and block.min() >= 0 and np.array_equal(block, np.floor(block)))
 
 
 def check_confidence(confidence: Array, *, where: str) -> None:
