@@ -262,3 +262,62 @@ def test_published_numbers(name, capsys):
     assert code == 0
     for key, value in zip(keys, values, strict=True):
         assert scores[key]["value"] == pytest.approx(value, abs=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("gate", "words"),
+    [
+        (["--min", "accuracy=-1"], "nothing to hold accuracy to: it must be from 0 to 100 %"),
+        (["--min", "accuracy=101%"], "nothing to hold accuracy to: it must be from 0 to 100 %"),
+        (["--max", "nll=-1"], "nothing to hold nll to: it must be from 0 on"),
+        (["--max", "brier=3"], "nothing to hold brier to: it must be from 0 to 2"),
+        (["--max", "unheard=1"], "known: accuracy,"),
+    ],
+)
+def test_limits_that_nothing_can_miss_or_keep_are_refused(gate, words, file, capsys):
+    code, _, said = run(capsys, "audit", file, "--resamples", "20", *gate)
+    assert code == 2
+    assert words in said
+    assert "seconds" not in said  # no scorecard has it, so it is not offered
+
+
+def test_a_name_that_is_empty_is_not_the_folder_one_is_in(file, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    code, _, said = run(capsys, "audit", "")
+    assert code == 2
+    assert "the name of the file is empty" in said
+
+
+def test_a_file_named_twice_is_refused(file, capsys):
+    code, _, said = run(capsys, "audit", file, file)
+    assert code == 2
+    assert "is named twice" in said
+
+
+def test_absent_classes_are_told_by_name(capsys, tmp_path):
+    rows = "".join(f"{'ab'[n % 2]},{'abc'[n % 3]},0.9\n" for n in range(60))
+    (tmp_path / "top1.csv").write_text("label,predicted,confidence\n" + rows)
+    code, out, _ = run(capsys, "audit", str(tmp_path / "top1.csv"), "--resamples", "20")
+    assert code == 0
+    assert "1 of 3 classes never occur among the labels: c." in out
+
+
+def test_lists_in_messages_are_written_as_options_take_them(capsys, tmp_path):
+    (tmp_path / "rows.csv").write_text("label,p_1,p_2\n1,0.5,0.5\n")
+    code, _, said = run(capsys, "audit", str(tmp_path / "rows.csv"))
+    assert code == 2
+    assert "--probs FIRST,SECOND,... or --logits FIRST,SECOND,..." in said
+
+
+def test_rounded_probabilities_are_called_so(capsys, tmp_path):
+    (tmp_path / "rows.csv").write_text("label,p_0,p_1,p_2\n0,0.33,0.33,0.33\n")
+    code, _, said = run(capsys, "audit", str(tmp_path / "rows.csv"))
+    assert code == 2
+    assert "line 2 sums to 0.99. Rounded? Save more digits" in said
+
+
+def test_counts_are_not_taken_for_logits(capsys, tmp_path):
+    (tmp_path / "votes.csv").write_text("label,p_0,p_1,p_2\n0,48,3,0\n1,0,51,0\n")
+    code, _, said = run(capsys, "audit", str(tmp_path / "votes.csv"))
+    assert code == 2
+    assert "Counts, such as votes? Divide every row by its sum." in said

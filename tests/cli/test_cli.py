@@ -41,7 +41,8 @@ def test_score_prints_what_the_library_says(predictions_file, capsys):
     [
         (["score", "nowhere.npz"], "nowhere.npz"),
         (["score"], "Missing argument"),
-        (["scroe", "x"], "No such command"),
+        (["scroe", "x"], "No such command 'scroe'. Did you mean 'score'?"),
+        (["unheard", "x"], "No such command 'unheard'."),
         (["score", "{file}", "--bins", "0"], "'--bins': 0 is not in the range"),
         (["score", "{file}", "--labels", "lables"], "lables"),
     ],

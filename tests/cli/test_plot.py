@@ -1,5 +1,7 @@
 """``equipoise plot``: every kind of picture from folders of runs."""
 
+import re
+
 import pytest
 
 from equipoise.cli import main
@@ -25,6 +27,13 @@ def runs(tmp_path_factory):
 
 
 MORE = {"knob": ["--knob", "gamma"], "history": ["--smooth", "2"], "phi": ["--gamma", "3"]}
+
+
+def test_help_names_every_kind_in_words_that_are_whole(capsys):
+    assert main(["plot", "--help"]) == 0
+    usage, text = capsys.readouterr().out.split("\n\n", 1)
+    assert usage == "Usage: equipoise plot [OPTIONS] KIND [RUNS]..."
+    assert {*PLOTS, *NEEDS_NO_RUNS} <= set(re.findall(r"\w+", text.split("Options:")[0]))
 
 
 @pytest.mark.parametrize("kind", sorted(PLOTS))

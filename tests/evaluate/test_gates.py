@@ -57,6 +57,7 @@ def test_sentences_hold_the_numbers(card):
     [
         (Limit("ecee", "max", 0.1), "did you mean 'ece'"),
         (Limit("ece", "max", 3), "ece=3%"),
+        (Limit("accuracy", "min", -1), "from 0 to 1, which it can reach, got -1"),
     ],
 )
 def test_refusals(card, limit, sentence):

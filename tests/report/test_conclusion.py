@@ -1,5 +1,7 @@
 """What a report says first."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -134,6 +136,17 @@ def test_what_chance_explains_is_told_at_the_level_of_the_report(level, is_expla
     assert 0.0001 < found.base.first["ece"].p_value < 0.05
     words = " ".join(conclusion_of(found).sentences)
     assert ("which chance explains" in words) == is_explained
+
+
+def test_what_chance_explains_in_every_run_is_no_error_of_the_best():
+    rows = model(0, n=300)
+    one = report_of({"a": rows, "b": rows}, n_resamples=200)
+    seeds = replace(one, methods=tuple(replace(method, runs=method.runs * 2) for method in one.methods))
+    assert seeds.base.first["ece"].p_value > 0.05
+    assert seeds.base.score("ece").value > 0.02
+    found = conclusion_of(seeds)
+    assert "which chance explains in every run" in " ".join(found.sentences)
+    assert found.tone == "good"
 
 
 def test_many_comparisons_are_corrected_and_shown_so():

@@ -7,6 +7,7 @@ from itertools import count
 import pytest
 import torch
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
 from equipoise.core.errors import DivergenceError, MissingExtraError
 from equipoise.losses import AdaFocalLoss, ClassAdaptiveLoss
@@ -320,6 +321,13 @@ def test_a_step_without_a_loss_is_refused():
 def test_refuses_no_epochs():
     with pytest.raises(ValueError, match="`epochs` must be at least 1"):
         run(epochs=0)
+
+
+def test_refuses_to_train_on_no_batches():
+    rows = TensorDataset(torch.zeros(3, 2), torch.tensor([0, 1, 0]))
+    loader = DataLoader(rows, batch_size=4, drop_last=True)
+    with pytest.raises(ValueError, match=r"no batch in epoch 0.*drop_last=True"):
+        fit(Supervised(nn.Linear(2, 2), nn.CrossEntropyLoss()), loader, epochs=1)
 
 
 def test_history_is_a_sequence():

@@ -69,6 +69,7 @@ def _sentence(error: Exception) -> str:
     """Return an error in one line, with arguments of functions as the options that give them."""
     text = " ".join(str(error).split()) or type(error).__name__
     for name, option in _options().items() if "=" in text else ():
+        text = text.replace(f"{name}=[...]", f"{option} FIRST,SECOND,...")
         text = re.sub(rf"(?<![\w`]){name}=(?=[^\s.,;)])", f"{option} ", text)
         text = re.sub(rf"(?<![\w`]){name}=(?=\s|$|[.,;)](?!\.))", option, text)
     text = "".join(letter if letter.isprintable() else "?" for letter in text)

@@ -10,6 +10,8 @@ from typing import NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
+from equipoise.core.names import nearest
+
 __all__ = ["COMMANDS", "CommandPlace", "CommandTable", "load_command"]
 
 
@@ -134,6 +136,15 @@ class CommandTable(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command, None if there is none of that name."""
         return load_command(cmd_name) if cmd_name in COMMANDS else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that was called; a slip of the pen is answered with the nearest name."""
+        guess = None if args[0] in COMMANDS else nearest(args[0], COMMANDS)
+        if guess:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {guess!r}?")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write names and help from the table."""

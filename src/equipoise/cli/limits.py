@@ -34,12 +34,20 @@ class _MetricLimit(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         number = _number(text)
         if number is None:
             self.fail(f"{value!r} must have the form {metric}=0.03 or {metric}=3%.", param, ctx)
-        if facts.percent and abs(number) > 1:
+        low, high = (0.0, facts.high - facts.low) if self._optional else (facts.low, facts.high)
+        if not low <= number <= high:
             # Said at once, not after a large file was read.
-            self.fail(
-                f"{metric} is a fraction from 0 to 1; for percent write {metric}={number:g}%.", param, ctx
-            )
+            self.fail(_outside(metric, text, low, high, percent=facts.percent), param, ctx)
         return metric, number
+
+
+def _outside(metric: str, text: str, low: float, high: float, *, percent: bool) -> str:
+    """Tell of a number that the metric cannot reach, so that a gate would always pass, or never."""
+    if percent and "%" not in text and low <= float(text) / 100 <= high:
+        return f"{metric} is a fraction from {low:g} to {high:g}; for percent write {metric}={text}%."
+    scale, unit = (100, " %") if percent else (1, "")
+    end = "on" if math.isinf(high) else f"to {scale * high:g}{unit}"
+    return f"{text} is nothing to hold {metric} to: it must be from {scale * low:g} {end}."
 
 
 def _number(text: str) -> float | None:

@@ -17,7 +17,7 @@ _ENDINGS = (".svg", ".png", ".pdf")
 
 
 @click.command("plot", epilog="Example:  equipoise plot reliability runs -o reliability.svg")
-@click.argument("kind", type=click.Choice(sorted({**PLOTS, **NEEDS_NO_RUNS})))
+@click.argument("kind", metavar="KIND", type=click.Choice(sorted({**PLOTS, **NEEDS_NO_RUNS})))
 @click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--output",
@@ -48,7 +48,8 @@ def command(
 ) -> None:
     """Draw a KIND of picture of the finished runs in folders RUNS; one file per dataset and network.
 
-    penalties and phi are pictures of theory, and need no runs.
+    KIND is bars, confidence, gammas, history, knob, logits, multipliers, reliability, shift, sweep or tradeoff;
+    or a picture of theory, which needs no runs: penalties or phi.
     """
     if (kind in NEEDS_NO_RUNS) == bool(runs):
         raise click.UsageError(

@@ -30,6 +30,8 @@ _MANY = 1 << 18
 
 #: Averages of probabilities in single precision exceed one by this much and no more.
 _ROUNDING = 1e-6
+# Rows off by no more were most likely distributions before someone cut their digits.
+_ROUNDED = 0.05
 
 _HEAVIEST = 1e100
 
@@ -96,8 +98,15 @@ def check_probs(probs: Array, *, where: str, tolerance: float = 1e-3) -> None:
             row = int(np.argmax(np.abs(total - 1) > tolerance))
             raise DataError(
                 f"{where}: every row of `probs` must sum to one, row {start + row} sums to {total[row]:.6g}. "
-                "Independent sigmoids are no distribution over classes; logits are passed as logits=."
+                f"{_why_no_distribution(total)}"
             )
+
+
+def _why_no_distribution(totals: Array) -> str:
+    """Return what rows look like that sum to almost one, and to something else."""
+    if np.abs(totals - 1).max() <= _ROUNDED:
+        return "Rounded? Save more digits, or divide every row by its sum."
+    return "Independent sigmoids are no distribution over classes; logits are passed as logits=."
 
 
 def _surely_distributions(probs: Array, tolerance: float) -> bool:
@@ -121,6 +130,8 @@ def _raise_out_of_range(block: Array, start: int, where: str) -> None:
         remedy = "Drop or repair that row."
     elif _are_percent(block, int(place[0])):
         remedy = "Percent? Divide by 100."
+    elif _are_counts(block):
+        remedy = "Counts, such as votes? Divide every row by its sum."
     else:
         remedy = "These look like logits: pass them as logits= instead."
     raise DataError(f"{where}: `probs` must lie in [0, 1], got {value} in {_place(place, start)}. {remedy}")
@@ -131,6 +142,11 @@ def _are_percent(block: Array, row: int) -> bool:
     if block.ndim == 2:
         return bool(block[row].min() >= 0 and abs(block[row].sum() - 100) < 1)
     return bool(block.min() >= 0 and 20 < block.max() <= 100)
+
+
+def _are_counts(block: Array) -> bool:
+    """Return whether all numbers are whole and none is negative, which logits hardly ever are."""
+    return bool(block.ndim == 2 and block.min() >= 0 and np.array_equal(block, np.floor(block)))
 
 
 def check_confidence(confidence: Array, *, where: str) -> None:

@@ -201,7 +201,7 @@ def audit_sums(
     """
     rows = None if alone is None else as_predictions(alone, None, where="audit")
     refused = (Caution("too_many_groups", text) for text in state.refused.values())
-    cautions = (*state.evidence.cautions(), *refused)
+    cautions = (*state.evidence.cautions(state.class_names), *refused)
     settings = _Drawn(level=level, n_resamples=n_resamples, seed=seed)
     return Audit(
         card=score_state(state.calibration, rows, cautions=slips_among(cautions), **settings),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -170,8 +171,8 @@ class Evidence:
             self._inner_confidence += float(inner.max(axis=1).sum())
             self._inner_lowest += float(inner.min(axis=1).sum()) * inner.shape[1]
 
-    def cautions(self) -> tuple[Caution, ...]:
-        """Return what was found, the gravest first."""
+    def cautions(self, class_names: Sequence[str] | None = None) -> tuple[Caution, ...]:
+        """Return what was found, the gravest first; classes by their names, if they have some."""
         if self._n_rows == 0:
             return ()
         checks = (
@@ -183,7 +184,7 @@ class Evidence:
             self._worse_than_chance,
             self._impossible_confidence,
             self._few_confidences,
-            self._absent_classes,
+            partial(self._absent_classes, class_names),
             self._seen_before,
             self._uneven_weights,
             self._few_rows,
@@ -316,7 +317,7 @@ class Evidence:
             )
         return Caution("few_confidences", text)
 
-    def _absent_classes(self) -> Caution | None:
+    def _absent_classes(self, names: Sequence[str] | None) -> Caution | None:
         k = self._n_classes
         if not k or k > _MOST_CLASSES or self._labels.sum() != self._n_rows or self._n_rows < 10 * k:
             return None
@@ -325,7 +326,8 @@ class Evidence:
             return None
         if len(absent) == k - 1:
             return Caution("one_class", "All labels are of one class. Is this the whole set?")
-        shown = ", ".join(map(str, absent[:5].tolist())) + (" ..." if len(absent) > 5 else "")
+        called = [names[place] if names else str(place) for place in absent[:5].tolist()]
+        shown = ", ".join(called) + (" ..." if len(absent) > 5 else "")
         return Caution(
             "absent_classes", f"{len(absent)} of {k} classes never occur among the labels: {shown}."
         )

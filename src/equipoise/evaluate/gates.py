@@ -79,10 +79,11 @@ def _check(card: Scorecard, limit: Limit, bound: Bound | None) -> Gate:
             f"gate: {title} cannot be held to a limit here: "
             f"{card.missing.get(limit.metric) or facts.absence or 'it is not known'}."
         )
-    if facts.percent and not -1 <= limit.number <= 1:
+    if not facts.low <= limit.number <= facts.high:
+        percent = f" For percent write {limit.metric}={limit.number:g}%." if facts.percent else ""
         raise SpecError(
-            f"gate: the limit of {limit.metric} must be a fraction from 0 to 1, got {limit.number:g}. "
-            f"For percent write {limit.metric}={limit.number:g}%."
+            f"gate: the limit of {limit.metric} must be a number from {facts.low:g} to {facts.high:g}, which it can "
+            f"reach, got {limit.number:g}.{percent if limit.number > 1 else ''}"
         )
     end = bound or ("high" if limit.side == "max" else "low")
     found = getattr(card.scores[limit.metric], end)

@@ -307,10 +307,10 @@ def metric_facts(
     """
     if key in _FORMER:
         raise SpecError(f"no {what} {key!r}; {_FORMER[key]}")
-    facts = look_up(
-        key, {**FACTS, **EXTRA_FACTS, **ALONE_FACTS, **DETECTION_FACTS, **COST_FACTS, **_OWN}, what=what
-    )
-    if _HOMES.index(facts.home) > _HOMES.index(of):
+    table = {**FACTS, **EXTRA_FACTS, **ALONE_FACTS, **DETECTION_FACTS, **COST_FACTS, **_OWN}
+    there = sorted(name for name, one in table.items() if _HOMES.index(one.home) <= _HOMES.index(of))
+    facts = look_up(key, table, what=what, hint=f"known: {', '.join(there)}.")
+    if key not in there:
         place = "scorecard" if of == "card" else "table of runs"
         raise SpecError(f"{key!r} cannot be a {what}: no {place} has it; {facts.instead}.")
     return facts

@@ -13,7 +13,7 @@ from equipoise.evaluate.scorecard import Score
 from equipoise.evaluate.verdict import verdict_of_card
 from equipoise.metrics.facts import metric_facts
 from equipoise.report.numbers import chance, number, points, typeset
-from equipoise.report.records import MethodResult, Report
+from equipoise.report.records import MethodResult, Report, over_runs
 
 __all__ = ["Conclusion", "Judgement", "conclusion_of", "judgements_of", "kind_of"]
 
@@ -169,20 +169,26 @@ def _unlike(report: Report, calibrator: str | None) -> list[str]:
     return found
 
 
-def _lowest(report: Report) -> tuple[str, Score]:
-    """Return the lowest ECE of all, and whose it is."""
-    found = {method.name: method.score("ece") for method in report.methods}
+def _lowest(report: Report) -> tuple[str, list[Score]]:
+    """Return the lowest ECE of all, run by run, and whose it is."""
+    found = {method.name: [run.scores["ece"] for run in method.runs] for method in report.methods}
     for method in report.methods:
-        found |= {f"{method.name} with {one.name}": one.score("ece") for one in method.calibrated}
-    best = _best("ece", {name: score.value for name, score in found.items()})
+        found |= {
+            f"{method.name} with {one.name}": [card["ece"] for card in one.scores]
+            for one in method.calibrated
+        }
+    level = report.base.first.level
+    best = _best("ece", {name: over_runs("ece", runs, level).value for name, runs in found.items()})
     return best, found[best]
 
 
-def _quality(name: str, score: Score, *, level: float) -> tuple[str, str]:
+def _quality(name: str, runs: Sequence[Score], *, level: float) -> tuple[str, str]:
     """Return how good the best is in itself, and the tone that deserves."""
+    score = over_runs("ece", runs, level)
     shown = f"The lowest ECE is that of {name}, {number('ece', score.value)}"
-    if score.p_value is not None and score.p_value > 1 - level:
-        return f"{shown}, which chance explains.", "good"
+    # A mean over runs has no test of its own, but each run has: few rows alone give every run an ECE.
+    if all(run.p_value is not None and run.p_value > 1 - level for run in runs):
+        return f"{shown}, which chance explains{' in every run' if len(runs) > 1 else ''}.", "good"
     if score.value <= _SMALL:
         return f"{shown}, which is small.", "good"
     if score.value <= _NOTICEABLE:

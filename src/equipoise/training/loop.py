@@ -181,6 +181,11 @@ class _Run:
             if self.fabric.world_size == 1 or self.batch % _PERIOD == 0:
                 self.obey(interruption)
         self._check(None)
+        if self.batch == 0:
+            raise ValueError(
+                f"fit: `train` gave no batch in epoch {self.epoch}, so there is nothing to learn from. Is it empty, or "
+                "smaller than one batch of a loader with drop_last=True?"
+            )
 
     def _begin_epoch(self) -> Iterable[BatchLike]:
         self.began = _clocks()

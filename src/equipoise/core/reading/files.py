@@ -51,7 +51,7 @@ def find_sources(path: SourceLike) -> list[FileSource]:
             pattern, that are called ``name=value`` are columns of the Parquet files in them.
 
     Raises:
-        DataError: If nothing is named, or a file is missing, or of no known kind.
+        DataError: If nothing is named, or a file twice, or one is missing, or of no known kind.
 
     Example:
         >>> find_sources("missing.npz")
@@ -63,6 +63,8 @@ def find_sources(path: SourceLike) -> list[FileSource]:
         return [npy_columns({str(name): _checked(Path(file)) for name, file in path.items()})]
     if is_address(path):
         return _elsewhere(str(path))
+    if path == "":  # to the system the folder one is in, to whoever wrote it a variable that was never set
+        raise DataError("read_predictions: the name of the file is empty. Pass a path.")
     if isinstance(path, str | os.PathLike):
         files: list[Path] = _expanded(Path(path))
         return [_by_name(files)] if files[0].suffix.lower() == ".npy" else _parts(files, _fixed(Path(path)))
@@ -71,7 +73,7 @@ def find_sources(path: SourceLike) -> list[FileSource]:
         raise DataError("read_predictions: no file was named. Pass a path.")
     if all(isinstance(item, str | os.PathLike) and _is_npy(item) for item in items):
         return [_by_name([file for item in items for file in _expanded(Path(str(item)))])]
-    return [source for item in items for source in find_sources(item)]
+    return _each_once([source for item in items for source in find_sources(item)])
 
 
 def open_source(source: FileSource, max_bytes: int | None = None) -> ColumnReader:
@@ -164,6 +166,21 @@ def _elsewhere(address: str) -> list[FileSource]:
                 f"{one.file.shown}: .npy files come in pairs and are read from this machine. Copy them here."
             )
     return [*as_parts([(one.file, one.below) for one in found])]
+
+
+def _each_once(sources: list[FileSource]) -> list[FileSource]:
+    """Return the tables, or raise for one whose rows would count twice: intervals would be too narrow."""
+    seen: dict[str, File] = {}
+    for source in sources:
+        file = source.file if isinstance(source, FilePart) else source
+        if isinstance(file, Mapping):
+            continue
+        file = file.resolve() if isinstance(file, Path) else file
+        # By name first, as storages cannot be hashed; two of them may have a file of the same name.
+        known = seen.setdefault(str(file) if isinstance(file, Path) else file.shown, file)
+        if known is not file and known == file:
+            raise DataError(f"{file.name}: is named twice, so that its rows would count twice. Name it once.")
+    return sources
 
 
 def _parts(files: Sequence[Path], base: Path) -> list[FileSource]:
