@@ -126,6 +126,16 @@ def _ties_before(scores, label):  # type: ignore[no-untyped-def]
 
 
 @jit()
+def _find_no_class(first, size, labels, k):  # type: ignore[no-untyped-def]
+    # They were checked before, but by a label that was changed since any memory would be written to.
+    for r in range(size):
+        label = number_at(labels, first + r)
+        if label < 0 or label >= k:
+            return r
+    return -1
+
+
+@jit()
 def _exponentiate(first, size, data, k, width, probs, factors, batch):  # type: ignore[no-untyped-def]
     """Write exponentials of logits below the highest of their rows, and what makes loss and probability of these."""
     # One thing after the other for all rows: within a row each has to wait for the one before.
@@ -257,7 +267,7 @@ def _add_rows(start, stop, data, edges, settings, floats, ends, columns, tally):
         tally: Pointer to counts, added to.
 
     Returns:
-        The first row that is no distribution, where it stopped, or -1.
+        The first row that is no distribution or whose label is no class, where it stopped, or -1.
     """
     k, are_logits, lanes, width = settings.n_classes, settings.are_logits, settings.lanes, settings.width
     n_bins, inner = edges.shape[0] - 1, at(edges, 0)
@@ -277,6 +287,9 @@ def _add_rows(start, stop, data, edges, settings, floats, ends, columns, tally):
     batch, bins, fine = np.empty((4, BATCH)), np.empty((2, BATCH), np.int32), np.empty(BATCH, np.int64)
     for first in range(start, stop, n_batch):
         size = min(n_batch, stop - first)
+        bad = _find_no_class(first, size, data.labels, k)
+        if bad >= 0:
+            return first + bad
         if are_logits:
             _exponentiate(first, size, data, k, width, probs, factors, batch)
         scale = _largest_weight(first, size, data.weights) if settings.weighted else 1.0
@@ -348,7 +361,7 @@ def add_rows_to_state(  # type: ignore[no-untyped-def]
         scores: Address of numbers, float32 or float64.
         shape: How many rows, and how many classes.
         are_logits: Whether scores are logits; these must be finite.
-        labels: Address of int64, in range.
+        labels: Address of int64.
         weights: Address of float64, or 0 for ones.
         edges: From :func:`equipoise.core.bins.lower_edges`, each the largest number of the scores' type not above.
         tolerance: How far a row's sum may be from one.
@@ -358,7 +371,7 @@ def add_rows_to_state(  # type: ignore[no-untyped-def]
         threads: From :func:`equipoise.compiled.threads.find_team`.
 
     Returns:
-        The first row that is no distribution, or -1.
+        The first row that is no distribution or whose label is no class, or -1.
     """
     (n, k), (team, n_pieces), n_bins = shape, threads, edges.shape[0] - 1
     given, (counts, floats) = numbers_at(scores, 0, edges[0]), numbers
