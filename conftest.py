@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +22,11 @@ _HOSTS = {"huggingface": "transformers", "lightning": "lightning", "mlflow": "ml
 collect_ignore = [
     f"src/equipoise/integrations/{file}.py" for file, package in _HOSTS.items() if find_spec(package) is None
 ]
+# Without the compiler, neither can what it compiles; the others of the room say what to do then.
+_PLAIN = {"__init__.py", "cache.py", "dispatch.py", "threads.py"}
+if find_spec("numba") is None:
+    room = Path(__file__).parent / "src/equipoise/compiled"
+    collect_ignore += [str(file) for file in room.glob("*.py") if file.name not in _PLAIN]
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from equipoise import Predictions
 from equipoise.calibrators import TemperatureScaling
 from equipoise.calibrators.temperature_search import GRID, ece_on_grid, fit_beta
 from equipoise.compiled.dispatch import going
@@ -142,6 +143,14 @@ def test_huge_logits_are_no_trouble() -> None:
     assert calibrator.temperature == pytest.approx(
         1e4 * TemperatureScaling().fit(logits, labels).temperature, rel=1e-6
     )
+
+
+def test_labels_that_were_changed_after_the_checks_are_refused() -> None:
+    logits, labels = sample(500, 4)
+    predictions = Predictions(logits=logits, labels=labels)
+    labels[7] = -100
+    with pytest.raises(ValueError, match=r"`labels` must lie in \[0, 4\), got -100 in row 7"):
+        TemperatureScaling().fit(predictions)
 
 
 def test_an_ece_temperature_that_hurts_the_likelihood_is_given_up() -> None:

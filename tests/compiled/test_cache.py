@@ -60,6 +60,44 @@ def test_where_nothing_can_be_written_everything_still_runs(room, tmp_path):
     assert run(room, tmp_path / "in_the_way") == [21, 0]
 
 
+@pytest.fixture
+def _found_anew():
+    cache._cache_folder.cache_clear()
+    yield
+    cache._cache_folder.cache_clear()
+
+
+@pytest.mark.usefixtures("_found_anew")
+def test_a_user_without_a_home_keeps_nothing_there(monkeypatch, tmp_path):
+    def without():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(Path, "home", without)
+    monkeypatch.setattr(Path, "expanduser", lambda path: without())
+    monkeypatch.setattr(cache, "_ROOM", tmp_path)
+    assert cache.cache_folder().parent == tmp_path / "__pycache__"
+    cache._cache_folder.cache_clear()
+    shutil.rmtree(tmp_path / "__pycache__")
+    (tmp_path / "__pycache__").touch()
+    assert cache.cache_folder() is None
+
+
+@pytest.mark.usefixtures("_found_anew")
+def test_where_files_cannot_be_locked_nothing_is_kept(monkeypatch, tmp_path):
+    fcntl = pytest.importorskip("fcntl")
+
+    def refuse(file, operation):
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    assert cache.cache_folder() is None
+    with cache.alone():
+        pass
+
+
 def test_two_pythons_that_share_a_place_have_folders_of_their_own(monkeypatch, tmp_path):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     here = cache.cache_folder()

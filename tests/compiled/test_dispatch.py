@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from equipoise.compiled import dispatch
+from equipoise.compiled import dispatch, threads
 
 SCORES = """
 import contextlib, json, sys
@@ -39,18 +39,21 @@ print(json.dumps([
 
 def test_a_kernel_is_compiled_once_there_was_enough_to_do(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(dispatch, "_KERNELS", {"probe": ("threads", "find_team")})
+    monkeypatch.setattr(dispatch, "_KERNELS", dict.fromkeys(["probe", "other"], ("threads", "find_team")))
     monkeypatch.setattr(dispatch, "why_plain", lambda: None)
     monkeypatch.setattr(dispatch, "_PLAIN", False)
     monkeypatch.setattr(dispatch, "_mark", lambda folder, name, dtype: folder / f"{name}-{dtype}-here.ready")
+    dispatch._say_why_it_takes_long.cache_clear()
     assert dispatch.find_kernel("probe", "f", dispatch._WORTH // 2) is None
     kernel = dispatch.find_kernel("probe", "f", dispatch._WORTH // 2)
     assert capsys.readouterr().err == ""
     kernel()
     said = capsys.readouterr().err
     assert said.count("\n") == 1
-    assert "compiling the probe kernel" in said
+    assert "compiling for this processor" in said
     kernel()
+    dispatch.find_kernel("other", "f", dispatch._WORTH)()
+    dispatch._ready.pop(("other", "f"))
     assert dispatch.find_kernel("probe", "f", 1) is not None
     assert dispatch.find_kernel("probe", "d", 1) is None
     assert capsys.readouterr().err == ""
@@ -74,6 +77,33 @@ def test_a_forked_process_does_not_compile(monkeypatch):
         os._exit(0 if dispatch.find_kernel("forked", "f", dispatch._WORTH) is None else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert dispatch.find_kernel("forked", "f", dispatch._WORTH) is not None
+
+
+def test_what_cannot_be_kept_is_told_with_what_to_do(monkeypatch, tmp_path):
+    def out_of_room():
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(dispatch, "_KERNELS", {"full": ("threads", "find_team")})
+    monkeypatch.setattr(threads, "find_team", out_of_room)
+    with pytest.raises(OSError, match=r"No space left on device.* set NUMBA_CACHE_DIR"):
+        dispatch._compile_and_run("full", "f", ())
+
+
+@pytest.mark.parametrize(("word", "is_plain"), [("", False), ("0", False), ("No", False), ("1", True)])
+def test_the_switch_is_off_where_a_word_says_so(word, is_plain):
+    ask = "from equipoise.compiled import dispatch; print(dispatch._PLAIN)"
+    assert output_of(ask, EQUIPOISE_PLAIN=word) == f"{is_plain}\n"
+
+
+@pytest.mark.parametrize("error", [ImportError, SystemError, AttributeError, OSError])
+def test_whatever_keeps_the_compiler_from_loading_leaves_the_plain_way(error, monkeypatch):
+    def fail(name):
+        raise error("numpy.core does not fit")
+
+    monkeypatch.setattr(dispatch, "_PLAIN", False)
+    monkeypatch.setattr(dispatch, "import_module", fail)
+    assert dispatch.why_plain.__wrapped__() == "numba cannot be loaded: numpy.core does not fit"
 
 
 LITTLE = """

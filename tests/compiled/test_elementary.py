@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
-from numba import njit
 
-from equipoise.compiled.blocks import BLOCK
-from equipoise.compiled.elementary import LOWEST, logarithms
-from equipoise.compiled.pointers import at
-from equipoise.compiled.softmax_row import exponentials_below, highest
+njit = pytest.importorskip("numba").njit
+
+from equipoise.compiled.blocks import BLOCK  # noqa: E402
+from equipoise.compiled.elementary import LOWEST, logarithms  # noqa: E402
+from equipoise.compiled.pointers import at  # noqa: E402
+from equipoise.compiled.softmax_row import exponentials_below, highest  # noqa: E402
 
 
 @njit

@@ -9,10 +9,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from numba import njit
 
-from equipoise.compiled.openmp_team import over_pieces
-from equipoise.compiled.threads import find_team
+njit = pytest.importorskip("numba").njit
+
+from equipoise.compiled.openmp_team import over_pieces  # noqa: E402
+from equipoise.compiled.threads import find_team  # noqa: E402
 
 NOBODY = (0, 0, 0)
 

@@ -190,6 +190,20 @@ def test_memory_that_was_changed_after_the_checks_adds_nothing(layout, n_before)
     assert state.n_samples == 200 * n_before
 
 
+@pytest.mark.parametrize("label", [-100, 4, 10**12])
+@pytest.mark.parametrize("kind", ["logits", "probs"])
+def test_labels_that_were_changed_after_the_checks_add_nothing(kind, label):
+    probs, labels = draw(200, 4)
+    predictions = Predictions(**{kind: probs}, labels=labels)
+    state = CalibrationState(4)
+    state.update(predictions)
+    before = parts(state)
+    labels[150] = label
+    with pytest.raises(ValueError, match=rf"`labels` must lie in \[0, 4\), got {label} in row 150"):
+        state.update(predictions)
+    assert_same(parts(state), before, rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("is_logits", [False, True])
 def test_one_column_equals_two(is_logits):
     rng = np.random.default_rng(0)

@@ -15,6 +15,7 @@ from torch import Tensor
 from equipoise.compiled.dispatch import find_kernel
 from equipoise.core.arrays import Array, as_tensor
 from equipoise.core.bins import bin_of, expected_error, lower_edges
+from equipoise.core.checks import check_labels
 from equipoise.core.errors import DataError
 
 __all__ = ["GRID", "Optimum", "ece_on_grid", "fit_beta", "papers_grid"]
@@ -83,6 +84,7 @@ def fit_beta(logits: Array, labels: Array, weights: Array | None) -> Optimum:
         >>> round(fit_beta(z, y, None).beta, 6)
         0.366204
     """
+    check_labels(labels, n_classes=logits.shape[1], where="fit")  # compiled code does not look where it reads
     whole = _objective(logits, labels, weights)
     parts = [_subsample(logits, labels, weights, rows) for rows in _SUBSAMPLES if len(labels) > 2 * rows]
     size = sqrt(max((parts[0] if parts else whole)(0.0)[2], 0.0))

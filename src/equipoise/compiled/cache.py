@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import IO
 
 __all__ = ["alone", "cache_folder"]
 
@@ -27,7 +28,7 @@ def cache_folder() -> Path | None:
     """Return the folder for machine code of these very files, or None if there is none that can be written.
 
     `NUMBA_CACHE_DIR` is the first choice, then the folder of this room, then the user's folder for such things. Where
-    nothing can be written every process compiles anew.
+    nothing can be written, or no file locked, every process compiles anew.
 
     Example:
         >>> folder = cache_folder()
@@ -39,16 +40,23 @@ def cache_folder() -> Path | None:
 
 @cache
 def _cache_folder(named: str | None) -> Path | None:
-    user = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
-    for place in [Path(named)] if named else [_ROOM / "__pycache__", user]:
+    for place in [Path(named)] if named else [_ROOM / "__pycache__", *_of_the_user()]:
         folder = place / f"equipoise-{_digest()}"
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=folder):
+            with tempfile.TemporaryFile(dir=folder) as file:
+                _lock(file)  # some file systems of clusters cannot
                 return folder
         except OSError:
             continue
     return None
+
+
+def _of_the_user() -> list[Path]:
+    try:
+        return [Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")]
+    except RuntimeError:  # without a home, as a user whom a container does not know may be
+        return []
 
 
 def _digest() -> str:
@@ -68,13 +76,17 @@ def alone() -> Iterator[None]:
     Two that wrote into numba's index at once could each name the other's code.
     """
     folder = cache_folder()
-    try:
-        import fcntl
-    except ImportError:  # on Windows
-        folder = None
     if folder is None:
         yield
         return
     with (folder / "lock").open("wb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)  # let go with the file, whatever happens to the process
+        _lock(file)
         yield
+
+
+def _lock(file: IO[bytes]) -> None:
+    try:
+        import fcntl
+    except ImportError:  # on Windows
+        return
+    fcntl.flock(file, fcntl.LOCK_EX)  # let go with the file, whatever happens to the process

@@ -39,7 +39,7 @@ _WORTH = 1 << 23
 # However little there is to do, a call on the plain way takes as long as so many numbers.
 _CALL = 1 << 12
 
-_PLAIN = os.environ.get("EQUIPOISE_PLAIN", "0") not in {"", "0"}
+_PLAIN = os.environ.get("EQUIPOISE_PLAIN", "").strip().lower() not in {"", "0", "no", "false", "off"}
 _forced: Literal["plain", "compiled"] | None = None
 _COMPILING = threading.Lock()
 _ready: dict[tuple[str, str], Callable[..., Any]] = {}
@@ -106,7 +106,8 @@ def why_plain() -> str | None:
         return "EQUIPOISE_PLAIN is set"
     try:
         import_module("numba")
-    except ImportError as error:  # not installed, or not for this Python or NumPy
+    except Exception as error:  # noqa: BLE001 - whatever stands in its way, there is another way
+        # Not installed, or not for this Python; a NumPy that does not fit, or a damaged LLVM, raises anything.
         return f"numba cannot be loaded: {error}"
     return None
 
@@ -144,16 +145,28 @@ def _load(name: str, dtype: str) -> Callable[..., Any]:
     return run
 
 
-def _compile_and_run(name: str, dtype: str, arguments: tuple[Any, ...]) -> Any:
+@cache
+def _say_why_it_takes_long() -> None:
+    # One line, however many kernels there are: most are done in a second or two.
     sys.stderr.write(
-        f"equipoise: compiling the {name} kernel for this processor, which is done once and takes up to half a minute "
+        "equipoise: compiling for this processor, which is done once and takes up to half a minute "
         "(EQUIPOISE_PLAIN=1 does without)\n"
     )
+
+
+def _compile_and_run(name: str, dtype: str, arguments: tuple[Any, ...]) -> Any:
+    _say_why_it_takes_long()
     file, function = _KERNELS[name]
+    folder = cache_folder()
     with alone():
         kernel = getattr(import_module(f"equipoise.compiled.{file}"), function)
-        result = kernel(*arguments)
-    folder = cache_folder()
+        try:
+            result = kernel(*arguments)
+        except OSError as error:
+            raise OSError(
+                f"machine code cannot be kept in {folder}: {error}. Make room there, or set NUMBA_CACHE_DIR to another "
+                "folder; EQUIPOISE_PLAIN=1 does without machine code."
+            ) from error
     if folder is not None:
         _mark(folder, name, dtype).touch()
     _ready[name, dtype] = kernel

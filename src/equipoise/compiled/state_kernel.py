@@ -74,6 +74,16 @@ class Settings(NamedTuple):
     jump: int
 
 
+class _Ends(NamedTuple):
+    """Where the parts of the state's sums end, one behind the other."""
+
+    cells: int
+    classwise: int
+    ranks: int
+    sketch: int
+    squares: int
+
+
 class _Data(NamedTuple):
     """Pointers to what is read; the weights are not looked at if there are none."""
 
@@ -123,6 +133,16 @@ def _ties_before(scores, label):  # type: ignore[no-untyped-def]
     for j in range(label):
         ties += int(number_at(scores, j) == own)
     return ties
+
+
+@jit()
+def _find_no_class(first, size, labels, k):  # type: ignore[no-untyped-def]
+    # They were checked before, but by a label that was changed since any memory would be written to.
+    for r in range(size):
+        label = number_at(labels, first + r)
+        if label < 0 or label >= k:
+            return r
+    return -1
 
 
 @jit()
@@ -257,11 +277,12 @@ def _add_rows(start, stop, data, edges, settings, floats, ends, columns, tally):
         tally: Pointer to counts, added to.
 
     Returns:
-        The first row that is no distribution, where it stopped, or -1.
+        The first row that is no distribution or whose label is no class, where it stopped, or -1.
     """
     k, are_logits, lanes, width = settings.n_classes, settings.are_logits, settings.lanes, settings.width
     n_bins, inner = edges.shape[0] - 1, at(edges, 0)
-    classwise, ranks, sketch = behind(floats, ends[0]), behind(floats, ends[1]), behind(floats, ends[2])
+    classwise, ranks = behind(floats, ends.cells), behind(floats, ends.classwise)
+    sketch, squares = behind(floats, ends.ranks), behind(floats, ends.sketch)
     parts = _Parts(tally, floats, classwise, ranks, sketch, at(columns, columns.shape[1]))
     n_batch = max(1, min(BATCH, (_BYTES if are_logits else _MOST_BYTES) // (edges.itemsize * width)))
     probs, room = np.empty(n_batch * width if are_logits else 1, edges.dtype), n_batch * k + BLOCK
@@ -277,6 +298,9 @@ def _add_rows(start, stop, data, edges, settings, floats, ends, columns, tally):
     batch, bins, fine = np.empty((4, BATCH)), np.empty((2, BATCH), np.int32), np.empty(BATCH, np.int64)
     for first in range(start, stop, n_batch):
         size = min(n_batch, stop - first)
+        bad = _find_no_class(first, size, data.labels, k)
+        if bad >= 0:
+            return first + bad
         if are_logits:
             _exponentiate(first, size, data, k, width, probs, factors, batch)
         scale = _largest_weight(first, size, data.weights) if settings.weighted else 1.0
@@ -289,7 +313,7 @@ def _add_rows(start, stop, data, edges, settings, floats, ends, columns, tally):
         find_bins(at(folds, 2 * BATCH), size, inner, n_bins, at(bins, 0))
         find_bins(at(mines, 0), size, inner, n_bins, at(bins, BATCH))
         _add_batch(first, size, data, settings, n_bins, scanned, batch, bins, fine, parts)
-        add_number(floats, ends[3], squared)
+        add_number(squares, 0, squared)
         add_number(tally, 2 * n_bins, impossible)
         found, owners = listed.places, listed.owners
         if are_logits:
@@ -326,7 +350,7 @@ def _add_piece(piece, n_pieces, n, data, edges, settings, places, ends, columns,
     start, stop = n * piece // n_pieces, n * (piece + 1) // n_pieces
     sums, counts = doubles_at(places[piece], 0), at(tally, piece * tally.shape[1])
     # Each thread clears its own: what another has written it would fetch from there line by line.
-    carray(sums, ends[-1])[:] = 0.0
+    carray(sums, ends.squares)[:] = 0.0
     bad[piece] = _add_rows(start, stop, data, edges, settings, sums, ends, columns[piece], counts)
 
 
@@ -340,7 +364,7 @@ def _add_up(piece, n_pieces, places, n_floats):  # type: ignore[no-untyped-def]
 
 @jit()
 def add_rows_to_state(  # type: ignore[no-untyped-def]
-    scores, shape, are_logits, labels, weights, edges, tolerance, ends, numbers, fresh, threads
+    scores, shape, are_logits, labels, weights, edges, tolerance, part_ends, numbers, fresh, threads
 ):
     """Add rows of logits or probabilities to a state's numbers; all of them, or none.
 
@@ -348,22 +372,23 @@ def add_rows_to_state(  # type: ignore[no-untyped-def]
         scores: Address of numbers, float32 or float64.
         shape: How many rows, and how many classes.
         are_logits: Whether scores are logits; these must be finite.
-        labels: Address of int64, in range.
+        labels: Address of int64.
         weights: Address of float64, or 0 for ones.
         edges: From :func:`equipoise.core.bins.lower_edges`, each the largest number of the scores' type not above.
         tolerance: How far a row's sum may be from one.
-        ends: Where the parts of the state's sums end, from :class:`equipoise.metrics.sums.Sums`.
+        part_ends: From :class:`equipoise.metrics.sums.Sums`; a call takes a plain tuple quicker than a named one.
         numbers: Addresses of the state's counts and sums.
         fresh: Whether to write over these two instead of adding; if a row is refused they are left in any state.
         threads: From :func:`equipoise.compiled.threads.find_team`.
 
     Returns:
-        The first row that is no distribution, or -1.
+        The first row that is no distribution or whose label is no class, or -1.
     """
     (n, k), (team, n_pieces), n_bins = shape, threads, edges.shape[0] - 1
     given, (counts, floats) = numbers_at(scores, 0, edges[0]), numbers
     data = _Data(given, numbers_at(labels, 0, np.int64(0)), doubles_at(weights, 0))
-    n_floats, n_counts = ends[-1], 2 * n_bins + 1
+    ends = _Ends(*part_ends)
+    n_floats, n_counts = ends.squares, 2 * n_bins + 1
     # Of short rows the last ones have less than a block of memory behind their start; a longer copy has more.
     lanes = BLOCK // edges.itemsize
     n_last = min(n, (lanes - 1) // k) if k < lanes else 0
@@ -377,8 +402,8 @@ def add_rows_to_state(  # type: ignore[no-untyped-def]
         are_logits=are_logits,
         weighted=weights != 0,
         tolerance=tolerance,
-        n_ranks=ends[2] - ends[1] - 1,
-        n_fine=(ends[3] - ends[2]) // 3,
+        n_ranks=ends.ranks - ends.classwise - 1,
+        n_fine=(ends.sketch - ends.ranks) // 3,
         lanes=lanes,
         width=(k + lanes - 1) // lanes * lanes,
         whole=k // lanes * lanes if cut_short else k,
@@ -410,7 +435,9 @@ def add_rows_to_state(  # type: ignore[no-untyped-def]
     if n_pieces > 1:
         over_pieces(team, n_pieces, _add_up, (n_pieces, places, n_floats))
         columns[0] = columns.sum(axis=0)
-    _fill_lowest(carray(result, (2 * n_bins, 7)), carray(behind(result, ends[0]), (k, n_bins, 3)), columns[0])
+    _fill_lowest(
+        carray(result, (2 * n_bins, 7)), carray(behind(result, ends.cells), (k, n_bins, 3)), columns[0]
+    )
     if not fresh:
         total = carray(doubles_at(floats, 0), n_floats)
         total += carray(result, n_floats)

@@ -14,6 +14,7 @@ from equipoise.compiled.dispatch import find_kernel
 from equipoise.compiled.threads import find_team
 from equipoise.core.arrays import Array, as_tensor
 from equipoise.core.bins import bin_of, float_below, lower_edges
+from equipoise.core.checks import check_labels
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.probabilities import positive_logits, two_columns
@@ -47,7 +48,7 @@ def add_predictions(predictions: Predictions | PlainBatch, sums: Sums, closed: s
         where: The caller, for messages.
 
     Raises:
-        DataError: If a row is no distribution.
+        DataError: If a row is no distribution, or its label no class.
     """
     scores, labels, weights = predictions.scores, predictions.labels, predictions.weights
     assert scores is not None
@@ -71,12 +72,16 @@ def add_predictions(predictions: Predictions | PlainBatch, sums: Sums, closed: s
         if bad < 0:
             sums.add(total)
     if bad >= 0:
+        check_labels(labels, n_classes=sums.n_classes, where=where)
         raise DataError(f"{where}: row {bad} is no probability distribution: {scores[bad]}.")
 
 
 def _add_by_torch(rows: _Rows, sums: Sums, closed: str, are_logits: bool) -> int:
-    """Add rows with torch alone; return the first that is no distribution, or -1."""
+    """Add rows with torch alone; return the first that is no distribution or whose label is no class, or -1."""
     scores, labels, weights = rows
+    no_class = (labels < 0) | (labels >= sums.n_classes)
+    if no_class.any():
+        return int(no_class.argmax())
     weight = None if weights is None else as_tensor(weights)
     batch = flat_batch(as_tensor(scores), as_tensor(labels), weight, None, is_logits=are_logits)
     odd = ~(((batch.probs.sum(1) - 1).abs() <= _TOLERANCE) & (batch.probs.amin(1) >= 0))
@@ -91,7 +96,7 @@ def _add_by_torch(rows: _Rows, sums: Sums, closed: str, are_logits: bool) -> int
 
 
 def _add_by_kernel(kernel: Callable[..., int], rows: _Rows, sums: Sums, closed: str, are_logits: bool) -> int:
-    """Add contiguous rows with the compiled kernel; return the first that is no distribution, or -1."""
+    """Add contiguous rows with the compiled kernel; return what :func:`_add_by_torch` does."""
     scores, labels, weights = rows
     labels = labels if labels.flags.c_contiguous else labels.copy()
     weights = weights if weights is None or weights.flags.c_contiguous else weights.copy()
