@@ -61,7 +61,6 @@ def test_a_kernel_is_compiled_once_there_was_enough_to_do(monkeypatch, tmp_path,
     dispatch._ready.pop(("probe", "f"))
     dispatch.is_ready.cache_clear()
     assert dispatch.find_kernel("probe", "f", 1) is not None
-    dispatch._ready.pop(("probe", "f"))
     dispatch.is_ready.cache_clear()
 
 
@@ -77,6 +76,26 @@ def test_a_forked_process_does_not_compile(monkeypatch):
         os._exit(0 if dispatch.find_kernel("forked", "f", dispatch._WORTH) is None else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert dispatch.find_kernel("forked", "f", dispatch._WORTH) is not None
+
+
+@pytest.mark.skipif(dispatch.why_plain() is not None, reason="nothing is compiled here")
+def test_machine_code_that_was_cut_off_is_told_with_what_to_do(tmp_path):
+    script = "import numpy as np; from equipoise.compiled import dispatch; from equipoise.core.checks import check_probs\n"
+    script += "with dispatch.going('compiled'):\n    check_probs(np.full((2**18, 2), 0.5), where='test')"
+    output_of(script, NUMBA_CACHE_DIR=str(tmp_path), EQUIPOISE_PLAIN="0")
+    written = list(tmp_path.rglob("*.nbi"))
+    assert written
+    for file in written:
+        file.write_bytes(b"")
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "EQUIPOISE_PLAIN": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert f"machine code in {written[0].parents[1]}" in done.stderr.splitlines()[-1]
+    assert done.stderr.endswith("Delete that folder; it is made anew.\n")
 
 
 def test_what_cannot_be_kept_is_told_with_what_to_do(monkeypatch, tmp_path):

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, Final, Literal
 
 from equipoise.compiled.cache import alone, cache_folder
@@ -131,10 +132,8 @@ def _mark(folder: Path, name: str, dtype: str) -> Path:
 
 def _load(name: str, dtype: str) -> Callable[..., Any]:
     if is_ready(name, dtype):
-        file, function = _KERNELS[name]
-        kernel = getattr(import_module(f"equipoise.compiled.{file}"), function)
-        _ready[name, dtype] = kernel
-        return kernel  # type: ignore[no-any-return]
+        # Not in turns: the lock may be held by a thread that a forked process lacks.
+        return lambda *arguments: _run_first(name, dtype, arguments)
 
     def run(*arguments: Any) -> Any:
         with _COMPILING:
@@ -156,18 +155,28 @@ def _say_why_it_takes_long() -> None:
 
 def _compile_and_run(name: str, dtype: str, arguments: tuple[Any, ...]) -> Any:
     _say_why_it_takes_long()
-    file, function = _KERNELS[name]
-    folder = cache_folder()
     with alone():
-        kernel = getattr(import_module(f"equipoise.compiled.{file}"), function)
-        try:
-            result = kernel(*arguments)
-        except OSError as error:
-            raise OSError(
-                f"machine code cannot be kept in {folder}: {error}. Make room there, or set NUMBA_CACHE_DIR to another "
-                "folder; EQUIPOISE_PLAIN=1 does without machine code."
-            ) from error
+        result = _run_first(name, dtype, arguments)
+    folder = cache_folder()
     if folder is not None:
         _mark(folder, name, dtype).touch()
+    return result
+
+
+def _run_first(name: str, dtype: str, arguments: tuple[Any, ...]) -> Any:
+    """Run a kernel that is not at hand in this process yet: numba loads or compiles it, and writes what it compiled."""
+    file, function = _KERNELS[name]
+    kernel = getattr(import_module(f"equipoise.compiled.{file}"), function)
+    try:
+        result = kernel(*arguments)
+    except OSError as error:
+        raise OSError(
+            f"machine code cannot be kept in {cache_folder()}: {error}. Make room there, or set NUMBA_CACHE_DIR to "
+            "another folder; EQUIPOISE_PLAIN=1 does without machine code."
+        ) from error
+    except (EOFError, UnpicklingError) as error:  # a machine that lost its power while it wrote
+        raise OSError(
+            f"machine code in {cache_folder()} is damaged ({error}). Delete that folder; it is made anew."
+        ) from error
     _ready[name, dtype] = kernel
     return result
