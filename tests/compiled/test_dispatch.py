@@ -80,8 +80,13 @@ def test_a_forked_process_does_not_compile(monkeypatch):
 
 @pytest.mark.skipif(dispatch.why_plain() is not None, reason="nothing is compiled here")
 def test_machine_code_that_was_cut_off_is_told_with_what_to_do(tmp_path):
-    script = "import numpy as np; from equipoise.compiled import dispatch; from equipoise.core.checks import check_probs\n"
-    script += "with dispatch.going('compiled'):\n    check_probs(np.full((2**18, 2), 0.5), where='test')"
+    script = """
+import numpy as np
+from equipoise.compiled import dispatch
+from equipoise.core.checks import check_probs
+with dispatch.going("compiled"):
+    check_probs(np.full((2**18, 2), 0.5), where="test")
+"""
     output_of(script, NUMBA_CACHE_DIR=str(tmp_path), EQUIPOISE_PLAIN="0")
     written = list(tmp_path.rglob("*.nbi"))
     assert written
