@@ -32,6 +32,27 @@ def test_direction_of_a_single_model(shift, tone, headline):
     assert conclusion.headline.startswith(headline)
 
 
+@pytest.mark.parametrize(
+    ("shifts", "tone", "headline", "explained"),
+    [
+        ((0.15, 0.25), "bad", "Over-confident by 20", "no run"),
+        ((0.0, 0.0), "good", "Consistent with a calibrated model in every run", "every run"),
+        ((0.0, 0.15, 0.15), "bad", "Miscalibrated in 2 of 3 runs", "1 of 3 runs"),
+        ((0.15, -0.15), "bad", "Miscalibrated in both directions in every run", "no run"),
+    ],
+)
+def test_several_runs_of_one_method_are_all_heard(shifts, tone, headline, explained):
+    runs = [report_of(model(shift), n_resamples=200).methods[0].runs[0] for shift in shifts]
+    one = report_of(model(shifts[0]), n_resamples=200)
+    seeds = replace(one, methods=(replace(one.methods[0], runs=tuple(runs)),))
+    conclusion = conclusion_of(seeds)
+    assert conclusion.tone == tone
+    assert conclusion.headline.replace("\u00a0", " ").startswith(headline)
+    assert f"Chance explains the ECE of {explained}." in [
+        one.replace("\u00a0", " ") for one in conclusion.sentences
+    ]
+
+
 def test_both_directions_that_cancel():
     low, high = model(-0.2, 3000), model(0.2, 3000, seed=1)
     rows = Predictions(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -12,7 +13,17 @@ if TYPE_CHECKING:
     from equipoise.evaluate.scorecard import Scorecard
     from equipoise.metrics.curve import ReliabilityCurve
 
-__all__ = ["Verdict", "p_number", "p_text", "verdict_of_card"]
+__all__ = ["Verdict", "p_number", "p_text", "verdict_of_card", "verdict_of_runs"]
+
+
+Kind = Literal["calibrated", "over", "under", "both"]
+
+_HEADLINES: Mapping[Kind, str] = {
+    "calibrated": "Consistent with a calibrated model",
+    "over": "Over-confident by {points}",
+    "under": "Under-confident by {points}",
+    "both": "Miscalibrated in both directions",
+}
 
 
 class Verdict(NamedTuple):
@@ -27,7 +38,7 @@ class Verdict(NamedTuple):
         chance: What chance explains.
     """
 
-    kind: Literal["calibrated", "over", "under", "both"]
+    kind: Kind
     headline: str
     claims: str
     worst: str
@@ -55,26 +66,53 @@ def verdict_of_card(card: Scorecard) -> Verdict:
         >>> print(verdict_of_card(score(Predictions(probs=[0.9] * 50, labels=[1] * 25 + [0] * 25))))
         Over-confident by 40.0 points. On average it claims 90.0 % and is right 50.0 % of the time. Chance does not...
     """
-    ece, gap, accuracy = card.scores["ece"], card.scores["confidence_gap"], card.scores["accuracy"].value
-    claims = (
-        f"On average it claims {100 * (accuracy + gap.value):.1f} % and is right {100 * accuracy:.1f} % "
-        "of the time."
-    )
+    ece, gap = card.scores["ece"], card.scores["confidence_gap"]
+    claims = _claims([card], "On average")
     if ece.p_value is None or ece.p_value > 1 - card.level:
         often = f"{100 * (ece.p_value or 1.0):.0f} of 100 samples"
         chance = (
             f"A calibrated model with the same confidences would score an ECE of {metric_facts('ece').text(ece.value)} "
             f"or more in {often}."
         )
-        return Verdict("calibrated", "Consistent with a calibrated model", claims, "", chance)
-    points = f"{100 * abs(gap.value):.1f} points"
+        return Verdict("calibrated", _HEADLINES["calibrated"], claims, "", chance)
+    kind: Kind = "over" if gap.low > 0 else "under" if gap.high < 0 else "both"
+    headline = _HEADLINES[kind].format(points=f"{100 * abs(gap.value):.1f} points")
     chance = f"Chance does not explain it ({p_text(ece.p_value)})."
-    worst = _worst_bin(card.curve)
-    if gap.low > 0:
-        return Verdict("over", f"Over-confident by {points}", claims, worst, chance)
-    if gap.high < 0:
-        return Verdict("under", f"Under-confident by {points}", claims, worst, chance)
-    return Verdict("both", "Miscalibrated in both directions", claims, worst, chance)
+    return Verdict(kind, headline, claims, _worst_bin(card.curve), chance)
+
+
+def verdict_of_runs(cards: Sequence[Scorecard]) -> Verdict:
+    """Return the same of a method that was run several times: what holds in every run, or in how many.
+
+    Example:
+        >>> from equipoise import Predictions, score
+        >>> card = score(Predictions(probs=[0.9] * 50, labels=[1] * 25 + [0] * 25))
+        >>> verdict_of_runs([card, card]).headline
+        'Over-confident by 40.0 points in every run'
+    """
+    verdicts, n_runs = [verdict_of_card(card) for card in cards], len(cards)
+    if n_runs == 1:
+        return verdicts[0]
+    n_calibrated = sum(verdict.is_calibrated for verdict in verdicts)
+    often = {0: "no run", n_runs: "every run"}.get(n_calibrated, f"{n_calibrated} of {n_runs} runs")
+    kind = verdicts[0].kind if len({verdict.kind for verdict in verdicts}) == 1 else "both"
+    if 0 < n_calibrated < n_runs:
+        headline = f"Miscalibrated in {n_runs - n_calibrated} of {n_runs} runs"
+    else:
+        gap = abs(np.mean([card.scores["confidence_gap"].value for card in cards]))
+        headline = f"{_HEADLINES[kind].format(points=f'{100 * gap:.1f} points')} in every run"
+    claims = _claims(cards, f"On average over {n_runs} runs")
+    return Verdict(kind, headline, claims, "", f"Chance explains the ECE of {often}.")
+
+
+def _claims(cards: Sequence[Scorecard], begin: str) -> str:
+    """Tell what is claimed and what is true, on average over runs."""
+    gap, accuracy = (
+        float(np.mean([card.scores[key].value for card in cards])) for key in ("confidence_gap", "accuracy")
+    )
+    return (
+        f"{begin} it claims {100 * (accuracy + gap):.1f} % and is right {100 * accuracy:.1f} % of the time."
+    )
 
 
 def _worst_bin(curve: ReliabilityCurve) -> str:

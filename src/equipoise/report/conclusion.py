@@ -10,7 +10,6 @@ from typing import Literal
 from equipoise.evaluate.compare import PairedDifferences
 from equipoise.evaluate.differences import Difference
 from equipoise.evaluate.scorecard import Score
-from equipoise.evaluate.verdict import verdict_of_card
 from equipoise.metrics.facts import metric_facts
 from equipoise.report.numbers import chance, number, points, typeset
 from equipoise.report.records import MethodResult, Report, over_runs
@@ -61,7 +60,7 @@ def conclusion_of(report: Report) -> Conclusion:
 
 
 def _on_one(method: MethodResult) -> Conclusion:
-    verdict = verdict_of_card(method.first)
+    verdict = method.verdict()
     sentences = [*verdict.sentences, *_after(method)]
     tone = "good" if verdict.is_calibrated else "bad"
     return Conclusion(tone, typeset(verdict.headline), tuple(map(typeset, sentences)))
@@ -199,7 +198,7 @@ def _quality(name: str, runs: Sequence[Score], *, level: float) -> tuple[str, st
 def _next_step(report: Report, calibrator: str | None, settled: Sequence[Judgement]) -> str:
     base = report.base.name
     if calibrator is None:
-        if all(verdict_of_card(method.first).is_calibrated for method in report.methods):
+        if all(method.verdict().is_calibrated for method in report.methods):
             return ""
         return "What to do: compare them again after a calibrator fitted on held-out rows; it may level them."
     versus = report.versus(calibrator)

@@ -18,6 +18,7 @@ from equipoise.evaluate.scorecard import Score, Scorecard
 from equipoise.evaluate.shift import ShiftScores
 from equipoise.evaluate.slices import Slice
 from equipoise.evaluate.sweep import Sweep
+from equipoise.evaluate.verdict import Verdict, verdict_of_runs
 from equipoise.metrics.area_under_risk_coverage import RiskCoverage
 from equipoise.metrics.curve import ReliabilityCurve
 from equipoise.metrics.facts import metric_facts
@@ -199,6 +200,10 @@ class MethodResult:
     def score(self, key: str) -> Score:
         """Return a number over the runs: one run's own, or the mean with the interval that its spread gives."""
         return over_runs(key, [run.scores.scores[key] for run in self.runs], self.first.level)
+
+    def verdict(self) -> Verdict:
+        """Return whether its claims can be believed, in every run."""
+        return verdict_of_runs([run.scores for run in self.runs])
 
     def curve(self) -> ReliabilityCurve:
         """Return the reliability curve over all runs; seeds share their rows, so they add no counts."""

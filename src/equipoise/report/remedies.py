@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from equipoise.evaluate.verdict import verdict_of_card
 from equipoise.report.conclusion import judgements_of
 from equipoise.report.markup import Markup, join, tag
 from equipoise.report.numbers import count, percent, short, typeset
@@ -65,7 +64,7 @@ def advice_section(report: Report) -> Markup | None:
     ]
     if parts:
         return join(*parts)
-    return _hint() if not several and not verdict_of_card(report.methods[0].first).is_calibrated else None
+    return _hint() if not several and not report.methods[0].verdict().is_calibrated else None
 
 
 def _hint() -> Markup:
