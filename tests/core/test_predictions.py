@@ -294,6 +294,19 @@ def test_bad_company(extra, error, message):
         Predictions(probs=PROBS, labels=LABELS, **extra)
 
 
+@pytest.mark.parametrize(
+    ("shape", "remedy"),
+    [
+        ((4, 3, 1), r"One label per row goes with `probs` of shape \(n, k\); dense outputs are"),
+        ((5, 3), r"There are 4 labels for 5 rows of probs: are they from the same split\?"),
+        ((2, 3, 2, 1), r"There are 4 labels for 2 rows"),
+    ],
+)
+def test_scores_of_another_shape_are_told_why(shape, remedy):
+    with pytest.raises(ValueError, match=remedy):
+        Predictions(probs=np.full(shape, 1 / 3), labels=LABELS)
+
+
 def test_groups_of_text_objects_become_text():
     predictions = Predictions(probs=PROBS, labels=LABELS, groups={"g": np.array(list("abca"), dtype=object)})
     assert predictions.groups["g"].dtype.kind == "U"

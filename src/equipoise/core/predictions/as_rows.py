@@ -17,6 +17,8 @@ Keep: TypeAlias = Callable[[Array], Array]
 
 _WHERE = "Predictions"
 
+_DENSE = "dense outputs are (n, k, d1, ...) with labels (n, d1, ...)."
+
 
 def score_rows(scores: Array, labels: Array, *, name: str) -> Array:
     """Return scores as ``(rows, k)``, or ``(rows,)`` for one column of the positive class.
@@ -50,10 +52,12 @@ def _mismatch(scores: Array, labels: Array, name: str) -> str:
     wanted = (n, *scores.shape[2:])
     if labels.ndim == 2 and labels.shape in ((n, 1), scores.shape):
         remedy = label_remedy(labels)
+    elif labels.ndim == 1 and scores.ndim > 2 and len(labels) == n:
+        remedy = f"One label per row goes with `{name}` of shape (n, k); {_DENSE}"
     elif labels.ndim == 1:
         remedy = f"There are {len(labels)} labels for {n} rows of {name}: are they from the same split?"
     else:
-        remedy = "Dense outputs are (n, k, d1, ...) with labels (n, d1, ...)."
+        remedy = _DENSE.capitalize()
     return f"{_WHERE}: `labels` must have shape {wanted} to match `{name}` {scores.shape}, got {labels.shape}. {remedy}"
 
 
