@@ -26,8 +26,8 @@ FEATURES: Final[str] = cpu_target.target_context.codegen().magic_tuple()[2]
 #: Bytes of a block.
 BLOCK: Final = 64 if "+avx512vl" in FEATURES else 32
 
-# Whether picked lanes of a vector can be packed by one instruction.
-_COMPRESSES = "+avx512vl" in FEATURES
+# From how many lanes on those that are picked can be packed by one instruction; None if by none.
+_COMPRESSES_FROM = 4 if "+avx512vl" in FEATURES else None
 
 # The longest mask that is looked up in a table; one for sixteen lanes would be a megabyte.
 _TABLE_LANES = 8
@@ -138,7 +138,7 @@ class Row:
         """
         builder = self.builder
         start = builder.trunc(block.start, ir.IntType(32))
-        if _COMPRESSES:
+        if _COMPRESSES_FROM is not None and mask.lanes >= _COMPRESSES_FROM:
             places = Vector.counting(builder, mask.lanes) + Vector.filled(builder, start, mask.lanes)
             self.store(count, places.compressed(mask))
             return builder.add(count, builder.zext(builder.ctpop(mask.packed()), count.type))
