@@ -77,7 +77,13 @@ def test_light_rooms_stay_light(name, loaded):
     assert HEAVY.isdisjoint(loaded[name])
 
 
-LAZY = ["equipoise", "equipoise.core", "equipoise.experiments"]
+LAZY = [
+    "equipoise",
+    "equipoise.core",
+    "equipoise.core.reading",
+    "equipoise.experiments",
+    "equipoise.plots",
+]
 IMPORT_ALL = f"""
 import sys
 import {", ".join(LAZY)}

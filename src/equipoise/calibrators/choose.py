@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import nan, sqrt
-from typing import Literal, final
+from typing import final
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from equipoise.calibrators.load import KINDS
 from equipoise.calibrators.one_vs_rest import row_weights
 from equipoise.core.arrays import Array
 from equipoise.core.bins import expected_error
+from equipoise.core.choices import RULES, Rule
 from equipoise.core.errors import DataError, SplitError
 from equipoise.core.names import check_choice, look_up
 from equipoise.core.notebook import html_table
@@ -24,13 +25,10 @@ from equipoise.core.predictions import Predictions
 from equipoise.core.probabilities import softmax
 from equipoise.core.seeds import numpy_generator
 
-__all__ = ["CANDIDATES", "RULES", "Choice", "Rule", "Trial", "choose"]
+__all__ = ["CANDIDATES", "Choice", "Trial", "choose"]
 
 #: What is tried unless the caller says otherwise, simple maps first.
 CANDIDATES = ("identity", "temperature", "ets", "platt", "svs", "vector", "beta", "isotonic", "sms")
-#: How one of them is taken.
-Rule = Literal["one_standard_error", "best"]
-RULES: tuple[Rule, ...] = ("one_standard_error", "best")
 _ROWS_PER_PARAMETER = 10
 _FEWEST_ROWS = 20
 

@@ -6,13 +6,13 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Mapping
 from contextlib import redirect_stdout
 
 import click
 
 from equipoise import __version__
 from equipoise.cli.commands import COMMANDS, CommandTable
+from equipoise.cli.inputs import OPTION_OF
 from equipoise.cli.output import output_to_whoever_reads
 from equipoise.core.errors import EquipoiseError
 
@@ -20,6 +20,8 @@ __all__ = ["app", "run"]
 
 _LONGEST = 600
 _TERMINATED = 128 + signal.SIGTERM
+#: The option that stands for an argument in messages.
+_OPTIONS = {**OPTION_OF, "root": "--data"}
 
 
 @click.group(
@@ -68,16 +70,9 @@ def _say_that_it_goes_on(arguments: list[str]) -> None:
 def _sentence(error: Exception) -> str:
     """Return an error in one line, with arguments of functions as the options that give them."""
     text = " ".join(str(error).split()) or type(error).__name__
-    for name, option in _options().items() if "=" in text else ():
+    for name, option in _OPTIONS.items():
         text = text.replace(f"{name}=[...]", f"{option} FIRST,SECOND,...")
         text = re.sub(rf"(?<![\w`]){name}=(?=[^\s.,;)])", f"{option} ", text)
         text = re.sub(rf"(?<![\w`]){name}=(?=\s|$|[.,;)](?!\.))", option, text)
     text = "".join(letter if letter.isprintable() else "?" for letter in text)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
-
-
-def _options() -> Mapping[str, str]:
-    # Loaded late: reading files takes torch, and most mistakes are told without.
-    from equipoise.cli.inputs import OPTION_OF
-
-    return {**OPTION_OF, "root": "--data"}

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from equipoise.calibrators.load import load
 from equipoise.cli.inputs import column_options, one_or_several
 from equipoise.cli.shared import check_output, json_option, print_json, quiet_option
 from equipoise.core.errors import DataError
-from equipoise.core.reading import Columns, read_predictions
-from equipoise.core.reading.formats import WRITERS
-from equipoise.core.writing import write_predictions
+
+if TYPE_CHECKING:
+    from equipoise.core.reading import Columns
 
 __all__ = ["command"]
 
@@ -49,6 +49,9 @@ def command(
     Labels, if there are any, groups and names stay as they are. The new file remembers the rows that the calibrator
     was fitted on, and is refused when scored if it holds some of them.
     """
+    from equipoise.calibrators import load
+    from equipoise.core import read_predictions, write_predictions
+
     output = _checked(output, files, force=force)
     fitted = load(calibrator)
     raw = read_predictions(one_or_several(files), **columns)
@@ -85,6 +88,8 @@ def command(
 
 def _checked(output: Path | None, files: Sequence[str], *, force: bool) -> Path:
     """Return where predictions go, which is not where they come from."""
+    from equipoise.core.reading.formats import WRITERS
+
     target = _beside(files, force=force) if output is None else output
     check_output(target, tuple(WRITERS))
     if not force and target.exists() and any(Path(file).exists() and target.samefile(file) for file in files):

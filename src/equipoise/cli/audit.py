@@ -5,25 +5,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from equipoise.cli.audit_inputs import Asked, Result
 from equipoise.cli.engines import Engine, engine_options
 from equipoise.cli.inputs import column_options
 from equipoise.cli.limits import MARGIN, METRIC_LIMIT
 from equipoise.cli.scoring import scoring_options
 from equipoise.cli.shared import check_output, check_report, json_option, print_json, quiet_option
 from equipoise.cli.states import refuse_options_of_rows, state_paths
-from equipoise.core.reading import Columns
 from equipoise.core.reading.storage import without_secrets
-from equipoise.core.records import RECORD_ENDINGS
-from equipoise.evaluate.audit import Audit
-from equipoise.evaluate.audit_state import write_audit_state
-from equipoise.evaluate.compare import PairedDifferences
-from equipoise.evaluate.differences import Differences
-from equipoise.evaluate.gates import Bound, Gate, Limit, check_limits, check_not_worse
+
+if TYPE_CHECKING:
+    from equipoise.cli.audit_inputs import Result
+    from equipoise.core.reading import Columns
+    from equipoise.evaluate import Audit, Gate
+    from equipoise.evaluate.differences import Differences
+    from equipoise.evaluate.gates import Bound
 
 __all__ = ["command"]
 
@@ -113,6 +112,10 @@ def command(
     """
     if not_worse and against is None:
         raise click.UsageError("--not-worse needs --against FILE, the predictions to compare with.")
+    from equipoise.cli.audit_inputs import Asked
+    from equipoise.core.records import RECORD_ENDINGS
+    from equipoise.evaluate import Limit, check_limits, check_not_worse, write_audit_state
+
     if report is not None:
         check_report(report)
     if save_state is not None:
@@ -137,6 +140,7 @@ def command(
 
 def _write_report(path: Path, result: Result, files: tuple[str, ...]) -> None:
     """Write what was found as a report, without looking at the rows again."""
+    from equipoise.evaluate import PairedDifferences
     from equipoise.report import report_of, write_report
 
     name = Path(without_secrets(files[0])).stem if len(files) == 1 else "all files"
@@ -184,6 +188,8 @@ def _print(
 
 
 def _heading(comparison: Differences) -> str:
+    from equipoise.evaluate import PairedDifferences
+
     if isinstance(comparison, PairedDifferences):
         return "Against the baseline (first), this model (second):"
     return (

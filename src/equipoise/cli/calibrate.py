@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from equipoise.calibrators.base import Calibrator
-from equipoise.calibrators.choose import RULES, Choice, Rule, choose
-from equipoise.calibrators.load import KINDS
 from equipoise.cli.inputs import column_options, one_or_several
 from equipoise.cli.shared import SHARE, check_output, json_option, print_json, quiet_option
+from equipoise.core.choices import RULES, Rule
 from equipoise.core.names import look_up
-from equipoise.core.predictions.divide import divide
-from equipoise.core.reading import Columns, read_predictions
-from equipoise.evaluate.compare import compare
+from equipoise.experiments.catalogue import CATALOGUE
+
+if TYPE_CHECKING:
+    from equipoise.calibrators import Calibrator, Choice
+    from equipoise.core.reading import Columns
 
 __all__ = ["command"]
+
+
+def _names_of_maps() -> str:
+    """Return the maps of the catalogue; an entry that is another one at a setting of its own is left out."""
+    names: dict[object, str] = {}
+    for key, entry in CATALOGUE["calibrators"].items():
+        names.setdefault(entry.made_by, key)
+    return ", ".join(names.values())
 
 
 @click.command("calibrate", epilog="Example:  equipoise calibrate calib.npz -o calibrator.json")
@@ -29,7 +38,7 @@ __all__ = ["command"]
     default="auto",
     show_default=True,
     metavar="NAME",
-    help=f"auto picks by cross-validated log-loss, and may leave things alone; or one of {', '.join(KINDS)}.",
+    help=f"auto picks by cross-validated log-loss, and may leave things alone; or one of {_names_of_maps()}.",
 )
 @click.option(
     "--rule",
@@ -66,6 +75,12 @@ def command(
     saved as plain numbers, .json or .safetensors; `equipoise apply` uses it.
     """
     check_output(output, (".json", ".safetensors"))
+    from equipoise.calibrators import choose
+    from equipoise.calibrators.load import KINDS
+    from equipoise.core.predictions.divide import divide
+    from equipoise.core.reading import read_predictions
+    from equipoise.evaluate import compare
+
     if method != "auto":
         look_up(method, KINDS, what="calibrator")
         if rule is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from glob import glob
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,12 +13,10 @@ from equipoise.cli.inputs import column_options
 from equipoise.cli.scoring import scoring_options
 from equipoise.cli.shared import check_report, json_option, print_json, quiet_option
 from equipoise.core.errors import DataError
-from equipoise.core.predictions import Predictions
-from equipoise.core.reading import Columns, read_predictions
-from equipoise.core.reading.files import find_sources
-from equipoise.core.reading.formats import ENDINGS
-from equipoise.experiments import compare_seeds, format_table
-from equipoise.report import write_report
+
+if TYPE_CHECKING:
+    from equipoise.core import Predictions
+    from equipoise.core.reading import Columns
 
 __all__ = ["command"]
 
@@ -58,6 +56,9 @@ def command(
     Files of one folder are seeds of one method, named after the folder. NAME=FOLDER or NAME='PATTERN' names a method
     otherwise.
     """
+    from equipoise.experiments import compare_seeds, format_table
+    from equipoise.report import write_report
+
     if report is not None:
         check_report(report)
     found = compare_seeds(
@@ -78,6 +79,8 @@ def command(
 
 
 def _read(groups: dict[str, list[Path]], columns: Columns) -> dict[str, list[Predictions]]:
+    from equipoise.core import read_predictions
+
     return {name: [read_predictions(file, **columns) for file in files] for name, files in groups.items()}
 
 
@@ -96,6 +99,9 @@ def _grouped(words: Sequence[str]) -> dict[str, list[Path]]:
 
 
 def _files(place: str) -> list[Path]:
+    from equipoise.core.reading.files import find_sources
+    from equipoise.core.reading.formats import ENDINGS
+
     path = Path(place)
     if path.is_file():
         return [path]

@@ -9,9 +9,6 @@ import click
 
 from equipoise.cli.shared import json_option, quiet_option
 from equipoise.cli.training import print_result
-from equipoise.experiments import RunOptions, read_comparison, report_of_runs, run_comparison
-from equipoise.experiments.engines.local import usable_cores
-from equipoise.report import write_report
 
 __all__ = ["command"]
 
@@ -27,6 +24,10 @@ __all__ = ["command"]
 @quiet_option
 def command(out: Path, overrides: tuple[str, ...], as_json: bool, quiet: bool) -> int:
     """Train five methods with two seeds on embedded data, calibrate, score, print the table and write a report."""
+    from equipoise.experiments import RunOptions, read_comparison, report_of_runs, run_comparison
+    from equipoise.experiments.engines.local import usable_cores
+    from equipoise.report import write_report
+
     with as_file(files("equipoise").joinpath("data", "embedded", "demo.toml")) as path:
         comparison = read_comparison(path, overrides=overrides)
     if not (quiet or as_json):

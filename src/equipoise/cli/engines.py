@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
 from equipoise.cli.inputs import one_or_several
-from equipoise.core.reading import Columns
-from equipoise.evaluate.audit_state import AuditState
+
+if TYPE_CHECKING:
+    from equipoise.core.reading import Columns
+    from equipoise.evaluate import AuditState
 
 __all__ = ["Engine", "engine_options"]
 

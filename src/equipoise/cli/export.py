@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-import torch
 
-from equipoise.calibrators.load import load
 from equipoise.cli.shared import check_output, json_option, print_json, quiet_option
 
 __all__ = ["command"]
@@ -30,6 +28,9 @@ def command(
     The graph is compared with the original before it is given its name; if they differ, no file is left.
     """
     check_output(output, (".onnx",))
+    import torch
+
+    from equipoise.calibrators import load
     from equipoise.integrations.onnx import export_onnx  # these packages are heavy, and extras
     from equipoise.integrations.saved_model import load_model
 

@@ -6,13 +6,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from equipoise.core.reading import Columns
-from equipoise.core.reading.files import SourceLike
 from equipoise.core.splits import SPLITS
+
+if TYPE_CHECKING:
+    from equipoise.core.reading.files import SourceLike
 
 __all__ = ["OPTION_OF", "column_options", "one_or_several"]
 

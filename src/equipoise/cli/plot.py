@@ -9,7 +9,7 @@ import click
 from equipoise.cli.shared import check_output, quiet_option
 from equipoise.core.atomic_files import atomic_path
 from equipoise.core.errors import DataError
-from equipoise.experiments import NEEDS_NO_RUNS, PLOTS, PlotOptions, find_runs, plot_runs
+from equipoise.experiments import NEEDS_NO_RUNS, PLOTS, PlotOptions, plot_runs
 
 __all__ = ["command"]
 
@@ -57,6 +57,8 @@ def command(
         )
     target = output or Path(f"{kind}.svg")
     check_output(target, _ENDINGS)
+    from equipoise.experiments import find_runs
+
     found = [run for folder in runs for run in find_runs(folder) if run.status() == "finished"]
     if runs and not found:
         raise DataError(

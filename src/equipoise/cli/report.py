@@ -6,12 +6,11 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from click.core import ParameterSource
 
-from equipoise import read_predictions
 from equipoise.cli.inputs import column_options
 from equipoise.cli.report_sources import Rows, are_runs, named_rows, shown, stem_of, words_of
 from equipoise.cli.scoring import scoring_options
@@ -19,14 +18,12 @@ from equipoise.cli.shared import SHARE, check_report, json_option, print_json, q
 from equipoise.cli.states import read_states, refuse_options_of_rows, state_paths
 from equipoise.core.atomic_files import write_text
 from equipoise.core.errors import DataError
-from equipoise.core.predictions import Predictions
-from equipoise.core.predictions.divide import divide
 from equipoise.core.reading import Columns
 from equipoise.core.reading.storage import without_secrets
-from equipoise.evaluate.audit import audit
-from equipoise.experiments import find_runs, report_of_runs
-from equipoise.report import MethodResult, Report, report_of, to_model_card, write_report
-from equipoise.report.conclusion import conclusion_of
+
+if TYPE_CHECKING:
+    from equipoise.core import Predictions
+    from equipoise.report import MethodResult, Report
 
 __all__ = ["command"]
 
@@ -99,6 +96,8 @@ def command(
     """
     if card is not None and not dataset:
         raise click.UsageError("--card needs --dataset, the name of the dataset.")
+    from equipoise.report import report_of, to_model_card, write_report
+
     check_report(output, option="--output")
     if are_runs(paths):
         _refuse_for_runs()
@@ -155,6 +154,8 @@ class _Told(NamedTuple):
 
 
 def _read(sources: Mapping[str, Rows], calib: Sequence[str], columns: Columns, by: tuple[str, ...]) -> _Told:
+    from equipoise.core import read_predictions
+
     grouped = columns | Columns(groups=by)
     return _Told(
         sources,
@@ -169,6 +170,8 @@ def _read(sources: Mapping[str, Rows], calib: Sequence[str], columns: Columns, b
 
 def _divided(whole: _Told, share: float, seed: int) -> _Told:
     """Hold a share of every file out to fit on."""
+    from equipoise.core.predictions.divide import divide
+
     parts = divide(list(whole.judged.values()), share, seed=seed)
     kept_back = ["--holdout", f"{1 - share:g}", "--seed", str(seed)]
     return _Told(
@@ -192,6 +195,9 @@ def _report_runs(
     quiet: bool,
 ) -> None:
     """Report on folders of runs, as they were scored: one file per dataset and network."""
+    from equipoise.experiments import find_runs, report_of_runs
+    from equipoise.report import write_report
+
     runs = [run for path in paths for run in find_runs(path) if run.status() == "finished"]
     if not runs:
         raise DataError(
@@ -222,6 +228,9 @@ def _report_states(
     quiet: bool,
 ) -> None:
     """Report on saved states of one model, in the order in which they are named: how it fared over time."""
+    from equipoise.evaluate import audit
+    from equipoise.report import report_of, write_report
+
     refuse_options_of_rows()
     sources = named_rows(paths, names)
     found = {
@@ -288,6 +297,8 @@ def _with_commands(report: Report, sources: Mapping[str, Rows], fits: Mapping[st
 
 
 def _record(report: Report, output: Path) -> dict[str, object]:
+    from equipoise.report.conclusion import conclusion_of
+
     conclusion = conclusion_of(report)
     judged = {one.name: one.kind for one in conclusion.judgements}
     return {
@@ -303,6 +314,8 @@ def _tell(report: Report, output: Path, *, as_json: bool, quiet: bool) -> None:
         print_json(_record(report, output))
         return
     if not quiet:
+        from equipoise.report.conclusion import conclusion_of
+
         conclusion = conclusion_of(report)
         click.echo(f"{conclusion.headline}. {' '.join(conclusion.sentences)}".replace("\u00a0", " "))
     click.echo(str(output))

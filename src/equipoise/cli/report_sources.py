@@ -10,9 +10,7 @@ from typing import TypeAlias
 import click
 
 from equipoise.core.errors import DataError
-from equipoise.core.reading.files import find_sources
 from equipoise.core.reading.storage import is_address, without_secrets
-from equipoise.experiments import find_runs
 
 __all__ = ["Rows", "are_runs", "named_rows", "shown", "stem_of", "words_of"]
 
@@ -26,6 +24,9 @@ def are_runs(paths: Sequence[str]) -> bool:
     Raises:
         DataError: If some hold runs and others do not, or a folder holds neither runs nor rows.
     """
+    from equipoise.core.reading.files import find_sources
+    from equipoise.experiments import find_runs
+
     folders = [path for path in paths if not is_address(path) and os.path.isdir(path)]
     with_runs = [path for path in folders if find_runs(path)]
     if not with_runs:

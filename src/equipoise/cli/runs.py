@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.cli.tables import print_table, terminal_width
 from equipoise.core.errors import EquipoiseError, SpecError
-from equipoise.experiments import RunFolder, find_runs, format_shifts, format_tables, group_runs
-from equipoise.experiments.table import tables_of_groups
+
+if TYPE_CHECKING:
+    from equipoise.experiments import RunFolder
 
 __all__ = ["runs_command", "table_command"]
 
@@ -52,6 +54,8 @@ def list_command(folder: Path, why: bool, clean: bool, as_json: bool, quiet: boo
 
     `equipoise runs export` hands them to TensorBoard, MLflow or Weights & Biases.
     """
+    from equipoise.experiments import find_runs
+
     runs = find_runs(folder)
     records = [_record(run) for run in runs]
     removed = [
@@ -92,6 +96,7 @@ def export_command(folder: Path, logger: str, out: Path, as_json: bool, quiet: b
     """
     # These packages are heavy, and extras.
     export_run = import_module(f"equipoise.integrations.{logger}").export_run
+    from equipoise.experiments import find_runs
     from equipoise.integrations.run_log import read_run
 
     runs = {run: run.status() for run in find_runs(folder)}
@@ -145,6 +150,9 @@ def table_command(
     folder: Path, style: str, baseline: str | None, metrics: tuple[str, ...], as_json: bool, quiet: bool
 ) -> None:
     """Print the table of the finished runs in FOLDER: methods in rows, metrics in columns, ties marked."""
+    from equipoise.experiments import find_runs, format_shifts, format_tables, group_runs
+    from equipoise.experiments.table import tables_of_groups
+
     runs = {run: run.status() for run in find_runs(folder)}
     finished = [run for run, status in runs.items() if status == "finished"]
     left_out = sum(status in ("broken", "old") for status in runs.values())

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from equipoise import Predictions, read_predictions, score
 from equipoise.cli.engines import Engine, engine_options
 from equipoise.cli.inputs import column_options, one_or_several
 from equipoise.cli.scoring import scoring_options
 from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.cli.states import read_states, refuse_options_of_rows, state_paths
-from equipoise.core.reading import Columns
 from equipoise.core.reading.storage import without_secrets
-from equipoise.metrics.state import CalibrationState
+
+if TYPE_CHECKING:
+    from equipoise.core import Predictions
+    from equipoise.core.reading import Columns
+    from equipoise.metrics import CalibrationState
 
 __all__ = ["command"]
 
@@ -40,6 +42,8 @@ def command(
     .safetensors, or a pair of .npy files. Several files are read as one. A state that `equipoise audit --save-state`
     kept is scored without rows.
     """
+    from equipoise import read_predictions, score
+
     states = state_paths(files)
     rows: Predictions | CalibrationState
     if states:

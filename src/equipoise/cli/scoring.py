@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from equipoise.core.bins import MOST_BINS
+from equipoise.core.choices import MOST_BINS
 
 __all__ = ["scoring_options"]
 

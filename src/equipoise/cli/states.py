@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from glob import glob, has_magic
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
@@ -13,8 +14,9 @@ from equipoise.cli.inputs import OPTION_OF
 from equipoise.cli.shared import check_output, quiet_option
 from equipoise.core.errors import DataError
 from equipoise.core.reading.storage import is_address
-from equipoise.core.records import RECORD_ENDINGS, is_record
-from equipoise.evaluate.audit_state import SavedState, merge_saved, read_audit_state, write_audit_state
+
+if TYPE_CHECKING:
+    from equipoise.evaluate.audit_state import SavedState
 
 __all__ = ["merge_command", "read_states", "refuse_options_of_rows", "state_paths"]
 
@@ -28,6 +30,8 @@ def state_paths(files: Sequence[str]) -> list[str]:
     Raises:
         DataError: If some hold states and others rows.
     """
+    from equipoise.core.records import is_record
+
     elsewhere = next((file for file in files if is_address(file) and is_record(file)), None)
     if elsewhere is not None:
         raise DataError(f"{elsewhere}: saved states are small and read from this machine. Copy it here.")
@@ -49,6 +53,8 @@ def read_states(paths: Sequence[str]) -> SavedState:
     Raises:
         DataError: If rows would count twice, or the states do not belong together.
     """
+    from equipoise.evaluate.audit_state import merge_saved, read_audit_state
+
     if len(set(paths)) < len(paths):
         raise DataError("a saved state is named twice; its rows would count twice. Name it once.")
     return merge_saved({path: read_audit_state(path) for path in paths})
@@ -82,6 +88,9 @@ def merge_command(files: tuple[str, ...], output: Path, quiet: bool) -> None:
     STATE is what `equipoise audit ... --save-state` wrote. No rows are needed, and rows that are in two files are
     refused, not counted twice.
     """
+    from equipoise.core.records import RECORD_ENDINGS
+    from equipoise.evaluate import write_audit_state
+
     check_output(output, RECORD_ENDINGS)
     paths = state_paths(files)
     if not paths:

@@ -6,37 +6,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
 from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.cli.tables import print_table, terminal_width
-from equipoise.experiments import (
-    HISTORIES,
-    ComparisonResult,
-    RunFolder,
-    RunOptions,
-    Spec,
-    code_files,
-    format_shifts,
-    format_tables,
-    prepare,
-    read_comparison,
-    read_spec,
-    refuse_code,
-    run,
-    run_comparison,
-)
-from equipoise.experiments.maps import as_map
-from equipoise.experiments.preparation import Beside
-from equipoise.experiments.user_code import is_code
-from equipoise.metrics.facts import columns, metric_facts
+from equipoise.experiments import HISTORIES
+
+if TYPE_CHECKING:
+    from equipoise.experiments import ComparisonResult, RunOptions, Spec
+    from equipoise.experiments.preparation import Beside
 
 __all__ = ["compare_command", "print_result", "train_command"]
 
-#: What is shown of a run when it is done.
-_SHOWN = columns()[:6]
+#: So many metrics are shown of a run when it is done.
+_MOST_SHOWN = 6
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -79,6 +64,8 @@ def _run_options(function: F) -> F:
         quiet: bool,
         **others: Any,
     ) -> Any:
+        from equipoise.experiments import RunOptions
+
         options = RunOptions(
             root=root,
             download=download,
@@ -136,6 +123,8 @@ def _run_options(function: F) -> F:
 
 def _announce_code(specs: Sequence[Spec], beside: Sequence[Beside], where: str, asked: _Asked) -> None:
     """Say which files will be run before any is; or refuse them."""
+    from equipoise.experiments import code_files, refuse_code
+
     if asked.no_code:
         refuse_code(specs, where=where, beside=beside)
     files = code_files(specs, where=where, beside=beside)
@@ -166,6 +155,12 @@ def train_command(
     asked: _Asked,
 ) -> None:
     """Train, predict and score one run, or go on where it stopped."""
+    from equipoise.experiments import RunFolder, prepare, read_spec, run
+    from equipoise.experiments.maps import as_map
+    from equipoise.experiments.preparation import Beside
+    from equipoise.experiments.user_code import is_code
+    from equipoise.metrics.facts import columns
+
     options = replace(
         asked.options, calibrators=tuple(dict.fromkeys(("identity", *calibrators))), history=history
     )
@@ -180,7 +175,8 @@ def train_command(
     if asked.as_json:
         print_json({"run": folder.name, "path": str(folder.path), "scores": folder.rows()})
         return
-    rows = [row for row in folder.rows() if row["split"] == "test" and row["metric"] in _SHOWN]
+    shown = columns()[:_MOST_SHOWN]
+    rows = [row for row in folder.rows() if row["split"] == "test" and row["metric"] in shown]
     print_table(("calibrator", "metric", "value", "interval"), [_cells(row) for row in rows])
     if not asked.quiet:
         click.echo(f"\n{folder.path}")
@@ -188,6 +184,8 @@ def train_command(
 
 def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     """Return a score as it is shown, by its name and in its unit."""
+    from equipoise.metrics.facts import metric_facts
+
     facts = metric_facts(row["metric"])
     ends = ", ".join(facts.number(row[end]) for end in ("low", "high"))
     return row["calibrator"], facts.title, facts.text(row["value"]), f"[{ends}]"
@@ -217,6 +215,8 @@ def compare_command(
         raise click.UsageError(
             "--workers goes with --engine local; --threads says what a run asks of a cluster."
         )
+    from equipoise.experiments import read_comparison, run_comparison
+
     wanted = read_comparison(comparison, overrides=asked.overrides)
     _announce_code(wanted.specs, wanted.beside, str(comparison), asked)
     result = run_comparison(
@@ -227,6 +227,8 @@ def compare_command(
 
 def print_result(result: ComparisonResult, *, style: str, as_json: bool, quiet: bool) -> int:
     """Print tables and what failed; return 1 if anything did."""
+    from equipoise.experiments import format_shifts, format_tables
+
     if as_json:
         print_json({"results": str(result.results), "failed": result.summary.failed, "rows": result.rows})
     else:

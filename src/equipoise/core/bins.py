@@ -9,12 +9,10 @@ import torch
 from torch import Tensor
 
 from equipoise.core.arrays import Array
+from equipoise.core.choices import MOST_BINS
 from equipoise.core.names import check_choice
 
-__all__ = ["MOST_BINS", "bin_of", "check_bins", "expected_error", "float_below", "lower_edges"]
-
-#: Memory grows with bins times classes times resamples; more bins than this tell nothing more.
-MOST_BINS = 10_000
+__all__ = ["bin_of", "check_bins", "expected_error", "float_below", "lower_edges"]
 
 
 def lower_edges(n_bins: int, closed: str) -> Array:

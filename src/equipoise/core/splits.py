@@ -5,11 +5,13 @@ from __future__ import annotations
 from equipoise.core.errors import SplitError
 from equipoise.core.names import nearest
 
-__all__ = ["SPLITS", "check_split"]
+__all__ = ["HISTORIES", "SPLITS", "check_split"]
 
 #: ``train`` is fitted on; ``tune`` is what objectives, schedules and model selection may see; ``calib`` is
 #: for post-hoc maps; ``test`` is scored once.
 SPLITS = ("train", "tune", "calib", "test")
+#: Splits whose scores a history may show; ``test`` only beside ``tune``.
+HISTORIES = ("tune", "test")
 
 
 def check_split(split: str | None, *, where: str) -> str | None:

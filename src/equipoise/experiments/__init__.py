@@ -49,6 +49,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from equipoise.core.splits import HISTORIES
     from equipoise.experiments import catalogue as catalogue
     from equipoise.experiments.catalogue import CATALOGUE, Entry, register
     from equipoise.experiments.comparison import ComparisonResult, run_comparison
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
     from equipoise.experiments.scores import RunScores
     from equipoise.experiments.seeds import SeedComparison, compare_seeds
     from equipoise.experiments.shift_scores import format_shifts
-    from equipoise.experiments.single_run import HISTORIES, RunOptions, run
+    from equipoise.experiments.single_run import RunOptions, run
     from equipoise.experiments.spec import (
         DataSpec,
         MethodSpec,
@@ -87,7 +88,7 @@ else:
             "ComparisonSpec": "equipoise.experiments.comparison_spec",
             "DataSpec": "equipoise.experiments.spec",
             "Entry": "equipoise.experiments.catalogue",
-            "HISTORIES": "equipoise.experiments.single_run",
+            "HISTORIES": "equipoise.core.splits",
             "MethodSpec": "equipoise.experiments.spec",
             "ModelSpec": "equipoise.experiments.spec",
             "NEEDS_NO_RUNS": "equipoise.experiments.run_plots",

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple, final
 
 from equipoise.core.errors import SpecError, located
 from equipoise.core.names import check_choice, look_up
+from equipoise.core.splits import HISTORIES
 from equipoise.data import read_shifts
 from equipoise.experiments.maps import MapSpec, as_map
 from equipoise.experiments.measures import MetricSpec, as_metric
 from equipoise.experiments.preparation import Beside
-from equipoise.experiments.single_run import HISTORIES
 from equipoise.experiments.spec import Spec, current_keys
 from equipoise.experiments.spec_parsing import check_keys, plain, set_key
 from equipoise.experiments.toml import parse_override, read_toml

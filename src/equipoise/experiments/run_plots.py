@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from equipoise import plots
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
-from equipoise.evaluate import Score
-from equipoise.experiments.folder import RunFolder
-from equipoise.experiments.run_groups import RunGroup, group_runs
-from equipoise.experiments.shift_scores import shift_scores
-from equipoise.experiments.tuning_outcome import sweep_of
 from equipoise.plots.style import new_figure
-from equipoise.report.records import over_runs
+
+if TYPE_CHECKING:
+    from equipoise.evaluate import Score
+    from equipoise.experiments.folder import RunFolder
+    from equipoise.experiments.run_groups import RunGroup
 
 __all__ = ["NEEDS_NO_RUNS", "PLOTS", "PlotOptions", "plot_runs"]
 
@@ -107,6 +106,8 @@ def _learnt(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _knob(group: RunGroup, options: PlotOptions) -> Any:
     """Draw all runs that set a parameter, tried ones included, at every setting over its seeds."""
+    from equipoise.report.records import over_runs
+
     found: dict[float, list[str]] = {}
     for name, spec in group.specs.items():
         value = {**spec.method.parameters, **spec.method.loss_parameters}.get(options.knob or "")
@@ -130,6 +131,8 @@ def _knob(group: RunGroup, options: PlotOptions) -> Any:
 
 
 def _sweep(group: RunGroup, options: PlotOptions) -> Any:
+    from equipoise.experiments.tuning_outcome import sweep_of
+
     sweeps = [sweep for sweep in map(sweep_of, group.choices.values()) if sweep is not None]
     if not sweeps:
         raise DataError("plot: nothing was chosen here. Give a method `choose` in the comparison.")
@@ -140,6 +143,8 @@ def _sweep(group: RunGroup, options: PlotOptions) -> Any:
 
 
 def _bars(group: RunGroup, options: PlotOptions) -> Any:
+    from equipoise.report.records import over_runs
+
     wanted = [options.calibrator] if options.calibrator else group.calibrators
     scores: dict[str, dict[str, Score]] = {}
     for label in group.methods:
@@ -157,6 +162,8 @@ def _tradeoff(group: RunGroup, options: PlotOptions) -> Any:
 
 
 def _shift(group: RunGroup, options: PlotOptions) -> Any:
+    from equipoise.experiments.shift_scores import shift_scores
+
     calibrator = options.calibrator or "identity"
     found = [one for one in shift_scores(group) if one.calibrator == calibrator]
     families = list(dict.fromkeys(name for one in found for name in one.curves))
@@ -217,6 +224,8 @@ def plot_runs(kind: str, runs: Sequence[RunFolder], options: PlotOptions | None 
     draw: Any = look_up(kind, {**PLOTS, **NEEDS_NO_RUNS}, what="kind of picture")
     if kind in NEEDS_NO_RUNS:
         return {kind: _figure(draw(chosen))}
+    from equipoise.experiments.run_groups import group_runs
+
     groups = [group for group in group_runs(runs) if group.methods]
     if not groups:
         raise DataError("plot: no finished run to draw. `equipoise runs` shows what is there.")

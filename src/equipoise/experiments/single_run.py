@@ -20,6 +20,7 @@ from equipoise.compiled.dispatch import going
 from equipoise.core.errors import SpecError
 from equipoise.core.names import check_choice
 from equipoise.core.predictions import Predictions
+from equipoise.core.splits import HISTORIES
 from equipoise.core.writing import write_predictions
 from equipoise.data import Dataset, read_shifts
 from equipoise.experiments.build import Built, build, split_source
@@ -35,10 +36,8 @@ from equipoise.experiments.shifted import predict_shifts
 from equipoise.experiments.spec import Spec, write_spec
 from equipoise.training import BatchLike, Hardware, fit, predict, read_checkpoint
 
-__all__ = ["HISTORIES", "RunOptions", "keep_predictions", "run"]
+__all__ = ["RunOptions", "keep_predictions", "run"]
 
-#: Splits whose scores a history may show; ``test`` only beside ``tune``.
-HISTORIES = ("tune", "test")
 _SPLITS = ("tune", "calib", "test")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from equipoise.calibrators import Calibrator, TemperatureScaling
-from equipoise.calibrators.choose import RULES
+from equipoise.core.choices import RULES
 from equipoise.core.errors import SpecError
 from equipoise.core.names import check_choice
 from equipoise.core.predictions import Predictions
