@@ -88,7 +88,7 @@ def verdict_of_runs(cards: Sequence[Scorecard]) -> Verdict:
         >>> from equipoise import Predictions, score
         >>> card = score(Predictions(probs=[0.9] * 50, labels=[1] * 25 + [0] * 25))
         >>> verdict_of_runs([card, card]).headline
-        'Over-confident by 40.0 points in every run'
+        'Over-confident by 40.0 points on average, in every run'
     """
     verdicts, n_runs = [verdict_of_card(card) for card in cards], len(cards)
     if n_runs == 1:
@@ -100,7 +100,8 @@ def verdict_of_runs(cards: Sequence[Scorecard]) -> Verdict:
         headline = f"Miscalibrated in {n_runs - n_calibrated} of {n_runs} runs"
     else:
         gap = abs(np.mean([card.scores["confidence_gap"].value for card in cards]))
-        headline = f"{_HEADLINES[kind].format(points=f'{100 * gap:.1f} points')} in every run"
+        words = _HEADLINES[kind].format(points=f"{100 * gap:.1f} points on average,")
+        headline = f"{words} in every run"
     claims = _claims(cards, f"On average over {n_runs} runs")
     return Verdict(kind, headline, claims, "", f"Chance explains the ECE of {often}.")
 

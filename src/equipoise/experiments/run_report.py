@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from equipoise.evaluate import PairedDifferences
@@ -19,7 +19,7 @@ from equipoise.experiments.tuning_outcome import sweep_of
 from equipoise.report import AfterCalibrator, MethodCard, MethodResult, Provenance, Report, RunResult
 from equipoise.training.watch import watch
 
-__all__ = ["methods_of", "report_of_runs"]
+__all__ = ["methods_of", "report_of_runs", "title_of"]
 
 
 def report_of_runs(
@@ -53,7 +53,7 @@ def _report(group: RunGroup, table: ResultTable, title: str | None) -> Report:
     cards = {label: _card(group.spec(label).method) for label in group.methods}
     methods = methods_of(group, table, cards)
     return Report(
-        title=title or f"Calibration of {len(group.methods)} methods: {group.title}, {group.model}",
+        title=title or title_of(group.methods, f"{group.title}, {group.model}"),
         methods=methods,
         baseline=table.baseline,
         provenance=_provenance(group),
@@ -74,6 +74,16 @@ def _notes(methods: Sequence[MethodResult]) -> Iterator[str]:
         for run in method.runs:
             for sentence in watch(run.history):
                 yield f"{method.name}, seed {run.seed}: {sentence}"
+
+
+def title_of(labels: Collection[str], about: str) -> str:
+    """Return what stands on top of a report if nobody says otherwise.
+
+    Example:
+        >>> title_of(["ce", "focal"], "digits, mlp"), title_of(["ce"], "digits, mlp")
+        ('Calibration of 2 methods: digits, mlp', 'Calibration of ce: digits, mlp')
+    """
+    return f"Calibration of {f'{len(labels)} methods' if len(labels) > 1 else next(iter(labels))}: {about}"
 
 
 def methods_of(

@@ -16,7 +16,7 @@ from equipoise.evaluate import Difference
 from equipoise.experiments.judged import ComparedPair
 from equipoise.experiments.maps import MapSpec, as_map
 from equipoise.experiments.measures import GivenMetric, MetricSpec, as_metric
-from equipoise.experiments.run_report import methods_of
+from equipoise.experiments.run_report import methods_of, title_of
 from equipoise.experiments.scores import RunScores
 from equipoise.experiments.scoring import ScoringSettings, score_mapped, score_plain
 from equipoise.experiments.table import COLUMNS, ResultTable, table_of
@@ -124,7 +124,7 @@ class SeedComparison:
         counts = ", ".join(f"{label}: {len(seeds)}" for label, seeds in names.items())
         facts = (("rows", f"{self.table.n_test:,}"), ("seeds", counts))
         return Report(
-            title=title or f"Calibration of {len(names)} methods: {self._group.title}",
+            title=title or title_of(names, self._group.title),
             methods=methods_of(self._group, self.table, cards),
             baseline=self.table.baseline,
             provenance=Provenance(facts=facts, command=command),

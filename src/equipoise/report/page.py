@@ -93,6 +93,8 @@ def _about(report: Report) -> Markup:
         facts.append(f"split {card.split}")
     if len(report.methods) > 1:
         facts.insert(0, f"{len(report.methods)} methods")
+    elif len(report.base.runs) > 1:
+        facts.insert(0, f"mean of {len(report.base.runs)} runs")
     return join(" · ".join(facts))
 
 
