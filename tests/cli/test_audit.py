@@ -12,6 +12,7 @@ import pytest
 
 from equipoise import Predictions, read_predictions, write_predictions
 from equipoise.cli import main
+from equipoise.core.errors import DataError
 from equipoise.evaluate import audit
 from equipoise.metrics import CalibrationState
 from helpers.command_line import run
@@ -292,6 +293,14 @@ def test_a_file_named_twice_is_refused(file, capsys):
     code, _, said = run(capsys, "audit", file, file)
     assert code == 2
     assert "is named twice" in said
+
+
+def test_columns_named_twice_are_refused(tmp_path):
+    for name, part in (("probs", rows().probs), ("labels", rows().labels)):
+        np.save(tmp_path / f"{name}.npy", part)
+    columns = {name: tmp_path / f"{name}.npy" for name in ("probs", "labels")}
+    with pytest.raises(DataError, match="is named twice"):
+        read_predictions([columns, dict(columns)])
 
 
 def test_absent_classes_are_told_by_name(capsys, tmp_path):

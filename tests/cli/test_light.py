@@ -103,7 +103,11 @@ def answers():
     """What is answered to a line of words, and to the key that completes it."""
     lines = [f"{name} {word}" for name in COMMANDS for word in ("--help", "--nonsense")]
     lines += [*NEEDY, "runs export --help", "runs export --to nobody"]
-    unfinished = [f"{name} --" for name in COMMANDS] + ["runs export --", "audit --max ece=0.03 --m"]
+    unfinished = [f"{name} --" for name in COMMANDS] + [
+        "runs export --",
+        "audit --max ece=0.03 --m",
+        "aduit --",
+    ]
     asked = {line: (line.split(), {}) for line in lines} | {line: completing(line) for line in unfinished}
     words = [sys.executable, "-c", ASK]
     text = json.dumps(list(asked.values()))
@@ -176,3 +180,8 @@ def test_numbers_told_beside_others_are_listed_and_told_where(capsys):
     assert "ece_over" in capsys.readouterr().out
     assert main(["show", "ece_over"]) == 2
     assert "part of 'ece'" in capsys.readouterr().err
+
+
+def test_a_slip_in_a_command_is_not_told_in_the_middle_of_a_line(answers):
+    answer = answers["aduit --"]
+    assert (answer.code, answer.err) == (0, "")

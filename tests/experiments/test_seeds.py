@@ -149,3 +149,15 @@ def test_a_pattern_may_be_of_folders_and_files_of_every_kind(folders, capsys):
     rows = json.loads(capsys.readouterr().out)["rows"]
     seeds = {(row["method"], row["seed"]) for row in rows}
     assert seeds == {("all", 0), ("all", 1), ("all", 2), ("all", 3), ("few", 0), ("few", 1)}
+
+
+def test_a_folder_is_no_pattern_whatever_its_name_holds(folders, capsys):
+    (folders / "ce").rename(folders / "ce[1]")
+    assert (
+        main(
+            ["compare-files", f"a={folders}/ce[1]/*.npz", f"b={folders}/focal", "--resamples", "20", "--json"]
+        )
+        == 0
+    )
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert {(row["method"], row["seed"]) for row in rows} == {(m, s) for m in "ab" for s in (0, 1)}

@@ -38,7 +38,7 @@ def test_direction_of_a_single_model(shift, tone, headline):
         ((0.15, 0.25), "bad", "Over-confident by 20", "no run"),
         ((0.0, 0.0), "good", "Consistent with a calibrated model in every run", "every run"),
         ((0.0, 0.15, 0.15), "bad", "Miscalibrated in 2 of 3 runs", "1 of 3 runs"),
-        ((0.15, -0.15), "bad", "Miscalibrated in both directions in every run", "no run"),
+        ((0.15, -0.15), "bad", "Miscalibrated in every run, not always in one direction", "no run"),
     ],
 )
 def test_several_runs_of_one_method_are_all_heard(shifts, tone, headline, explained):

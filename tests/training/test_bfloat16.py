@@ -39,5 +39,11 @@ def test_nothing_is_said_without_a_promise_or_when_it_is_kept(promise, tiles, en
     Hardware(accelerator="cpu", devices=1, precision="bf16-mixed").make_fabric()
 
 
-def test_what_is_tried_is_a_product_that_works_where_the_tests_run():
-    assert bfloat16._try_product() == 0
+def test_what_is_tried_is_a_product_that_ends_well_or_by_a_signal():
+    assert bfloat16._try_product() <= 0
+
+
+def test_a_file_called_like_a_package_does_not_answer_for_it(tmp_path, monkeypatch):
+    (tmp_path / "torch.py").write_text("raise SystemExit(3)")
+    monkeypatch.chdir(tmp_path)
+    assert bfloat16._try_product() <= 0

@@ -22,8 +22,7 @@ class Perverse(toys.Blobs):
     def __call__(self, **where):
         torch.rand(7)
         return [
-            toys.Rows(b.inputs, (b.targets + 1) % toys.N_CLASSES, b.index)
-            for b in super().__call__(**toys.WHERE)
+            toys.Rows(b.inputs, (b.targets + 1) % toys.N_CLASSES, b.index) for b in super().__call__(**where)
         ]
 
 

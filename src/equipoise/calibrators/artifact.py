@@ -14,7 +14,7 @@ import numpy as np
 from equipoise.calibrators.artifact_checks import check_content
 from equipoise.calibrators.result import FitResult
 from equipoise.core.atomic_files import atomic_path, write_text
-from equipoise.core.errors import DataError, require
+from equipoise.core.errors import DataError, first_line, require
 from equipoise.core.rows import Rows
 
 __all__ = ["FORMAT", "VERSION", "pack", "read", "unpack_result", "write"]
@@ -158,8 +158,7 @@ def _small_text(path: Path) -> str:
 
 
 def _reason(error: Exception) -> str:
-    text = str(error).splitlines()[0][:120] if str(error) else ""
-    return f"{type(error).__name__} {text}".strip()
+    return f"{type(error).__name__} {first_line(error) if str(error) else ''}".strip()
 
 
 def _checked(content: Any, where: str) -> dict[str, Any]:

@@ -142,7 +142,7 @@ class CommandTable(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that was called; a slip of the pen is answered with the nearest name."""
         guess = None if args[0] in COMMANDS else nearest(args[0], COMMANDS)
-        if guess:
+        if guess and not ctx.resilient_parsing:
             ctx.fail(f"No such command {args[0]!r}. Did you mean {guess!r}?")
         return super().resolve_command(ctx, args)
 

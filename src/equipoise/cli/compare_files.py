@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,6 +98,13 @@ def _grouped(words: Sequence[str]) -> dict[str, list[Path]]:
     return groups
 
 
+def _found(path: Path) -> Iterable[Path]:
+    if path.is_dir():
+        return path.iterdir()
+    # A folder that is there is no pattern, whatever brackets its name holds.
+    return path.parent.glob(path.name) if path.parent.is_dir() else map(Path, glob(str(path)))
+
+
 def _files(place: str) -> list[Path]:
     from equipoise.core.reading.files import find_sources
     from equipoise.core.reading.formats import ENDINGS
@@ -105,8 +112,7 @@ def _files(place: str) -> list[Path]:
     path = Path(place)
     if path.is_file():
         return [path]
-    found = path.iterdir() if path.is_dir() else map(Path, glob(place))
-    files = sorted(file for file in found if file.suffix.lower() in ENDINGS)
+    files = sorted(file for file in _found(path) if file.suffix.lower() in ENDINGS)
     if not files and path.suffix:
         find_sources(place)  # which says what is the matter, as it does to other commands
     if not files:

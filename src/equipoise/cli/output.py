@@ -25,7 +25,7 @@ class _Output:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
-    def write(self, text: str) -> int:
+    def write(self, text: Any) -> int:
         with self._if_read():
             self._stream.write(text)
         return len(text)
@@ -33,6 +33,11 @@ class _Output:
     def flush(self) -> None:
         with self._if_read():
             self._stream.flush()
+
+    @property
+    def buffer(self) -> Any:
+        """What click writes to where the terminal's letters are few."""
+        return _Output(cast("Any", self._stream).buffer)
 
     @contextmanager
     def _if_read(self) -> Iterator[None]:

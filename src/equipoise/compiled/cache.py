@@ -21,6 +21,7 @@ from typing import IO
 
 __all__ = ["alone", "cache_folder"]
 
+_LOCK = "lock"
 _ROOM = Path(__file__).parent
 
 
@@ -44,7 +45,7 @@ def _cache_folder(named: str | None) -> Path | None:
         folder = place / f"equipoise-{_digest()}"
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=folder) as file:
+            with tempfile.TemporaryFile(dir=folder) as file, (folder / _LOCK).open("ab"):
                 _lock(file)  # some file systems of clusters cannot
                 return folder
         except OSError:
@@ -79,7 +80,7 @@ def alone() -> Iterator[None]:
     if folder is None:
         yield
         return
-    with (folder / "lock").open("wb") as file:
+    with (folder / _LOCK).open("ab") as file:
         _lock(file)
         yield
 

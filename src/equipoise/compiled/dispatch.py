@@ -13,7 +13,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -159,7 +159,8 @@ def _compile_and_run(name: str, dtype: str, arguments: tuple[Any, ...]) -> Any:
         result = _run_first(name, dtype, arguments)
     folder = cache_folder()
     if folder is not None:
-        _mark(folder, name, dtype).touch()
+        with suppress(OSError):  # the work is done; another process compiles again
+            _mark(folder, name, dtype).touch()
     return result
 
 

@@ -98,6 +98,8 @@ def verdict_of_runs(cards: Sequence[Scorecard]) -> Verdict:
     kind = verdicts[0].kind if len({verdict.kind for verdict in verdicts}) == 1 else "both"
     if 0 < n_calibrated < n_runs:
         headline = f"Miscalibrated in {n_runs - n_calibrated} of {n_runs} runs"
+    elif len({verdict.kind for verdict in verdicts}) > 1:
+        headline = "Miscalibrated in every run, not always in one direction"
     else:
         gap = abs(np.mean([card.scores["confidence_gap"].value for card in cards]))
         words = _HEADLINES[kind].format(points=f"{100 * gap:.1f} points on average,")

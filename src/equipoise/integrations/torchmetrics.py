@@ -60,7 +60,9 @@ class CalibrationMetric(Metric):  # type: ignore[misc]
     """
 
     is_differentiable = False
+    higher_is_better = False
     full_state_update = False
+    plot_lower_bound: float | None = 0.0
 
     key: ClassVar[str]
     counts: Tensor

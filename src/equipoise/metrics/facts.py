@@ -308,9 +308,11 @@ def metric_facts(
     if key in _FORMER:
         raise SpecError(f"no {what} {key!r}; {_FORMER[key]}")
     table = {**FACTS, **EXTRA_FACTS, **ALONE_FACTS, **DETECTION_FACTS, **COST_FACTS, **_OWN}
-    there = sorted(name for name, one in table.items() if _HOMES.index(one.home) <= _HOMES.index(of))
-    facts = look_up(key, table, what=what, hint=f"known: {', '.join(there)}.")
-    if key not in there:
+    if key not in table:
+        there = sorted(name for name, one in table.items() if _HOMES.index(one.home) <= _HOMES.index(of))
+        look_up(key, table, what=what, hint=f"known: {', '.join(there)}.")
+    facts = table[key]
+    if _HOMES.index(facts.home) > _HOMES.index(of):
         place = "scorecard" if of == "card" else "table of runs"
         raise SpecError(f"{key!r} cannot be a {what}: no {place} has it; {facts.instead}.")
     return facts

@@ -24,7 +24,7 @@ def why_no_bfloat16() -> str | None:
         >>> why_no_bfloat16() is None or "ONEDNN_MAX_CPU_ISA" in why_no_bfloat16()
         True
     """
-    if not _promises_tiles():
+    if not _promises_tiles() or not sys.executable:  # a program that Python is part of cannot be asked again
         return None
     ended = _try_product()
     if ended >= 0:
@@ -42,5 +42,10 @@ def _promises_tiles() -> bool:
 
 def _try_product() -> int:
     """Give the exit code of a process that multiplies; negative is the signal that ended it."""
-    command = [sys.executable, "-c", _PRODUCT]
+    command = [
+        sys.executable,
+        "-P",
+        "-c",
+        _PRODUCT,
+    ]  # without the folder one is in, whose files may be called torch.py
     return subprocess.run(command, capture_output=True, check=False).returncode  # noqa: S603 - our own words

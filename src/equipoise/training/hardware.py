@@ -77,7 +77,7 @@ class Hardware:
         if self.compile:
             _try_to_compile(made.device)
         if made.device.type == "cpu":
-            if self.precision.startswith("bf16"):
+            if str(self.precision).startswith("bf16"):
                 _check_bfloat16(self.precision)
             _show_large_block()
             if self.keep_memory:

@@ -171,6 +171,12 @@ def _elsewhere(address: str) -> list[FileSource]:
 def _each_once(sources: list[FileSource]) -> list[FileSource]:
     """Return the tables, or raise for one whose rows would count twice: intervals would be too narrow."""
     seen: dict[str, File] = {}
+    columns = [sorted(path.resolve() for path in one.values()) for one in sources if isinstance(one, Mapping)]
+    for number, paths in enumerate(columns):
+        if paths in columns[:number]:
+            raise DataError(
+                f"{paths[0].name}: is named twice, so that its rows would count twice. Name it once."
+            )
     for source in sources:
         file = source.file if isinstance(source, FilePart) else source
         if isinstance(file, Mapping):
