@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from equipoise.training.bfloat16 import why_no_bfloat16
+from equipoise.training.bfloat16 import WITHOUT_TILES, why_no_bfloat16
 
 os.environ["MPLBACKEND"] = "Agg"
 
 # Before the first convolution, after which oneDNN asks no more; other processes of the tests inherit it.
-if "ONEDNN_MAX_CPU_ISA" not in os.environ and why_no_bfloat16():
-    os.environ["ONEDNN_MAX_CPU_ISA"] = "AVX512_CORE_FP16"
+if not os.environ.keys() & WITHOUT_TILES and why_no_bfloat16():
+    os.environ.update(WITHOUT_TILES)
     why_no_bfloat16.cache_clear()
 
 # Adapters to heavy libraries can be imported only where these are installed.

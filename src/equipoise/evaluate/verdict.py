@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from equipoise.metrics.curve import ReliabilityCurve
 
 __all__ = ["Verdict", "p_number", "p_text", "verdict_of_card", "verdict_of_runs"]
-
 
 Kind = Literal["calibrated", "over", "under", "both"]
 
@@ -93,17 +93,17 @@ def verdict_of_runs(cards: Sequence[Scorecard]) -> Verdict:
     verdicts, n_runs = [verdict_of_card(card) for card in cards], len(cards)
     if n_runs == 1:
         return verdicts[0]
-    n_calibrated = sum(verdict.is_calibrated for verdict in verdicts)
+    kinds = Counter(verdict.kind for verdict in verdicts)
+    n_calibrated = kinds.pop("calibrated", 0)
     often = {0: "no run", n_runs: "every run"}.get(n_calibrated, f"{n_calibrated} of {n_runs} runs")
-    kind = verdicts[0].kind if len({verdict.kind for verdict in verdicts}) == 1 else "both"
+    kind: Kind = next(iter(kinds), "calibrated") if len(kinds) < 2 else "both"
     if 0 < n_calibrated < n_runs:
         headline = f"Miscalibrated in {n_runs - n_calibrated} of {n_runs} runs"
-    elif len({verdict.kind for verdict in verdicts}) > 1:
+    elif len(kinds) > 1:
         headline = "Miscalibrated in every run, not always in one direction"
     else:
         gap = abs(np.mean([card.scores["confidence_gap"].value for card in cards]))
-        words = _HEADLINES[kind].format(points=f"{100 * gap:.1f} points on average,")
-        headline = f"{words} in every run"
+        headline = f"{_HEADLINES[kind].format(points=f'{100 * gap:.1f} points on average,')} in every run"
     claims = _claims(cards, f"On average over {n_runs} runs")
     return Verdict(kind, headline, claims, "", f"Chance explains the ECE of {often}.")
 

@@ -7,10 +7,12 @@ import sys
 from functools import cache
 from pathlib import Path
 
-__all__ = ["why_no_bfloat16"]
+__all__ = ["WITHOUT_TILES", "why_no_bfloat16"]
+
+#: What oneDNN, which multiplies for torch, may use at most where tiles are not to be trusted.
+WITHOUT_TILES = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_FP16"}
 
 _PRODUCT = "import torch; ones = torch.ones(64, 64, dtype=torch.bfloat16); ones @ ones"
-_REMEDY = "Set ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16 in the environment before the start"
 
 
 @cache
@@ -29,9 +31,10 @@ def why_no_bfloat16() -> str | None:
     ended = _try_product()
     if ended >= 0:
         return None
+    settings = " ".join(f"{name}={value}" for name, value in WITHOUT_TILES.items())
     return (
         "the processor promises instructions for it (AMX) that end a process here, as on some virtual machines "
-        f"(signal {-ended}). {_REMEDY}"
+        f"(signal {-ended}). Set {settings} in the environment before the start"
     )
 
 
@@ -42,10 +45,6 @@ def _promises_tiles() -> bool:
 
 def _try_product() -> int:
     """Give the exit code of a process that multiplies; negative is the signal that ended it."""
-    command = [
-        sys.executable,
-        "-P",
-        "-c",
-        _PRODUCT,
-    ]  # without the folder one is in, whose files may be called torch.py
+    # Without the folder one is in, whose files may be called torch.py.
+    command = [sys.executable, "-P", "-c", _PRODUCT]
     return subprocess.run(command, capture_output=True, check=False).returncode  # noqa: S603 - our own words

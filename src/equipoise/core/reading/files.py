@@ -170,23 +170,24 @@ def _elsewhere(address: str) -> list[FileSource]:
 
 def _each_once(sources: list[FileSource]) -> list[FileSource]:
     """Return the tables, or raise for one whose rows would count twice: intervals would be too narrow."""
-    seen: dict[str, File] = {}
-    columns = [sorted(path.resolve() for path in one.values()) for one in sources if isinstance(one, Mapping)]
-    for number, paths in enumerate(columns):
-        if paths in columns[:number]:
-            raise DataError(
-                f"{paths[0].name}: is named twice, so that its rows would count twice. Name it once."
-            )
+    seen: dict[str, Sequence[File]] = {}
     for source in sources:
-        file = source.file if isinstance(source, FilePart) else source
-        if isinstance(file, Mapping):
-            continue
-        file = file.resolve() if isinstance(file, Path) else file
+        files = _files_of(source)
         # By name first, as storages cannot be hashed; two of them may have a file of the same name.
-        known = seen.setdefault(str(file) if isinstance(file, Path) else file.shown, file)
-        if known is not file and known == file:
-            raise DataError(f"{file.name}: is named twice, so that its rows would count twice. Name it once.")
+        known = seen.setdefault(" ".join(str(getattr(file, "shown", file)) for file in files), files)
+        if known is not files and known == files:
+            raise DataError(
+                f"{files[0].name}: is named twice, so that its rows would count twice. Name it once."
+            )
     return sources
+
+
+def _files_of(source: FileSource) -> Sequence[File]:
+    """Return the files that a table is read from, by the one name that each has."""
+    if isinstance(source, Mapping):
+        return sorted(path.resolve() for path in source.values())
+    file = source.file if isinstance(source, FilePart) else source
+    return [file.resolve() if isinstance(file, Path) else file]
 
 
 def _parts(files: Sequence[Path], base: Path) -> list[FileSource]:
