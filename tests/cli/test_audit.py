@@ -311,22 +311,17 @@ def test_absent_classes_are_told_by_name(capsys, tmp_path):
     assert "1 of 3 classes never occur among the labels: c." in out
 
 
-def test_lists_in_messages_are_written_as_options_take_them(capsys, tmp_path):
-    (tmp_path / "rows.csv").write_text("label,p_1,p_2\n1,0.5,0.5\n")
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("label,p_1,p_2\n1,0.5,0.5\n", "--probs FIRST,SECOND,... or --logits FIRST,SECOND,..."),
+        ("label,p_0,p_1,p_2\n0,0.33,0.33,0.33\n", "line 2 sums to 0.99. Rounded? Save more digits"),
+        ("label,p_0,p_1,p_2\n0,48,3,0\n1,0,51,0\n", "Counts, such as votes? Divide every row by its sum."),
+    ],
+    ids=["columns from 1", "rounded", "votes"],
+)
+def test_rows_that_are_no_probabilities_are_told_what_they_look_like(text, sentence, capsys, tmp_path):
+    (tmp_path / "rows.csv").write_text(text)
     code, _, said = run(capsys, "audit", str(tmp_path / "rows.csv"))
     assert code == 2
-    assert "--probs FIRST,SECOND,... or --logits FIRST,SECOND,..." in said
-
-
-def test_rounded_probabilities_are_called_so(capsys, tmp_path):
-    (tmp_path / "rows.csv").write_text("label,p_0,p_1,p_2\n0,0.33,0.33,0.33\n")
-    code, _, said = run(capsys, "audit", str(tmp_path / "rows.csv"))
-    assert code == 2
-    assert "line 2 sums to 0.99. Rounded? Save more digits" in said
-
-
-def test_counts_are_not_taken_for_logits(capsys, tmp_path):
-    (tmp_path / "votes.csv").write_text("label,p_0,p_1,p_2\n0,48,3,0\n1,0,51,0\n")
-    code, _, said = run(capsys, "audit", str(tmp_path / "votes.csv"))
-    assert code == 2
-    assert "Counts, such as votes? Divide every row by its sum." in said
+    assert sentence in said
