@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from equipoise.cli.inputs import column_options
+from equipoise.cli.limits import equivalence_option
 from equipoise.cli.scoring import scoring_options
 from equipoise.cli.shared import check_report, json_option, print_json, quiet_option
 from equipoise.core.errors import DataError
@@ -35,6 +36,7 @@ __all__ = ["command"]
 @click.option(
     "--report", type=click.Path(path_type=Path, dir_okay=False), help="Write a report here too; .html or .md."
 )
+@equivalence_option
 @column_options
 @scoring_options
 @json_option
@@ -46,6 +48,7 @@ def command(
     baseline: str | None,
     style: str,
     report: Path | None,
+    margins: tuple[tuple[str, float], ...],
     columns: Columns,
     settings: dict[str, Any],
     as_json: bool,
@@ -66,12 +69,20 @@ def command(
         calib=_read(_grouped(calib), columns) if calib else None,
         calibrators=calibrators,
         baseline=baseline,
+        margins=dict(margins),
         **settings,
     )
     if report is not None:
         write_report(found.report(), report)
     if as_json:
-        print_json({"rows": found.rows(), "baseline": found.table.baseline})
+        print_json(
+            {
+                "rows": found.rows(),
+                "baseline": found.table.baseline,
+                "table": found.table.records(),
+                "differences": found.table.difference_records(),
+            }
+        )
         return
     click.echo(format_table(found.table, style))
     if report is not None and not quiet:

@@ -9,15 +9,21 @@ import click
 
 from equipoise.core.errors import SpecError
 
-__all__ = ["MARGIN", "METRIC_LIMIT"]
+__all__ = ["MARGIN", "METRIC_LIMIT", "equivalence_option"]
 
 
 class _MetricLimit(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A metric and a number: ``ece=0.03`` or ``ece=3%``; with ``optional`` the number may be missing."""
+    """A metric and a number: ``ece=0.03`` or ``ece=3%``.
 
-    def __init__(self, *, optional: bool) -> None:
-        self.name = "METRIC[=MARGIN]" if optional else "METRIC=NUMBER"
-        self._optional = optional
+    Args:
+        margin: Whether the number is a difference of the metric.
+        optional: Whether the number may be missing.
+    """
+
+    def __init__(self, *, margin: bool = False, optional: bool = False) -> None:
+        number = "MARGIN" if margin else "NUMBER"
+        self.name = f"METRIC[={number}]" if optional else f"METRIC={number}"
+        self._margin, self._optional = margin, optional
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the metric and the number, or None for it."""
@@ -35,7 +41,7 @@ class _MetricLimit(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         number = _number(text)
         if number is None:
             self.fail(f"{value!r} must have the form {metric}=0.03 or {metric}=3%.", param, ctx)
-        low, high = (0.0, facts.high - facts.low) if self._optional else (facts.low, facts.high)
+        low, high = (0.0, facts.high - facts.low) if self._margin else (facts.low, facts.high)
         if not low <= number <= high:
             # Said at once, not after a large file was read.
             self.fail(_outside(metric, text, low, high, percent=facts.percent), param, ctx)
@@ -60,6 +66,14 @@ def _number(text: str) -> float | None:
 
 
 #: ``ece=0.03``
-METRIC_LIMIT = _MetricLimit(optional=False)
+METRIC_LIMIT = _MetricLimit()
 #: ``ece`` or ``ece=0.01``
-MARGIN = _MetricLimit(optional=True)
+MARGIN = _MetricLimit(margin=True, optional=True)
+
+equivalence_option = click.option(
+    "--margin",
+    "margins",
+    type=_MetricLimit(margin=True),
+    multiple=True,
+    help="Test whether methods are equivalent to the baseline: a smaller difference of METRIC counts as none.",
+)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from equipoise.cli.limits import equivalence_option
 from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.cli.tables import print_table, terminal_width
 from equipoise.core.errors import EquipoiseError, SpecError
@@ -144,27 +145,41 @@ def _record(run: RunFolder) -> dict[str, object]:
 @click.option("--format", "style", type=click.Choice(["text", "markdown", "latex", "csv"]), default="text")
 @click.option("--baseline", help="The method others are compared with; the first by default.")
 @click.option("--metric", "metrics", multiple=True, help="Columns; repeat for several.")
+@equivalence_option
 @json_option
 @quiet_option
 def table_command(
-    folder: Path, style: str, baseline: str | None, metrics: tuple[str, ...], as_json: bool, quiet: bool
+    folder: Path,
+    style: str,
+    baseline: str | None,
+    metrics: tuple[str, ...],
+    margins: tuple[tuple[str, float], ...],
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Print the table of the finished runs in FOLDER: methods in rows, metrics in columns, ties marked."""
     from equipoise.experiments import find_runs, format_shifts, format_tables, group_runs
-    from equipoise.experiments.table import tables_of_groups
+    from equipoise.experiments.table import COLUMNS, tables_of_groups
 
     runs = {run: run.status() for run in find_runs(folder)}
     finished = [run for run, status in runs.items() if status == "finished"]
     left_out = sum(status in ("broken", "old") for status in runs.values())
     if not finished:
         raise SpecError(f"{folder}: no finished run. `equipoise runs {folder}` shows what is there.")
-    if as_json:
-        print_json({"rows": [row for run in finished for row in run.rows()]})
-        return
-    if left_out and not quiet:
+    if left_out and not (quiet or as_json):
         click.echo(f"{left_out} runs are left out; `equipoise runs {folder} --why` says why.\n", err=True)
     groups = group_runs(finished)
-    tables = tables_of_groups(groups, baseline=baseline, **({"metrics": metrics} if metrics else {}))
+    tables = tables_of_groups(groups, baseline=baseline, metrics=metrics or COLUMNS, margins=dict(margins))
+    if as_json:
+        rows = [row for run in finished for row in run.rows() if not metrics or row["metric"] in metrics]
+        print_json(
+            {
+                "rows": rows,
+                "table": [row for table in tables for row in table.records()],
+                "differences": [row for table in tables for row in table.difference_records()],
+            }
+        )
+        return
     click.echo(format_tables(tables, style, width=terminal_width()))
     further = "" if style == "csv" else format_shifts(groups, style, width=terminal_width())
     if further:

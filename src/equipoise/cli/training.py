@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
+from equipoise.cli.limits import equivalence_option
 from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.cli.tables import print_table, terminal_width
 from equipoise.experiments import HISTORIES
@@ -199,6 +200,7 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
 )
 @click.option("--address", help="Ray cluster; 'auto' for the one this machine belongs to.")
 @click.option("--format", "style", type=click.Choice(["text", "markdown", "latex", "csv"]), default="text")
+@equivalence_option
 @_run_options
 def compare_command(
     comparison: Path,
@@ -206,6 +208,7 @@ def compare_command(
     workers: int | None,
     address: str | None,
     style: str,
+    margins: tuple[tuple[str, float], ...],
     asked: _Asked,
 ) -> int:
     """Run methods x networks x data x seeds from one file, and print the table; finished runs are not repeated."""
@@ -220,7 +223,13 @@ def compare_command(
     wanted = read_comparison(comparison, overrides=asked.overrides)
     _announce_code(wanted.specs, wanted.beside, str(comparison), asked)
     result = run_comparison(
-        wanted, asked.out, options=asked.options, engine=engine, workers=workers, address=address
+        wanted,
+        asked.out,
+        options=asked.options,
+        engine=engine,
+        workers=workers,
+        address=address,
+        margins=dict(margins),
     )
     return print_result(result, style=style, as_json=asked.as_json, quiet=asked.quiet)
 
@@ -230,7 +239,15 @@ def print_result(result: ComparisonResult, *, style: str, as_json: bool, quiet: 
     from equipoise.experiments import format_shifts, format_tables
 
     if as_json:
-        print_json({"results": str(result.results), "failed": result.summary.failed, "rows": result.rows})
+        print_json(
+            {
+                "results": str(result.results),
+                "failed": result.summary.failed,
+                "rows": result.rows,
+                "table": [row for table in result.tables for row in table.records()],
+                "differences": [row for table in result.tables for row in table.difference_records()],
+            }
+        )
     else:
         click.echo(format_tables(result.tables, style, width=terminal_width()))
         further = "" if style == "csv" else format_shifts(result.groups, style, width=terminal_width())

@@ -11,6 +11,7 @@ from equipoise.evaluate.scorecard import Score, Scorecard, score
 from equipoise.evaluate.shift import DETECTION, ShiftScores, score_detection
 from equipoise.evaluate.slices import Slice, SliceSums, score_by_class, score_by_group
 from equipoise.evaluate.slow_metrics import EXTRA, score_extra
+from equipoise.evaluate.standard_error import StandardError, mean_over_seeds
 from equipoise.evaluate.sweep import Sweep
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "ShiftScores",
     "Slice",
     "SliceSums",
+    "StandardError",
     "Sweep",
     "UnpairedDifferences",
     "audit",
@@ -35,6 +37,7 @@ __all__ = [
     "check_not_worse",
     "compare",
     "compare_states",
+    "mean_over_seeds",
     "read_audit_state",
     "score",
     "score_by_class",

@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
+
+import numpy as np
 
 from equipoise.core.names import look_up
 from equipoise.core.notebook import html_table
+from equipoise.evaluate.standard_error import StandardError, error_over_seeds
 from equipoise.evaluate.verdict import p_number
 from equipoise.metrics.facts import metric_facts
+from equipoise.metrics.row_draws import RowDraws
 
-__all__ = ["Difference", "Differences", "difference_table", "plain_differences", "verdict_of"]
+__all__ = [
+    "Difference",
+    "Differences",
+    "difference_table",
+    "difference_test",
+    "plain_differences",
+    "verdict_of",
+]
 
 _FIRST, _SECOND = "first better", "second better"
 
 
 class Difference(NamedTuple):
-    """One metric of two models.
+    """One metric of two models, or of two methods over seeds.
+
+    Interval, p-value and verdict come from one test: the interval excludes zero exactly when the p-value is below one
+    minus its level, and then, and only then, the verdict names the better one.
 
     Attributes:
         metric: Its key.
@@ -26,8 +40,11 @@ class Difference(NamedTuple):
         difference: Second minus first.
         low: Lower end of the difference's interval.
         high: Upper end.
-        p_value: How often resampling alone moves the difference this far.
+        p_value: Probability of a difference at least this large if there is none, corrected for ``comparisons``.
         verdict: ``"second better"``, ``"first better"`` or ``"tie"``.
+        error: The standard error of the difference.
+        n_seeds: Trainings of each method; one is a comparison of two networks.
+        comparisons: How many comparisons were made together. The interval holds for all of them at once.
     """
 
     metric: str
@@ -38,6 +55,9 @@ class Difference(NamedTuple):
     high: float
     p_value: float
     verdict: str
+    error: StandardError = StandardError(np.nan)
+    n_seeds: int = 1
+    comparisons: int = 1
 
     @property
     def second_is(self) -> Literal["better", "worse", "tie"]:
@@ -61,7 +81,117 @@ class Difference(NamedTuple):
         # Taken from zero, since the negative of zero would be shown with a minus sign.
         difference, low, high = (0.0 - value for value in (self.difference, self.high, self.low))
         verdict = {_FIRST: _SECOND, _SECOND: _FIRST}.get(self.verdict, self.verdict)
-        return Difference(self.metric, self.second, self.first, difference, low, high, self.p_value, verdict)
+        return self._replace(
+            first=self.second, second=self.first, difference=difference, low=low, high=high, verdict=verdict
+        )
+
+    def among(self, comparisons: int, *, level: float = 0.95) -> Difference:
+        """Return the same difference as one of several that are compared together (Bonferroni's rule).
+
+        Args:
+            comparisons: How many there are.
+            level: How often all their intervals hold the true differences at once.
+
+        Example:
+            >>> one = difference_test("ece", 0.2, 0.1, StandardError(0.04))
+            >>> one.verdict, one.among(5).verdict
+            ('second better', 'tie')
+        """
+        return difference_test(
+            self.metric,
+            self.second - self.difference,
+            self.second,
+            self.error,
+            n_seeds=self.n_seeds,
+            comparisons=comparisons,
+            level=level,
+        )._replace(first=self.first)
+
+    def detectable(self, *, level: float = 0.95, power: float = 0.8) -> float:
+        """Return the smallest true difference that this comparison finds with the given probability.
+
+        Example:
+            >>> round(difference_test("ece", 0.2, 0.19, StandardError(0.01)).detectable(), 3)
+            0.028
+        """
+        return self.error.detectable((1 - level) / self.comparisons, power=power)
+
+    def is_equivalent(self, margin: float, *, level: float = 0.95) -> bool:
+        """Return whether the difference is shown to be smaller than a margin, by two one-sided tests.
+
+        Example:
+            >>> one = difference_test("ece", 0.2, 0.201, StandardError(0.001))
+            >>> one.is_equivalent(0.01), one.is_equivalent(0.002)
+            (True, False)
+        """
+        return abs(self.difference) + self.error.half_width(2 * (1 - level) / self.comparisons) < margin
+
+
+def difference_test(
+    metric: str,
+    first: float,
+    second: float,
+    error: StandardError,
+    *,
+    n_seeds: int = 1,
+    comparisons: int = 1,
+    level: float = 0.95,
+) -> Difference:
+    """Test whether two values of a metric differ by more than chance explains.
+
+    Args:
+        metric: Its key.
+        first: One value.
+        second: The other.
+        error: Standard error of their difference.
+        n_seeds: Trainings of each.
+        comparisons: How many are compared together.
+        level: Level of the interval, for all of them at once.
+
+    Example:
+        >>> difference_test("ece", 0.2, 0.1, StandardError(0.01)).verdict
+        'second better'
+    """
+    difference = second - first
+    alpha = (1 - level) / comparisons
+    p_value = min(1.0, comparisons * error.p_value(difference))
+    half = error.half_width(alpha)
+    verdict = verdict_of(metric, first, second, significant=p_value < 1 - level)
+    return Difference(
+        metric, first, second, difference, difference - half, difference + half, p_value, verdict,
+        error, n_seeds, comparisons,
+    )  # fmt: skip
+
+
+def paired_difference(
+    metric: str,
+    first: Sequence[RowDraws],
+    second: Sequence[RowDraws],
+    *,
+    comparisons: int = 1,
+    level: float = 0.95,
+) -> Difference:
+    """Compare two methods by the same seeds on the same rows, or two models if there is one of each.
+
+    Args:
+        metric: Key of the metric.
+        first: Draws of the first method, one per seed.
+        second: Draws of the second, for the same seeds in the same order, with the same resamples.
+        comparisons: How many are compared together.
+        level: Level of the interval, for all of them at once.
+    """
+    pairs = list(zip(first, second, strict=True))
+    values = [after.values[metric] - before.values[metric] for before, after in pairs]
+    draws = [after.draws[metric] - before.draws[metric] for before, after in pairs]
+    return difference_test(
+        metric,
+        float(np.mean([one.values[metric] for one in first])),
+        float(np.mean([one.values[metric] for one in second])),
+        error_over_seeds(values, draws, first[0].plan.n_units),
+        n_seeds=len(pairs),
+        comparisons=comparisons,
+        level=level,
+    )
 
 
 class Differences(tuple[Difference, ...], ABC):

@@ -15,7 +15,6 @@ from equipoise.experiments.comparison_spec import ComparisonSpec
 from equipoise.experiments.engines import RunSummary, run_locally, run_on_ray
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.formatting import format_tables
-from equipoise.experiments.kept_differences import write_differences
 from equipoise.experiments.preparation import pinned, prepare
 from equipoise.experiments.rows import write_rows
 from equipoise.experiments.run_groups import RunGroup, group_runs
@@ -24,7 +23,7 @@ from equipoise.experiments.shift_scores import format_shifts
 from equipoise.experiments.single_run import RunOptions
 from equipoise.experiments.spec import Spec
 from equipoise.experiments.spec_data import data_of
-from equipoise.experiments.table import ResultTable, tables_of_groups
+from equipoise.experiments.table import COLUMNS, ResultTable, tables_of_groups
 from equipoise.experiments.tuning_outcome import SeedChoice, choices_before, choose_setting, write_choices
 
 __all__ = ["ComparisonResult", "run_comparison"]
@@ -63,6 +62,7 @@ def run_comparison(
     engine: str = "local",
     workers: int | None = None,
     address: str | None = None,
+    margins: Mapping[str, float] | None = None,
 ) -> ComparisonResult:
     """Do what is left of a comparison, and write its results and tables.
 
@@ -73,6 +73,7 @@ def run_comparison(
         engine: ``"local"`` or ``"ray"``.
         workers: Processes of the local engine.
         address: Cluster of the Ray engine.
+        margins: By metric: a difference that is shown to be smaller is called equivalent.
 
     Returns:
         Which runs are done, the tables, and the file of tidy rows.
@@ -114,10 +115,10 @@ def run_comparison(
     choices = _choose(comparison, specs, summary.done, sought, choices_before(kept))
     write_choices(kept, choices)
     groups = group_runs(summary.done, choices, specs={spec.identity: spec for spec in specs})
-    tables = _tables(comparison, groups)
-    told = zip((group for group in groups if group.methods), tables, strict=True)
-    found = [row for group, table in told for row in group.difference_rows(table.by_seed)]
-    write_differences(base, comparison.name, found)
+    tables = _tables(comparison, groups, margins)
+    differences = [row for table in tables for row in table.difference_records()]
+    if differences:
+        write_rows(base / f"{comparison.name}.differences.csv", differences)
     results = base / f"{comparison.name}.results.csv"
     places = {name: group for group in groups for name in group.specs}
     keys = [one.key for one in comparison.calibrators]
@@ -150,12 +151,15 @@ def _ready(comparison: ComparisonSpec, options: RunOptions) -> tuple[Sequence[Sp
     )
 
 
-def _tables(comparison: ComparisonSpec, groups: Sequence[RunGroup]) -> list[ResultTable]:
+def _tables(
+    comparison: ComparisonSpec, groups: Sequence[RunGroup], margins: Mapping[str, float] | None
+) -> list[ResultTable]:
     labels = {label for group in groups for label in group.methods}
     return tables_of_groups(
         groups,
         baseline=comparison.baseline if comparison.baseline in labels else None,
-        **({} if comparison.metrics is None else {"metrics": comparison.metrics}),
+        metrics=comparison.metrics or COLUMNS,
+        margins=margins,
     )
 
 

@@ -77,7 +77,7 @@ def cost_cells(
     Example:
         >>> costs = {"ce": {0: Cost(10.0, 100)}, "two": {0: Cost(20.0, 200)}}
         >>> error = {"ce": 0.05, "two": 0.02}
-        >>> ece = {key: Cell(mean=v, error=None, spread=0, n_seeds=1, temperature=None) for key, v in error.items()}
+        >>> ece = {key: Cell(mean=value) for key, value in error.items()}
         >>> found = cost_cells(costs, label="two", baseline="ce", ece=ece)
         >>> found["seconds"].mean, found["parameters"].mean, round(found["ece_gain"].mean, 3)
         (20.0, 200.0, 0.03)
@@ -92,13 +92,13 @@ def cost_cells(
         extra = found["seconds"].mean / usual - 1 if usual else 0.0
         if extra >= _LEAST:
             gain = (ece[baseline].mean - ece[label].mean) / extra
-            found["ece_gain"] = Cell(mean=gain, error=None, spread=0.0, n_seeds=len(own), temperature=None)
+            found["ece_gain"] = Cell(mean=gain, n_seeds=len(own))
     return found
 
 
 def _cell(values: Sequence[float]) -> Cell:
     error = float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
-    return Cell(mean=float(np.mean(values)), error=error, spread=0.0, n_seeds=len(values), temperature=None)
+    return Cell(mean=float(np.mean(values)), error=error, n_seeds=len(values))
 
 
 def asks_for_costs(metrics: Iterable[str]) -> bool:

@@ -27,13 +27,23 @@ _CSV = (
     "metric",
     "mean",
     "error",
+    "low",
+    "high",
     "n_seeds",
     "temperature",
     "mark",
     "versus",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "p_value",
+    "comparisons",
+    "detectable",
+    "equivalent",
     "printed",
 )
 _MARKS = {"best": "*", "tied": "≈", "": " "}
+_SIGNS = {"better": "+", "worse": "-", "network better": "(+)", "network worse": "(-)"}
 _LATEX = {
     **{letter: "\\" + letter for letter in "&%_#${}"},
     "\\": r"\textbackslash{}",
@@ -55,7 +65,7 @@ def format_table(table: ResultTable, style: str = "text") -> str:
 
     Example:
         >>> from equipoise.experiments.results import Cell
-        >>> cell = Cell(mean=0.05, error=None, spread=0.01, n_seeds=1, temperature=None)
+        >>> cell = Cell(mean=0.05)
         >>> row = TableRow(
         ...     method="ce",
         ...     calibrator="identity",
@@ -114,7 +124,7 @@ def html_of(table: ResultTable) -> str:
 
 
 def _text_caption(table: ResultTable) -> str:
-    return table.caption.replace("Best in bold", "* is best")
+    return table.caption.replace("Best in bold", "*: best")
 
 
 def _numbers(row: TableRow, metric: str, *, plus: str = " ± ") -> str:
@@ -125,8 +135,8 @@ def _numbers(row: TableRow, metric: str, *, plus: str = " ± ") -> str:
 
 
 def _sign(row: TableRow, metric: str) -> str:
-    """Return whether a method is better or worse than the baseline: an arrow would say whether it is higher."""
-    return {"better": "+", "worse": "-"}.get(row.versus[metric], "")
+    """Return the sign of a significant difference from the baseline: of methods, or of two networks."""
+    return _SIGNS.get(row.versus[metric], "")
 
 
 def _name(row: TableRow) -> str:
@@ -162,7 +172,7 @@ def _filled(text: str, width: int | None) -> str:
 
 
 def _text_cell(row: TableRow, metric: str, *, marks: Mapping[str, str]) -> str:
-    return f"{_numbers(row, metric)}{marks[row.marks[metric]]}{_sign(row, metric) or ' '}"
+    return f"{_numbers(row, metric)}{marks[row.marks[metric]]}{_sign(row, metric):1}"
 
 
 def _packed(names: Column, columns: Sequence[Column], width: int | None) -> list[list[Column]]:
@@ -201,13 +211,38 @@ def _lines(names: Column, columns: Sequence[Column]) -> list[str]:
 
 
 def _lines_below(table: ResultTable) -> list[str]:
-    """Return what was chosen, and what papers printed."""
-    return [*table.notes] + [
+    """Return what could have been detected, what was chosen, and what papers printed."""
+    return [*_power_lines(table), *table.notes] + [
         f"printed: {_name(row)}: "
         + "; ".join(f"{metric_facts(m).head} {text}" for m, text in row.printed.items())
         for row in table.rows
         if row.printed
     ]
+
+
+def _power_lines(table: ResultTable) -> list[str]:
+    """Return what a tie means: which difference would have been found, and which is ruled out."""
+    lines = []
+    for calibrator, found in table.detectable().items():
+        shown = ", ".join(f"{metric_facts(m).head} {_amount(m, value)}" for m, value in found.items())
+        after = "" if calibrator == "identity" else f" after {calibrator}"
+        lines.append(
+            f"Smallest difference from {table.baseline}{after} that ties here could have shown (80% power): {shown}."
+        )
+    for metric, margin in table.margins.items():
+        known = [row for row in table.rows if metric in row.equivalent]
+        same = [_name(row) for row in known if row.equivalent[metric]]
+        others = len(known) - len(same)
+        lines.append(
+            f"Equivalent to {table.baseline} within {_amount(metric, margin)} in {metric_facts(metric).head}: "
+            f"{', '.join(same) or 'none shown'}{f'; not shown for {others} others' if same and others else ''}."
+        )
+    return lines
+
+
+def _amount(metric: str, value: float) -> str:
+    facts = metric_facts(metric)
+    return f"{facts.scale * value:.{facts.digits}f}"
 
 
 def _markdown(table: ResultTable) -> str:

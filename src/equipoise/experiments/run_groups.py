@@ -10,13 +10,9 @@ from typing import Any, NamedTuple
 from equipoise.core.errors import SpecError, located
 from equipoise.core.names import look_up
 from equipoise.core.read_only import ReadOnly
-from equipoise.evaluate import Difference
 from equipoise.experiments.folder import RunFolder
-from equipoise.experiments.judged import ComparedPair
-from equipoise.experiments.kept_differences import KeptDifferences, differences_beside
 from equipoise.experiments.methods import method_entry
 from equipoise.experiments.paper_results import printed_for
-from equipoise.experiments.results import SeedDifferences
 from equipoise.experiments.scores import RunScores, tidy_rows
 from equipoise.experiments.spec import Spec
 from equipoise.experiments.spec_parsing import plain
@@ -37,8 +33,6 @@ class RunGroup(NamedTuple):
         scores: What every run scored, by its name and the calibrator; runs that were tried and not chosen have
             scores, and are of no method.
         choices: What was chosen for each seed, by label of the method.
-        stamps: What tells each run's predictions from all others, by its name and the calibrator.
-        differences: What comparisons have written down about two runs.
     """
 
     data: str
@@ -48,8 +42,6 @@ class RunGroup(NamedTuple):
     specs: Mapping[str, Spec]
     scores: Mapping[str, Mapping[str, RunScores]]
     choices: Mapping[str, Sequence[SeedChoice]] = ReadOnly()
-    stamps: Mapping[str, Mapping[str, str]] = ReadOnly()
-    differences: KeptDifferences = ReadOnly()
 
     @property
     def title(self) -> str:
@@ -75,55 +67,19 @@ class RunGroup(NamedTuple):
         """All calibrators that a run was scored after, in the order in which they first come."""
         return list(dict.fromkeys(name for run in self.runs for name in self.scores[run.name]))
 
-    def seeds(self, label: str, calibrator: str) -> dict[int, RunFolder]:
+    def runs_by_seed(self, label: str, calibrator: str) -> dict[int, RunFolder]:
         """Return the runs of a method that were scored after a calibrator, by seed."""
         runs = [run for run in self.methods[label] if calibrator in self.scores[run.name]]
         return {self.specs[run.name].seed: run for run in runs}
 
-    def scored(self, label: str, calibrator: str) -> list[RunScores]:
-        """Return what a method scored after a calibrator, one per seed."""
-        return [self.scores[run.name][calibrator] for run in self.seeds(label, calibrator).values()]
+    def seeds(self, label: str, calibrator: str) -> dict[int, RunScores]:
+        """Return what a method scored after a calibrator, by seed."""
+        runs = self.runs_by_seed(label, calibrator)
+        return {seed: self.scores[run.name][calibrator] for seed, run in runs.items()}
 
-    @property
-    def known_seeds(self) -> list[int]:
-        """All seeds, in order."""
-        return sorted({spec.seed for spec in self.specs.values()})
-
-    def kept(self, pair: ComparedPair, seed: int) -> Sequence[Difference]:
-        """Return the differences of two methods at a seed, if they are written down, either way; else nothing."""
-        if not self.differences:
-            return ()
-        first, second = self._stamps(pair, seed)
-        turned = self.differences.get((second, first), ())
-        return self.differences.get((first, second)) or [row.turned() for row in turned]
-
-    def _stamps(self, pair: ComparedPair, seed: int) -> tuple[str, str]:
-        calibrator, *labels = pair
-        first, second = (
-            self.stamps[self.seeds(label, calibrator)[seed].name][calibrator] for label in labels
-        )
-        return first, second
-
-    def difference_rows(self, by_seed: SeedDifferences) -> list[dict[str, Any]]:
-        """Return the differences of its methods at every seed as tidy rows, each with the stamps of the two runs."""
-        rows = []
-        for pair, seeds in by_seed.items():
-            calibrator, *labels = pair
-            if labels[0] > labels[1] and (calibrator, labels[1], labels[0]) in by_seed:
-                continue  # the same, turned
-            for seed, differences in seeds.items():
-                about = {
-                    "data": self.title,
-                    "model": self.model,
-                    "calibrator": calibrator,
-                    "first_method": labels[0],
-                    "second_method": labels[1],
-                    "seed": seed,
-                }
-                first, second = self._stamps(pair, seed)
-                stamps = {"first_stamp": first, "second_stamp": second}
-                rows += [{**about, **one._asdict(), **stamps} for one in differences]
-        return rows
+    def history(self, label: str, seed: int) -> Sequence[Mapping[str, Any]]:
+        """Return one row per epoch of a training."""
+        return self.runs_by_seed(label, "identity")[seed].history()
 
     def spec(self, label: str) -> Spec:
         """Return the spec of a method's first run."""
@@ -174,8 +130,7 @@ def group_runs(
         groups.setdefault(json.dumps(_settings(specs[run.name]), sort_keys=True), []).append(run)
     known = choices_beside(runs) if choices is None else choices
     made = (_group(group, _note(json.loads(key), groups), specs) for key, group in groups.items())
-    differences = differences_beside(runs)
-    return [_with_choices(group, known)._replace(differences=differences) for group in made]
+    return [_with_choices(group, known) for group in made]
 
 
 def _settings(spec: Spec) -> dict[str, Any]:
@@ -211,8 +166,7 @@ def _group(group: Sequence[RunFolder], note: str, specs: Mapping[str, Spec]) -> 
     first = own[group[0].name]
     scores = {run.name: {name: run.scores(name) for name in run.calibrators()} for run in group}
     _check_bins(scores)
-    stamps = {run.name: run.stamps() for run in group}
-    return RunGroup(first.data.name, first.model.name, note, methods, own, scores, stamps=stamps)
+    return RunGroup(first.data.name, first.model.name, note, methods, own, scores)
 
 
 def _with_choices(group: RunGroup, choices: Sequence[SeedChoice]) -> RunGroup:

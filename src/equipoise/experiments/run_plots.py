@@ -49,7 +49,7 @@ def _first(group: RunGroup) -> dict[str, RunFolder]:
 
 def _cards(group: RunGroup, options: PlotOptions) -> dict[str, Any]:
     name = options.calibrator or "identity"
-    found = {label: group.scored(label, name) for label in group.methods}
+    found = {label: list(group.seeds(label, name).values()) for label in group.methods}
     return {label: scores[0].test for label, scores in found.items() if scores}
 
 
@@ -106,7 +106,7 @@ def _learnt(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _knob(group: RunGroup, options: PlotOptions) -> Any:
     """Draw all runs that set a parameter, tried ones included, at every setting over its seeds."""
-    from equipoise.report.records import over_runs
+    from equipoise.experiments.results import score_over_seeds
 
     found: dict[float, list[str]] = {}
     for name, spec in group.specs.items():
@@ -121,9 +121,8 @@ def _knob(group: RunGroup, options: PlotOptions) -> Any:
     calibrator = options.calibrator or "identity"
     scores = {
         metric: [
-            over_runs(metric, [card[metric] for card in cards], cards[0].level)
+            score_over_seeds([group.scores[name][calibrator] for name in names], metric)
             for _, names in sorted(found.items())
-            for cards in [[group.scores[name][calibrator].test for name in names]]
         ]
         for metric in dict.fromkeys((options.metric, "accuracy"))
     }
@@ -143,15 +142,15 @@ def _sweep(group: RunGroup, options: PlotOptions) -> Any:
 
 
 def _bars(group: RunGroup, options: PlotOptions) -> Any:
-    from equipoise.report.records import over_runs
+    from equipoise.experiments.results import score_over_seeds
 
     wanted = [options.calibrator] if options.calibrator else group.calibrators
     scores: dict[str, dict[str, Score]] = {}
     for label in group.methods:
         for calibrator in wanted:
-            cards = [one.test for one in group.scored(label, calibrator)]
-            if cards:
-                found = over_runs(options.metric, [card[options.metric] for card in cards], cards[0].level)
+            seeds = list(group.seeds(label, calibrator).values())
+            if seeds:
+                found = score_over_seeds(seeds, options.metric)
                 name = "no calibrator" if calibrator == "identity" else calibrator
                 scores.setdefault(label, {})[name] = found
     return plots.draw_bars(scores, metric=options.metric)

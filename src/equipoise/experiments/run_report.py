@@ -9,9 +9,10 @@ from pathlib import Path
 from equipoise.evaluate import PairedDifferences
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.integrity import read_json
-from equipoise.experiments.judged import JudgedGroup
 from equipoise.experiments.methods import method_entry, split_method
+from equipoise.experiments.results import compare_methods
 from equipoise.experiments.run_groups import RunGroup, group_runs
+from equipoise.experiments.scored_group import ScoredGroup
 from equipoise.experiments.shift_scores import shift_scores
 from equipoise.experiments.spec import MethodSpec
 from equipoise.experiments.table import ResultTable, tables_of_groups
@@ -87,7 +88,7 @@ def title_of(labels: Collection[str], about: str) -> str:
 
 
 def methods_of(
-    group: JudgedGroup, table: ResultTable, cards: Mapping[str, MethodCard]
+    group: ScoredGroup, table: ResultTable, cards: Mapping[str, MethodCard]
 ) -> tuple[MethodResult, ...]:
     """Return what a report tells about each method of a group.
 
@@ -99,35 +100,38 @@ def methods_of(
     return tuple(_result(group, table, label, cards[label]) for label in group.methods)
 
 
-def _result(group: JudgedGroup, table: ResultTable, label: str, card: MethodCard) -> MethodResult:
-    runs = group.seeds(label, "identity")
-    scores = group.scored(label, "identity")
+def _result(group: ScoredGroup, table: ResultTable, label: str, card: MethodCard) -> MethodResult:
+    seeds = group.seeds(label, "identity")
+    first = next(iter(seeds.values()))
     return MethodResult(
         name=label,
         runs=tuple(
-            RunResult(scores=one.test, seed=seed, history=run.history())
-            for (seed, run), one in zip(runs.items(), scores, strict=True)
+            RunResult(scores=one.test, seed=seed, history=group.history(label, seed), draws=one.draws)
+            for seed, one in seeds.items()
         ),
         calibrated=tuple(
             _calibrated(group, table, label, name)
             for name in group.calibrators
-            if name != "identity" and len(group.scored(label, name)) == len(runs)
+            if name != "identity" and len(group.seeds(label, name)) == len(seeds)
         ),
-        classes=scores[0].classes,
-        risk=scores[0].risk,
+        classes=first.classes,
+        risk=first.risk,
         versus=_versus(table, label, "identity"),
         card=card,
     )
 
 
-def _calibrated(group: JudgedGroup, table: ResultTable, label: str, name: str) -> AfterCalibrator:
-    scores = group.scored(label, name)
+def _calibrated(group: ScoredGroup, table: ResultTable, label: str, name: str) -> AfterCalibrator:
+    before, after = group.seeds(label, "identity"), group.seeds(label, name)
+    scores = list(after.values())
+    gains = [compare_methods(key, before, after, level=scores[0].test.level) for key in scores[0].compared]
     return AfterCalibrator(
         name=name,
         scores=tuple(one.test for one in scores),
         words=scores[0].words,
         temperatures=tuple(one.temperature for one in scores if one.temperature is not None),
-        versus=scores[0].versus,
+        versus=PairedDifferences(one for one in gains if one is not None) or None,
+        draws=tuple(one.draws for one in scores),
         versus_base=_versus(table, label, name),
     )
 

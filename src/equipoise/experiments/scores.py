@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,11 +11,13 @@ from typing import Any, final
 import numpy as np
 
 from equipoise.core.errors import DataError
-from equipoise.evaluate import Difference, PairedDifferences, Score, Scorecard, Slice
+from equipoise.evaluate import Score, Scorecard, Slice
+from equipoise.evaluate.standard_error import one_run_error
 from equipoise.experiments.integrity import read_json, write_json
 from equipoise.experiments.spec import Spec
 from equipoise.metrics.area_under_risk_coverage import RiskCoverage
 from equipoise.metrics.facts import learn_facts
+from equipoise.metrics.row_draws import ResamplePlan, RowDraws
 
 __all__ = ["RunScores", "read_scores", "tidy_rows", "write_scores"]
 
@@ -35,7 +38,7 @@ class RunScores:
         cards: Scorecards by split; ``test`` is always there.
         classes: Slices of ``test`` by predicted class, the worst first; without calibration only.
         risk: Error rate of ``test`` by coverage; without calibration only.
-        versus: What the map changed on ``test``, row by row; None without one.
+        draws: Metrics of ``test`` in resamples of the rows that all runs of these rows share; None if not computed.
         extras: Numbers of ``test`` beyond the scorecard, such as the mean intersection over union.
         facts: What authors say about metrics of their own among the extras; those who read it know it then, too.
         detection: How well foreign test sets are told from ``test``: by set, score of the network and number.
@@ -47,7 +50,7 @@ class RunScores:
     cards: Mapping[str, Scorecard]
     classes: tuple[Slice, ...] = ()
     risk: RiskCoverage | None = None
-    versus: PairedDifferences | None = None
+    draws: RowDraws | None = None
     extras: Mapping[str, Score] = field(default_factory=dict)
     facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     detection: Mapping[str, Mapping[str, Mapping[str, Score]]] = field(default_factory=dict)
@@ -56,6 +59,24 @@ class RunScores:
     def test(self) -> Scorecard:
         """The scorecard that judges."""
         return self.cards["test"]
+
+    def score(self, metric: str) -> Score:
+        """Return a number of ``test``, of the scorecard or beyond it."""
+        return self.extras[metric] if metric in self.extras else self.test.scores[metric]
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """Metrics in which runs of the same rows are compared, whatever a table shows."""
+        return () if self.draws is None else tuple(self.draws.values)
+
+    def row_error(self, metric: str) -> float:
+        """Return the standard error of a number of ``test`` that its rows give."""
+        return one_run_error(self.score(metric), self.test.level)
+
+    def value(self, metric: str) -> float:
+        """Return the value of a number of ``test``; NaN if there is none."""
+        known = metric in self.extras or metric in self.test.scores
+        return self.score(metric).value if known else np.nan
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one tidy row per split and metric, with the settings behind the intervals."""
@@ -103,7 +124,7 @@ def write_scores(scores: RunScores, path: Path) -> None:
             "cards": {split: card.to_dict() for split, card in scores.cards.items()},
             "classes": [list(part) for part in scores.classes],
             "risk": None if risk is None else [np.asarray(column)[_thin(risk)].tolist() for column in risk],
-            "versus": None if scores.versus is None else [list(row) for row in scores.versus],
+            "draws": None if scores.draws is None else _packed(scores.draws),
             "extras": {key: list(one) for key, one in scores.extras.items()},
             **({"facts": {key: dict(said) for key, said in scores.facts.items()}} if scores.facts else {}),
             "detection": {
@@ -130,7 +151,7 @@ def read_scores(path: Path) -> RunScores:
     """
     content = read_json(path)
     try:
-        risk, versus, facts = content["risk"], content["versus"], content.get("facts", {})
+        risk, draws, facts = content["risk"], content.get("draws"), content.get("facts", {})
         for key, said in facts.items():
             learn_facts(key, said)
         return RunScores(
@@ -140,7 +161,7 @@ def read_scores(path: Path) -> RunScores:
             cards={split: Scorecard.from_dict(table) for split, table in content["cards"].items()},
             classes=tuple(Slice(*part) for part in content["classes"]),
             risk=None if risk is None else RiskCoverage(*map(np.asarray, risk)),
-            versus=None if versus is None else PairedDifferences(Difference(*row) for row in versus),
+            draws=None if draws is None else _unpacked(draws),
             extras={key: Score(*one) for key, one in content.get("extras", {}).items()},
             facts=facts,
             detection={
@@ -155,6 +176,27 @@ def read_scores(path: Path) -> RunScores:
         raise DataError(f"{path}: {error}") from error
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise DataError(f"{path}: damaged: no scores of a run ({type(error).__name__} {error}).") from error
+
+
+def _packed(draws: RowDraws) -> dict[str, Any]:
+    """Return draws as JSON can hold them: thousands of numbers per metric, in single precision."""
+    packed = {
+        key: b64encode(np.asarray(column, dtype="<f4").tobytes()).decode()
+        for key, column in draws.draws.items()
+    }
+    return {"plan": draws.plan._asdict(), "values": dict(draws.values), "draws": packed}
+
+
+def _unpacked(content: Mapping[str, Any]) -> RowDraws:
+    draws = {
+        key: np.frombuffer(b64decode(text, validate=True), dtype="<f4").astype(np.float64)
+        for key, text in content["draws"].items()
+    }
+    if len({len(column) for column in draws.values()}) > 1 or not all(
+        np.isfinite(column).all() for column in draws.values()
+    ):
+        raise ValueError("draws must be finite and of one length")
+    return RowDraws(content["values"], draws, ResamplePlan(**content["plan"]))
 
 
 def _thin(risk: RiskCoverage) -> Any:

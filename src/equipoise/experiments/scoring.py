@@ -10,7 +10,7 @@ from equipoise.calibrators import Calibrator
 from equipoise.core.errors import SpecError
 from equipoise.core.predictions import Predictions
 from equipoise.core.writing import write_predictions
-from equipoise.evaluate import EXTRA, Score, compare, score, score_by_class, score_detection
+from equipoise.evaluate import EXTRA, Score, score, score_by_class, score_detection
 from equipoise.experiments.dense import dense_cards, dense_extras
 from equipoise.experiments.folder import RunFolder, map_names, mapped_name
 from equipoise.experiments.maps import MapSpec
@@ -20,6 +20,7 @@ from equipoise.experiments.scores import RunScores, tidy_rows, write_scores
 from equipoise.experiments.shifted import set_name, shifts_of
 from equipoise.experiments.user_code import is_code
 from equipoise.metrics.area_under_risk_coverage import risk_coverage
+from equipoise.metrics.row_draws import draw_rows
 
 __all__ = ["ScoringSettings", "score_mapped", "score_plain", "score_run"]
 
@@ -69,6 +70,13 @@ class ScoringSettings:
     def of_card(self) -> dict[str, Any]:
         """What a scorecard is made with."""
         return {key: value for key, value in self.to_table().items() if key != "metrics"}
+
+    @property
+    def of_draws(self) -> dict[str, Any]:
+        """What shared resamples are made with."""
+        return {
+            "n_bins": self.n_bins, "closed": self.closed, "n_resamples": self.n_resamples, "seed": self.seed
+        }  # fmt: skip
 
     @property
     def resampling(self) -> dict[str, Any]:
@@ -279,6 +287,7 @@ def score_plain(splits: Mapping[str, Predictions], settings: ScoringSettings) ->
         cards={split: score(part, **table) for split, part in splits.items()},
         classes=score_by_class(judged, n_bins=settings.n_bins, closed=settings.closed, level=settings.level),
         risk=risk_coverage(judged),
+        draws=draw_rows(judged, **settings.of_draws),
         extras=_extras(judged, settings),
         facts=_said(settings),
     )
@@ -292,7 +301,7 @@ def score_mapped(
     *,
     after: Predictions | None = None,
 ) -> RunScores:
-    """Score what a fitted map makes of predictions, and compare it with them row by row.
+    """Score what a fitted map makes of predictions.
 
     Args:
         calibrator: What the map is called.
@@ -305,9 +314,8 @@ def score_mapped(
         >>> from equipoise.calibrators import TemperatureScaling
         >>> rows = Predictions(logits=[[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], labels=[0, 1, 1])
         >>> fitted = TemperatureScaling().fit([[3.0, 0.0]] * 4, [0, 0, 0, 1])
-        >>> found = score_mapped("temperature", rows, fitted, ScoringSettings(n_resamples=20))
-        >>> found.versus.of("accuracy").verdict
-        'tie'
+        >>> score_mapped("temperature", rows, fitted, ScoringSettings(n_resamples=20)).test.n_samples
+        3
     """
     table = settings.of_card
     after = fitted(judged) if after is None else after
@@ -317,7 +325,7 @@ def score_mapped(
         words=fitted.result.words,
         temperature=None if temperature is None else float(temperature),
         cards={"test": score(after, **table)},
-        versus=compare(judged, after, **table),
+        draws=draw_rows(after, **settings.of_draws),
         extras=_extras(after, settings),
         facts=_said(settings),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, final
 
 from equipoise.calibrators import Calibrator, OwnMap
@@ -12,8 +12,6 @@ from equipoise.calibrators.own import as_calibrator
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
-from equipoise.evaluate import Difference
-from equipoise.experiments.judged import ComparedPair
 from equipoise.experiments.maps import MapSpec, as_map
 from equipoise.experiments.measures import GivenMetric, MetricSpec, as_metric
 from equipoise.experiments.run_report import methods_of, title_of
@@ -29,50 +27,21 @@ Seeds = Mapping[str, Predictions | Sequence[Predictions]]
 
 @final
 @dataclass(frozen=True)
-class _Seed:
-    """One seed of a method."""
-
-    name: str
-    test: Predictions
-    maps: dict[str, Any] = field(default_factory=dict)
-
-    def predictions(self, split: str) -> Predictions:
-        if split != "test":
-            raise DataError(f"{self.name}: only predictions to judge are known, not {split!r}.")
-        return self.test
-
-    def mapped(self, name: str, test: Predictions) -> Predictions:
-        found: Predictions = self.maps[name](test)
-        return found
-
-    def history(self) -> list[dict[str, Any]]:
-        return []
-
-
-@final
-@dataclass(frozen=True)
 class _SeedGroup:
     """Seeds of several methods, and what they scored."""
 
     title: str
-    methods: Mapping[str, list[_Seed]]
+    methods: Mapping[str, list[str]]
     scores: Mapping[str, Mapping[str, RunScores]]
     calibrators: list[str]
     model: str = ""
 
-    @property
-    def known_seeds(self) -> list[int]:
-        return list(range(max(map(len, self.methods.values()))))
+    def seeds(self, label: str, calibrator: str) -> dict[int, RunScores]:
+        found = enumerate(self.scores[name] for name in self.methods[label])
+        return {number: parts[calibrator] for number, parts in found if calibrator in parts}
 
-    def seeds(self, label: str, calibrator: str) -> dict[int, _Seed]:
-        found = enumerate(self.methods[label])
-        return {number: seed for number, seed in found if calibrator in self.scores[seed.name]}
-
-    def scored(self, label: str, calibrator: str) -> list[RunScores]:
-        return [self.scores[seed.name][calibrator] for seed in self.seeds(label, calibrator).values()]
-
-    def kept(self, pair: ComparedPair, seed: int) -> tuple[Difference, ...]:
-        return ()
+    def history(self, label: str, seed: int) -> list[dict[str, Any]]:
+        return []
 
     def fidelity(self, label: str) -> str:
         return "yours"
@@ -108,7 +77,7 @@ class SeedComparison:
             {"method": label, "seed": number, **row}
             for label, seeds in self._group.methods.items()
             for number, seed in enumerate(seeds)
-            for part in self._group.scores[seed.name].values()
+            for part in self._group.scores[seed].values()
             for row in part.rows()
         ]
 
@@ -144,6 +113,7 @@ def compare_seeds(
     level: float = 0.95,
     n_resamples: int = 1000,
     seed: int = 0,
+    margins: Mapping[str, float] | None = None,
 ) -> SeedComparison:
     """Compare methods by the predictions of several trainings of each, on the same rows in the same order.
 
@@ -159,7 +129,8 @@ def compare_seeds(
         closed: Which side of a bin belongs to it.
         level: Level of the intervals.
         n_resamples: Resamples behind intervals and tests.
-        seed: Of the resamples.
+        seed: Random seed of the resamples.
+        margins: By metric: a difference that is shown to be smaller is called equivalent.
 
     Returns:
         The table, which printing shows, tidy rows, and a report.
@@ -189,18 +160,18 @@ def compare_seeds(
         seed=seed,
         metrics=tuple(one for one in measures if not isinstance(one, str)),
     )
-    seeds = {
-        label: [_Seed(f"{label} seed {number}", part) for number, part in enumerate(found)]
-        for label, found in judged.items()
+    names = {
+        label: [f"{label} seed {number}" for number in range(len(found))] for label, found in judged.items()
     }
     scores = {
-        one.name: _score(one, held_out[label][number] if held_out else None, maps, settings)
-        for label, found in seeds.items()
-        for number, one in enumerate(found)
+        name: _score(part, held_out[label][number] if held_out else None, maps, settings)
+        for label, found in judged.items()
+        for number, (name, part) in enumerate(zip(names[label], found, strict=True))
     }
-    group = _SeedGroup(name, seeds, scores, ["identity", *maps])
+    group = _SeedGroup(name, names, scores, ["identity", *maps])
     columns = [one if isinstance(one, str) else one.key for one in measures]
-    return SeedComparison(table_of(group, baseline=baseline or next(iter(seeds)), metrics=columns), group)
+    table = table_of(group, baseline=baseline or next(iter(names)), metrics=columns, margins=margins)
+    return SeedComparison(table, group)
 
 
 def _metric(given: Any) -> str | MetricSpec | GivenMetric:
@@ -246,15 +217,14 @@ def _check(
 
 
 def _score(
-    seed: _Seed,
+    test: Predictions,
     calib: Predictions | None,
     calibrators: Mapping[str, Callable[[], Calibrator]],
     settings: ScoringSettings,
 ) -> dict[str, RunScores]:
-    """Score one seed, and keep the maps that were fitted for it."""
-    found = {"identity": score_plain({"test": seed.test}, settings)}
+    """Score one seed, before and after calibrators that are fitted for it."""
+    found = {"identity": score_plain({"test": test}, settings)}
     for key, make in calibrators.items():
         assert calib is not None
-        seed.maps[key] = make().fit(calib)
-        found[key] = score_mapped(key, seed.test, seed.maps[key], settings)
+        found[key] = score_mapped(key, test, make().fit(calib), settings)
     return found

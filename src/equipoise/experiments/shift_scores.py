@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from equipoise.evaluate import DETECTION, Score, ShiftScores
+from equipoise.evaluate import DETECTION, Score, ShiftScores, mean_over_seeds
 from equipoise.experiments.formatting import format_grid
 from equipoise.experiments.run_groups import RunGroup
 from equipoise.experiments.scores import RunScores
 from equipoise.experiments.shifted import set_name, shifts_of
 from equipoise.metrics.facts import metric_facts, metrics_where
-from equipoise.report.records import over_runs
 
 __all__ = ["format_shifts", "shift_scores"]
 
@@ -25,9 +24,9 @@ def shift_scores(group: RunGroup) -> list[ShiftScores]:
     found = []
     for calibrator in group.calibrators:
         for label in group.methods:
-            runs = list(group.seeds(label, calibrator).values())
+            runs = list(group.runs_by_seed(label, calibrator).values())
             if runs and (sets := shifts_of(runs[0])):
-                scores = group.scored(label, calibrator)
+                scores = list(group.seeds(label, calibrator).values())
                 curves: dict[str, dict[int, dict[str, Score]]] = {}
                 foreign: dict[str, dict[str, dict[str, Score]]] = {}
                 for name, shift in sets.items():
@@ -50,7 +49,7 @@ def _family(name: str, corruption: str) -> str:
 def _means(scores: Sequence[RunScores], split: str) -> dict[str, Score]:
     cards = [one.cards[split] for one in scores]
     return {
-        key: over_runs(key, [card[key] for card in cards], cards[0].level)
+        key: mean_over_seeds(key, [card[key] for card in cards], level=cards[0].level)
         for key in metrics_where(is_main=True)
     }
 
@@ -60,7 +59,7 @@ def _detection(
 ) -> dict[str, dict[str, Score]]:
     level = scores[0].test.level
     return {
-        name: {key: over_runs(key, [run[name][key] for run in runs], level) for key in DETECTION}
+        name: {key: mean_over_seeds(key, [run[name][key] for run in runs], level=level) for key in DETECTION}
         for name in runs[0]
         if all(name in run for run in runs)
     }

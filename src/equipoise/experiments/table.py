@@ -6,24 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
+import numpy as np
+
 from equipoise.core.frames import to_frame
 from equipoise.evaluate import Difference
 from equipoise.experiments.costs import COST_NOTE, Cost, asks_for_costs, cost_cells, costs_of
 from equipoise.experiments.folder import RunFolder
-from equipoise.experiments.judged import ComparedPair, JudgedGroup
-from equipoise.experiments.results import (
-    Cell,
-    SeedDifferences,
-    cell_of,
-    difference_of_cells,
-    paired_differences,
-    seed_differences,
-)
+from equipoise.experiments.results import Cell, cell_of, compare_methods
 from equipoise.experiments.run_groups import RunGroup, check_baseline, group_runs
+from equipoise.experiments.scored_group import ScoredGroup
 from equipoise.experiments.tuning_outcome import describe_choice
 from equipoise.metrics.facts import COST_FACTS, columns, metric_facts
 
-__all__ = ["COLUMNS", "ResultTable", "TableRow", "make_tables", "table_of", "tables_of_groups"]
+__all__ = ["COLUMNS", "ResultTable", "TableRow", "make_tables", "table_of", "tables_of_groups", "versus_of"]
 
 #: The metrics of the table, proper scores beside calibration.
 COLUMNS = (*columns()[:6], "mean_iou")
@@ -40,8 +35,11 @@ class TableRow:
         fidelity: How far the method was checked against its paper.
         cells: By metric; a metric that could not be computed is left out.
         marks: By metric: ``"best"``, ``"tied"`` with the best, or empty.
-        versus: By metric: ``"better"``, ``"worse"`` or ``"tie"`` against the baseline.
-        differences: From the baseline, on the same rows: one per metric that has a paired test, columns or not.
+        versus: By metric, against the baseline: ``"better"``, ``"worse"`` or ``"tie"``. With one seed of either it is
+            ``"network better"``, ``"network worse"`` or ``"networks tie"``: about two networks, not about the methods.
+        differences: From the baseline: one per metric that both have, columns or not. They allow for the number of
+            methods that are compared with the baseline in this metric after this calibrator.
+        equivalent: By metric that has a margin: whether the difference is shown to be smaller than the margin.
         printed: By metric: what a paper printed for the same data, network and method, with its source.
     """
 
@@ -53,6 +51,7 @@ class TableRow:
     versus: Mapping[str, str]
     printed: Mapping[str, str]
     differences: Mapping[str, Difference] = field(default_factory=dict)
+    equivalent: Mapping[str, bool] = field(default_factory=dict)
 
 
 @final
@@ -71,7 +70,8 @@ class ResultTable:
         n_bins: Bins of the binned metrics.
         n_resamples: Resamples behind intervals and tests; the fewest, if runs differ.
         notes: What was chosen on ``tune`` and what it cost, a sentence per method.
-        by_seed: What the tests rest on: differences on the same rows, by calibrator, two methods and seed.
+        level: Level of intervals and tests.
+        margins: By metric: differences below this count as none.
 
     Example:
         >>> table = ResultTable(
@@ -91,7 +91,8 @@ class ResultTable:
     n_bins: int
     n_resamples: int = 1000
     notes: tuple[str, ...] = ()
-    by_seed: SeedDifferences = field(default_factory=dict)
+    level: float = 0.95
+    margins: Mapping[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         what = ", ".join(filter(None, (self.data, self.model)))
@@ -109,18 +110,53 @@ class ResultTable:
 
     @property
     def caption(self) -> str:
-        """What the numbers are, in one sentence."""
+        """What the numbers and marks are."""
         counts = {cell.n_seeds for row in self.rows for cell in row.cells.values()} or {self.n_seeds}
         few, many = min(counts), max(counts)
         number = str(many) if few == many else f"{few} to {many}"
         seeds = f"mean ± standard error over {number} seeds" if many > 1 else "one seed"
         what = ", ".join(filter(None, (self.data, self.model)))
-        return (
-            f"{what}: {seeds}, {self.n_test:,} test rows, {self.n_bins} bins, "
-            f"{self.n_resamples:,} resamples. "
-            f"Best in bold; ≈ is tied with the best; + is better and - worse than {self.baseline} by a paired test "
-            "(p < 0.05), neither is a tie. The temperature in brackets."
+        return " ".join(
+            [
+                f"{what}: {seeds}, {self.n_test:,} test rows, {self.n_bins} bins, {self.n_resamples:,} resamples.",
+                "Best in bold." if many == 1 else "Best in bold; ≈: not shown to be worse than the best.",
+                *self._legend(),
+                "Temperature in parentheses.",
+            ]
         )
+
+    def _legend(self) -> list[str]:
+        """Explain the signs that the table can show."""
+        found = [one for row in self.rows for one in row.differences.values()]
+        text = []
+        most = max((one.comparisons for one in found), default=1)
+        family = f", corrected for {most} comparisons per metric and calibrator" if most > 1 else ""
+        p = f"p < {1 - self.level:.2g}{family}"
+        if any(one.n_seeds > 1 for one in found) or not found:
+            text.append(
+                f"+ better and - worse than {self.baseline} over seeds and test rows ({p}); "
+                "no sign: no significant difference."
+            )
+        if any(one.n_seeds == 1 for one in found):
+            text.append(
+                f"(+) and (-): this network scores higher or lower in quality on these test rows than the one of "
+                f"{self.baseline} ({p}). One seed says nothing about the next training."
+            )
+        return text
+
+    def detectable(self) -> dict[str, dict[str, float]]:
+        """Return the smallest differences from the baseline that ties could have shown, with a power of 80%.
+
+        Returns:
+            By calibrator and metric: the median over the methods that tie with the baseline over several seeds.
+        """
+        found: dict[str, dict[str, list[float]]] = {}
+        for row in self.rows:
+            for metric in self.metrics:
+                if row.versus.get(metric) == "tie":
+                    one = row.differences[metric].detectable(level=self.level)
+                    found.setdefault(row.calibrator, {}).setdefault(metric, []).append(one)
+        return {name: {m: float(np.median(v)) for m, v in part.items()} for name, part in found.items()}
 
     def records(self) -> list[dict[str, Any]]:
         """Return one tidy row per method, calibrator and metric.
@@ -140,14 +176,45 @@ class ResultTable:
                 "metric": metric,
                 "mean": cell.mean,
                 "error": cell.error,
+                "low": cell.low,
+                "high": cell.high,
                 "n_seeds": cell.n_seeds,
                 "temperature": cell.temperature,
                 "mark": row.marks[metric],
                 "versus": row.versus[metric],
+                **_difference_record(row, metric, self.level),
                 "printed": row.printed.get(metric),
             }
             for row in self.rows
             for metric, cell in row.cells.items()
+        ]
+
+    def difference_records(self) -> list[dict[str, Any]]:
+        """Return every comparison with the baseline as one tidy row, metrics that are not shown included."""
+        return [
+            {
+                "data": self.data,
+                "model": self.model,
+                "calibrator": row.calibrator,
+                "baseline": self.baseline,
+                "method": row.method,
+                "metric": metric,
+                "baseline_value": one.first,
+                "value": one.second,
+                "difference": one.difference,
+                "low": one.low,
+                "high": one.high,
+                "p_value": one.p_value,
+                "verdict": versus_of(one),
+                "n_seeds": one.n_seeds,
+                "comparisons": one.comparisons,
+                "error_rows": one.error.rows,
+                "error_seeds": one.error.seeds,
+                "detectable": one.detectable(level=self.level),
+                **({"equivalent": row.equivalent[metric]} if metric in row.equivalent else {}),
+            }
+            for row in self.rows
+            for metric, one in row.differences.items()
         ]
 
     def to_frame(self) -> Any:
@@ -159,8 +226,26 @@ class ResultTable:
         return to_frame(self.records())
 
 
+def _difference_record(row: TableRow, metric: str, level: float) -> dict[str, Any]:
+    """Return the difference from the baseline as plain values; None where there is none."""
+    one = row.differences.get(metric)
+    return {
+        "difference": None if one is None else one.difference,
+        "difference_low": None if one is None else one.low,
+        "difference_high": None if one is None else one.high,
+        "p_value": None if one is None else one.p_value,
+        "comparisons": None if one is None else one.comparisons,
+        "detectable": None if one is None else one.detectable(level=level),
+        "equivalent": row.equivalent.get(metric),
+    }
+
+
 def make_tables(
-    runs: Sequence[RunFolder], *, baseline: str | None = None, metrics: Sequence[str] = COLUMNS
+    runs: Sequence[RunFolder],
+    *,
+    baseline: str | None = None,
+    metrics: Sequence[str] = COLUMNS,
+    margins: Mapping[str, float] | None = None,
 ) -> list[ResultTable]:
     """Return one table per dataset, network and recipe; runs that differ in a setting never share a cell.
 
@@ -168,6 +253,7 @@ def make_tables(
         runs: Finished runs.
         baseline: Label of the method others are compared with; the first by default.
         metrics: Columns.
+        margins: By metric: a difference that is shown to be smaller is called equivalent.
 
     Returns:
         Tables, in the order in which data and networks first come.
@@ -179,11 +265,15 @@ def make_tables(
         >>> make_tables([])
         []
     """
-    return tables_of_groups(group_runs(runs), baseline=baseline, metrics=metrics)
+    return tables_of_groups(group_runs(runs), baseline=baseline, metrics=metrics, margins=margins)
 
 
 def tables_of_groups(
-    groups: Sequence[RunGroup], *, baseline: str | None = None, metrics: Sequence[str] = COLUMNS
+    groups: Sequence[RunGroup],
+    *,
+    baseline: str | None = None,
+    metrics: Sequence[str] = COLUMNS,
+    margins: Mapping[str, float] | None = None,
 ) -> list[ResultTable]:
     """Return one table per group of runs; see :func:`make_tables`.
 
@@ -191,7 +281,7 @@ def tables_of_groups(
         >>> tables_of_groups([])
         []
     """
-    for metric in metrics:
+    for metric in (*metrics, *(margins or ())):
         metric_facts(metric, what="metric of a table", of="runs")
     check_baseline(baseline, groups)
     priced = asks_for_costs(metrics)
@@ -202,6 +292,7 @@ def tables_of_groups(
             metrics=metrics,
             notes=(*map(describe_choice, group.choices.values()), *([COST_NOTE] if priced else [])),
             costs=costs_of(group) if priced else None,
+            margins=margins,
         )
         for group in groups
         if group.methods
@@ -209,12 +300,13 @@ def tables_of_groups(
 
 
 def table_of(
-    group: JudgedGroup,
+    group: ScoredGroup,
     *,
     baseline: str,
     metrics: Sequence[str] = COLUMNS,
     notes: Sequence[str] = (),
     costs: Mapping[str, Mapping[int, Cost]] | None = None,
+    margins: Mapping[str, float] | None = None,
 ) -> ResultTable:
     """Return the table of seeds that may stand in one.
 
@@ -224,8 +316,10 @@ def table_of(
         metrics: Columns.
         notes: Sentences below it.
         costs: What methods took, for columns of cost.
+        margins: By metric: a difference that is shown to be smaller is called equivalent.
     """
-    return replace(_Blocks(group, baseline, metrics, costs or {}).table(), notes=tuple(notes))
+    found = _Blocks(group, baseline, metrics, costs or {}, margins or {}).table()
+    return replace(found, notes=tuple(notes), margins=dict(margins or {}))
 
 
 @final
@@ -234,30 +328,34 @@ class _Blocks:
 
     def __init__(
         self,
-        group: JudgedGroup,
+        group: ScoredGroup,
         baseline: str,
         metrics: Sequence[str],
         costs: Mapping[str, Mapping[int, Cost]],
+        margins: Mapping[str, float],
     ) -> None:
-        self._group, self._baseline = group, baseline
-        every = {
-            (calibrator, label): {m: cell_of(group.scored(label, calibrator), m) for m in metrics}
+        self._group, self._baseline, self._margins = group, baseline, margins
+        self._scores = {
+            (calibrator, label): group.seeds(label, calibrator)
             for calibrator in group.calibrators
             for label in group.methods
+        }
+        every = {
+            place: {m: cell_of(list(seeds.values()), m) for m in metrics}
+            for place, seeds in self._scores.items()
         }
         self._cells = {
             place: {m: cell for m, cell in row.items() if cell is not None} for place, row in every.items()
         }
         self._add_costs(costs, metrics)
         self._columns = tuple(m for m in metrics if any(m in row for row in self._cells.values()))
-        self._by_seed = seed_differences(group, self._pairs())
-        self._paired = paired_differences(self._by_seed)
+        self._level = next(iter(next(iter(group.scores.values())).values())).test.level
 
     def _add_costs(self, costs: Mapping[str, Mapping[int, Cost]], metrics: Sequence[str]) -> None:
         """Put columns of cost beside those of scores, for methods that were trained here."""
         if not costs:
             return
-        scored = {place: cell_of(self._group.scored(place[1], place[0]), "ece") for place in self._cells}
+        scored = {place: cell_of(list(seeds.values()), "ece") for place, seeds in self._scores.items()}
         for (calibrator, label), row in self._cells.items():
             if label in costs and scored[calibrator, label] is not None:
                 ece = {other: cell for (name, other), cell in scored.items() if name == calibrator and cell}
@@ -277,63 +375,83 @@ class _Blocks:
             n_test=cards[0].n_samples,
             n_bins=cards[0].n_bins,
             n_resamples=min(card.n_resamples for card in cards),
-            by_seed=self._by_seed,
+            level=self._level,
         )
-
-    def _pairs(self) -> list[ComparedPair]:
-        """Return what is to be compared: every method with the baseline, and with the best by each metric."""
-        rivals = {
-            calibrator: {
-                self._baseline,
-                *(self._leader(calibrator, m) for m in self._columns if m not in COST_FACTS),
-            }
-            for calibrator in self._group.calibrators
-        }
-        return [
-            (calibrator, rival, label)
-            for calibrator, label in self._cells
-            for rival in rivals[calibrator]
-            if rival not in ("", label)
-        ]
-
-    def _leader(self, calibrator: str, metric: str) -> str:
-        means = {
-            label: metric_facts(metric).badness(row[metric].mean)
-            for (name, label), row in self._cells.items()
-            if name == calibrator and metric in row
-        }
-        return min(means, key=means.__getitem__, default="")
 
     def _row(self, calibrator: str, label: str) -> TableRow:
         own = self._cells[calibrator, label]
+        differences = self._differences(calibrator, label)
         return TableRow(
             method=label,
             calibrator=calibrator,
             fidelity=self._group.fidelity(label),
             cells=own,
             marks={m: self._mark(calibrator, label, m) for m in own},
-            versus={m: self._versus(calibrator, label, m) for m in own},
+            versus={m: versus_of(differences.get(m)) for m in own},
             printed=self._group.printed(label, calibrator, self._columns),
-            differences=self._paired.get((calibrator, self._baseline, label), {}),
+            differences=differences,
+            equivalent={
+                m: differences[m].is_equivalent(margin, level=self._level)
+                for m, margin in self._margins.items()
+                if m in differences
+            },
+        )
+
+    def _rivals(self, calibrator: str, metric: str) -> list[str]:
+        """Return the methods that have a metric after a calibrator."""
+        return [
+            label
+            for (name, label), seeds in self._scores.items()
+            if name == calibrator and any(np.isfinite(part.value(metric)) for part in seeds.values())
+        ]
+
+    def _differences(self, calibrator: str, label: str) -> dict[str, Difference]:
+        """Compare a method with the baseline in every metric that both have, columns of the table or not."""
+        if label == self._baseline:
+            return {}
+        own, base = (list(self._scores[calibrator, name].values()) for name in (label, self._baseline))
+        keys = dict.fromkeys(key for part in (*base, *own) for key in part.compared)
+        found = {
+            key: self._compare(calibrator, self._baseline, label, key, len(self._rivals(calibrator, key)) - 1)
+            for key in dict.fromkeys((*(m for m in self._columns if m not in COST_FACTS), *keys))
+        }
+        return {key: one for key, one in found.items() if one is not None}
+
+    def _compare(
+        self, calibrator: str, first: str, second: str, metric: str, comparisons: int
+    ) -> Difference | None:
+        return compare_methods(
+            metric,
+            self._scores[calibrator, first],
+            self._scores[calibrator, second],
+            comparisons=max(1, comparisons),
+            level=self._level,
         )
 
     def _mark(self, calibrator: str, label: str, metric: str) -> str:
+        """Return whether a method is the best, or not shown to be worse; the best was chosen among all pairs."""
         if metric in COST_FACTS:  # no test tells whether a cost is a better one
             return ""
-        leader = self._leader(calibrator, metric)
+        rivals = self._rivals(calibrator, metric)
+        leader = min(
+            rivals, key=lambda one: metric_facts(metric).badness(self._cells[calibrator, one][metric].mean)
+        )
         if label == leader:
             return "best"
-        return "tied" if self._difference(calibrator, leader, label, metric).second_is == "tie" else ""
+        pairs = len(rivals) * (len(rivals) - 1) // 2
+        found = self._compare(calibrator, leader, label, metric, pairs)
+        return "tied" if found is not None and found.n_seeds > 1 and found.second_is == "tie" else ""
 
-    def _versus(self, calibrator: str, label: str, metric: str) -> str:
-        if metric in COST_FACTS:
-            return ""
-        if label == self._baseline or metric not in self._cells[calibrator, self._baseline]:
-            return ""
-        return self._difference(calibrator, self._baseline, label, metric).second_is
 
-    def _difference(self, calibrator: str, one: str, other: str, metric: str) -> Difference:
-        """Compare two methods: on the same rows by the seeds that both have, or else by their intervals."""
-        found = self._paired.get((calibrator, one, other), {}).get(metric)
-        cells = [self._cells[calibrator, label][metric] for label in (one, other)]
-        return found or difference_of_cells(metric, *cells)
+def versus_of(difference: Difference | None) -> str:
+    """Return how a method stands against the baseline; one seed of each is about these two networks only.
+
+    Example:
+        >>> versus_of(None)
+        ''
+    """
+    if difference is None:
+        return ""
+    if difference.n_seeds > 1:
+        return difference.second_is
+    return {"tie": "networks tie"}.get(difference.second_is, f"network {difference.second_is}")

@@ -10,13 +10,12 @@ from typing import Any, final
 from equipoise.calibrators import Calibrator
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
-from equipoise.evaluate import Score, Sweep, score
+from equipoise.evaluate import Score, Sweep, mean_over_seeds, score
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.integrity import read_json, seal_of, write_json
 from equipoise.experiments.scores import RunScores
 from equipoise.experiments.tuned_method import JUDGES, TunedMethod, pick_setting, scaled
 from equipoise.metrics.facts import metric_facts
-from equipoise.report.records import over_runs
 
 __all__ = [
     "SeedChoice",
@@ -169,7 +168,7 @@ def sweep_of(seeds: Sequence[SeedChoice], *, level: float = 0.95) -> Sweep | Non
         return _sought_sweep(whole, describe_choice(seeds))
     tune, test = (
         tuple(
-            over_runs(metric, [Score(*getattr(one, split)[place]) for one in whole], level)
+            mean_over_seeds(metric, [Score(*getattr(one, split)[place]) for one in whole], level=level)
             for place in range(len(first.settings))
         )
         for split in ("tune", "test")

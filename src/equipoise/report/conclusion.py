@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from equipoise.evaluate.compare import PairedDifferences
 from equipoise.evaluate.differences import Difference
 from equipoise.evaluate.scorecard import Score
 from equipoise.metrics.facts import metric_facts
 from equipoise.report.numbers import chance, number, points, typeset
-from equipoise.report.records import MethodResult, Report, over_runs
+from equipoise.report.records import MethodResult, Report
 
 __all__ = ["Conclusion", "Judgement", "conclusion_of", "judgements_of", "kind_of"]
 
@@ -176,22 +178,21 @@ def _lowest(report: Report) -> tuple[str, list[Score]]:
             f"{method.name} with {one.name}": [card["ece"] for card in one.scores]
             for one in method.calibrated
         }
-    level = report.base.first.level
-    best = _best("ece", {name: over_runs("ece", runs, level).value for name, runs in found.items()})
+    best = _best("ece", {name: float(np.mean([run.value for run in runs])) for name, runs in found.items()})
     return best, found[best]
 
 
 def _quality(name: str, runs: Sequence[Score], *, level: float) -> tuple[str, str]:
     """Return how good the best is in itself, and the tone that deserves."""
-    score = over_runs("ece", runs, level)
-    shown = f"The lowest ECE is that of {name}, {number('ece', score.value)}"
+    value = float(np.mean([run.value for run in runs]))
+    shown = f"The lowest ECE is that of {name}, {number('ece', value)}"
     # A mean over runs has no test of its own, but each run has: few rows alone give every run an ECE.
     if all(run.p_value is not None and run.p_value > 1 - level for run in runs):
         return f"{shown}, which chance explains{' in every run' if len(runs) > 1 else ''}.", "good"
-    if score.value <= _SMALL:
+    if value <= _SMALL:
         return f"{shown}, which is small.", "good"
-    if score.value <= _NOTICEABLE:
-        return f"{shown}: even the best is off by about {points(score.value)}.", "mixed"
+    if value <= _NOTICEABLE:
+        return f"{shown}: even the best is off by about {points(value)}.", "mixed"
     return f"{shown}, which is large: none of them can be believed as it is.", "bad"
 
 

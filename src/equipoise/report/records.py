@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
-from scipy.stats import norm
 
 from equipoise.core.errors import DataError
 from equipoise.evaluate.compare import PairedDifferences, correct_for_many
 from equipoise.evaluate.scorecard import Score, Scorecard
 from equipoise.evaluate.shift import ShiftScores
 from equipoise.evaluate.slices import Slice
+from equipoise.evaluate.standard_error import mean_over_seeds
 from equipoise.evaluate.sweep import Sweep
 from equipoise.evaluate.verdict import Verdict, verdict_of_runs
 from equipoise.metrics.area_under_risk_coverage import RiskCoverage
 from equipoise.metrics.curve import ReliabilityCurve
-from equipoise.metrics.facts import metric_facts
+from equipoise.metrics.row_draws import RowDraws
 
 __all__ = [
     "Advice",
@@ -45,11 +45,13 @@ class RunResult:
         scores: Its scorecard on the split that judges.
         seed: The seed it was trained with, if known.
         history: One row per epoch, if it was trained here.
+        draws: What it scored in resamples of the rows that all runs share, if known.
     """
 
     scores: Scorecard
     seed: int | None = None
     history: Sequence[Mapping[str, float]] = ()
+    draws: RowDraws | None = None
 
 
 @final
@@ -62,8 +64,9 @@ class AfterCalibrator:
         scores: Scorecards after it, one per run.
         words: What was fitted, such as ``"a = 0.9, b = 1.2"``.
         temperatures: The temperature of each run, for maps that have one.
-        versus: The paired comparison with no calibrator.
+        versus: The paired comparison with no calibrator, over all runs.
         versus_base: The paired comparison with the baseline after the same calibrator, baseline first.
+        draws: What each run scored in resamples of the rows that all share, if known.
 
     Example:
         >>> AfterCalibrator(name="temperature", scores=(), temperatures=(1.8, 2.0)).fitted
@@ -76,6 +79,7 @@ class AfterCalibrator:
     temperatures: tuple[float, ...] = ()
     versus: PairedDifferences | None = None
     versus_base: PairedDifferences | None = None
+    draws: tuple[RowDraws | None, ...] = ()
 
     @property
     def fitted(self) -> str:
@@ -91,7 +95,7 @@ class AfterCalibrator:
 
     def score(self, key: str) -> Score:
         """Return a number over the runs: their mean with its interval."""
-        return over_runs(key, [card.scores[key] for card in self.scores], self.scores[0].level)
+        return over_runs(key, self.scores, self.draws)
 
 
 @final
@@ -199,7 +203,7 @@ class MethodResult:
 
     def score(self, key: str) -> Score:
         """Return a number over the runs: one run's own, or the mean with the interval that its spread gives."""
-        return over_runs(key, [run.scores.scores[key] for run in self.runs], self.first.level)
+        return over_runs(key, [run.scores for run in self.runs], [run.draws for run in self.runs])
 
     def verdict(self) -> Verdict:
         """Return whether its claims can be believed, in every run."""
@@ -286,7 +290,7 @@ class Report:
         return next(one for one in method.calibrated if one.name == calibrator)
 
     def versus(self, calibrator: str | None = None) -> dict[str, PairedDifferences]:
-        """Return the methods' comparisons with the baseline, corrected for their number by Holm's rule.
+        """Return the methods' comparisons with the baseline, corrected for their number.
 
         Args:
             calibrator: After which map; by default none.
@@ -299,7 +303,7 @@ class Report:
         return correct_for_many(known, level=self.base.first.level)
 
     def gains(self) -> dict[tuple[str, str], PairedDifferences]:
-        """Return what each calibrator adds to each method, corrected for their number by Holm's rule."""
+        """Return what each calibrator adds to each method, corrected for their number."""
         found = {
             (method.name, one.name): one.versus
             for method in self.methods
@@ -317,19 +321,12 @@ def _mean_curve(curves: Sequence[ReliabilityCurve]) -> ReliabilityCurve:
     return ReliabilityCurve(weight, confidence, outcome, target=curves[0].target, closed=curves[0].closed)
 
 
-def over_runs(key: str, scores: Sequence[Score], level: float) -> Score:
-    """Return the mean over runs; its interval holds the chance of the rows, which runs share, and of the seeds.
+def over_runs(key: str, cards: Sequence[Scorecard], draws: Sequence[RowDraws | None] = ()) -> Score:
+    """Return a metric over the runs of a method: one run's own, or the mean with an interval for other trainings.
 
-    Example:
-        >>> over_runs("ece", [Score(0.25, 0.2, 0.3)], 0.95).value
-        0.25
+    Args:
+        key: The metric.
+        cards: Scorecards, one per run.
+        draws: What the runs scored in shared resamples of their rows, where that is known.
     """
-    if len(scores) == 1:
-        return scores[0]
-    values = np.array([score.value for score in scores])
-    width = float(norm.ppf((1 + level) / 2))
-    rows = float(np.mean([score.high - score.low for score in scores])) / (2 * width)
-    seeds = float(values.std(ddof=1)) / np.sqrt(len(values))
-    half, mean = width * float(np.hypot(rows, seeds)), float(values.mean())
-    facts = metric_facts(key)
-    return Score(mean, max(facts.low, mean - half), min(facts.high, mean + half))
+    return mean_over_seeds(key, [card[key] for card in cards], level=cards[0].level, draws=draws)

@@ -1,0 +1,148 @@
+"""Bootstrap draws that several models share: the same rows are resampled for all of them.
+
+The draws of two models, or of several trainings of one method, differ only by the models. So the error of any mean or
+difference of theirs is the scatter of the same mean or difference of their draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from equipoise.core.arrays import Array
+from equipoise.core.bins import bin_of, lower_edges
+from equipoise.core.predictions import Predictions
+from equipoise.core.seeds import numpy_generator
+from equipoise.metrics.facts import metrics_where
+from equipoise.metrics.readings import read_cells
+
+__all__ = ["ResamplePlan", "RowDraws", "draw_rows", "shared_metrics"]
+
+#: More rows than this are resampled in random groups: as many groups know the error of a number to about one percent.
+_MOST_UNITS = 4096
+
+
+class ResamplePlan(NamedTuple):
+    """What decides which rows are in which resample.
+
+    Attributes:
+        n_rows: Rows in all.
+        n_units: How many rows, random groups of rows or clusters are resampled.
+        n_resamples: How often.
+        seed: Random seed.
+    """
+
+    n_rows: int
+    n_units: int
+    n_resamples: int
+    seed: int
+
+
+class RowDraws(NamedTuple):
+    """Metrics of one model, and what they are in resamples of its rows.
+
+    Attributes:
+        values: By metric.
+        draws: By metric, ``(n_resamples,)``.
+        plan: Models of the same rows have the same resamples if their plans are equal.
+    """
+
+    values: Mapping[str, float]
+    draws: Mapping[str, Array]
+    plan: ResamplePlan
+
+
+def shared_metrics(*models: Predictions) -> tuple[str, ...]:
+    """Return the metrics that these predictions have and that shared resamples give.
+
+    Example:
+        >>> shared_metrics(Predictions(predicted=[1], confidence=[0.9], labels=[1]))[:2]
+        ('accuracy', 'ece')
+    """
+    needs = {"needs_scores": False} if any(model.kind == "top1" for model in models) else {}
+    return metrics_where(is_paired=True, **needs)
+
+
+def draw_rows(
+    predictions: Predictions,
+    *,
+    n_bins: int = 15,
+    closed: str = "right",
+    n_resamples: int = 1000,
+    seed: int = 0,
+    clusters: Array | None = None,
+) -> RowDraws:
+    """Score resamples of the rows; models of the same rows get the same resamples.
+
+    Args:
+        predictions: Of one model.
+        n_bins: Bins of equal width.
+        closed: Which side of a bin belongs to it.
+        n_resamples: Bootstrap resamples.
+        seed: Random seed of the resamples.
+        clusters: ``(n,)`` numbers from 0 of the clusters that rows belong to, which are resampled as wholes; by default
+            every row stands for itself.
+
+    Returns:
+        Values and draws of every metric that sums by confidence bin and correctness give.
+
+    Example:
+        >>> rows = Predictions(probs=[[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], labels=[0, 1, 1])
+        >>> found = draw_rows(rows, n_resamples=20)
+        >>> found.draws["accuracy"].shape, found.plan.n_units
+        ((20,), 3)
+    """
+    unit = _units(len(predictions), seed) if clusters is None else np.asarray(clusters)
+    n_units = int(unit.max()) + 1
+    sums = _unit_sums(predictions, unit, n_units, lower_edges(n_bins, closed))
+    shape = (n_bins, 2, 4)
+    keys = shared_metrics(predictions)
+    point = read_cells(sums.sum(axis=0).reshape(shape))
+    drawn = read_cells((_counts(n_units, n_resamples, seed) @ sums).reshape(n_resamples, *shape))
+    return RowDraws(
+        {key: float(point[key]) for key in keys},
+        {key: np.asarray(drawn[key]) for key in keys},
+        ResamplePlan(len(predictions), n_units, n_resamples, seed),
+    )
+
+
+def _units(n_rows: int, seed: int) -> Array:
+    """Return the unit of each row: the row itself, or a random group where there are many rows."""
+    if n_rows <= _MOST_UNITS:
+        return np.arange(n_rows)
+    unit: Array = numpy_generator(seed, "row groups", n_rows).permutation(n_rows) % _MOST_UNITS
+    return unit
+
+
+@lru_cache(maxsize=1)
+def _counts(n_units: int, n_resamples: int, seed: int) -> Array:
+    """Return how often each resample holds each unit, ``(n_resamples, n_units)``."""
+    rng = numpy_generator(seed, "shared rows", n_units)
+    chosen = rng.integers(n_units, size=(n_resamples, n_units))
+    chosen += n_units * np.arange(n_resamples)[:, None]
+    counts = np.bincount(chosen.reshape(-1), minlength=n_resamples * n_units)
+    result: Array = counts.reshape(n_resamples, n_units).astype(np.float64)
+    result.flags.writeable = False
+    return result
+
+
+def _unit_sums(predictions: Predictions, unit: Array, n_units: int, edges: Array) -> Array:
+    """Return sums by unit, confidence bin and correctness of weight, confidence, NLL and Brier score."""
+    confidence = np.minimum(predictions.confidence.astype(np.float64), 1.0)
+    cell = bin_of(confidence, edges[1:-1]) * 2 + predictions.correct
+    nll = brier = np.zeros(len(predictions))
+    if predictions.kind != "top1":
+        rows = np.arange(len(predictions))
+        nll = -predictions.log_probs[rows, predictions.labels].astype(np.float64)
+        probs = predictions.probs
+        own = probs[rows, predictions.labels].astype(np.float64)
+        brier = np.einsum("nk,nk->n", probs, probs, dtype=np.float64) - 2 * own + 1
+    weight = np.ones(len(predictions)) if predictions.weights is None else predictions.weights
+    n_cells = 2 * (len(edges) - 1)
+    place = unit * n_cells + cell
+    sums = [np.bincount(place, weight * part, n_units * n_cells) for part in (1.0, confidence, nll, brier)]
+    result: Array = np.stack(sums, axis=-1).reshape(n_units, n_cells * 4)
+    return result
