@@ -21,7 +21,6 @@ from equipoise.experiments import (
     run_comparison,
 )
 from equipoise.experiments.engines.local import fair_threads
-from equipoise.experiments.results import Cell, difference_of_cells
 from helpers.tiny_runs import DIVERGING, FAILING, QUICK, TABLE
 
 SPECS = sorted((Path(__file__).resolve().parents[2] / "examples" / "specs").glob("*.toml"))
@@ -159,14 +158,6 @@ def test_table_marks_best_and_ties(finished):
             marks = [row.marks[metric] for row in table.rows if row.calibrator == calibrator]
             assert marks.count("best") == 1
     assert all(row.versus["ece"] == "" for row in table.rows if row.method == "ce")
-
-
-def test_equal_cells_are_a_tie_and_far_ones_are_not():
-    def cell(mean):
-        return Cell(mean=mean, error=0.01, spread=0.01, n_seeds=2, temperature=None)
-
-    assert difference_of_cells("ece", cell(0.1), cell(0.1)).verdict == "tie"
-    assert difference_of_cells("ece", cell(0.1), cell(0.5)).verdict == "first better"
 
 
 def test_cores_are_shared_fairly():

@@ -11,7 +11,7 @@ COSTS = ["accuracy", "ece", "seconds", "parameters", "ece_gain"]
 
 
 def cell(mean):
-    return Cell(mean=mean, error=None, spread=0.0, n_seeds=1, temperature=None)
+    return Cell(mean=mean)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from equipoise import Predictions
 from equipoise.calibrators import Calibrator, TemperatureScaling
 from equipoise.cli import main
-from equipoise.experiments import ComparisonSpec, folder, make_tables, report_of_runs, results, run_comparison
+from equipoise.experiments import ComparisonSpec, folder, make_tables, report_of_runs, run_comparison, scoring
 from equipoise.experiments.folder import RunFolder
 from equipoise.metrics import CalibrationState
 from equipoise.report import report_of, to_html
@@ -33,7 +33,7 @@ def counted(monkeypatch):
 
     watch(Calibrator, "fit", "fits")
     watch(folder, "read_predictions", "reads")
-    watch(results, "compare", "tests")
+    watch(scoring, "draw_rows", "draws")
     return counts
 
 
@@ -48,14 +48,15 @@ def test_ten_runs_and_two_calibrators_are_twenty_fits(counted, tmp_path):
     result = run_comparison(ComparisonSpec.from_table(table), tmp_path, options=QUICK, workers=1)
     assert len(result.summary.done) == 10
     assert counted["fits"] == 20
-    assert counted["reads"] == 10 * 3 + 10, "each split once to score it, each test once to compare"
-    tests = counted["tests"]
+    once = {"fits": 20, "reads": 30, "draws": 30}
+    assert counted == once, (
+        "each split is read once, each run resampled once before and after each calibrator"
+    )
     for report in report_of_runs(result.summary.done, tables=result.tables).values():
         assert to_html(report)
-    assert counted == {"fits": 20, "reads": 40, "tests": tests}
     assert make_tables(result.summary.done) == result.tables
     assert [to_html(one) for one in report_of_runs(result.summary.done).values()]
-    assert counted == {"fits": 20, "reads": 40, "tests": tests}, "tests stand beside the runs"
+    assert counted == once
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from dataclasses import replace
 from functools import partial
 
@@ -81,7 +82,8 @@ def test_helping_networks_with_other_options_are_other_methods():
 
 
 def test_far_apart_is_marked_and_equal_is_tied(finish):
-    runs = [finish(method=name, sharpness=s) for name, s in (("ce", 3.0), ("focal", 1.0), ("brier", 1.0))]
+    methods = (("ce", 3.0), ("focal", 1.0), ("brier", 1.0))
+    runs = [finish(method=name, sharpness=s, seed=seed) for name, s in methods for seed in range(3)]
     [table] = make_tables(runs)
     raw = {row.method: row for row in table.rows if row.calibrator == "identity"}
     assert [raw[name].versus["ece"] for name in raw] == ["", "better", "better"]
@@ -91,7 +93,11 @@ def test_far_apart_is_marked_and_equal_is_tied(finish):
 
 
 def test_the_signed_gap_is_best_at_zero(finish):
-    runs = [finish(method="ce", sharpness=0.2), finish(method="focal", sharpness=1.0)]
+    runs = [
+        finish(method=name, sharpness=s, seed=seed)
+        for name, s in (("ce", 0.2), ("focal", 1.0))
+        for seed in (0, 1)
+    ]
     [table] = make_tables(runs, metrics=["confidence_gap"])
     rows = {row.method: row for row in table.rows if row.calibrator == "identity"}
     assert rows["ce"].cells["confidence_gap"].mean < rows["focal"].cells["confidence_gap"].mean
@@ -129,10 +135,67 @@ def test_a_report_says_in_words_which_runs_are_failing(finish):
 
 
 def test_methods_with_other_seeds_are_compared_on_those_they_share(finish):
-    runs = [finish(seed=0), finish(seed=1), finish(seed=1, method="focal", sharpness=3.0)]
+    runs = [finish(seed=seed) for seed in (0, 1, 2)]
+    runs += [finish(seed=seed, method="focal", sharpness=3.0) for seed in (1, 2)]
     [table] = make_tables(runs)
     assert table.rows[1].versus["nll"] == "worse"
-    assert "1 to 2 seeds" in table.caption
+    assert table.rows[1].differences["nll"].n_seeds == 2
+    assert "2 to 3 seeds" in table.caption
+
+
+def test_methods_without_common_seeds_are_compared_by_their_means(finish):
+    runs = [finish(seed=seed) for seed in (0, 1, 2)]
+    runs += [finish(seed=seed, method="focal", sharpness=3.0) for seed in (3, 4, 5)]
+    [table] = make_tables(runs)
+    assert table.rows[1].versus["nll"] == "worse"
+
+
+def test_one_seed_gives_no_verdict_about_methods(finish):
+    runs = [finish(seed=0), finish(seed=1), finish(seed=1, method="focal", sharpness=3.0)]
+    [table] = make_tables(runs)
+    assert table.rows[1].versus["nll"] == "network worse"
+    assert table.rows[1].marks["nll"] == ""
+    text = format_table(table)
+    assert "(-)" in text
+    assert "One seed says nothing about the next training." in text
+    assert not re.search(r"(better|worse) than ce", text)
+
+
+def test_marks_do_not_depend_on_the_columns_shown(finish):
+    methods = (("ce", 1.5), ("focal", 1.2), ("brier", 1.0), ("label_smoothing", 1.4))
+    runs = [finish(method=name, sharpness=s, seed=seed) for name, s in methods for seed in range(3)]
+    [every] = make_tables(runs)
+    for metric in every.metrics:
+        [alone] = make_tables(runs, metrics=[metric])
+        for row, one in zip(every.rows, alone.rows, strict=True):
+            assert (row.marks[metric], row.versus[metric]) == (one.marks[metric], one.versus[metric])
+
+
+def test_interval_p_value_and_verdict_agree_for_every_difference(finish):
+    methods = (("ce", 1.5), ("focal", 1.2), ("brier", 2.0), ("label_smoothing", 1.49))
+    runs = [finish(method=name, sharpness=s, seed=seed) for name, s in methods for seed in range(3)]
+    [table] = make_tables(runs)
+    found = [one for row in table.rows for one in row.differences.values()]
+    assert {one.verdict for one in found} == {"tie", "first better", "second better"}
+    for one in found:
+        assert one.comparisons == 3
+        assert (one.verdict == "tie") == (one.low <= 0 <= one.high) == (one.p_value >= 0.05)
+
+
+def test_ties_state_what_they_could_have_shown_and_margins_rule_out(finish):
+    methods = (("ce", 0), ("focal", 3))
+    runs = [finish(method=name, seed=first + seed) for name, first in methods for seed in range(3)]
+    [table] = make_tables(runs, metrics=["nll"], margins={"nll": 0.2})
+    tie = table.rows[1]
+    assert tie.versus["nll"] == "tie"
+    assert 0 < table.detectable()["identity"]["nll"] < 0.2
+    assert tie.equivalent == {"nll": True}
+    text = format_table(table)
+    assert "Smallest difference from ce that ties here could have shown (80% power): NLL 0." in text
+    assert "Equivalent to ce within 0.2000 in NLL: focal, focal + temperature" in text
+    [strict] = make_tables(runs, metrics=["nll"], margins={"nll": 1e-6})
+    assert strict.rows[1].equivalent == {"nll": False}
+    assert "none shown" in format_table(strict)
 
 
 def test_a_baseline_or_metric_that_is_not_there_is_refused(finish):
@@ -151,7 +214,7 @@ def test_reading_a_table_writes_nothing(finish):
 
 
 def made(method, metric="ece"):
-    cell = Cell(mean=0.05, error=0.01, spread=0.01, n_seeds=2, temperature=None)
+    cell = Cell(mean=0.05, error=0.01, n_seeds=2)
     row = TableRow(
         method=method,
         calibrator="identity",
@@ -174,7 +237,7 @@ def made(method, metric="ece"):
 
 
 def wide(versus="worse"):
-    cell = Cell(mean=0.05, error=0.01, spread=0.01, n_seeds=2, temperature=None)
+    cell = Cell(mean=0.05, error=0.01, n_seeds=2)
     metrics = ("accuracy", "nll", "brier", "ece")
     marks = {"best": "", "tied": "tied"}
     rows = [
@@ -208,7 +271,7 @@ def test_signs_say_better_or_worse_and_are_explained(style, versus, sign):
     text = format_table(wide(versus), style)
     line = next(line for line in text.splitlines() if "± 0.0100" in line or r"\pm 0.0100" in line)
     assert line.replace(" ± ", "").replace(r"\pm", "").replace("--", "").count(sign) == 4
-    assert "+ is better and - worse than ce" in text
+    assert "+ better and - worse than ce" in text
     assert "↑" not in text
 
 

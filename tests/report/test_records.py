@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.stats import norm
+from scipy.stats import t as student
 
 from equipoise.core.errors import DataError
 from equipoise.evaluate import Score
@@ -26,8 +27,10 @@ def test_seeds_give_mean_and_an_interval_of_rows_and_seeds(single):
         name="m", runs=tuple(RunResult(scores=card, seed=i) for i, card in enumerate(cards))
     )
     score = method.score("ece")
-    # The chance of the rows, which all seeds share, and that of the seeds, which averages out.
-    half = np.hypot(0.05, norm.ppf(0.975) * np.std(values, ddof=1) / np.sqrt(3))
+    # The error of the rows, which all seeds share, and that of three seeds with two degrees of freedom.
+    rows, seeds = 0.05 / norm.ppf(0.975), np.std(values, ddof=1) / np.sqrt(3)
+    critical = (norm.ppf(0.975) * rows**2 + student.ppf(0.975, 2) * seeds**2) / (rows**2 + seeds**2)
+    half = critical * np.hypot(rows, seeds)
     assert score.value == pytest.approx(np.mean(values))
     assert score.high - score.value == pytest.approx(half)
     np.testing.assert_allclose(method.curve().weight, run.scores.curve.weight)

@@ -153,9 +153,8 @@ def difference_test(
         'second better'
     """
     difference = second - first
-    alpha = (1 - level) / comparisons
     p_value = min(1.0, comparisons * error.p_value(difference))
-    half = error.half_width(alpha)
+    half = max(error.half_width((1 - level) / comparisons), abs(difference) if p_value == 1 else 0.0)
     verdict = verdict_of(metric, first, second, significant=p_value < 1 - level)
     return Difference(
         metric, first, second, difference, difference - half, difference + half, p_value, verdict,

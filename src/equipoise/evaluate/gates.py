@@ -125,7 +125,7 @@ def check_not_worse(
         >>> first = Predictions(probs=[[0.6, 0.4]] * 40, labels=[0] * 24 + [1] * 16)
         >>> second = first.with_scores(probs=[[0.99, 0.01]] * 40)
         >>> print(check_not_worse(compare(first, second), [("ece", None)])[0].text)
-        ECE is worse than the baseline's by 39.00 points (p = 0.002)
+        ECE is worse than the baseline's by 39.00 points (p < 0.001)
     """
     known = {row.metric: row for row in comparison if metric_facts(row.metric).better != "zero"}
     for key, _ in metrics:

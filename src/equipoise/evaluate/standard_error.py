@@ -24,6 +24,8 @@ __all__ = ["StandardError", "error_over_seeds", "mean_over_seeds", "one_run_erro
 
 # Beyond so many standard normal deviations probabilities leave the range of floating-point numbers.
 _FARTHEST = 37.0
+#: Smaller differences come from the order in which numbers were added.
+_ROUNDING = 1e-9
 _STEPS = 60
 
 
@@ -66,7 +68,7 @@ class StandardError(NamedTuple):
 
     def p_value(self, difference: float) -> float:
         """Return the level at which the interval of a difference would end at zero."""
-        if difference == 0:
+        if abs(difference) <= _ROUNDING:
             return 1.0
         if self.total == 0:
             return 0.0
@@ -100,7 +102,7 @@ def error_over_seeds(values: Sequence[float], draws: Sequence[Array], n_units: i
 
     Args:
         values: One per seed: a metric, or a difference of two methods.
-        draws: The same in resamples of the rows, ``(n_resamples,)`` per seed, with the same resamples for all.
+        draws: How far resamples of the rows move them, ``(n_resamples,)`` per seed, with the same resamples for all.
         n_units: How many rows or clusters were resampled.
 
     Example:
@@ -171,7 +173,7 @@ def mean_over_seeds(
         error = error_over_seeds(values, drawn, draws[0].plan.n_units)
         below = above = error.half_width(alpha)
         if facts.is_error:
-            below, above = _skewed(value, np.mean(drawn, axis=0), error, alpha)
+            below, above = _skewed(value, value + np.mean(drawn, axis=0, dtype=np.float64), error, alpha)
     else:
         seeds, df = float(np.std(values, ddof=1) / np.sqrt(len(values))), len(values) - 1.0
         below, above = (

@@ -62,7 +62,7 @@ class RunScores:
 
     def score(self, metric: str) -> Score:
         """Return a number of ``test``, of the scorecard or beyond it."""
-        return self.extras[metric] if metric in self.extras else self.test.scores[metric]
+        return self.extras[metric] if metric in self.extras else self.test[metric]
 
     @property
     def compared(self) -> tuple[str, ...]:
@@ -189,7 +189,7 @@ def _packed(draws: RowDraws) -> dict[str, Any]:
 
 def _unpacked(content: Mapping[str, Any]) -> RowDraws:
     draws = {
-        key: np.frombuffer(b64decode(text, validate=True), dtype="<f4").astype(np.float64)
+        key: np.frombuffer(b64decode(text, validate=True), dtype="<f4")
         for key, text in content["draws"].items()
     }
     if len({len(column) for column in draws.values()}) > 1 or not all(

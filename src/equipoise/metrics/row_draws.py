@@ -46,7 +46,7 @@ class RowDraws(NamedTuple):
 
     Attributes:
         values: By metric.
-        draws: By metric, ``(n_resamples,)``.
+        draws: By metric, how far each resample is from the value, ``(n_resamples,)``.
         plan: Models of the same rows have the same resamples if their plans are equal.
     """
 
@@ -104,7 +104,7 @@ def draw_rows(
     drawn = read_cells((_counts(n_units, n_resamples, seed) @ sums).reshape(n_resamples, *shape))
     return RowDraws(
         {key: float(point[key]) for key in keys},
-        {key: np.asarray(drawn[key]) for key in keys},
+        {key: np.asarray(drawn[key] - point[key], dtype=np.float32) for key in keys},
         ResamplePlan(len(predictions), n_units, n_resamples, seed),
     )
 
