@@ -124,7 +124,7 @@ def test_methods_that_a_calibrator_levels_are_said_to_be_level():
     judged, calib = halves({"ce": trained(3.0), "focal": trained(1.5), "smooth": trained(1.2)})
     report = report_of(judged, calib=calib, candidates=["temperature"], n_resamples=200)
     found = conclusion_of(report)
-    assert found.headline == "After temperature, none of 2 differs from ce in calibration"
+    assert found.headline == "After temperature, none of 2 is shown to differ from ce in calibration"
     words = " ".join(found.sentences).replace("\u00a0", " ")
     assert "Without a calibrator, 2 of 2 are better calibrated than ce." in words
     assert "use ce and fit temperature" in words

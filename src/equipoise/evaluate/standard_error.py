@@ -173,7 +173,9 @@ def mean_over_seeds(
         error = error_over_seeds(values, drawn, draws[0].plan.n_units)
         below = above = error.half_width(alpha)
         if facts.is_error:
-            below, above = _skewed(value, value + np.mean(drawn, axis=0, dtype=np.float64), error, alpha)
+            below, above = _skewed(
+                value, value + np.asarray(drawn, dtype=np.float64).mean(axis=0), error, alpha
+            )
     else:
         seeds, df = float(np.std(values, ddof=1) / np.sqrt(len(values))), len(values) - 1.0
         below, above = (

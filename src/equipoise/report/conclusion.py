@@ -80,23 +80,25 @@ def _after(method: MethodResult) -> list[str]:
 def _on_several(report: Report) -> Conclusion:
     judgements = judgements_of(report)
     last = _last_calibrator(report)
-    base, total = report.base.name, len(judgements)
+    total = len(judgements)
     if last is None:
         settled = judgements
-        headline = re.sub("^none", "None", _headline(judgements, base))
+        headline = re.sub("^none", "None", _headline(report, judgements))
         sentences = []
     else:
         settled = judgements_of(report, last)
-        headline = f"After {last}, {_headline(settled, base, still=True)}"
-        sentences = [f"Without a calibrator, {_headline(judgements, base)}."]
-    sentences += _unlike(report, last)
+        headline = f"After {last}, {_headline(report, settled, still=True)}"
+        sentences = [f"Without a calibrator, {_headline(report, judgements)}."]
+    if report.is_of_networks:
+        sentences.append("Methods were trained once: one seed says nothing about the next training.")
+    sentences += [*_unlike(report, last), *_detectable(report, last)]
     word, tone = _quality(*_lowest(report), level=report.base.first.level)
     sentences += [word, _next_step(report, last, settled)]
     kinds = [one.kind for one in settled]
     if tone == "good" and "better" not in kinds and "worse" in kinds:
         tone = "mixed"
     if total > 1:
-        sentences.append(f"p-values are corrected for {total} comparisons (Holm).")
+        sentences.append(f"Intervals and p-values of differences are corrected for {total} comparisons.")
     return Conclusion(tone, headline, tuple(filter(None, sentences)), judgements)
 
 
@@ -118,19 +120,41 @@ def _judge(name: str, versus: PairedDifferences | None, base: str) -> Judgement:
     return Judgement(name, _kind(ece), "; ".join(words) + ".")
 
 
-def _headline(judgements: Sequence[Judgement], base: str, *, still: bool = False) -> str:
+def _detectable(report: Report, calibrator: str | None) -> list[str]:
+    """Say what ties could have shown, over seeds."""
+    ties: dict[str, list[float]] = {"nll": [], "ece": []}
+    for versus in report.versus(calibrator).values():
+        for row in versus:
+            if row.metric in ties and row.verdict == "tie" and np.isfinite(row.error.total):
+                ties[row.metric].append(row.detectable(level=report.base.first.level))
+    found = {key: float(np.median(values)) for key, values in ties.items() if values}
+    if not found:
+        return []
+    shown = " and ".join(
+        f"{points(value)} of ECE" if key == "ece" else f"{value:.4f} of NLL" for key, value in found.items()
+    )
+    return [
+        f"A tie is not equality: differences below about {shown} would often have been missed (80% power)."
+    ]
+
+
+def _headline(report: Report, judgements: Sequence[Judgement], *, still: bool = False) -> str:
     """Return who is better calibrated than the baseline, without a capital."""
-    total = len(judgements)
+    total, base = len(judgements), report.base.name
     better = [one.name for one in judgements if one.kind == "better"]
     adverb = "still " if still else ""
+    if report.is_of_networks:
+        verb = "has" if len(better) == 1 else "have"
+        return f"{len(better) or 'none'} of {total} networks {verb} a significantly lower ECE than that of {base}"
     if total == 1:
+        only = judgements[0]
         word = {"better": f"is {adverb}better calibrated than", "worse": "is worse calibrated than"}
-        return f"{judgements[0].name} {word.get(judgements[0].kind, 'is as well calibrated as')} {base}"
+        return f"{only.name} {word.get(only.kind, 'is not shown to differ in calibration from')} {base}"
     if better:
         verb = "is" if len(better) == 1 else "are"
         return f"{len(better)} of {total} {verb} {adverb}better calibrated than {base}"
     if all(one.kind == "tied" for one in judgements):
-        return f"none of {total} differs from {base} in calibration"
+        return f"none of {total} is shown to differ from {base} in calibration"
     return f"none of {total} is better calibrated than {base}"
 
 

@@ -74,7 +74,10 @@ def _comparison(report: Report) -> list[str]:
             shown = f"**{shown}**" if score.value == best[key] else shown
             cells.append(f"{shown} ({interval(key, score)}){_SIGNS[kind_of(versus.get(method.name), key)]}")
         rows.append(cells)
-    signs = f"▲ better, = tie, ▼ worse than {_text(report.base.name)} on the same rows, by a paired test."
+    base = _text(report.base.name)
+    signs = f"▲ better, ▼ worse than {base} on the same rows; = no significant difference."
+    if report.is_of_networks:
+        signs = f"▲, ▼: this network scores higher or lower in quality than that of {base}; = no significant difference."
     return [*_table(["method", *map(short, keys)], rows), signs, ""]
 
 

@@ -269,6 +269,11 @@ class Report:
         return next(method for method in self.methods if method.name == wanted)
 
     @property
+    def is_of_networks(self) -> bool:
+        """Whether a method was trained only once, so that comparisons are about networks and not about methods."""
+        return any(len(method.runs) == 1 and method.runs[0].seed is not None for method in self.methods)
+
+    @property
     def others(self) -> tuple[MethodResult, ...]:
         """All methods but the baseline."""
         return tuple(method for method in self.methods if method is not self.base)

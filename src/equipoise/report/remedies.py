@@ -46,7 +46,7 @@ def _contests(report: Report) -> list[Markup]:
     found = []
     for name in report.shared_calibrators if report.others else ():
         heading = tag("h3", "After ", tag("bdi", name), ", against ", tag("bdi", report.base.name))
-        found += [heading, judgement_list(judgements_of(report, name))]
+        found += [heading, judgement_list(judgements_of(report, name), of_networks=report.is_of_networks)]
     return found
 
 

@@ -33,7 +33,9 @@ def verdict_section(report: Report) -> Markup:
         tag("p", f"Without a calibrator, against {report.base.name}:", class_="lead")
         if conclusion.judgements and report.shared_calibrators
         else None,
-        judgement_list(conclusion.judgements) if conclusion.judgements else None,
+        judgement_list(conclusion.judgements, of_networks=report.is_of_networks)
+        if conclusion.judgements
+        else None,
     ]
     section = tag("section", *parts, id="verdict", class_=conclusion.tone, aria_labelledby="verdict-title")
     return join(section, _tiles(report.methods[0]) if len(report.methods) == 1 else None)
@@ -111,11 +113,11 @@ def table_section(report: Report) -> Markup:
         only = report.methods[0]
         unknown = (tag("p", words, class_="lead") for words in unknown_words(only.first))
         return join(tag("p", about, class_="lead"), scorecard_table(only), *unknown)
+    subject = "this network with that of " if report.is_of_networks else "with "
     about = (
-        f"Values with {100 * report.base.first.level:g} % intervals. The sign compares with "
-        f"{report.base.name} on the same rows, by a paired test corrected for the number of methods (Holm); a "
-        "difference that chance explains is a tie. "
-        "The best value of a column is bold. Choose a heading to sort."
+        f"Values with {100 * report.base.first.level:g}% intervals. The sign compares {subject}"
+        f"{report.base.name} on the same rows, corrected for the number of methods; a tie is a difference that is not "
+        "significant. The best value of a column is bold. Choose a heading to sort."
     )
     return join(tag("p", about, class_="lead"), comparison_table(report))
 

@@ -24,6 +24,13 @@ __all__ = [
 ]
 
 _SIGNS = {"better": "▲ better", "tied": "= tie", "worse": "▼ worse", "unknown": "not compared"}
+# One training of each method: a sign is about two networks.
+_NETWORK_SIGNS = {
+    **_SIGNS,
+    "better": "(▲) this network",
+    "tied": "(=) these networks",
+    "worse": "(▼) this network",
+}
 
 
 class TableCell(NamedTuple):
@@ -77,13 +84,14 @@ def sortable(
     return tag("div", table, class_="wide", tabindex="0", role="region", aria_label=caption)
 
 
-def judgement_list(judgements: Sequence[Judgement]) -> Markup:
-    """Return how methods stand against the baseline, one line each."""
+def judgement_list(judgements: Sequence[Judgement], *, of_networks: bool) -> Markup:
+    """Return how methods, or single networks of theirs, stand against the baseline, one line each."""
+    signs = _NETWORK_SIGNS if of_networks else _SIGNS
     lines = [
         tag(
             "li",
             tag("b", tag("bdi", one.name)),
-            tag("span", _SIGNS[one.kind], class_=f"sign {one.kind}"),
+            tag("span", signs[one.kind], class_=f"sign {one.kind}"),
             " ",
             one.words,
         )
@@ -97,13 +105,16 @@ def name_cell(name: str) -> TableCell:
     return TableCell(name_markup(name), name)
 
 
-def score_cell(key: str, score: Score, versus: PairedDifferences | None, *, best: bool = False) -> TableCell:
+def score_cell(
+    key: str, score: Score, versus: PairedDifferences | None, *, best: bool = False, of_networks: bool = False
+) -> TableCell:
     """Return a value, its interval and how it compares."""
     kind = kind_of(versus, key)
+    signs = _NETWORK_SIGNS if of_networks else _SIGNS
     shown = join(
         tag("span", number(key, score.value), class_="best" if best else None),
         tag("span", interval(key, score), class_="range"),
-        tag("span", _SIGNS[kind], class_=f"sign {kind}") if kind else None,
+        tag("span", signs[kind], class_=f"sign {kind}") if kind else None,
     )
     return TableCell(shown, score.value)
 
@@ -118,7 +129,12 @@ def comparison_table(report: Report) -> Markup:
         cells = [TableCell(join(name_markup(method.name), seeds), method.name)]
         for key in keys:
             score = method.score(key)
-            cells.append(score_cell(key, score, versus.get(method.name), best=score.value == best[key]))
+            is_best = score.value == best[key]
+            cells.append(
+                score_cell(
+                    key, score, versus.get(method.name), best=is_best, of_networks=report.is_of_networks
+                )
+            )
         rows.append((cells, "baseline" if method is report.base else ""))
     return sortable(("method", *map(short, keys)), rows, caption="Methods by metrics")
 
