@@ -14,7 +14,7 @@ import torch
 
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError, require
-from equipoise.core.reading.formats.base import LONGEST_TEXT, ArrayReader, WrittenColumns
+from equipoise.core.reading.formats.base import LONGEST_TEXT, ArrayReader, WrittenColumns, as_text
 from equipoise.core.reading.formats.notes import Notes, parse
 from equipoise.core.reading.formats.npy_header import check_text
 from equipoise.core.reading.formats.steady_file import SteadyFile
@@ -87,7 +87,7 @@ class SafetensorsReader(ArrayReader):
         listed = self._words[name] if isinstance(self._words[name], list) else []
         if any(not isinstance(word, str) or len(word) > LONGEST_TEXT for word in listed):
             raise self.fail(f"`{name}` must hold texts of at most {LONGEST_TEXT} characters.")
-        words = np.array(listed, dtype=np.str_)
+        words = as_text(listed, where=f"{self.where}: `{name}`")
         self.check_growth(prod(tensor.shape) * words.dtype.itemsize)
         return lambda start, stop: self._spelt(words, self._rows(tensor, start, stop), name)
 
