@@ -98,7 +98,7 @@ class _Finder:
         top1 = kind == "top1"
         ids = self._columns.get("ids")
         labels = self._one("labels")
-        hashes = [name for name in ("id_hash", "row_hash") if name in self._names]
+        hashes = [name for name in ("id_hash", "row_hash") if name in self._reader.row_shapes]
         return Layout(
             kind=kind,
             scores=scores,
@@ -187,7 +187,7 @@ class _Finder:
         if not isinstance(given, str):
             names = tuple(self._exact(name, role) for name in given)
             return names, tuple(name.strip() for name in names) if len(names) > 1 else None
-        if "*" not in given or given in self._names:
+        if "*" not in given or given in self._reader.row_shapes:
             return (self._exact(given, role),), None
         pattern = re.compile(".*".join(re.escape(part) for part in given.split("*")), re.IGNORECASE)
         stem = len(given.split("*", maxsplit=1)[0])
@@ -215,7 +215,7 @@ class _Finder:
         return found[0] if found else None
 
     def _exact(self, name: str, role: str) -> str:
-        if name in self._names:
+        if name in self._reader.row_shapes:
             return name
         alike = self._by_lower.get(name.strip().lower(), [])
         if len(alike) != 1:
@@ -232,7 +232,7 @@ class _Finder:
         wanted = [given] if isinstance(given, str) else given
         return {
             name: _GROUP + name
-            if name not in self._names and _GROUP + name in self._names
+            if name not in self._reader.row_shapes and _GROUP + name in self._reader.row_shapes
             else self._exact(name, "groups")
             for name in wanted
         }
