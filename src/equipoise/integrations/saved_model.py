@@ -19,7 +19,7 @@ from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.identity import Identity
 from equipoise.calibrators.load import from_artifact
 from equipoise.core.arrays import Array
-from equipoise.core.atomic_files import atomic_path
+from equipoise.core.atomic_files import atomic_path, save_tensors
 from equipoise.core.errors import DataError, EquipoiseError, first_line, require
 from equipoise.integrations.bounded_network import (
     build_network,
@@ -130,9 +130,9 @@ def save_model(
         values = torch.tensor(entry["values"], dtype=torch.float64).reshape(entry["shape"])
         tensors[_CALIBRATOR + name] = values
     told["digest"] = _digest(told, tensors)
-    safetensors = require("safetensors.torch", extra="safetensors", purpose="save a model")
+    metadata = {_FORMAT: json.dumps(told)}
     with atomic_path(path) as temporary:
-        safetensors.save_file(tensors, temporary, metadata={_FORMAT: json.dumps(told)})
+        save_tensors(temporary, tensors, metadata=metadata, framework="torch", purpose="save a model")
 
 
 def load_model(path: str | os.PathLike[str], *, network: nn.Module | None = None) -> SavedModel:
