@@ -82,7 +82,34 @@ def find_layout(reader: ColumnReader, columns: Columns) -> Layout:
         >>> layout.kind, layout.labels, layout.class_names
         ('probs', 'true_label', ('cat', 'dog'))
     """
-    return _Finder(reader, columns).layout()
+    layout = _Finder(reader, columns).layout()
+    _check_roles(layout, reader)
+    return layout
+
+
+def _check_roles(layout: Layout, reader: ColumnReader) -> None:
+    """Raise for a column that has two roles, such as labels that are also the predicted classes.
+
+    Groups may be any columns, the labels too.
+    """
+    roles = [
+        *(("scores", name) for name in layout.scores),
+        ("labels", layout.labels),
+        ("predicted", layout.predicted),
+        ("confidence", layout.confidence),
+        ("weights", layout.weights),
+        ("ids", layout.ids),
+    ]
+    seen: dict[str, str] = {}
+    for role, name in roles:
+        if name is not None and name in seen:
+            both = f"{seen[name]} and {role}" if seen[name] != role else f"{role} twice"
+            raise reader.fail(
+                f"the column {name[:60]!r} would be {both}. Name another column for one of them, such as "
+                f'{"labels" if "labels" in both else role}="...".'
+            )
+        if name is not None:
+            seen[name] = role
 
 
 class _Finder:
