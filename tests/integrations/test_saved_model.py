@@ -171,7 +171,7 @@ def refusal(path):
     ("name", "options", "words"),
     [
         ("mlp", {"n_inputs": 60_000, "n_classes": 60_000, "hidden": []}, "do not fit"),
-        ("mlp", {"hidden": [8] * 200_000}, "200000 values"),
+        ("mlp", {"hidden": [8] * 200_000}, "got 200000"),
         ("mlp", {"hidden": [8] * 1000}, "more than the 1 tensors"),
         ("mlp", {"n_classes": 10**30}, "do not fit"),
         ("mlp", {"n_classes": "many"}, "cannot be built"),

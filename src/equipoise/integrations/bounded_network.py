@@ -178,7 +178,7 @@ def _checked_architecture(
         values = list(_flat(value))
         if len(values) > _MOST_OPTIONS:
             raise DataError(
-                f"{where}: the option `{option}` has {len(values)} values, more than {_MOST_OPTIONS}."
+                f"{where}: the option `{option}` must have at most {_MOST_OPTIONS} values, got {len(values)}."
             )
         for one in values:
             if isinstance(one, int) and abs(one) > largest:
