@@ -6,9 +6,13 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
+from equipoise.calibrators import TemperatureScaling
+from equipoise.core import Predictions, write_predictions
 from equipoise.core.atomic_files import atomic_path, write_bytes, write_text
 from equipoise.core.errors import FileError
+from equipoise.integrations.saved_model import save_model
 
 
 def test_a_failure_leaves_the_old_file_and_no_litter(tmp_path):
@@ -110,3 +114,58 @@ def test_what_is_flushed_is_open_for_writing(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda handle: flags.append(fcntl.fcntl(handle, fcntl.F_GETFL)))
     write_text(tmp_path / "a.txt", "x")
     assert [flag & os.O_ACCMODE for flag in flags] == [os.O_RDWR]
+
+
+def test_a_library_that_replaces_the_file_does_not_change_its_permissions(tmp_path):
+    old = os.umask(0o027)
+    try:
+        with atomic_path(tmp_path / "a.bin") as temporary:
+            private = tmp_path / "private"
+            private.touch(mode=0o600)
+            private.replace(temporary)
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE((tmp_path / "a.bin").stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize("kind", ["predictions", "calibrator", "model"])
+def test_safetensors_files_have_the_permissions_of_other_files(kind, tmp_path):
+    path = tmp_path / "a.safetensors"
+    if kind == "predictions":
+        write_predictions(Predictions(probs=[[0.9, 0.1]], labels=[0]), path)
+    elif kind == "calibrator":
+        TemperatureScaling().fit([[3.0, 0.0]] * 4, [0, 0, 0, 1]).save(path)
+    else:
+        save_model(path, torch.nn.Linear(2, 2))
+    (tmp_path / "plain").touch()
+    assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+@pytest.mark.parametrize(
+    "save",
+    [
+        "TemperatureScaling().fit([[3.0, 0.0]] * 4, [0, 0, 0, 1]).save(path)",
+        "save_model(path, torch.nn.Linear(200, 200))",
+        "write_predictions(Predictions(probs=[[0.9, 0.1]] * 999, labels=[0] * 999), path)",
+    ],
+)
+def test_no_room_on_the_disk_for_safetensors(save, tmp_path):
+    path = tmp_path / "a.safetensors"
+    script = f"""
+import resource, signal
+import torch
+from equipoise.calibrators import TemperatureScaling
+from equipoise.core import FileError, Predictions, write_predictions
+from equipoise.integrations.saved_model import save_model
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+path = {str(path)!r}
+resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
+try:
+    {save}
+except FileError as error:
+    assert path in str(error), error
+    print("refused")
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "refused", done.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -303,3 +303,50 @@ def test_without_pyarrow(parquet, monkeypatch):
         MissingExtraError, match=r"pyarrow is needed to read \.parquet files.*equipoise\[parquet\]"
     ):
         read_predictions(path)
+
+
+def test_each_column_of_a_wide_file_is_looked_at_once(tmp_path):
+    names, asked = [f"prob_{number}" for number in range(300)], []
+
+    class Schema:
+        def __init__(self, schema):
+            self._schema, self.names = schema, schema.names
+
+        def column(self, place):
+            asked.append(place)
+            return self._schema.column(place)
+
+    class Metadata:
+        def __init__(self, metadata):
+            self.schema = Schema(metadata.schema)
+
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({name: [0.5] for name in names}), path)
+    content = path.read_bytes()
+    size = unfolded_size(
+        Metadata(pq.read_metadata(path)),
+        names,
+        lambda place, count: content[place : place + count],
+        len(content),
+    )
+    assert size >= 8 * len(names)
+    assert len(asked) <= 2 * len(names)
+
+
+def test_lists_and_names_with_dots_are_counted(tmp_path):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"a.b": [0.5], "a": [0.5], "c.d": [[0.5] * 100]}), path)
+    content = path.read_bytes()
+
+    def size(*names):
+        return unfolded_size(
+            pq.read_metadata(path),
+            list(names),
+            lambda place, count: content[place : place + count],
+            len(content),
+        )
+
+    assert size("a.b") > 0
+    assert size("c.d") >= 800
+    assert size("c") == size("c.d")  # as for a column of structures
+    assert size("d") == 0

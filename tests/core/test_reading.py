@@ -1,6 +1,7 @@
 """Finding files, and several files as one stream."""
 
 import os
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,7 +9,9 @@ import pytest
 from equipoise import iter_predictions, read_predictions, write_predictions
 from equipoise.core import DataError, Predictions, SplitError
 from equipoise.core.reading.formats import READERS, WRITERS
+from equipoise.core.reading.formats.base import Chunk
 from equipoise.core.reading.formats.notes import Notes
+from equipoise.core.reading.unique_ids import UniqueIds
 
 ENDINGS = sorted(WRITERS)
 
@@ -179,3 +182,61 @@ def test_expected_calibration_error_of_a_published_layout(tmp_path):
     high = predictions.confidence > 0.5
     gap = predictions.confidence - predictions.correct
     assert abs(gap[high].sum()) / 4 + abs(gap[~high].sum()) / 4 == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    ("header", "columns", "roles"),
+    [
+        ("x,confidence", {"labels": "x", "predicted": "x"}, "labels and predicted"),
+        ("label,confidence", {"predicted": "label"}, "labels and predicted"),
+        ("labels,x", {"probs": "x", "weights": "x"}, "scores and weights"),
+        ("labels,probs", {"ids": "labels"}, "labels and ids"),
+        ("labels,p_a,p_b", {"probs": ["p_a", "p_a"]}, "scores twice"),
+        ("predicted,confidence,labels", {"weights": "confidence"}, "confidence and weights"),
+    ],
+)
+def test_a_column_has_one_role(header, columns, roles, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(f"{header}\n{','.join(['1'] * len(header.split(',')))}\n")
+    with pytest.raises(DataError, match=roles):
+        read_predictions(path, **columns)
+
+
+def test_labels_may_be_a_group_too(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("labels,probs\n1,0.5\n")
+    assert read_predictions(path, groups=["labels"]).groups["labels"].tolist() == [1]
+
+
+@pytest.mark.parametrize("chunk_rows", [1, 2, 3, 100])
+def test_an_id_that_occurs_twice_is_an_error(chunk_rows, tmp_path):
+    rows = "".join(f"{number},1,0.5\n" for number in [*range(40), 7, 8, *range(50, 60)])
+    path = tmp_path / "a.csv"
+    path.write_text(f"id,labels,probs\n{rows}")
+    with pytest.raises(DataError, match=r"a\.csv: `id` .* 2 rows repeat an id, first '7' in line 42\."):
+        read_predictions(path, ids="id")
+    with pytest.raises(DataError, match=r"first '7' in line 42\."):
+        list(iter_predictions(path, ids="id", chunk_rows=chunk_rows))
+    assert len(read_predictions(path)) == 52
+
+
+def test_an_id_in_two_files_of_a_stream_is_an_error(tmp_path):
+    for name, ids in (("a", "xy"), ("b", "zx")):
+        np.savez(tmp_path / f"{name}.npz", ids=list(ids), labels=[0, 1], probs=[0.5, 0.5])
+    paths = [tmp_path / "a.npz", tmp_path / "b.npz"]
+    with pytest.raises(DataError, match=r"b\.npz: `ids` .* 1 row repeats an id, first 'x' in row 1\."):
+        read_predictions(paths, ids="ids")
+    assert len(read_predictions(paths[0], ids="ids")) == 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ids_are_compared_over_chunks_of_any_size(seed):
+    random = np.random.default_rng(seed)
+    ids, unique = random.permutation(400), UniqueIds()
+    reader = SimpleNamespace(fail=DataError)
+    stops = np.sort(random.choice(400, 30, replace=False))
+    for part in filter(len, np.split(ids, stops)):
+        unique.add(reader, Chunk({"id": part}, 0), "id")
+    for number in random.choice(400, 20):
+        with pytest.raises(DataError, match=f"'{number}'"):
+            unique.add(reader, Chunk({"id": np.array([1000, number])}, 0), "id")

@@ -235,3 +235,43 @@ def test_a_folder_may_tell_the_label(tmp_path):
     found = read_predictions(tmp_path / "named", labels="truth")
     assert found.class_names == ("cat", "dog", "eel")
     assert found.labels.tolist() == [0, 0, 2, 2]
+
+
+@pytest.fixture
+def linked(tmp_path):
+    """A table with one part, and another part outside of it."""
+    for folder in ("table/split=tune", "elsewhere/split=test"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "a.parquet").write_bytes(as_bytes(**rows()))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("link", "target"),
+    [
+        ("table/split=test", "elsewhere/split=test"),
+        ("table/split=copy", "table/split=tune"),
+        ("table/split=tune/loop=1", "table"),
+        ("table/split=tune/b.parquet", "elsewhere/split=test/a.parquet"),
+        ("table/split=tune/b.parquet", "table/split=tune/a.parquet"),
+    ],
+)
+def test_links_within_a_table_are_not_followed(linked, link, target):
+    (linked / link).symlink_to(linked / target)
+    with pytest.raises(DataError, match=r"symbolic link|same file") as raised:
+        read_predictions(linked / "table")
+    assert str(linked / link) in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_link_that_is_named_is_followed(linked):
+    (linked / "folder").symlink_to(linked / "elsewhere")
+    (linked / "file.parquet").symlink_to(linked / "elsewhere/split=test/a.parquet")
+    assert len(read_predictions(linked / "folder")) == len(read_predictions(linked / "file.parquet")) == 30
+
+
+def test_a_link_to_a_file_of_the_same_folder_tree_is_read_once(linked):
+    (linked / "table/store").mkdir()
+    (linked / "table/split=tune/a.parquet").rename(linked / "table/store/a.parquet")
+    (linked / "table/split=tune/a.parquet").symlink_to(linked / "table/store/a.parquet")
+    assert len(read_predictions(linked / "table")) == 30

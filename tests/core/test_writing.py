@@ -205,3 +205,105 @@ def test_leaks_are_caught_after_a_detour_through_files(tmp_path, ending):
         check_disjoint(back.rows, back.fitted_on, where="score")
     write_predictions(raw, tmp_path / f"raw{ending}")
     assert read_predictions(tmp_path / f"raw{ending}").rows.shared(back.rows) == 30
+
+
+PIECES = [
+    "",
+    "a",
+    "b",
+    ",",
+    ";",
+    "\t",
+    '"',
+    "'",
+    "\n",
+    "\r",
+    "\0",
+    " ",
+    "=",
+    "é",
+    "\ufeff",
+    "\u2028",
+    "\x1b",
+    "x" * 200,
+]
+awkward_texts = st.lists(st.sampled_from(PIECES), max_size=4).map("".join)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    names=st.lists(awkward_texts, min_size=2, max_size=2, unique=True),
+    sites=st.lists(awkward_texts, min_size=3, max_size=3),
+)
+def test_awkward_text_reads_back_equal_or_is_not_written(tmp_path, ending, names, sites):
+    path = tmp_path / f"a{ending}"
+    path.unlink(missing_ok=True)
+    scores, labels = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 0]
+    written = Predictions(
+        probs=scores,
+        labels=labels,
+        class_names=names,
+        groups={"site": sites},
+        ids=[f"{s}{n}" for n, s in enumerate(sites)],
+    )
+    reason = None
+    try:
+        write_predictions(written, path)
+    except DataError as error:
+        reason = str(error)
+    if reason is not None:
+        assert "\n" not in reason
+        assert reason.startswith(f"{path.name}: ")
+        assert list(tmp_path.iterdir()) == []
+        return
+    found = read_predictions(path)
+    assert found.class_names == written.class_names
+    assert found.groups["site"].tolist() == written.groups["site"].tolist()
+    assert found.fingerprint == written.fingerprint
+    assert found.rows.hashes.tolist() == written.rows.hashes.tolist()
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_long_text_is_kept_or_refused_when_it_is_written(tmp_path, ending):
+    path = tmp_path / f"a{ending}"
+    at_limit = Predictions(probs=[[0.9, 0.1]], labels=[0], groups={"site": ["x" * 256]})
+    write_predictions(at_limit, path)
+    assert read_predictions(path).groups["site"].tolist() == ["x" * 256]
+    longer = Predictions(
+        probs=[[0.9, 0.1]], labels=[0], groups={"site": ["x" * 257]}, class_names=["y" * 300, "z"]
+    )
+    if ending == ".npz":
+        write_predictions(longer, path)
+        assert read_predictions(path).groups["site"].tolist() == ["x" * 257]
+    else:
+        with pytest.raises(DataError, match=r"257 characters.*Write \.npz"):
+            write_predictions(longer, path)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_commas_in_class_and_group_names(tmp_path, ending):
+    path = tmp_path / f"a{ending}"
+    written = Predictions(
+        probs=[[0.9, 0.1]], labels=[0], class_names=["salt, pepper", "a;b"], groups={"one, two": ["x"]}
+    )
+    write_predictions(written, path)
+    found = read_predictions(path)
+    assert found.class_names == ("salt, pepper", "a;b")
+    assert list(found.groups) == ["one, two"]
+
+
+def test_texts_that_differ_by_a_final_null_are_not_merged(tmp_path):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = {"probs": [0.9, 0.1], "labels": [1, 0], "group_site": ["a", "a\0"]}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
+    (tmp_path / "a.csv").write_text("probs,labels,group_site\n0.9,1,a\n0.1,0,a\0\n")
+    for name in ("a.parquet", "a.csv"):
+        with pytest.raises(DataError, match="null character"):
+            read_predictions(tmp_path / name)
+
+
+def test_a_quoted_delimiter_in_a_header_is_text(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('"prob_a,b";prob_c;labels\n0.9;0.1;0\n')
+    assert read_predictions(path).class_names == ("a,b", "c")

@@ -73,6 +73,9 @@ def test_foreign_data_are_seen_as_the_network_would_see_its_own(tmp_path):
         ({"data": "svhn", "kind": "odd"}, "kind"),
         ({"data": "svhn", "corruption": "contrast"}, "either"),
         ({"data": "svhn", "name": "../../x"}, "`name` must be letters"),
+        ({"corruption": "contrast", "kind": "ood"}, "`kind` has no effect in an entry with `corruption`"),
+        ({"corruption": "contrast", "options": {}}, "`options` has no effect"),
+        ({"data": "svhn", "severity": 3}, "`severity` has no effect in an entry with `data`"),
         ({}, "either"),
     ],
 )

@@ -128,7 +128,7 @@ def test_completion_shows_what_is_listed_and_what_lives_there(room):
 
 
 #: Adapters share these; nobody else calls for them.
-SHARED = {"calibrated", "run_log"}
+SHARED = {"bounded_network", "calibrated", "run_log"}
 LOOK_AROUND = """
 import sys
 import equipoise

@@ -31,8 +31,8 @@ OURS = {
 }
 #: Whoever reads one of these knows what to give instead.
 WANTED = re.compile(
-    r"\b(must|wanted|need(?:s|ed)?|give|pass|use|go(?:es)? with|is for|only|may be given|at least|are the least"
-    r"|one value per)\b"
+    r"\b(must|expected|wanted|need(?:s|ed)?|give|pass|use|go(?:es)? with|is for|only|may be given|at least"
+    r"|are the least|one value per)\b"
 )
 
 

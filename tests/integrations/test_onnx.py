@@ -111,3 +111,36 @@ def test_a_model_without_a_map_is_exported(tmp_path, capsys):
 def test_a_bad_name_is_refused_before_any_work(name, tmp_path, capsys):
     assert run(["export", "model.safetensors", "-o", str(tmp_path / name)]) == 2
     assert "--output" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("shape", ["5", "6,1000000000", "99999999999999999999"])
+def test_a_wrong_shape_is_a_usage_error_without_a_traceback(shape, tmp_path, capsys):
+    model = tmp_path / "model.safetensors"
+    save_model(
+        model, mlp(n_inputs=6, n_classes=3), architecture="mlp", options={"n_inputs": 6, "n_classes": 3}
+    )
+    assert run(["export", str(model), "-o", str(tmp_path / "m.onnx"), "--shape", shape]) == 2
+    printed = capsys.readouterr().err
+    assert "inputs of shape" in printed
+    assert "Traceback" not in printed
+    assert not (tmp_path / "m.onnx").exists()
+
+
+def test_a_calibrator_of_other_classes_is_not_exported(tmp_path, capsys):
+    model, other = tmp_path / "model.safetensors", tmp_path / "c.json"
+    save_model(
+        model, mlp(n_inputs=6, n_classes=3), architecture="mlp", options={"n_inputs": 6, "n_classes": 3}
+    )
+    TemperatureScaling().fit([[3.0, 0.0]] * 4, [0, 0, 0, 1]).save(other)
+    command = [
+        "export",
+        str(model),
+        "-o",
+        str(tmp_path / "m.onnx"),
+        "--shape",
+        "6",
+        "--calibrator",
+        str(other),
+    ]
+    assert run(command) == 2
+    assert "2 classes" in capsys.readouterr().err

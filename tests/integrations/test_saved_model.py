@@ -10,12 +10,15 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from equipoise.calibrators import MatrixScaling, TemperatureScaling
 from equipoise.calibrators.load import KINDS
 from equipoise.core.errors import DataError, SpecError
 from equipoise.core.probabilities import softmax
-from equipoise.integrations.saved_model import load_model, save_model
+from equipoise.experiments.catalogue import CATALOGUE
+from equipoise.integrations.bounded_network import check_input_shape
+from equipoise.integrations.saved_model import _digest, load_model, save_model
 from equipoise.models import mlp
 
 OPTIONS = {"n_inputs": 6, "n_classes": 3}
@@ -137,3 +140,136 @@ print(load_model({str(path)!r}).predict_proba(np.zeros((1, 6), np.float32)).sum(
 """
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert float(found.stdout) == pytest.approx(1)
+
+
+def forged(path, tensors=None, **changes):
+    """Write a saved model with a right digest and any content."""
+    content = {
+        "format": "equipoise.model",
+        "version": 1,
+        "written_by": {},
+        "architecture": {"name": "mlp", "options": {}},
+        "class_names": None,
+        "input_shape": None,
+        "calibrator": None,
+    }
+    content |= changes
+    tensors = {"network.a": torch.zeros(3)} if tensors is None else tensors
+    content["digest"] = _digest(content, tensors)
+    save_file(tensors, path, metadata={"equipoise.model": json.dumps(content)})
+    return path
+
+
+def refusal(path):
+    with pytest.raises(DataError) as raised:
+        load_model(path)
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("mlp", {"n_inputs": 60_000, "n_classes": 60_000, "hidden": []}, "do not fit"),
+        ("mlp", {"hidden": [8] * 200_000}, "got 200000"),
+        ("mlp", {"hidden": [8] * 1000}, "more than the 1 tensors"),
+        ("mlp", {"n_classes": 10**30}, "do not fit"),
+        ("mlp", {"n_classes": "many"}, "cannot be built"),
+        ("wide_resnet_26_10", {"depth": 60_002}, "more than the 1 tensors"),
+        ("wide_resnet_26_10", {"width": 60_000}, "do not fit"),
+        ("mlp", None, "a table of options"),
+    ],
+)
+def test_sizes_are_compared_before_anything_is_built(name, options, words, tmp_path):
+    built = []
+
+    def count(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor) and result.device.type == "cpu":
+            built.append(result.numel())
+        return result
+
+    path = forged(tmp_path / "a.safetensors", architecture={"name": name, "options": options})
+    watch = type("Watch", (TorchFunctionMode,), {"__torch_function__": count})
+    with watch():
+        assert words in refusal(path)
+    assert max(built, default=0) < 1000
+
+
+def test_a_deep_network_is_not_built_beyond_its_file(tmp_path, monkeypatch):
+    layers = []
+
+    def count(layer):
+        layers.append(layer)
+
+    monkeypatch.setattr(nn.Linear, "reset_parameters", count)
+    path = forged(tmp_path / "a.safetensors", architecture={"name": "mlp", "options": {"hidden": [8] * 1000}})
+    assert "more than the 1 tensors" in refusal(path)
+    assert 0 < len(layers) < 300
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_weights_that_are_not_finite_are_refused(value, data, tmp_path):
+    network = mlp(**OPTIONS)
+    tensors = {f"network.{name}": weight.clone() for name, weight in network.state_dict().items()}
+    tensors["network.head.bias"][1] = value
+    path = forged(
+        tmp_path / "a.safetensors", tensors=tensors, architecture={"name": "mlp", "options": OPTIONS}
+    )
+    assert "head.bias" in refusal(path)
+    with torch.no_grad():
+        network.head.bias[1] = value
+    with pytest.raises(DataError, match=r"head\.bias"):
+        save_model(tmp_path / "b.safetensors", network)
+    with pytest.raises(DataError, match="weight"):
+        load_model(path, network=nn.Linear(2, 3))
+
+
+def test_an_infinite_mask_in_a_buffer_is_saved(tmp_path):
+    network = nn.Linear(2, 2)
+    network.register_buffer("mask", torch.tensor([0.0, -torch.inf]))
+    save_model(tmp_path / "a.safetensors", network)
+    assert load_model(tmp_path / "a.safetensors", network=network).network.mask[1] == -torch.inf
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"class_names": ["a", "b"]}, "network 3, class_names 2"),
+        ({"class_names": ["a", "b", 3]}, "texts"),
+        ({"class_names": ["a", "b", "a"]}, "twice"),
+        ({"class_names": 7}, "damaged"),
+        ({"input_shape": [5]}, "(5,) do not fit"),
+        ({"input_shape": [-6]}, "at least 1"),
+        ({"input_shape": [6, 10**9]}, "values, more than"),
+        ({"input_shape": ["6"]}, "at least 1"),
+    ],
+)
+def test_parts_that_do_not_belong_together_are_refused(changes, words, data, tmp_path):
+    tensors = {f"network.{name}": value for name, value in data[0].state_dict().items()}
+    path = forged(
+        tmp_path / "a.safetensors",
+        tensors=tensors,
+        architecture={"name": "mlp", "options": OPTIONS},
+        **changes,
+    )
+    assert words in refusal(path)
+
+
+def test_a_calibrator_of_other_classes_is_neither_written_nor_read(data, tmp_path):
+    other = TemperatureScaling().fit([[3.0, 0.0]] * 4, [0, 0, 0, 1])
+    with pytest.raises(DataError, match="network 3, calibrator 2"):
+        saved(data, tmp_path, other)
+    with pytest.raises(DataError, match="calibrator 2, class_names 3"):
+        save_model(tmp_path / "own.safetensors", nn.Linear(6, 2), other, class_names=["a", "b", "c"])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("key", CATALOGUE["models"])
+def test_every_network_of_the_catalogue_is_built_on_meta_and_asked_for_its_shape(key):
+    entry = CATALOGUE["models"][key]
+    with torch.device("meta"):
+        network = entry.make()
+    assert {value.device.type for value in network.state_dict().values()} == {"meta"}
+    shape = {"mlp": (64,), "global_pooling_cnn": (40, 100)}.get(key, (3, 64, 64))
+    assert check_input_shape(network, shape, where="test")[0] == network.n_classes

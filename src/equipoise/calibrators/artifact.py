@@ -13,7 +13,7 @@ import numpy as np
 
 from equipoise.calibrators.artifact_checks import check_content
 from equipoise.calibrators.result import FitResult
-from equipoise.core.atomic_files import atomic_path, write_text
+from equipoise.core.atomic_files import atomic_path, save_tensors, write_text
 from equipoise.core.errors import DataError, first_line, require
 from equipoise.core.rows import Rows
 
@@ -205,14 +205,14 @@ def _pack_result(result: FitResult) -> dict[str, Any]:
 
 
 def _write_safetensors(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
-    numpy = require("safetensors.numpy", extra="safetensors", purpose="save a calibrator as .safetensors")
     tensors = {
         name: np.array(entry["values"], np.float64).reshape(entry["shape"])
         for name, entry in content["parameters"].items()
     }
     told = {name: value for name, value in content.items() if name != "parameters"}
+    metadata, purpose = {FORMAT: json.dumps(told)}, "save a calibrator as .safetensors"
     with atomic_path(path) as temporary:
-        numpy.save_file(tensors, temporary, metadata={FORMAT: json.dumps(told)})
+        save_tensors(temporary, tensors, metadata=metadata, framework="numpy", purpose=purpose)
 
 
 def _read_safetensors(path: str | os.PathLike[str]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
 
 import click
@@ -9,6 +10,9 @@ import click
 from equipoise.cli.shared import check_output, json_option, print_json, quiet_option
 
 __all__ = ["command"]
+
+#: Values of the batch that the graph is compared on; large inputs get fewer rows.
+_EXAMPLE_VALUES = 1 << 22
 
 
 @click.command("export", epilog="Example:  equipoise export model.safetensors -o model.onnx")
@@ -31,6 +35,8 @@ def command(
     import torch
 
     from equipoise.calibrators import load
+    from equipoise.core.errors import DataError
+    from equipoise.integrations.bounded_network import check_input_shape
     from equipoise.integrations.onnx import export_onnx  # these packages are heavy, and extras
     from equipoise.integrations.saved_model import load_model
 
@@ -41,7 +47,14 @@ def command(
             "the file does not say. Pass for example --shape 3,32,32.", param_hint="'--shape'"
         )
     used = loaded.calibrator if calibrator is None else load(calibrator)
-    example = torch.randn(16, *sizes, generator=torch.Generator().manual_seed(0))
+    n_classes = check_input_shape(loaded.network, sizes, where=str(model))[0]
+    if used.n_classes not in (None, n_classes):
+        raise DataError(
+            f"{calibrator}: is for {used.n_classes} classes, and the network has {n_classes}. "
+            "Pass a calibrator fitted on this network's predictions."
+        )
+    rows = max(2, min(16, _EXAMPLE_VALUES // prod(sizes)))
+    example = torch.randn(rows, *sizes, generator=torch.Generator().manual_seed(0))
     found = export_onnx(output, loaded.network, used, example, class_names=loaded.class_names)
     if as_json:
         print_json({"output": str(output), "calibrator": used.kind, "largest_difference": found})
@@ -52,5 +65,7 @@ def command(
 def _shape(text: str) -> tuple[int, ...]:
     parts = text.split(",")
     if not all(part.strip().isdigit() and int(part) > 0 for part in parts):
-        raise click.BadParameter(f"numbers with commas are wanted, got {text!r}.", param_hint="'--shape'")
+        raise click.BadParameter(
+            f"expected positive numbers separated by commas, got {text!r}.", param_hint="'--shape'"
+        )
     return tuple(int(part) for part in parts)

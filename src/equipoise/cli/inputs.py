@@ -63,7 +63,10 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "predicted": {"metavar": "NAME", "help": "Column of predicted classes (top-1 files)."},
     "confidence": {"metavar": "NAME", "help": "Column of their probabilities (top-1 files)."},
     "weights": {"metavar": "NAME", "help": "Column of sample weights."},
-    "ids": {"metavar": "NAME", "help": "Column that identifies rows across files."},
+    "ids": {
+        "metavar": "NAME",
+        "help": "Column that identifies rows across files; an id that occurs twice is an error.",
+    },
     "class_names": {
         "type": _Names(always_several=True),
         "metavar": "NAMES",

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, Literal
 
-from equipoise.core.errors import FileError
+from equipoise.core.errors import FileError, first_line, require
 
-__all__ = ["atomic_path", "write_bytes", "write_text"]
+__all__ = ["atomic_path", "save_tensors", "write_bytes", "write_text"]
 
 
 @contextmanager
@@ -42,8 +44,13 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     temporary = target.with_name(f".{target.stem[:32]}-{secrets.token_hex(8)}{target.suffix}")
     try:
         # The system itself takes the umask into account, as for any new file.
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        created = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        mode = stat.S_IMODE(os.fstat(created).st_mode)
+        os.close(created)
         yield temporary
+        # Some libraries put a private file of their own in its place.
+        if stat.S_IMODE(temporary.stat().st_mode) != mode:
+            temporary.chmod(mode)
         with temporary.open("r+b") as stream:  # Windows flushes only what is open for writing
             os.fsync(stream.fileno())
         temporary.replace(target)
@@ -90,3 +97,40 @@ def write_text(path: str | os.PathLike[str], content: str) -> None:
         'whole'
     """
     write_bytes(path, content.encode("utf-8"))
+
+
+def save_tensors(
+    path: str | os.PathLike[str],
+    tensors: Mapping[str, Any],
+    *,
+    metadata: Mapping[str, str],
+    framework: Literal["numpy", "torch"],
+    purpose: str,
+) -> None:
+    """Write tensors to a ``.safetensors`` file; pass the path that :func:`atomic_path` gives.
+
+    Args:
+        path: Path of the file.
+        tensors: Arrays or tensors by name.
+        metadata: Texts by name, kept in the file's header.
+        framework: Kind of the tensors.
+        purpose: Purpose of the file, for the message if safetensors is not installed.
+
+    Raises:
+        OSError: If the file cannot be written.
+        MissingExtraError: If safetensors is not installed.
+
+    Example:
+        >>> import tempfile
+        >>> import numpy as np
+        >>> target = Path(tempfile.mkdtemp()) / "a.safetensors"
+        >>> save_tensors(target, {"a": np.zeros(2)}, metadata={}, framework="numpy", purpose="show it")
+        >>> target.stat().st_size > 16
+        True
+    """
+    package = require("safetensors", extra="safetensors", purpose=purpose)
+    writer = require(f"safetensors.{framework}", extra="safetensors", purpose=purpose)
+    try:
+        writer.save_file(dict(tensors), path, metadata=dict(metadata) or None)
+    except package.SafetensorError as error:
+        raise OSError(first_line(error)) from None

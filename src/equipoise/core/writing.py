@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 from equipoise.core.arrays import Array, has_bad_text
 from equipoise.core.atomic_files import atomic_path
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.reading.files import AnyPath, ending_of
 from equipoise.core.reading.formats import WRITERS
+from equipoise.core.reading.formats.base import LONGEST_TEXT
 from equipoise.core.reading.formats.notes import Notes
 from equipoise.core.reading.formats.npy import write_npy
 
@@ -49,7 +52,10 @@ def write_predictions(predictions: Predictions, path: AnyPath | tuple[AnyPath, A
     _check_folder(target)
     _check_names(columns, target)
     with atomic_path(target) as temporary:
-        WRITERS[ending](temporary, columns, notes)
+        try:
+            WRITERS[ending](temporary, columns, notes)
+        except DataError as error:  # writers name the file they write to
+            raise DataError(str(error).replace(temporary.name, target.name)) from None
 
 
 def _columns(predictions: Predictions) -> dict[str, Array]:
@@ -113,3 +119,10 @@ def _check_names(columns: dict[str, Array], path: Path) -> None:
             raise DataError(
                 f"{path.name}: `{name}` holds text that is no Unicode, so files cannot keep it. Repair it."
             )
+        if column.dtype.kind == "U" and path.suffix.lower() != ".npz":
+            longest = int(np.char.str_len(column).max(initial=0))
+            if longest > LONGEST_TEXT:
+                raise DataError(
+                    f"{path.name}: `{name}` holds a text of {longest} characters, files other than .npz keep at most "
+                    f"{LONGEST_TEXT}. Write .npz, or shorten it."
+                )

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Literal, final
 
 from equipoise.core.errors import SpecError, located
@@ -18,7 +19,11 @@ from equipoise.data.ood import ood_pair
 
 __all__ = ["Shift", "load_shift", "read_shifts"]
 
-_KEYS = ("name", "corruption", "severity", "data", "kind", "options")
+#: The keys of an entry that names a corruption, and of one that names a dataset.
+_KEYS = {
+    "corruption": ("name", "corruption", "severity"),
+    "data": ("name", "data", "kind", "options"),
+}
 _HINT = "`equipoise list datasets` shows all; code of your own is 'file.py:name'."
 _NAME = re.compile(r"\w[\w.-]*")
 
@@ -82,8 +87,12 @@ def _read(entry: Mapping[str, Any], where: str) -> list[Shift]:
         raise SpecError(f"{where}: a table with either 'corruption' or 'data' was wanted, got {entry!r}.")
     with located(where):
         for key in entry:
-            look_up(key, dict.fromkeys(_KEYS), what="key")
-    if "data" in entry:
+            look_up(key, dict.fromkeys(chain(*_KEYS.values())), what="key")
+    form = "data" if "data" in entry else "corruption"
+    for key in entry:
+        if key not in _KEYS[form]:
+            raise SpecError(f"{where}: `{key}` has no effect in an entry with `{form}`. Remove it.")
+    if form == "data":
         _, is_code, inner = str(entry["data"]).rpartition(":")
         if not is_code:
             with located(f"{where}.data"):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any, final
 
 import torch
@@ -58,7 +60,8 @@ def compute_loss_func(loss: nn.Module) -> Callable[..., Tensor]:
         value: Tensor = loss(logits.movedim(-1, 1), labels)
         if num_items_in_batch is None:
             return value
-        share: Tensor = (labels != _IGNORED).sum() / num_items_in_batch
+        # A step without any label has no items; its loss is 0, not 0 / 0.
+        share: Tensor = (labels != _IGNORED).sum() / torch.as_tensor(num_items_in_batch).clamp(min=1)
         return value * share
 
     return function
@@ -67,6 +70,8 @@ def compute_loss_func(loss: nn.Module) -> Callable[..., Tensor]:
 @final
 class CalibrationMetrics:
     """For ``Trainer(compute_metrics=...)``: scores of all predictions, in constant memory with ``batch_eval_metrics``.
+
+    The rows of an evaluation that broke off are dropped when the next evaluation begins.
 
     Args:
         metrics: Names from the scorecard that a state holds: ``accuracy``, ``nll``, ``brier``, ``ece`` ...
@@ -84,14 +89,15 @@ class CalibrationMetrics:
     ) -> None:
         self.metrics, self.n_bins = tuple(metrics), n_bins
         self.state: CalibrationState | None = None
+        self._evaluations = _Evaluations()
 
     def __call__(self, evaluation: Any, compute_result: bool = True) -> dict[str, float]:
         """Add a batch, or everything; return the scores if it was the last."""
+        is_first = self._evaluations.is_first(last=compute_result)
         logits, labels = _rows(evaluation)
-        if self.state is None:
+        if is_first or self.state is None:
             self.state = CalibrationState(logits.shape[-1], n_bins=self.n_bins)
-        if bool((labels != _IGNORED).any()):
-            self.state.update(logits=logits.movedim(-1, 1), labels=labels, ignore_index=_IGNORED)
+        self.state.update(logits=logits.movedim(-1, 1), labels=labels, ignore_index=_IGNORED)
         if not compute_result:
             return {}
         values, self.state = read_state(self.state), None
@@ -119,9 +125,12 @@ class AdaptLoss(TrainerCallback):  # type: ignore[misc]
             )
         self.loss, self.metrics, self.epoch = loss, metrics or CalibrationMetrics(), 0
         self._rows: list[tuple[Tensor, Tensor]] = []
+        self._evaluations = _Evaluations()
 
     def compute_metrics(self, evaluation: Any, compute_result: bool = True) -> dict[str, float]:
         """Report the metrics, and keep the rows for the loss."""
+        if self._evaluations.is_first(last=compute_result):
+            self._rows = []
         logits, labels = _rows(evaluation)
         self._rows.append((logits.reshape(-1, logits.shape[-1]), labels.reshape(-1)))
         return self.metrics(evaluation, compute_result=compute_result)
@@ -156,6 +165,37 @@ class AdaptLoss(TrainerCallback):  # type: ignore[misc]
         content = read_checkpoint(file)
         self.loss.load_state_dict(content["loss"])
         self.epoch = content["epoch"]
+
+
+class _Evaluations:
+    """Tells the first batch of an evaluation from those after it.
+
+    The Trainer reports the last batch of an evaluation and not the first, so that an evaluation that broke off looks
+    like the beginning of the next. Its loop is therefore recognized by its stack frame. Without such a frame, an
+    evaluation ends with its last batch only.
+    """
+
+    def __init__(self) -> None:
+        self._loop: FrameType | None = None
+        self._is_done = True
+
+    def is_first(self, *, last: bool) -> bool:
+        """Return whether a batch is the first of its evaluation; it is called once for each batch."""
+        loop = _evaluation_loop()
+        first = self._is_done or loop is not self._loop
+        self._loop, self._is_done = (None if last else loop), last
+        return first
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_loop": None, "_is_done": True}
+
+
+def _evaluation_loop() -> FrameType | None:
+    """Return the frame of the Trainer's loop over batches that called, if there is one."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name not in ("evaluation_loop", "prediction_loop"):
+        frame = frame.f_back
+    return frame
 
 
 def _folder(args: Any, state: Any) -> Path:

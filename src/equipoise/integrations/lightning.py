@@ -12,6 +12,7 @@ from torch import Tensor
 
 from equipoise.calibrators.temperature import TemperatureScaling
 from equipoise.core.errors import DataError, needs
+from equipoise.core.predictions import Predictions
 from equipoise.losses.gather import gather_rows
 from equipoise.losses.sum import Adaptive
 from equipoise.metrics.readings import read_state
@@ -161,12 +162,15 @@ class CalibrationLogger(Callback):  # type: ignore[misc]
                 logger.experiment.add_figure(f"{self.prefix}reliability", figure, trainer.global_step)
 
 
-def fit_temperature(module: torch.nn.Module, loader: Iterable[Any]) -> TemperatureScaling:
+def fit_temperature(
+    module: torch.nn.Module, loader: Iterable[Any], *, ignore_index: int = -100
+) -> TemperatureScaling:
     """Fit a temperature on held-out batches ``(inputs, labels)``.
 
     Args:
         module: Gives logits; its mode is restored afterwards.
         loader: Rows that neither training nor the choice of the model has seen, and that will not judge it.
+        ignore_index: Label of rows that do not count, as in the losses.
 
     Returns:
         The fitted calibrator; save it, or put ``calibrator.as_module()`` behind the network.
@@ -187,7 +191,7 @@ def fit_temperature(module: torch.nn.Module, loader: Iterable[Any]) -> Temperatu
     if not rows:
         raise DataError("fit_temperature: the loader must give at least one batch, got none.")
     logits, labels = (torch.cat(part) for part in zip(*rows, strict=True))
-    return TemperatureScaling().fit(logits, labels)
+    return TemperatureScaling().fit(Predictions(logits=logits, labels=labels, ignore_index=ignore_index))
 
 
 def _rows(outputs: Any, *, where: str) -> tuple[Tensor, Tensor]:

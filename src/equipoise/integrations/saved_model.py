@@ -19,10 +19,14 @@ from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.identity import Identity
 from equipoise.calibrators.load import from_artifact
 from equipoise.core.arrays import Array
-from equipoise.core.atomic_files import atomic_path
-from equipoise.core.errors import DataError, EquipoiseError, require
-from equipoise.core.names import look_up
-from equipoise.experiments.catalogue import CATALOGUE
+from equipoise.core.atomic_files import atomic_path, save_tensors
+from equipoise.core.errors import DataError, EquipoiseError, first_line, require
+from equipoise.integrations.bounded_network import (
+    build_network,
+    check_input_shape,
+    check_weights,
+    count_classes,
+)
 from equipoise.integrations.calibrated import CalibratedNetwork
 
 __all__ = ["SavedModel", "load_model", "save_model"]
@@ -85,7 +89,9 @@ def save_model(
         input_shape: Shape of one input, without the batch; wanted for the export.
 
     Raises:
-        ValueError: For another ending, or a network that the architecture does not make.
+        ValueError: For another ending.
+        DataError: For a network that the architecture does not make, weights that are not finite, or numbers of
+            classes or input shapes that do not fit the network.
 
     Example:
         >>> import tempfile
@@ -104,15 +110,19 @@ def save_model(
     parameters = {} if packed is None else packed.pop("parameters")
     weights = _weights(network)
     made_of = None if architecture is None else {"name": architecture, "options": dict(options or {})}
+    names = None if class_names is None else tuple(class_names)
+    shape = None if input_shape is None else tuple(input_shape)
+    check_weights(network, weights, where="save_model")
     if made_of is not None:
-        _load_weights(_make(made_of, where="save_model"), weights, where="save_model")
+        build_network(made_of, weights, where="save_model")
+    _check_sizes(network, calibrator, names, shape, named=made_of is not None, where="save_model")
     told = {
         "format": _FORMAT,
         "version": _VERSION,
         "written_by": {"equipoise": __version__, "torch": torch.__version__},
         "architecture": made_of,
-        "class_names": None if class_names is None else list(class_names),
-        "input_shape": None if input_shape is None else list(input_shape),
+        "class_names": None if names is None else list(names),
+        "input_shape": None if shape is None else list(shape),
         "calibrator": packed,
     }
     tensors = {_NETWORK + name: value for name, value in weights.items()}
@@ -120,9 +130,9 @@ def save_model(
         values = torch.tensor(entry["values"], dtype=torch.float64).reshape(entry["shape"])
         tensors[_CALIBRATOR + name] = values
     told["digest"] = _digest(told, tensors)
-    safetensors = require("safetensors.torch", extra="safetensors", purpose="save a model")
+    metadata = {_FORMAT: json.dumps(told)}
     with atomic_path(path) as temporary:
-        safetensors.save_file(tensors, temporary, metadata={_FORMAT: json.dumps(told)})
+        save_tensors(temporary, tensors, metadata=metadata, framework="torch", purpose="save a model")
 
 
 def load_model(path: str | os.PathLike[str], *, network: nn.Module | None = None) -> SavedModel:
@@ -136,9 +146,11 @@ def load_model(path: str | os.PathLike[str], *, network: nn.Module | None = None
         The model, ready to predict.
 
     Raises:
-        DataError: If the file is no such model, is damaged or from a newer version, or does not fit the network.
+        DataError: If the file is not such a model, is damaged or from a newer version, or its weights, class names,
+            calibrator or input shape do not fit the network. Sizes are compared before the network is built.
     """
     told, tensors = _read(path)
+    where = f"load_model: {path}"
     try:
         weights = {
             name[len(_NETWORK) :]: value for name, value in tensors.items() if name.startswith(_NETWORK)
@@ -148,19 +160,18 @@ def load_model(path: str | os.PathLike[str], *, network: nn.Module | None = None
                 f"load_model: {path} names no architecture. Pass load_model(path, network=...) with a network of the "
                 "same kind."
             )
-        filled = network if network is not None else _make(told["architecture"], where=f"load_model: {path}")
-        _load_weights(filled, weights, where=f"load_model: {path}")
-        names, shape = told["class_names"], told["input_shape"]
-        return SavedModel(
-            network=filled.eval(),
-            calibrator=_calibrator(told, tensors),
-            class_names=None if names is None else tuple(names),
-            input_shape=None if shape is None else tuple(shape),
-        )
+        names = None if told["class_names"] is None else tuple(told["class_names"])
+        shape = None if told["input_shape"] is None else tuple(told["input_shape"])
+        calibrator = _calibrator(told, tensors)
+        filled = build_network(told["architecture"], weights, where=where) if network is None else network
+        check_weights(filled, weights, where=where)
+        _check_sizes(filled, calibrator, names, shape, named=network is None, where=where)
+        filled.load_state_dict(weights)
+        return SavedModel(network=filled.eval(), calibrator=calibrator, class_names=names, input_shape=shape)
     except EquipoiseError:
         raise
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise DataError(f"load_model: {path} is damaged: {type(error).__name__} {error}.") from error
+    except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
+        raise DataError(f"{where} is damaged: {type(error).__name__} {first_line(error)}.") from error
 
 
 def _calibrator(told: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Calibrator:
@@ -185,21 +196,36 @@ def _weights(network: nn.Module) -> dict[str, Tensor]:
     return {name: value.detach().cpu().clone().contiguous() for name, value in state.items()}
 
 
-def _make(made_of: Mapping[str, Any], *, where: str) -> nn.Module:
-    entry = look_up(made_of["name"], CATALOGUE["models"], what="network")
-    try:
-        network: nn.Module = entry.factory(**{**entry.parameters, **made_of["options"]})
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{where}: {made_of['name']} cannot be made so ({error}).") from error
-    return network
+def _check_sizes(
+    network: nn.Module,
+    calibrator: Calibrator | None,
+    class_names: tuple[str, ...] | None,
+    input_shape: tuple[int, ...] | None,
+    *,
+    named: bool,
+    where: str,
+) -> None:
+    """Raise unless network, calibrator, class names and input shape agree.
 
-
-def _load_weights(network: nn.Module, weights: Mapping[str, Tensor], *, where: str) -> None:
-    try:
-        network.load_state_dict(dict(weights))
-    except RuntimeError as error:
-        reason = " ".join(str(error).split())[:300]
-        raise DataError(f"{where}: the weights do not fit this network. {reason}") from error
+    A network that is not of the catalogue is not run: its inputs need not be one tensor.
+    """
+    if input_shape is not None and not all(type(size) is int and size > 0 for size in input_shape):
+        raise DataError(f"{where}: `input_shape` must be sizes of at least 1, got {repr(input_shape)[:80]}.")
+    if class_names is not None and not all(type(name) is str for name in class_names):
+        raise DataError(f"{where}: `class_names` must be texts, got {repr(class_names)[:80]}.")
+    if class_names is not None and len(set(class_names)) < len(class_names):
+        raise DataError(f"{where}: `class_names` has a name twice. Give every class its own name.")
+    counts = {
+        "network": count_classes(network),
+        "calibrator": None if calibrator is None else calibrator.n_classes,
+        "class_names": None if class_names is None else len(class_names),
+    }
+    if named and input_shape is not None:
+        counts["network"] = check_input_shape(network, input_shape, where=where)[0]
+    known = {name: count for name, count in counts.items() if count is not None}
+    if len(set(known.values())) > 1:
+        listed = ", ".join(f"{name} {count}" for name, count in known.items())
+        raise DataError(f"{where}: the numbers of classes differ: {listed}. Save parts that belong together.")
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:

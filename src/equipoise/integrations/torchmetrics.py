@@ -96,9 +96,6 @@ class CalibrationMetric(Metric):  # type: ignore[misc]
 
     def update(self, preds: Tensor, target: Tensor) -> None:
         """Add a batch: scores ``(n, k)``, ``(n,)`` or ``(n, k, d1, ...)``, and true classes."""
-        # Elsewhere than on a CPU ignored rows get weight zero, and nobody waits for the device.
-        if self.ignore_index is not None and target.is_cpu and bool((target == self.ignore_index).all()):
-            return
         rows: dict[str, Any] = {self.inputs: preds}
         self.state().update(**rows, labels=target, ignore_index=self.ignore_index)
 
@@ -109,8 +106,11 @@ class CalibrationMetric(Metric):  # type: ignore[misc]
         return state
 
     def compute(self) -> Tensor:
-        """Return the metric over everything added so far."""
-        return torch.tensor(self._read(self.state()), dtype=torch.float32, device=self.counts.device)
+        """Return the metric over everything added so far; NaN if all of it was ignored."""
+        state = self.state()
+        is_empty = self._update_count > 0 and self.ignore_index is not None and state.total_weight == 0
+        value = math.nan if is_empty else self._read(state)
+        return torch.tensor(value, dtype=torch.float32, device=self.counts.device)
 
     @abstractmethod
     def _read(self, state: CalibrationState) -> float:

@@ -110,7 +110,7 @@ class CalibrationState:
             predicted: predicted classes with
             confidence: their probabilities.
             weights: One weight per row.
-            ignore_index: Rows with this label are left out.
+            ignore_index: Rows with this label are left out; a batch of such rows only adds nothing.
 
         Raises:
             TypeError: If Predictions come with further arguments.
@@ -123,6 +123,8 @@ class CalibrationState:
                 f"{_WHERE}.update: Predictions hold their labels and weights already; pass nothing beside them."
             )
         scores = logits if logits is not None else probs
+        if ignore_index is not None and _all_ignored(labels, ignore_index):
+            return
         if predictions is None and isinstance(scores, Tensor) and scores.device.type != "cpu":
             self._update_on_device(scores, labels, weights, ignore_index, is_logits=logits is not None)
             return
@@ -343,3 +345,11 @@ def _check_sizes(n_classes: int, n_ranks: int, n_fine: int) -> None:
             f"{_WHERE}: `n_ranks` must be 1 or more and `n_fine` 2 or more, got {n_ranks} and {n_fine}. "
             "Leave them at 5 and 4096."
         )
+
+
+def _all_ignored(labels: Any, ignore_index: int) -> bool:
+    """Return whether no row of a batch counts; labels on another device are not waited for."""
+    if isinstance(labels, Tensor) and labels.device.type != "cpu":
+        return False
+    numbers = np.asarray(labels)
+    return labels is not None and numbers.size > 0 and bool(np.all(numbers == ignore_index))

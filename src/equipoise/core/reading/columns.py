@@ -25,7 +25,8 @@ class Columns(TypedDict, total=False):
         confidence: The column of their probabilities, in the top-1 form.
         weights: The column of sample weights.
         groups: Columns to slice by; by default those whose names begin with ``group_``.
-        ids: The column that identifies the samples across files. Never assumed: many files number their rows.
+        ids: The column that identifies the samples across files, each at most once. Never assumed: many files number
+            their rows.
         class_names: One name per class; by default what the file tells.
         n_classes: The number of classes, in the top-1 form.
         split: ``train``, ``tune``, ``calib`` or ``test``; by default what the file tells.

@@ -208,6 +208,7 @@ def _expanded(path: Path) -> list[Path]:
     if os.path.isdir(path):
         try:
             inside = sorted(_table_files(path, path))
+            _check_inside(inside, path)
         except OSError as error:
             raise DataError(f"{path}: cannot be read ({error.strerror or error}).") from None
         return [_checked(file) for file in inside] or [_checked(path)]
@@ -223,9 +224,31 @@ def _table_files(folder: Path, table: Path) -> Iterator[Path]:
     """Yield the files of a table in a folder; other folders are not looked into, however much they hold."""
     for path in folder.iterdir():
         if "=" in path.name and path.is_dir():
+            if path.is_symlink():  # elsewhere; or in the table, where its rows count already
+                raise DataError(
+                    f"{path}: is a symbolic link to {path.resolve()}, and links to folders are not followed within a "
+                    "table. Copy the folder here, or pass its own path too."
+                )
             yield from _table_files(path, table)
         elif is_row_file(path.relative_to(table)):
             yield path
+
+
+def _check_inside(files: Sequence[Path], table: Path) -> None:
+    """Raise for a file of a table that is a link out of it, or to another file of it, whose rows would count twice."""
+    base, seen = table.resolve(), dict[Path, Path]()
+    for file in files:
+        real = file.resolve()
+        if not real.is_relative_to(base):
+            raise DataError(
+                f"{file}: is a symbolic link to {real}, outside the folder {table}, and is not followed. Copy the file "
+                "here, or pass its own path too."
+            )
+        if real in seen:
+            raise DataError(
+                f"{file}: is the same file as {seen[real]}, so that its rows would count twice. Remove the link."
+            )
+        seen[real] = file
 
 
 def _checked(path: Path) -> Path:

@@ -82,7 +82,34 @@ def find_layout(reader: ColumnReader, columns: Columns) -> Layout:
         >>> layout.kind, layout.labels, layout.class_names
         ('probs', 'true_label', ('cat', 'dog'))
     """
-    return _Finder(reader, columns).layout()
+    layout = _Finder(reader, columns).layout()
+    _check_roles(layout, reader)
+    return layout
+
+
+def _check_roles(layout: Layout, reader: ColumnReader) -> None:
+    """Raise for a column that has two roles, such as labels that are also the predicted classes.
+
+    Groups may be any columns, the labels too.
+    """
+    roles = [
+        *(("scores", name) for name in layout.scores),
+        ("labels", layout.labels),
+        ("predicted", layout.predicted),
+        ("confidence", layout.confidence),
+        ("weights", layout.weights),
+        ("ids", layout.ids),
+    ]
+    seen: dict[str, str] = {}
+    for role, name in roles:
+        if name is not None and name in seen:
+            both = f"{seen[name]} and {role}" if seen[name] != role else f"{role} twice"
+            raise reader.fail(
+                f"the column {name[:60]!r} would be {both}. Name another column for one of them, such as "
+                f'{"labels" if "labels" in both else role}="...".'
+            )
+        if name is not None:
+            seen[name] = role
 
 
 class _Finder:
@@ -98,7 +125,7 @@ class _Finder:
         top1 = kind == "top1"
         ids = self._columns.get("ids")
         labels = self._one("labels")
-        hashes = [name for name in ("id_hash", "row_hash") if name in self._names]
+        hashes = [name for name in ("id_hash", "row_hash") if name in self._reader.row_shapes]
         return Layout(
             kind=kind,
             scores=scores,
@@ -187,7 +214,7 @@ class _Finder:
         if not isinstance(given, str):
             names = tuple(self._exact(name, role) for name in given)
             return names, tuple(name.strip() for name in names) if len(names) > 1 else None
-        if "*" not in given or given in self._names:
+        if "*" not in given or given in self._reader.row_shapes:
             return (self._exact(given, role),), None
         pattern = re.compile(".*".join(re.escape(part) for part in given.split("*")), re.IGNORECASE)
         stem = len(given.split("*", maxsplit=1)[0])
@@ -215,7 +242,7 @@ class _Finder:
         return found[0] if found else None
 
     def _exact(self, name: str, role: str) -> str:
-        if name in self._names:
+        if name in self._reader.row_shapes:
             return name
         alike = self._by_lower.get(name.strip().lower(), [])
         if len(alike) != 1:
@@ -232,7 +259,7 @@ class _Finder:
         wanted = [given] if isinstance(given, str) else given
         return {
             name: _GROUP + name
-            if name not in self._names and _GROUP + name in self._names
+            if name not in self._reader.row_shapes and _GROUP + name in self._reader.row_shapes
             else self._exact(name, "groups")
             for name in wanted
         }

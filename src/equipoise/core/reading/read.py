@@ -70,7 +70,8 @@ def iter_predictions(
 
     Several files are one stream; they must agree in form, classes and split. Class names that only labels tell are
     gathered in a first pass over the label columns, so that every chunk numbers them alike. Arrays stored column by
-    column (``fortran_order``) inside an ``.npz`` are the exception: they are held whole.
+    column (``fortran_order``) inside an ``.npz`` are the exception: they are held whole. With ``ids=``, eight bytes per
+    row are held, to find ids that occur twice.
 
     Args:
         path: As in :func:`read_predictions`.

@@ -18,6 +18,7 @@ from equipoise.core.reading.columns import Columns
 from equipoise.core.reading.files import FileSource, open_source
 from equipoise.core.reading.formats.base import Chunk, ColumnReader
 from equipoise.core.reading.layout import Layout, find_layout
+from equipoise.core.reading.unique_ids import UniqueIds
 from equipoise.core.rows import Rows
 
 __all__ = ["PredictionReader"]
@@ -29,6 +30,7 @@ class PredictionReader:
     def __init__(self, sources: Sequence[FileSource], columns: Columns) -> None:
         self._sources, self._columns = sources, columns
         self.where = ""
+        self._ids = UniqueIds()
 
     def chunks(self, source: FileSource, n_rows: int | None) -> Iterator[tuple[str, Predictions]]:
         """Yield the chunks of one file with its name; 0 rows stands for a moderate size, None for all."""
@@ -42,6 +44,8 @@ class PredictionReader:
                 readings |= {name: "name" for name in (layout.labels, layout.predicted) if name is not None}
             step = reader.chunk_rows(readings) if n_rows == 0 else n_rows
             for chunk in reader.chunks(readings, n_rows=step):
+                if layout.ids is not None:
+                    self._ids.add(reader, chunk, layout.ids)
                 if n_rows is None or not self._all_ignored(chunk, layout):
                     yield reader.where, self._predictions(reader, chunk, layout, names, text)
 

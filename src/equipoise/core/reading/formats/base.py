@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Literal, Protocol, TypeAlias
+
+import numpy as np
 
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
 from equipoise.core.reading.formats.notes import Notes
 from equipoise.core.reading.formats.steady_file import check_growth
 
-__all__ = ["LONGEST_TEXT", "ArrayReader", "Chunk", "ColumnReader", "Reading", "WrittenColumns"]
+__all__ = ["LONGEST_TEXT", "ArrayReader", "Chunk", "ColumnReader", "Reading", "WrittenColumns", "as_text"]
 
 #: How a column is wanted: "label" is a class number, "name" a class name. Formats with types of their own need not
 #: care; CSV does.
@@ -28,6 +30,29 @@ LONGEST_TEXT = 256
 #: About the number of elements in a chunk, if the caller asks for no number of rows.
 _ELEMENTS = 1 << 22
 _ROWS = 1 << 18
+
+
+def as_text(texts: Sequence[str], *, where: str) -> Array:
+    r"""Return texts as an array that gives each of them back as it was.
+
+    NumPy drops null characters at the end of a text, so that two texts of a file could become one.
+
+    Args:
+        texts: One or more texts.
+        where: Prefix of error messages.
+
+    Raises:
+        DataError: If a text ends in a null character.
+
+    Example:
+        >>> as_text(["a", "a\0b"], where="doc").tolist()
+        ['a', 'a\x00b']
+    """
+    if any(text.endswith("\0") for text in texts):
+        raise DataError(
+            f"{where} holds text that ends in a null character, which arrays cannot keep. Remove it."
+        )
+    return np.array(texts, dtype=np.str_)
 
 
 @dataclass(frozen=True)

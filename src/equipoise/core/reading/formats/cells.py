@@ -10,7 +10,7 @@ import numpy as np
 
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
-from equipoise.core.reading.formats.base import LONGEST_TEXT, Reading
+from equipoise.core.reading.formats.base import LONGEST_TEXT, Reading, as_text
 
 __all__ = ["Cells", "is_integer"]
 
@@ -96,7 +96,7 @@ class Cells:
         longest = max(range(len(cells)), key=lambda row: len(cells[row]))
         if len(cells[longest]) > LONGEST_TEXT:
             raise self._failed(name, longest, f"at most {LONGEST_TEXT} characters", cells[longest])
-        return np.array(cells, dtype=np.str_)
+        return as_text(cells, where=f"{self._where}: column {name!r}")
 
     def _typed(self, name: str, text: Array, dtype: Any) -> Array:
         if not isinstance(dtype, str) or not _NUMBER_TYPE.fullmatch(dtype):
@@ -121,7 +121,7 @@ def _float(cell: str) -> float:
 
 def _class_name(cell: str) -> str:
     text = cell.strip()
-    if not text or len(text) > LONGEST_TEXT or _DECIMAL.fullmatch(text):
+    if not text or len(text) > LONGEST_TEXT or text.endswith("\0") or _DECIMAL.fullmatch(text):
         raise ValueError(cell)
     return text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -31,6 +32,9 @@ _LONGEST_CELL = 131_072
 #: A cell has room for so many hashes of rows that a calibrator was fitted on.
 _MOST_ROWS = 4096
 _CELLS = 1 << 18
+
+#: A cell in quotes, in which a delimiter is text.
+_QUOTED = re.compile(r'"[^"]*"')
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -39,6 +43,7 @@ class CsvReader(ColumnReader):
 
     def __init__(self, path: File, max_bytes: int | None = None) -> None:
         file = SteadyFile(path)
+        self._delimiters = "\t,;" if path.suffix.lower() == ".tsv" else ",\t;"
         self.where, self.size, self.max_bytes = path.name, file.length, max_bytes
         self._stream = io.BufferedReader(file, 1 << 17)
         try:
@@ -112,7 +117,8 @@ class CsvReader(ColumnReader):
         text = self._decoded(raw.removeprefix(_BYTE_ORDER_MARK), 1)
         if not text.strip():
             raise self.fail("is empty, or its first line is. The first line must name the columns.")
-        delimiter = next((sign for sign in ",\t;" if sign in text), ",")
+        unquoted = _QUOTED.sub("", text)
+        delimiter = next((sign for sign in self._delimiters if sign in unquoted), ",")
         try:
             names = next(csv.reader([text], delimiter=delimiter, strict=True))
         except csv.Error as error:

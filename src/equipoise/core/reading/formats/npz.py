@@ -14,7 +14,7 @@ import numpy as np
 
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError, first_line
-from equipoise.core.reading.formats.base import ArrayReader, WrittenColumns
+from equipoise.core.reading.formats.base import ArrayReader, WrittenColumns, as_text
 from equipoise.core.reading.formats.notes import Notes
 from equipoise.core.reading.formats.npy_header import Header, check_dtype, check_text, read_header
 from equipoise.core.reading.formats.steady_file import SteadyFile
@@ -252,9 +252,9 @@ def write_npz(path: Path, columns: WrittenColumns, notes: Notes) -> None:
     """
     arrays = dict(columns)
     if notes.class_names is not None:
-        arrays["class_names"] = np.array(notes.class_names, dtype=np.str_)
+        arrays["class_names"] = as_text(notes.class_names, where=f"{path.name}: `class_names`")
     if notes.split is not None:
-        arrays["split"] = np.array(notes.split)
+        arrays["split"] = as_text([notes.split], where=f"{path.name}: `split`").reshape(())
     if notes.n_classes is not None:
         arrays["n_classes"] = np.array(notes.n_classes)
     if notes.fitted_on is not None:

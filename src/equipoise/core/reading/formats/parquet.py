@@ -11,7 +11,14 @@ import numpy as np
 
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError, first_line, require
-from equipoise.core.reading.formats.base import LONGEST_TEXT, Chunk, ColumnReader, Reading, WrittenColumns
+from equipoise.core.reading.formats.base import (
+    LONGEST_TEXT,
+    Chunk,
+    ColumnReader,
+    Reading,
+    WrittenColumns,
+    as_text,
+)
 from equipoise.core.reading.formats.notes import Notes
 from equipoise.core.reading.formats.parquet_pages import unfolded_size
 from equipoise.core.reading.formats.steady_file import SteadyFile
@@ -192,7 +199,7 @@ class ParquetReader(ColumnReader):
         texts = dictionary.to_pylist()
         if any(len(text) > LONGEST_TEXT for text in texts):
             raise self.fail(f"`{name}` must hold at most {LONGEST_TEXT} characters per row.")
-        return np.array(texts, dtype=np.str_)
+        return as_text(texts, where=f"{self.where}: `{name}`")
 
     def _corrupt(self, error: Exception) -> DataError:
         reason = first_line(error, most=160)
@@ -213,7 +220,9 @@ def write_parquet(path: Path, columns: WrittenColumns, notes: Notes) -> None:
     parquet = require("pyarrow.parquet", extra="parquet", purpose="write .parquet files")
     arrays, width = {}, 1
     for name, column in columns.items():
-        flat = arrow.array(np.ascontiguousarray(column).reshape(-1))
+        values = np.ascontiguousarray(column).reshape(-1)
+        # From an array, Arrow takes text only up to its first null character.
+        flat = arrow.array(values.tolist() if values.dtype.kind == "U" else values)
         if column.ndim == 2:
             width = column.shape[1]
             flat = arrow.FixedSizeListArray.from_arrays(flat, width)

@@ -49,14 +49,11 @@ def unfolded_size(metadata: Any, names: list[str], take: Take, size: int) -> int
     Raises:
         ValueError: If pages do not fit into the file, or the table of contents or their headers are damaged.
     """
-    schema = metadata.schema
+    schema, wanted = metadata.schema, set(names)
     leaves = {
-        place: schema.column(place)
-        for place in range(len(schema.names))
-        if any(
-            schema.column(place).path == name or schema.column(place).path.startswith(f"{name}.")
-            for name in names
-        )
+        place: column
+        for place, column in enumerate(map(schema.column, range(len(schema.names))))
+        if not wanted.isdisjoint(_parents(column.path))
     }
     total = 0
     for columns in _row_groups(take, size):
@@ -69,6 +66,12 @@ def unfolded_size(metadata: Any, names: list[str], take: Take, size: int) -> int
                 raise ValueError(f"`{column.path[:60]}` is packed as {_ENDLESS[encoding]}, write it without")
             total += sum(max(page.size, page.values * width) for page in _pages(chunk, take))
     return total
+
+
+def _parents(path: str) -> list[str]:
+    """Return a path of a leaf and those above it: ``a``, ``a.list`` and ``a.list.element``; names may have dots too."""
+    parts = path.rsplit(".", _DEEPEST)
+    return [".".join(parts[:stop]) for stop in range(1, len(parts) + 1)]
 
 
 def _row_groups(take: Take, size: int) -> list[list[Any]]:

@@ -13,8 +13,9 @@ import numpy as np
 import torch
 
 from equipoise.core.arrays import Array
-from equipoise.core.errors import DataError, require
-from equipoise.core.reading.formats.base import LONGEST_TEXT, ArrayReader, WrittenColumns
+from equipoise.core.atomic_files import save_tensors
+from equipoise.core.errors import DataError
+from equipoise.core.reading.formats.base import LONGEST_TEXT, ArrayReader, WrittenColumns, as_text
 from equipoise.core.reading.formats.notes import Notes, parse
 from equipoise.core.reading.formats.npy_header import check_text
 from equipoise.core.reading.formats.steady_file import SteadyFile
@@ -87,7 +88,7 @@ class SafetensorsReader(ArrayReader):
         listed = self._words[name] if isinstance(self._words[name], list) else []
         if any(not isinstance(word, str) or len(word) > LONGEST_TEXT for word in listed):
             raise self.fail(f"`{name}` must hold texts of at most {LONGEST_TEXT} characters.")
-        words = np.array(listed, dtype=np.str_)
+        words = as_text(listed, where=f"{self.where}: `{name}`")
         self.check_growth(prod(tensor.shape) * words.dtype.itemsize)
         return lambda start, stop: self._spelt(words, self._rows(tensor, start, stop), name)
 
@@ -172,8 +173,6 @@ def write_safetensors(path: Path, columns: WrittenColumns, notes: Notes) -> None
         >>> SafetensorsReader(path).notes.split
         'test'
     """
-    package = require("safetensors", extra="safetensors", purpose="write .safetensors files")
-    require("safetensors.numpy", extra="safetensors", purpose="write .safetensors files")
     tensors, words = {}, {}
     for name, column in columns.items():
         values = column
@@ -182,7 +181,5 @@ def write_safetensors(path: Path, columns: WrittenColumns, notes: Notes) -> None
             words[name] = found.tolist()
         tensors[name] = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="), copy=False))
     text = notes.to_json({"words": words})
-    try:
-        package.numpy.save_file(tensors, path, metadata={"equipoise": text} if text else None)
-    except package.SafetensorError as error:
-        raise OSError(str(error)) from None
+    metadata = {"equipoise": text} if text else {}
+    save_tensors(path, tensors, metadata=metadata, framework="numpy", purpose="write .safetensors files")
