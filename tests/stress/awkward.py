@@ -1,6 +1,9 @@
 """Awkward but valid inputs: odd text, names, paths and sizes come back equal, or are refused when written."""
 
+import csv
+import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +24,8 @@ TEXTS = (
 #: Parts of names of files and folders.
 PATHS = (
     "a=b", "lr=0.1", "a+b", "a b", "[1]", "[a-z]", "{x}", "日本", "é", "a,b", "a'b", 'a"b', "-x", "x\ty", "x\ny", "~a",
-    "%41", "a;b", "*", "?", "$HOME", "a:b", "#1", "\x1b[31m", "x" * 120, "!x", "(1)", "@",
+    "%41", "a;b", "*", "?", "$HOME", "a:b", "#1", "\x1b[31m", "x" * 120, "!x", "(1)", "@", "=1+1",
+    "a|b", "a_b", "<b>",
 )  # fmt: skip
 
 
@@ -53,10 +57,13 @@ def try_round_trip(_: None, chance: np.random.Generator, folder: Path) -> None:
         if path.exists():
             raise Wrong(f"{ending}: refused, and a file is left") from None
         return
-    if chance.random() < 0.5:
-        found = [read_predictions(path)]
-    else:
-        found = list(iter_predictions(path, chunk_rows=int(chance.integers(1, 40))))
+    try:
+        if chance.random() < 0.5:
+            found = [read_predictions(path)]
+        else:
+            found = list(iter_predictions(path, chunk_rows=int(chance.integers(1, 40))))
+    except EquipoiseError as error:
+        raise Wrong(f"{ending}: written, and refused when read: {error}") from None
     _check_same(found, rows, ending)
 
 
@@ -159,28 +166,19 @@ def try_output(_: None, chance: np.random.Generator, folder: Path) -> None:
     if what == "compare":
         _try_compare(chance, folder)
         return
+    style = str(chance.choice(["text", "markdown", "latex", "csv"]))
     words: list[str | Path] = {
         "score": ["score", path, "--json"],
         "audit": ["audit", path],
-        "report": [
-            "report",
-            path,
-            "-o",
-            folder / f"r.{chance.choice(['html', 'md'])}",
-            "--title",
-            _argument(chance),
-        ],
-        "table": [
-            "compare-files",
-            path,
-            path,
-            "--format",
-            str(chance.choice(["text", "markdown", "latex", "csv"])),
-        ],
+        "report": ["report", path, "-o", place / "report.html", "--title", _argument(chance)],
+        "table": ["compare-files", path, _other_method(rows, folder), "--format", style],
     }[what]
     found = command([*words, "--resamples", "5"], folder)
     fine = check_finished(found, what)
-    _check_printable(found.out + found.err, what)
+    # The path of a report is printed as it is, so that scripts can use it.
+    _check_printable(found.err if what == "report" else found.out + found.err, what)
+    if what == "table" and style == "csv":
+        _check_cells(found.out)
     if what == "score" and not fine:
         try:
             score(rows, n_resamples=1)
@@ -193,12 +191,27 @@ def try_output(_: None, chance: np.random.Generator, folder: Path) -> None:
             raise Wrong(f"accuracy is {value}")
 
 
+def _other_method(rows: Predictions, folder: Path) -> Path:
+    (folder / "other").mkdir()
+    write_predictions(rows, folder / "other" / "s0.npz")
+    return folder / "other" / "s0.npz"
+
+
+def _check_cells(text: str) -> None:
+    """Look for text that a spreadsheet would take for a formula."""
+    for row in csv.reader(io.StringIO(text)):
+        for cell in row:
+            is_number = re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", cell) is not None
+            if cell.startswith(("=", "+", "-", "@")) and len(cell) > 1 and not is_number:
+                raise Wrong(f"table: a cell of CSV is {cell[:40]!r}")
+
+
 def _argument(chance: np.random.Generator) -> str:
     return _text(chance).replace("\0", "") or "x"
 
 
 def _check_printable(text: str, what: str) -> None:
-    odd = {letter for letter in text if not letter.isprintable() and letter not in "\n"}
+    odd = {letter for letter in text if not letter.isprintable() and letter not in "\n\t"}
     if odd:
         raise Wrong(f"{what}: prints {sorted(odd)[:5]!r}")
 
