@@ -67,9 +67,9 @@ def _compare(chance: np.random.Generator) -> None:
     k, n_bins = int(chance.choice([2, 3, 10, 50])), int(chance.choice([1, 5, 15, 40]))
     inputs = str(chance.choice(["logits", "probs"]))
     batches = [_batch(chance, k, inputs) for _ in range(int(chance.integers(2, 12)))]
-    wanted = make(k, inputs=inputs, n_bins=n_bins)
+    expected = make(k, inputs=inputs, n_bins=n_bins)
     for batch in batches:
-        wanted.update(*batch)
+        expected.update(*batch)
     metric: Any = make(k, inputs=inputs, n_bins=n_bins)
     if chance.random() < 0.2:
         metric = MetricCollection(
@@ -92,8 +92,8 @@ def _compare(chance: np.random.Generator) -> None:
         metric.update(*batch)
     value = metric.compute()
     value = value[make.__name__] if isinstance(metric, MetricCollection) else value
-    if not abs(float(value) - float(wanted.compute())) < 1e-5 * (1 + abs(float(wanted.compute()))):
-        raise Wrong(f"{make.__name__} is {float(value)}, not {float(wanted.compute())}, after {steps}")
+    if not abs(float(value) - float(expected.compute())) < 1e-5 * (1 + abs(float(expected.compute()))):
+        raise Wrong(f"{make.__name__} is {float(value)}, not {float(expected.compute())}, after {steps}")
 
 
 def _set_dtype(metric: Any) -> Any:

@@ -103,32 +103,34 @@ def _rows(chance: np.random.Generator) -> Predictions:
     return Predictions(**scores, labels=labels, weights=weights, split=[None, "test"][chance.integers(2)])
 
 
-def _check_same(found: list[Predictions], wanted: Predictions, where: str) -> None:
+def _check_same(found: list[Predictions], expected: Predictions, where: str) -> None:
     for name in ("labels", "weights", "scores", "confidence", "predicted"):
-        whole = getattr(wanted, name)
+        whole = getattr(expected, name)
         if whole is not None:
             joined = np.concatenate([getattr(part, name) for part in found])
             if not np.array_equal(joined, whole):
                 raise Wrong(f"{where}: {name} changed")
-    if any(list(part.groups) != list(wanted.groups) for part in found):
+    if any(list(part.groups) != list(expected.groups) for part in found):
         raise Wrong(
-            f"{where}: names of groups changed: {list(found[0].groups)!r} from {list(wanted.groups)!r}"[:250]
+            f"{where}: names of groups changed: {list(found[0].groups)!r} from {list(expected.groups)!r}"[
+                :250
+            ]
         )
-    for name, column in wanted.groups.items():
+    for name, column in expected.groups.items():
         values = [str(value) for part in found for value in part.groups[name]]
         for value, original in zip(values, map(str, column), strict=True):
             if value != original:
                 raise Wrong(f"{where}: a group changed from {original[:60]!r} to {value[:60]!r}")
     for part in found:
-        if part.class_names != wanted.class_names:
+        if part.class_names != expected.class_names:
             raise Wrong(
-                f"{where}: class names changed from {str(wanted.class_names)[:80]} to {str(part.class_names)[:80]}"
+                f"{where}: class names changed from {str(expected.class_names)[:80]} to {str(part.class_names)[:80]}"
             )
-        if part.n_classes != wanted.n_classes:
-            raise Wrong(f"{where}: {wanted.n_classes} classes became {part.n_classes}")
-    if wanted.has_kept_rows:
+        if part.n_classes != expected.n_classes:
+            raise Wrong(f"{where}: {expected.n_classes} classes became {part.n_classes}")
+    if expected.has_kept_rows:
         joined = np.concatenate([part.rows.hashes for part in found])
-        if not np.array_equal(joined, wanted.rows.hashes):
+        if not np.array_equal(joined, expected.rows.hashes):
             raise Wrong(f"{where}: the identity of the rows changed")
 
 
@@ -222,22 +224,22 @@ def _try_compare(chance: np.random.Generator, folder: Path) -> None:
     names = [
         str(name) for name in chance.choice(["lr=0.1", "lr=0.01", "a=b=c", "x+y=1", "=z"], 2, replace=False)
     ]
-    wanted = {}
+    expected = {}
     words: list[str | Path] = ["compare-files"]
     for name in names:
         (folder / name).mkdir(exist_ok=True)
         probs = chance.dirichlet(np.ones(2), 40)
         rows = Predictions(probs=probs, labels=labels, ids=np.arange(40))
         write_predictions(rows, folder / name / "s0.npz")
-        wanted[name] = score(rows, n_resamples=1)["ece"].value
+        expected[name] = score(rows, n_resamples=1)["ece"].value
         words.append(f"{name}/s0.npz")
     found = command([*words, "--json", "--resamples", "5"], folder)
     if not check_finished(found, "compare-files"):
         return
     text = json.loads(found.out)
     values = sorted(_values(text, "ece"))
-    if any(min((abs(value - one) for one in values), default=1) > 1e-6 for value in wanted.values()):
-        raise Wrong(f"compare-files {names}: ECE of {list(wanted.values())} is shown as {values[:6]}")
+    if any(min((abs(value - one) for one in values), default=1) > 1e-6 for value in expected.values()):
+        raise Wrong(f"compare-files {names}: ECE of {list(expected.values())} is shown as {values[:6]}")
 
 
 def _values(table: Any, metric: str) -> list[float]:

@@ -61,8 +61,8 @@ def try_environment(rows: Path, chance: np.random.Generator, folder: Path) -> No
 def _try_settings(rows: Path, chance: np.random.Generator, folder: Path) -> None:
     """Numbers after the program changed a setting of torch or NumPy."""
     settings, seed = SETTINGS[chance.integers(len(SETTINGS))], int(chance.integers(2**31))
-    wanted = _forked_numbers(folder, seed, {})
-    _compare(_forked_numbers(folder, seed, settings), wanted, str(settings))
+    expected = _forked_numbers(folder, seed, {})
+    _compare(_forked_numbers(folder, seed, settings), expected, str(settings))
 
 
 def _forked_numbers(folder: Path, seed: int, settings: dict[str, Any]) -> dict[str, float]:
@@ -84,10 +84,10 @@ def _read(found: Finished, folder: Path, what: str) -> dict[str, float]:
     return values
 
 
-def _compare(found: dict[str, float], wanted: dict[str, float], what: str) -> None:
-    if found.keys() != wanted.keys():
-        raise Wrong(f"{what}: other numbers: {sorted(found.keys() ^ wanted.keys())[:5]}")
-    for name, value in wanted.items():
+def _compare(found: dict[str, float], expected: dict[str, float], what: str) -> None:
+    if found.keys() != expected.keys():
+        raise Wrong(f"{what}: other numbers: {sorted(found.keys() ^ expected.keys())[:5]}")
+    for name, value in expected.items():
         if not abs(found[name] - value) <= 1e-6 * (1 + abs(value)):
             raise Wrong(f"{what}: {name} is {found[name]}, not {value}")
 
@@ -97,10 +97,10 @@ def _try_variables(rows: Path, chance: np.random.Generator, folder: Path) -> Non
     some = [VARIABLES[n] for n in chance.permutation(len(VARIABLES))[: chance.integers(1, 3)]]
     variables = {name: value for one in some for name, value in one.items()}
     seed = int(chance.integers(2**31))
-    wanted = _forked_numbers(folder, seed, {})
+    expected = _forked_numbers(folder, seed, {})
     script = ["-P", Path(package_numbers.__file__), folder, str(seed), "{}"]
     _compare(
-        _read(fresh(script, folder, environment=variables), folder, str(variables)), wanted, str(variables)
+        _read(fresh(script, folder, environment=variables), folder, str(variables)), expected, str(variables)
     )
 
 
@@ -143,12 +143,12 @@ def _try_matplotlibrc(rows: Path, chance: np.random.Generator, folder: Path) -> 
     (folder / "plain").mkdir()
     text = MATPLOTLIBRC[chance.integers(len(MATPLOTLIBRC))]
     (folder / "matplotlibrc").write_text(text, encoding="latin-1")
-    (_, wanted), (found, picture) = draw(folder / "plain"), draw(folder)
+    (_, expected), (found, picture) = draw(folder / "plain"), draw(folder)
     if found.code or "Traceback" in found.err:
         raise Wrong(
             f"plot beside a matplotlibrc of {text!r}: exit code {found.code}: {found.err.strip()[-150:]}"
         )
-    if picture != wanted:
+    if picture != expected:
         raise Wrong(f"plot beside a matplotlibrc of {text!r} draws another picture")
 
 
@@ -163,11 +163,11 @@ def _try_output(rows: Path, chance: np.random.Generator, folder: Path) -> None:
     ][chance.integers(5)]
     closed = chance.random() < 0.5
     variables = {} if closed else VARIABLES[int(chance.choice([2, 5, 6, 7, 8, 9]))]
-    wanted = command(words, folder)
+    expected = command(words, folder)
     found = fresh(["-m", "equipoise", *words], folder, environment=variables, closed_output=closed)
     what = f"{words[0]} with {'closed output' if closed else variables}"
-    if found.code != wanted.code or "Traceback" in found.err:
-        raise Wrong(f"{what}: exit code {found.code}, not {wanted.code}: {found.err.strip()[-150:]}")
+    if found.code != expected.code or "Traceback" in found.err:
+        raise Wrong(f"{what}: exit code {found.code}, not {expected.code}: {found.err.strip()[-150:]}")
     if words[0] == "report" and not (folder / "page.html").exists():
         raise Wrong(f"{what}: no page")
 

@@ -17,7 +17,7 @@ from equipoise.integrations.saved_model import load_model, save_model
 from equipoise.models import mlp, small_cnn
 from helpers.calibration_data import sample
 from helpers.hostile_files import WAYS, damaged
-from stress.children import MUCH, check_finished, command, forked
+from stress.children import MUCH, check_finished, command, forked, warm_up
 from stress.files import LIES, lying
 from stress.judge import Wrong
 from stress.stored import replace_somewhere
@@ -88,6 +88,7 @@ def prepare_saved_models(folder: Path) -> list[Saved]:
         found.append(
             Saved(path.read_bytes(), metadata, tensors, inputs, load_model(path).predict_proba(inputs))
         )
+    warm_up(["export", folder / "0.safetensors", "-o", folder / "0.onnx"])
     return found
 
 

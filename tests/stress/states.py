@@ -260,10 +260,10 @@ def _check_sum(table: dict[str, Any], days: list[Predictions]) -> None:
         joined["n_classes"] = 3
     else:
         joined[kind] = np.concatenate([day.scores for day in days if day.scores is not None])
-    wanted = score(Predictions(**joined), n_resamples=1)
+    expected = score(Predictions(**joined), n_resamples=1)
     for name, entry in _entries(table):
         if (
             name in ("accuracy", "nll", "brier", "ece", "mce")
-            and abs(entry["value"] - wanted[name].value) > 1e-9
+            and abs(entry["value"] - expected[name].value) > 1e-9
         ):
-            raise Wrong(f"{name} of merged states is {entry['value']}, not {wanted[name].value}")
+            raise Wrong(f"{name} of merged states is {entry['value']}, not {expected[name].value}")

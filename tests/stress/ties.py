@@ -60,9 +60,9 @@ def try_ties(_: None, chance: np.random.Generator, folder: Path) -> None:
             raise Wrong(f"{where}: {_differing(found, counts[first])} bins differ, {name} from {first}")
     _check_cards(cards, where)
     if exact is not None:
-        wanted = _exact_bins(exact, n_bins, closed, dtype if kind == "probs" else None)
-        if not np.array_equal(counts[first], wanted):
-            raise Wrong(f"{where}: {_differing(counts[first], wanted)} bins differ from exact fractions")
+        expected = _exact_bins(exact, n_bins, closed, dtype if kind == "probs" else None)
+        if not np.array_equal(counts[first], expected):
+            raise Wrong(f"{where}: {_differing(counts[first], expected)} bins differ from exact fractions")
 
 
 def _scores(
