@@ -7,14 +7,14 @@ READY  := $(VENV)/.ready
 NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/numba
 export NUMBA_CACHE_DIR
 
-.PHONY: help demo test test-deep test-hosts portable hostile check format docs bench release lowest hooks clean
+.PHONY: help demo test test-deep test-hosts portable stress check format docs bench release lowest hooks clean
 help:
 	@echo "make demo    train, compare and report on embedded data"
 	@echo "make test    tests and doctests of every day"
 	@echo "make test-deep  cross-products and trainings that repeat what a smaller case proves"
 	@echo "make test-hosts  adapters against heavy libraries, which are installed first"
 	@echo "make portable   all tests as other processors would run them, one configuration after another"
-	@echo "make hostile    half an hour of damaged files, absurd arrays, kills and full disks"
+	@echo "make stress     half an hour of damaged files, forged states, absurd arrays, odd environments, kills; MINUTES=60 for longer"
 	@echo "make check   format, lint, types, stairs, docs"
 	@echo "make format  rewrite the files as 'check' wants them"
 	@echo "make docs    rebuild generated pages, build the site"
@@ -55,8 +55,9 @@ test-hosts: $(READY)
 portable: $(READY)
 	$(BIN)/python .ci/portable.py
 
-hostile: $(READY)
-	$(BIN)/python benchmarks/hostile.py
+MINUTES ?= 30
+stress: $(READY)
+	$(BIN)/python tests/stress --minutes $(MINUTES)
 
 check: $(READY)
 	$(BIN)/ruff format --check .

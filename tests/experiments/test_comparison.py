@@ -166,7 +166,7 @@ def test_cores_are_shared_fairly():
 
 @pytest.mark.deep
 def test_killed_and_repeated_equals_undisturbed(finished, tmp_path):
-    """The short form of benchmarks/crash.py: three kills, the same command again, the same bits."""
+    """The short form of tests/stress/crash.py: three kills, the same command again, the same bits."""
     folder, _ = finished
     spec = tmp_path / "tiny.toml"
     spec.write_text(

@@ -20,7 +20,7 @@ from equipoise.metrics import CalibrationState
 from equipoise.training.checkpoint import read_checkpoint, write_checkpoint
 from helpers.calibration_data import sample
 from helpers.hostile_files import made
-from hostile.campaign import Wrong, in_child
+from stress.judge import Wrong, in_child
 
 Write = Callable[[Path], None]
 

@@ -1,6 +1,6 @@
 """Kill a comparison at random moments, run the same command again, and compare with an undisturbed one, bit for bit.
 
-Run: python benchmarks/crash.py [--kills 30]
+Run: python tests/stress/crash.py [--kills 30]
 """
 
 import argparse

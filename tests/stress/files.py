@@ -13,7 +13,7 @@ from equipoise import Predictions, iter_predictions, read_predictions, write_pre
 from equipoise.core.reading.formats import WRITERS
 from equipoise.metrics import CalibrationState
 from helpers.hostile_files import WAYS, damaged, made, npy_header
-from hostile.campaign import Wrong
+from stress.judge import Wrong
 
 Contents = dict[tuple[str, str], bytes]
 

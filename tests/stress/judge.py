@@ -1,4 +1,4 @@
-"""How a hostile try is made, judged and watched; shared by the short daily tests and the long campaign.
+"""How a try is made and judged; shared by the short daily tests and the long campaign.
 
 A try is named by its kind, a seed and a number, and can be repeated from these. It may end in two ways: with the
 right numbers, or with one of our errors. Everything else is a failure: a foreign exception, a wrong number, a hang,
@@ -37,7 +37,7 @@ class Wrong(Exception):
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of hostility.
+    """One kind of tries.
 
     Attributes:
         prepare: Makes, once per process, what the tries start from, and warms up what they use.
@@ -45,12 +45,14 @@ class Kind:
         seconds: Processor time that a try may take.
         plain: Whether a plain ValueError or TypeError that the package raises on purpose is an answer too, as it is
             for arguments of functions; for files it is not.
+        memory: Bytes that a try may add to what the process uses.
     """
 
     prepare: Callable[[Path], Any]
     attempt: Callable[[Any, np.random.Generator, Path], None]
     seconds: float = 5.0
     plain: bool = False
+    memory: int = MEMORY
 
 
 def is_ours(error: BaseException, *, plain: bool) -> bool:
@@ -76,7 +78,7 @@ def judge(kind: Kind, prepared: Any, seed: int, number: int, folder: Path) -> st
             kind.attempt(prepared, np.random.default_rng([seed, number]), place)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is judged
         if not is_ours(error, plain=kind.plain):
-            return _told(error)
+            return _describe(error)
         if "\n" in str(error).strip() or not str(error).strip():
             return f"not one sentence: {str(error)[:200]!r}"
     finally:
@@ -84,12 +86,12 @@ def judge(kind: Kind, prepared: Any, seed: int, number: int, folder: Path) -> st
         shutil.rmtree(place, ignore_errors=True)
     if took > kind.seconds:
         return f"took {took:.1f} s"
-    if grown > MEMORY:
+    if grown > kind.memory:
         return f"took {grown / 2**30:.1f} GB"
     return None
 
 
-def _told(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     """An exception in one line, with the place in the package that it went through last."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith(PACKAGE)]
     where = f" at {frames[-1].filename[len(PACKAGE) + 1 :]}:{frames[-1].lineno}" if frames else ""
@@ -127,7 +129,7 @@ def in_child(work: Callable[[], None], *, seconds: float = 30.0) -> tuple[int, s
         except BaseException as error:  # noqa: BLE001 - the parent judges
             code = 1
             ours = "ours" if isinstance(error, EquipoiseError) else "foreign"
-            os.write(writing, f"{ours} {_told(error)}".encode()[:4000])
+            os.write(writing, f"{ours} {_describe(error)}".encode()[:4000])
         finally:
             os._exit(code)
     os.close(writing)

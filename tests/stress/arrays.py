@@ -12,7 +12,7 @@ from equipoise.experiments.catalogue.calibrators import CALIBRATORS
 from equipoise.losses import Adaptive
 from helpers.calibration_data import sample
 from helpers.numbers import softmax
-from hostile.campaign import Wrong
+from stress.judge import Wrong
 
 EXTREMES = (0.0, -0.0, 5e-324, 1e-300, 1e-38, 1e-8, 0.5, 1.0, 1e4, 3e38, 1e200, 1e300, 1.7e308)
 BAD = (np.nan, np.inf, -np.inf)

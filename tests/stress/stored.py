@@ -17,7 +17,7 @@ from helpers import toys
 from helpers.calibration_data import sample
 from helpers.hostile_files import WAYS, damaged
 from helpers.tiny_runs import QUICK, TABLE, results_of
-from hostile.campaign import Wrong
+from stress.judge import Wrong
 
 LOGITS, LABELS = sample(60, 3)
 #: Values that a field of JSON or TOML may be replaced by.

@@ -1,1 +1,0 @@
-"""Hostile input of all kinds; see campaign.py for what counts as a failure."""
