@@ -77,7 +77,7 @@ def _comparison(report: Report) -> list[str]:
     base = _text(report.base.name)
     signs = f"▲ better, ▼ worse than {base} on the same rows; = no significant difference."
     if report.is_of_networks:
-        signs = f"▲, ▼: this network scores higher or lower in quality than that of {base}; = no significant difference."
+        signs = f"▲, ▼: this network scores higher or lower than that of {base}; = no significant difference."
     return [*_table(["method", *map(short, keys)], rows), signs, ""]
 
 
