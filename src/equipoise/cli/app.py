@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 from contextlib import redirect_stdout
@@ -14,6 +13,7 @@ from equipoise import __version__
 from equipoise.cli.commands import COMMANDS, CommandTable
 from equipoise.cli.inputs import OPTION_OF
 from equipoise.cli.output import output_to_whoever_reads
+from equipoise.core.argument_names import arguments_as_options
 from equipoise.core.errors import EquipoiseError
 
 __all__ = ["app", "run"]
@@ -37,7 +37,7 @@ def app() -> None:
 def run(arguments: list[str]) -> int:
     """Run a command; a user's mistake is one sentence on standard error, never a traceback."""
     try:
-        with redirect_stdout(output_to_whoever_reads(sys.stdout)):
+        with redirect_stdout(output_to_whoever_reads(sys.stdout)), arguments_as_options(_OPTIONS):
             result = app.main(arguments, prog_name="equipoise", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
         _say_that_it_goes_on(arguments)
@@ -68,11 +68,7 @@ def _say_that_it_goes_on(arguments: list[str]) -> None:
 
 
 def _sentence(error: Exception) -> str:
-    """Return an error in one line, with arguments of functions as the options that give them."""
+    """Return an error in one line."""
     text = " ".join(str(error).split()) or type(error).__name__
-    for name, option in _OPTIONS.items():
-        text = text.replace(f"{name}=[...]", f"{option} FIRST,SECOND,...")
-        text = re.sub(rf"(?<![\w`]){name}=(?=[^\s.,;)])", f"{option} ", text)
-        text = re.sub(rf"(?<![\w`]){name}=(?=\s|$|[.,;)](?!\.))", option, text)
     text = "".join(letter if letter.isprintable() else "?" for letter in text)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"

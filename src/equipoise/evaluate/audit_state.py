@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import torch
 
+from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
@@ -184,7 +185,7 @@ class AuditState:
             if value != theirs[what]:
                 raise DataError(
                     f"{_WHERE}.merge: {what} must be the same, got {_short(value)} and {_short(theirs[what])}. "
-                    "Sum all parts with the same settings; name classes with class_names=."
+                    f"Sum all parts with the same settings; name classes with {argument('class_names')}."
                 )
 
     def __repr__(self) -> str:
