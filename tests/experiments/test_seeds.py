@@ -167,7 +167,11 @@ def test_an_equals_sign_in_a_path_is_no_name(folders, capsys, monkeypatch):
     monkeypatch.chdir(folders)
     (folders / "ce").rename("lr=0.1")
     (folders / "focal").rename("lr=0.01")
-    for words in (["lr=0.1/0.npz", "lr=0.01/0.npz"], ["lr=0.1", "lr=0.01"], ["lr=0.1/*.npz", "lr=0.01/?.npz"]):
+    for words in (
+        ["lr=0.1/0.npz", "lr=0.01/0.npz"],
+        ["lr=0.1", "lr=0.01"],
+        ["lr=0.1/*.npz", "lr=0.01/?.npz"],
+    ):
         assert main(["compare-files", *words, "--resamples", "20", "--json"]) == 0
         rows = json.loads(capsys.readouterr().out)["rows"]
         assert {row["method"] for row in rows} == {"lr=0.1", "lr=0.01"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import traceback
 from contextlib import redirect_stdout
 
 import click
@@ -57,6 +58,10 @@ def run(arguments: list[str]) -> int:
             raise
         click.echo(f"equipoise: {_sentence(error)}", err=True)
         return 2
+    except Exception:  # noqa: BLE001 - a bug is reported whole, with an exit code of its own
+        # Python would exit with 1, which means that a gate failed.
+        traceback.print_exc()
+        return 3
     return result if isinstance(result, int) else 0
 
 

@@ -108,7 +108,8 @@ def command(
     METRIC is accuracy, nll, brier, ece, ada_ece, classwise_ece, mce, rms_ce, smece, ks, auroc or another key of the
     scores that --json prints. Numbers are fractions or percent: ece=0.03 is ece=3%.
 
-    Exit codes: 0 all is well, 1 a gate failed (--max, --min, --not-worse), 2 the files or options are wrong.
+    Exit codes: 0 all is well, 1 a gate failed (--max, --min, --not-worse), 2 the files or options are wrong, 3 a
+    bug of equipoise, with a traceback.
     """
     if not_worse and against is None:
         raise click.UsageError("--not-worse needs --against FILE, the predictions to compare with.")
@@ -131,7 +132,7 @@ def command(
     if comparison is not None:
         gates += check_not_worse(comparison, not_worse, level=settings["level"])
     if save_state is not None:
-        write_audit_state(result.sums.state, save_state, parts=result.sums.parts)
+        write_audit_state(result.sums, save_state)
     if report is not None:
         _write_report(report, result, files)
     _print(found, comparison, gates, files, as_json=as_json, quiet=quiet)

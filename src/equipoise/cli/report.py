@@ -234,8 +234,7 @@ def _report_states(
     refuse_options_of_rows()
     sources = named_rows(paths, names)
     found = {
-        name: audit(read_states([source]).state, **settings)
-        for name, source in zip(sources, paths, strict=True)
+        name: audit(read_states([source]), **settings) for name, source in zip(sources, paths, strict=True)
     }
     origins = {name: shown(source) for name, source in sources.items()}
     report = report_of(

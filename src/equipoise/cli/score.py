@@ -48,7 +48,7 @@ def command(
     rows: Predictions | CalibrationState
     if states:
         refuse_options_of_rows()
-        rows = read_states(states).state.calibration
+        rows = read_states(states).calibration
     elif engine.name == "ray":
         rows = engine.sums(files, columns, (), settings).calibration
     else:
