@@ -1,5 +1,6 @@
 """Finding files, and several files as one stream."""
 
+import json
 import os
 
 import numpy as np
@@ -179,3 +180,9 @@ def test_expected_calibration_error_of_a_published_layout(tmp_path):
     high = predictions.confidence > 0.5
     gap = predictions.confidence - predictions.correct
     assert abs(gap[high].sum()) / 4 + abs(gap[~high].sum()) / 4 == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("names", ["text", {"a": 1}, [1, 2], [None], [[[]]], 7, True])
+def test_class_names_in_notes_are_a_list_of_text(names):
+    with pytest.raises(DataError, match="notes under `equipoise` are damaged"):
+        Notes.from_json(json.dumps({"class_names": names}), where="a.csv")

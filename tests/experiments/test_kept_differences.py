@@ -4,11 +4,12 @@ import csv
 import shutil
 from dataclasses import replace
 from itertools import cycle
+from types import SimpleNamespace
 
 import pytest
 
 from equipoise.core.errors import DataError
-from equipoise.evaluate import compare
+from equipoise.evaluate import Difference, compare
 from equipoise.experiments import (
     ComparisonSpec,
     find_runs,
@@ -17,6 +18,7 @@ from equipoise.experiments import (
     run_comparison,
     tuning_outcome,
 )
+from equipoise.experiments.kept_differences import differences_beside, write_differences
 from helpers.tiny_runs import QUICK, TABLE
 
 SPEC = ComparisonSpec.from_table(
@@ -159,3 +161,28 @@ def test_a_run_under_two_labels_is_read_once(tmp_path, n_tests, monkeypatch):
     assert run_comparison(spec, tmp_path, options=QUICK, workers=1).tables == first.tables
     assert not n_tests
     assert (tmp_path / FILE).read_text() == text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"metric": 7},
+        {"first": "text"},
+        {"second": None},
+        {"difference": 5.0},
+        {"low": 1.0, "high": -1.0},
+        {"p_value": -0.5},
+        {"p_value": 1e300},
+        {"verdict": "third better"},
+    ],
+)
+def test_values_that_are_no_difference_are_reported(tmp_path, change):
+    """A seal tells of damage, not of forgery: the values have to be possible too."""
+    row = Difference("ece", 0.1, 0.2, 0.1, 0.05, 0.15, 0.001, "first better")._asdict()
+    stamps = {"first_stamp": "sha256:1", "second_stamp": "sha256:2"}
+    runs = [SimpleNamespace(path=tmp_path / "run")]
+    write_differences(tmp_path, "a", [row | stamps])
+    assert len(differences_beside(runs)) == 1
+    write_differences(tmp_path, "a", [row | stamps | change])
+    with pytest.raises(DataError, match="damaged: inconsistent"):
+        differences_beside(runs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -16,6 +17,7 @@ from equipoise.cli.inputs import OPTION_OF
 from equipoise.cli.output import output_to_whoever_reads
 from equipoise.core.argument_names import arguments_as_options
 from equipoise.core.errors import EquipoiseError
+from equipoise.core.escaping import visible, without_secrets
 
 __all__ = ["app", "run"]
 
@@ -48,7 +50,9 @@ def run(arguments: list[str]) -> int:
             _say_that_it_goes_on(arguments)
         raise
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        click.echo(visible(without_secrets(shown.getvalue()), keep="\n"), err=True, nl=False)
         return 2
     except MemoryError:
         click.echo("equipoise: there is not enough memory for this.", err=True)
@@ -60,7 +64,7 @@ def run(arguments: list[str]) -> int:
         return 2
     except Exception:  # noqa: BLE001 - a bug is reported whole, with an exit code of its own
         # Python would exit with 1, which means that a gate failed.
-        traceback.print_exc()
+        click.echo(visible(without_secrets(traceback.format_exc()), keep="\n"), err=True)
         return 3
     return result if isinstance(result, int) else 0
 
@@ -75,5 +79,5 @@ def _say_that_it_goes_on(arguments: list[str]) -> None:
 def _sentence(error: Exception) -> str:
     """Return an error in one line."""
     text = " ".join(str(error).split()) or type(error).__name__
-    text = "".join(letter if letter.isprintable() else "?" for letter in text)
+    text = visible(without_secrets(text))
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"

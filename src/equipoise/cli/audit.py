@@ -15,7 +15,7 @@ from equipoise.cli.limits import MARGIN, METRIC_LIMIT
 from equipoise.cli.scoring import scoring_options
 from equipoise.cli.shared import check_output, check_report, json_option, print_json, quiet_option
 from equipoise.cli.states import refuse_options_of_rows, state_paths
-from equipoise.core.reading.storage import without_secrets
+from equipoise.core.escaping import without_secrets
 
 if TYPE_CHECKING:
     from equipoise.cli.audit_inputs import Result

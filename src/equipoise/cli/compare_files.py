@@ -13,6 +13,7 @@ from equipoise.cli.inputs import column_options
 from equipoise.cli.scoring import scoring_options
 from equipoise.cli.shared import check_report, json_option, print_json, quiet_option
 from equipoise.core.errors import DataError
+from equipoise.core.reading.storage import is_address
 
 if TYPE_CHECKING:
     from equipoise.core import Predictions
@@ -110,7 +111,8 @@ def _name_and_place(word: str) -> tuple[str | None, str]:
     name, equals, place = word.partition("=")
     path = Path(word)
     in_folder = "=" in str(path.parent) and path.parent.is_dir()
-    if not (name and equals and place) or in_folder or path.exists() or any(True for _ in _found(path)):
+    is_path = is_address(word) or in_folder or path.exists() or any(True for _ in _found(path))
+    if not (name and equals and place) or is_path:
         return None, word
     return name, place
 

@@ -13,6 +13,7 @@ from click.core import ParameterSource
 from equipoise.cli.inputs import OPTION_OF
 from equipoise.cli.shared import check_output, quiet_option
 from equipoise.core.errors import DataError
+from equipoise.core.escaping import without_secrets
 from equipoise.core.reading.storage import is_address
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ def state_paths(files: Sequence[str]) -> list[str]:
 
     elsewhere = next((file for file in files if is_address(file) and is_record(file)), None)
     if elsewhere is not None:
-        raise DataError(f"{elsewhere}: saved states are small and read from this machine. Copy it here.")
+        raise DataError(
+            f"{without_secrets(elsewhere)}: saved states are small and read from this machine. Copy it here."
+        )
     expanded = [name for file in files for name in (sorted(glob(file)) if _is_pattern(file) else [file])]
     states = [name for name in expanded if is_record(name)]
     if states and len(states) < len(expanded):

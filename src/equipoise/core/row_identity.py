@@ -97,7 +97,7 @@ class RowSketch:
         singles = [
             sketch.hashes[: len(counts)][counts == 1] for sketch, counts in ((self, mine), (other, theirs))
         ]
-        shared = len(np.intersect1d(*singles, assume_unique=True))
+        shared = len(np.intersect1d(singles[0], singles[1], assume_unique=True))
         twice = [int(np.count_nonzero(counts == 2)) + 3 for counts in (mine, theirs)]
         smaller = min(int(mine.sum()), int(theirs.sum()))
         return shared if shared > max(4 * (twice[0] * twice[1]) ** 0.5, _COINCIDING * smaller) else 0

@@ -14,6 +14,7 @@ import torch
 from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError, first_line
+from equipoise.core.escaping import visible
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
 from equipoise.core.reading.files import AnyPath
@@ -186,7 +187,7 @@ class AuditState:
             raise error
         # Nobody asked for this column: it stands in the file under a name that marks groups.
         del self.groups[name]
-        self.refused[name] = str(error)
+        self.refused[name] = visible(error)
 
     def _check_alike(self, other: AuditState) -> None:
         mine, theirs = ({**one.calibration.settings(), **one.evidence.form} for one in (self, other))

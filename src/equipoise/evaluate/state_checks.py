@@ -192,8 +192,12 @@ def _check_slices(sums: SliceSums, state: CalibrationState, what: str, *, weight
     low, high = _ends(state.n_bins)
     least = (right * (1 - high) ** 2 + (weight - right) * low**2).sum(axis=1)
     most = (right * (1 - low) ** 2 + (weight - right) * high**2).sum(axis=1)
-    slack = _ROUNDING * rows
-    fit = (np.abs(gap - gaps) <= slack) & (squared_gap >= least - slack) & (squared_gap <= most + slack)
+    rounding = _ROUNDING * rows
+    fit = (
+        (np.abs(gap - gaps) <= rounding)
+        & (squared_gap >= least - rounding)
+        & (squared_gap <= most + rounding)
+    )
     _require(weighted or fit.all(), f"{what}: gaps and bins disagree")
 
 

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from equipoise.core.errors import DataError
 from equipoise.evaluate import Difference
+from equipoise.evaluate.card_checks import check_difference
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.integrity import seal_of
 from equipoise.experiments.rows import read_rows, write_rows
@@ -58,6 +59,10 @@ def _read(file: Path) -> dict[tuple[str, str], list[Difference]]:
     found: dict[tuple[str, str], dict[str, Difference]] = {}
     for row in rows:
         one = Difference(*(row[name] for name in Difference._fields))
+        try:
+            check_difference(one)
+        except ValueError as error:
+            raise DataError(f"{file}: damaged: {error}. Delete it; they are computed anew.") from None
         found.setdefault((row["first_stamp"], row["second_stamp"]), {})[one.metric] = one
     return {stamps: list(by_metric.values()) for stamps, by_metric in found.items()}
 
