@@ -16,6 +16,9 @@ from equipoise.core.reading.known_names import AMBIGUOUS_NAMES, CLASS_PREFIXES, 
 
 __all__ = ["Layout", "find_layout"]
 
+#: What stands for a name that the caller has to give.
+_ANY = '"..."'
+
 _GROUP = "group_"
 _MANY, _LONG = 500, 100
 
@@ -252,7 +255,7 @@ class _Finder:
     def _no_column(self, role: str) -> DataError:
         return self._reader.fail(
             f"holds no {role} under a known name; {self._held()}. {self._near((role,))}"
-            f'Name the column: {role}="...".'
+            f"Name the column: {argument(role, _ANY)}."
         )
 
     def _no_scores(self) -> DataError:
@@ -263,7 +266,7 @@ class _Finder:
                 f"`{name}` may be logits or probabilities, and values are never looked at. "
                 f"Pass {argument('logits', repr(name))} or {argument('probs', repr(name))}."
             )
-        named = {key: argument(key, '"..."') for key in ("logits", "probs", "predicted", "confidence")}
+        named = {key: argument(key, _ANY) for key in ("logits", "probs", "predicted", "confidence")}
         return self._reader.fail(
             f"holds no scores under a known name; {self._held()}. {self._near(('logits', 'probs', 'confidence'))}"
             f"Name them: {named['logits']}, {named['probs']}, or {named['predicted']} with {named['confidence']}."
