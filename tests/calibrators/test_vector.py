@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from equipoise.calibrators import TemperatureScaling, VectorScaling, softmax_regression
+from equipoise.calibrators import (
+    DirichletCalibration,
+    MatrixScaling,
+    StructuredVectorScaling,
+    TemperatureScaling,
+    VectorScaling,
+    softmax_regression,
+)
 from helpers.calibration_data import nll, probs, sample
 from helpers.golden import SECOND, arrays, expected
 
@@ -72,3 +79,28 @@ def test_separable_rows_are_stopped_and_named() -> None:
     assert any("separates" in warning for warning in result.warnings)
     assert not result.converged
     assert result.nll_after < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("make", "n", "k"),
+    [
+        (make, n, k)
+        for make in (VectorScaling, StructuredVectorScaling, MatrixScaling, DirichletCalibration)
+        for n, k in ((1, 90), (5, 200), (20, 80))
+        if k < 200 or make not in (MatrixScaling, DirichletCalibration)  # which refuse so few rows
+    ],
+)
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 30.0, 1e4])
+def test_fewer_rows_than_classes_give_a_finite_calibrator(make: type, n: int, k: int, scale: float) -> None:
+    """Classes without rows, rows that are alike, and rows of one class leave the curvature singular."""
+    generator = np.random.default_rng(n)
+    logits = scale * generator.normal(size=(n, k))
+    labels = generator.integers(0, k, n)
+    for scores, true in (
+        (logits, labels),
+        (np.repeat(logits[:1], n, axis=0), labels),
+        (logits, np.zeros(n, int)),
+    ):
+        calibrator = make().fit(scores, true)
+        assert np.isfinite(calibrator(scores)).all()
+        assert calibrator.result.nll_after <= calibrator.result.nll_before + 1e-9

@@ -102,3 +102,18 @@ def test_sizes(text, answer, file, capsys):
 def test_arguments_that_are_none(read, arguments, message, file):
     with pytest.raises((TypeError, ValueError), match=rf"^{read.__name__}: .*{message}"):
         read(file, **arguments)
+
+
+@pytest.mark.parametrize("name", ["split=test/y.csv", "labels=1.npz", "probs=[...]/x.npz"])
+def test_a_path_that_looks_like_an_argument_is_printed_as_it_is(capsys, name):
+    assert main(["score", name]) == 2
+    assert name in capsys.readouterr().err
+
+
+def test_messages_name_the_options_of_the_command(tmp_path, capsys):
+    path = tmp_path / "probs=a.npz"
+    np.savez(path, scores=np.zeros((4, 2)), labels=[0, 1, 0, 1])
+    assert main(["score", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert "probs=a.npz" in error
+    assert "--logits 'scores' or --probs 'scores'" in error

@@ -113,3 +113,27 @@ def test_mistakes_are_one_sentence(days, capsys, words, told):
     assert (code, out) == (2, "")
     assert told in err
     assert not list(days.glob("x.*"))
+
+
+def test_rows_that_were_summed_in_other_ways_do_not_count_twice(days, capsys, monkeypatch):
+    np.savez("plain.npz", logits=rows().logits, labels=rows().labels)
+    main(["audit", "plain.npz", "--save-state", "a.state", *FEW])
+    monkeypatch.setenv("EQUIPOISE_PLAIN", "1")
+    main(["audit", "plain.npz", "--save-state", "b.json", *FEW])
+    main(["audit", "mon.npz", "--by", "site", "--save-state", "c.state", *FEW])
+    main(["merge", "mon.state", "tue.state", "-o", "two.state"])
+    capsys.readouterr()
+    for first, second in (("a.state", "b.json"), ("mon.state", "c.state"), ("two.state", "tue.state")):
+        code, _, error = run(capsys, "merge", first, second, "-o", "sum.state")
+        assert code == 2
+        assert f"{second}: its rows are in {first} already, and would count twice" in error
+
+
+def test_a_bug_is_no_failed_gate(days, capsys, monkeypatch):
+    def fail(*_):
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr("equipoise.evaluate.audit_state.AuditState.update", fail)
+    code, _, error = run(capsys, "audit", "mon.npz", *FEW)
+    assert code == 3
+    assert "ZeroDivisionError: a bug" in error

@@ -1,5 +1,6 @@
 """Finding files, and several files as one stream."""
 
+import json
 import os
 from types import SimpleNamespace
 
@@ -240,3 +241,9 @@ def test_ids_are_compared_over_chunks_of_any_size(seed):
     for number in random.choice(400, 20):
         with pytest.raises(DataError, match=f"'{number}'"):
             unique.add(reader, Chunk({"id": np.array([1000, number])}, 0), "id")
+
+
+@pytest.mark.parametrize("names", ["text", {"a": 1}, [1, 2], [None], [[[]]], 7, True])
+def test_class_names_in_notes_are_a_list_of_text(names):
+    with pytest.raises(DataError, match="notes under `equipoise` are damaged"):
+        Notes.from_json(json.dumps({"class_names": names}), where="a.csv")

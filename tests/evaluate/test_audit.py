@@ -133,7 +133,7 @@ def test_an_audit_is_the_same_after_every_way_of_keeping_it():
 def test_values_that_are_no_audit_are_refused_in_a_sentence():
     content = audit(rows(), n_resamples=5).to_dict()
     del content["risk"]
-    with pytest.raises(DataError, match="no whole audit"):
+    with pytest.raises(DataError, match="not a complete audit"):
         Audit.from_dict(content)
 
 

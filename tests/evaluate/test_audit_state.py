@@ -11,7 +11,6 @@ import pytest
 from equipoise import Predictions
 from equipoise.core.errors import DataError
 from equipoise.evaluate import AuditState, audit, compare_states, read_audit_state, write_audit_state
-from equipoise.evaluate.audit_state import SavedState, merge_saved
 from equipoise.evaluate.cautions import Evidence
 from equipoise.metrics import CalibrationState
 
@@ -95,17 +94,8 @@ def test_weights_and_signs_of_mistakes_merge_too():
 def test_a_file_gives_back_every_bit(tmp_path, ending, make):
     state = AuditState.of(make())
     write_audit_state(state, tmp_path / f"a.{ending}")
-    back = read_audit_state(tmp_path / f"a.{ending}").state
+    back = read_audit_state(tmp_path / f"a.{ending}")
     assert audit(back, n_resamples=30).to_dict() == audit(state, n_resamples=30).to_dict()
-
-
-def test_all_endings_hold_the_same_digests(tmp_path):
-    state = AuditState.of(rows())
-    found = set()
-    for ending in ("state", "npz", "json"):
-        write_audit_state(state, tmp_path / f"a.{ending}")
-        found.add(read_audit_state(tmp_path / f"a.{ending}").parts)
-    assert len(found) == 1
 
 
 def test_every_sign_of_a_mistake_is_kept(tmp_path):
@@ -135,7 +125,7 @@ def test_pickle_and_deepcopy_keep_everything():
 )
 def test_other_settings_do_not_merge(other, word):
     with pytest.raises(DataError, match=f"{word} must be the same"):
-        AuditState.of(rows()).merge(AuditState.of(rows(), **other))
+        AuditState.of(rows()).merge(AuditState.of(rows(seed=1), **other))
 
 
 def test_other_predictions_do_not_merge():
@@ -148,7 +138,7 @@ def test_other_predictions_do_not_merge():
 def test_a_column_that_grows_too_wide_is_left_out_unless_asked_for():
     def part(start, **options):
         names = np.arange(start, start + 700).astype(str)
-        return AuditState.of(rows(700, groups={"user": names}), **options)
+        return AuditState.of(rows(700, start, groups={"user": names}), **options)
 
     total = part(0)
     total.merge(part(700))
@@ -158,16 +148,6 @@ def test_a_column_that_grows_too_wide_is_left_out_unless_asked_for():
     asked = part(0, by=["user"])
     with pytest.raises(DataError, match="more than 1000 different values"):
         asked.merge(part(700, by=["user"]))
-
-
-def test_rows_never_count_twice():
-    monday = SavedState(AuditState.of(rows(seed=1)), ("1",))
-    tuesday = SavedState(AuditState.of(rows(seed=2)), ("2",))
-    week = merge_saved({"mon": monday, "tue": tuesday})
-    assert (week.state.n_samples, week.parts) == (1800, ("1", "2"))
-    assert monday.state.n_samples == 900
-    with pytest.raises(DataError, match="mon: its rows are in week already"):
-        merge_saved({"week": week, "mon": monday})
 
 
 def damaged(path):

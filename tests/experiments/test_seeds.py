@@ -161,3 +161,29 @@ def test_a_folder_is_no_pattern_whatever_its_name_holds(folders, capsys):
     )
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert {(row["method"], row["seed"]) for row in rows} == {(m, s) for m in "ab" for s in (0, 1)}
+
+
+def test_an_equals_sign_in_a_path_is_no_name(folders, capsys, monkeypatch):
+    monkeypatch.chdir(folders)
+    (folders / "ce").rename("lr=0.1")
+    (folders / "focal").rename("lr=0.01")
+    for words in (
+        ["lr=0.1/0.npz", "lr=0.01/0.npz"],
+        ["lr=0.1", "lr=0.01"],
+        ["lr=0.1/*.npz", "lr=0.01/?.npz"],
+    ):
+        assert main(["compare-files", *words, "--resamples", "20", "--json"]) == 0
+        rows = json.loads(capsys.readouterr().out)["rows"]
+        assert {row["method"] for row in rows} == {"lr=0.1", "lr=0.01"}
+    assert main(["compare-files", "lr=0.1/7.npz"]) == 2
+    assert "lr=0.1/7.npz" in capsys.readouterr().err
+
+
+def test_two_folders_of_one_name_are_not_one_method(folders, capsys, monkeypatch):
+    monkeypatch.chdir(folders)
+    (folders / "again").mkdir()
+    (folders / "focal").rename("again/ce")
+    assert main(["compare-files", "ce/0.npz", "again/ce/0.npz"]) == 2
+    assert "two folders are called 'ce'" in capsys.readouterr().err
+    assert main(["compare-files", "ce", "other=again/ce", "--resamples", "20", "--json"]) == 0
+    assert {row["method"] for row in json.loads(capsys.readouterr().out)["rows"]} == {"ce", "other"}

@@ -9,18 +9,19 @@ import numpy as np
 import pytest
 import scipy.sparse
 import sklearn
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.datasets import load_breast_cancer, load_digits, make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold, cross_val_predict
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC, NuSVC
 from sklearn.utils.estimator_checks import check_estimator
 
 from equipoise import score
@@ -272,3 +273,48 @@ def test_one_estimator_or_several_are_drawn(digits):
     fitted = GaussianNB().fit(X, y)
     assert draw_estimators(fitted, unseen, labels).axes[0].get_title(loc="left") == "GaussianNB"
     assert len(draw_estimators({"a": fitted, "b": fitted}, unseen, labels).axes) == 4
+
+
+PAIRWISE = {
+    "SVC": SVC(decision_function_shape="ovo"),
+    "NuSVC": NuSVC(nu=0.1, decision_function_shape="ovo"),
+    "pipeline": make_pipeline(StandardScaler(), SVC(decision_function_shape="ovo")),
+    "grid": GridSearchCV(SVC(decision_function_shape="ovo"), {"C": [1, 10]}, cv=2),
+}
+
+
+def classes_of(k, n=240, shares=None):
+    return make_classification(
+        n, 8, n_informative=6, n_classes=k, n_clusters_per_class=1, weights=shares, random_state=0
+    )
+
+
+@pytest.mark.parametrize("k", [3, 5])
+@pytest.mark.parametrize("name", PAIRWISE)
+def test_scores_of_pairs_are_not_taken_for_classes(name, k):
+    """Three classes have three pairs, so the shape alone does not tell."""
+    with pytest.raises(DataError, match="decision_function_shape='ovr'"):
+        CalibratedClassifier(clone(PAIRWISE[name]), cv=2).fit(*classes_of(k))
+
+
+def test_scores_of_pairs_are_found_where_one_class_is_frequent():
+    given = classes_of(3, n=600, shares=[0.94, 0.03, 0.03])
+    with pytest.raises(DataError, match="one score per class"):
+        CalibratedClassifier(SVC(decision_function_shape="ovo"), cv=2).fit(*given)
+
+
+def test_scores_of_pairs_are_found_in_a_frozen_classifier():
+    given = classes_of(3)
+    frozen = FrozenEstimator(SVC(decision_function_shape="ovo").fit(*given))
+    with pytest.raises(DataError, match="one score per class"):
+        CalibratedClassifier(frozen).fit(*given)
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+@pytest.mark.parametrize(
+    "make", [SVC, LinearSVC, lambda: OneVsOneClassifier(LinearSVC()), lambda: OneVsRestClassifier(SVC())]
+)
+def test_scores_of_classes_keep_the_accuracy(make, k):
+    given = classes_of(k)
+    calibrated = CalibratedClassifier(make(), cv=2).fit(*given)
+    assert calibrated.score(*given) == pytest.approx(calibrated.estimator_.score(*given), abs=0.02)

@@ -259,15 +259,15 @@ class _Problem:
         own = torch.zeros(())
         for x, p, w in zip(self.light, state.probs, self.share, strict=True):
             own = own + self.shape.moments(x, p * (1 - p) * w.float(), x).double()
-        own = own + torch.diag_embed(self.shape.per_class(self.curvature + self.damping))
-        factor = torch.linalg.cholesky(
-            own + 1e-12 * own.diagonal(dim1=1, dim2=2).amax(1)[:, None, None] * torch.eye(2)
-        )
+        # With fewer rows than classes a class has one row or none: its moments, in float32, are singular or a little
+        # indefinite. Their eigenvalues are bounded below, which a Cholesky factor cannot do.
+        values, vectors = torch.linalg.eigh(own)
+        scale = values.clamp(min=0) + self.shape.per_class(self.curvature + self.damping)
+        scale = scale + 1e-12 * scale.amax(1, keepdim=True)
 
         def solve(vector: Tensor) -> Tensor:
-            return self.shape.arrange(
-                torch.cholesky_solve(self.shape.per_class(vector)[..., None], factor)[..., 0]
-            )
+            rotated = vectors.mT @ self.shape.per_class(vector)[..., None]
+            return self.shape.arrange((vectors @ (rotated / scale[..., None]))[..., 0])
 
         return solve
 
@@ -281,7 +281,7 @@ class _Problem:
             spread += own.sum(0)
             wide = with_one(x)
             moments += (wide * own.sum(1, keepdim=True)).T @ wide
-        moments /= spread.sum()
+        moments /= spread.sum().clamp(min=_NEGLIGIBLE)  # no spread is left where every row is certain
         values, vectors = torch.linalg.eigh(moments)
         damping = self.curvature.median() + self.damping
         scale = spread[:, None] * values.clamp(min=0) + damping + 1e-12

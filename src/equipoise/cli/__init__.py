@@ -12,7 +12,7 @@ __dir__ = _listed_names(__name__)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0 done, 1 a check failed, 2 bad usage or input.
+    """Run the command line and return its exit code: 0 done, 1 a check failed, 2 bad input, 3 a bug.
 
     Args:
         arguments: The words after the command's name; by default those of this process.

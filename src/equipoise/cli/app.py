@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
-import re
 import signal
 import sys
+import traceback
 from contextlib import redirect_stdout
 
 import click
@@ -14,7 +15,9 @@ from equipoise import __version__
 from equipoise.cli.commands import COMMANDS, CommandTable
 from equipoise.cli.inputs import OPTION_OF
 from equipoise.cli.output import output_to_whoever_reads
+from equipoise.core.argument_names import arguments_as_options
 from equipoise.core.errors import EquipoiseError
+from equipoise.core.escaping import visible, without_secrets
 
 __all__ = ["app", "run"]
 
@@ -37,7 +40,7 @@ def app() -> None:
 def run(arguments: list[str]) -> int:
     """Run a command; a user's mistake is one sentence on standard error, never a traceback."""
     try:
-        with redirect_stdout(output_to_whoever_reads(sys.stdout)):
+        with redirect_stdout(output_to_whoever_reads(sys.stdout)), arguments_as_options(_OPTIONS):
             result = app.main(arguments, prog_name="equipoise", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
         _say_that_it_goes_on(arguments)
@@ -47,7 +50,9 @@ def run(arguments: list[str]) -> int:
             _say_that_it_goes_on(arguments)
         raise
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        click.echo(visible(without_secrets(shown.getvalue()), keep="\n"), err=True, nl=False)
         return 2
     except MemoryError:
         click.echo("equipoise: there is not enough memory for this.", err=True)
@@ -57,6 +62,10 @@ def run(arguments: list[str]) -> int:
             raise
         click.echo(f"equipoise: {_sentence(error)}", err=True)
         return 2
+    except Exception:  # noqa: BLE001 - a bug is reported whole, with an exit code of its own
+        # Python would exit with 1, which means that a gate failed.
+        click.echo(visible(without_secrets(traceback.format_exc()), keep="\n"), err=True)
+        return 3
     return result if isinstance(result, int) else 0
 
 
@@ -68,11 +77,7 @@ def _say_that_it_goes_on(arguments: list[str]) -> None:
 
 
 def _sentence(error: Exception) -> str:
-    """Return an error in one line, with arguments of functions as the options that give them."""
+    """Return an error in one line."""
     text = " ".join(str(error).split()) or type(error).__name__
-    for name, option in _OPTIONS.items():
-        text = text.replace(f"{name}=[...]", f"{option} FIRST,SECOND,...")
-        text = re.sub(rf"(?<![\w`]){name}=(?=[^\s.,;)])", f"{option} ", text)
-        text = re.sub(rf"(?<![\w`]){name}=(?=\s|$|[.,;)](?!\.))", option, text)
-    text = "".join(letter if letter.isprintable() else "?" for letter in text)
+    text = visible(without_secrets(text))
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"

@@ -15,7 +15,7 @@ from equipoise.cli.limits import MARGIN, METRIC_LIMIT
 from equipoise.cli.scoring import scoring_options
 from equipoise.cli.shared import check_output, check_report, json_option, print_json, quiet_option
 from equipoise.cli.states import refuse_options_of_rows, state_paths
-from equipoise.core.reading.storage import without_secrets
+from equipoise.core.escaping import without_secrets
 
 if TYPE_CHECKING:
     from equipoise.cli.audit_inputs import Result
@@ -108,7 +108,8 @@ def command(
     METRIC is accuracy, nll, brier, ece, ada_ece, classwise_ece, mce, rms_ce, smece, ks, auroc or another key of the
     scores that --json prints. Numbers are fractions or percent: ece=0.03 is ece=3%.
 
-    Exit codes: 0 all is well, 1 a gate failed (--max, --min, --not-worse), 2 the files or options are wrong.
+    Exit codes: 0 all is well, 1 a gate failed (--max, --min, --not-worse), 2 the files or options are wrong, 3 a
+    bug of equipoise, with a traceback.
     """
     if not_worse and against is None:
         raise click.UsageError("--not-worse needs --against FILE, the predictions to compare with.")
@@ -131,7 +132,7 @@ def command(
     if comparison is not None:
         gates += check_not_worse(comparison, not_worse, level=settings["level"])
     if save_state is not None:
-        write_audit_state(result.sums.state, save_state, parts=result.sums.parts)
+        write_audit_state(result.sums, save_state)
     if report is not None:
         _write_report(report, result, files)
     _print(found, comparison, gates, files, as_json=as_json, quiet=quiet)

@@ -13,7 +13,7 @@ from equipoise.cli.states import read_states, state_paths
 from equipoise.core.progress import progress
 from equipoise.core.reading import Columns, iter_predictions, read_predictions
 from equipoise.evaluate.audit import Audit, audit, audit_sums, sum_up
-from equipoise.evaluate.audit_state import SavedState
+from equipoise.evaluate.audit_state import AuditState
 from equipoise.evaluate.compare import compare
 from equipoise.evaluate.compare_states import compare_states
 from equipoise.evaluate.differences import Differences
@@ -34,7 +34,7 @@ class Result(NamedTuple):
     """
 
     found: Audit
-    sums: SavedState
+    sums: AuditState
     baseline: Audit | None = None
     comparison: Differences | None = None
 
@@ -64,10 +64,10 @@ class Asked:
         states = state_paths(self.files)
         if states:
             saved = read_states(states)
-            return Result(audit(saved.state, by=self.by or None, **self.settings), saved)
+            return Result(audit(saved, by=self.by or None, **self.settings), saved)
         if self.engine.name == "ray":
             state = self.engine.sums(self.files, self._grouped, self.by or None, self.settings)
-            return Result(audit_sums(state, None, **self._chosen(*_DRAWN)), SavedState(state, ()))
+            return Result(audit_sums(state, None, **self._chosen(*_DRAWN)), state)
         chunks = progress(
             iter_predictions(one_or_several(self.files), **self._grouped),
             label="auditing",
@@ -75,14 +75,14 @@ class Asked:
             quiet=self.quiet,
         )
         state, rows = sum_up(chunks, by=self.by or None, **self._chosen("n_bins", "closed"))
-        return Result(audit_sums(state, rows, **self._chosen(*_DRAWN)), SavedState(state, ()))
+        return Result(audit_sums(state, rows, **self._chosen(*_DRAWN)), state)
 
     def beside(self, against: str) -> Result:
         """Return the audit and a comparison with another file: of the same rows, or of sums where one has no rows."""
         states = state_paths((against,))
         if states or state_paths(self.files):
             mine, other = self.alone(), replace(self, files=(against,), by=()).alone()
-            sums = [part.sums.state.calibration for part in (other, mine)]
+            sums = [part.sums.calibration for part in (other, mine)]
             return mine._replace(
                 baseline=other.found, comparison=compare_states(*sums, **self._chosen(*_DRAWN))
             )
@@ -99,7 +99,7 @@ class Asked:
         shared = tuple(column for column in found.groups if column in baseline.groups)
         return Result(
             found,
-            SavedState(state, ()),
+            state,
             audit(baseline, by=shared, **self.settings),
             compare(baseline, rows, **self.settings),
         )

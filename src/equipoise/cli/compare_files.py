@@ -14,6 +14,7 @@ from equipoise.cli.limits import equivalence_option
 from equipoise.cli.scoring import scoring_options
 from equipoise.cli.shared import check_report, json_option, print_json, quiet_option
 from equipoise.core.errors import DataError
+from equipoise.core.reading.storage import is_address
 
 if TYPE_CHECKING:
     from equipoise.core import Predictions
@@ -57,7 +58,8 @@ def command(
     """Compare methods by files of predictions, one file per seed, all of the same rows in the same order.
 
     Files of one folder are seeds of one method, named after the folder. NAME=FOLDER or NAME='PATTERN' names a method
-    otherwise.
+    otherwise. A word that is an existing file, folder or pattern is never split at its '=': lr=0.1/s0.npz is a seed of
+    the method lr=0.1.
     """
     from equipoise.experiments import compare_seeds, format_table
     from equipoise.report import write_report
@@ -98,15 +100,32 @@ def _read(groups: dict[str, list[Path]], columns: Columns) -> dict[str, list[Pre
 def _grouped(words: Sequence[str]) -> dict[str, list[Path]]:
     """Return files by method: of the name given, or of the folder they lie in; each sorted as its seeds are."""
     groups: dict[str, list[Path]] = {}
+    folders: dict[str, Path] = {}
     for word in words:
-        name, given, place = word.partition("=")
-        files = _files(place) if given and not Path(word).exists() else _files(word)
-        for file in files:
-            groups.setdefault(name if given else file.resolve().parent.name, []).append(file)
+        name, place = _name_and_place(word)
+        for file in _files(place):
+            folder = file.resolve().parent
+            if name is None and folders.setdefault(folder.name, folder) != folder:
+                raise DataError(
+                    f"compare-files: two folders are called {folder.name!r}, {folders[folder.name]} and {folder}, so "
+                    "their files would be seeds of one method. Name each: NAME=FOLDER."
+                )
+            groups.setdefault(name or folder.name, []).append(file)
     for name, files in groups.items():
         if len({file.resolve() for file in files}) < len(files):
             raise DataError(f"compare-files: a file of {name!r} is given twice. Each is one seed.")
     return groups
+
+
+def _name_and_place(word: str) -> tuple[str | None, str]:
+    """Return NAME and FILES of a word; a word that is a path, or a pattern with a match, has no name."""
+    name, equals, place = word.partition("=")
+    path = Path(word)
+    in_folder = "=" in str(path.parent) and path.parent.is_dir()
+    is_path = is_address(word) or in_folder or path.exists() or any(True for _ in _found(path))
+    if not (name and equals and place) or is_path:
+        return None, word
+    return name, place
 
 
 def _found(path: Path) -> Iterable[Path]:

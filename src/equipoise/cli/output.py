@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO, cast, final
 
+from equipoise.core.escaping import visible
+
 __all__ = ["output_to_whoever_reads"]
+
+#: What could steer a terminal or show text backwards, but for line breaks, tabs, and the colors that commands use.
+_STEERING = re.compile(
+    "\x1b(?!\\[[0-9;]*m)|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
 
 
 def output_to_whoever_reads(stream: TextIO | None) -> TextIO:
@@ -26,8 +34,9 @@ class _Output:
         self._stream = stream
 
     def write(self, text: Any) -> int:
+        shown = _STEERING.sub(lambda found: visible(found[0]), text) if isinstance(text, str) else text
         with self._if_read():
-            self._stream.write(text)
+            self._stream.write(shown)
         return len(text)
 
     def flush(self) -> None:

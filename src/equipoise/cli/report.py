@@ -18,8 +18,8 @@ from equipoise.cli.shared import SHARE, check_report, json_option, print_json, q
 from equipoise.cli.states import read_states, refuse_options_of_rows, state_paths
 from equipoise.core.atomic_files import write_text
 from equipoise.core.errors import DataError
+from equipoise.core.escaping import visible, without_secrets
 from equipoise.core.reading import Columns
-from equipoise.core.reading.storage import without_secrets
 
 if TYPE_CHECKING:
     from equipoise.core import Predictions
@@ -234,8 +234,7 @@ def _report_states(
     refuse_options_of_rows()
     sources = named_rows(paths, names)
     found = {
-        name: audit(read_states([source]).state, **settings)
-        for name, source in zip(sources, paths, strict=True)
+        name: audit(read_states([source]), **settings) for name, source in zip(sources, paths, strict=True)
     }
     origins = {name: shown(source) for name, source in sources.items()}
     report = report_of(
@@ -317,5 +316,6 @@ def _tell(report: Report, output: Path, *, as_json: bool, quiet: bool) -> None:
         from equipoise.report.conclusion import conclusion_of
 
         conclusion = conclusion_of(report)
-        click.echo(f"{conclusion.headline}. {' '.join(conclusion.sentences)}".replace("\u00a0", " "))
+        words = f"{conclusion.headline}. {' '.join(conclusion.sentences)}"
+        click.echo(visible(words.replace("\u00a0", " ")))
     click.echo(str(output))

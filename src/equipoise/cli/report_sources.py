@@ -10,7 +10,8 @@ from typing import TypeAlias
 import click
 
 from equipoise.core.errors import DataError
-from equipoise.core.reading.storage import is_address, without_secrets
+from equipoise.core.escaping import without_secrets
+from equipoise.core.reading.storage import is_address
 
 __all__ = ["Rows", "are_runs", "named_rows", "shown", "stem_of", "words_of"]
 

@@ -11,7 +11,7 @@ from equipoise.cli.inputs import column_options, one_or_several
 from equipoise.cli.scoring import scoring_options
 from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.cli.states import read_states, refuse_options_of_rows, state_paths
-from equipoise.core.reading.storage import without_secrets
+from equipoise.core.escaping import visible, without_secrets
 
 if TYPE_CHECKING:
     from equipoise.core import Predictions
@@ -48,13 +48,13 @@ def command(
     rows: Predictions | CalibrationState
     if states:
         refuse_options_of_rows()
-        rows = read_states(states).state.calibration
+        rows = read_states(states).calibration
     elif engine.name == "ray":
         rows = engine.sums(files, columns, (), settings).calibration
     else:
         rows = read_predictions(one_or_several(files), **columns)
     card = score(rows, **settings)
-    named = " ".join(map(without_secrets, files))
+    named = visible(" ".join(map(without_secrets, files)))
     if as_json:
         print_json({"file": named, **card.to_dict()})
     else:

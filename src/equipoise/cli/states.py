@@ -13,10 +13,11 @@ from click.core import ParameterSource
 from equipoise.cli.inputs import OPTION_OF
 from equipoise.cli.shared import check_output, quiet_option
 from equipoise.core.errors import DataError
+from equipoise.core.escaping import without_secrets
 from equipoise.core.reading.storage import is_address
 
 if TYPE_CHECKING:
-    from equipoise.evaluate.audit_state import SavedState
+    from equipoise.evaluate.audit_state import AuditState
 
 __all__ = ["merge_command", "read_states", "refuse_options_of_rows", "state_paths"]
 
@@ -34,7 +35,9 @@ def state_paths(files: Sequence[str]) -> list[str]:
 
     elsewhere = next((file for file in files if is_address(file) and is_record(file)), None)
     if elsewhere is not None:
-        raise DataError(f"{elsewhere}: saved states are small and read from this machine. Copy it here.")
+        raise DataError(
+            f"{without_secrets(elsewhere)}: saved states are small and read from this machine. Copy it here."
+        )
     expanded = [name for file in files for name in (sorted(glob(file)) if _is_pattern(file) else [file])]
     states = [name for name in expanded if is_record(name)]
     if states and len(states) < len(expanded):
@@ -47,17 +50,17 @@ def _is_pattern(file: str) -> bool:
     return has_magic(file) and not is_address(file) and not Path(file).exists()
 
 
-def read_states(paths: Sequence[str]) -> SavedState:
+def read_states(paths: Sequence[str]) -> AuditState:
     """Return the states of some files as one.
 
     Raises:
         DataError: If rows would count twice, or the states do not belong together.
     """
-    from equipoise.evaluate.audit_state import merge_saved, read_audit_state
+    from equipoise.evaluate.audit_state import merge_states, read_audit_state
 
     if len(set(paths)) < len(paths):
         raise DataError("a saved state is named twice; its rows would count twice. Name it once.")
-    return merge_saved({path: read_audit_state(path) for path in paths})
+    return merge_states({path: read_audit_state(path) for path in paths})
 
 
 def refuse_options_of_rows() -> None:
@@ -85,8 +88,9 @@ def refuse_options_of_rows() -> None:
 def merge_command(files: tuple[str, ...], output: Path, quiet: bool) -> None:
     """Add saved states: one file per day, machine or partition becomes one of them all.
 
-    STATE is what `equipoise audit ... --save-state` wrote. No rows are needed, and rows that are in two files are
-    refused, not counted twice.
+    STATE is what `equipoise audit ... --save-state` wrote. No rows are needed. States that share rows are an error:
+    always if they hold the same source, whatever its bins and groups, or the same --ids; otherwise if more rows are
+    equal than coincidence explains.
     """
     from equipoise.core.records import RECORD_ENDINGS
     from equipoise.evaluate import write_audit_state
@@ -98,7 +102,7 @@ def merge_command(files: tuple[str, ...], output: Path, quiet: bool) -> None:
             f"{files[0]}: holds rows, not a saved state. Write one: equipoise audit FILE --save-state NAME.state"
         )
     merged = read_states(paths)
-    write_audit_state(merged.state, output, parts=merged.parts)
+    write_audit_state(merged, output)
     if not quiet:
-        click.echo(f"{merged.state.n_samples:,} rows of {len(paths)} states", err=True)
+        click.echo(f"{merged.n_samples:,} rows of {len(paths)} states", err=True)
     click.echo(str(output))

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 import click
 
+from equipoise.core.escaping import visible
+
 __all__ = ["print_table", "terminal_width"]
 
 _NARROWEST = 8
@@ -27,7 +29,7 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, width: in
         rows: Their cells.
         width: Of the table; by default that of the terminal, and as wide as it gets in a pipe.
     """
-    grid = [head, *rows]
+    grid = [[visible(cell) for cell in line] for line in (head, *rows)]
     widths = _fitted([max(map(len, column)) for column in zip(*grid, strict=True)], width or terminal_width())
     for number, line in enumerate(grid):
         cells = [textwrap.wrap(cell, width) or [""] for cell, width in zip(line, widths, strict=True)]

@@ -11,6 +11,7 @@ import numpy as np
 
 from equipoise.compiled.dispatch import find_kernel
 from equipoise.compiled.threads import find_team
+from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array, as_tensor
 from equipoise.core.errors import DataError
 
@@ -106,7 +107,9 @@ def _why_no_distribution(totals: Array) -> str:
     """Return what rows look like that sum to almost one, and to something else."""
     if np.abs(totals - 1).max() <= _ROUNDED:
         return "Rounded? Save more digits, or divide every row by its sum."
-    return "Independent sigmoids are no distribution over classes; logits are passed as logits=."
+    return (
+        f"Independent sigmoids are no distribution over classes; logits are passed as {argument('logits')}."
+    )
 
 
 def _surely_distributions(probs: Array, tolerance: float) -> bool:
@@ -133,7 +136,7 @@ def _raise_out_of_range(block: Array, start: int, where: str) -> None:
     elif _are_counts(block):
         remedy = "Counts, such as votes? Divide every row by its sum."
     else:
-        remedy = "These look like logits: pass them as logits= instead."
+        remedy = f"These look like logits: pass them as {argument('logits')} instead."
     raise DataError(f"{where}: `probs` must lie in [0, 1], got {value} in {_place(place, start)}. {remedy}")
 
 
@@ -192,10 +195,11 @@ def check_labels(labels: Array, *, n_classes: int | None, where: str, name: str 
         remedy = "They are -1 and 1: pass labels > 0."
     elif labels[row] == n_classes:
         remedy = (
-            f"If they run from 1 to {n_classes}, pass labels - 1; if not, leave such rows out: ignore_index=."
+            f"If they run from 1 to {n_classes}, pass labels - 1; if not, leave such rows out: "
+            f"{argument('ignore_index')}."
         )
     else:
-        remedy = "To leave rows out, pass their label as ignore_index=."
+        remedy = f"To leave rows out, pass their label as {argument('ignore_index')}."
     raise DataError(f"{where}: `{name}` must {wanted}, got {labels[row]} in row {row}. {remedy}")
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.core.argument_names import argument
 from equipoise.core.errors import DataError
 from equipoise.data.dataset import FileRecord
 from equipoise.data.download import fetch
@@ -53,7 +54,8 @@ def open_root(
     chosen = root if root is not None else os.environ.get("EQUIPOISE_DATA")
     if not chosen:
         raise DataError(
-            f"{name}: no data folder is given. Pass root=FOLDER, or set the environment variable EQUIPOISE_DATA."
+            f"{name}: no data folder is given. Pass {argument('root', 'FOLDER')}, or set the "
+            "environment variable EQUIPOISE_DATA."
         )
     folder = Path(chosen).expanduser()
     if download or make:
@@ -61,7 +63,9 @@ def open_root(
     if download:
         fetch(name, folder)
     if not folder.is_dir():
-        raise DataError(f"{name}: the data folder {folder} does not exist. Make it, or pass another root=.")
+        raise DataError(
+            f"{name}: the data folder {folder} does not exist. Make it, or pass another {argument('root')}."
+        )
     return folder
 
 

@@ -8,11 +8,12 @@ from typing import Any, TypedDict, final
 
 import numpy as np
 
-from equipoise.core.errors import DataError
+from equipoise.core.errors import DataError, first_line
 from equipoise.core.frames import to_frame
 from equipoise.core.predictions import Predictions
 from equipoise.evaluate.audit_state import AuditState
 from equipoise.evaluate.audit_text import describe_audit, html_of_audit
+from equipoise.evaluate.card_checks import check_audit
 from equipoise.evaluate.cautions import Caution, slips_among
 from equipoise.evaluate.scorecard import Scorecard, score_state
 from equipoise.evaluate.slices import Slice, slices_off, with_class_names
@@ -90,17 +91,20 @@ class Audit:
         """
         card = Scorecard.from_dict(content)
         try:
-            return cls(
+            found = cls(
                 card=card,
                 classes=_slices(content["classes"]),
                 groups={name: _slices(parts) for name, parts in content["groups"].items()},
                 risk=RiskCoverage(**{name: np.array(column) for name, column in content["risk"].items()}),
                 cautions=tuple(Caution(**one) for one in content["cautions"]),
             )
-        except (KeyError, TypeError) as error:
+            check_audit(found)
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
             raise DataError(
-                f"Audit.from_dict: these values are no whole audit ({error}). Audit the predictions again."
+                f"Audit.from_dict: these values are not a complete audit ({first_line(error)}). "
+                "Audit the predictions again."
             ) from error
+        return found
 
     def to_frame(self) -> Any:
         """Return classes and groups as a pandas DataFrame, one row per slice; ``found.card.to_frame()`` has the scores.

@@ -4,35 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 import torch
 
+from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array
-from equipoise.core.errors import DataError
+from equipoise.core.errors import DataError, first_line
+from equipoise.core.escaping import visible
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
 from equipoise.core.reading.files import AnyPath
-from equipoise.core.records import Record, digest_of, read_record, write_record
+from equipoise.core.records import Record, read_record, write_record
+from equipoise.core.row_identity import RowIdentity
 from equipoise.evaluate.cautions import Evidence
 from equipoise.evaluate.slices import SliceSums
+from equipoise.evaluate.state_checks import check_state
 from equipoise.metrics.inputs import as_predictions
 from equipoise.metrics.state import CalibrationState
 
-__all__ = ["AuditState", "SavedState", "merge_saved", "read_audit_state", "write_audit_state"]
+__all__ = ["AuditState", "merge_states", "read_audit_state", "write_audit_state"]
 
 _WHERE = "AuditState"
-_KIND, _VERSION = "equipoise.audit", 1
+_KIND, _VERSION = "equipoise.audit", 2
 _MOST_CLASSES = 100_000
 
 
 @final
 @dataclass(eq=False, repr=False)
 class AuditState:
-    """All sums of one audit; their size depends on bins, classes and groups, never on rows.
+    """All sums of one audit; their size depends on bins, classes, groups and merges, never on rows.
 
     Adding states adds their rows, so an audit of any size is a map and a sum: one state per file, partition or day,
     merged in any way, then audited. :func:`equipoise.evaluate.write_audit_state` keeps one in a file.
@@ -45,6 +49,7 @@ class AuditState:
         class_names: One name per class, if they have names.
         refused: Columns that nobody asked for and that are no groups, with the reason.
         optional: Whether columns of groups were taken because they were there, not because they were asked for.
+        identity: Which rows were added, so that no row is counted twice.
 
     Example:
         >>> monday = AuditState.of(Predictions(probs=[0.9, 0.8], labels=[1, 1], groups={"site": ["a", "b"]}))
@@ -61,6 +66,7 @@ class AuditState:
     class_names: tuple[str, ...] | None
     refused: dict[str, str]
     optional: bool
+    identity: RowIdentity
 
     @classmethod
     def of(
@@ -111,6 +117,7 @@ class AuditState:
             class_names=first.class_names,
             refused={},
             optional=by is None,
+            identity=RowIdentity(),
         )
 
     @property
@@ -129,19 +136,29 @@ class AuditState:
         self.calibration.update(rows)
         self.classes.update(rows, rows.predicted, name="predicted classes")
         self.evidence.update(rows)
+        self.identity.update(rows)
         for name, sums in list(self.groups.items()):
             try:
                 sums.update(rows, rows.groups[name], name=name)
             except DataError as error:
                 self._refuse(name, error)
 
-    def merge(self, other: AuditState) -> None:
+    def merge(self, other: AuditState, *, same_source: bool = False) -> None:
         """Add the rows of another state to this one.
 
+        Args:
+            other: The state to add.
+            same_source: Whether both hold parts of one source, such as the files of a folder, that are known to be
+                different rows; whether rows are shared is not checked then.
+
         Raises:
-            DataError: If the states are of other bins, classes, groups or kinds of predictions.
+            DataError: If the states are of other bins, classes, groups or kinds of predictions, or share rows.
         """
         self._check_alike(other)
+        shared = "" if same_source else other.identity.overlap(self.identity)
+        if shared:
+            raise DataError(_counted_twice(f"{_WHERE}.merge", shared, "this state"))
+        self.identity.merge(other.identity, same_source=same_source)
         self.calibration.merge(other.calibration)
         self.classes.merge(other.classes, name="predicted classes")
         self.evidence.merge(other.evidence)
@@ -163,16 +180,14 @@ class AuditState:
         """
         hint = "the state was saved without groups."
         kept = {name: look_up(name, self.groups, what="column of groups", hint=hint) for name in by}
-        return AuditState(
-            self.calibration, self.classes, kept, self.evidence, self.class_names, {}, optional=False
-        )
+        return replace(self, groups=kept, refused={}, optional=False)
 
     def _refuse(self, name: str, error: DataError) -> None:
         if not self.optional:
             raise error
         # Nobody asked for this column: it stands in the file under a name that marks groups.
         del self.groups[name]
-        self.refused[name] = str(error)
+        self.refused[name] = visible(error)
 
     def _check_alike(self, other: AuditState) -> None:
         mine, theirs = ({**one.calibration.settings(), **one.evidence.form} for one in (self, other))
@@ -184,32 +199,19 @@ class AuditState:
             if value != theirs[what]:
                 raise DataError(
                     f"{_WHERE}.merge: {what} must be the same, got {_short(value)} and {_short(theirs[what])}. "
-                    "Sum all parts with the same settings; name classes with class_names=."
+                    f"Sum all parts with the same settings; name classes with {argument('class_names')}."
                 )
 
     def __repr__(self) -> str:
         return f"AuditState({self.calibration!r}, groups={list(self.groups)})"
 
 
-class SavedState(NamedTuple):
-    """A state that was read from a file.
-
-    Attributes:
-        state: The sums.
-        parts: Digests of the states that were merged into it; its own if it was saved as it was summed.
-    """
-
-    state: AuditState
-    parts: tuple[str, ...]
-
-
-def write_audit_state(state: AuditState, path: AnyPath, *, parts: Sequence[str] = ()) -> None:
+def write_audit_state(state: AuditState, path: AnyPath) -> None:
     """Write the sums of an audit to a file, whole or not at all, with version and digest.
 
     Args:
         state: What to write.
         path: ``.state`` or ``.npz``, an archive; or ``.json``, text.
-        parts: Digests of the states that were merged into this one.
 
     Raises:
         DataError: For another ending.
@@ -218,20 +220,18 @@ def write_audit_state(state: AuditState, path: AnyPath, *, parts: Sequence[str] 
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "monday.state"
         >>> write_audit_state(AuditState.of(Predictions(probs=[0.9, 0.2], labels=[1, 0])), path)
-        >>> read_audit_state(path).state.n_samples
+        >>> read_audit_state(path).n_samples
         2
     """
-    record = _packed(state)
-    own = digest_of(_KIND, _VERSION, record)
-    plain = {**record.plain, "parts": list(parts) or [own]}
-    write_record(path, _KIND, _VERSION, Record(plain, record.arrays))
+    write_record(path, _KIND, _VERSION, _packed(state))
 
 
-def read_audit_state(path: AnyPath) -> SavedState:
+def read_audit_state(path: AnyPath) -> AuditState:
     """Read the sums of an audit; nothing but numbers and text is loaded.
 
     Raises:
-        DataError: If the file is missing, damaged, changed, newer, or something else.
+        DataError: If the file is missing, damaged, changed, newer, or something else, or if its numbers cannot be the
+            sums of any rows.
 
     Example:
         >>> read_audit_state("missing.state")
@@ -241,7 +241,7 @@ def read_audit_state(path: AnyPath) -> SavedState:
     """
     record = read_record(path, _KIND, _VERSION)
     try:
-        return SavedState(_unpacked(record), tuple(map(str, record.plain["parts"])))
+        return _unpacked(record)
     except (
         KeyError,
         TypeError,
@@ -249,15 +249,16 @@ def read_audit_state(path: AnyPath) -> SavedState:
         AttributeError,
         IndexError,
         RuntimeError,
-        OverflowError,
+        ArithmeticError,
+        MemoryError,
     ) as error:
         raise DataError(
-            f"{Path(path).name}: is no whole state of an audit ({str(error)[:120]}). Audit the rows again."
+            f"{Path(path).name}: is not a complete state of an audit ({first_line(error)}). Audit the rows again."
         ) from error
 
 
-def merge_saved(named: Mapping[str, SavedState]) -> SavedState:
-    """Return several saved states as one.
+def merge_states(named: Mapping[str, AuditState]) -> AuditState:
+    """Return several states as one.
 
     Args:
         named: States by the name of their file, at least one.
@@ -267,35 +268,47 @@ def merge_saved(named: Mapping[str, SavedState]) -> SavedState:
 
     Example:
         >>> day = AuditState.of(Predictions(probs=[0.9], labels=[1]))
-        >>> merge_saved({"a.state": SavedState(day, ("1",)), "b.state": SavedState(day, ("1",))})
+        >>> merge_states({"a.state": day, "b.state": day})
         Traceback (most recent call last):
         ...
         equipoise.core.errors.DataError: b.state: its rows are in a.state already, and would count twice. Leave ...
     """
-    seen: dict[str, str] = {}
     total: AuditState | None = None
-    for name, saved in named.items():
-        for part in saved.parts:
-            if part in seen:
-                raise DataError(
-                    f"{name}: its rows are in {seen[part]} already, and would count twice. Leave one of them out."
-                )
-        seen |= dict.fromkeys(saved.parts, name)
+    for name, state in named.items():
+        if total is None:
+            total = deepcopy(state)
+            continue
+        shared = state.identity.overlap(total.identity)
+        if shared:
+            raise DataError(_counted_twice(name, shared, _holder(name, named)))
         try:
-            if total is None:
-                total = deepcopy(saved.state)
-            else:
-                total.merge(saved.state)
+            total.merge(state)
         except DataError as error:
             raise DataError(f"{name}: {str(error).removeprefix(f'{_WHERE}.merge: ')}") from None
     if total is None:
         raise DataError("merge: no state was given. Name at least one file.")
-    return SavedState(total, tuple(seen))
+    return total
+
+
+def _holder(name: str, named: Mapping[str, AuditState]) -> str:
+    """Return the first state before this one that shares rows with it."""
+    before = list(named)[: list(named).index(name)]
+    own = named[name].identity
+    return next((one for one in before if own.overlap(named[one].identity)), "the states before it")
+
+
+def _counted_twice(where: str, shared: str, holder: str) -> str:
+    return (
+        f"{where}: {shared} are in {holder} already, and would count twice. Leave one of them out; if equal rows are "
+        f"different samples, audit both again with {argument('ids')}."
+    )
 
 
 def _packed(state: AuditState) -> Record:
     told, counted = state.evidence.parts()
+    identity, hashes = state.identity.parts()
     arrays = {f"evidence.{name}": part for name, part in counted.items()}
+    arrays |= {f"identity.{name}": part for name, part in hashes.items()}
     sums = state.calibration.sums.parts().items()
     arrays |= {f"calibration.{name}": part.cpu().numpy() for name, part in sums}
     slices = {"classes": state.classes, **{f"groups.{n}": g for n, g in enumerate(state.groups.values())}}
@@ -311,6 +324,7 @@ def _packed(state: AuditState) -> Record:
         "refused": state.refused,
         "optional": state.optional,
         "evidence": told,
+        "identity": identity,
     }
     return Record(plain, arrays)
 
@@ -327,29 +341,38 @@ def _unpacked(record: Record) -> AuditState:
     groups = {name: SliceSums(n_bins=n_bins, closed=closed) for name in plain["groups"]}
     for number, sums in enumerate(groups.values()):
         sums.fill(plain["names"][f"groups.{number}"], _below(f"groups.{number}", arrays))
-    evidence = Evidence()
+    evidence, identity = Evidence(), RowIdentity()
     evidence.fill(plain["evidence"], _below("evidence", arrays))
+    identity.fill(plain["identity"], _below("identity", arrays))
     names = plain["class_names"]
-    return AuditState(
+    state = AuditState(
         calibration=calibration,
         classes=classes,
         groups=groups,
         evidence=evidence,
-        class_names=None if names is None else tuple(map(str, names)),
+        class_names=None if names is None else tuple(names),
         refused=dict(plain["refused"]),
-        optional=bool(plain["optional"]),
+        optional=plain["optional"],
+        identity=identity,
     )
+    check_state(state)
+    again = _packed(state)
+    if again.plain != plain or again.arrays.keys() != arrays.keys():
+        raise ValueError("it holds more, or less, than is written")
+    return state
 
 
 def _calibration(sums: Mapping[str, Array], closed: str) -> CalibrationState:
-    """Return a state whose sizes are those of its sums, so that no file can ask for more memory than it fills."""
-    state = CalibrationState(
-        len(sums["classwise"]),
-        n_bins=len(sums["cells"]),
-        closed=closed,
-        n_ranks=len(sums["ranks"]) - 1,
-        n_fine=len(sums["sketch"]),
-    )
+    """Return a state whose sizes are those of its sums, so that no file can request more memory than it fills."""
+    n_bins, n_classes = len(sums["cells"]), len(sums["classwise"])
+    shapes = {"cells": (n_bins, 2, 7), "classwise": (n_classes, n_bins, 3), "rows": (n_bins, 2)}
+    for name, shape in shapes.items():
+        if n_bins < 1 or sums[name].shape != shape:
+            raise ValueError(f"`{name}` must have the shape {shape}, got {sums[name].shape}")
+    for name, array in sums.items():
+        if (array.dtype.kind == "i") != (name in ("rows", "impossible")):
+            raise ValueError(f"`{name}` has another type of numbers")
+    state = CalibrationState(n_classes, n_bins=n_bins, closed=closed)
     state.sums.fill({name: torch.from_numpy(part.copy()) for name, part in sums.items()})
     return state
 

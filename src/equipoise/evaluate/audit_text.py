@@ -6,6 +6,7 @@ import textwrap
 from html import escape
 from typing import TYPE_CHECKING
 
+from equipoise.core.escaping import visible
 from equipoise.core.notebook import html_table
 from equipoise.evaluate.scorecard_text import circumstances, html_of_card, remarks, score_cells
 from equipoise.evaluate.slices import slices_off
@@ -148,10 +149,7 @@ def printable(text: str) -> str:
         >>> printable("a\x1b[2Jb\n")
         'a\\x1b[2Jb\\n'
     """
-    shown = "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
-        for letter in text[: _LONGEST_NAME + 1]
-    )
+    shown = visible(text[: _LONGEST_NAME + 1])
     return shown if len(text) <= _LONGEST_NAME else f"{shown[: _LONGEST_NAME - 3]}..."
 
 

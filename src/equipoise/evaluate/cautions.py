@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from equipoise.core.arrays import Array
+from equipoise.core.escaping import visible
 from equipoise.core.predictions import Predictions
 
 __all__ = ["Caution", "Evidence", "slips_among"]
@@ -326,7 +327,7 @@ class Evidence:
             return None
         if len(absent) == k - 1:
             return Caution("one_class", "All labels are of one class. Is this the whole set?")
-        called = [names[place] if names else str(place) for place in absent[:5].tolist()]
+        called = [visible(names[place]) if names else str(place) for place in absent[:5].tolist()]
         shown = ", ".join(called) + (" ..." if len(absent) > 5 else "")
         return Caution(
             "absent_classes", f"{len(absent)} of {k} classes never occur among the labels: {shown}."

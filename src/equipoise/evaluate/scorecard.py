@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterator, KeysView, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
-from equipoise.core.errors import DataError, SpecError
+from equipoise.core.errors import DataError, SpecError, first_line
 from equipoise.core.frames import to_frame
 from equipoise.core.predictions import Predictions
+from equipoise.evaluate.card_checks import check_card
 from equipoise.evaluate.cautions import Caution, Evidence, slips_among
 from equipoise.evaluate.scorecard_text import describe_card, html_of_card
 from equipoise.evaluate.values import exact_values, sketched_values
@@ -169,14 +171,15 @@ class Scorecard:
             >>> Scorecard.from_dict(card.to_dict())["ece"] == card["ece"]
             True
         """
-        if content.get("format") != _FORMAT:
+        found = content.get("format") if isinstance(content, Mapping) else content
+        if type(found) is not int or found != _FORMAT:
             raise DataError(
-                f"Scorecard.from_dict: wanted a scorecard of format {_FORMAT}, got {content.get('format')!r}. "
+                f"Scorecard.from_dict: expected a scorecard of format {_FORMAT}, got {reprlib.repr(found)[:60]}. "
                 "Score the predictions again."
             )
         try:
             settings = {name: content["settings"][name] for name in _SETTINGS}
-            return cls(
+            card = cls(
                 scores={key: Score(**one) for key, one in content["scores"].items()},
                 missing=dict(content["missing"]),
                 notes=tuple(content["notes"]),
@@ -185,11 +188,13 @@ class Scorecard:
                 consistency=ConsistencyTest(**content["consistency"]),
                 **settings,
             )
-        except (KeyError, TypeError) as error:
+            check_card(card)
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
             raise DataError(
-                f"Scorecard.from_dict: these values are no whole scorecard ({error}). "
+                f"Scorecard.from_dict: these values are not a complete scorecard ({first_line(error)}). "
                 "Score the predictions again."
             ) from error
+        return card
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one tidy row per metric, ready for a data frame.

@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from equipoise.core.escaping import csv_cell, latex_text, markdown_text, visible
 from equipoise.core.names import check_choice, look_up
 from equipoise.core.notebook import html_table
 from equipoise.experiments.table import ResultTable, TableRow
@@ -44,17 +45,6 @@ _CSV = (
 )
 _MARKS = {"best": "*", "tied": "≈", "": " "}
 _SIGNS = {"better": "+", "worse": "-", "network better": "(+)", "network worse": "(-)"}
-_LATEX = {
-    **{letter: "\\" + letter for letter in "&%_#${}"},
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "≈": r"$\approx$",
-    "±": r"$\pm$",
-    "–": "--",
-    "<": "$<$",
-    ">": "$>$",
-}
 
 
 def format_table(table: ResultTable, style: str = "text") -> str:
@@ -162,8 +152,9 @@ def _grid(
 def _text(table: ResultTable, *, width: int | None = None) -> str:
     cell = partial(_text_cell, marks=_MARKS)
     names, *columns = zip(*_grid(table, cell, fidelity=False), strict=True)
+    names = tuple(map(visible, names))
     blocks = ["\n".join(_block(table, names, part)) for part in _packed(names, columns, width)]
-    notes = [_text_caption(table), *_lines_below(table)]
+    notes = map(visible, [_text_caption(table), *_lines_below(table)])
     return "\n".join(["\n\n".join(blocks), *(_filled(note, width) for note in notes)])
 
 
@@ -255,10 +246,15 @@ def _markdown(table: ResultTable) -> str:
     grid = _grid(table, cell)
     rule = ["---", *("---:" for _ in table.metrics), "---"]
     lines = [
-        "| " + " | ".join(text.replace("|", r"\|") for text in line) + " |"
-        for line in [grid[0], rule, *grid[1:]]
+        "| " + " | ".join(line) + " |"
+        for line in [
+            grid[0],
+            rule,
+            *([markdown_text(first), *cells, markdown_text(last)] for first, *cells, last in grid[1:]),
+        ]
     ]
-    return "\n".join([*lines, "", table.caption, *(f"\n{line}" for line in _lines_below(table))])
+    below = [f"\n{markdown_text(line)}" for line in _lines_below(table)]
+    return "\n".join([*lines, "", markdown_text(table.caption), *below])
 
 
 def _latex(table: ResultTable) -> str:
@@ -269,13 +265,13 @@ def _latex(table: ResultTable) -> str:
         return f"${shown}^{{{marks}}}$" if marks else f"${shown}$"
 
     head, *body = _grid(table, cell)
-    lines = [" & ".join(map(_escape, head)) + r" \\"]
+    lines = [" & ".join(map(latex_text, head)) + r" \\"]
     for first, *numbers, last in body:
         shown = [text.replace("–", "--") for text in numbers]
-        lines.append(" & ".join([_escape(first), *shown, _escape(last)]) + r" \\")
+        lines.append(" & ".join([latex_text(first), *shown, latex_text(last)]) + r" \\")
     columns = "l" + "r" * len(table.metrics) + "l"
     below = [line if line.endswith(".") else f"{line}." for line in _lines_below(table)]
-    caption = _escape(" ".join([table.caption, *below]))
+    caption = latex_text(" ".join([table.caption, *below]))
     return "\n".join(
         [
             r"\begin{table}",
@@ -314,29 +310,27 @@ def format_grid(
     """
     check_choice(style, ("text", "markdown", "latex"), where="format_grid", name="style")
     if style == "text":
-        first, second, *columns = zip(head, *rows, strict=True)
+        first, second, *columns = zip(
+            *([visible(text) for text in line] for line in (head, *rows)), strict=True
+        )
         names = tuple("  ".join(both) for both in zip(_padded(first), _padded(second), strict=True))
         blocks = ["\n".join(_lines(names, part)) for part in _packed(names, columns, width)]
-        return "\n\n".join([*blocks, _filled(caption, width)])
+        return "\n\n".join([*blocks, _filled(visible(caption), width)])
     if style == "markdown":
-        lines = [head, ["---"] * len(head), *rows]
-        shown = ["| " + " | ".join(text.replace("|", r"\|") for text in line) + " |" for line in lines]
-        return "\n".join([*shown, "", caption])
-    body = [" & ".join(map(_escape, line)) + r" \\" for line in (head, *rows)]
+        lines = [[markdown_text(text) for text in line] for line in (head, *rows)]
+        lines.insert(1, ["---"] * len(head))
+        return "\n".join([*("| " + " | ".join(line) + " |" for line in lines), "", markdown_text(caption)])
+    body = [" & ".join(map(latex_text, line)) + r" \\" for line in (head, *rows)]
     return "\n".join(
         [
             r"\begin{table}",
             rf"\begin{{tabular}}{{{'l' * len(head)}}}",
             *body,
             r"\end{tabular}",
-            rf"\caption{{{_escape(caption)}}}",
+            rf"\caption{{{latex_text(caption)}}}",
             r"\end{table}",
         ]
     )
-
-
-def _escape(text: str) -> str:
-    return "".join(_LATEX.get(letter, letter) for letter in text)
 
 
 def _csv(tables: Sequence[ResultTable]) -> str:
@@ -345,5 +339,5 @@ def _csv(tables: Sequence[ResultTable]) -> str:
     records = [record for table in tables for record in table.records()]
     if tables:
         writer.writerow(_CSV)
-    writer.writerows([record[name] for name in _CSV] for record in records)
+    writer.writerows([csv_cell(record[name]) for name in _CSV] for record in records)
     return text.getvalue().rstrip("\n")

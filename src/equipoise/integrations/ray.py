@@ -120,7 +120,7 @@ def _added(total: AuditState | None, found: AuditState | None, source: FileSourc
     if total is None or found is None:
         return total or found
     try:
-        total.merge(found)
+        total.merge(found, same_source=True)
     except DataError as error:
         raise DataError(f"{name_of(source)}: {str(error).removeprefix('AuditState.merge: ')}") from None
     return total

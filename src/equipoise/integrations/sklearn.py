@@ -49,6 +49,8 @@ __all__ = ["CalibratedClassifier", "CalibrationScorer", "draw_estimators", "pred
 
 # No probability counts as less, whatever a classifier says.
 _TINY = float(np.finfo(np.float32).tiny)
+# The share of rows whose highest score has to be that of the predicted class, and its mean over predicted classes.
+_AGREEING, _AGREEING_BY_CLASS = 0.9, 0.6
 
 
 @final
@@ -124,10 +126,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         if isinstance(base, FrozenEstimator):
             self._check_same_classes(base)
             self.estimator_ = base
-            scores = getattr(base, _response(base))(X)
         else:
-            scores = self._out_of_fold(base, X, y, routed)
             self.estimator_ = clone(base).fit(X, y, **routed.estimator.fit)
+        _check_one_score_per_class(self.estimator_, X, self.classes_)
+        frozen = isinstance(base, FrozenEstimator)
+        scores = getattr(base, _response(base))(X) if frozen else self._out_of_fold(base, X, y, routed)
         self.smallest_ = _smallest(scores)
         held_out = Predictions(logits=self._logits(scores), labels=codes, weights=weights, split="calib")
         self.calibrator_ = self._calibrator(held_out)
@@ -354,6 +357,33 @@ def _response(estimator: Any) -> str:
     raise TypeError(
         f"CalibratedClassifier: `estimator` must have predict_proba or decision_function, {type(estimator).__name__} "
         "has neither."
+    )
+
+
+def _check_one_score_per_class(estimator: Any, X: Any, classes: Array) -> None:  # noqa: N803
+    """Raise unless the scores of a fitted classifier are of its classes, rather than of pairs of classes.
+
+    Three classes have three pairs, so the number of columns does not tell. The prediction does: the class with the
+    highest score is the predicted one, except for ties and for classifiers that predict by another rule now and then.
+    """
+    if _response(estimator) != "decision_function" or len(classes) < 3:
+        return
+    scores = np.asarray(estimator.decision_function(X))
+    predicted = np.searchsorted(classes, np.asarray(estimator.predict(X))).clip(max=len(classes) - 1)
+    if scores.shape == (len(predicted), len(classes)):
+        own = np.take_along_axis(scores, predicted[:, None], axis=1)[:, 0]
+        agrees = own >= scores.max(axis=1)
+        agreeing = float(agrees.mean())
+        # One frequent class can hide that the columns of the others are wrong.
+        by_class = np.mean([agrees[predicted == code].mean() for code in np.unique(predicted)])
+        if agreeing >= _AGREEING and by_class >= _AGREEING_BY_CLASS:
+            return
+        got = f"the highest one is of the predicted class in {100 * agreeing:.0f}% of the rows"
+    else:
+        got = f"the shape is {scores.shape}"
+    raise DataError(
+        f"CalibratedClassifier.fit: decision_function must give one score per class, {len(classes)} in all, but {got}. "
+        "Are they of pairs of classes? Use decision_function_shape='ovr', or OneVsRestClassifier."
     )
 
 

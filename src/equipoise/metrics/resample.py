@@ -213,7 +213,10 @@ def equal_mass_error(mass: Array, gaps: Array, n_bins: int) -> Array:
     running = np.cumsum(gaps, axis=-1)
     total = position[..., -1:]
     cuts = total * (np.arange(1, n_bins) / n_bins)
-    cell = (position[..., None, :] < cuts[..., None]).sum(axis=-1)
+    # One search per draw: comparing every cell with every cut would take gigabytes for thousands of bins.
+    draws = position.reshape(-1, position.shape[-1])
+    pairs = zip(draws, cuts.reshape(len(draws), -1), strict=True)
+    cell = np.array([np.searchsorted(*pair) for pair in pairs], np.int64).reshape(cuts.shape)
     after = np.take_along_axis(position, cell, axis=-1)
     held = np.take_along_axis(mass, cell, axis=-1)
     share = np.divide(after - cuts, held, out=np.zeros_like(held), where=held > 0)

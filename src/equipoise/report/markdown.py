@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
+from equipoise.core.escaping import markdown_text
 from equipoise.evaluate.slices import slices_off
 from equipoise.metrics.facts import FACTS, best_of, columns, metrics_where
 from equipoise.report.conclusion import conclusion_of, kind_of
@@ -14,7 +14,6 @@ from equipoise.report.records import MethodResult, Report
 
 __all__ = ["to_markdown"]
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#!|~&@$])")
 _SIGNS = {"better": " ▲", "worse": " ▼", "tied": " =", None: ""}
 
 
@@ -54,7 +53,7 @@ def to_markdown(report: Report) -> str:
 
 def _text(words: object) -> str:
     """Return words as they are: one line, no Markdown, no HTML."""
-    return _SPECIAL.sub(r"\\\1", " ".join(clean(words).split()))
+    return markdown_text(clean(words))
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array, as_floats, as_integers, as_numpy, freeze, has_bad_text
 from equipoise.core.errors import DataError
 from equipoise.core.frames import as_columns
@@ -55,7 +56,8 @@ def kind_of(logits: Any, probs: Any, predicted: Any, confidence: Any) -> Kind:
     if given == ["predicted", "confidence"]:
         return "top1"
     raise ValueError(
-        f"{_WHERE}: give exactly one of logits=, probs=, or predicted= with confidence=, "
+        f"{_WHERE}: give exactly one of {argument('logits')}, {argument('probs')}, or {argument('predicted')} with "
+        f"{argument('confidence')}, "
         f"got {' and '.join(given) or 'none of them'}."
     )
 
@@ -107,7 +109,7 @@ def agreed_classes(given: int | None, found: int) -> int:
     if given is not None and given != found:
         raise ValueError(
             f"{_WHERE}: `n_classes` is {given}, but the scores are for {found} classes. Leave it out: it is only "
-            "needed with predicted= and confidence=."
+            f"needed with {argument('predicted')} and {argument('confidence')}."
         )
     return found
 

@@ -9,6 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
+from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array, freeze
 from equipoise.core.checks import (
     check_confidence,
@@ -207,7 +208,8 @@ class Predictions:
         if self._labels is None:
             raise DataError(
                 self._why_unlabelled
-                or f"{_WHERE}: these rows have no labels, so they can be neither scored nor fitted on. Give labels=."
+                or f"{_WHERE}: these rows have no labels, so they can be neither scored nor fitted on. "
+                f"Give {argument('labels')}."
             )
         return self._labels
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array, as_numpy
 from equipoise.core.errors import DataError
 from equipoise.core.names import nearest
@@ -56,7 +57,8 @@ def class_numbers(reader: ColumnReader, chunk: Chunk, column: str, names: Sequen
         )
     if names is None:
         raise reader.fail(
-            f"`{column}` holds class names, but their order is not known. Pass class_names=[...]."
+            f"`{column}` holds class names, but their order is not known. "
+            f"Pass {argument('class_names', '[...]')}."
         )
     numbers = {name: number for number, name in enumerate(names)}
     if len(numbers) < len(names):

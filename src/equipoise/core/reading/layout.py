@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from equipoise.core.argument_names import argument
 from equipoise.core.errors import DataError
 from equipoise.core.names import nearest
 from equipoise.core.reading.columns import Columns
@@ -14,6 +15,9 @@ from equipoise.core.reading.formats.base import ColumnReader, Reading
 from equipoise.core.reading.known_names import AMBIGUOUS_NAMES, CLASS_PREFIXES, KNOWN_NAMES
 
 __all__ = ["Layout", "find_layout"]
+
+#: What stands for a name that the caller has to give.
+_ANY = '"..."'
 
 _GROUP = "group_"
 _MANY, _LONG = 500, 100
@@ -144,7 +148,7 @@ class _Finder:
     def _scores(self) -> tuple[Literal["logits", "probs", "top1"], tuple[str, ...], tuple[str, ...] | None]:
         logits_given, probs_given = self._columns.get("logits"), self._columns.get("probs")
         if logits_given is not None and probs_given is not None:
-            raise self._reader.fail("give logits= or probs=, not both.")
+            raise self._reader.fail(f"give {argument('logits')} or {argument('probs')}, not both.")
         if logits_given is not None:
             return "logits", *self._named(logits_given, "logits")
         if probs_given is not None:
@@ -155,13 +159,13 @@ class _Finder:
         if logits and probs:
             raise self._reader.fail(
                 f"holds both logits ({_listed(logits)}) and probabilities ({_listed(probs)}). "
-                f"Say which to use: logits={_example(logits)} or probs={_example(probs)}."
+                f"Say which to use: {argument('logits', _example(logits))} or {argument('probs', _example(probs))}."
             )
         predicted, confidence = self._one("predicted"), self._one("confidence")
         if len(probs) == 1 and predicted and not confidence and self._reader.row_shapes[probs[0]] == ():
             raise self._reader.fail(
                 f"`{probs[0]}` beside `{predicted}` may be the probability of class 1 or of the predicted class. "
-                f"Pass probs={probs[0]!r} or confidence={probs[0]!r}."
+                f"Pass {argument('probs', repr(probs[0]))} or {argument('confidence', repr(probs[0]))}."
             )
         if logits or probs:
             found = logits or probs
@@ -202,7 +206,7 @@ class _Finder:
                 stem = name.strip()[: -len(numbers[name])]
                 raise self._reader.fail(
                     f"the columns of classes must be numbered from 0 without gaps, `{stem}{expected}` is missing. "
-                    f"Otherwise list them in order: probs=[...] or logits=[...]."
+                    f"Otherwise list them in order: {argument('probs', '[...]')} or {argument('logits', '[...]')}."
                 )
         return tuple(ordered)
 
@@ -278,7 +282,7 @@ class _Finder:
     def _no_column(self, role: str) -> DataError:
         return self._reader.fail(
             f"holds no {role} under a known name; {self._held()}. {self._near((role,))}"
-            f'Name the column: {role}="...".'
+            f"Name the column: {argument(role, _ANY)}."
         )
 
     def _no_scores(self) -> DataError:
@@ -287,11 +291,12 @@ class _Finder:
             name = ambiguous[0]
             return self._reader.fail(
                 f"`{name}` may be logits or probabilities, and values are never looked at. "
-                f"Pass logits={name!r} or probs={name!r}."
+                f"Pass {argument('logits', repr(name))} or {argument('probs', repr(name))}."
             )
+        named = {key: argument(key, _ANY) for key in ("logits", "probs", "predicted", "confidence")}
         return self._reader.fail(
             f"holds no scores under a known name; {self._held()}. {self._near(('logits', 'probs', 'confidence'))}"
-            'Name them: logits="...", probs="...", or predicted="..." with confidence="...".'
+            f"Name them: {named['logits']}, {named['probs']}, or {named['predicted']} with {named['confidence']}."
         )
 
     def _near(self, roles: Iterable[str]) -> str:

@@ -14,12 +14,11 @@ from typing import Any, NamedTuple, TypeAlias, final
 from urllib.parse import quote
 
 from equipoise.core.errors import DataError, first_line, require
+from equipoise.core.escaping import without_secrets
 
-__all__ = ["Address", "File", "Found", "files_at", "is_address", "is_row_file", "without_secrets"]
+__all__ = ["Address", "File", "Found", "files_at", "is_address", "is_row_file"]
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-#: Whom an address may name before its place, with a password.
-_SECRET = re.compile(r"(?<=://)[^/@\s]*@")
 _PIECE = 8 << 20
 
 
@@ -31,16 +30,6 @@ def is_address(path: object) -> bool:
         (True, False, False)
     """
     return isinstance(path, str) and _ADDRESS.match(path) is not None
-
-
-def without_secrets(address: str) -> str:
-    """Return an address without the key and password it may hold.
-
-    Example:
-        >>> without_secrets("s3://key:password@bucket/rows.parquet")
-        's3://bucket/rows.parquet'
-    """
-    return _SECRET.sub("", address)
 
 
 @final

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array, as_numpy
 from equipoise.core.checks import renumbered
 from equipoise.core.errors import DataError, SplitError
@@ -126,8 +127,8 @@ def _scores(reader: ColumnReader, columns: Any, layout: Layout) -> Any:
     if layout.kind == "probs" and as_numpy(scores).dtype.kind in "iu" and scores.ndim == 1:
         name = layout.scores[0]
         raise DataError(
-            f"`{name}` must hold probabilities, its numbers are integers. Class numbers? Pass predicted={name!r} "
-            "and confidence=."
+            f"`{name}` must hold probabilities, its numbers are integers. Class numbers? "
+            f"Pass {argument('predicted', repr(name))} and {argument('confidence')}."
         )
     return scores
 

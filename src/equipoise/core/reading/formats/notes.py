@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -59,9 +60,9 @@ class Notes:
         """
         content = parse(text, where=where)
         try:
-            names = content.get("class_names")
+            names = _optional(list, content.get("class_names"))
             return cls(
-                class_names=None if names is None else tuple(str(name) for name in names),
+                class_names=None if names is None else tuple(_required(str, name) for name in names),
                 split=_optional(str, content.get("split")),
                 n_classes=_optional(int, content.get("n_classes")),
                 fitted_on=None if content.get("fitted_on") is None else Rows.unpacked(content["fitted_on"]),
@@ -94,6 +95,10 @@ def parse(text: str, *, where: str) -> dict[str, Any]:
 
 
 def _optional(kind: type, value: Any) -> Any:
-    if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
-        raise TypeError(f"{value!r} is no {kind.__name__}")
+    return None if value is None else _required(kind, value)
+
+
+def _required(kind: type, value: Any) -> Any:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise TypeError(f"{reprlib.repr(value)} is not a {kind.__name__}")
     return value

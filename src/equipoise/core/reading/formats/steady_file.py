@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
 from equipoise.core.reading.storage import File
@@ -125,5 +126,5 @@ def check_growth(grown: int, *, size: int, max_bytes: int | None, where: str) ->
     if grown > most:
         raise DataError(
             f"{where} would grow from {size} to {grown} bytes in memory, more than {most}. If it is honest, "
-            f"allow it: max_bytes={grown}."
+            f"allow it: {argument('max_bytes', str(grown))}."
         )

@@ -1,0 +1,116 @@
+"""Text of others in output of ours: one way to escape for each kind of output."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Any
+
+__all__ = ["csv_cell", "latex_text", "markdown_text", "visible", "without_secrets"]
+
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#!|~&@$])")
+_LATEX = {
+    **{letter: "\\" + letter for letter in "&%_#${}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "≈": r"$\approx$",
+    "±": r"$\pm$",
+    "–": "--",
+    "<": "$<$",
+    ">": "$>$",
+}
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+://)([^\s'\"]+)")
+#: Options of storages that are no secrets; the values of all others are hidden.
+_PUBLIC = frozenset(
+    {"region", "endpoint_override", "scheme", "allow_bucket_creation", "allow_bucket_deletion", "anonymous"}
+)
+
+
+def visible(text: object, *, keep: str = "") -> str:
+    r"""Return text whose control characters, line breaks and direction marks are written out.
+
+    They could move the cursor, change colors, forge lines, or show a name backwards.
+
+    Args:
+        text: A name, a path or a message.
+        keep: Characters to leave as they are, such as line breaks of a message of several lines.
+
+    Example:
+        >>> visible("a\x1b[2Jb\n"), visible("one\ntwo", keep="\n")
+        ('a\\x1b[2Jb\\n', 'one\ntwo')
+    """
+    shown = str(text)
+    if shown.isprintable():
+        return shown
+    return "".join(
+        letter
+        if letter.isprintable() or letter in keep or unicodedata.category(letter) == "Zs"
+        else letter.encode("unicode_escape").decode()
+        for letter in shown
+    )
+
+
+def markdown_text(text: object) -> str:
+    r"""Return text that Markdown shows as it is: one line, no markup, no HTML, no end of a cell.
+
+    Example:
+        >>> print(markdown_text("a|b *c*"))
+        a\|b \*c\*
+    """
+    return _MARKDOWN.sub(r"\\\1", visible(" ".join(str(text).split())))
+
+
+def latex_text(text: object) -> str:
+    r"""Return text that LaTeX prints as it is.
+
+    Example:
+        >>> print(latex_text("5% of $x"))
+        5\% of \$x
+    """
+    return "".join(_LATEX.get(letter, letter) for letter in visible(" ".join(str(text).split())))
+
+
+def csv_cell(value: Any) -> Any:
+    """Return a cell of a table for people: text that a spreadsheet would run as a formula gets an apostrophe.
+
+    Numbers stay numbers, whatever their sign.
+
+    Example:
+        >>> csv_cell("=1+1"), csv_cell(-0.5), csv_cell("-0.5"), csv_cell("ce")
+        ("'=1+1", -0.5, '-0.5', 'ce')
+    """
+    if not isinstance(value, str):
+        return value
+    text = visible(value)
+    return f"'{text}" if text.lstrip()[:1] in ("=", "+", "-", "@") and not _is_number(text) else text
+
+
+def without_secrets(text: str) -> str:
+    """Return text whose addresses have lost their keys, passwords and signatures.
+
+    Example:
+        >>> without_secrets("s3://key:pass/word@bucket/rows.parquet?region=north&token=abc")
+        's3://bucket/rows.parquet?region=north&token=***'
+    """
+    return _ADDRESS.sub(_public_address, text)
+
+
+def _public_address(found: re.Match[str]) -> str:
+    place, mark, options = found[2].partition("?")
+    # A secret may hold a slash, so what follows a colon ends at the last @; a name alone ends before a slash.
+    place = re.sub(r"^(?:[^:@/]*:.*@|[^/@]*@)", "", place)
+    shown = [
+        option if not value or name in _PUBLIC else f"{name}=***"
+        for option in options.split("&")
+        for name, _, value in (option.partition("="),)
+    ]
+    return f"{found[1]}{place}{mark}{'&'.join(shown)}"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

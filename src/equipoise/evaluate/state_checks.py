@@ -1,0 +1,292 @@
+"""Whether numbers can be the sums of an audit: checks for meaning, not only for shapes."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from equipoise.core.arrays import Array
+from equipoise.core.splits import SPLITS
+from equipoise.evaluate.cautions import Evidence
+from equipoise.evaluate.slices import SliceSums
+from equipoise.metrics.state import CalibrationState
+
+if TYPE_CHECKING:
+    from equipoise.evaluate.audit_state import AuditState
+
+__all__ = ["check_state"]
+
+#: Counts above this are not whole numbers in float64 any more.
+_MOST_ROWS = 1 << 53
+#: How far sums of the same numbers, in another order or precision, may differ per row.
+_ROUNDING = 1e-5
+#: Some sums are differences of others: how far each may be off, as a share of all.
+_DIFFERENCE = 1e-9
+#: How far the probabilities of a row may be from a distribution.
+_TOLERANCE = 1e-2
+
+
+def check_state(state: AuditState) -> None:
+    """Raise unless all sums of an audit can be of the same rows.
+
+    Raises:
+        ValueError: With the part that cannot.
+    """
+    _check_form(state)
+    with np.errstate(all="ignore"):  # what overflows fails a comparison
+        weighted = bool(state.evidence.form["weighted"])
+        _check_confidence(state.calibration, weighted=weighted)
+        _check_scores(state.calibration, weighted=weighted)
+        _check_evidence(state.evidence, state.calibration)
+        _check_slices(state.classes, state.calibration, "predicted classes", weighted=weighted)
+        for name, sums in state.groups.items():
+            _check_slices(sums, state.calibration, f"groups of {name!r}", weighted=weighted)
+        _check_counts_by_class(state, weighted=weighted)
+    _require(state.identity.n_rows == state.n_samples, "sources and sums hold different numbers of rows")
+
+
+def _check_form(state: AuditState) -> None:
+    plain, _ = state.evidence.parts()
+    kind, n_classes, names = plain["kind"], plain["n_classes"], state.class_names
+    _require(kind in ("logits", "probs", "top1"), "the kind of predictions is unknown")
+    _require(plain["split"] is None or plain["split"] in SPLITS, "the split is unknown")
+    _require(n_classes is None or _is_count(n_classes), "the number of classes is not a number")
+    _require(not plain["one_column"] or n_classes == 2, "one column is for two classes")
+    _require(not plain["is_twice"] or kind == "probs", "only probabilities can be a softmax of probabilities")
+    expected = 0 if kind == "top1" else n_classes
+    _require(state.calibration.n_classes == expected, "the sums are of another number of classes")
+    flags = (state.optional, plain["one_column"], plain["weighted"], plain["is_twice"])
+    _require(all(type(flag) is bool for flag in flags), "a flag is neither true nor false")
+    texts = [*state.groups, *state.refused, *state.refused.values(), *(names or ())]
+    for sums in (state.classes, *state.groups.values()):
+        texts += sums.parts()[0]
+    _require(all(type(text) is str for text in texts), "a name is not text")
+    if names is not None:
+        _require(n_classes is None or len(names) == n_classes, "class names do not fit the number of classes")
+    known = len(names) if names is not None else n_classes
+    predicted = state.classes.parts()[0]
+    _require(all(name.isascii() and name.isdigit() for name in predicted), "a class is not a number")
+    _require(known is None or all(int(name) < known for name in predicted), "a class is out of range")
+
+
+def _check_confidence(state: CalibrationState, *, weighted: bool) -> None:
+    sums = {name: part.cpu().numpy() for name, part in state.sums.parts().items()}
+    rows, cells, squares = sums["rows"], sums["cells"], float(sums["squares"][0])
+    weight, confidence, squared = cells[..., 0], cells[..., 1], cells[..., 2]
+    _require(rows.min() >= 0 and rows.max() <= _MOST_ROWS, "a count of rows is not possible")
+    total_rows, total = sum(rows.ravel().tolist()), float(weight.sum())
+    _require(0 < total_rows <= _MOST_ROWS, "there are no rows, or too many")
+    _require(0 <= int(sums["impossible"][0]) <= total_rows, "more rows are impossible than there are")
+    _require(
+        (cells >= -_ROUNDING * (1 + weight[..., None])).all() and (weight >= 0).all(), "a sum is negative"
+    )
+    _require((cells[rows == 0] == 0).all(), "a bin without rows holds sums")
+    _require(weighted or (weight == rows).all(), "counts and weights differ")
+    low, high = _ends(state.n_bins)
+    _require(
+        _is_between(confidence, low[:, None], high[:, None], weight), "a mean confidence is outside its bin"
+    )
+    _check_squares(weight, confidence, squared, "confidences")
+    _require(
+        (squared <= high[:, None] * confidence + _ROUNDING * weight).all(),
+        "squared confidences are too large",
+    )
+    _require(_is_squares(squares, total, total_rows), "squared weights do not fit the weights")
+    _check_sketch(sums["sketch"], weight, confidence)
+
+
+def _check_sketch(sketch: Array, weight: Array, confidence: Array) -> None:
+    mass, mean, right = sketch.T
+    total = float(weight.sum())
+    slack = _DIFFERENCE * total
+    _require((sketch >= -slack).all() and (right <= mass + slack).all(), "the sketch has more hits than rows")
+    _require(_is_between(mean, *_ends(len(sketch)), mass), "a confidence is outside its cell of the sketch")
+    sums = (float(mass.sum()), float(mean.sum()), float(right.sum()))
+    expected = (total, float(confidence.sum()), float(weight[:, 1].sum()))
+    for found, one in zip(sums, expected, strict=True):
+        _require(abs(found - one) <= _ROUNDING * total, "the sketch and the bins disagree")
+
+
+def _check_scores(state: CalibrationState, *, weighted: bool) -> None:
+    cells, ranks = state.sums.cells.cpu().numpy(), state.sums.ranks.cpu().numpy()
+    weight, nll, nll_squared, brier, brier_squared = np.moveaxis(cells[..., [0, 3, 4, 5, 6]], -1, 0)
+    if state.n_classes == 0:
+        unknown = (nll, brier, nll_squared, brier_squared, ranks, state.sums.impossible.cpu().numpy())
+        _require(not any(part.any() for part in unknown), "scores of classes are known for a top-1 file")
+        return
+    total, right = float(weight.sum()), float(weight[:, 1].sum())
+    _check_squares(weight, nll, nll_squared, "losses")
+    _require(
+        weighted or (nll_squared <= nll**2 + _TOLERANCE * weight).all(), "squares of losses are too large"
+    )
+    _check_squares(weight, brier, brier_squared, "Brier scores")
+    _require((brier <= (2 + _TOLERANCE) * weight).all(), "a Brier score is above 2")
+    _require(
+        (brier_squared <= (2 + _TOLERANCE) * brier + _ROUNDING * weight).all(), "a Brier score is above 2"
+    )
+    low, high = _ends(state.n_bins)
+    slack = _TOLERANCE * weight
+    with np.errstate(divide="ignore"):
+        # A row that is right has the probability of its bin; one that is wrong gives its class at most the rest.
+        least = np.stack([-np.log(np.minimum(high, 1 - low)), -np.log(high)], axis=1)
+        most = -np.log(low)
+    _require((nll >= least * weight - slack).all(), "a loss is too small for its confidence")
+    _require(
+        (nll[1:, 1] <= (most[1:] * weight[1:, 1]) + slack[1:, 1]).all(),
+        "a loss is too large for its confidence",
+    )
+    _require((ranks >= 0).all() and _is_close(ranks.sum(), total, total), "ranks and bins disagree")
+    _require(_is_close(ranks[0], right, total), "ranks and hits disagree")
+    _require(not ranks[state.n_classes :].any(), "a rank is beyond the number of classes")
+    _check_classwise(state.sums.classwise.cpu().numpy(), total)
+
+
+def _check_classwise(table: Array, total: float) -> None:
+    weight, probability, positive = np.moveaxis(table, -1, 0)
+    slack = _DIFFERENCE * total
+    _require(
+        (table >= -slack).all() and (positive <= weight + slack).all(), "a class has more hits than rows"
+    )
+    low, high = _ends(table.shape[1])
+    high[-1] += _TOLERANCE
+    _require(_is_between(probability, low, high, weight), "a mean probability is outside its bin")
+    _require(
+        (np.abs(weight.sum(axis=1) - total) <= _ROUNDING * total).all(),
+        "a class has other rows than the bins",
+    )
+    _require(
+        abs(probability.sum() - total) <= _TOLERANCE * total,
+        "the probabilities of the classes do not sum to 1",
+    )
+    _require(_is_close(positive.sum(), total, total), "the labels of the classes do not sum to the rows")
+
+
+def _check_slices(sums: SliceSums, state: CalibrationState, what: str, *, weighted: bool) -> None:
+    parts = sums.parts()[1]
+    rows, bins, squares = parts["rows"], parts["bins"], parts["squares"]
+    cells = state.sums.cells.cpu().numpy()
+    weight, confidence, right = np.moveaxis(bins, -1, 0)
+    total = float(cells[..., 0].sum())
+    slack = _DIFFERENCE * total
+    _require(rows.dtype.kind == "i" and (rows > 0).all(), f"{what}: a slice has no rows")
+    _require(sum(rows.tolist()) == state.n_samples, f"{what}: the rows are not those of the bins")
+    _require((bins >= -slack).all() and (right <= weight + slack).all(), f"{what}: more hits than rows")
+    _require(
+        _is_between(confidence, *_ends(state.n_bins), weight), f"{what}: a mean confidence is outside its bin"
+    )
+    expected = (total, float(cells[..., 1].sum()), float(cells[:, 1, 0].sum()))
+    for column, one in zip((weight, confidence, right), expected, strict=True):
+        _require(_is_close(column.sum(), one, total), f"{what}: the sums are not those of the bins")
+    square, gap, squared_gap = squares.T
+    _require(
+        _is_close(square.sum(), state.sums.squares[0], square.sum()),
+        f"{what}: weights are not those of the bins",
+    )
+    by_slice = zip(square.tolist(), weight.sum(axis=1).tolist(), rows.tolist(), strict=True)
+    _require(all(_is_squares(*one) for one in by_slice), f"{what}: squared weights do not fit the weights")
+    _require((squared_gap <= square * (1 + _ROUNDING)).all(), f"{what}: a gap is above 1")
+    _check_squares(square, np.abs(gap), squared_gap, f"gaps of {what}")
+    gaps = (confidence - right).sum(axis=1)
+    low, high = _ends(state.n_bins)
+    least = (right * (1 - high) ** 2 + (weight - right) * low**2).sum(axis=1)
+    most = (right * (1 - low) ** 2 + (weight - right) * high**2).sum(axis=1)
+    rounding = _ROUNDING * rows
+    fit = (
+        (np.abs(gap - gaps) <= rounding)
+        & (squared_gap >= least - rounding)
+        & (squared_gap <= most + rounding)
+    )
+    _require(weighted or fit.all(), f"{what}: gaps and bins disagree")
+
+
+def _check_evidence(evidence: Evidence, state: CalibrationState) -> None:
+    plain, counted = evidence.parts()
+    n, total = state.n_samples, state.total_weight
+    right = int(state.sums.rows[:, 1].sum())
+    counts = [plain["n_rows"], plain["correct"], *plain["shifted"]]
+    _require(all(_is_count(count) and count <= n for count in counts), "evidence: a count is not possible")
+    _require(
+        plain["n_rows"] == n and plain["correct"] == right, "evidence: the rows are not those of the bins"
+    )
+    numbers = {
+        name: plain[name] for name in ("weight", "squares", "confidence", "inner_confidence", "inner_lowest")
+    }
+    _require(all(map(_is_number, [*numbers.values(), plain["lowest"]])), "evidence: a sum is not a number")
+    _require(_is_close(plain["weight"], total, total), "evidence: weights are not those of the bins")
+    squares = float(state.sums.squares[0])
+    _require(_is_close(plain["squares"], squares, squares), "evidence: weights are not those of the bins")
+    _require(
+        0 <= plain["lowest"] <= 1 and 0 <= plain["confidence"] <= n * (1 + _ROUNDING), "evidence: confidence"
+    )
+    most = n * (1 + _TOLERANCE * (1 + state.n_classes))
+    inner = (plain["inner_confidence"], plain["inner_lowest"])
+    _require(all(abs(one) <= most for one in inner), "evidence: sums of probabilities before a softmax")
+    _require(set(plain["totals"]) <= {1, 100}, "evidence: the totals of logits are unknown")
+    values = plain["values"]
+    _require(values is None or (0 < len(values) <= n and _are_confidences(values)), "evidence: confidences")
+    for name, counts_by_class in counted.items():
+        possible = counts_by_class.ndim == 1 and counts_by_class.dtype.kind == "i"
+        _require(possible and bool((counts_by_class >= 0).all()), f"evidence: `{name}` are not counts")
+        _require(sum(counts_by_class.tolist()) <= n, f"evidence: `{name}` are more than the rows")
+
+
+def _check_counts_by_class(state: AuditState, *, weighted: bool) -> None:
+    """Raise unless predictions and labels, which are counted by class if all classes are few, agree with the sums."""
+    counted = state.evidence.parts()[1]
+    names, parts = state.classes.parts()
+    expected = {"predicted": dict(zip(map(int, names), parts["rows"].tolist(), strict=True))}
+    if state.calibration.n_classes and not weighted:
+        positive = state.calibration.sums.classwise[..., 2].sum(1).cpu().numpy()
+        expected["labels"] = dict(enumerate(positive.round().astype(np.int64).tolist()))
+    for name, by_class in expected.items():
+        found = counted[name].tolist()
+        complete = state.calibration.n_classes in range(2, 1 << 20) or sum(found) == state.n_samples
+        agrees = all(found[place] == by_class.get(place, 0) for place in range(len(found)))
+        if complete:
+            _require(
+                agrees and sum(found) == state.n_samples, f"evidence: `{name}` are not those of the sums"
+            )
+
+
+def _check_squares(weight: Array, total: Array, squares: Array, what: str) -> None:
+    """Raise unless squares are at least what the Cauchy-Schwarz inequality requires."""
+    least = np.divide(total**2, weight, out=np.zeros_like(total), where=weight > 0)
+    _require(
+        (squares >= least * (1 - _ROUNDING) - _ROUNDING * weight).all(), f"squares of {what} are too small"
+    )
+
+
+def _is_squares(squares: float, weight: float, rows: int) -> bool:
+    return weight**2 / rows * (1 - _ROUNDING) <= squares <= weight**2 * (1 + _ROUNDING)
+
+
+def _is_between(total: Array, low: Array, high: Array, weight: Array) -> bool:
+    slack = _ROUNDING * weight + _DIFFERENCE * float(weight.sum())
+    return bool(((total >= low * weight - slack) & (total <= high * weight + slack)).all())
+
+
+def _is_close(one: Any, two: Any, scale: Any) -> bool:
+    return abs(float(one) - float(two)) <= _ROUNDING * float(scale)
+
+
+def _are_confidences(values: Any) -> bool:
+    return all(_is_number(value) and 0 <= value <= 1 for value in values)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _ends(n: int) -> tuple[Array, Array]:
+    return np.arange(n) / n, np.arange(1, n + 1) / n
+
+
+def _require(condition: Any, message: str) -> None:
+    if not condition:
+        raise ValueError(message)
