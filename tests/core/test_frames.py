@@ -105,7 +105,7 @@ def rows(n=60):
 
 
 def table():
-    cell = Cell(mean=0.5, error=None, spread=0.1, n_seeds=1, temperature=None)
+    cell = Cell(mean=0.5)
     row = TableRow(
         method="ce", calibrator="identity", fidelity="", cells={"ece": cell}, marks={"ece": "best"},
         versus={"ece": "tie"}, printed={},
