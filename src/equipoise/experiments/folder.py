@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
+import os
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, final
 
 from equipoise.calibrators import Calibrator, load
-from equipoise.core.errors import DataError, SpecError, require
+from equipoise.core.errors import DataError, FileError, SpecError, require
 from equipoise.core.predictions import Predictions
 from equipoise.core.reading import read_predictions
 from equipoise.experiments.integrity import file_digest, is_unchanged, read_sealed, seal_of, write_sealed
@@ -20,14 +21,20 @@ from equipoise.experiments.scores import RunScores, read_scores, tidy_rows
 from equipoise.experiments.spec import Spec, read_stored_spec
 from equipoise.training import read_checkpoint
 
-__all__ = ["STAGES", "RunFolder", "Stage", "Status", "map_names", "mapped_name"]
+__all__ = ["STAGES", "TRASH", "UNUSABLE", "RunFolder", "Stage", "Status", "map_names", "mapped_name"]
 
 #: What can be said of a run.
-Status = Literal["finished", "trained", "started", "running", "failed", "broken", "old"]
+Status = Literal["finished", "trained", "started", "running", "failed", "broken", "old", "unreadable"]
+#: Runs with one of these cannot be used here: damaged, of an earlier version, or with a spec that is not understood.
+UNUSABLE: tuple[Status, ...] = ("broken", "old", "unreadable")
 #: The stages of a run; each is over when its record is written.
 Stage = Literal["started", "trained", "predicted", "shifted", "scored"]
 STAGES: tuple[Stage, ...] = ("started", "trained", "predicted", "shifted", "scored")
 
+#: The folder beside runs that removed ones are moved to.
+TRASH = ".trash"
+_NAME = re.compile(r"[0-9a-f]{16}")
+_MARKS = ("spec.toml", *(f"{stage}.json" for stage in (*STAGES, "error")))
 _AGAIN = "Give the command that made the run again; it makes the file anew."
 
 
@@ -211,9 +218,6 @@ class RunFolder:
             ]
         if not (self.path / "trained.json").exists():
             found += self._damaged_in_training()
-        spec = self.path / "spec.toml"
-        if spec.exists() and spec not in found and not self._has_readable_spec():
-            found.append(spec)
         return found
 
     def _damaged_in_training(self) -> list[Path]:
@@ -231,12 +235,26 @@ class RunFolder:
             found.append(history)
         return found
 
-    def _has_readable_spec(self) -> bool:
+    def unreadable_spec(self) -> str | None:
+        """Return why the spec cannot be understood here, or None; a missing plugin or a newer version is no damage."""
         try:
             self.spec()
-        except SpecError:
-            return False
-        return True
+        except SpecError as error:
+            return str(error)
+        return None
+
+    def is_run(self) -> bool:
+        """Whether this is a run's folder: a whole record says so, or it has a run's name and one of its files."""
+        if _NAME.fullmatch(self.name):
+            return any((self.path / name).exists() for name in _MARKS)
+        return any(self._owner(stage) is not None for stage in (*STAGES, "error"))
+
+    def _owner(self, stage: str) -> str | None:
+        """Return the run that a record names; None without a record, or if it is damaged."""
+        try:
+            return (self.record(stage) or {}).get("run")
+        except DataError:
+            return None
 
     def problem(self) -> str | None:
         """Return what is broken and what to do, in a sentence; None if nothing is seen."""
@@ -259,14 +277,8 @@ class RunFolder:
 
     def is_misplaced(self) -> bool:
         """Whether the folder is named for another run than the one it holds."""
-        owners = set()
-        for stage in STAGES:
-            try:
-                owners.add((self.record(stage) or {}).get("run"))
-            except DataError:
-                continue
-        owners.discard(None)
-        if not owners and (self.path / "spec.toml").exists() and self._has_readable_spec():
+        owners = {owner for owner in map(self._owner, STAGES) if owner is not None}
+        if not owners and (self.path / "spec.toml").exists() and self.unreadable_spec() is None:
             owners = {self.spec().identity}
         return bool(owners) and self.name not in owners
 
@@ -274,16 +286,19 @@ class RunFolder:
         """Whether an earlier version made it, which wrote no digests."""
         if (self.path / "started.json").exists() or not (self.path / "spec.toml").exists():
             return False
-        return self._has_readable_spec() and self.spec().old_identity == self.name
+        return self.unreadable_spec() is None and self.spec().old_identity == self.name
 
     def status(self) -> Status:
         """Return how far the run is; every file is checked, and nothing is written."""
-        if self.is_locked():
-            return "running"
+        return "running" if self.is_locked() else self._status()
+
+    def _status(self) -> Status:
         if self.is_old():
             return "old"
         if self.problem() is not None:
             return "broken"
+        if self.unreadable_spec() is not None:
+            return "unreadable"
         if self.error() is not None:
             return "failed"
         if self.is_over("trained"):
@@ -312,14 +327,60 @@ class RunFolder:
         lock.release()
         return False
 
-    def remove(self) -> bool:
-        """Remove the folder, unless a living process works on it; return whether it is gone."""
+    def why_not_removable(self) -> str | None:
+        """Return why the folder must stay, or None if it is a failed run of ours that nothing speaks for.
+
+        Only a folder that a checked record of its own names as a run that failed may go. Damaged runs stay, since the
+        command that made them repairs them; and so do folders that hold other runs, links, and the current folder.
+        """
+        if self.is_locked():
+            return "a process works on it"
+        return self._why_to_keep()
+
+    def _why_to_keep(self) -> str | None:
+        if self.path.is_symlink():
+            return "it is a symbolic link"
+        status = self._status()
+        if status != "failed":
+            return f"it is {status}"
+        if {self._owner(stage) for stage in (*STAGES, "error")} - {None} != {self.name}:
+            return "its records name another run"
+        if Path.cwd().is_relative_to(self.path.resolve()):
+            return "it is the current folder, or holds it"
+        inner = (file.parent for file in self.path.rglob("*") if file.name in _MARKS)
+        if any(folder != self.path for folder in inner):
+            return "it holds another run"
+        return None
+
+    def remove(self) -> Path | None:
+        """Move the folder of a failed run to the trash beside it.
+
+        Returns:
+            Where it is now; None if it must stay, by now or for another reason (:meth:`why_not_removable`).
+
+        Raises:
+            FileError: If it cannot be moved.
+        """
+        if self.why_not_removable() is not None:
+            return None
+        place = self.path.resolve()
+        trash = place.parent / TRASH
+        target = trash / f"{time.strftime('%Y%m%d-%H%M%S')}-{self.name}"
         try:
             with self.locked(timeout=0):
-                shutil.rmtree(self.path)
+                if self._why_to_keep() is not None:  # another process went on with it since
+                    return None
+                trash.mkdir(exist_ok=True)
+                # Whoever waits for this lock must not hold it for a folder that is gone.
+                (place / ".lock").unlink()
+                os.rename(place, target)
         except TimeoutError:
-            return False
-        return True
+            return None
+        except OSError as error:
+            raise FileError(
+                f"{place}: cannot be moved to {trash} ({error.strerror or error}). Is it writable?"
+            ) from error
+        return target
 
     def unfinished(self) -> list[Path]:
         """Return what a killed process had begun to write; nobody else writes here under the lock."""

@@ -12,8 +12,7 @@ from torch import nn
 
 from equipoise.core.errors import SpecError
 from equipoise.core.names import look_up
-from equipoise.experiments.catalogue import CATALOGUE, Entry
-from equipoise.experiments.catalogue.losses import RENAMED
+from equipoise.experiments.catalogue import CATALOGUE, Entry, missing_names
 from equipoise.experiments.contracts import Code, UserLoss, check_keywords
 from equipoise.experiments.spec import MethodSpec, Spec
 from equipoise.experiments.spec_parsing import number_keys
@@ -124,7 +123,7 @@ def _loss_entry(name: str, spec: Spec | None, *, what: str) -> Entry:
         )
     known = {**losses, **(CATALOGUE["objectives"] if what == "method" else {})}
     hint = "`equipoise list losses` and `equipoise list objectives` show all; code is 'file.py:name'."
-    return look_up(name, known, what=what, hint=hint, renamed=RENAMED)
+    return look_up(name, known, what=what, hint=hint, renamed=missing_names())
 
 
 def _code_entry(name: str, factory: Any) -> Entry:
@@ -203,7 +202,7 @@ def _term(text: str, whole: str, spec: Spec | None) -> tuple[Entry, float | None
     if is_code(name):
         entry = _code_entry(name, UserLoss(code_of(name, spec)))
     else:
-        entry = look_up(name, known, what="loss or penalty", renamed=RENAMED)
+        entry = look_up(name, known, what="loss or penalty", renamed=missing_names())
     try:
         number = 1.0 if strength is None else float(strength)
     except ValueError:
