@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import final
 
+from equipoise.core.child_processes import SAFE_PATH
 from equipoise.experiments.engines.progress import RunSummary, StatusLine
 from equipoise.experiments.engines.worker import encode_job
 from equipoise.experiments.folder import RunFolder
@@ -199,12 +200,12 @@ class _Worker:
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "equipoise.experiments.engines.worker"],
+                [sys.executable, "-P", "-m", "equipoise.experiments.engines.worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._words,
                 text=True,
-                env={**os.environ, "OMP_NUM_THREADS": str(threads)},
+                env={**os.environ, **SAFE_PATH, "OMP_NUM_THREADS": str(threads)},
                 start_new_session=True,
             )
         except OSError:
