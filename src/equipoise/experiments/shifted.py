@@ -13,10 +13,11 @@ from equipoise.core.writing import write_predictions
 from equipoise.data import Dataset, Shift, load_shift, read_shifts
 from equipoise.experiments.contracts import Code
 from equipoise.experiments.folder import RunFolder
+from equipoise.experiments.references import is_code
 from equipoise.experiments.spec import DataSpec
 from equipoise.experiments.spec_data import content_digest, load_data
 from equipoise.experiments.spec_parsing import plain
-from equipoise.experiments.user_code import code_digest, is_code
+from equipoise.experiments.user_code import code_digest
 
 __all__ = ["foreign_data", "further_set", "predict_shifts", "set_name", "shifts_of"]
 

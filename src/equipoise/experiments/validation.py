@@ -11,9 +11,9 @@ from equipoise.data import COMMON_OPTIONS
 from equipoise.experiments.catalogue import CATALOGUE, Entry, check_match, missing_names
 from equipoise.experiments.contracts import Code, UserLoss, check_keywords
 from equipoise.experiments.methods import SumFactory, split_method
+from equipoise.experiments.references import is_code, split_reference
 from equipoise.experiments.spec import MethodSpec, ModelSpec, RecipeSpec, Spec
 from equipoise.experiments.spec_parsing import plain
-from equipoise.experiments.user_code import is_code, split_reference
 
 __all__ = ["check_parameters", "check_spec", "fill_recipe"]
 
