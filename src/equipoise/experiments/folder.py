@@ -15,7 +15,14 @@ from equipoise.calibrators import Calibrator, load
 from equipoise.core.errors import DataError, FileError, SpecError, require
 from equipoise.core.predictions import Predictions
 from equipoise.core.reading import read_predictions
-from equipoise.experiments.integrity import file_digest, is_unchanged, read_sealed, seal_of, write_sealed
+from equipoise.experiments.integrity import (
+    NUMBER,
+    file_digest,
+    is_unchanged,
+    read_sealed,
+    seal_of,
+    write_sealed,
+)
 from equipoise.experiments.rows import read_rows
 from equipoise.experiments.scores import RunScores, read_scores, tidy_rows
 from equipoise.experiments.spec import Spec, read_stored_spec
@@ -31,6 +38,21 @@ UNUSABLE: tuple[Status, ...] = ("broken", "old", "unreadable")
 Stage = Literal["started", "trained", "predicted", "shifted", "scored"]
 STAGES: tuple[Stage, ...] = ("started", "trained", "predicted", "shifted", "scored")
 
+_SETTINGS = {"n_bins": int, "level": NUMBER, "n_resamples": int, "seed": int, "metrics?": [str]}
+#: What each stage writes beyond its files; keys with a question mark are not in every record.
+_RECORDS: Mapping[str, Mapping[str, Any]] = {
+    "started": {},
+    "trained": {"epochs?": int, "seconds?": NUMBER, "parameters?": int},
+    "predicted": {"splits": [str], "sample?": {str: NUMBER}},
+    "shifted": {"sets": {str: dict}, "digests?": {str: str}},
+    "scored": {
+        "calibrators": [str],
+        "settings": _SETTINGS,
+        "shift?": {str: str},
+        "code?": {str: str},
+    },
+    "error": {"stage": str, "kind": str, "message": str},
+}
 #: The folder beside runs that removed ones are moved to.
 TRASH = ".trash"
 _NAME = re.compile(r"[0-9a-f]{16}")
@@ -84,7 +106,7 @@ class RunFolder:
             DataError: If the record is damaged.
         """
         file = self.path / f"{stage}.json"
-        return read_sealed(file) if file.exists() else None
+        return read_sealed(file, _RECORDS.get(stage)) if file.exists() else None
 
     def write_record(self, stage: str, files: Iterable[str], **facts: Any) -> None:
         """Write down that a stage is over, and a digest of each file that it made."""
@@ -178,10 +200,17 @@ class RunFolder:
 
     def history(self) -> list[dict[str, Any]]:
         """Return one row per epoch so far."""
-        if self.record("trained") is not None:
-            return read_rows(self.verified("history.csv"))
         file = self.path / "history.csv"
-        return read_rows(file) if file.exists() else []
+        if self.record("trained") is not None:
+            file = self.verified("history.csv")
+        rows = read_rows(file) if file.exists() else []
+        for row in rows:
+            wrong = [name for name, value in {"epoch": None, **row}.items() if not _is_entry(name, value)]
+            if wrong:
+                raise DataError(
+                    f"{file}: damaged: a number was expected in the column {wrong[0]!r}. {_AGAIN}"
+                )
+        return rows
 
     def error(self) -> dict[str, Any] | None:
         """Return why it failed, or None."""
@@ -270,10 +299,18 @@ class RunFolder:
             )
         found = self.damaged()
         if found:
-            return f"{found[0]}: damaged. {_AGAIN}"
+            return f"{self._damage_of(found[0])} {_AGAIN}"
         if not (self.path / "spec.toml").exists():
             return f"{self.path / 'spec.toml'}: lost. {_AGAIN}"
         return None
+
+    def _damage_of(self, file: Path) -> str:
+        """Return what is wrong with a damaged file; of a record, which key."""
+        try:
+            self.record(file.stem)
+        except DataError as error:
+            return str(error)
+        return f"{file}: damaged."
 
     def is_misplaced(self) -> bool:
         """Whether the folder is named for another run than the one it holds."""
@@ -417,6 +454,10 @@ def mapped_name(calibrator: str) -> str:
         'calibrated/mine.py-Mine.npz'
     """
     return f"calibrated/{calibrator}.npz"
+
+
+def _is_entry(column: str, value: Any) -> bool:
+    return isinstance(value, (int, float)) or (value is None and column != "epoch")
 
 
 def _stamp(files: Mapping[str, str], calibrator: str) -> str:
