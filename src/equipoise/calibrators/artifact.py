@@ -16,6 +16,7 @@ from equipoise.calibrators.result import FitResult
 from equipoise.core.atomic_files import atomic_path, write_text
 from equipoise.core.errors import DataError, first_line, require
 from equipoise.core.rows import Rows
+from equipoise.core.tensor_files import save_tensors
 
 __all__ = ["FORMAT", "VERSION", "pack", "read", "unpack_result", "write"]
 
@@ -205,14 +206,19 @@ def _pack_result(result: FitResult) -> dict[str, Any]:
 
 
 def _write_safetensors(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
-    numpy = require("safetensors.numpy", extra="safetensors", purpose="save a calibrator as .safetensors")
     tensors = {
         name: np.array(entry["values"], np.float64).reshape(entry["shape"])
         for name, entry in content["parameters"].items()
     }
     told = {name: value for name, value in content.items() if name != "parameters"}
     with atomic_path(path) as temporary:
-        numpy.save_file(tensors, temporary, metadata={FORMAT: json.dumps(told)})
+        save_tensors(
+            temporary,
+            tensors,
+            framework="numpy",
+            metadata={FORMAT: json.dumps(told)},
+            purpose="save a calibrator as .safetensors",
+        )
 
 
 def _read_safetensors(path: str | os.PathLike[str]) -> Any:

@@ -18,6 +18,7 @@ from equipoise.cli.commands import COMMANDS, CommandTable
 from equipoise.cli.inputs import OPTION_OF
 from equipoise.cli.output import output_to_whoever_reads
 from equipoise.cli.unexpected import print_traceback_if_requested, report_unexpected
+from equipoise.compiled.locks import LockWarning
 from equipoise.core.errors import EquipoiseError, EquipoiseWarning
 
 __all__ = ["app", "run"]
@@ -72,11 +73,12 @@ def run(arguments: list[str]) -> int:
 def _warnings_in_one_line() -> Iterator[None]:
     """Print warnings of ours as one line; those of libraries stay as they are."""
     with warnings.catch_warnings():
-        warnings.simplefilter("always", EquipoiseWarning)
+        for kind in (EquipoiseWarning, LockWarning):
+            warnings.simplefilter("always", kind)
         others = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
-            if issubclass(category, EquipoiseWarning):
+            if issubclass(category, (EquipoiseWarning, LockWarning)):
                 click.echo(f"equipoise: warning: {' '.join(str(message).split())}", err=True)
             else:
                 others(message, category, *place, **options)

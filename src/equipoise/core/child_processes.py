@@ -51,7 +51,8 @@ def _job_config(ray: Any) -> Any:
     class JobConfig(ray.job_config.JobConfig):  # type: ignore[misc]
         def _serialize(self) -> Any:
             own = {os.path.abspath(place) for place in sys.path}
-            self._py_driver_sys_path = [place for place in self._py_driver_sys_path if place in own]
+            given: list[str] = vars(self)["_py_driver_sys_path"]
+            given[:] = [place for place in given if place in own]
             return super()._serialize()
 
     return JobConfig()

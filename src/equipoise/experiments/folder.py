@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, final
 
 from equipoise.calibrators import Calibrator, load
+from equipoise.compiled import locks
 from equipoise.core.errors import DataError, FileError, SpecError, require
 from equipoise.core.predictions import Predictions
 from equipoise.core.reading import read_predictions
@@ -428,7 +429,15 @@ class RunFolder:
     def locked(self, *, timeout: float = -1) -> Iterator[None]:
         """Keep other processes out; the lock dies with its process, so a crash leaves none behind."""
         self.path.mkdir(parents=True, exist_ok=True)
-        with self._lock().acquire(timeout=timeout):
+        lock = self._lock()
+        try:
+            held = lock.acquire(timeout=timeout if timeout >= 0 else locks.PATIENCE)
+        except TimeoutError:
+            if timeout >= 0:
+                raise
+            locks.warn_of_lock(self.path / ".lock")
+            held = lock.acquire()
+        with held:
             yield
 
     def _lock(self) -> Any:

@@ -107,11 +107,13 @@ def check_content(content: Any, expected: Any, *, where: str, key: str = "") -> 
         ...
         equipoise.core.errors.DataError: predicted.json: damaged: `splits.1` must be text, got int.
     """
-    kind = {list: (list,), dict: (dict,)}.get(type(expected)) or (
-        expected if isinstance(expected, tuple) else (expected,)
-    )
-    # JSON tells true from 1.
-    if not isinstance(content, kind) or (isinstance(content, bool) and bool not in kind):
+    kind: tuple[type, ...] = expected if isinstance(expected, tuple) else (expected,)
+    if isinstance(expected, (list, dict)):
+        kind = (type(expected),)
+    fits = isinstance(content, kind) and (
+        bool in kind or not isinstance(content, bool)
+    )  # JSON tells true from 1
+    if not fits:
         words = " or ".join(dict.fromkeys(_WORDS.get(one, one.__name__) for one in kind))
         raise DataError(f"{where}: damaged: `{key}` must be {words}, got {type(content).__name__}.")
     inner = f"{key}." if key else ""

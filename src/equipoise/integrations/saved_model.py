@@ -22,6 +22,7 @@ from equipoise.core.arrays import Array
 from equipoise.core.atomic_files import atomic_path
 from equipoise.core.errors import DataError, EquipoiseError, require
 from equipoise.core.names import look_up
+from equipoise.core.tensor_files import save_tensors
 from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.integrations.calibrated import CalibratedNetwork
 
@@ -120,9 +121,9 @@ def save_model(
         values = torch.tensor(entry["values"], dtype=torch.float64).reshape(entry["shape"])
         tensors[_CALIBRATOR + name] = values
     told["digest"] = _digest(told, tensors)
-    safetensors = require("safetensors.torch", extra="safetensors", purpose="save a model")
+    metadata = {_FORMAT: json.dumps(told)}
     with atomic_path(path) as temporary:
-        safetensors.save_file(tensors, temporary, metadata={_FORMAT: json.dumps(told)})
+        save_tensors(temporary, tensors, framework="torch", metadata=metadata, purpose="save a model")
 
 
 def load_model(path: str | os.PathLike[str], *, network: nn.Module | None = None) -> SavedModel:

@@ -13,12 +13,13 @@ import numpy as np
 import torch
 
 from equipoise.core.arrays import Array
-from equipoise.core.errors import DataError, require
+from equipoise.core.errors import DataError
 from equipoise.core.reading.formats.base import LONGEST_TEXT, ArrayReader, WrittenColumns
 from equipoise.core.reading.formats.notes import Notes, parse
 from equipoise.core.reading.formats.npy_header import check_text
 from equipoise.core.reading.formats.steady_file import SteadyFile
 from equipoise.core.reading.storage import File
+from equipoise.core.tensor_files import save_tensors
 
 __all__ = ["SafetensorsReader", "write_safetensors"]
 
@@ -172,8 +173,6 @@ def write_safetensors(path: Path, columns: WrittenColumns, notes: Notes) -> None
         >>> SafetensorsReader(path).notes.split
         'test'
     """
-    package = require("safetensors", extra="safetensors", purpose="write .safetensors files")
-    require("safetensors.numpy", extra="safetensors", purpose="write .safetensors files")
     tensors, words = {}, {}
     for name, column in columns.items():
         values = column
@@ -182,7 +181,5 @@ def write_safetensors(path: Path, columns: WrittenColumns, notes: Notes) -> None
             words[name] = found.tolist()
         tensors[name] = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="), copy=False))
     text = notes.to_json({"words": words})
-    try:
-        package.numpy.save_file(tensors, path, metadata={"equipoise": text} if text else None)
-    except package.SafetensorError as error:
-        raise OSError(str(error)) from None
+    metadata = {"equipoise": text} if text else None
+    save_tensors(path, tensors, framework="numpy", metadata=metadata, purpose="write .safetensors files")
