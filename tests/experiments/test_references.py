@@ -8,7 +8,7 @@ from equipoise.core.errors import SpecError
 from equipoise.experiments import Spec, run
 from equipoise.experiments.identity import identity_of
 from equipoise.experiments.preparation import code_files, code_names, pin
-from equipoise.experiments.references import Term, split_sum
+from equipoise.experiments.references import NamedTerm, split_sum
 from helpers.tiny_runs import QUICK, TABLE
 
 NET = """
@@ -92,7 +92,7 @@ def test_a_network_in_such_a_folder_has_the_identity_of_its_content(home):
     ],
 )
 def test_sums_are_split_where_a_term_is_whole(name, terms):
-    assert split_sum(name) == tuple(Term(*term) for term in terms)
+    assert split_sum(name) == tuple(NamedTerm(*term) for term in terms)
 
 
 @pytest.mark.parametrize("name", ["c++/a.py:loss", "ce+0.5*c++/a.py:loss", "0.5*c++/a.py:loss+mdca"])

@@ -13,7 +13,7 @@ from equipoise.core.errors import SpecError
 from equipoise.core.names import look_up
 from equipoise.experiments.catalogue import CATALOGUE, Entry, missing_names
 from equipoise.experiments.contracts import Code, UserLoss, check_keywords
-from equipoise.experiments.references import Term, is_code, is_sum, split_reference, split_sum
+from equipoise.experiments.references import NamedTerm, is_code, is_sum, split_reference, split_sum
 from equipoise.experiments.spec import MethodSpec, Spec
 from equipoise.experiments.spec_parsing import number_keys
 from equipoise.losses import Part, make_sum
@@ -195,7 +195,7 @@ def _sum_entry(name: str, spec: Spec | None) -> Entry:
     )
 
 
-def _term(term: Term, whole: str, spec: Spec | None) -> tuple[Entry, float | None]:
+def _term(term: NamedTerm, whole: str, spec: Spec | None) -> tuple[Entry, float | None]:
     strength, name = term
     if not name or strength == "":
         raise SpecError(f"{whole!r}: {name!r} is no part of a sum. Write 'focal+0.5*mdca'.")

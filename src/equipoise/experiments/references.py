@@ -14,7 +14,7 @@ from equipoise.experiments.catalogue import CATALOGUE
 
 __all__ = [
     "NAME_OF_CODE",
-    "Term",
+    "NamedTerm",
     "code_in_sum",
     "is_code",
     "is_sum",
@@ -27,7 +27,7 @@ __all__ = [
 NAME_OF_CODE = "Write 'package.module:name' or 'path/to/file.py:name', relative to the spec."
 
 
-class Term(NamedTuple):
+class NamedTerm(NamedTuple):
     """One term of a sum of losses.
 
     Attributes:
@@ -39,12 +39,12 @@ class Term(NamedTuple):
     name: str
 
     @classmethod
-    def of(cls, text: str) -> Term:
+    def of(cls, text: str) -> NamedTerm:
         """Read ``"name"`` or ``"factor*name"``; a ``*`` that no number stands before belongs to the name of a file.
 
         Example:
-            >>> Term.of("0.5*mdca"), Term.of("a*b/loss.py:Mine")
-            (Term(strength='0.5', name='mdca'), Term(strength=None, name='a*b/loss.py:Mine'))
+            >>> NamedTerm.of("0.5*mdca"), NamedTerm.of("a*b/loss.py:Mine")
+            (NamedTerm(strength='0.5', name='mdca'), NamedTerm(strength=None, name='a*b/loss.py:Mine'))
         """
         strength, star, name = (part.strip() for part in text.partition("*"))
         if star and (_is_number(strength) or not is_code(name)):
@@ -99,7 +99,7 @@ def split_reference(name: str) -> tuple[str, str]:
     return source, inner
 
 
-def split_sum(name: str) -> tuple[Term, ...]:
+def split_sum(name: str) -> tuple[NamedTerm, ...]:
     """Return the terms of a method's or loss's name; one without a factor if it is no sum.
 
     A ``+`` separates terms only after a whole one; any other is part of the path of a file.
@@ -108,20 +108,20 @@ def split_sum(name: str) -> tuple[Term, ...]:
         >>> [term.name for term in split_sum("ce+0.5*loss.py:Mine")]
         ['ce', 'loss.py:Mine']
         >>> split_sum("c++/loss.py:Mine")
-        (Term(strength=None, name='c++/loss.py:Mine'),)
+        (NamedTerm(strength=None, name='c++/loss.py:Mine'),)
     """
     if name in CATALOGUE["pairs"]:
-        return (Term(None, name),)
-    terms: list[Term] = []
+        return (NamedTerm(None, name),)
+    terms: list[NamedTerm] = []
     left: list[str] = []
     for piece in name.split("+"):
         left.append(piece)
-        term = Term.of("+".join(left))
+        term = NamedTerm.of("+".join(left))
         if term.is_whole:
             terms.append(term)
             left = []
     # What is left is neither; its pieces are looked up one by one, so that the message names the wrong one.
-    return (*terms, *map(Term.of, left))
+    return (*terms, *map(NamedTerm.of, left))
 
 
 def is_sum(name: str) -> bool:
