@@ -22,8 +22,8 @@ def files(tmp_path):
 @pytest.fixture
 def runs(tmp_path):
     """A folder that holds a run which was started."""
-    (tmp_path / "runs" / "one").mkdir(parents=True)
-    (tmp_path / "runs" / "one" / "started.json").write_text("{}")
+    (tmp_path / "runs" / "0123456789abcdef").mkdir(parents=True)
+    (tmp_path / "runs" / "0123456789abcdef" / "started.json").write_text("{}")
     return tmp_path / "runs"
 
 

@@ -124,7 +124,7 @@ def test_a_failed_run_is_exit_1_named_and_cleaned(tmp_path, capsys):
     assert "stopped being finite" in capsys.readouterr().err
     assert main(["runs", runs, "--why"]) == 0
     assert "stopped being finite" in capsys.readouterr().out
-    assert main(["runs", str(find_runs(runs)[0].path), "--clean", "--json"]) == 0
+    assert main(["runs", str(find_runs(runs)[0].path), "--clean", "--yes", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["removed"]) == 1
     assert find_runs(runs) == []
 
@@ -179,7 +179,7 @@ def test_a_renamed_run_is_never_cleaned_away(tmp_path, home, capsys):
     )
     [run] = find_runs(tmp_path)
     run.path.rename(tmp_path / "the-good-one")
-    assert main(["runs", str(tmp_path), "--clean"]) == 0
+    assert main(["runs", str(tmp_path), "--clean", "--yes"]) == 0
     assert (tmp_path / "the-good-one" / "spec.toml").exists()
 
 

@@ -135,5 +135,5 @@ def test_a_bug_is_no_failed_gate(days, capsys, monkeypatch):
 
     monkeypatch.setattr("equipoise.evaluate.audit_state.AuditState.update", fail)
     code, _, error = run(capsys, "audit", "mon.npz", *FEW)
-    assert code == 3
+    assert code == 70
     assert "ZeroDivisionError: a bug" in error

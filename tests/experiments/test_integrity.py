@@ -147,12 +147,12 @@ def test_a_table_says_that_runs_are_left_out(copy, table, quick, capsys):
     assert "1 runs are left out" in capsys.readouterr().err
 
 
-def test_a_lone_damaged_spec_is_listed_and_made_again(copy):
+def test_a_spec_without_records_that_cannot_be_read_is_listed_and_made_again(copy):
     for file in copy.path.glob("*.json"):
         file.unlink()
     (copy.path / "spec.toml").write_bytes(b"a = " + b"[" * 100_000)
     [found] = find_runs(copy.path.parent)
-    assert found.status() == "broken"
+    assert found.status() == "unreadable"
     assert again(copy).status() == "finished"
 
 
@@ -238,5 +238,5 @@ def test_a_run_of_an_earlier_version_is_recognised_and_not_trained_again(copy):
     assert old.status() == "old"
     with pytest.raises(EquipoiseError, match="move it away"):
         again(copy)
-    assert main(["runs", str(old.path.parent), "--clean", "--quiet"]) == 0
+    assert main(["runs", str(old.path.parent), "--clean", "--yes", "--quiet"]) == 0
     assert old.path.exists()

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from equipoise.cli import main
 from equipoise.core.errors import SpecError
 from equipoise.experiments import CATALOGUE, Entry, Spec, register, run
 from equipoise.losses import FocalLoss
@@ -48,6 +49,62 @@ def test_mistakes(room, entry, sentence):
         register(room, entry)
 
 
+class Point:
+    """An entry point, as an installed package has it."""
+
+    dist = None
+
+    def __init__(self, name, load):
+        self.name, self.load = name, load
+
+
+def raise_error(error):
+    raise error
+
+
+@pytest.fixture
+def plugins(monkeypatch):
+    """Install entry points for one test."""
+    from equipoise.experiments.catalogue import plugins as module
+
+    monkeypatch.setattr(module, "_tried", [])
+    monkeypatch.setattr(module, "_failures", {})
+    yield lambda *points: monkeypatch.setattr(module, "_points", lambda: points)
+    CATALOGUE["losses"].pop("mine", None)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ImportError("libgone.so: cannot open"), SystemExit("gone"), KeyError("gone"), GeneratorExit("gone")],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_plugin_that_fails_is_named_and_the_others_go_on(plugins, error, capsys):
+    plugins(Point("losses.theirs", lambda: raise_error(error)), Point("losses.mine", lambda: MINE))
+    assert main(["list", "losses"]) == 0
+    captured = capsys.readouterr()
+    [line] = captured.err.splitlines()
+    assert f"'losses.theirs' cannot be used: {type(error).__name__}: " in line
+    assert "Mine" in captured.out
+    assert Spec.from_table({**TABLE, "method": "mine"}).method.name == "mine"
+    for method in ("theirs", "ce+0.1*theirs"):
+        with pytest.raises(SpecError, match=f"'losses.theirs' cannot be used: {type(error).__name__}"):
+            Spec.from_table({**TABLE, "method": method})
+
+
+@pytest.mark.parametrize("room", ["models", "recipes", "objectives"])
+@pytest.mark.filterwarnings("ignore::equipoise.core.errors.EquipoiseWarning")
+def test_a_name_of_a_plugin_that_failed_is_explained_in_every_room(plugins, room):
+    plugins(Point(f"{room}.theirs", lambda: raise_error(ImportError("gone"))))
+    key = {"models": "model", "recipes": "recipe", "objectives": "method"}[room]
+    with pytest.raises(SpecError, match=f"'{room}.theirs' cannot be used: ImportError: gone"):
+        Spec.from_table({**TABLE, key: "theirs"})
+
+
+def test_ctrl_c_in_a_plugin_stops_the_command(plugins):
+    plugins(Point("losses.theirs", lambda: raise_error(KeyboardInterrupt())))
+    assert main(["list"]) == 130
+
+
 @pytest.mark.deep
 def test_an_installed_package_adds_methods_to_the_command(tmp_path):
     (tmp_path / "theirs.py").write_text(
@@ -71,4 +128,5 @@ def test_an_installed_package_adds_methods_to_the_command(tmp_path):
     assert used.stdout.startswith("theirs"), used.stderr
     (info / "entry_points.txt").write_text("[equipoise]\nlosses.theirs = theirs:NOTHING\n")
     broken = subprocess.run([sys.executable, "-c", code, "list"], capture_output=True, text=True, check=False)
+    assert broken.returncode == 0
     assert "the entry point 'losses.theirs' of the package 'theirs' cannot be used" in broken.stderr

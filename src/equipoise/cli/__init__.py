@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from equipoise.cli.unexpected import report_unexpected as _report_unexpected
 from equipoise.core.lazy import listed_names as _listed_names
 
 __all__ = ["main"]
@@ -12,7 +13,10 @@ __dir__ = _listed_names(__name__)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0 done, 1 a check failed, 2 bad input, 3 a bug.
+    """Run the command line and return its exit code.
+
+    0: done. 1: a check or a run failed. 2: bad usage or input. 70: an unexpected error. 130 and 143: stopped by
+    Ctrl-C or SIGTERM.
 
     Args:
         arguments: The words after the command's name; by default those of this process.
@@ -26,9 +30,9 @@ def main(arguments: list[str] | None = None) -> int:
     """
     try:
         from equipoise.cli.app import run
-    except ModuleNotFoundError as error:
-        if error.name not in ("click", "rich"):
-            raise
+    except Exception as error:  # noqa: BLE001 - an installation that is not whole
+        if not isinstance(error, ModuleNotFoundError) or error.name not in ("click", "rich"):
+            return _report_unexpected(error)
         sys.stderr.write(f"equipoise: {error.name} is not installed. Run: pip install 'equipoise[cli]'\n")
         return 2
     return run(sys.argv[1:] if arguments is None else arguments)

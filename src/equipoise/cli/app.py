@@ -6,8 +6,10 @@ import io
 import os
 import signal
 import sys
-import traceback
-from contextlib import redirect_stdout
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from typing import Any
 
 import click
 
@@ -15,14 +17,17 @@ from equipoise import __version__
 from equipoise.cli.commands import COMMANDS, CommandTable
 from equipoise.cli.inputs import OPTION_OF
 from equipoise.cli.output import output_to_whoever_reads
+from equipoise.cli.unexpected import print_traceback_if_requested, report_unexpected
+from equipoise.compiled.locks import LockWarning
 from equipoise.core.argument_names import arguments_as_options
-from equipoise.core.errors import EquipoiseError
+from equipoise.core.errors import EquipoiseError, EquipoiseWarning
 from equipoise.core.escaping import visible, without_secrets
 
 __all__ = ["app", "run"]
 
 _LONGEST = 600
 _TERMINATED = 128 + signal.SIGTERM
+_COMPLETION = "_EQUIPOISE_COMPLETE"
 #: The option that stands for an argument in messages.
 _OPTIONS = {**OPTION_OF, "root": "--data"}
 
@@ -40,7 +45,11 @@ def app() -> None:
 def run(arguments: list[str]) -> int:
     """Run a command; a user's mistake is one sentence on standard error, never a traceback."""
     try:
-        with redirect_stdout(output_to_whoever_reads(sys.stdout)), arguments_as_options(_OPTIONS):
+        with (
+            redirect_stdout(output_to_whoever_reads(sys.stdout)),
+            arguments_as_options(_OPTIONS),
+            _warnings_in_one_line(),
+        ):
             result = app.main(arguments, prog_name="equipoise", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
         _say_that_it_goes_on(arguments)
@@ -48,6 +57,8 @@ def run(arguments: list[str]) -> int:
     except SystemExit as stop:
         if stop.code == _TERMINATED:
             _say_that_it_goes_on(arguments)
+        elif stop.code not in (None, 0) and _COMPLETION not in os.environ:
+            return report_unexpected(stop)  # code of others called sys.exit
         raise
     except click.ClickException as error:
         shown = io.StringIO()
@@ -58,15 +69,30 @@ def run(arguments: list[str]) -> int:
         click.echo("equipoise: there is not enough memory for this.", err=True)
         return 2
     except (EquipoiseError, ValueError, TypeError, OSError) as error:
-        if os.environ.get("EQUIPOISE_DEBUG"):
-            raise
+        print_traceback_if_requested()
         click.echo(f"equipoise: {_sentence(error)}", err=True)
         return 2
-    except Exception:  # noqa: BLE001 - a bug is reported whole, with an exit code of its own
-        # Python would exit with 1, which means that a gate failed.
-        click.echo(visible(without_secrets(traceback.format_exc()), keep="\n"), err=True)
-        return 3
+    except Exception as error:  # noqa: BLE001 - a fault of ours or of a library
+        return report_unexpected(error)
     return result if isinstance(result, int) else 0
+
+
+@contextmanager
+def _warnings_in_one_line() -> Iterator[None]:
+    """Print warnings of ours as one line; those of libraries stay as they are."""
+    with warnings.catch_warnings():
+        for kind in (EquipoiseWarning, LockWarning):
+            warnings.simplefilter("always", kind)
+        others = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
+            if issubclass(category, (EquipoiseWarning, LockWarning)):
+                click.echo(f"equipoise: warning: {' '.join(str(message).split())}", err=True)
+            else:
+                others(message, category, *place, **options)
+
+        warnings.showwarning = show
+        yield
 
 
 def _say_that_it_goes_on(arguments: list[str]) -> None:

@@ -11,8 +11,7 @@ import click
 from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.cli.tables import print_table, terminal_width
 from equipoise.core.names import look_up
-from equipoise.experiments.catalogue import CATALOGUE, Entry, add_plugins
-from equipoise.experiments.catalogue.losses import RENAMED
+from equipoise.experiments.catalogue import CATALOGUE, Entry, add_plugins, missing_names
 from equipoise.experiments.catalogue.metrics import NUMBERS_BESIDE
 from equipoise.experiments.catalogue.parameters import parameters_of
 from equipoise.experiments.paper_results import PaperResult, find_paper_results
@@ -65,7 +64,7 @@ def show_command(name: str, in_full: bool, as_json: bool, quiet: bool) -> None:
     for room, table in CATALOGUE.items():
         for key, entry in table.items():
             known.setdefault(key, []).append((room, entry))
-    answers = {**RENAMED, **NUMBERS_BESIDE}
+    answers = {**missing_names(), **NUMBERS_BESIDE}
     found = look_up(name, known, what="method", hint="`equipoise list` shows all.", renamed=answers)
     printed = find_paper_results(method=name)
     if as_json:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import click
 
 from equipoise.cli.shared import check_output, quiet_option
-from equipoise.core.atomic_files import atomic_path
+from equipoise.core.atomic_files import write_bytes
 from equipoise.core.errors import DataError
 from equipoise.experiments import NEEDS_NO_RUNS, PLOTS, PlotOptions, plot_runs
 
@@ -73,12 +74,17 @@ def command(
         family=family,
         gamma=gamma,
     )
-    figures = plot_runs(kind, found, options)
-    for name, figure in figures.items():
-        place = target if len(figures) == 1 else target.with_name(f"{target.stem}-{name}{target.suffix}")
-        ending = place.suffix.lower()[1:]
-        metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(ending)
-        with atomic_path(place) as part:
-            figure.savefig(part, dpi=150, format=ending, metadata=metadata)
-        if not quiet:
-            click.echo(str(place))
+    from equipoise.plots.style import own_settings
+
+    with own_settings():
+        figures = plot_runs(kind, found, options)
+        for name, figure in figures.items():
+            place = target if len(figures) == 1 else target.with_name(f"{target.stem}-{name}{target.suffix}")
+            ending = place.suffix.lower()[1:]
+            metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(ending)
+            # In memory: some writers fail in ways of their own where the disk is full.
+            content = io.BytesIO()
+            figure.savefig(content, dpi=150, format=ending, metadata=metadata)
+            write_bytes(place, content.getvalue())
+            if not quiet:
+                click.echo(str(place))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,8 @@ Examples:
   equipoise runs runs --why
   equipoise runs export runs --to tensorboard --out logs
 """
+#: What people read for a status.
+_STATUS_TEXT = {"unreadable": "cannot be read here"}
 _LOGGERS = ("tensorboard", "mlflow", "wandb")
 
 
@@ -47,34 +50,60 @@ def runs_command() -> None:
 @runs_command.command("list", epilog=_EXAMPLES)
 @click.argument("folder", default="runs", type=click.Path(path_type=Path))
 @click.option("--why", is_flag=True, help="Say why runs failed.")
-@click.option("--clean", is_flag=True, help="Remove failed and broken runs, so that they start over.")
+@click.option("--clean", is_flag=True, help="Move failed runs to a trash folder, so that they start over.")
+@click.option("--yes", is_flag=True, help="With --clean: do not ask for confirmation.")
 @json_option
 @quiet_option
-def list_command(folder: Path, why: bool, clean: bool, as_json: bool, quiet: bool) -> None:
+def list_command(folder: Path, why: bool, clean: bool, yes: bool, as_json: bool, quiet: bool) -> None:
     """List the runs in FOLDER: finished, half-finished, failed, broken.
 
     `equipoise runs export` hands them to TensorBoard, MLflow or Weights & Biases.
     """
     from equipoise.experiments import find_runs
 
+    if yes and not clean:
+        raise click.UsageError("--yes goes with --clean.")
+    if clean and not yes and not (sys.stdin and sys.stdin.isatty()):
+        raise click.UsageError(
+            "--clean asks for confirmation, and standard input is not a terminal. Nothing was removed. Add --yes."
+        )
     runs = find_runs(folder)
     records = [_record(run) for run in runs]
-    removed = [
-        run.name
-        for run, record in zip(runs, records, strict=True)
-        if clean and record["status"] in ("failed", "broken") and not run.is_misplaced() and run.remove()
-    ]
+    if not as_json:
+        _print_runs(records, why=why or clean)
+    moved = _clean([run for run in runs if run.why_not_removable() is None], yes=yes) if clean else {}
     if as_json:
-        print_json({"runs": records, "removed": removed})
-        return
-    rows = [tuple(str(record[key]) for key in ("run", "status", "epochs", "label")) for record in records]
+        print_json(
+            {"runs": records, "removed": list(moved), "trash": {key: str(to) for key, to in moved.items()}}
+        )
+    elif clean and not quiet:
+        lines = [f"removed {name}: it is now {place}" for name, place in moved.items()]
+        click.echo("\n" + "\n".join(lines or ["Nothing was removed."]))
+
+
+def _print_runs(records: list[dict[str, object]], *, why: bool) -> None:
+    shown = (
+        {**record, "status": _STATUS_TEXT.get(str(record["status"]), record["status"])} for record in records
+    )
+    rows = [tuple(str(record[key]) for key in ("run", "status", "epochs", "label")) for record in shown]
     print_table(("run", "status", "epochs", "what"), rows)
-    if why:
-        for record in records:
-            if record["error"]:
-                click.echo(f"\n{record['run']} {record['label']}\n  {record['error']}")
-    if removed and not quiet:
-        click.echo(f"\nremoved {len(removed)}: {', '.join(map(str, removed))}")
+    for record in records:
+        if record["error"] and (why or record["status"] == "unreadable"):
+            click.echo(f"\n{record['run']} {record['label']}\n  {record['error']}")
+
+
+def _clean(runs: list[RunFolder], *, yes: bool) -> dict[str, Path]:
+    """Move failed runs to the trash after asking, and return where each is now."""
+    if not runs:
+        return {}
+    if not yes:
+        click.echo("\nThese failed runs would be moved to a trash folder beside them:", err=True)
+        for run in runs:
+            click.echo(f"  {run.path}", err=True)
+        if not click.confirm("Move them?", err=True):
+            return {}
+    moved = ((run.name, run.remove()) for run in runs)
+    return {name: place for name, place in moved if place is not None}
 
 
 @runs_command.command("export", epilog=_EXAMPLES)
@@ -98,10 +127,11 @@ def export_command(folder: Path, logger: str, out: Path, as_json: bool, quiet: b
     # These packages are heavy, and extras.
     export_run = import_module(f"equipoise.integrations.{logger}").export_run
     from equipoise.experiments import find_runs
+    from equipoise.experiments.folder import UNUSABLE
     from equipoise.integrations.run_log import read_run
 
     runs = {run: run.status() for run in find_runs(folder)}
-    whole = [run for run, status in runs.items() if status not in ("broken", "old")]
+    whole = [run for run, status in runs.items() if status not in UNUSABLE]
     if not whole:
         raise SpecError(f"{folder}: no run to export. `equipoise runs {folder} --why` shows what is there.")
     logs = [read_run(run) for run in whole]
@@ -123,10 +153,12 @@ def export_command(folder: Path, logger: str, out: Path, as_json: bool, quiet: b
 
 
 def _record(run: RunFolder) -> dict[str, object]:
+    from equipoise.experiments.folder import UNUSABLE
+
     status = run.status()
     unknown = {"run": run.name, "status": status, "epochs": "", "label": ""}
-    if status in ("broken", "old"):
-        return {**unknown, "error": run.problem()}
+    if status in UNUSABLE:
+        return {**unknown, "error": run.problem() or run.unreadable_spec()}
     try:
         spec, error, epochs = run.spec(), run.error(), len(run.history())
     except EquipoiseError as damage:  # another process works on it, and mends it
@@ -159,11 +191,12 @@ def table_command(
 ) -> None:
     """Print the table of the finished runs in FOLDER: methods in rows, metrics in columns, ties marked."""
     from equipoise.experiments import find_runs, format_shifts, format_tables, group_runs
+    from equipoise.experiments.folder import UNUSABLE
     from equipoise.experiments.table import COLUMNS, tables_of_groups
 
     runs = {run: run.status() for run in find_runs(folder)}
     finished = [run for run, status in runs.items() if status == "finished"]
-    left_out = sum(status in ("broken", "old") for status in runs.values())
+    left_out = sum(status in UNUSABLE for status in runs.values())
     if not finished:
         raise SpecError(f"{folder}: no finished run. `equipoise runs {folder}` shows what is there.")
     if left_out and not (quiet or as_json):

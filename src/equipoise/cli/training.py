@@ -159,7 +159,7 @@ def train_command(
     from equipoise.experiments import RunFolder, prepare, read_spec, run
     from equipoise.experiments.maps import as_map
     from equipoise.experiments.preparation import Beside
-    from equipoise.experiments.user_code import is_code
+    from equipoise.experiments.references import is_code
     from equipoise.metrics.facts import columns
 
     options = replace(

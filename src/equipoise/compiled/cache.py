@@ -12,12 +12,15 @@ import hashlib
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO
+
+from equipoise.compiled import locks
 
 __all__ = ["alone", "cache_folder"]
 
@@ -89,5 +92,14 @@ def _lock(file: IO[bytes]) -> None:
     try:
         import fcntl
     except ImportError:  # on Windows
-        return
-    fcntl.flock(file, fcntl.LOCK_EX)  # let go with the file, whatever happens to the process
+        return None
+    start, is_told = time.monotonic(), False
+    while True:
+        try:
+            # Let go with the file, whatever happens to the process.
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.05)
+        if not is_told and time.monotonic() - start > locks.PATIENCE:
+            locks.warn_of_lock(file.name)
+            is_told = True

@@ -11,6 +11,8 @@
     ├── NotFittedError        a map is used before it was fitted (also a RuntimeError)
     └── MissingExtraError     an optional package is not installed (also an ImportError)
 
+:class:`EquipoiseWarning` is for what does not stop the work: a plugin that cannot be loaded, a lock that is waited for.
+
 Plain wrong arguments stay ``ValueError`` and ``TypeError``. Every message has one form:
 *where: what was wanted, what came. What to do.*
 """
@@ -26,6 +28,7 @@ __all__ = [
     "DataError",
     "DivergenceError",
     "EquipoiseError",
+    "EquipoiseWarning",
     "FileError",
     "MissingExtraError",
     "NotFittedError",
@@ -43,6 +46,15 @@ class EquipoiseError(Exception):
 
     Example:
         >>> issubclass(DataError, EquipoiseError)
+        True
+    """
+
+
+class EquipoiseWarning(UserWarning):
+    """Something that does not stop the work; commands print it as one line on standard error.
+
+    Example:
+        >>> issubclass(EquipoiseWarning, UserWarning)
         True
     """
 

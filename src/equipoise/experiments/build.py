@@ -17,10 +17,10 @@ from equipoise.data import Augment, Dataset, batches, meta_part
 from equipoise.experiments.catalogue import CATALOGUE, check_match
 from equipoise.experiments.contracts import Code, UserLoss, call_with, check_keywords
 from equipoise.experiments.methods import EntryWithParameters, code_of, split_method
+from equipoise.experiments.references import is_code
 from equipoise.experiments.spec import ModelSpec, RecipeSpec, Spec
 from equipoise.experiments.spec_data import data_of
 from equipoise.experiments.spec_parsing import number_keys
-from equipoise.experiments.user_code import is_code
 from equipoise.models import Network
 from equipoise.objectives import Parts
 from equipoise.training import (

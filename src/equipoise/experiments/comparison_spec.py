@@ -17,11 +17,11 @@ from equipoise.data import read_shifts
 from equipoise.experiments.maps import MapSpec, as_map
 from equipoise.experiments.measures import MetricSpec, as_metric
 from equipoise.experiments.preparation import Beside
+from equipoise.experiments.references import is_code, split_reference
 from equipoise.experiments.spec import Spec, current_keys
 from equipoise.experiments.spec_parsing import check_keys, plain, set_key
 from equipoise.experiments.toml import parse_override, read_toml
 from equipoise.experiments.tuned_method import TunedMethod, is_tuned, read_tuned_method
-from equipoise.experiments.user_code import is_code, split_reference
 
 __all__ = ["ComparisonSpec", "read_comparison"]
 

@@ -12,7 +12,7 @@ from equipoise.core.predictions import Predictions
 from equipoise.core.splits import SPLITS
 from equipoise.evaluate import Score, Scorecard, score
 from equipoise.experiments.folder import RunFolder
-from equipoise.experiments.integrity import read_json
+from equipoise.experiments.integrity import NUMBER, check_content, read_json
 from equipoise.training import BatchLike, score_dense
 
 __all__ = ["DENSE", "dense_cards", "dense_extras", "predict_dense"]
@@ -99,5 +99,11 @@ def dense_extras(target: RunFolder) -> dict[str, Score]:
 
 
 def _test(target: RunFolder) -> dict[str, Any]:
-    found: dict[str, Any] = read_json(target.verified(DENSE))["test"] if target.has(DENSE) else {}
+    if not target.has(DENSE):
+        return {}
+    file = target.verified(DENSE)
+    content = read_json(file)
+    shape = {"mean_iou": [NUMBER], "class_iou": [(list, type(None))], "cards?": {str: dict}}
+    check_content(content, {"test": shape}, where=str(file))
+    found: dict[str, Any] = content["test"]
     return found

@@ -16,6 +16,9 @@ __all__ = ["find_runs"]
 def find_runs(root: str | os.PathLike[str]) -> list[RunFolder]:
     """Return the runs in a folder, or the run that the folder is.
 
+    A folder is a run if it has a record of a run, or a ``spec.toml`` under a name that runs have: any other
+    ``spec.toml`` is someone's file. Hidden folders, such as the trash, are passed over.
+
     Raises:
         SpecError: If there is no such folder.
 
@@ -29,10 +32,10 @@ def find_runs(root: str | os.PathLike[str]) -> list[RunFolder]:
         raise SpecError(
             f"{base}: no such folder. Runs are made by `equipoise train` and `equipoise compare`."
         )
-    if (base / "spec.toml").exists():
+    if RunFolder(base).is_run():
         return [RunFolder(base)]
-    found = {file.parent for name in ("spec.toml", "started.json") for file in base.glob(f"*/{name}")}
-    return sorted((RunFolder(path) for path in found), key=_place)
+    inner = (RunFolder(path) for path in base.iterdir() if path.is_dir() and not path.name.startswith("."))
+    return sorted((run for run in inner if run.is_run()), key=_place)
 
 
 def _place(folder: RunFolder) -> tuple[Any, ...]:

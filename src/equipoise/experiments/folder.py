@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
+import os
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,23 +12,52 @@ from pathlib import Path
 from typing import Any, Literal, final
 
 from equipoise.calibrators import Calibrator, load
-from equipoise.core.errors import DataError, SpecError, require
+from equipoise.compiled import locks
+from equipoise.core.errors import DataError, FileError, SpecError, require
 from equipoise.core.predictions import Predictions
 from equipoise.core.reading import read_predictions
-from equipoise.experiments.integrity import file_digest, is_unchanged, read_sealed, seal_of, write_sealed
+from equipoise.experiments.integrity import (
+    NUMBER,
+    file_digest,
+    is_unchanged,
+    read_sealed,
+    seal_of,
+    write_sealed,
+)
 from equipoise.experiments.rows import read_rows
 from equipoise.experiments.scores import RunScores, read_scores, tidy_rows
 from equipoise.experiments.spec import Spec, read_stored_spec
 from equipoise.training import read_checkpoint
 
-__all__ = ["STAGES", "RunFolder", "Stage", "Status", "map_names", "mapped_name"]
+__all__ = ["STAGES", "TRASH", "UNUSABLE", "RunFolder", "Stage", "Status", "map_names", "mapped_name"]
 
 #: What can be said of a run.
-Status = Literal["finished", "trained", "started", "running", "failed", "broken", "old"]
+Status = Literal["finished", "trained", "started", "running", "failed", "broken", "old", "unreadable"]
+#: Runs with one of these cannot be used here: damaged, of an earlier version, or with a spec that is not understood.
+UNUSABLE: tuple[Status, ...] = ("broken", "old", "unreadable")
 #: The stages of a run; each is over when its record is written.
 Stage = Literal["started", "trained", "predicted", "shifted", "scored"]
 STAGES: tuple[Stage, ...] = ("started", "trained", "predicted", "shifted", "scored")
 
+_SETTINGS = {"n_bins": int, "level": NUMBER, "n_resamples": int, "seed": int, "metrics?": [str]}
+#: What each stage writes beyond its files; keys with a question mark are not in every record.
+_RECORDS: Mapping[str, Mapping[str, Any]] = {
+    "started": {},
+    "trained": {"epochs?": int, "seconds?": NUMBER, "parameters?": int},
+    "predicted": {"splits": [str], "sample?": {str: NUMBER}},
+    "shifted": {"sets": {str: dict}, "digests?": {str: str}},
+    "scored": {
+        "calibrators": [str],
+        "settings": _SETTINGS,
+        "shift?": {str: str},
+        "code?": {str: str},
+    },
+    "error": {"stage": str, "kind": str, "message": str},
+}
+#: The folder beside runs that removed ones are moved to.
+TRASH = ".trash"
+_NAME = re.compile(r"[0-9a-f]{16}")
+_MARKS = ("spec.toml", *(f"{stage}.json" for stage in (*STAGES, "error")))
 _AGAIN = "Give the command that made the run again; it makes the file anew."
 
 
@@ -77,7 +107,7 @@ class RunFolder:
             DataError: If the record is damaged.
         """
         file = self.path / f"{stage}.json"
-        return read_sealed(file) if file.exists() else None
+        return read_sealed(file, _RECORDS.get(stage)) if file.exists() else None
 
     def write_record(self, stage: str, files: Iterable[str], **facts: Any) -> None:
         """Write down that a stage is over, and a digest of each file that it made."""
@@ -171,10 +201,17 @@ class RunFolder:
 
     def history(self) -> list[dict[str, Any]]:
         """Return one row per epoch so far."""
-        if self.record("trained") is not None:
-            return read_rows(self.verified("history.csv"))
         file = self.path / "history.csv"
-        return read_rows(file) if file.exists() else []
+        if self.record("trained") is not None:
+            file = self.verified("history.csv")
+        rows = read_rows(file) if file.exists() else []
+        for row in rows:
+            wrong = [name for name, value in {"epoch": None, **row}.items() if not _is_entry(name, value)]
+            if wrong:
+                raise DataError(
+                    f"{file}: damaged: a number was expected in the column {wrong[0]!r}. {_AGAIN}"
+                )
+        return rows
 
     def error(self) -> dict[str, Any] | None:
         """Return why it failed, or None."""
@@ -211,9 +248,6 @@ class RunFolder:
             ]
         if not (self.path / "trained.json").exists():
             found += self._damaged_in_training()
-        spec = self.path / "spec.toml"
-        if spec.exists() and spec not in found and not self._has_readable_spec():
-            found.append(spec)
         return found
 
     def _damaged_in_training(self) -> list[Path]:
@@ -231,12 +265,26 @@ class RunFolder:
             found.append(history)
         return found
 
-    def _has_readable_spec(self) -> bool:
+    def unreadable_spec(self) -> str | None:
+        """Return why the spec cannot be understood here, or None; a missing plugin or a newer version is no damage."""
         try:
             self.spec()
-        except SpecError:
-            return False
-        return True
+        except SpecError as error:
+            return str(error)
+        return None
+
+    def is_run(self) -> bool:
+        """Whether this is a run's folder: a whole record says so, or it has a run's name and one of its files."""
+        if _NAME.fullmatch(self.name):
+            return any((self.path / name).exists() for name in _MARKS)
+        return any(self._owner(stage) is not None for stage in (*STAGES, "error"))
+
+    def _owner(self, stage: str) -> str | None:
+        """Return the run that a record names; None without a record, or if it is damaged."""
+        try:
+            return (self.record(stage) or {}).get("run")
+        except DataError:
+            return None
 
     def problem(self) -> str | None:
         """Return what is broken and what to do, in a sentence; None if nothing is seen."""
@@ -252,21 +300,23 @@ class RunFolder:
             )
         found = self.damaged()
         if found:
-            return f"{found[0]}: damaged. {_AGAIN}"
+            return f"{self._damage_of(found[0])} {_AGAIN}"
         if not (self.path / "spec.toml").exists():
             return f"{self.path / 'spec.toml'}: lost. {_AGAIN}"
         return None
 
+    def _damage_of(self, file: Path) -> str:
+        """Return what is wrong with a damaged file; of a record, which key."""
+        try:
+            self.record(file.stem)
+        except DataError as error:
+            return str(error)
+        return f"{file}: damaged."
+
     def is_misplaced(self) -> bool:
         """Whether the folder is named for another run than the one it holds."""
-        owners = set()
-        for stage in STAGES:
-            try:
-                owners.add((self.record(stage) or {}).get("run"))
-            except DataError:
-                continue
-        owners.discard(None)
-        if not owners and (self.path / "spec.toml").exists() and self._has_readable_spec():
+        owners = {owner for owner in map(self._owner, STAGES) if owner is not None}
+        if not owners and (self.path / "spec.toml").exists() and self.unreadable_spec() is None:
             owners = {self.spec().identity}
         return bool(owners) and self.name not in owners
 
@@ -274,16 +324,19 @@ class RunFolder:
         """Whether an earlier version made it, which wrote no digests."""
         if (self.path / "started.json").exists() or not (self.path / "spec.toml").exists():
             return False
-        return self._has_readable_spec() and self.spec().old_identity == self.name
+        return self.unreadable_spec() is None and self.spec().old_identity == self.name
 
     def status(self) -> Status:
         """Return how far the run is; every file is checked, and nothing is written."""
-        if self.is_locked():
-            return "running"
+        return "running" if self.is_locked() else self._status()
+
+    def _status(self) -> Status:
         if self.is_old():
             return "old"
         if self.problem() is not None:
             return "broken"
+        if self.unreadable_spec() is not None:
+            return "unreadable"
         if self.error() is not None:
             return "failed"
         if self.is_over("trained"):
@@ -312,14 +365,60 @@ class RunFolder:
         lock.release()
         return False
 
-    def remove(self) -> bool:
-        """Remove the folder, unless a living process works on it; return whether it is gone."""
+    def why_not_removable(self) -> str | None:
+        """Return why the folder must stay, or None if it is a failed run of ours that nothing speaks for.
+
+        Only a folder that a checked record of its own names as a run that failed may go. Damaged runs stay, since the
+        command that made them repairs them; and so do folders that hold other runs, links, and the current folder.
+        """
+        if self.is_locked():
+            return "a process works on it"
+        return self._why_to_keep()
+
+    def _why_to_keep(self) -> str | None:
+        if self.path.is_symlink():
+            return "it is a symbolic link"
+        status = self._status()
+        if status != "failed":
+            return f"it is {status}"
+        if {self._owner(stage) for stage in (*STAGES, "error")} - {None} != {self.name}:
+            return "its records name another run"
+        if Path.cwd().is_relative_to(self.path.resolve()):
+            return "it is the current folder, or holds it"
+        inner = (file.parent for file in self.path.rglob("*") if file.name in _MARKS)
+        if any(folder != self.path for folder in inner):
+            return "it holds another run"
+        return None
+
+    def remove(self) -> Path | None:
+        """Move the folder of a failed run to the trash beside it.
+
+        Returns:
+            Where it is now; None if it must stay, by now or for another reason (:meth:`why_not_removable`).
+
+        Raises:
+            FileError: If it cannot be moved.
+        """
+        if self.why_not_removable() is not None:
+            return None
+        place = self.path.resolve()
+        trash = place.parent / TRASH
+        target = trash / f"{time.strftime('%Y%m%d-%H%M%S')}-{self.name}"
         try:
             with self.locked(timeout=0):
-                shutil.rmtree(self.path)
+                if self._why_to_keep() is not None:  # another process went on with it since
+                    return None
+                trash.mkdir(exist_ok=True)
+                # Whoever waits for this lock must not hold it for a folder that is gone.
+                (place / ".lock").unlink()
+                os.rename(place, target)
         except TimeoutError:
-            return False
-        return True
+            return None
+        except OSError as error:
+            raise FileError(
+                f"{place}: cannot be moved to {trash} ({error.strerror or error}). Is it writable?"
+            ) from error
+        return target
 
     def unfinished(self) -> list[Path]:
         """Return what a killed process had begun to write; nobody else writes here under the lock."""
@@ -330,7 +429,15 @@ class RunFolder:
     def locked(self, *, timeout: float = -1) -> Iterator[None]:
         """Keep other processes out; the lock dies with its process, so a crash leaves none behind."""
         self.path.mkdir(parents=True, exist_ok=True)
-        with self._lock().acquire(timeout=timeout):
+        lock = self._lock()
+        try:
+            held = lock.acquire(timeout=timeout if timeout >= 0 else locks.PATIENCE)
+        except TimeoutError:
+            if timeout >= 0:
+                raise
+            locks.warn_of_lock(self.path / ".lock")
+            held = lock.acquire()
+        with held:
             yield
 
     def _lock(self) -> Any:
@@ -356,6 +463,10 @@ def mapped_name(calibrator: str) -> str:
         'calibrated/mine.py-Mine.npz'
     """
     return f"calibrated/{calibrator}.npz"
+
+
+def _is_entry(column: str, value: Any) -> bool:
+    return isinstance(value, (int, float)) or (value is None and column != "epoch")
 
 
 def _stamp(files: Mapping[str, str], calibrator: str) -> str:

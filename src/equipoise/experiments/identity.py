@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from equipoise.experiments.references import name_by_content
+
 __all__ = ["BORN", "first_identity", "identity_of", "table_digest"]
 
 _FORMAT = 2
@@ -67,19 +69,18 @@ def identity_of(table: Mapping[str, Any]) -> str:
     code = table.get("code", {})
     if code:
         for part in ("data", "model", "method"):
-            known[part] = _by_content(known.get(part, {}), code)
+            known[part] = _by_content(known.get(part, {}), code, may_be_sum=part == "method")
     return table_digest([_FORMAT, known])
 
 
-def _by_content(part: Mapping[str, Any], code: Mapping[str, str]) -> dict[str, Any]:
+def _by_content(part: Mapping[str, Any], code: Mapping[str, str], *, may_be_sum: bool) -> dict[str, Any]:
     """Return a table whose names of code hold its digest in place of the file."""
     result = dict(part)
     for key, value in part.items():
         if key == "auxiliary":
-            result[key] = _by_content(value, code)
+            result[key] = _by_content(value, code, may_be_sum=False) if value else value
         elif key in ("name", "loss") and isinstance(value, str):
-            for source in sorted(code, key=len, reverse=True):
-                result[key] = result[key].replace(f"{source}:", f"{code[source]}:")
+            result[key] = name_by_content(value, code, may_be_sum=may_be_sum)
     return result
 
 

@@ -12,9 +12,29 @@ from typing import Any
 from equipoise.core.atomic_files import write_text
 from equipoise.core.errors import DataError
 
-__all__ = ["file_digest", "is_unchanged", "read_json", "read_sealed", "seal_of", "write_json", "write_sealed"]
+__all__ = [
+    "NUMBER",
+    "check_content",
+    "file_digest",
+    "is_unchanged",
+    "read_json",
+    "read_sealed",
+    "seal_of",
+    "write_json",
+    "write_sealed",
+]
 
 _LARGEST = 1 << 26
+#: A number in :func:`check_content`.
+NUMBER = (int, float)
+_WORDS = {
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    dict: "a table",
+    list: "a list",
+    type(None): "null",
+}
 
 
 def file_digest(path: str | os.PathLike[str]) -> str:
@@ -68,6 +88,50 @@ def read_json(path: Path) -> Any:
         raise DataError(f"{path}: damaged: not valid JSON ({str(error)[:100]}).") from error
 
 
+def check_content(content: Any, expected: Any, *, where: str, key: str = "") -> None:
+    """Raise unless plain values have the keys and types that are expected.
+
+    Args:
+        content: What was read.
+        expected: A type or several; ``[type]`` for a list of it; ``{str: type}`` for a table of it; or a table with an
+            entry for each key, in which a key that ends with ``?`` may be missing.
+        where: The file.
+        key: Where the values stand in it.
+
+    Raises:
+        DataError: With file and key.
+
+    Example:
+        >>> check_content({"splits": ["test", 5]}, {"splits": [str]}, where="predicted.json")
+        Traceback (most recent call last):
+        ...
+        equipoise.core.errors.DataError: predicted.json: damaged: `splits.1` must be text, got int.
+    """
+    kind: tuple[type, ...] = expected if isinstance(expected, tuple) else (expected,)
+    if isinstance(expected, (list, dict)):
+        kind = (type(expected),)
+    fits = isinstance(content, kind) and (
+        bool in kind or not isinstance(content, bool)
+    )  # JSON tells true from 1
+    if not fits:
+        words = " or ".join(dict.fromkeys(_WORDS.get(one, one.__name__) for one in kind))
+        raise DataError(f"{where}: damaged: `{key}` must be {words}, got {type(content).__name__}.")
+    inner = f"{key}." if key else ""
+    if isinstance(expected, list):
+        for number, one in enumerate(content):
+            check_content(one, expected[0], where=where, key=f"{inner}{number}")
+    elif isinstance(expected, dict) and str in expected:
+        for name, one in content.items():
+            check_content(one, expected[str], where=where, key=f"{inner}{name}")
+    elif isinstance(expected, dict):
+        for name, one in expected.items():
+            plain = name.removesuffix("?")
+            if plain in content:
+                check_content(content[plain], one, where=where, key=f"{inner}{plain}")
+            elif plain == name:
+                raise DataError(f"{where}: damaged: `{inner}{plain}` is missing.")
+
+
 def write_json(path: Path, content: Any) -> None:
     """Write plain values as JSON, all or nothing.
 
@@ -95,11 +159,15 @@ def write_sealed(path: Path, content: Mapping[str, Any]) -> None:
     write_json(path, {**content, "seal": seal_of(content)})
 
 
-def read_sealed(path: Path) -> dict[str, Any]:
+def read_sealed(path: Path, expected: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Read a record and check that it is the one that was written.
 
+    Args:
+        path: The file.
+        expected: Keys and types beyond those of every record, as in :func:`check_content`.
+
     Raises:
-        DataError: If it is not, or names files outside its folder.
+        DataError: If it is not, lacks a key, or names files outside its folder.
 
     Example:
         >>> import tempfile
@@ -113,13 +181,9 @@ def read_sealed(path: Path) -> dict[str, Any]:
     content = read_json(path)
     if not isinstance(content, dict) or content.pop("seal", None) != seal_of(content):
         raise DataError(f"{path}: damaged: its content does not match its seal.")
-    files = content.get("files")
-    if (
-        not isinstance(content.get("run"), str)
-        or not isinstance(files, dict)
-        or not all(map(_is_inside, files))
-    ):
-        raise DataError(f"{path}: damaged: not a record of a run.")
+    check_content(content, {"run": str, "files": {str: str}, **(expected or {})}, where=str(path))
+    if not all(map(_is_inside, content["files"])):
+        raise DataError(f"{path}: damaged: it names files outside of its folder.")
     return content
 
 

@@ -13,8 +13,8 @@ from equipoise.core.errors import SpecError
 from equipoise.core.names import look_up
 from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.experiments.contracts import check_keywords
+from equipoise.experiments.references import is_code
 from equipoise.experiments.spec_parsing import number_keys, read_named
-from equipoise.experiments.user_code import is_code
 from equipoise.experiments.wanted import Wanted
 
 __all__ = ["MapSpec", "as_map"]

@@ -12,8 +12,8 @@ from equipoise.core.errors import SpecError, located
 from equipoise.core.predictions import Predictions
 from equipoise.evaluate import EXTRA, Score, score_extra
 from equipoise.experiments.contracts import check_keywords
+from equipoise.experiments.references import is_code, split_reference
 from equipoise.experiments.spec_parsing import number_keys, read_named
-from equipoise.experiments.user_code import is_code, split_reference
 from equipoise.experiments.wanted import Wanted
 from equipoise.metrics.facts import learn_facts, metric_facts
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
@@ -12,17 +11,14 @@ from torch import nn
 
 from equipoise.core.errors import SpecError
 from equipoise.core.names import look_up
-from equipoise.experiments.catalogue import CATALOGUE, Entry
-from equipoise.experiments.catalogue.losses import RENAMED
+from equipoise.experiments.catalogue import CATALOGUE, Entry, missing_names
 from equipoise.experiments.contracts import Code, UserLoss, check_keywords
+from equipoise.experiments.references import NamedTerm, is_code, is_sum, split_reference, split_sum
 from equipoise.experiments.spec import MethodSpec, Spec
 from equipoise.experiments.spec_parsing import number_keys
-from equipoise.experiments.user_code import is_code, split_reference
 from equipoise.losses import Part, make_sum
 
 __all__ = ["EntryWithParameters", "SumFactory", "code_of", "method_entry", "split_method"]
-
-_TERM = re.compile(r"(?:(?P<strength>[^*:]+)\*)?(?P<name>[^*]+)")
 
 
 class EntryWithParameters(NamedTuple):
@@ -50,7 +46,12 @@ def code_of(name: str, spec: Spec | None) -> Code:
     """
     if spec is None:
         return Code(name)
-    return Code(name, spec.home, spec.code.get(split_reference(name)[0], ""))
+    source, _ = split_reference(name)
+    if spec.code and source not in spec.code:
+        raise SpecError(
+            f"{name}: the spec has digests of its code, but none of {source}. Give the command again."
+        )
+    return Code(name, spec.home, spec.code.get(source, ""))
 
 
 def split_method(
@@ -81,7 +82,7 @@ def split_method(
         raise SpecError(f"`loss_parameters` need a `loss` inside {method.name!r}. Name it.")
     if method.name in CATALOGUE["objectives"]:
         return EntryWithParameters(CATALOGUE["objectives"][method.name], method.parameters), inner
-    if is_code(method.name) and "+" not in method.name and (inner or method.auxiliary):
+    if is_code(method.name) and not is_sum(method.name) and (inner or method.auxiliary):
         # Only objectives have a loss or a network beside their own.
         return EntryWithParameters(
             _code_entry(method.name, code_of(method.name, spec)), method.parameters
@@ -113,7 +114,7 @@ def _loss_entry(name: str, spec: Spec | None, *, what: str) -> Entry:
     losses = {**CATALOGUE["losses"], **CATALOGUE["pairs"]}
     if name in losses:
         return losses[name]
-    if "+" in name or "*" in name:
+    if is_sum(name):
         return _sum_entry(name, spec)
     if is_code(name):
         return _code_entry(name, UserLoss(code_of(name, spec)))
@@ -124,7 +125,7 @@ def _loss_entry(name: str, spec: Spec | None, *, what: str) -> Entry:
         )
     known = {**losses, **(CATALOGUE["objectives"] if what == "method" else {})}
     hint = "`equipoise list losses` and `equipoise list objectives` show all; code is 'file.py:name'."
-    return look_up(name, known, what=what, hint=hint, renamed=RENAMED)
+    return look_up(name, known, what=what, hint=hint, renamed=missing_names())
 
 
 def _code_entry(name: str, factory: Any) -> Entry:
@@ -176,7 +177,7 @@ class SumFactory:
 
 
 def _sum_entry(name: str, spec: Spec | None) -> Entry:
-    parts = tuple(_term(text.strip(), name, spec) for text in name.split("+"))
+    parts = tuple(_term(term, name, spec) for term in split_sum(name))
     keys = [entry.key for entry, _ in parts]
     if len(set(keys)) < len(keys):
         raise SpecError(f"{name!r} names a part twice. Add their strengths.")
@@ -194,16 +195,15 @@ def _sum_entry(name: str, spec: Spec | None) -> Entry:
     )
 
 
-def _term(text: str, whole: str, spec: Spec | None) -> tuple[Entry, float | None]:
-    found = _TERM.fullmatch(text)
-    if found is None:
-        raise SpecError(f"{whole!r}: {text!r} is no part of a sum. Write 'focal+0.5*mdca'.")
-    name, strength = found["name"].strip(), found["strength"]
+def _term(term: NamedTerm, whole: str, spec: Spec | None) -> tuple[Entry, float | None]:
+    strength, name = term
+    if not name or strength == "":
+        raise SpecError(f"{whole!r}: {name!r} is no part of a sum. Write 'focal+0.5*mdca'.")
     known = {**CATALOGUE["losses"], **CATALOGUE["penalties"]}
     if is_code(name):
         entry = _code_entry(name, UserLoss(code_of(name, spec)))
     else:
-        entry = look_up(name, known, what="loss or penalty", renamed=RENAMED)
+        entry = look_up(name, known, what="loss or penalty", renamed=missing_names())
     try:
         number = 1.0 if strength is None else float(strength)
     except ValueError:

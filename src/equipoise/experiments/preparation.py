@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,6 +18,7 @@ from equipoise.data import Dataset, read_shifts
 from equipoise.experiments.build import build, make_loss, make_network, split_source
 from equipoise.experiments.maps import MapSpec
 from equipoise.experiments.measures import MetricSpec, score_metric
+from equipoise.experiments.references import code_in_sum, is_code, split_reference
 from equipoise.experiments.shifted import foreign_data, further_set
 from equipoise.experiments.spec import Spec
 from equipoise.experiments.spec_data import content_digest, data_of
@@ -27,8 +27,6 @@ from equipoise.experiments.user_code import (
     check_not_loading,
     code_digest,
     find_source,
-    is_code,
-    split_reference,
 )
 from equipoise.experiments.wanted import Wanted
 from equipoise.training.network_call import as_logits, call_network
@@ -60,19 +58,14 @@ def code_names(spec: Spec) -> dict[str, str]:
         {'net.py:Net': 'model', 'loss.py:Mine': 'method'}
     """
     helper = spec.method.auxiliary
-    places = {
-        "data": spec.data.name,
-        "model": spec.model.name,
-        "method": spec.method.name,
-        "method.loss": spec.method.loss or "",
-        "method.auxiliary": helper.name if helper else "",
+    names = {
+        "data": [spec.data.name],
+        "model": [spec.model.name],
+        "method": code_in_sum(spec.method.name),
+        "method.loss": code_in_sum(spec.method.loss or ""),
+        "method.auxiliary": [helper.name] if helper else [],
     }
-    parts = {
-        re.sub(r"^[^*:]*\*", "", part.strip()): key
-        for key, name in places.items()
-        for part in name.split("+")
-    }
-    return {name: key for name, key in parts.items() if is_code(name)}
+    return {name: key for key, found in names.items() for name in found if is_code(name)}
 
 
 def code_files(specs: Iterable[Spec], *, where: str = "spec", beside: Iterable[Beside] = ()) -> list[Path]:

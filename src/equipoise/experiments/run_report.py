@@ -8,7 +8,7 @@ from pathlib import Path
 
 from equipoise.evaluate import PairedDifferences
 from equipoise.experiments.folder import RunFolder
-from equipoise.experiments.integrity import read_json
+from equipoise.experiments.integrity import check_content, read_json
 from equipoise.experiments.methods import method_entry, split_method
 from equipoise.experiments.results import compare_methods
 from equipoise.experiments.run_groups import RunGroup, group_runs
@@ -21,6 +21,15 @@ from equipoise.report import AfterCalibrator, MethodCard, MethodResult, Provenan
 from equipoise.training.watch import watch
 
 __all__ = ["methods_of", "report_of_runs", "title_of"]
+
+#: What a report reads of the record of the machine.
+_ENVIRONMENT = {
+    "data": {"rows": {str: int}, "fingerprints": {str: str}},
+    "packages": {str: str},
+    "system": str,
+    "cores": (int, type(None)),
+    "threads": int,
+}
 
 
 def report_of_runs(
@@ -183,7 +192,9 @@ def _circumstances(folder: RunFolder) -> list[tuple[str, str]]:
     """Return rows, versions and machine as the run wrote them down; nothing if that record is lost."""
     if not folder.has("environment.json"):
         return [("machine", "not recorded")]
-    environment = read_json(folder.verified("environment.json"))
+    file = folder.verified("environment.json")
+    environment = read_json(file)
+    check_content(environment, _ENVIRONMENT, where=str(file))
     data = environment["data"]
     return [
         ("rows", ", ".join(f"{name} {count:,}" for name, count in data["rows"].items())),

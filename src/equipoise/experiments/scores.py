@@ -13,7 +13,7 @@ import numpy as np
 from equipoise.core.errors import DataError
 from equipoise.evaluate import Score, Scorecard, Slice
 from equipoise.evaluate.standard_error import one_run_error
-from equipoise.experiments.integrity import read_json, write_json
+from equipoise.experiments.integrity import NUMBER, check_content, read_json, write_json
 from equipoise.experiments.spec import Spec
 from equipoise.metrics.area_under_risk_coverage import RiskCoverage
 from equipoise.metrics.facts import learn_facts
@@ -22,6 +22,28 @@ from equipoise.metrics.row_draws import ResamplePlan, RowDraws
 __all__ = ["RunScores", "read_scores", "tidy_rows", "write_scores"]
 
 _KEPT = ("metric", "value", "low", "high", "p_value", "n_samples", "n_bins", "closed", "level", "n_resamples")
+_NUMBER_OR_NONE = (*NUMBER, type(None))
+_CARD = {
+    "scores": {
+        str: {"value": NUMBER, "low": _NUMBER_OR_NONE, "high": _NUMBER_OR_NONE, "p_value?": _NUMBER_OR_NONE}
+    },
+    "missing": {str: str},
+    "notes": [str],
+    "cautions?": [dict],
+}
+#: What a file of scores holds, as :func:`check_content` reads it.
+_CONTENT = {
+    "calibrator": str,
+    "words": str,
+    "temperature": _NUMBER_OR_NONE,
+    "cards": dict,
+    "classes": [list],
+    "risk": (list, type(None)),
+    "draws": (dict, type(None)),
+    "extras?": {str: [_NUMBER_OR_NONE]},
+    "facts?": {str: dict},
+    "detection?": {str: {str: {str: [_NUMBER_OR_NONE]}}},
+}
 #: Points of a risk curve that are kept: more than a picture shows.
 _POINTS = 400
 
@@ -150,8 +172,11 @@ def read_scores(path: Path) -> RunScores:
         equipoise.core.errors.DataError: nowhere.json: damaged: cannot be read (No such file or directory).
     """
     content = read_json(path)
+    check_content(content, _CONTENT, where=str(path))
+    check_content(content["cards"], {"test": _CARD}, where=str(path), key="cards")
+    check_content(content["cards"], {str: _CARD}, where=str(path), key="cards")
     try:
-        risk, draws, facts = content["risk"], content.get("draws"), content.get("facts", {})
+        risk, draws, facts = content["risk"], content["draws"], content.get("facts", {})
         for key, said in facts.items():
             learn_facts(key, said)
         return RunScores(

@@ -15,10 +15,10 @@ from equipoise.experiments.dense import dense_cards, dense_extras
 from equipoise.experiments.folder import RunFolder, map_names, mapped_name
 from equipoise.experiments.maps import MapSpec
 from equipoise.experiments.measures import GivenMetric, MetricSpec, score_metric
+from equipoise.experiments.references import is_code
 from equipoise.experiments.rows import write_rows
 from equipoise.experiments.scores import RunScores, tidy_rows, write_scores
 from equipoise.experiments.shifted import set_name, shifts_of
-from equipoise.experiments.user_code import is_code
 from equipoise.metrics.area_under_risk_coverage import risk_coverage
 from equipoise.metrics.row_draws import draw_rows
 

@@ -8,15 +8,17 @@ from typing import Any
 
 import torch
 
+from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.writing import write_predictions
 from equipoise.data import Dataset, Shift, load_shift, read_shifts
 from equipoise.experiments.contracts import Code
 from equipoise.experiments.folder import RunFolder
+from equipoise.experiments.references import is_code
 from equipoise.experiments.spec import DataSpec
 from equipoise.experiments.spec_data import content_digest, load_data
 from equipoise.experiments.spec_parsing import plain
-from equipoise.experiments.user_code import code_digest, is_code
+from equipoise.experiments.user_code import code_digest
 
 __all__ = ["foreign_data", "further_set", "predict_shifts", "set_name", "shifts_of"]
 
@@ -34,7 +36,12 @@ def set_name(name: str) -> str:
 def shifts_of(target: RunFolder) -> dict[str, Shift]:
     """Return the further test sets that a run has predictions on, by name."""
     known = (target.record("shifted") or {"sets": {}})["sets"]
-    return {name: Shift(**{"options": {}, **table}) for name, table in known.items()}
+    try:
+        return {name: Shift(**{"options": {}, **table}) for name, table in known.items()}
+    except TypeError as error:
+        raise DataError(
+            f"{target.path / 'shifted.json'}: damaged: `sets` holds no test set: {error}."
+        ) from error
 
 
 def predict_shifts(

@@ -181,6 +181,8 @@ def _prepare(spec: Spec, target: RunFolder) -> None:
     while damaged := target.damaged():
         for file in damaged:
             _forget(target, file)
+    if (target.path / "spec.toml").exists() and target.unreadable_spec() is not None:
+        (target.path / "spec.toml").unlink()  # what it must say is known here
     if not (target.path / "spec.toml").exists():
         begun = target.record("started") is not None and (target.path / "environment.json").exists()
         write_spec(spec, target.path / "spec.toml")

@@ -16,9 +16,9 @@ from equipoise.data import Dataset, load
 from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.experiments.contracts import Code, as_dataset, as_test_set, call_with, check_keywords
 from equipoise.experiments.methods import code_of
+from equipoise.experiments.references import is_code
 from equipoise.experiments.spec import DataSpec, Spec
 from equipoise.experiments.spec_parsing import number_keys, plain
-from equipoise.experiments.user_code import is_code
 
 __all__ = ["content_digest", "data_of", "load_data"]
 

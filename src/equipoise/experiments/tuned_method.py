@@ -17,6 +17,7 @@ from equipoise.core.names import check_choice
 from equipoise.core.predictions import Predictions
 from equipoise.core.seeds import numpy_generator
 from equipoise.evaluate import compare
+from equipoise.experiments.references import is_sum
 from equipoise.experiments.spec import MethodSpec
 from equipoise.experiments.spec_parsing import record_from_table
 from equipoise.metrics import expected_calibration_error, negative_log_likelihood
@@ -235,7 +236,7 @@ def _path(knob: str, table: Mapping[str, Any], where: str) -> list[str]:
     )
     owner = str(table.get("loss" if group == "loss_parameters" else "name", ""))
     part, _, key = rest.rpartition(".")
-    if part and not ("+" in owner or "*" in owner):
+    if part and not is_sum(owner):
         raise SpecError(
             f"{where}.choose: knobs must be parameters of the method, or of its loss as 'loss_parameters.knob', or "
             f"of a part of a sum as 'part.knob', got {knob!r}."

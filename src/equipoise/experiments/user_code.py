@@ -17,18 +17,16 @@ from typing import Any, NamedTuple
 
 from equipoise.core.errors import SpecError
 from equipoise.core.names import nearest
+from equipoise.experiments.references import NAME_OF_CODE, is_code, split_reference
 
 __all__ = [
     "CodeSource",
     "check_not_loading",
     "code_digest",
     "find_source",
-    "is_code",
     "load_code",
-    "split_reference",
 ]
 
-_REMEDY = "Write 'package.module:name' or 'path/to/file.py:name', relative to the spec."
 _loading: list[Path] = []
 _roots: list[str] = []
 _contents: dict[Path, str] = {}
@@ -50,32 +48,6 @@ class CodeSource(NamedTuple):
     root: Path
     files: tuple[Path, ...]
     digest: str
-
-
-def is_code(name: str) -> bool:
-    """Whether a name means code of the user's own and not an entry of the catalogue.
-
-    Example:
-        >>> is_code("net.py:Net"), is_code("focal")
-        (True, False)
-    """
-    return ":" in name
-
-
-def split_reference(name: str) -> tuple[str, str]:
-    """Return the file or module, and what is meant in it.
-
-    Raises:
-        SpecError: If one of them is missing.
-
-    Example:
-        >>> split_reference("models/net.py:Net")
-        ('models/net.py', 'Net')
-    """
-    source, _, inner = name.rpartition(":")
-    if not source.strip() or not all(part.isidentifier() for part in inner.split(".")):
-        raise SpecError(f"{name!r} is no name of code. {_REMEDY}")
-    return source, inner
 
 
 def find_source(source: str, home: str | None) -> CodeSource:
@@ -103,10 +75,10 @@ def find_source(source: str, home: str | None) -> CodeSource:
     if source.endswith(".py"):
         file = (base / Path(source).expanduser()).resolve()
         if not file.is_file():
-            raise SpecError(f"no file {str(file)!r}. {_REMEDY}")
+            raise SpecError(f"no file {str(file)!r}. {NAME_OF_CODE}")
         return _with_content(file, "", file.parent)
     if not all(part.isidentifier() for part in source.split(".")):
-        raise SpecError(f"{source!r} is no module. {_REMEDY}")
+        raise SpecError(f"{source!r} is no module. {NAME_OF_CODE}")
     return _find_module(source, base.resolve())
 
 
@@ -121,11 +93,11 @@ def _find_module(module: str, base: Path) -> CodeSource:
         if found is not None and found.origin and not places:
             places = [found.origin]
         if not places:
-            raise SpecError(f"no module {module!r} in {base} or among installed packages. {_REMEDY}")
+            raise SpecError(f"no module {module!r} in {base} or among installed packages. {NAME_OF_CODE}")
         base = Path(places[0]).resolve().parent
     file = _inside(base, module)
     if file is None:
-        raise SpecError(f"no module {'.'.join(inner)!r} in {base / top}. {_REMEDY}")
+        raise SpecError(f"no module {'.'.join(inner)!r} in {base / top}. {NAME_OF_CODE}")
     return _with_content(file, module, base)
 
 

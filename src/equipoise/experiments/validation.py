@@ -8,12 +8,12 @@ from typing import Any
 from equipoise.core.errors import SpecError, located
 from equipoise.core.names import check_choice, look_up
 from equipoise.data import COMMON_OPTIONS
-from equipoise.experiments.catalogue import CATALOGUE, Entry, check_match
+from equipoise.experiments.catalogue import CATALOGUE, Entry, check_match, missing_names
 from equipoise.experiments.contracts import Code, UserLoss, check_keywords
 from equipoise.experiments.methods import SumFactory, split_method
+from equipoise.experiments.references import is_code, split_reference
 from equipoise.experiments.spec import MethodSpec, ModelSpec, RecipeSpec, Spec
 from equipoise.experiments.spec_parsing import plain
-from equipoise.experiments.user_code import is_code, split_reference
 
 __all__ = ["check_parameters", "check_spec", "fill_recipe"]
 
@@ -60,7 +60,7 @@ def fill_recipe(recipe: Any, *, where: str) -> dict[str, Any]:
     if not table.get("name"):
         return dict(table)
     with located(f"{where}.name"):
-        entry = look_up(str(table["name"]), CATALOGUE["recipes"], what="recipe")
+        entry = look_up(str(table["name"]), CATALOGUE["recipes"], what="recipe", renamed=missing_names())
     return {**plain(entry.make()), "name": entry.key, **table}
 
 
@@ -107,7 +107,7 @@ def _check_name(name: str, room: str, *, what: str, where: str) -> Entry | None:
     hint = f"`equipoise list {room}` shows all; code of your own is 'file.py:name'."
     with located(where):
         if not is_code(name):
-            return look_up(name, CATALOGUE[room], what=what, hint=hint)
+            return look_up(name, CATALOGUE[room], what=what, hint=hint, renamed=missing_names())
         split_reference(name)
         return None
 

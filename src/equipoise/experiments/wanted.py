@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from equipoise.experiments.contracts import Code
+from equipoise.experiments.references import split_reference
 from equipoise.experiments.spec_parsing import plain
-from equipoise.experiments.user_code import split_reference
 
 __all__ = ["Wanted"]
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Unpack
 
+from equipoise.core.child_processes import ray_cluster
 from equipoise.core.errors import DataError, EquipoiseError, first_line, require
 from equipoise.core.reading import Columns
 from equipoise.core.reading.columns import check_columns
@@ -63,7 +62,7 @@ def sum_on_ray(
     sources = [_absolute(source) for source in find_sources(path)]
     said = columns_of_stream(sources, said)
     total: AuditState | None = None
-    with _cluster(ray, address):
+    with ray_cluster(ray, address):
         remote = ray.remote(num_cpus=1, max_retries=_RETRIES, retry_exceptions=False)(_sum_file)
         tasks = (remote.remote(source, said, by, n_bins, closed) for source in sources)
         for source, found in zip(sources, _in_order(ray, tasks), strict=True):
@@ -132,18 +131,3 @@ def _absolute(source: FileSource) -> FileSource:
     if isinstance(source, FilePart):
         return replace(source, file=source.file.resolve()) if isinstance(source.file, Path) else source
     return source.resolve() if isinstance(source, Path) else source
-
-
-@contextmanager
-def _cluster(ray: Any, address: str | None) -> Iterator[None]:
-    """Join a cluster, or start one here; leave it as it was found."""
-    started = not ray.is_initialized()
-    if started:
-        # Else Ray hides graphics cards from tasks that ask for none, and warns that it will not in future.
-        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-        ray.init(address=address, log_to_driver=False, include_dashboard=False, configure_logging=False)
-    try:
-        yield
-    finally:
-        if started:
-            ray.shutdown()

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import chdir, contextmanager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from equipoise.core.errors import require
@@ -23,6 +27,7 @@ __all__ = [
     "dress",
     "new_figure",
     "on_axes",
+    "own_settings",
 ]
 
 #: Okabe and Ito (2008): eight colours that colour-blind readers can tell apart.
@@ -49,6 +54,35 @@ def new_figure(
         n_rows, n_columns, figsize=size, height_ratios=heights, squeeze=False, layout="constrained"
     )
     return figure, [list(row) for row in grid]
+
+
+@contextmanager
+def own_settings() -> Iterator[None]:
+    """Draw and save under the plotting library's own defaults, whatever settings files there are.
+
+    The library reads a ``matplotlibrc`` from the current folder first, when it is imported: one that a stranger left
+    there would change figures, or break the import. Functions of Python draw under the settings of their caller.
+    """
+    with _no_settings_files() if "matplotlib" not in sys.modules else nullcontext():
+        matplotlib = require("matplotlib", extra="plots", purpose="draw")
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.use("agg")
+        yield
+
+
+@contextmanager
+def _no_settings_files() -> Iterator[None]:
+    """Let the library be imported in a folder without settings, and with an empty file in place of the user's."""
+    before = os.environ.get("MATPLOTLIBRC")
+    os.environ["MATPLOTLIBRC"] = os.devnull
+    try:
+        with chdir(Path(__file__).parent) if Path("matplotlibrc").exists() else nullcontext():
+            yield
+    finally:
+        del os.environ["MATPLOTLIBRC"]
+        if before is not None:
+            os.environ["MATPLOTLIBRC"] = before
 
 
 def on_axes(ax: Axes | None, *, size: tuple[float, float] = (4.5, 3.4)) -> Axes:

@@ -6,16 +6,16 @@ from types import MappingProxyType
 from equipoise.experiments.catalogue.calibrators import CALIBRATORS
 from equipoise.experiments.catalogue.datasets import DATASETS
 from equipoise.experiments.catalogue.entry import Entry, Fidelity
-from equipoise.experiments.catalogue.losses import LOSSES
+from equipoise.experiments.catalogue.losses import LOSSES, RENAMED
 from equipoise.experiments.catalogue.match import check_match
 from equipoise.experiments.catalogue.metrics import METRICS
 from equipoise.experiments.catalogue.models import MODELS
 from equipoise.experiments.catalogue.objectives import OBJECTIVES
 from equipoise.experiments.catalogue.penalties import PAIRS, PENALTIES
-from equipoise.experiments.catalogue.plugins import load_plugins, register_in
+from equipoise.experiments.catalogue.plugins import failed_plugins, load_plugins, register_in
 from equipoise.experiments.catalogue.recipes import RECIPES
 
-__all__ = ["CATALOGUE", "Entry", "Fidelity", "add_plugins", "check_match", "register"]
+__all__ = ["CATALOGUE", "Entry", "Fidelity", "add_plugins", "check_match", "missing_names", "register"]
 
 #: Every entry, by room and key.
 CATALOGUE: Mapping[str, Mapping[str, Entry]] = MappingProxyType(
@@ -59,3 +59,13 @@ def add_plugins() -> None:
         >>> add_plugins()
     """
     load_plugins(CATALOGUE)
+
+
+def missing_names() -> dict[str, str]:
+    """Return what to say of names that are not in the catalogue: renamed methods, and those of plugins that failed.
+
+    Example:
+        >>> missing_names()["logit_norm"][:26]
+        "it is 'logit_penalty' now,"
+    """
+    return {**RENAMED, **failed_plugins()}

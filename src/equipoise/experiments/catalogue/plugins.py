@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, MutableMapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from types import MappingProxyType
 from typing import cast
 
-from equipoise.core.errors import SpecError
+from equipoise.core.errors import EquipoiseWarning, SpecError, first_line
 from equipoise.core.names import look_up
 from equipoise.experiments.catalogue.entry import Entry
 
-__all__ = ["GROUP", "load_plugins", "register_in"]
+__all__ = ["GROUP", "failed_plugins", "load_plugins", "register_in"]
 
 #: The group of entry points that is looked at.
 GROUP = "equipoise"
-_loaded: list[EntryPoint] = []
+_tried: list[EntryPoint] = []
+_failures: dict[str, str] = {}
 _OPEN = ("losses", "penalties", "objectives", "models", "recipes")
 
 
@@ -44,24 +47,38 @@ def register_in(catalogue: Mapping[str, Mapping[str, Entry]], room: str, entry: 
 def load_plugins(catalogue: Mapping[str, Mapping[str, Entry]]) -> None:
     """Add what installed packages offer: entry points of the group ``equipoise``, named ``room.key``, each an Entry.
 
-    Called when names are first looked up and not on import, since such a package imports this one.
-
-    Raises:
-        SpecError: With the package, if one cannot be loaded.
+    Called when names are first looked up and not on import, since such a package imports this one. A plugin that cannot
+    be loaded gives one :class:`~equipoise.core.errors.EquipoiseWarning`, and the others are loaded all the same.
 
     Example:
         >>> load_plugins({})
     """
     for point in _points():
-        if point in _loaded:
+        if point in _tried:
             continue
-        room = point.name.partition(".")[0]
+        _tried.append(point)
+        room, _, key = point.name.partition(".")
         try:
             register_in(catalogue, room, point.load())
-        except Exception as error:
+        except KeyboardInterrupt:
+            _tried.remove(point)
+            raise
+        except BaseException as error:  # noqa: BLE001 - code of others; it may even call sys.exit
             package = "" if point.dist is None else f" of the package {point.dist.name!r}"
-            raise SpecError(f"the entry point {point.name!r}{package} cannot be used: {error}") from error
-        _loaded.append(point)
+            reason = f"{type(error).__name__}: {first_line(error)}"
+            failure = f"the entry point {point.name!r}{package} cannot be used: {reason}"
+            _failures[key] = f"{failure}. Repair or uninstall it."
+            warnings.warn(_failures[key], EquipoiseWarning, stacklevel=3)
+
+
+def failed_plugins() -> Mapping[str, str]:
+    """Return why plugins could not be loaded, by the key that each was to provide.
+
+    Example:
+        >>> dict(failed_plugins())
+        {}
+    """
+    return MappingProxyType(_failures)
 
 
 @cache

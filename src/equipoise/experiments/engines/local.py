@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,6 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import final
 
+from equipoise.compiled.locks import LockWarning
+from equipoise.core.child_processes import SAFE_PATH
 from equipoise.experiments.engines.progress import RunSummary, StatusLine
 from equipoise.experiments.engines.worker import encode_job
 from equipoise.experiments.folder import RunFolder
@@ -199,12 +202,12 @@ class _Worker:
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "equipoise.experiments.engines.worker"],
+                [sys.executable, "-P", "-m", "equipoise.experiments.engines.worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._words,
                 text=True,
-                env={**os.environ, "OMP_NUM_THREADS": str(threads)},
+                env={**os.environ, **SAFE_PATH, "OMP_NUM_THREADS": str(threads)},
                 start_new_session=True,
             )
         except OSError:
@@ -222,14 +225,15 @@ class _Worker:
         try:
             self._process.stdin.write(job + "\n")
             self._process.stdin.flush()
-            line = self._process.stdout.readline()
+            while line := self._process.stdout.readline():
+                answer: dict[str, str] = json.loads(line)
+                if "warning" not in answer:
+                    return answer
+                warnings.warn(answer["warning"], LockWarning, stacklevel=2)
         except (BrokenPipeError, ValueError):
-            line = ""
-        if not line:
-            self.wait(timeout=30)
-            return None
-        answer: dict[str, str] = json.loads(line)
-        return answer
+            pass
+        self.wait(timeout=30)
+        return None
 
     def last_words(self) -> str:
         """Return how it died, and the last lines it wrote."""

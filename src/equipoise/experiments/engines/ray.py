@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from equipoise.core.child_processes import ray_cluster
 from equipoise.core.errors import first_line, require
 from equipoise.experiments.engines.progress import RunSummary, StatusLine
 from equipoise.experiments.engines.worker import work
@@ -50,28 +51,22 @@ def run_on_ray(
     threads = options.threads or 1
     root = options.root and str(Path(options.root).resolve())
     there = replace(options, threads=threads, root=root, quiet=True)
-    started = not ray.is_initialized()
-    if started:
-        # Else Ray hides graphics cards from runs that ask for none, and warns that it will not in future.
-        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-        ray.init(address=address, log_to_driver=False, include_dashboard=False, configure_logging=False)
+    cards = 1 if options.accelerator in ("cuda", "gpu") else 0
     running: dict[Any, Spec] = {}
-    try:
-        cards = 1 if options.accelerator in ("cuda", "gpu") else 0
+    with ray_cluster(ray, address):
         remote = ray.remote(num_cpus=threads, num_gpus=cards, max_retries=_RETRIES, retry_exceptions=False)(
             work
         )
         line = StatusLine(specs, base, quiet=options.quiet)
         line.tell_finished(specs)
-        running = {remote.remote(spec.to_table(), str(base), there, spec.home): spec for spec in specs}
-        return _gather(ray, running, line, base)
-    except BaseException:
-        for reference in running:
-            ray.cancel(reference, force=True)
-        raise
-    finally:
-        if started:
-            ray.shutdown()
+        try:
+            for spec in specs:
+                running[remote.remote(spec.to_table(), str(base), there, spec.home)] = spec
+            return _gather(ray, running, line, base)
+        except BaseException:
+            for reference in running:
+                ray.cancel(reference, force=True)
+            raise
 
 
 def _gather(ray: Any, running: dict[Any, Spec], line: StatusLine, base: Path) -> RunSummary:

@@ -11,10 +11,12 @@ import os
 import sys
 import threading
 import time
+import warnings
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
+from equipoise.compiled.locks import LockWarning
 from equipoise.experiments.maps import MapSpec
 from equipoise.experiments.measures import MetricSpec
 from equipoise.experiments.single_run import RunOptions, run
@@ -65,6 +67,20 @@ def die_with_parent() -> None:
     threading.Thread(target=watch, daemon=True, name="watch-parent").start()
 
 
+def _send_lock_warnings(answers: TextIO) -> None:
+    """Let the parent tell that a lock is waited for; nobody reads what a worker prints."""
+    others = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
+        if issubclass(category, LockWarning):
+            answers.write(json.dumps({"warning": str(message)}) + "\n")
+        else:
+            others(message, category, *place, **options)
+
+    warnings.simplefilter("always", LockWarning)
+    warnings.showwarning = show
+
+
 def main() -> None:
     """Answer jobs until there are no more."""
     die_with_parent()
@@ -72,6 +88,7 @@ def main() -> None:
     os.dup2(
         sys.stderr.fileno(), sys.stdout.fileno()
     )  # whatever a library prints must not look like an answer
+    _send_lock_warnings(answers)
     for line in sys.stdin:
         try:
             answer = {"path": work(*decode_job(line))}
