@@ -108,7 +108,7 @@ def test_files_of_a_folder_are_seeds(folders, capsys):
     files = [str(file) for name in ("ce", "focal") for file in sorted((folders / name).glob("*.npz"))]
     assert main(["compare-files", *files, "--resamples", "20", "--report", str(folders / "a.html")]) == 0
     printed = capsys.readouterr().out
-    assert "over 2 seeds, 60 test rows" in printed
+    assert "over 2 seeds and 60 test rows" in printed
     assert "worse than ce" in printed
     assert "focal" in (folders / "a.html").read_text()
 

@@ -77,8 +77,8 @@ class ResultTable:
         >>> table = ResultTable(
         ...     data="digits", model="mlp", baseline="ce", metrics=(), rows=(), n_seeds=2, n_test=1000, n_bins=15
         ... )
-        >>> table.caption[:59]
-        'digits, mlp: mean ± standard error over 2 seeds, 1,000 test'
+        >>> table.caption[:62]
+        'digits, mlp: mean ± standard error over 2 seeds and 1,000 test'
     """
 
     data: str
@@ -114,11 +114,11 @@ class ResultTable:
         counts = {cell.n_seeds for row in self.rows for cell in row.cells.values()} or {self.n_seeds}
         few, many = min(counts), max(counts)
         number = str(many) if few == many else f"{few} to {many}"
-        seeds = f"mean ± standard error over {number} seeds" if many > 1 else "one seed"
+        seeds = f"mean ± standard error over {number} seeds and" if many > 1 else "one seed,"
         what = ", ".join(filter(None, (self.data, self.model)))
         return " ".join(
             [
-                f"{what}: {seeds}, {self.n_test:,} test rows, {self.n_bins} bins, {self.n_resamples:,} resamples.",
+                f"{what}: {seeds} {self.n_test:,} test rows, {self.n_bins} bins, {self.n_resamples:,} resamples.",
                 "Best in bold." if many == 1 else "Best in bold; ≈: not shown to be worse than the best.",
                 *self._legend(),
                 "Temperature in parentheses.",
