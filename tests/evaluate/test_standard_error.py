@@ -8,7 +8,7 @@ from scipy.stats import t as student
 from scipy.stats import ttest_rel
 
 from equipoise.evaluate import Score, StandardError, mean_over_seeds
-from equipoise.evaluate.differences import difference_test, paired_difference
+from equipoise.evaluate.differences import correct_family, difference_test, paired_difference
 from equipoise.evaluate.standard_error import error_over_seeds
 from equipoise.metrics.row_draws import ResamplePlan, RowDraws
 
@@ -64,14 +64,22 @@ def test_an_interval_excludes_zero_exactly_when_the_p_value_is_below_the_level(e
     assert (found.low <= 0 <= found.high) == (found.p_value >= 1 - level) == (found.verdict == "tie")
 
 
-@given(error=ERRORS, difference=st.floats(-3.0, 3.0), comparisons=st.integers(1, 40))
-def test_more_comparisons_ask_for_more(error, difference, comparisons):
-    one = difference_test("nll", 1.0, 1.0 + difference, error)
-    many = one.among(comparisons)
-    assert many.high - many.low >= one.high - one.low
-    assert many.p_value == pytest.approx(min(1.0, comparisons * one.p_value))
-    assert many.among(1) == one
-    assert many.detectable() >= one.detectable()
+FAMILIES = st.lists(st.tuples(st.floats(-3.0, 3.0), ERRORS), min_size=1, max_size=12)
+
+
+@given(family=FAMILIES, more=st.integers(0, 30))
+def test_a_family_is_corrected_as_benjamini_and_hochberg_do(family, more):
+    single = [difference_test("nll", 1.0, 1.0 + difference, error) for difference, error in family]
+    found = correct_family(single, total=len(single) + more)
+    m, ordered = len(single) + more, sorted(one.p_value for one in single)
+    called = max((rank for rank, p in enumerate(ordered, 1) if p * m / rank < 0.05), default=0)
+    assert sum(one.verdict != "tie" for one in found) == called
+    for one, alone in zip(found, single, strict=True):
+        assert (one.low <= 0 <= one.high) == (one.p_value >= 0.05) == (one.verdict == "tie")
+        assert one.comparisons == m
+        assert one.p_value >= alone.p_value
+        assert one.detectable() >= alone.detectable()
+    assert correct_family(found, total=m) == found, "correcting again changes nothing"
 
 
 @given(error=ERRORS)
@@ -92,7 +100,7 @@ def test_equivalence_needs_a_margin_that_the_interval_fits_into():
     assert found.verdict == "tie"
     assert found.is_equivalent(0.005)
     assert not found.is_equivalent(0.004)
-    assert not found.among(20).is_equivalent(0.005)
+    assert not correct_family([found] * 20)[0].is_equivalent(0.005)
 
 
 def test_the_mean_of_seeds_without_draws_takes_the_error_of_one_run():

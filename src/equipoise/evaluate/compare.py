@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TypeVar, final
 
@@ -12,7 +11,7 @@ from equipoise.core.bins import check_bins
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
-from equipoise.evaluate.differences import Differences, paired_difference
+from equipoise.evaluate.differences import Difference, Differences, correct_family, paired_difference
 from equipoise.metrics.inputs import as_predictions
 from equipoise.metrics.intervals import check_resamples
 from equipoise.metrics.row_draws import draw_rows, shared_metrics
@@ -44,18 +43,26 @@ def correct_for_many(
 
     Args:
         comparisons: One per model that was compared with the same baseline.
-        level: How often all intervals of a metric hold the true differences at once.
+        level: Level of each family of comparisons; see :func:`~equipoise.evaluate.differences.correct_family`.
 
     Example:
         >>> first = Predictions(probs=[[0.99, 0.01]] * 40, labels=[0] * 24 + [1] * 16)
         >>> found = compare(first, first.with_scores(probs=[[0.6, 0.4]] * 40), n_resamples=99)
-        >>> both = correct_for_many({"a": found, "b": found})
+        >>> both = correct_for_many({"a": found, "b": compare(first, first, n_resamples=99)})
         >>> both["a"].of("ece").p_value / found.of("ece").p_value
         2.0
     """
-    counts = Counter(row.metric for differences in comparisons.values() for row in differences)
+    families: dict[str, dict[K, Difference]] = {}
+    for name, differences in comparisons.items():
+        for row in differences:
+            families.setdefault(row.metric, {})[name] = row
+    corrected = {
+        (name, metric): row
+        for metric, family in families.items()
+        for name, row in zip(family, correct_family(list(family.values()), level=level), strict=True)
+    }
     return {
-        name: PairedDifferences(row.among(counts[row.metric], level=level) for row in differences)
+        name: PairedDifferences(corrected[name, row.metric] for row in differences)
         for name, differences in comparisons.items()
     }
 

@@ -44,7 +44,8 @@ class Difference(NamedTuple):
         verdict: ``"second better"``, ``"first better"`` or ``"tie"``.
         error: The standard error of the difference.
         n_seeds: Trainings of each method; one is a comparison of two networks.
-        comparisons: How many comparisons were made together. The interval holds for all of them at once.
+        comparisons: How many comparisons were made together; see :func:`correct_family`.
+        correction: By how much the level of the test and of the interval is stricter for it.
     """
 
     metric: str
@@ -58,6 +59,7 @@ class Difference(NamedTuple):
     error: StandardError = StandardError(np.nan)
     n_seeds: int = 1
     comparisons: int = 1
+    correction: float = 1.0
 
     @property
     def second_is(self) -> Literal["better", "worse", "tie"]:
@@ -85,28 +87,6 @@ class Difference(NamedTuple):
             first=self.second, second=self.first, difference=difference, low=low, high=high, verdict=verdict
         )
 
-    def among(self, comparisons: int, *, level: float = 0.95) -> Difference:
-        """Return the same difference as one of several that are compared together (Bonferroni's rule).
-
-        Args:
-            comparisons: How many there are.
-            level: How often all their intervals hold the true differences at once.
-
-        Example:
-            >>> one = difference_test("ece", 0.2, 0.1, StandardError(0.04))
-            >>> one.verdict, one.among(5).verdict
-            ('second better', 'tie')
-        """
-        return difference_test(
-            self.metric,
-            self.second - self.difference,
-            self.second,
-            self.error,
-            n_seeds=self.n_seeds,
-            comparisons=comparisons,
-            level=level,
-        )._replace(first=self.first)
-
     def detectable(self, *, level: float = 0.95, power: float = 0.8) -> float:
         """Return the smallest true difference that this comparison finds with the given probability.
 
@@ -114,7 +94,7 @@ class Difference(NamedTuple):
             >>> round(difference_test("ece", 0.2, 0.19, StandardError(0.01)).detectable(), 3)
             0.028
         """
-        return self.error.detectable((1 - level) / self.comparisons, power=power)
+        return self.error.detectable((1 - level) / self.correction, power=power)
 
     def is_equivalent(self, margin: float, *, level: float = 0.95) -> bool:
         """Return whether the difference is shown to be smaller than a margin, by two one-sided tests.
@@ -124,18 +104,11 @@ class Difference(NamedTuple):
             >>> one.is_equivalent(0.01), one.is_equivalent(0.002)
             (True, False)
         """
-        return abs(self.difference) + self.error.half_width(2 * (1 - level) / self.comparisons) < margin
+        return abs(self.difference) + self.error.half_width(2 * (1 - level) / self.correction) < margin
 
 
 def difference_test(
-    metric: str,
-    first: float,
-    second: float,
-    error: StandardError,
-    *,
-    n_seeds: int = 1,
-    comparisons: int = 1,
-    level: float = 0.95,
+    metric: str, first: float, second: float, error: StandardError, *, n_seeds: int = 1, level: float = 0.95
 ) -> Difference:
     """Test whether two values of a metric differ by more than chance explains.
 
@@ -145,30 +118,73 @@ def difference_test(
         second: The other.
         error: Standard error of their difference.
         n_seeds: Trainings of each.
-        comparisons: How many are compared together.
-        level: Level of the interval, for all of them at once.
+        level: Level of the interval.
 
     Example:
         >>> difference_test("ece", 0.2, 0.1, StandardError(0.01)).verdict
         'second better'
     """
     difference = second - first
-    p_value = min(1.0, comparisons * error.p_value(difference))
-    half = max(error.half_width((1 - level) / comparisons), abs(difference) if p_value == 1 else 0.0)
-    verdict = verdict_of(metric, first, second, significant=p_value < 1 - level)
-    return Difference(
-        metric, first, second, difference, difference - half, difference + half, p_value, verdict,
-        error, n_seeds, comparisons,
-    )  # fmt: skip
+    found = Difference(metric, first, second, difference, 0.0, 0.0, 1.0, "tie", error, n_seeds)
+    return _judged(found, error.p_value(difference), level)
+
+
+def correct_family(
+    family: Sequence[Difference], *, level: float = 0.95, total: int | None = None
+) -> list[Difference]:
+    """Return differences that are compared together, corrected for their number (Benjamini and Hochberg).
+
+    If nothing differs, the probability that any is called a difference is at most ``1 - level``. If some do, at most
+    that share of the calls is false on average. With R calls among m comparisons, intervals have the level at which
+    these were made, ``1 - (1 - level) R / m``, so that they exclude zero exactly for the R.
+
+    Args:
+        family: Differences in one metric.
+        level: Level of the family.
+        total: How many comparisons there are, if more than these; such as all pairs from which a pair was selected.
+
+    Example:
+        >>> one = difference_test("ece", 0.2, 0.12, StandardError(0.04))
+        >>> none = difference_test("ece", 0.2, 0.2, StandardError(0.04))
+        >>> [row.verdict for row in correct_family([one, none, none])]
+        ['tie', 'tie', 'tie']
+        >>> [row.verdict for row in correct_family([one, one, one])]
+        ['second better', 'second better', 'second better']
+
+    Reference:
+        Benjamini and Hochberg (1995), Controlling the false discovery rate. Intervals: Benjamini and Yekutieli (2005).
+    """
+    m = max(len(family), total or 0)
+    raw = np.array([row.error.p_value(row.difference) for row in family])
+    order = np.argsort(raw, kind="stable")
+    corrected = np.empty(len(raw))
+    ranked = raw[order] * m / np.arange(1, len(raw) + 1)
+    corrected[order] = np.minimum(np.minimum.accumulate(ranked[::-1])[::-1], 1.0)
+    n_called = int(np.count_nonzero(corrected < 1 - level))
+    return [
+        _judged(row._replace(comparisons=m, correction=m / max(1, n_called)), float(p_value), level)
+        for row, p_value in zip(family, corrected, strict=True)
+    ]
+
+
+def _judged(row: Difference, p_value: float, level: float) -> Difference:
+    """Return a difference with its interval and verdict, which agree with a p-value."""
+    # Differences that only rounding makes are none.
+    half = max(
+        row.error.half_width((1 - level) / row.correction), abs(row.difference) if p_value == 1 else 0.0
+    )
+    return row._replace(
+        low=row.difference - half,
+        high=row.difference + half,
+        p_value=p_value,
+        verdict=verdict_of(
+            row.metric, row.second - row.difference, row.second, significant=p_value < 1 - level
+        ),
+    )
 
 
 def paired_difference(
-    metric: str,
-    first: Sequence[RowDraws],
-    second: Sequence[RowDraws],
-    *,
-    comparisons: int = 1,
-    level: float = 0.95,
+    metric: str, first: Sequence[RowDraws], second: Sequence[RowDraws], *, level: float = 0.95
 ) -> Difference:
     """Compare two methods by the same seeds on the same rows, or two models if there is one of each.
 
@@ -176,8 +192,7 @@ def paired_difference(
         metric: Key of the metric.
         first: Draws of the first method, one per seed.
         second: Draws of the second, for the same seeds in the same order, with the same resamples.
-        comparisons: How many are compared together.
-        level: Level of the interval, for all of them at once.
+        level: Level of the interval.
     """
     pairs = list(zip(first, second, strict=True))
     values = [after.values[metric] - before.values[metric] for before, after in pairs]
@@ -188,7 +203,6 @@ def paired_difference(
         float(np.mean([one.values[metric] for one in second])),
         error_over_seeds(values, draws, first[0].plan.n_units),
         n_seeds=len(pairs),
-        comparisons=comparisons,
         level=level,
     )
 

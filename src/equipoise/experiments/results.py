@@ -98,7 +98,6 @@ def compare_methods(
     first: Mapping[int, RunScores],
     second: Mapping[int, RunScores],
     *,
-    comparisons: int = 1,
     level: float = 0.95,
 ) -> Difference | None:
     """Compare two methods by what their seeds scored on the same rows.
@@ -110,8 +109,7 @@ def compare_methods(
         metric: Key of the metric.
         first: Scores of one method by seed.
         second: Scores of the other.
-        comparisons: How many are compared together.
-        level: Level of the interval, for all of them at once.
+        level: Level of the interval.
 
     Returns:
         Second minus first; None if a method has no such metric.
@@ -124,14 +122,12 @@ def compare_methods(
         return None
     common = sorted(first.keys() & second.keys())
     if len(common) < 2 and min(len(first), len(second)) > 1:
-        return _unpaired(metric, list(first.values()), list(second.values()), comparisons, level)
+        return _unpaired(metric, list(first.values()), list(second.values()), level)
     seeds = [(seed, seed) for seed in common] or [(min(first), min(second))]
     before, after = [first[one] for one, _ in seeds], [second[other] for _, other in seeds]
     parts = [part.draws for part in (*before, *after) if part.draws is not None]
     if shared_draws(metric, [part.draws for part in (*before, *after)]):
-        return paired_difference(
-            metric, parts[: len(seeds)], parts[len(seeds) :], comparisons=comparisons, level=level
-        )
+        return paired_difference(metric, parts[: len(seeds)], parts[len(seeds) :], level=level)
     values = [two.value(metric) - one.value(metric) for one, two in zip(before, after, strict=True)]
     rows = [float(np.mean([part.row_error(metric) for part in parts])) for parts in (before, after)]
     error = _error_by_intervals(values, math.hypot(*rows))
@@ -141,13 +137,12 @@ def compare_methods(
         float(np.mean([part.value(metric) for part in after])),
         error,
         n_seeds=len(seeds),
-        comparisons=comparisons,
         level=level,
     )
 
 
 def _unpaired(
-    metric: str, first: Sequence[RunScores], second: Sequence[RunScores], comparisons: int, level: float
+    metric: str, first: Sequence[RunScores], second: Sequence[RunScores], level: float
 ) -> Difference:
     """Compare the means of two methods that have no seeds in common."""
     errors = [_error(parts, metric) for parts in (first, second)]
@@ -159,6 +154,4 @@ def _unpaired(
     )
     before, after = (float(np.mean([part.value(metric) for part in parts])) for parts in (first, second))
     n_seeds = min(len(first), len(second))
-    return difference_test(
-        metric, before, after, error, n_seeds=n_seeds, comparisons=comparisons, level=level
-    )
+    return difference_test(metric, before, after, error, n_seeds=n_seeds, level=level)

@@ -10,6 +10,7 @@ import numpy as np
 
 from equipoise.core.frames import to_frame
 from equipoise.evaluate import Difference
+from equipoise.evaluate.differences import correct_family
 from equipoise.experiments.costs import COST_NOTE, Cost, asks_for_costs, cost_cells, costs_of
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.results import Cell, cell_of, compare_methods
@@ -350,6 +351,13 @@ class _Blocks:
         self._add_costs(costs, metrics)
         self._columns = tuple(m for m in metrics if any(m in row for row in self._cells.values()))
         self._level = next(iter(next(iter(group.scores.values())).values())).test.level
+        self._versus = {calibrator: self._families(calibrator) for calibrator in group.calibrators}
+        self._best = {
+            (calibrator, m): self._marks(calibrator, m)
+            for calibrator in group.calibrators
+            for m in self._columns
+            if m not in COST_FACTS and self._rivals(calibrator, m)
+        }
 
     def _add_costs(self, costs: Mapping[str, Mapping[int, Cost]], metrics: Sequence[str]) -> None:
         """Put columns of cost beside those of scores, for methods that were trained here."""
@@ -380,13 +388,14 @@ class _Blocks:
 
     def _row(self, calibrator: str, label: str) -> TableRow:
         own = self._cells[calibrator, label]
-        differences = self._differences(calibrator, label)
+        found = {metric: family.get(label) for metric, family in self._versus[calibrator].items()}
+        differences = {metric: one for metric, one in found.items() if one is not None}
         return TableRow(
             method=label,
             calibrator=calibrator,
             fidelity=self._group.fidelity(label),
             cells=own,
-            marks={m: self._mark(calibrator, label, m) for m in own},
+            marks={m: self._best.get((calibrator, m), {}).get(label, "") for m in own},
             versus={m: versus_of(differences.get(m)) for m in own},
             printed=self._group.printed(label, calibrator, self._columns),
             differences=differences,
@@ -405,42 +414,36 @@ class _Blocks:
             if name == calibrator and any(np.isfinite(part.value(metric)) for part in seeds.values())
         ]
 
-    def _differences(self, calibrator: str, label: str) -> dict[str, Difference]:
-        """Compare a method with the baseline in every metric that both have, columns of the table or not."""
-        if label == self._baseline:
-            return {}
-        own, base = (list(self._scores[calibrator, name].values()) for name in (label, self._baseline))
-        keys = dict.fromkeys(key for part in (*base, *own) for key in part.compared)
+    def _families(self, calibrator: str) -> dict[str, dict[str, Difference]]:
+        """Compare all methods with the baseline in every metric that both have, columns of the table or not."""
+        parts = [
+            part for (name, _), seeds in self._scores.items() if name == calibrator for part in seeds.values()
+        ]
+        keys = [m for m in self._columns if m not in COST_FACTS]
+        keys += [key for part in parts for key in part.compared]
+        return {key: self._against(calibrator, self._baseline, key) for key in dict.fromkeys(keys)}
+
+    def _against(
+        self, calibrator: str, first: str, metric: str, total: int | None = None
+    ) -> dict[str, Difference]:
+        """Compare all methods with one of them, corrected for their number, or for all pairs if that was selected."""
+        level, base = self._level, self._scores[calibrator, first]
         found = {
-            key: self._compare(calibrator, self._baseline, label, key, len(self._rivals(calibrator, key)) - 1)
-            for key in dict.fromkeys((*(m for m in self._columns if m not in COST_FACTS), *keys))
+            label: compare_methods(metric, base, self._scores[calibrator, label], level=level)
+            for label in self._rivals(calibrator, metric)
+            if label != first
         }
-        return {key: one for key, one in found.items() if one is not None}
+        known = {label: one for label, one in found.items() if one is not None}
+        return dict(zip(known, correct_family(list(known.values()), level=level, total=total), strict=True))
 
-    def _compare(
-        self, calibrator: str, first: str, second: str, metric: str, comparisons: int
-    ) -> Difference | None:
-        return compare_methods(
-            metric,
-            self._scores[calibrator, first],
-            self._scores[calibrator, second],
-            comparisons=max(1, comparisons),
-            level=self._level,
-        )
-
-    def _mark(self, calibrator: str, label: str, metric: str) -> str:
-        """Return whether a method is the best, or not shown to be worse; the best was chosen among all pairs."""
-        if metric in COST_FACTS:  # no test tells whether a cost is a better one
-            return ""
+    def _marks(self, calibrator: str, metric: str) -> dict[str, str]:
+        """Return which method is the best in a metric, and which are not shown to be worse."""
         rivals = self._rivals(calibrator, metric)
-        leader = min(
-            rivals, key=lambda one: metric_facts(metric).badness(self._cells[calibrator, one][metric].mean)
-        )
-        if label == leader:
-            return "best"
-        pairs = len(rivals) * (len(rivals) - 1) // 2
-        found = self._compare(calibrator, leader, label, metric, pairs)
-        return "tied" if found is not None and found.n_seeds > 1 and found.second_is == "tie" else ""
+        badness = metric_facts(metric).badness
+        leader = min(rivals, key=lambda label: badness(self._cells[calibrator, label][metric].mean))
+        found = self._against(calibrator, leader, metric, len(rivals) * (len(rivals) - 1) // 2)
+        tied = {label: one.n_seeds > 1 and one.second_is == "tie" for label, one in found.items()}
+        return {leader: "best", **{label: "tied" if is_tied else "" for label, is_tied in tied.items()}}
 
 
 def versus_of(difference: Difference | None) -> str:
