@@ -8,7 +8,7 @@ from typing import TypeVar, final
 import numpy as np
 
 from equipoise.core.arrays import Array
-from equipoise.core.bins import bin_of, check_bins, lower_edges
+from equipoise.core.bins import bin_of, check_bins
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
@@ -127,8 +127,7 @@ def compare(
     known = dict.fromkeys(compared_metrics(first, second))
     for key in metrics or ():
         look_up(key, known, what="metric to compare")
-    edges = lower_edges(n_bins, closed)
-    columns = [_columns(as_predictions(part, None, where=_WHERE), edges) for part in (first, second)]
+    columns = [_columns(as_predictions(part, None, where=_WHERE), n_bins, closed) for part in (first, second)]
     weight = np.ones(len(first)) if first.weights is None else first.weights
     point = [read_cells(_cells(cell, values, weight, n_bins)) for cell, values in columns]
     draws = _paired_draws(columns, weight, n_bins, n_resamples, seed)
@@ -162,10 +161,10 @@ def _check_paired(first: Predictions, second: Predictions) -> None:
         )
 
 
-def _columns(part: Predictions, edges: Array) -> tuple[Array, Array]:
+def _columns(part: Predictions, n_bins: int, closed: str) -> tuple[Array, Array]:
     """Return the cell of each row (bin and correctness), and its confidence, nll and Brier score."""
     confidence = np.minimum(part.confidence.astype(np.float64), 1.0)
-    cell = bin_of(confidence, edges[1:-1]) * 2 + part.correct
+    cell = bin_of(confidence, part.lower_edges(n_bins, closed)[1:-1]) * 2 + part.correct
     nll = brier = np.zeros(len(part))
     if part.kind != "top1":
         rows = np.arange(len(part))
