@@ -20,7 +20,7 @@ import torch
 
 from equipoise import calibrators
 from equipoise.calibrators.temperature_search import GRID, ece_on_grid
-from equipoise.compiled.dispatch import going
+from equipoise.kernels.dispatch import use_backend
 
 Task = Callable[[], Any]
 
@@ -226,7 +226,7 @@ def main() -> None:
     processor.compile_for(options.cpu)
     torch.set_num_threads(options.threads)
     warnings.simplefilter("ignore")
-    with going("compiled"):
+    with use_backend("compiled"):
         # Compile before the clock starts.
         calibrators.TemperatureScaling().fit(*data(100, 3))
         ece_on_grid(*data(100, 3), None, n_bins=15)

@@ -21,7 +21,7 @@ import processor
 import torch
 
 from equipoise import Predictions, metrics
-from equipoise.compiled.dispatch import going
+from equipoise.kernels.dispatch import use_backend
 from equipoise.metrics import CalibrationState
 from equipoise.metrics.resample import Resampler
 
@@ -213,7 +213,7 @@ def main() -> None:
         print(
             "the machine is busy: our times need both cores, numpy.sum one, so ratios to it come out too high"
         )
-    with going("compiled"):
+    with use_backend("compiled"):
         for n, k in FULL if full else QUICK:
             whole_state(n, k)
         extra_memory()

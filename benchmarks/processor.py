@@ -29,11 +29,9 @@ def compile_for(name: str) -> None:
     from llvmlite import binding
     from numba.core.registry import cpu_target
 
-    from equipoise.compiled.blocks import BLOCK
-
     _, target, features = cpu_target.target_context.codegen().magic_tuple()
     named = [feature for feature in _TELLING if f"+{feature}" in features.split(",")]
     print(
         f"this processor: {binding.get_host_cpu_name()}; compiled for {target}, "
-        f"{'with ' + ', '.join(named) if named else 'with what its name says'}; blocks of {BLOCK} bytes"
+        f"{'with ' + ', '.join(named) if named else 'with what its name says'}"
     )

@@ -35,7 +35,7 @@ PAGES = {
     ),
     "testing": ("equipoise.testing",),
     "core": ("equipoise.core", "equipoise.core.reading", "equipoise.core.deprecation"),
-    "compiled": ("equipoise.compiled.dispatch",),
+    "kernels": ("equipoise.kernels.dispatch",),
     "cli": ("equipoise.cli",),
 }
 SECTION = re.compile(r"^(?P<name>[A-Z][\w' ]*):\n(?P<body>(?:[ ]{4}.*(?:\n|\Z)|\n)+)", re.MULTILINE)

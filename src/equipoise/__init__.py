@@ -25,12 +25,12 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from equipoise import calibrators as calibrators
     from equipoise import cli as cli
-    from equipoise import compiled as compiled
     from equipoise import core as core
     from equipoise import data as data
     from equipoise import evaluate as evaluate
     from equipoise import experiments as experiments
     from equipoise import integrations as integrations
+    from equipoise import kernels as kernels
     from equipoise import losses as losses
     from equipoise import metrics as metrics
     from equipoise import models as models
@@ -63,12 +63,12 @@ else:
         modules=(
             "calibrators",
             "cli",
-            "compiled",
             "core",
             "data",
             "evaluate",
             "experiments",
             "integrations",
+            "kernels",
             "losses",
             "metrics",
             "models",

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from equipoise import Predictions
 from equipoise.calibrators import TemperatureScaling
 from equipoise.calibrators.temperature_search import GRID, ece_on_grid, fit_beta
-from equipoise.compiled.dispatch import going
+from equipoise.kernels.dispatch import use_backend
 from equipoise.metrics import expected_calibration_error
-from helpers.both_ways import go
+from helpers.backends import go
 from helpers.calibration_data import nll, probs, sample
 from helpers.golden import SECOND, arrays, expected
 
 
-@pytest.fixture(scope="module", params=["compiled", "plain"], autouse=True)
+@pytest.fixture(scope="module", params=["compiled", "fallback"], autouse=True)
 def _way(request: pytest.FixtureRequest) -> Iterator[None]:
     yield from go(request.param)
 
@@ -183,7 +183,7 @@ def test_both_ways_give_the_same_numbers(dtype: type, k: int, weighted: bool) ->
     logits = (2 * logits).astype(dtype)
     weights = np.random.default_rng(0).random(700) if weighted else None
     found, grid = fit_beta(logits, labels, weights), ece_on_grid(logits, labels, weights, n_bins=15)[1]
-    with going("plain"):
+    with use_backend("fallback"):
         known, plain_grid = (
             fit_beta(logits, labels, weights),
             ece_on_grid(logits, labels, weights, n_bins=15)[1],

@@ -1,23 +1,25 @@
-"""The rule of bins: every number has one place, whoever asks."""
+"""The rule of bins: every number is compared with k/n, in the precision in which it was given."""
 
 import numpy as np
 import pytest
 import torch
 
-from equipoise import Predictions
+from equipoise import Predictions, read_predictions
+from equipoise.calibrators import HistogramBinning
 from equipoise.calibrators.temperature_search import ece_on_grid
-from equipoise.compiled.dispatch import find_kernel
-from equipoise.core.bins import bin_of, expected_error, lower_edges
+from equipoise.core.bins import bin_edges, bin_of, expected_error, lower_edges
+from equipoise.core.predictions.concatenate import concatenate
 from equipoise.evaluate import score_by_class
-from equipoise.metrics import expected_calibration_error
-from helpers.both_ways import go
+from equipoise.losses.adafocal import GammaBins
+from equipoise.metrics import CalibrationState, expected_calibration_error
+from helpers.backends import go
 
 # Numbers on the edges, and their neighbours on both sides.
-EDGES = np.linspace(0, 1, 16)
+EDGES = np.arange(16) / 15
 NEAR = np.clip(np.concatenate([EDGES, np.nextafter(EDGES, 2), np.nextafter(EDGES, -1)]), 0, 1)
 
 
-@pytest.fixture(params=["compiled", "plain"])
+@pytest.fixture(params=["compiled", "fallback"])
 def way(request):
     yield from go(request.param)
 
@@ -68,14 +70,88 @@ def test_the_grid_of_temperatures_has_the_bins_of_the_metric():
         assert ece == pytest.approx(float(expected_error(gaps, len(labels))), abs=1e-12)
 
 
-def test_compiled_and_plain_bins_are_the_same_at_every_edge():
-    for closed in ("left", "right"):
-        edges = lower_edges(15, closed)
-        add = find_kernel("slices", "d", 10**9)
-        if add is None:
-            pytest.skip("nothing is compiled here")
-        bins = np.zeros((len(NEAR), 15, 3))
-        places = np.arange(len(NEAR))
-        rows, squares = np.zeros(len(NEAR), np.int64), np.zeros((len(NEAR), 3))
-        add(NEAR.copy(), np.ones(len(NEAR), bool), np.empty(0), places, edges, rows, bins, squares)
-        assert bins[..., 0].argmax(1).tolist() == bin_of(NEAR, edges[1:-1]).tolist()
+PRECISIONS = {"float64": np.float64, "float32": np.float32, "float16": np.float16}
+
+
+@pytest.mark.parametrize("closed", ["left", "right"])
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_every_kth_of_n_lies_on_its_edge(precision, closed):
+    for n_bins in range(1, 201):
+        numbers = (np.arange(n_bins + 1) / n_bins).astype(PRECISIONS[precision])
+        bins = np.arange(n_bins + 1) - (closed == "right")
+        want = bins.clip(0, n_bins - 1).tolist()
+        inner = lower_edges(n_bins, closed, precision)[1:-1]
+        assert bin_of(numbers.astype(np.float64), inner).tolist() == want
+        assert bin_of(torch.from_numpy(numbers).double(), torch.from_numpy(inner)).tolist() == want
+        if closed == "right":
+            continue
+        below = np.nextafter(
+            numbers[1:-1], np.float16(0) if precision == "float16" else numbers.dtype.type(0)
+        )
+        assert bin_of(below.astype(np.float64), inner).tolist() == list(range(n_bins - 1))
+
+
+def test_tenths_are_edges():
+    """The bins that edges by linspace got wrong."""
+    rows = Predictions(predicted=[0] * 3, confidence=[0.3, 0.6, 0.7], labels=[0] * 3)
+    weight = CalibrationState.of(rows, n_bins=10, closed="left").curve().weight
+    assert np.flatnonzero(weight).tolist() == [3, 6, 7]
+    for k, n in ((5, 7), (5, 12)):
+        rows = Predictions(predicted=[0], confidence=[k / n], labels=[0])
+        assert np.flatnonzero(CalibrationState.of(rows, n_bins=n).curve().weight).tolist() == [k - 1]
+
+
+FORMS = {
+    "top-1": lambda share: {"predicted": np.ones(len(share), int), "confidence": share},
+    "two columns": lambda share: {"probs": np.stack([1 - share, share], axis=1)},
+    "three columns": lambda share: {"probs": np.stack([1 - share, share, 0 * share], axis=1)},
+}
+
+
+@pytest.mark.parametrize("closed", ["left", "right"])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.usefixtures("way")
+def test_numbers_stored_in_less_precision_have_the_same_bins(form, closed):
+    for n_bins in (3, 7, 10, 15, 20, 49):
+        share = np.arange(n_bins // 2 + 1, n_bins + 1) / n_bins
+        counts = []
+        for dtype in (np.float64, np.float32, np.float16):
+            given, labels = FORMS[form](share.astype(dtype)), np.ones(len(share), int)
+            rows = Predictions(**given, labels=labels)
+            state = CalibrationState.of(rows, n_bins=n_bins, closed=closed)
+            (part,) = score_by_class(rows, n_bins=n_bins, closed=closed)
+            assert part.ece == pytest.approx(state.curve().expected_error(), abs=1e-12)
+            counts.append(state.sums.rows.tolist())
+        assert counts[0] == counts[1] == counts[2]
+
+
+def test_a_csv_file_and_a_float32_file_of_the_same_numbers_have_the_same_bins(tmp_path):
+    share = np.arange(11, 21) / 20
+    np.savez(tmp_path / "a.npz", probs=share.astype(np.float32), labels=np.ones(10, int))
+    lines = ["prob,label", *(f"{value:.2f},1" for value in share)]
+    (tmp_path / "a.csv").write_text("\n".join(lines))
+    states = [
+        CalibrationState.of(read_predictions(tmp_path / name, **columns), n_bins=20)
+        for name, columns in (("a.npz", {}), ("a.csv", {"probs": "prob", "labels": "label"}))
+    ]
+    assert states[0].sums.rows.tolist() == states[1].sums.rows.tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_histogram_is_fitted_with_the_bins_of_the_metric(dtype):
+    share = np.repeat(np.arange(6, 11) / 10, 10)
+    probs = np.stack([1 - share, share], axis=1).astype(dtype)
+    rows = Predictions(probs=probs, labels=np.tile([1] * 7 + [0] * 3, 5))
+    fitted = HistogramBinning(n_bins=10).fit(rows)
+    np.testing.assert_allclose(fitted.result.parameters["values"][1, 5:], 0.7)
+
+
+def test_parts_keep_the_precision_they_were_given_in():
+    part = Predictions(probs=np.float16([[0.3, 0.7]]), labels=[1])
+    assert part.precision == part.take([0]).precision == concatenate([part, part]).precision == "float16"
+    assert concatenate([part, Predictions(probs=np.array([[0.3, 0.7]]), labels=[1])]).precision == "float64"
+    assert Predictions(logits=np.float16([[0.3, 0.7]]), labels=[1]).precision == "float64"
+
+
+def test_adafocal_has_the_same_edges():
+    assert GammaBins(n_bins=10).edges.tolist() == bin_edges(10, "float32").tolist()

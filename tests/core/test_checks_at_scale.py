@@ -1,17 +1,10 @@
-"""Large arrays are looked at by compiled code; it lets nothing through that the plain checks refuse."""
+"""Large arrays are checked a block at a time; the first bad row is named."""
 
 import numpy as np
 import pytest
 
-from equipoise.compiled.dispatch import find_kernel
 from equipoise.core import checks
 from equipoise.core.errors import DataError
-from helpers.both_ways import go
-
-
-@pytest.fixture(scope="module", params=["compiled", "plain"], autouse=True)
-def _way(request):
-    yield from go(request.param)
 
 
 @pytest.fixture(params=[np.float32, np.float64])
@@ -27,10 +20,7 @@ def complaint(table):
     return str(caught.value)
 
 
-def test_good_rows_pass_without_the_slow_checks(table, monkeypatch):
-    if find_kernel("row_check", table.dtype.char, table.size) is None:
-        pytest.skip("the plain way has only the slow checks")
-    monkeypatch.setattr(checks, "_blocks", lambda array: pytest.fail("looked at twice"))
+def test_good_rows_pass(table):
     checks.check_probs(table, where="doc")
 
 
@@ -68,7 +58,7 @@ def test_rounding_above_one_and_negative_zero_pass(table):
     checks.check_probs(table, where="doc")
 
 
-def test_other_layouts_take_the_plain_way(table):
+def test_other_layouts_are_checked_too(table):
     checks.check_probs(np.asfortranarray(table), where="doc")
     table[9, 9] = np.nan
     assert "row 9, column 9" in complaint(np.asfortranarray(table))

@@ -9,8 +9,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equipoise.compiled.dispatch import going
 from equipoise.core import DataError, Predictions, Rows, SplitError
+from equipoise.kernels.dispatch import use_backend
 
 PROBS = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.25, 0.5, 0.25]])
 LABELS = np.array([0, 1, 2, 0])
@@ -25,10 +25,10 @@ def test_top_label_by_hand():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("way", ["compiled", "plain"])
+@pytest.mark.parametrize("way", ["compiled", "fallback"])
 def test_of_equals_the_first_is_likeliest_among_many_rows(way, dtype):
     logits = np.random.default_rng(0).integers(0, 4, (120_000, 9)).astype(dtype)
-    with going(way):
+    with use_backend(way):
         found = Predictions(logits=logits, labels=np.zeros(len(logits), int))
         assert found.predicted.tolist() == np.argmax(logits, axis=1).tolist()
         np.testing.assert_allclose(found.confidence, found.probs.max(axis=1), rtol=1e-6)

@@ -1,12 +1,10 @@
-"""The likeliest class of many rows, compiled or not, however they lie in memory."""
+"""From logits to confidences: one rule, whatever the layout in memory and whatever other rows there are."""
 
 import numpy as np
 import pytest
 
-from equipoise.compiled.dispatch import find_kernel
 from equipoise.core.arrays import freeze
-from equipoise.core.probabilities import _LARGE, top_of_rows
-from helpers.both_ways import go
+from equipoise.core.probabilities import exponentials, softmax, top_of_logits, top_of_rows
 
 LAYOUTS = {
     "rows": lambda table: table,
@@ -17,16 +15,11 @@ LAYOUTS = {
 }
 
 
-@pytest.fixture(scope="module", params=["compiled", "plain"], autouse=True)
-def _way(request):
-    yield from go(request.param)
-
-
 @pytest.fixture(scope="module", params=[np.float32, np.float64])
 def table(request):
-    """As many rows as are worth compiled code; most have several equals at the top."""
+    """Rows of which most have several equals at the top."""
     rng = np.random.default_rng(0)
-    table = rng.integers(-3, 4, (_LARGE // 50 + 7, 50)).astype(request.param)
+    table = rng.integers(-3, 4, (5007, 50)).astype(request.param)
     table[:100] = rng.normal(0, 1e30, (100, 50))
     table[100], table[101], table[102] = -np.inf, np.inf, 0.0
     return table
@@ -43,12 +36,35 @@ def test_the_top_is_the_first_of_the_largest(table, layout):
     assert (place.dtype, value.dtype) == (np.int64, table.dtype)
 
 
-def test_other_layouts_are_not_compiled_for(table):
-    if find_kernel("top_class", table.dtype.char, table.size) is None:
-        pytest.skip("the plain way compiles nothing")
-    from equipoise.compiled.top_class_kernel import top_rows
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("m", range(1, 41))
+def test_ties_of_m_classes_have_the_confidence_one_mth(m, dtype):
+    logits = np.full((3, 41), -1e4, dtype)
+    logits[:, :m] = 7.25
+    column, confidence = top_of_logits(logits)
+    assert confidence.tolist() == [1 / m] * 3
+    assert column.tolist() == [0] * 3
+    assert softmax(logits)[0, 0] == dtype(1 / m)
 
+
+@pytest.mark.parametrize("k", [2, 3, 10, 100, 1001, 9000])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_row_gives_the_same_bits_whatever_rows_are_beside_it(k, dtype):
+    logits = np.random.default_rng(k).normal(0, 3, (40, k)).astype(dtype)
+    exps, total, column = exponentials(logits)
     for layout in LAYOUTS.values():
-        top_of_rows(layout(table))
-    kinds = [signature.args[0] for signature in top_rows.nopython_signatures]
-    assert {(kind.layout, kind.mutable) for kind in kinds} == {("C", True)}
+        np.testing.assert_array_equal(
+            top_of_logits(layout(logits))[1][:40], 1 / exponentials(np.ascontiguousarray(layout(logits)))[1]
+        )
+    for start, stop in ((0, 1), (1, 4), (7, 40), (39, 40)):
+        part = exponentials(logits[start:stop])
+        for whole, some in zip((exps, total, column), part, strict=True):
+            np.testing.assert_array_equal(whole[start:stop], some)
+
+
+def test_exponentials_do_not_raise_where_numpy_is_told_to():
+    with np.errstate(all="raise"):
+        for dtype in (np.float32, np.float64):
+            largest = np.finfo(dtype).max
+            assert top_of_logits(np.array([[largest, -largest, 0]], dtype))[1] == 1.0
+            assert softmax(np.array([[0, -90, -700]], dtype))[0, 0] == 1.0

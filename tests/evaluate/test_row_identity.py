@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from equipoise import Predictions, read_predictions, write_predictions
-from equipoise.compiled.dispatch import going
 from equipoise.core.errors import DataError
 from equipoise.core.row_identity import RowIdentity
 from equipoise.evaluate import AuditState, read_audit_state, write_audit_state
 from equipoise.evaluate.audit_state import merge_states
+from equipoise.kernels.dispatch import use_backend
 
 
 def rows(n=900, seed=0, k=4, **extra):
@@ -72,7 +72,7 @@ def test_the_way_rows_are_summed_does_not_hide_them():
     ):
         identities.append(same.identity.sources)
         assert same.identity.overlap(state.identity) == "its rows"
-    with going("plain"):
+    with use_backend("fallback"):
         refused(AuditState.of(whole), state)
     assert len(set(map(frozenset, identities))) == 1
 

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from equipoise import Predictions, score
-from equipoise.compiled.dispatch import going
 from equipoise.core.errors import DataError, SpecError
 from equipoise.evaluate import SliceSums, score_by_class, score_by_group
 from equipoise.evaluate.chance import holm
-from helpers.both_ways import go
+from equipoise.kernels.dispatch import use_backend
+from helpers.backends import go
 
 
-@pytest.fixture(scope="module", params=["compiled", "plain"], autouse=True)
+@pytest.fixture(scope="module", params=["compiled", "fallback"], autouse=True)
 def _way(request):
     yield from go(request.param)
 
@@ -220,7 +220,7 @@ def test_both_ways_give_the_same_sums(closed, weighted):
     if weighted:
         rows = rows.with_weights(rng.integers(0, 4, 800).astype(float))
     found = score_by_group(rows, "site", closed=closed)
-    with going("plain"):
+    with use_backend("fallback"):
         known = score_by_group(rows, "site", closed=closed)
     for one, other in zip(found, known, strict=True):
         assert one.name == other.name

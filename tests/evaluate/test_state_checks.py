@@ -8,11 +8,11 @@ import pytest
 
 from equipoise import Predictions
 from equipoise.cli import main
-from equipoise.compiled.dispatch import going
 from equipoise.core.errors import DataError
 from equipoise.core.records import Record, digest_of
 from equipoise.evaluate import AuditState, audit, read_audit_state, write_audit_state
 from equipoise.evaluate.audit_state import merge_states
+from equipoise.kernels.dispatch import use_backend
 
 ENDS = (-1, 0, 2**62, 1e300)
 
@@ -64,11 +64,11 @@ REAL = {
 }
 
 
-@pytest.mark.parametrize("way", ["compiled", "plain"])
+@pytest.mark.parametrize("way", ["compiled", "fallback"])
 @pytest.mark.parametrize("settings", [{}, {"n_bins": 1}, {"n_bins": 100, "closed": "left"}])
 @pytest.mark.parametrize("name", REAL)
 def test_sums_of_real_rows_are_accepted(tmp_path, name, settings, way):
-    with going(way):
+    with use_backend(way):
         state = AuditState.of(REAL[name].blocks(150), **settings)
     write_audit_state(state, tmp_path / "a.state")
     assert read_audit_state(tmp_path / "a.state").n_samples == len(REAL[name])

@@ -8,14 +8,14 @@ import threading
 
 import pytest
 
-from equipoise.compiled import cache, locks
 from equipoise.experiments import RunFolder
+from equipoise.kernels import cache, locks
 
 HOLD_RUN = (
     "from pathlib import Path; from equipoise.experiments import RunFolder; "
     "lock = RunFolder(Path(sys.argv[1])).locked()"
 )
-HOLD_CACHE = "from equipoise.compiled import cache; lock = cache.alone()"
+HOLD_CACHE = "from equipoise.kernels import cache; lock = cache.single_process()"
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_a_stopped_holder_is_named(kind, stop, tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     cache._cache_folder.cache_clear()
     process = stop(HOLD_RUN, str(tmp_path / "run")) if kind == "run" else stop(HOLD_CACHE)
-    waiting = RunFolder(tmp_path / "run").locked() if kind == "run" else cache.alone()
+    waiting = RunFolder(tmp_path / "run").locked() if kind == "run" else cache.single_process()
     end = threading.Timer(2.0, process.kill)
     end.start()
     with pytest.warns(locks.LockWarning, match=rf"lock .*held by process {process.pid}\b"), waiting:

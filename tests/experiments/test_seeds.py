@@ -7,9 +7,9 @@ import pytest
 
 from equipoise import Predictions, read_predictions, write_predictions
 from equipoise.cli import main
-from equipoise.compiled.dispatch import going
 from equipoise.core.errors import DataError, SpecError
 from equipoise.experiments import ComparisonSpec, compare_seeds, report_of_runs, run_comparison
+from equipoise.kernels.dispatch import use_backend
 from equipoise.report import to_html
 from helpers.tiny_runs import QUICK, TABLE
 
@@ -24,7 +24,7 @@ def trained(tmp_path_factory):
 @pytest.fixture
 def _as_runs_go():
     """The plain way, whatever was compiled before: what is compared is compared to the last bit."""
-    with going("plain"):
+    with use_backend("fallback"):
         yield
 
 

@@ -13,8 +13,8 @@ import pytest
 
 import equipoise
 from equipoise.cli import main
-from equipoise.compiled.dispatch import going
 from equipoise.experiments.toml import format_toml
+from equipoise.kernels.dispatch import use_backend
 
 HOME = Path(equipoise.__path__[0])
 MAP = (Path(__file__).parents[2] / "docs" / "house.md").read_text(encoding="utf-8")
@@ -156,7 +156,7 @@ def traces(tmp_path_factory):
         )  # not while it is watched: slow
     found = {}
     for name, words in commands.items():
-        with going("plain"), Trace({step.place for step in STEPS}) as trace:
+        with use_backend("fallback"), Trace({step.place for step in STEPS}) as trace:
             assert main(words) == 0
         found[name] = trace
     return found

@@ -158,3 +158,78 @@ def test_what_a_plot_is_told_are_the_facts_of_the_metric():
     assert (NLL.plot_lower_bound, NLL.plot_upper_bound, NLL.higher_is_better) == (0.0, None, False)
     assert (Brier.plot_lower_bound, Brier.plot_upper_bound) == (0.0, 2.0)
     assert (ECE.plot_lower_bound, ECE.plot_upper_bound) == (0.0, 1.0)
+
+
+CASTS = {
+    "to": lambda metric, dtype: metric.to(dtype),
+    "to with a device": lambda metric, dtype: metric.to("cpu", dtype),
+    "set_dtype": lambda metric, dtype: metric.set_dtype(dtype),
+    "in a module": lambda metric, dtype: torch.nn.ModuleList([metric]).to(dtype)[0],
+    "in a collection": lambda metric, dtype: MetricCollection({"ece": metric}).to(dtype)["ece"],
+    "half": lambda metric, dtype: torch.nn.ModuleList([metric]).half()[0],
+    "bfloat16": lambda metric, dtype: torch.nn.ModuleList([metric]).bfloat16()[0],
+    "float": lambda metric, dtype: metric.float(),
+}
+
+
+@pytest.mark.parametrize("cast", CASTS)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_sums_keep_their_types(cast, dtype):
+    logits, labels = batch()
+    metric, known = (ECE(5, inputs="logits") for _ in range(2))
+    metric.update(logits, labels)
+    metric = CASTS[cast](metric, dtype)
+    for _ in range(30):
+        metric.update(logits, labels)
+    known.update(logits, labels)
+    assert (metric.counts.dtype, metric.floats.dtype) == (torch.int64, torch.float64)
+    assert float(metric.compute()) == pytest.approx(float(known.compute()), rel=1e-6)
+    metric.reset()
+    assert (metric.counts.dtype, metric.floats.dtype) == (torch.int64, torch.float64)
+
+
+def saved(**options):
+    metric = ECE(**{"num_classes": 5, "inputs": "logits", **options})
+    metric.persistent(mode=True)
+    metric.update(
+        *batch() if metric.num_classes == 5 else (torch.zeros(2, metric.num_classes), torch.zeros(2).long())
+    )
+    return metric
+
+
+@pytest.mark.parametrize("options", [{"n_bins": 7}, {"num_classes": 4}, {"num_classes": 20, "n_bins": 3}])
+def test_sums_of_other_bins_or_classes_are_not_loaded(options):
+    metric = saved()
+    before = metric.floats.clone()
+    with pytest.raises(
+        ValueError, match=r"^CalibrationState: expected `\w+` of shape .* load a state of the same"
+    ) as caught:
+        metric.load_state_dict(saved(**options).state_dict())
+    assert "\n" not in str(caught.value)
+    assert torch.equal(metric.floats, before)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_sums_of_another_type_are_not_loaded(dtype):
+    content = saved().state_dict()
+    content["floats"] = content["floats"].to(dtype)
+    with pytest.raises(ValueError, match=r"type torch\.float64, got"):
+        saved().load_state_dict(content)
+
+
+def test_loaded_sums_are_a_copy():
+    content = saved().state_dict()
+    known = content["floats"].clone()
+    metric = ECE(5, inputs="logits")
+    metric.persistent(mode=True)
+    metric.load_state_dict(content)
+    assert torch.equal(metric.floats, known)
+    metric.update(*batch())
+    assert torch.equal(content["floats"], known)
+
+
+def test_sums_that_were_replaced_by_others_are_an_error():
+    metric = saved()
+    metric.floats = metric.floats.half()
+    with pytest.raises(ValueError, match="expected `floats`"):
+        metric.update(*batch())

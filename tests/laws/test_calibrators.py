@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-import sys
 import warnings
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,30 +14,14 @@ import torch
 from equipoise import Predictions, calibrators
 from equipoise.calibrators import Calibrator, OwnCalibrator, load
 from equipoise.calibrators.load import KINDS
-from equipoise.compiled.dispatch import find_kernel
 from equipoise.core.errors import DataError, NotFittedError, SplitError
 from equipoise.core.rows import check_disjoint
 from equipoise.experiments.catalogue.calibrators import CALIBRATORS
-from helpers.both_ways import go
 from helpers.calibration_data import nll, probs, sample
 
 NO_FIT = {"identity", "focal_recovery"}
-#: Those that ask for compiled code keep the laws with it and without.
-COMPILED = {"temperature", "temperature_ece", "vector", "matrix", "svs", "sms"}
-
-
-@pytest.fixture(autouse=True)
-def _way(request: pytest.FixtureRequest) -> Iterator[None]:
-    yield from go(getattr(request, "param", "plain"))
-
-
-def both_ways(keys: Iterable[str]) -> pytest.MarkDecorator:
-    cases = [(key, "plain") for key in keys] + [(key, "compiled") for key in keys if key in COMPILED]
-    return pytest.mark.parametrize(("key", "_way"), cases, indirect=["_way"])
-
-
-every = both_ways(list(CALIBRATORS))
-fitted_ones = both_ways(sorted(set(CALIBRATORS) - NO_FIT))
+every = pytest.mark.parametrize("key", list(CALIBRATORS))
+fitted_ones = pytest.mark.parametrize("key", sorted(set(CALIBRATORS) - NO_FIT))
 
 
 def make(key: str) -> Calibrator:
@@ -66,23 +48,6 @@ def test_the_catalogue_and_the_files_know_the_same_calibrators() -> None:
         one for one in vars(calibrators).values() if isinstance(one, type) and issubclass(one, Calibrator)
     }
     assert public - {Calibrator, OwnCalibrator} == set(KINDS.values())  # code of someone's own is in no file
-
-
-def test_all_that_ask_for_compiled_code_are_known_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    for key in CALIBRATORS:
-        make(key)  # loads the file it is in
-    users = [one for one in sys.modules.values() if vars(one).get("find_kernel") is find_kernel]
-    for module in users:
-        monkeypatch.setattr(module, "find_kernel", lambda name, *_: asked.append(name))
-    found = set()
-    for key in CALIBRATORS:
-        asked.clear()
-        calibrator, logits, _ = fit(key)
-        calibrator(logits)
-        if asked:
-            found.add(key)
-    assert found == COMPILED
 
 
 @every

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equipoise import Predictions, metrics
-from helpers.both_ways import go
+from helpers.backends import go
 from helpers.metric_samples import draw, rows, weights_for
 
 
-@pytest.fixture(scope="module", params=["compiled", "plain"], autouse=True)
+@pytest.fixture(scope="module", params=["compiled", "fallback"], autouse=True)
 def _way(request):
     yield from go(request.param)
 

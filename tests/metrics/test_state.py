@@ -8,19 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise import Predictions
-from equipoise.core.bins import lower_edges
-from equipoise.core.errors import SplitError
-from equipoise.metrics import CalibrationState
+from equipoise.core.bins import bin_edges, lower_edges, precision_of
+from equipoise.core.errors import DataError, SplitError
+from equipoise.metrics import CalibrationState, accumulate
 from equipoise.metrics.accumulate import sums_by_torch
+from equipoise.metrics.device import flat_batch
 from equipoise.metrics.plain_batch import as_plain_batch
 from equipoise.metrics.readings import read_state
 from equipoise.metrics.sums import Sums
-from helpers.both_ways import go
+from helpers.backends import go
 from helpers.deep import daily
 from helpers.metric_samples import draw, rows, softmax, weights_for
 
 
-@pytest.fixture(scope="module", params=["compiled", "plain"], autouse=True)
+@pytest.fixture(scope="module", params=["compiled", "fallback"], autouse=True)
 def _way(request):
     yield from go(request.param)
 
@@ -35,10 +36,13 @@ def assert_same(one, two, **tolerance):
 
 
 def by_torch(probs, labels, weights=None, *, closed="right", n_bins=15, nll=None):
-    probs = torch.as_tensor(probs)
-    template = Sums(n_classes=probs.shape[1], n_bins=n_bins, n_ranks=5, n_fine=4096)
-    weight = None if weights is None else torch.as_tensor(weights, dtype=torch.float64)
-    return sums_by_torch(probs, torch.as_tensor(labels), weight, template, closed, nll=nll).parts()
+    given = torch.as_tensor(probs)
+    batch = flat_batch(given, torch.as_tensor(labels), weights, None, is_logits=False)
+    if nll is not None:
+        batch = batch._replace(loss=nll, impossible=torch.tensor(0))
+    template = Sums(n_classes=given.shape[1], n_bins=n_bins, n_ranks=5, n_fine=4096)
+    edges = torch.from_numpy(lower_edges(n_bins, closed, precision_of(given)))
+    return sums_by_torch(batch, template, edges).parts()
 
 
 @given(
@@ -124,29 +128,16 @@ def test_a_negative_zero_is_a_zero():
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -0.25, 7.0])
 @pytest.mark.parametrize("k", [3, 16, 100])
-@pytest.mark.parametrize("n_pieces", [1, 3])
-def test_the_kernel_stops_at_a_row_that_is_no_distribution(bad, k, n_pieces):
-    kernel = pytest.importorskip("equipoise.compiled.state_kernel")
-    scores = np.full((30, k), 1 / k, np.float32)
-    scores[20, k - 1] = bad
-    state, labels = CalibrationState(k), np.zeros(30, np.int64)
-    edges = lower_edges(15, "right").astype(np.float32)
-    found = kernel.add_rows_to_state(
-        scores.ctypes.data,
-        scores.shape,
-        False,
-        labels.ctypes.data,
-        0,
-        edges,
-        1e-2,
-        state.sums.ends,
-        (state.sums.counts.data_ptr(), state.sums.floats.data_ptr()),
-        False,
-        ((0, 0, 0), n_pieces),
-    )
+@pytest.mark.parametrize("rows", [30, 3000])
+def test_nothing_is_added_if_a_row_was_changed_after_it_was_checked(bad, k, rows, monkeypatch):
+    monkeypatch.setattr(accumulate, "_PART", 10 * k)
+    scores = np.full((rows, k), 1 / k, np.float32)
+    predictions, state = Predictions(probs=scores, labels=np.zeros(rows, int)), CalibrationState(k)
+    scores[rows - 10, k - 1] = bad
+    with pytest.raises(DataError, match=f"row {rows - 10} is not a probability distribution"):
+        state.update(predictions)
     assert state.n_samples == 0
     assert not state.sums.floats.any()
-    assert found == 20
 
 
 @pytest.mark.parametrize("weighted", daily([False, True], keep=[True]))
@@ -184,7 +175,7 @@ def test_memory_that_was_changed_after_the_checks_adds_nothing(layout, n_before)
         state.update(predictions)
     before = parts(state)
     probs[150, 2] = np.nan
-    with pytest.raises(ValueError, match="row 150 is no probability distribution"):
+    with pytest.raises(ValueError, match="row 150 is not a probability distribution"):
         state.update(predictions)
     assert_same(parts(state), before, rtol=0, atol=0)
     assert state.n_samples == 200 * n_before
@@ -301,7 +292,7 @@ def test_every_row_is_in_one_bin(sample, n_bins, closed):
 @pytest.mark.parametrize("n_bins", [1, 2, 10, 15])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
 def test_zero_one_and_every_edge_in_every_precision(dtype, n_bins, closed):
-    edges = torch.linspace(0, 1, n_bins + 1, dtype=torch.float64).to(dtype)
+    edges = torch.from_numpy(bin_edges(n_bins)).to(dtype)
     confidence = (
         torch.cat(
             [
@@ -314,7 +305,7 @@ def test_zero_one_and_every_edge_in_every_precision(dtype, n_bins, closed):
         else edges
     )
     exact = confidence.double().numpy()
-    want = np.searchsorted(lower_edges(n_bins, closed), exact, side="left") - 1
+    want = np.searchsorted(lower_edges(n_bins, closed, precision_of(edges)), exact, side="left") - 1
     top = CalibrationState(0, n_bins=n_bins, closed=closed)
     zeros = torch.zeros(len(exact), dtype=torch.int64)
     top.update(predicted=zeros, confidence=confidence, labels=zeros)
@@ -432,7 +423,9 @@ def test_a_pass_that_fails_leaves_an_empty_state(monkeypatch):
 def test_a_saved_state_of_other_shapes_is_refused():
     content = CalibrationState(3).state_dict()
     content["sums"]["cells"] = torch.ones(1)
-    with pytest.raises(ValueError, match=r"`cells` must have the shape \(15, 2, 7\), got \(1,\)"):
+    with pytest.raises(
+        ValueError, match=r"expected `cells` of shape \(15, 2, 7\) and type torch.float64, got \(1,\)"
+    ):
         CalibrationState.from_state_dict(content)
 
 

@@ -178,7 +178,7 @@ def test_many_comparisons_are_corrected_and_shown_so():
     corrected = {name: one.of("ece").p_value for name, one in report.versus().items()}
     smallest = min(raw, key=raw.get)
     ranked = sorted(raw.values())
-    wanted = min(min(8 * p / rank for rank, p in enumerate(ranked, 1)), 1.0)
+    wanted = min(1.0, *(8 * p / rank for rank, p in enumerate(ranked, 1)))
     assert corrected[smallest] == pytest.approx(wanted)
     assert all(corrected[name] >= raw[name] for name in raw)
     words = {one.name: one.words for one in conclusion_of(report).judgements}

@@ -57,13 +57,13 @@ def compile_kernels() -> None:
 
     from equipoise import Predictions, score
     from equipoise.calibrators import TemperatureScaling
-    from equipoise.compiled.dispatch import going, why_plain
     from equipoise.evaluate.slices import SliceSums
+    from equipoise.kernels.dispatch import use_backend, why_fallback
 
-    if why_plain():
+    if why_fallback():
         return
     chance = np.random.default_rng(0)
-    with going("compiled"):
+    with use_backend("compiled"):
         for kind in ("float32", "float64"):
             logits = chance.normal(size=(1 << 18, 4)).astype(kind)
             labels = chance.integers(0, 4, len(logits))

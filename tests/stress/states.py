@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from equipoise import Predictions, score, write_predictions
-from equipoise.compiled.dispatch import going
 from equipoise.core.records import Record, read_record, write_record
 from equipoise.evaluate import AuditState, write_audit_state
+from equipoise.kernels.dispatch import use_backend
 from equipoise.metrics.facts import FACTS
 from helpers.hostile_files import WAYS, damaged, npy_header
 from stress.children import Finished, check_finished, command, warm_up
@@ -244,7 +244,7 @@ def _summed(rows: Predictions, path: Path, chance: np.random.Generator) -> Path:
     """Write the state of some rows, summed in one of many ways that all give the same numbers."""
     step = int(chance.integers(1, len(rows) + 1))
     by = ["site"] if chance.random() < 0.5 else None
-    with going("plain" if chance.random() < 0.5 else "compiled"):
+    with use_backend("fallback" if chance.random() < 0.5 else "compiled"):
         parts = (rows.take(slice(start, start + step)) for start in range(0, len(rows), step))
         write_audit_state(AuditState.of(parts, by=by), path)
     return path

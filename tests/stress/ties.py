@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from equipoise import Predictions, score
-from equipoise.compiled.dispatch import going, why_plain
+from equipoise.kernels.dispatch import use_backend, why_fallback
 from equipoise.metrics import CalibrationState
 from stress.judge import Wrong
 
@@ -21,12 +21,12 @@ def prepare_ties(folder: Path) -> None:
         for kind in ("probs", "logits"):
             rows = Predictions(**{kind: np.full((2, 2), 0.5, dtype)}, labels=[0, 1])
             for way in _ways():
-                with going(way):
+                with use_backend(way):
                     score(rows, n_resamples=1)
 
 
 def _ways() -> tuple[Any, ...]:
-    return ("plain",) if why_plain() else ("plain", "compiled")
+    return ("fallback",) if why_fallback() else ("fallback", "compiled")
 
 
 def try_ties(_: None, chance: np.random.Generator, folder: Path) -> None:
@@ -42,7 +42,7 @@ def try_ties(_: None, chance: np.random.Generator, folder: Path) -> None:
     cards, counts = {}, {}
     step = int(chance.integers(1, n + 1))
     for way in _ways():
-        with going(way):
+        with use_backend(way):
             again = Predictions(**{kind: scores}, labels=labels, weights=weights)
             cards[way] = score(again, n_resamples=1, **settings)
             whole, parts = (

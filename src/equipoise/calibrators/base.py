@@ -203,7 +203,7 @@ class Calibrator(ABC):
                 f"{type(self).__name__}.as_module: a map of one confidence does not go behind a network, which gives "
                 "scores of every class. Fit one on logits."
             )
-        parameters = {name: torch.tensor(value) for name, value in self._parameters().items()}
+        parameters = {name: torch.tensor(value, device="cpu") for name, value in self._parameters().items()}
         return CalibratorModule(
             self._function(), parameters, name=repr(self), gives=self.gives, n_classes=self._n_classes
         )
@@ -292,6 +292,7 @@ class Calibrator(ABC):
         parameters = {name: as_tensor(value) for name, value in found.parameters.items()}
         return lambda logits: self._map(logits, parameters)
 
+    @np.errstate(under="ignore")
     def _mapped(self, logits: Array) -> Array:
         parameters = {name: as_tensor(value) for name, value in self._parameters().items()}
         function = self._function()

@@ -86,7 +86,7 @@ class BetaCalibration(Calibrator):
 
 def _fit_within_signs(features: list[Tensor], wanted: Tensor, weights: Tensor) -> LogisticFit:
     """Fit freely; where a is negative fit again without a, else where b is negative without b."""
-    start = torch.tensor([[1.0, 1.0, 0.0]], dtype=torch.float64).repeat(wanted.shape[1], 1)
+    start = torch.tensor([[1.0, 1.0, 0.0]], dtype=torch.float64, device="cpu").repeat(wanted.shape[1], 1)
     free = torch.ones_like(start, dtype=torch.bool)
     for name in (0, 1):
         found = fit_logistic(features, wanted, weights, free=free, start=torch.where(free, start, 0.0))

@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from equipoise.core.arrays import Array
-from equipoise.core.bins import bin_of, lower_edges
+from equipoise.core.bins import Precision, bin_edges, bin_of
 
 __all__ = ["bin_sums", "centres", "equal_mass_edges", "equal_width_edges"]
 
 
-def equal_width_edges(n_bins: int) -> Array:
-    """Return the inner edges of equal bins on [0, 1].
+def equal_width_edges(n_bins: int, precision: Precision = "float64") -> Array:
+    """Return the inner edges of equal bins on [0, 1]; see :func:`equipoise.core.bins.bin_edges`.
 
     Example:
         >>> equal_width_edges(4)
         array([0.25, 0.5 , 0.75])
     """
-    return lower_edges(n_bins, "right")[1:-1]
+    return bin_edges(n_bins, precision)[1:-1]
 
 
 def equal_mass_edges(values: Array, weights: Array, n_bins: int) -> Array:

@@ -30,7 +30,7 @@ def as_claims(predictions: Predictions) -> Predictions:
         >>> claims.probs[:, 1].tolist(), claims.labels.tolist()
         ([0.9, 0.6], [1, 0])
     """
-    return Predictions(
+    claims = Predictions(
         probs=predictions.confidence,
         labels=predictions.correct.astype("int64"),
         weights=predictions.weights,
@@ -38,3 +38,4 @@ def as_claims(predictions: Predictions) -> Predictions:
         ids=predictions.rows,
         fitted_on=predictions.fitted_on,
     )
+    return claims._copy(precision=predictions.precision)

@@ -78,7 +78,7 @@ class DirichletCalibration(Calibrator):
         features = as_tensor(predictions.logits).double().log_softmax(1).numpy()
         n_classes = features.shape[1]
         check_enough_rows(len(labels), self.n_parameters(n_classes), where="DirichletCalibration")
-        start = torch.eye(n_classes, n_classes + 1, dtype=torch.float64)
+        start = torch.eye(n_classes, n_classes + 1, dtype=torch.float64, device="cpu")
         strength = torch.full_like(start, self.off_diagonal / max(1, n_classes * (n_classes - 1)))
         strength[:, :-1].fill_diagonal_(0.0)
         strength[:, -1] = self.offset / n_classes

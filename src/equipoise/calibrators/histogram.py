@@ -16,6 +16,7 @@ from equipoise.calibrators.curves import normalised, padded, step_at, with_top
 from equipoise.calibrators.one_vs_rest import row_weights, targets
 from equipoise.calibrators.result import FitResult
 from equipoise.core.arrays import Array
+from equipoise.core.bins import Precision, precision_of
 from equipoise.core.names import check_choice
 from equipoise.core.predictions import Predictions
 
@@ -86,16 +87,24 @@ class HistogramBinning(Calibrator):
         else:
             scores = predictions.probs.astype(np.float64)
             wanted = targets(predictions.labels, scores.shape[1])
-        tables = [self._histogram(scores[:, j], wanted[:, j], weights) for j in range(scores.shape[1])]
+        narrow = self.share == "classwise" and predictions.kind == "logits"
+        precision = precision_of(predictions.probs) if narrow else predictions.precision
+        tables = [
+            self._histogram(scores[:, j], wanted[:, j], weights, precision) for j in range(scores.shape[1])
+        ]
         edges, values, empty = zip(*tables, strict=True)
         return FitResult(
             parameters={"edges": padded(edges, fill=np.inf), "values": padded(values)},
             words=f"{sum(map(len, values))} bins, {sum(empty)} of them empty and answered by their centre",
         )
 
-    def _histogram(self, scores: Array, wanted: Array, weights: Array) -> tuple[Array, Array, int]:
-        by_width = self.bins == "width"
-        edges = equal_width_edges(self.n_bins) if by_width else equal_mass_edges(scores, weights, self.n_bins)
+    def _histogram(
+        self, scores: Array, wanted: Array, weights: Array, precision: Precision
+    ) -> tuple[Array, Array, int]:
+        if self.bins == "width":
+            edges = equal_width_edges(self.n_bins, precision)
+        else:
+            edges = equal_mass_edges(scores, weights, self.n_bins)
         mass, hits = bin_sums(scores, wanted, weights, edges)
         values = np.where(mass > 0, hits / np.where(mass > 0, mass, 1.0), centres(edges))
         return edges, values, int((mass == 0).sum())

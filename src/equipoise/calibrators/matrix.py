@@ -59,7 +59,7 @@ class MatrixScaling(Calibrator):
         n_classes = logits.shape[1]
         check_enough_rows(len(labels), self.n_parameters(n_classes), where="MatrixScaling")
         beta = fit_beta(logits, labels, weights).beta
-        start = beta * torch.eye(n_classes, n_classes + 1, dtype=torch.float64)
+        start = beta * torch.eye(n_classes, n_classes + 1, dtype=torch.float64, device="cpu")
         none = QuadraticPenalty(torch.zeros_like(start), start)
         found = fit_softmax(logits, labels, weights, shape=Full(), start=start, penalty=none)
         matrix, offset = found.theta[:, :-1], found.theta[:, -1]

@@ -73,7 +73,7 @@ class PlattScaling(Calibrator):
             negative = weights.sum() - positive
             wanted = np.where(wanted > 0, (positive + 1) / (positive + 2), 1 / (negative + 2))
         log_probs, log_rest = log_odds(logits)
-        start = torch.tensor([[1.0, 0.0]], dtype=torch.float64).repeat(logits.shape[1], 1)
+        start = torch.tensor([[1.0, 0.0]], dtype=torch.float64, device="cpu").repeat(logits.shape[1], 1)
         found = fit_logistic(
             [log_probs - log_rest, torch.ones_like(log_probs)],
             torch.from_numpy(wanted),

@@ -222,7 +222,7 @@ class _Problem:
 
     def _hessian(self, state: _State) -> Tensor:
         size = self.curvature.numel()
-        total = torch.zeros(size, size, dtype=torch.float64)
+        total = torch.zeros(size, size, dtype=torch.float64, device="cpu")
         own = None
         for x, p, w in zip(self.features, state.probs, self.share, strict=True):
             jacobian = self.shape.jacobian(x, p)
@@ -232,7 +232,7 @@ class _Problem:
             own = part if own is None else own + part
         assert own is not None
         n_classes, width, _ = own.shape
-        place = self.shape.per_class(torch.arange(size).reshape(self.curvature.shape))
+        place = self.shape.per_class(torch.arange(size, device="cpu").reshape(self.curvature.shape))
         rows = place[:, :, None].expand(n_classes, width, width)
         total[rows, rows.mT] += own
         return total + torch.diag(self.curvature.flatten())
@@ -256,7 +256,7 @@ class _Problem:
         return self._product_preconditioner(state)
 
     def _class_preconditioner(self, state: _State) -> Callable[[Tensor], Tensor]:
-        own = torch.zeros(())
+        own = torch.zeros((), device="cpu")
         for x, p, w in zip(self.light, state.probs, self.share, strict=True):
             own = own + self.shape.moments(x, p * (1 - p) * w.float(), x).double()
         # With fewer rows than classes a class has one row or none: its moments, in float32, are singular or a little
@@ -274,8 +274,8 @@ class _Problem:
     def _product_preconditioner(self, state: _State) -> Callable[[Tensor], Tensor]:
         """Approximate the Hessian by (curvature of each class) x (second moments of the features)."""
         n_classes = self.features[0].shape[1]
-        spread = torch.zeros(n_classes, dtype=torch.float64)
-        moments = torch.zeros(n_classes + 1, n_classes + 1, dtype=torch.float64)
+        spread = torch.zeros(n_classes, dtype=torch.float64, device="cpu")
+        moments = torch.zeros(n_classes + 1, n_classes + 1, dtype=torch.float64, device="cpu")
         for x, p, w in zip(self.light, state.probs, self.share, strict=True):
             own = p * (1 - p) * w.float()
             spread += own.sum(0)
@@ -325,7 +325,7 @@ def _solve(matrix: Tensor, target: Tensor) -> Tensor:
     """Solve a positive definite system; damped if rounding has made it indefinite."""
     damping = 0.0
     for _ in range(20):
-        factor, failed = torch.linalg.cholesky_ex(matrix + damping * torch.eye(len(matrix)))
+        factor, failed = torch.linalg.cholesky_ex(matrix + damping * torch.eye(len(matrix), device="cpu"))
         if not failed:
             return torch.cholesky_solve(target[:, None], factor)[:, 0]
         damping = max(10 * damping, 1e-14 * float(matrix.diagonal().amax()))

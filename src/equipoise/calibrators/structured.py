@@ -59,11 +59,13 @@ def fit_structured(
     rows = float(len(labels) if weights is None else weights.sum())
     temperature = 1.0 / fit_beta(logits, labels, weights).beta
     parameters = {"temperature": np.array(temperature), "uniform": np.array(1.0 / (rows + 1.0))}
-    features = _features(logits, {name: torch.tensor(value) for name, value in parameters.items()})
+    features = _features(
+        logits, {name: torch.tensor(value, device="cpu") for name, value in parameters.items()}
+    )
     found = fit_softmax(
         features, labels, weights, shape=shape, start=start, penalty=QuadraticPenalty(strength / rows, start)
     )
-    offset = shape.per_class(torch.as_tensor(found.theta))[:, -1].numpy()
+    offset = shape.per_class(torch.as_tensor(found.theta, device="cpu"))[:, -1].numpy()
     words = f"{describe_temperature(temperature)}; then {describe_offsets(offset, predictions.class_names)}"
     result = FitResult(
         parameters=parameters,

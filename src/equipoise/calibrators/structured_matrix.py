@@ -56,7 +56,7 @@ class StructuredMatrixScaling(Calibrator):
 
     def _learn(self, predictions: Predictions) -> FitResult:
         n_classes = predictions.logits.shape[1]
-        start = torch.eye(n_classes, n_classes + 1, dtype=torch.float64)
+        start = torch.eye(n_classes, n_classes + 1, dtype=torch.float64, device="cpu")
         strength = torch.full_like(start, n_classes * (n_classes - 1))
         strength[:, :-1].fill_diagonal_(n_classes)
         strength[:, -1] = n_classes

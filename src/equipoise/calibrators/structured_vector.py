@@ -56,7 +56,7 @@ class StructuredVectorScaling(Calibrator):
 
     def _learn(self, predictions: Predictions) -> FitResult:
         n_classes = predictions.logits.shape[1]
-        start = torch.zeros(2, n_classes, dtype=torch.float64)
+        start = torch.zeros(2, n_classes, dtype=torch.float64, device="cpu")
         start[0] = 1.0
         strength = torch.full_like(start, n_classes)
         result, found = fit_structured(predictions, shape=Diagonal(), start=start, strength=strength)

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, isfinite, sqrt
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import torch
-from torch import Tensor
+from numpy.typing import DTypeLike
 
-from equipoise.compiled.dispatch import find_kernel
-from equipoise.core.arrays import Array, as_tensor
+from equipoise.core.arrays import Array
 from equipoise.core.bins import bin_of, expected_error, lower_edges
 from equipoise.core.checks import check_labels
 from equipoise.core.errors import DataError
+from equipoise.kernels.threads import map_in_order
 
 __all__ = ["GRID", "Optimum", "ece_on_grid", "fit_beta", "papers_grid"]
 
-_ROWS_PER_THREAD = 1024
 _SUBSAMPLES = (512, 4096)
 _SEPARABLE = 1e-6
 _LAST_STEP = 1e-8
-# How many numbers the plain ways look at at once.
-_PLAIN_BLOCK = 1 << 16
+# Numbers in a block of rows, which fits the second-level cache of a processor with their exponentials.
+_BLOCK = 1 << 15
 
 
 def papers_grid() -> Array:
@@ -84,7 +81,7 @@ def fit_beta(logits: Array, labels: Array, weights: Array | None) -> Optimum:
         >>> round(fit_beta(z, y, None).beta, 6)
         0.366204
     """
-    check_labels(labels, n_classes=logits.shape[1], where="fit")  # compiled code does not look where it reads
+    check_labels(labels, n_classes=logits.shape[1], where="fit")
     whole = _objective(logits, labels, weights)
     parts = [_subsample(logits, labels, weights, rows) for rows in _SUBSAMPLES if len(labels) > 2 * rows]
     size = sqrt(max((parts[0] if parts else whole)(0.0)[2], 0.0))
@@ -159,42 +156,55 @@ def _subsample(
 
 
 def _objective(logits: Array, labels: Array, weights: Array | None) -> Callable[[float], Derivatives]:
-    arrays = _writable(logits, labels, weights)
-    likelihood_at = find_kernel("temperature", arrays[0].dtype.char, logits.size) or _likelihood_plainly
-
     def mean(beta: float) -> Derivatives:
-        parts = _over_rows(lambda start, stop: likelihood_at(*arrays, beta, start, stop), len(labels))
-        value, slope, curvature, total = np.sum(parts, axis=0)
+        def sums(block: _Block) -> Array:
+            exps = np.exp(np.multiply(block.gaps, beta))
+            zeroth, once = np.einsum("ij->i", exps), np.einsum("ij,ij->i", exps, block.gaps)
+            exps *= block.gaps
+            once, twice = once / zeroth, np.einsum("ij,ij->i", exps, block.gaps) / zeroth
+            columns = (
+                np.log(zeroth) - beta * block.own,
+                once - block.own,
+                twice - once**2,
+                np.ones(len(once)),
+            )
+            return np.stack(columns) @ block.weights
+
+        value, slope, curvature, total = np.sum(
+            _over_blocks(sums, logits, labels, weights, np.float64), axis=0
+        )
         return float(value / total), float(slope / total), float(curvature / total)
 
     return mean
 
 
-def _likelihood_plainly(
-    logits: Array, labels: Array, weights: Array, beta: float, start: int, stop: int
-) -> Array:
-    """Do what :func:`equipoise.compiled.temperature_kernel.likelihood_at` does, with torch alone."""
-    sums = torch.zeros(4, dtype=torch.float64)
-    for gaps, truth, weight in _blocks_of_gaps(logits, labels, weights, start, stop):
-        exps = torch.exp(beta * gaps)
-        zeroth, own = exps.sum(1), gaps.gather(1, truth[:, None])[:, 0]
-        once, twice = ((exps * gaps**power).sum(1) / zeroth for power in (1, 2))
-        columns = (zeroth.log() - beta * own, once - own, twice - once**2, torch.ones_like(own))
-        sums += torch.stack(columns) @ weight
-    return sums.numpy()
+class _Block(NamedTuple):
+    """Some rows that fit the processor's cache: how far logits, and that of the label, are below the largest."""
+
+    gaps: Array
+    own: Array
+    labels: Array
+    weights: Array
 
 
-def _blocks_of_gaps(
-    logits: Array, labels: Array, weights: Array, start: int, stop: int
-) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Give some rows at a time: how far logits are below the highest of their row, labels, weights; float64."""
-    step = max(1, _PLAIN_BLOCK // logits.shape[1])
-    for first in range(start, stop, step):
-        rows = slice(first, min(first + step, stop))
-        block = torch.from_numpy(logits[rows]).double()
-        truth = torch.from_numpy(labels[rows])
-        weight = torch.from_numpy(weights[rows]).double() if len(weights) else torch.ones(len(truth)).double()
-        yield block - block.amax(1, keepdim=True), truth, weight
+def _over_blocks(
+    task: Callable[[_Block], Array], logits: Array, labels: Array, weights: Array | None, dtype: DTypeLike
+) -> list[Array]:
+    """Return the results of a task for some rows at a time, in a fixed order, with gaps in a precision."""
+    step = max(1, _BLOCK // logits.shape[1])
+
+    def work(start: int) -> Array:
+        rows = slice(start, start + step)
+        block, label = logits[rows].astype(dtype), labels[rows, None]
+        block -= np.take_along_axis(block, block.argmax(axis=1)[:, None], axis=1)
+        own = np.take_along_axis(block, label, axis=1)[:, 0]
+        # Squares of what is too large become infinite, and fit_beta reports it.
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            return task(
+                _Block(block, own, labels[rows], np.ones(len(own)) if weights is None else weights[rows])
+            )
+
+    return map_in_order(work, range(0, len(labels), step))
 
 
 def ece_on_grid(
@@ -202,8 +212,7 @@ def ece_on_grid(
 ) -> tuple[int, Array]:
     """Find the first temperature of a grid with the smallest ECE.
 
-    Compiled code takes exponentials in the precision of the logits, as the papers' code does; the plain way takes them
-    in float64. Both sum in float64.
+    Exponentials are taken in the precision of the logits, as the papers' code does, and summed in float64.
 
     Args:
         logits: ``(n, k)``.
@@ -221,42 +230,22 @@ def ece_on_grid(
         >>> round(float(GRID[best]), 1), round(float(ece[best]), 3)
         (2.7, 0.002)
     """
-    arrays = _writable(logits, labels, weights)
-    betas, edges = (1.0 / grid).astype(arrays[0].dtype), lower_edges(n_bins, "right")
-    gaps_by_bin = find_kernel("confidences", arrays[0].dtype.char, logits.size * len(grid)) or _gaps_plainly
-    parts = _over_rows(lambda start, stop: gaps_by_bin(*arrays, betas, edges, start, stop), len(labels))
+    betas, edges = 1.0 / grid, lower_edges(n_bins, "right")
+    # Papers take exponentials in the precision of the logits.
+    dtype = logits.dtype if logits.dtype == np.float32 else np.dtype(np.float64)
+
+    def gaps_by_bin(block: _Block) -> Array:
+        scaled, wide = np.empty_like(block.gaps), np.empty(block.gaps.shape)
+        confidence = np.empty((len(betas), len(block.own)))
+        for row, beta in zip(confidence, betas.astype(dtype), strict=True):
+            wide[:] = np.exp(np.multiply(block.gaps, beta, out=scaled), out=scaled)
+            np.divide(1.0, np.einsum("ij->i", wide), out=row)
+        correct = block.gaps.argmax(axis=1) == block.labels
+        place = bin_of(confidence, edges[1:-1]) + n_bins * np.arange(len(betas))[:, None]
+        gaps = block.weights * (confidence - correct)
+        return np.bincount(place.reshape(-1), gaps.reshape(-1), minlength=len(betas) * n_bins)
+
     total = len(labels) if weights is None else weights.sum()
-    ece = expected_error(np.sum(parts, axis=0), total)
+    table = np.sum(_over_blocks(gaps_by_bin, logits, labels, weights, dtype), axis=0)
+    ece = expected_error(table.reshape(len(betas), n_bins), total)
     return int(np.argmin(ece)), ece
-
-
-def _gaps_plainly(
-    logits: Array, labels: Array, weights: Array, betas: Array, edges: Array, start: int, stop: int
-) -> Array:
-    """Do what :func:`equipoise.compiled.temperature_kernel.gaps_by_bin` does, with torch alone."""
-    table = np.zeros((len(betas), len(edges) - 1))
-    for gaps, truth, weight in _blocks_of_gaps(logits, labels, weights, start, stop):
-        hit = (gaps.argmax(1) == truth).double()
-        for t, beta in enumerate(betas.tolist()):
-            confidence = (1 / torch.exp(beta * gaps).sum(1)).clamp_max(1.0)
-            place = bin_of(confidence.numpy(), edges[1:-1])
-            table[t] += np.bincount(place, (weight * (confidence - hit)).numpy(), minlength=len(edges) - 1)
-    return table
-
-
-def _writable(logits: Array, labels: Array, weights: Array | None) -> tuple[Array, Array, Array]:
-    # The compiler takes read-only arrays for another type; an alias saves a second compilation.
-    given = (logits, labels, np.empty(0) if weights is None else weights.astype(np.float64, copy=False))
-    first, second, third = (as_tensor(np.ascontiguousarray(array)).numpy() for array in given)
-    return first, second, third
-
-
-def _over_rows(task: Callable[[int, int], Any], n_rows: int) -> list[Any]:
-    """Run a compiled task on ranges of rows, in as many threads as torch may use."""
-    n_threads = min(torch.get_num_threads(), max(1, n_rows // _ROWS_PER_THREAD))
-    ends = np.linspace(0, n_rows, n_threads + 1).astype(int)
-    ranges = list(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
-    if n_threads == 1:
-        return [task(*ranges[0])]
-    with ThreadPoolExecutor(n_threads) as pool:
-        return list(pool.map(lambda one: task(*one), ranges))

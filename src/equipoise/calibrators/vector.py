@@ -57,7 +57,7 @@ class VectorScaling(Calibrator):
     def _learn(self, predictions: Predictions) -> FitResult:
         logits, labels, weights = predictions.logits, predictions.labels, predictions.weights
         beta = fit_beta(logits, labels, weights).beta
-        start = torch.zeros(2, logits.shape[1], dtype=torch.float64)
+        start = torch.zeros(2, logits.shape[1], dtype=torch.float64, device="cpu")
         start[0] = beta
         none = QuadraticPenalty(torch.zeros_like(start), start)
         found = fit_softmax(logits, labels, weights, shape=Diagonal(), start=start, penalty=none)

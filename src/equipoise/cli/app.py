@@ -18,10 +18,10 @@ from equipoise.cli.commands import COMMANDS, CommandTable
 from equipoise.cli.inputs import OPTION_OF
 from equipoise.cli.output import output_to_whoever_reads
 from equipoise.cli.unexpected import print_traceback_if_requested, report_unexpected
-from equipoise.compiled.locks import LockWarning
 from equipoise.core.argument_names import arguments_as_options
 from equipoise.core.errors import EquipoiseError, EquipoiseWarning
 from equipoise.core.escaping import visible, without_secrets
+from equipoise.kernels.locks import LockWarning
 
 __all__ = ["app", "run"]
 

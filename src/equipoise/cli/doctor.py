@@ -12,8 +12,8 @@ import click
 
 from equipoise import __version__
 from equipoise.cli.shared import json_option, print_json
-from equipoise.compiled.cache import cache_folder
-from equipoise.compiled.dispatch import is_ready, why_plain
+from equipoise.kernels.cache import cache_folder
+from equipoise.kernels.dispatch import is_ready, why_fallback
 
 __all__ = ["command"]
 
@@ -116,10 +116,10 @@ def _numba(problems: list[str]) -> dict[str, Any]:
 
 
 def _way() -> str:
-    """Say whether passes over predictions are compiled."""
-    plain = why_plain()
-    if plain:
-        return f"off, and replaced by slower code: {plain}"
+    """Return whether passes over predictions are compiled."""
+    reason = why_fallback()
+    if reason:
+        return f"off, and replaced by slower code: {reason}"
     return "works" if is_ready("state", "f") else "works; compiled when there is enough to do"
 
 

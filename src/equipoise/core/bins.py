@@ -1,8 +1,8 @@
-"""Bins of numbers from 0 to 1, in which every number has exactly one place: the rule of the whole package."""
+"""Bins of equal width on [0, 1]: every number lies in exactly one bin, by exact comparison with k/n."""
 
 from __future__ import annotations
 
-from typing import overload
+from typing import Any, Literal, TypeAlias, cast, get_args, overload
 
 import numpy as np
 import torch
@@ -12,18 +12,45 @@ from equipoise.core.arrays import Array
 from equipoise.core.choices import MOST_BINS
 from equipoise.core.names import check_choice
 
-__all__ = ["bin_of", "check_bins", "expected_error", "float_below", "lower_edges"]
+__all__ = ["Precision", "bin_edges", "bin_of", "check_bins", "expected_error", "lower_edges", "precision_of"]
 
 
-def lower_edges(n_bins: int, closed: str) -> Array:
-    """Return ``n_bins + 1`` thresholds such that ``x`` is in bin ``b`` if ``edge[b] < x <= edge[b + 1]``.
+#: Types in which probabilities are given; edges of bins are compared in the same precision.
+Precision: TypeAlias = Literal["bfloat16", "float16", "float32", "float64"]
 
-    The first threshold is below zero and the last above one, so 0 and 1 always have a bin. Bins closed on the left
-    use the same comparison with every inner threshold moved to the next smaller number.
+
+def bin_edges(n_bins: int, precision: Precision = "float64") -> Array:
+    """Return the ``n_bins + 1`` edges k/n of bins of equal width, each rounded once.
 
     Args:
-        n_bins: How many bins of equal width.
+        n_bins: Number of bins.
+        precision: Type in which the numbers to compare were given. A probability of 7/10 that was stored in float32
+            lies on the edge 7/10, as it does in float64.
+
+    Returns:
+        Edges, as float64.
+
+    Example:
+        >>> bin_edges(10)[3] == 0.3, bin_edges(10, "float32")[3] == np.float32(0.3)
+        (np.True_, np.True_)
+    """
+    edges: Array = np.arange(n_bins + 1) / n_bins
+    if precision == "bfloat16":  # NumPy has no such type
+        return torch.from_numpy(edges).bfloat16().double().numpy()
+    return edges.astype(precision).astype(np.float64)
+
+
+def lower_edges(n_bins: int, closed: str, precision: Precision = "float64") -> Array:
+    """Return ``n_bins + 1`` thresholds such that ``x`` is in bin ``b`` if ``edge[b] < x <= edge[b + 1]``.
+
+    The inner thresholds are those of :func:`bin_edges`. The first is below zero and the last above one, so 0 and 1
+    always have a bin. Bins closed on the left use the same comparison with every inner threshold moved to the next
+    smaller number.
+
+    Args:
+        n_bins: Number of bins of equal width.
         closed: ``"right"`` for (low, high], ``"left"`` for [low, high).
+        precision: Type in which the numbers to compare were given.
 
     Returns:
         Thresholds in float64.
@@ -34,11 +61,22 @@ def lower_edges(n_bins: int, closed: str) -> Array:
         >>> lower_edges(2, "left")[1] < 0.5
         np.True_
     """
-    edges = np.linspace(0.0, 1.0, n_bins + 1)
+    edges = bin_edges(n_bins, precision)
     if closed == "left":
-        edges = np.nextafter(edges, -1.0)
+        edges[1:-1] = np.nextafter(edges[1:-1], -1.0)
     edges[0], edges[-1] = -1.0, 2.0
     return edges
+
+
+def precision_of(values: Any) -> Precision:
+    """Return the precision in which numbers were given; float64 for whole numbers and lists.
+
+    Example:
+        >>> precision_of(np.zeros(1, np.float16)), precision_of(torch.zeros(1)), precision_of([0.5])
+        ('float16', 'float32', 'float64')
+    """
+    name = str(getattr(values, "dtype", "")).removeprefix("torch.")
+    return cast(Precision, name) if name in get_args(Precision) else "float64"
 
 
 @overload
@@ -69,8 +107,8 @@ def bin_of(values: Array | Tensor, inner: Array | Tensor, *, closed: str = "righ
                 [0, 0]])
     """
     if isinstance(values, Tensor):
-        edges = torch.as_tensor(inner).contiguous()
-        return torch.searchsorted(edges, values.contiguous(), right=closed == "left")
+        edges = inner if isinstance(inner, Tensor) else torch.from_numpy(inner)
+        return torch.searchsorted(edges.contiguous(), values.contiguous(), right=closed == "left")
     return np.searchsorted(inner, values, side="right" if closed == "left" else "left")
 
 
@@ -90,17 +128,6 @@ def expected_error(gaps: Array, weight: Array | float) -> Array:
     """
     error: Array = np.abs(gaps).sum(axis=-1) / weight
     return error
-
-
-def float_below(value: float, dtype: np.dtype[np.floating]) -> np.floating:
-    """Return the largest number of a type that is not above ``value``, so that comparisons agree with float64.
-
-    Example:
-        >>> float(float_below(0.1, np.dtype(np.float32))) <= 0.1
-        True
-    """
-    rounded = dtype.type(value)
-    return np.nextafter(rounded, dtype.type(-np.inf)) if float(rounded) > value else rounded
 
 
 def check_bins(n_bins: int, closed: str, *, where: str) -> None:

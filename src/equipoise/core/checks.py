@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.compiled.dispatch import find_kernel
-from equipoise.compiled.threads import find_team
 from equipoise.core.argument_names import argument
-from equipoise.core.arrays import Array, as_tensor
+from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
 
 __all__ = [
@@ -25,9 +23,8 @@ __all__ = [
     "renumbered",
 ]
 
-_ELEMENTS = 1 << 22
-# From so many numbers on a compiled look at them is quicker, loading the compiled code included.
-_MANY = 1 << 18
+# Numbers in a block of rows, which fits a processor's cache, so that several passes read memory once.
+_BLOCK = 1 << 16
 
 #: Averages of probabilities in single precision exceed one by this much and no more.
 _ROUNDING = 1e-6
@@ -38,7 +35,7 @@ _HEAVIEST = 1e100
 
 
 def _blocks(array: Array) -> Iterator[tuple[int, Array]]:
-    step = max(1, _ELEMENTS // max(1, int(np.prod(array.shape[1:]))))
+    step = max(1, _BLOCK // max(1, int(np.prod(array.shape[1:]))))
     for start in range(0, len(array), step):
         yield start, array[start : start + step]
 
@@ -87,8 +84,6 @@ def check_probs(probs: Array, *, where: str, tolerance: float = 1e-3) -> None:
         ...
         equipoise.core.errors.DataError: doc: `probs` must lie in [0, 1], got 2.0 in row 1, column 0. ...
     """
-    if _surely_distributions(probs, tolerance):
-        return
     for start, block in _blocks(probs):
         with np.errstate(over="ignore", invalid="ignore"):
             total = block.sum(axis=1, dtype=block.dtype) if block.ndim == 2 else block
@@ -110,19 +105,6 @@ def _why_no_distribution(totals: Array) -> str:
     return (
         f"Independent sigmoids are no distribution over classes; logits are passed as {argument('logits')}."
     )
-
-
-def _surely_distributions(probs: Array, tolerance: float) -> bool:
-    """Return whether a compiled look at many rows finds nothing to name; a doubt is left to the slower checks."""
-    if probs.ndim != 2 or probs.size < _MANY or not probs.flags.c_contiguous:
-        return False
-    any_odd_row = find_kernel("row_check", probs.dtype.char, probs.size)
-    if any_odd_row is None:
-        return False
-    table = as_tensor(probs).numpy()  # The compiler takes read-only arrays for another type.
-    bits = table.view(f"i{table.dtype.itemsize}")
-    largest = table.dtype.type(1 + _ROUNDING).view(bits.dtype)
-    return not any_odd_row(table, bits, largest, tolerance, find_team())
 
 
 def _raise_out_of_range(block: Array, start: int, where: str) -> None:

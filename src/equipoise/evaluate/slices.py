@@ -8,9 +8,8 @@ from typing import NamedTuple, final
 import numpy as np
 from scipy.special import stdtrit
 
-from equipoise.compiled.dispatch import find_kernel
-from equipoise.core.arrays import Array, as_tensor
-from equipoise.core.bins import bin_of, check_bins, lower_edges
+from equipoise.core.arrays import Array
+from equipoise.core.bins import bin_of, check_bins
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
@@ -79,7 +78,7 @@ class SliceSums:
 
     def __init__(self, *, n_bins: int = 15, closed: str = "right", most: int = 1000) -> None:
         check_bins(n_bins, closed, where="SliceSums")
-        self._most, self._edges = most, lower_edges(n_bins, closed)
+        self._most, self._n_bins, self._closed = most, n_bins, closed
         self._names: dict[str, int] = {}
         self._rows = np.zeros(0, np.int64)
         # Per bin: weight, confidence, correct. Per slice: squared weight; with it the gap and the squared gap.
@@ -99,11 +98,17 @@ class SliceSums:
         """
         values, which = distinct(np.asarray(column))
         places = self._places(values, name)[which]
-        weights = np.empty(0) if predictions.weights is None else predictions.weights
-        arrays = (predictions.confidence, predictions.correct, weights, places)
-        add = find_kernel("slices", predictions.confidence.dtype.char, len(places)) or _add_rows_plainly
-        confidence, correct, weights, places = map(_writable, arrays)
-        add(confidence, correct, weights, places, self._edges, self._rows, self._bins, self._squares)
+        x, hit = predictions.confidence.astype(np.float64), predictions.correct.astype(np.float64)
+        weight = np.ones(len(x)) if predictions.weights is None else predictions.weights
+        inner = predictions.lower_edges(self._n_bins, self._closed)[1:-1]
+        cell = places * self._n_bins + bin_of(x, inner)
+        gap, square = x - hit, weight * weight
+        self._rows += np.bincount(places, minlength=len(self._rows))
+        for place, values in enumerate((weight, weight * x, weight * hit)):
+            sums = np.bincount(cell, values, minlength=self._bins[..., 0].size)
+            self._bins[..., place] += sums.reshape(self._bins.shape[:2])
+        for place, values in enumerate((square, square * gap, square * gap * gap)):
+            self._squares[:, place] += np.bincount(places, values, minlength=len(self._rows))
 
     def _places(self, values: Array, name: str) -> Array:
         """Return the number of each slice; new ones get a place."""
@@ -210,33 +215,6 @@ class SliceSums:
         variance = (effective * spread + accuracy**2 + (1 - accuracy) ** 2) / (effective + 2)
         margin: Array = stdtrit(effective + 1, (1 + level) / 2) * np.sqrt(variance / effective)
         return margin
-
-
-def _add_rows_plainly(
-    confidence: Array,
-    correct: Array,
-    weights: Array,
-    places: Array,
-    edges: Array,
-    rows: Array,
-    bins: Array,
-    squares: Array,
-) -> None:
-    """Do what :func:`equipoise.compiled.slice_kernel.add_rows_to_slices` does, with NumPy alone."""
-    x, hit = confidence.astype(np.float64), correct.astype(np.float64)
-    weight = weights if len(weights) else np.ones(len(x))
-    cell = places * bins.shape[1] + bin_of(x, edges[1:-1])
-    gap, square = x - hit, weight * weight
-    rows += np.bincount(places, minlength=len(rows))
-    for column, values in enumerate((weight, weight * x, weight * hit)):
-        bins[..., column] += np.bincount(cell, values, minlength=bins[..., 0].size).reshape(bins.shape[:2])
-    for column, values in enumerate((square, square * gap, square * gap * gap)):
-        squares[:, column] += np.bincount(places, values, minlength=len(rows))
-
-
-def _writable(array: Array) -> Array:
-    # The compiler takes read-only arrays for another type; one alias saves a second compilation.
-    return as_tensor(np.ascontiguousarray(array)).numpy()
 
 
 def distinct(column: Array) -> tuple[Array, Array]:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Literal, final
 
 from equipoise.calibrators import Calibrator, load
-from equipoise.compiled import locks
 from equipoise.core.errors import DataError, FileError, SpecError, require
 from equipoise.core.predictions import Predictions
 from equipoise.core.reading import read_predictions
@@ -27,6 +26,7 @@ from equipoise.experiments.integrity import (
 from equipoise.experiments.rows import read_rows
 from equipoise.experiments.scores import RunScores, read_scores, tidy_rows
 from equipoise.experiments.spec import Spec, read_stored_spec
+from equipoise.kernels import locks
 from equipoise.training import read_checkpoint
 
 __all__ = ["STAGES", "TRASH", "UNUSABLE", "RunFolder", "Stage", "Status", "map_names", "mapped_name"]

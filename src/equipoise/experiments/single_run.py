@@ -16,7 +16,6 @@ from typing import Any, final
 import torch
 from torch import nn
 
-from equipoise.compiled.dispatch import going
 from equipoise.core.errors import SpecError
 from equipoise.core.names import check_choice
 from equipoise.core.predictions import Predictions
@@ -34,6 +33,7 @@ from equipoise.experiments.preparation import pin, pinned
 from equipoise.experiments.scoring import ScoringSettings, score_run
 from equipoise.experiments.shifted import predict_shifts
 from equipoise.experiments.spec import Spec, write_spec
+from equipoise.kernels.dispatch import use_backend
 from equipoise.training import BatchLike, Hardware, fit, predict, read_checkpoint
 
 __all__ = ["RunOptions", "keep_predictions", "run"]
@@ -130,8 +130,8 @@ def run(spec: Spec, folder: str | os.PathLike[str], *, options: RunOptions | Non
     spec = pin(spec, root=options.root, download=options.download)
     target = RunFolder(Path(folder) / spec.identity)
     _refuse_old(spec, target)
-    # Whatever was compiled before, a run's numbers are the same to the last bit: all its work goes the plain way.
-    with going("plain"), _threads(options.threads), target.locked():
+    # The numbers of a run must be the same to the last bit, whatever was compiled before: only the fallback is used.
+    with use_backend("fallback"), _threads(options.threads), target.locked():
         stage = "prepare"
         try:
             _prepare(spec, target)

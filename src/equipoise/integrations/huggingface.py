@@ -209,5 +209,5 @@ def _logits(outputs: Any) -> Tensor:
 
 def _rows(evaluation: Any) -> tuple[Tensor, Tensor]:
     scores, labels = evaluation.predictions, evaluation.label_ids
-    logits = torch.as_tensor(scores[0] if isinstance(scores, tuple) else scores).float()
-    return logits.cpu(), torch.as_tensor(labels).cpu()
+    logits = torch.as_tensor(scores[0] if isinstance(scores, tuple) else scores, device="cpu").float()
+    return logits, torch.as_tensor(labels, device="cpu")

@@ -124,7 +124,7 @@ def _map_parity(folder: Path, calibrator: Calibrator, network: nn.Module, exampl
         worst = check_parity(file, module, hostile)
         if len(edges):
             # A row within rounding of a bin's edge may fall to either side; a little off it, it may not.
-            off = edges + _NEAR * torch.eye(n_classes)[0]
+            off = edges + _NEAR * torch.eye(n_classes, device="cpu")[0]
             near_edges = np.minimum(_gaps(file, module, edges), _gaps(file, module, off))
             worst = max(worst, float(near_edges.max()))
     finally:

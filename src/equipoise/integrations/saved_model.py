@@ -127,7 +127,7 @@ def save_model(
     }
     tensors = {_NETWORK + name: value for name, value in weights.items()}
     for name, entry in parameters.items():
-        values = torch.tensor(entry["values"], dtype=torch.float64).reshape(entry["shape"])
+        values = torch.tensor(entry["values"], dtype=torch.float64, device="cpu").reshape(entry["shape"])
         tensors[_CALIBRATOR + name] = values
     told["digest"] = _digest(told, tensors)
     metadata = {_FORMAT: json.dumps(told)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal, final
 
 import torch
@@ -101,8 +102,8 @@ class CalibrationMetric(Metric):  # type: ignore[misc]
 
     def state(self) -> CalibrationState:
         """Return the state, from which every other number can be read too; it shares the metric's memory."""
-        state = CalibrationState(self.num_classes, n_bins=self.n_bins, device=self.counts.device)
-        state.sums.take_over((self.counts, self.floats))
+        state = self._empty_state()
+        state.sums.share(self.counts, self.floats)
         return state
 
     def compute(self) -> Tensor:
@@ -111,6 +112,28 @@ class CalibrationMetric(Metric):  # type: ignore[misc]
         is_empty = self._update_count > 0 and self.ignore_index is not None and state.total_weight == 0
         value = math.nan if is_empty else self._read(state)
         return torch.tensor(value, dtype=torch.float32, device=self.counts.device)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Sequence[str] = "") -> CalibrationMetric:
+        """Move the sums to another device; their types stay int64 and float64 under ``half()`` or ``to(dtype)``."""
+
+        def move(tensor: Tensor) -> Tensor:
+            moved = fn(tensor)
+            return moved if moved.dtype == tensor.dtype else tensor.to(moved.device)
+
+        moved: CalibrationMetric = super()._apply(move, exclude_state)
+        return moved
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        """Copy the sums of another metric, if it has the same classes and bins."""
+        if all(prefix + name in state_dict for name in ("counts", "floats")):
+            loaded = [state_dict[prefix + name] for name in ("counts", "floats")]
+            self._empty_state().sums.share(*loaded)
+            for name, part in zip(("counts", "floats"), loaded, strict=True):
+                state_dict[prefix + name] = part.to(self.counts.device).clone()
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+    def _empty_state(self) -> CalibrationState:
+        return CalibrationState(self.num_classes, n_bins=self.n_bins, device=self.counts.device)
 
     @abstractmethod
     def _read(self, state: CalibrationState) -> float:

@@ -171,7 +171,7 @@ class GammaBins(nn.Module):
         self.switch = switch
         self.bounds = bounds
         self.drop_minimum = drop_minimum
-        self.register_buffer("edges", torch.linspace(0.0, 1.0, n_bins + 1))
+        self.register_buffer("edges", torch.arange(n_bins + 1) / n_bins)
         self.register_buffer("gammas", torch.ones(n_bins))
 
     @property

@@ -1,182 +1,229 @@
-"""Ways to fill a CalibrationState: compiled on the CPU, plain torch on any device and where nothing is compiled."""
+"""Fill the sums of a CalibrationState: with a compiled kernel on the CPU, or with torch on any device."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from equipoise.compiled.dispatch import find_kernel
-from equipoise.compiled.threads import find_team
-from equipoise.core.arrays import Array, as_tensor
-from equipoise.core.bins import bin_of, float_below, lower_edges
-from equipoise.core.checks import check_labels
-from equipoise.core.errors import DataError
+from equipoise.core.arrays import Array
+from equipoise.core.bins import bin_of, lower_edges
 from equipoise.core.predictions import Predictions
-from equipoise.core.probabilities import positive_logits, two_columns
-from equipoise.metrics.device import flat_batch
+from equipoise.core.probabilities import exponentials, positive_logits, two_columns
+from equipoise.kernels.dispatch import find_kernel
+from equipoise.kernels.threads import map_in_order
+from equipoise.metrics.device import FlatBatch
 from equipoise.metrics.plain_batch import PlainBatch
 from equipoise.metrics.sums import Sums
 
-__all__ = ["add_confidence", "add_predictions", "sums_by_torch"]
+__all__ = ["RowBlock", "add_by_torch", "add_confidence", "add_predictions", "sums_by_torch"]
 
-# A row costs as much as so many numbers; for fewer in all than the second figure another thread is not worth it.
-_PER_ROW = 64
-_ALONE = 1 << 18
-# What one block of copied rows holds.
+# Numbers in a block of rows, which fits the second-level cache of a processor with all that is computed from it.
 _BLOCK = 1 << 16
-# How far a row's sum may be from one; rows were checked before, and this only catches what was changed since.
-_TOLERANCE = 1e-2
+# Numbers in a part of the rows that has sums of its own. Parts do not depend on threads, so neither do results.
+_PART = 1 << 20
+# How far beyond one the rounding of a probability may go.
+_ROUNDING = 1e-6
+# The probability that stands in for an exact zero of the true class: the smallest normal float32.
 _TINY = float(np.finfo(np.float32).tiny)
 
 
-#: Scores, labels, and weights or None.
-_Rows: TypeAlias = tuple[Array, Array, Array | None]
+class RowBlock(NamedTuple):
+    """Rows to add, in memory of their own, and what both backends know of them.
+
+    Attributes:
+        scores: ``(n, k)``: what orders the classes; logits, because probabilities can underflow.
+        shares: ``(n, k)`` of the same type: exponentials or probabilities.
+        factors: ``(n,)`` float64: times the shares, in float64, these are the probabilities.
+        labels: ``(n,)`` class numbers.
+        loss: ``(n,)`` negative log-likelihoods.
+        weights: ``(n,)``.
+        impossible: Number of rows that give the true class a probability of zero.
+    """
+
+    scores: Array
+    shares: Array
+    factors: Array
+    labels: Array
+    loss: Array
+    weights: Array
+    impossible: int
 
 
-def add_predictions(predictions: Predictions | PlainBatch, sums: Sums, closed: str, *, where: str) -> None:
-    """Add rows in memory: compiled, on as many threads as torch uses, or plainly. All of them, or none.
+def add_predictions(
+    predictions: Predictions | PlainBatch, sums: Sums, closed: str, *, tolerance: float
+) -> int:
+    """Add rows in memory: all of them, or none.
 
     Args:
         predictions: Logits or probabilities.
         sums: What to add to, on the CPU.
         closed: Which side of a bin is closed.
-        where: The caller, for messages.
+        tolerance: How far the sum of a row's probabilities may be from one.
 
-    Raises:
-        DataError: If a row is no distribution, or its label no class.
+    Returns:
+        The first row that is not a distribution or whose label is not a class, or -1.
     """
-    scores, labels, weights = predictions.scores, predictions.labels, predictions.weights
+    scores = predictions.scores
     assert scores is not None
-    are_logits = predictions.kind == "logits"
     kernel = find_kernel("state", scores.dtype.char, scores.size)
-    if kernel is not None and scores.ndim == 2 and scores.flags.c_contiguous:
-        bad = _add_by_kernel(kernel, (scores, labels, weights), sums, closed, are_logits)
-    else:
-        # Other layouts are copied, and tables of torch made, a part that fits the cache at a time.
-        add = _add_by_torch if kernel is None else partial(_add_by_kernel, kernel)
-        bad, total, step = -1, sums.like(), max(1, _BLOCK // sums.n_classes)
-        widen: Callable[[Array], Array] = positive_logits if are_logits else two_columns
-        for start in range(0, len(scores), step):
-            rows = slice(start, start + step)
-            block = np.ascontiguousarray(scores[rows] if scores.ndim == 2 else widen(scores[rows]))
-            weight = None if weights is None else weights[rows]
-            bad = add((block, labels[rows], weight), total, closed, are_logits)
-            if bad >= 0:
-                bad += start
-                break
-        if bad < 0:
-            sums.add(total)
-    if bad >= 0:
-        check_labels(labels, n_classes=sums.n_classes, where=where)
-        raise DataError(f"{where}: row {bad} is no probability distribution: {scores[bad]}.")
+    edges = lower_edges(sums.n_bins, closed, predictions.precision)
+    step, per_part = (max(1, size // sums.n_classes) for size in (_BLOCK, _PART))
 
-
-def _add_by_torch(rows: _Rows, sums: Sums, closed: str, are_logits: bool) -> int:
-    """Add rows with torch alone; return the first that is no distribution or whose label is no class, or -1."""
-    scores, labels, weights = rows
-    no_class = (labels < 0) | (labels >= sums.n_classes)
-    if no_class.any():
-        return int(no_class.argmax())
-    weight = None if weights is None else as_tensor(weights)
-    batch = flat_batch(as_tensor(scores), as_tensor(labels), weight, None, is_logits=are_logits)
-    odd = ~(((batch.probs.sum(1) - 1).abs() <= _TOLERANCE) & (batch.probs.amin(1) >= 0))
-    if odd.any():
-        return int(odd.nonzero()[0])
-    sums.add(
-        sums_by_torch(
-            batch.probs, batch.labels, batch.weight, sums, closed, nll=batch.nll, logits=batch.logits
+    def add_part(start: int) -> tuple[int, Sums]:
+        part, stop, scratch = (
+            sums.like(),
+            min(start + per_part, len(scores)),
+            _Scratch(predictions, step, sums),
         )
-    )
+        add = _torch_adder(part, edges) if kernel is None else _kernel_adder(kernel, part, edges)
+        for first in range(start, stop, step):
+            block, bad = scratch.block(slice(first, min(first + step, stop)))
+            bad = bad if block is None else add(block, tolerance)
+            if bad >= 0:
+                return first + bad, part
+        return -1, part
+
+    starts = range(0, len(scores), per_part)
+    # Torch has threads of its own.
+    parts = [add_part(start) for start in starts] if kernel is None else map_in_order(add_part, starts)
+    for bad, _ in parts:
+        if bad >= 0:
+            return bad
+    for _, part in parts:
+        sums.add(part)
     return -1
 
 
-def _add_by_kernel(kernel: Callable[..., int], rows: _Rows, sums: Sums, closed: str, are_logits: bool) -> int:
-    """Add contiguous rows with the compiled kernel; return what :func:`_add_by_torch` does."""
-    scores, labels, weights = rows
-    labels = labels if labels.flags.c_contiguous else labels.copy()
-    weights = weights if weights is None or weights.flags.c_contiguous else weights.copy()
-    team, n_threads = find_team()
-    fresh = sums.are_untouched
-    counts, floats = sums.room() if fresh else (sums.counts, sums.floats)
-    bad = kernel(
-        _address(scores),
-        scores.shape,
-        are_logits,
-        _address(labels),
-        0 if weights is None else _address(weights),
-        _edges(sums.n_bins, closed, scores.dtype.char),
-        _TOLERANCE,
-        sums.ends,
-        (counts.data_ptr(), floats.data_ptr()),
-        fresh,
-        (team, n_threads if scores.size + _PER_ROW * len(scores) >= _ALONE else 1),
-    )
-    if fresh and bad < 0:
-        sums.take_over((counts, floats))
-    return bad
-
-
-@cache
-def _edges(n_bins: int, closed: str, dtype: str) -> Array:
-    return np.array([float_below(edge, np.dtype(dtype)) for edge in lower_edges(n_bins, closed)])
-
-
-def _address(array: Array) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address
-
-
-def sums_by_torch(
-    probs: Tensor,
-    labels: Tensor,
-    weights: Tensor | None,
-    template: Sums,
-    closed: str,
-    *,
-    nll: Tensor | None = None,
-    logits: Tensor | None = None,
-    kept: Tensor | None = None,
-) -> Sums:
-    """Sum over rows with torch operations alone: for GPUs, and as the oracle of the compiled kernel.
+class _Scratch:
+    """Memory for one block of rows at a time: fresh memory for every block would cost as much as the work on it.
 
     Args:
-        probs: ``(n, k)`` on any device.
-        labels: ``(n,)`` class numbers.
-        weights: ``(n,)`` or None.
-        template: Sums of the shapes wanted.
-        closed: Which side of a bin is closed.
-        nll: ``(n,)`` negative log-likelihoods, if known better than ``probs`` can tell.
-        logits: ``(n, k)`` where ``probs`` come from; their order is finer, because probabilities can underflow.
-        kept: ``(n,)`` bool: the rows that count; the others must have weight zero.
+        predictions: Where rows come from.
+        n_rows: The most rows of a block.
+        sums: Sums of the classes.
+    """
+
+    def __init__(self, predictions: Predictions | PlainBatch, n_rows: int, sums: Sums) -> None:
+        assert predictions.scores is not None
+        self.given, self.predictions = predictions.scores, predictions
+        self.are_logits, self.n_classes = predictions.kind == "logits", sums.n_classes
+        shape = (min(n_rows, len(self.given)), sums.n_classes)
+        self.scores, self.starts = np.empty(shape, self.given.dtype), np.arange(shape[0]) * sums.n_classes
+        if self.are_logits:
+            self.exps, self.wide = np.empty(shape, self.given.dtype), np.empty(shape)
+
+    def block(self, rows: slice) -> tuple[RowBlock | None, int]:
+        """Copy some rows and check the copy, which nobody else can change.
+
+        Returns:
+            The rows and -1, or None and the first bad row. The next call overwrites the block.
+        """
+        labels, weights = self.predictions.labels[rows].astype(np.int64), self.predictions.weights
+        table, n = self.given[rows], len(labels)
+        if table.ndim == 1:
+            table = positive_logits(table) if self.are_logits else two_columns(table)
+        bad = (labels < 0) | (labels >= self.n_classes)
+        if bad.any():
+            return None, int(bad.argmax())
+        scores, own = self.scores[:n], self.starts[:n] + labels
+        scores[:] = table
+        mine = scores.take(own).astype(np.float64)
+        with np.errstate(all="ignore"):
+            if self.are_logits:
+                shares, total, column = exponentials(scores, exps=self.exps[:n], wide=self.wide[:n])
+                bad = ~(total >= 1)
+                if not np.isfinite(scores.min()):
+                    bad |= ~np.isfinite(scores).all(axis=1)
+                factors, impossible = 1 / total, 0
+                loss = np.log(total) + (scores.take(self.starts[:n] + column) - mine)
+            else:
+                shares, factors, impossible = scores, np.ones(n), int((mine <= 0).sum())
+                loss = -np.log(np.maximum(mine, _TINY))
+        if bad.any():
+            return None, int(bad.argmax())
+        weight = np.ones(n) if weights is None else weights[rows].astype(np.float64)
+        return RowBlock(scores, shares, factors, labels, loss, weight, impossible), -1
+
+
+def _kernel_adder(kernel: Callable[..., int], sums: Sums, edges: Array) -> Callable[[RowBlock, float], int]:
+    """Return a function that adds blocks to sums with the compiled kernel, and returns what the fallback does."""
+    parts = [part.numpy() for part in (sums.rows, sums.cells, sums.classwise, sums.ranks, sums.sketch)]
+    squares, impossible = sums.squares.numpy(), sums.impossible.numpy()
+
+    def add(block: RowBlock, tolerance: float) -> int:
+        rows = (block.labels, block.factors, block.loss, block.weights)
+        squares[0] += block.weights @ block.weights
+        impossible[0] += block.impossible
+        return kernel(block.scores, block.shares, rows, edges, (tolerance, _ROUNDING), *parts)
+
+    return add
+
+
+def _torch_adder(sums: Sums, edges: Array) -> Callable[[RowBlock, float], int]:
+    return lambda block, tolerance: add_by_torch(block, sums, edges, tolerance)
+
+
+def add_by_torch(block: RowBlock, sums: Sums, edges: Array, tolerance: float) -> int:
+    """Add rows with torch alone: the fallback, and the oracle of the compiled kernel.
+
+    Args:
+        block: The rows.
+        sums: What to add to, on the CPU.
+        edges: From :func:`equipoise.core.bins.lower_edges`.
+        tolerance: How far the sum of a row's probabilities may be from one.
 
     Returns:
-        Fresh sums.
+        The first row that is not a distribution, or -1.
     """
+    with np.errstate(under="ignore"):
+        probs = block.shares.astype(np.float64) * block.factors[:, None]
+    low, high = probs.min(axis=1), probs.max(axis=1)
+    fine = (low >= 0) & (high <= 1 + _ROUNDING) & (np.abs(probs.sum(axis=1) - 1) <= tolerance)
+    if not fine.all():
+        return int((~fine).argmax())
+    batch = FlatBatch(
+        probs=torch.from_numpy(probs),
+        order=torch.from_numpy(block.scores),
+        labels=torch.from_numpy(block.labels),
+        weight=torch.from_numpy(block.weights),
+        confidence=torch.from_numpy(np.minimum(high, 1.0)),
+        loss=torch.from_numpy(block.loss),
+        impossible=torch.from_numpy(np.array(block.impossible)),
+        kept=None,
+    )
+    sums.add(sums_by_torch(batch, sums, torch.from_numpy(edges)))
+    return -1
+
+
+def sums_by_torch(batch: FlatBatch, template: Sums, edges: Tensor) -> Sums:
+    """Sum over rows with torch operations alone, on any device.
+
+    Args:
+        batch: The rows.
+        template: Sums of the shapes to return.
+        edges: From :func:`equipoise.core.bins.lower_edges`, on the device of the rows.
+
+    Returns:
+        New sums, on the device of the rows.
+    """
+    probs, order, labels, weights, confidence, loss, impossible, kept = batch
     sums = template.like(probs.device)
-    edges = torch.from_numpy(lower_edges(len(sums.rows), closed)).to(probs.device)
-    weight = torch.ones(len(labels), dtype=torch.float64, device=probs.device) if weights is None else weights
-    wide = probs.double()
-    mine = wide.gather(1, labels[:, None])[:, 0]
-    order = wide if logits is None else logits
     own = order.gather(1, labels[:, None])
-    ties = (order == own) & (torch.arange(wide.shape[1], device=wide.device) < labels[:, None])
+    ties = (order == own) & (torch.arange(probs.shape[1], device=probs.device) < labels[:, None])
     rank = (order > own).sum(1) + ties.sum(1)
-    loss = -mine.clamp_min(_TINY).log() if nll is None else nll.double()
-    brier = (wide.square().sum(1) - 2 * mine + 1).clamp_min(0.0)
+    mine = probs.gather(1, labels[:, None])[:, 0]
+    brier = (probs.square().sum(1) - 2 * mine + 1).clamp_min(0.0)
     count = torch.ones_like(labels) if kept is None else kept.to(labels.dtype)
-    confidence = wide.amax(1).clamp_max(1.0)
-    add_confidence(sums, confidence, rank == 0, weight, edges, loss=loss, brier=brier, count=count)
-    sums.ranks.index_add_(0, rank.clamp_max(len(sums.ranks) - 1), weight)
-    if nll is None:
-        sums.impossible.add_(((mine <= 0) * count).sum())
-    hit = torch.zeros_like(wide).scatter_(1, labels[:, None], 1.0)
-    place = bin_of(wide, edges[1:-1]) + torch.arange(wide.shape[1], device=wide.device) * len(sums.rows)
-    entries = torch.stack([torch.ones_like(wide), wide, hit], dim=-1) * weight[:, None, None]
+    add_confidence(sums, confidence, rank == 0, weights, edges, loss=loss, brier=brier, count=count)
+    sums.impossible.add_(impossible)
+    sums.ranks.index_add_(0, rank.clamp_max(len(sums.ranks) - 1), weights)
+    hit = torch.zeros_like(probs).scatter_(1, labels[:, None], 1.0)
+    place = bin_of(probs, edges[1:-1]) + torch.arange(probs.shape[1], device=probs.device) * len(sums.rows)
+    entries = torch.stack([torch.ones_like(probs), probs, hit], dim=-1) * weights[:, None, None]
     sums.classwise.view(-1, 3).index_add_(0, place.reshape(-1), entries.reshape(-1, 3))
     return sums
 
@@ -192,11 +239,11 @@ def add_confidence(
     brier: Tensor | None = None,
     count: Tensor | None = None,
 ) -> None:
-    """Add what confidence and correctness alone tell; all that a top-1 file has."""
+    """Add what follows from confidence and correctness alone: all that a top-1 file has."""
     confidence = confidence.double()
-    nothing = torch.zeros_like(confidence)
-    loss = nothing if loss is None else loss
-    brier = nothing if brier is None else brier
+    zeros = torch.zeros_like(confidence)
+    loss = zeros if loss is None else loss
+    brier = zeros if brier is None else brier
     values = [
         torch.ones_like(confidence),
         confidence,

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from equipoise.core.arrays import Array
-from equipoise.core.bins import expected_error
+from equipoise.core.bins import bin_edges, expected_error
 
 __all__ = ["ReliabilityCurve", "calibration_errors"]
 
@@ -80,7 +80,7 @@ class ReliabilityCurve:
     @property
     def edges(self) -> Array:
         """The ``bins + 1`` edges."""
-        return np.linspace(0.0, 1.0, len(self.weight) + 1)
+        return bin_edges(len(self.weight))
 
     @property
     def confidence(self) -> Array:

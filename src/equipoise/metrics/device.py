@@ -11,24 +11,31 @@ from equipoise.core.arrays import label_remedy
 
 __all__ = ["FlatBatch", "flat_batch"]
 
+# The probability that stands in for an exact zero of the true class: the smallest normal float32.
+_TINY = torch.finfo(torch.float32).tiny
+
 
 class FlatBatch(NamedTuple):
     """A batch as rows, all of them, whether they count or not.
 
     Attributes:
         probs: ``(n, k)`` float64.
+        order: ``(n, k)``: what orders the classes; logits where they were given, else the probabilities.
         labels: ``(n,)`` int64; 0 where the row does not count.
         weight: ``(n,)`` float64; 0 where the row does not count.
-        nll: ``(n,)`` float64 where logits tell it, else None.
-        logits: ``(n, k)`` float64 where they were given, else None.
+        confidence: ``(n,)`` float64: the largest probability, at most 1.
+        loss: ``(n,)`` float64 negative log-likelihoods.
+        impossible: ``()`` int64: rows that give the true class a probability of zero.
         kept: ``(n,)`` bool: which rows count; None if all do.
     """
 
     probs: Tensor
+    order: Tensor
     labels: Tensor
     weight: Tensor
-    nll: Tensor | None
-    logits: Tensor | None
+    confidence: Tensor
+    loss: Tensor
+    impossible: Tensor
     kept: Tensor | None
 
 
@@ -63,7 +70,9 @@ def flat_batch(
             f"scores {tuple(scores.shape)}, got {truth.dtype} of shape {tuple(truth.shape)}. "
             f"{label_remedy(truth)}"
         )
-    rows = columns.movedim(1, -1).reshape(-1, columns.shape[1]).double()
+    rows = columns.movedim(1, -1).reshape(-1, columns.shape[1])
+    # Half precision is widened, as Predictions do.
+    rows = rows.double() if rows.dtype == torch.float64 or not is_logits else rows.float()
     flat = truth.reshape(-1).long()
     weight = _per_row(weights, truth)
     kept = None
@@ -74,11 +83,20 @@ def flat_batch(
         flat, weight = torch.where(kept, flat, 0), torch.where(kept, weight, 0.0)
     if rows.shape[1] == 1:
         rows = torch.cat([torch.zeros_like(rows) if is_logits else 1 - rows, rows], dim=1)
+    own = rows.gather(1, flat[:, None])[:, 0].double()
     if not is_logits:
-        return FlatBatch(rows, flat, weight, None, None, kept)
-    log_probs = torch.log_softmax(rows, dim=1)
-    nll = -log_probs.gather(1, flat[:, None])[:, 0]
-    return FlatBatch(log_probs.exp(), flat, weight, nll, rows, kept)
+        count = torch.ones_like(flat) if kept is None else kept.long()
+        confidence, loss = rows.amax(1).clamp_max(1.0), -own.clamp_min(_TINY).log()
+        impossible = ((own <= 0) * count).sum()
+        return FlatBatch(rows, rows, flat, weight, confidence, loss, impossible, kept)
+    # The rule of core.probabilities.exponentials, for any device.
+    top = rows.amax(1, keepdim=True)
+    exps = (rows - top).exp().double()
+    total = exps.sum(1)
+    confidence = 1 / total
+    loss = total.log() + (top[:, 0].double() - own)
+    none = torch.zeros_like(flat[:0].sum())
+    return FlatBatch(exps * confidence[:, None], rows, flat, weight, confidence, loss, none, kept)
 
 
 def _per_row(weights: Any, labels: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from equipoise.core.arrays import Array
-from equipoise.core.bins import bin_of, lower_edges
+from equipoise.core.bins import bin_of
 from equipoise.core.predictions import Predictions
 from equipoise.core.seeds import numpy_generator
 from equipoise.metrics.facts import metrics_where
@@ -97,7 +97,7 @@ def draw_rows(
     """
     unit = _units(len(predictions), seed) if clusters is None else np.asarray(clusters)
     n_units = int(unit.max()) + 1
-    sums = _unit_sums(predictions, unit, n_units, lower_edges(n_bins, closed))
+    sums = _unit_sums(predictions, unit, n_units, predictions.lower_edges(n_bins, closed))
     shape = (n_bins, 2, 4)
     keys = shared_metrics(predictions)
     point = read_cells(sums.sum(axis=0).reshape(shape))

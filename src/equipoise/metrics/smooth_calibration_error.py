@@ -84,6 +84,7 @@ def residual_spectrum(confidence: Array, residual: Array, *, n_grid: int = _GRID
     return result
 
 
+@np.errstate(under="ignore")
 def smoothed_error(spectrum: Array, bandwidth: float | Array) -> Array:
     """Return the integral of the absolute smoothed residual, for one or many spectra ``(..., n_grid)``.
 

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from equipoise.core.arrays import Array, as_tensor
-from equipoise.core.bins import check_bins, lower_edges
+from equipoise.core.bins import check_bins, lower_edges, precision_of
+from equipoise.core.checks import check_labels
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.rows import check_disjoint
@@ -23,6 +24,8 @@ from equipoise.metrics.sums import Sums
 __all__ = ["CalibrationState"]
 
 _WHERE = "CalibrationState"
+# How far a row's sum may be from one. Predictions check theirs; this only finds rows that were changed since.
+_TOLERANCE = 1e-2
 
 
 @final
@@ -133,9 +136,8 @@ class CalibrationState:
         )
         if nothing_else and (logits is None) != (probs is None) and self.sums.on_cpu:
             batch = as_plain_batch(scores, labels, "probs" if logits is None else "logits", self.n_classes)
-            if batch is not None:
-                add_predictions(batch, self.sums, self.closed, where=_WHERE)
-                return
+            if batch is not None and add_predictions(batch, self.sums, self.closed, tolerance=1e-3) < 0:
+                return  # otherwise Predictions raise an error that names the row and a remedy
         if predictions is None:
             predictions = Predictions(
                 labels=labels,
@@ -158,10 +160,11 @@ class CalibrationState:
             check_disjoint(predictions.rows, predictions.fitted_on, where=f"{_WHERE}.update")
         if self.n_classes == 0:
             confidence = as_tensor(predictions.confidence)
-            weight = torch.ones(len(predictions), dtype=torch.float64)
+            confidence = confidence.double().clamp_max(1.0)
+            weight = torch.ones_like(confidence)
             if predictions.weights is not None:
                 weight = as_tensor(predictions.weights)
-            edges = torch.from_numpy(lower_edges(self.n_bins, self.closed))
+            edges = torch.from_numpy(predictions.lower_edges(self.n_bins, self.closed))
             add_confidence(sums, confidence, as_tensor(predictions.correct), weight, edges)
             return
         if predictions.kind == "top1" or predictions.n_classes != self.n_classes:
@@ -169,7 +172,14 @@ class CalibrationState:
                 f"{_WHERE}: this state is for {self.n_classes} classes, got {predictions!r}. "
                 "Start a state of its own for each kind of predictions."
             )
-        add_predictions(predictions, sums, self.closed, where=_WHERE)
+        bad = add_predictions(predictions, sums, self.closed, tolerance=_TOLERANCE)
+        if bad >= 0:
+            check_labels(predictions.labels, n_classes=self.n_classes, where=_WHERE)
+            assert predictions.scores is not None
+            raise DataError(
+                f"{_WHERE}: row {bad} is not a probability distribution: {predictions.scores[bad]}. "
+                "Was it changed after the predictions were made?"
+            )
 
     def _update_on_device(
         self,
@@ -187,18 +197,9 @@ class CalibrationState:
                 f"{_WHERE}: this state is for {self.n_classes} classes, got {batch.probs.shape[1]}. "
                 "Start a state of its own for each kind of predictions."
             )
-        self.sums.add(
-            sums_by_torch(
-                batch.probs,
-                batch.labels,
-                batch.weight,
-                self.sums,
-                self.closed,
-                nll=batch.nll,
-                logits=batch.logits,
-                kept=batch.kept,
-            )
-        )
+        precision = "float64" if is_logits else precision_of(scores)
+        edges = torch.from_numpy(lower_edges(self.n_bins, self.closed, precision)).to(scores.device)
+        self.sums.add(sums_by_torch(batch, self.sums, edges))
 
     def merge(self, other: CalibrationState) -> None:
         """Add the rows of another state to this one.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import final
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -43,24 +42,17 @@ class Sums:
         self.ends = (cells, classwise, ranks, sketch, sketch + 1)
         self._numbers: tuple[Tensor, Tensor] | None = None
 
-    @property
-    def are_untouched(self) -> bool:
-        """Whether nobody has looked at the numbers or added to them; they are all zero then."""
-        return self._numbers is None
+    def share(self, counts: Tensor, floats: Tensor) -> None:
+        """Use other tensors as the counts and sums, in place of memory of its own.
 
-    def room(self) -> tuple[Tensor, Tensor]:
-        """Return memory on the CPU for counts and sums, with anything in it."""
-        # NumPy makes small arrays several times faster than torch, and a state is made for every batch somebody scores.
-        counts, floats = np.empty(2 * self.n_bins + 1, np.int64), np.empty(self.ends[-1])
-        if torch.is_inference_mode_enabled():
-            # Tensors made in this mode could not be added to outside it.
-            with torch.inference_mode(mode=False):
-                return torch.from_numpy(counts), torch.from_numpy(floats)
-        return torch.from_numpy(counts), torch.from_numpy(floats)
-
-    def take_over(self, numbers: tuple[Tensor, Tensor]) -> None:
-        """Make counts and sums from :meth:`room` the content of untouched sums."""
-        self._numbers = numbers
+        Raises:
+            ValueError: If one has another shape or type.
+        """
+        lengths = {"counts": 2 * self.n_bins + 1, "floats": self.ends[-1]}
+        for part, (name, length) in zip((counts, floats), lengths.items(), strict=True):
+            dtype = torch.int64 if name == "counts" else torch.float64
+            _check_part(name, part, (length,), dtype)
+        self._numbers = (counts, floats)
 
     def _all(self) -> tuple[Tensor, Tensor]:
         if self._numbers is None:
@@ -125,14 +117,12 @@ class Sums:
         """Copy the numbers of named parts.
 
         Raises:
-            ValueError: If one has another shape.
+            ValueError: If one has another shape or type.
         """
-        for name, part in self.parts().items():
-            if part.shape != parts[name].shape:
-                raise ValueError(
-                    f"Sums.fill: `{name}` must have the shape {tuple(part.shape)}, got {tuple(parts[name].shape)}. "
-                    "Is this the state of other classes or bins?"
-                )
+        mine = self.parts()
+        for name, part in mine.items():
+            _check_part(name, parts[name], tuple(part.shape), part.dtype)
+        for name, part in mine.items():
             part.copy_(parts[name])
 
     def like(self, device: torch.device | str = "cpu") -> Sums:
@@ -149,3 +139,11 @@ class Sums:
         """Add other sums to these, in place."""
         self.counts.add_(other.counts.to(self.counts.device))
         self.floats.add_(other.floats.to(self.floats.device))
+
+
+def _check_part(name: str, part: Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    if tuple(part.shape) != shape or part.dtype != dtype or not part.is_contiguous():
+        raise ValueError(
+            f"CalibrationState: expected `{name}` of shape {shape} and type {dtype}, got {tuple(part.shape)} and "
+            f"{part.dtype}; load a state of the same classes and bins, in the precision it was saved in."
+        )

@@ -38,10 +38,10 @@ def draw_penalties(*, multiplier: float = 1.0, rho: float = 1.0, ax: Axes | None
             f"draw_penalties: `multiplier` must be at least 0 and `rho` above 0, got {multiplier} and {rho}."
         )
     ax = on_axes(ax)
-    broken = torch.linspace(-2.0, 2.0, 401, dtype=torch.float64)
+    broken = torch.linspace(-2.0, 2.0, 401, dtype=torch.float64, device="cpu")
     ax.axvline(0, color=GREY, linewidth=1, linestyle=":")
     ax.plot(broken, broken.clamp(min=0), color=COLOURS[-1], linestyle="--", linewidth=1.6, label="hinge")
-    both = [torch.tensor(value, dtype=torch.float64) for value in (multiplier, rho)]
+    both = [torch.tensor(value, dtype=torch.float64, device="cpu") for value in (multiplier, rho)]
     for (name, penalty), colour in zip(PENALTIES.items(), COLOURS, strict=False):
         ax.plot(broken, penalty(broken, *both), color=colour, linewidth=1.8, label=name.upper())
     ax.legend(frameon=False, fontsize="small")

@@ -36,7 +36,7 @@ def concatenate(parts: Sequence[Predictions]) -> Predictions:
         check_alike(f"concatenate: part {number}", part, "part 0", first)
     top1 = first.kind == "top1"
     scores = None if top1 else np.concatenate([_known(part.scores) for part in parts])
-    return Predictions(
+    joined = Predictions(
         labels=np.concatenate([part.labels for part in parts]) if first.has_labels else None,
         logits=scores if first.kind == "logits" else None,
         probs=scores if first.kind == "probs" else None,
@@ -50,6 +50,8 @@ def concatenate(parts: Sequence[Predictions]) -> Predictions:
         ids=_rows(parts),
         fitted_on=_fitted_on(parts),
     )
+    same = len({part.precision for part in parts}) == 1
+    return joined._copy(precision=first.precision) if same else joined
 
 
 def check_alike(where: str, chunk: Predictions, first_where: str, first: Predictions) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array, freeze
+from equipoise.core.bins import Precision, lower_edges, precision_of
 from equipoise.core.checks import (
     check_confidence,
     check_integer,
@@ -41,6 +42,7 @@ from equipoise.core.probabilities import (
     log_softmax,
     positive_logits,
     softmax,
+    top_of_logits,
     top_of_rows,
     two_columns,
 )
@@ -95,6 +97,7 @@ class Predictions:
     split: str | None
     n_classes: int | None
     fitted_on: Rows | None
+    precision: Precision
     _labels: Array | None
     _why_unlabelled: str
     _top: tuple[Array, Array] | None
@@ -149,6 +152,7 @@ class Predictions:
             split=check_split(split, where=_WHERE),
             n_classes=len(names) if names else n_classes,
             fitted_on=fitted_on,
+            precision="float64" if kind == "logits" else precision_of(confidence if probs is None else probs),
             _ids=None if ids is None else as_rows.row_ids(ids, true, keep),
         )
         try:
@@ -258,17 +262,28 @@ class Predictions:
         if self.one_column:
             return freeze((self._scores > (0 if self.kind == "logits" else 0.5)).astype(np.int64))
         # Logits are compared themselves: different ones may have the same probability after rounding.
-        return freeze(top_of_rows(self._scores)[0] if self.kind == "logits" else self._likeliest[0])
+        return freeze(top_of_rows(self._scores)[0])
 
     @cached_property
     def confidence(self) -> Array:
-        """The probability of the predicted class ``(n,)``; rounding beyond one is cut off."""
+        """The probability of the predicted class ``(n,)``; rounding beyond one is cut off. In float64 from logits."""
         values = self._likeliest[1] if self._top is None else self._given_confidence
         return freeze(np.minimum(values, 1)) if values.max(initial=0) > 1 else freeze(values)
 
+    def lower_edges(self, n_bins: int, closed: str) -> Array:
+        """Return thresholds of bins for :attr:`confidence`, as :func:`equipoise.core.bins.lower_edges` does.
+
+        Probabilities are compared with edges in the precision in which they were given.
+
+        Example:
+            >>> Predictions(probs=np.float32([0.3]), labels=[1]).lower_edges(10, "right")[7] == np.float32(0.7)
+            np.True_
+        """
+        return lower_edges(n_bins, closed, self.precision)
+
     @cached_property
     def _likeliest(self) -> tuple[Array, Array]:
-        return top_of_rows(self.probs)
+        return top_of_logits(self.logits) if self.kind == "logits" else top_of_rows(self.probs)
 
     @cached_property
     def correct(self) -> Array:
@@ -354,6 +369,7 @@ class Predictions:
             kind=fresh.kind,
             scores=fresh.scores,
             n_classes=fresh.n_classes,
+            precision=fresh.precision,
             fitted_on=self.fitted_on if fitted_on is None else fitted_on.union(self.fitted_on),
             _top=None,
             _ids=self.rows,
@@ -400,6 +416,7 @@ class Predictions:
         fresh = Predictions(labels=self.labels, predicted=self.predicted, confidence=confidence)
         return self._copy(
             _top=fresh._top,
+            precision=fresh.precision,
             fitted_on=self.fitted_on if fitted_on is None else fitted_on.union(self.fitted_on),
             _ids=self.rows,
         )

@@ -17,13 +17,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import final
 
-from equipoise.compiled.locks import LockWarning
 from equipoise.core.child_processes import SAFE_PATH
 from equipoise.experiments.engines.progress import RunSummary, StatusLine
 from equipoise.experiments.engines.worker import encode_job
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.single_run import RunOptions, run
 from equipoise.experiments.spec import Spec
+from equipoise.kernels.locks import LockWarning
 from equipoise.training.interruption import Interruption
 
 __all__ = ["fair_threads", "run_locally", "usable_cores"]

@@ -16,11 +16,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
 
-from equipoise.compiled.locks import LockWarning
 from equipoise.experiments.maps import MapSpec
 from equipoise.experiments.measures import MetricSpec
 from equipoise.experiments.single_run import RunOptions, run
 from equipoise.experiments.spec import Spec
+from equipoise.kernels.locks import LockWarning
 
 __all__ = ["decode_job", "die_with_parent", "encode_job", "main", "work"]
 

@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from equipoise.compiled import dispatch, threads
+from equipoise.kernels import cache, dispatch
 
 SCORES = """
 import contextlib, json, sys
 import numpy as np
-from equipoise.compiled.dispatch import going
+from equipoise.kernels.dispatch import use_backend
 from equipoise import Predictions, score
 from equipoise.calibrators import TemperatureScaling
 from equipoise.evaluate import score_by_class
@@ -23,7 +23,7 @@ logits = 3 * rng.normal(size=(6000, 50))
 labels = (logits / 2 + rng.gumbel(size=logits.shape)).argmax(1)
 ways = contextlib.ExitStack()
 if sys.argv[1:]:
-    ways.enter_context(going(sys.argv[1]))
+    ways.enter_context(use_backend(sys.argv[1]))
 rows = Predictions(logits=logits, labels=labels)
 found = score(rows)
 print(json.dumps([
@@ -39,20 +39,20 @@ print(json.dumps([
 
 def test_a_kernel_is_compiled_once_there_was_enough_to_do(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(dispatch, "_KERNELS", dict.fromkeys(["probe", "other"], ("threads", "find_team")))
-    monkeypatch.setattr(dispatch, "why_plain", lambda: None)
-    monkeypatch.setattr(dispatch, "_PLAIN", False)
+    monkeypatch.setattr(dispatch, "_KERNELS", dict.fromkeys(["probe", "other"], ("cache", "cache_folder")))
+    monkeypatch.setattr(dispatch, "why_fallback", lambda: None)
+    monkeypatch.setattr(dispatch, "_SWITCHED_OFF", None)
     monkeypatch.setattr(dispatch, "_mark", lambda folder, name, dtype: folder / f"{name}-{dtype}-here.ready")
-    dispatch._say_why_it_takes_long.cache_clear()
-    assert dispatch.find_kernel("probe", "f", dispatch._WORTH // 2) is None
-    kernel = dispatch.find_kernel("probe", "f", dispatch._WORTH // 2)
+    dispatch._announce.cache_clear()
+    assert dispatch.find_kernel("probe", "f", dispatch._WORTH_COMPILING // 2) is None
+    kernel = dispatch.find_kernel("probe", "f", dispatch._WORTH_COMPILING // 2)
     assert capsys.readouterr().err == ""
     kernel()
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "compiling for this processor" in said
     kernel()
-    dispatch.find_kernel("other", "f", dispatch._WORTH)()
+    dispatch.find_kernel("other", "f", dispatch._WORTH_COMPILING)()
     dispatch._ready.pop(("other", "f"))
     assert dispatch.find_kernel("probe", "f", 1) is not None
     assert dispatch.find_kernel("probe", "d", 1) is None
@@ -60,32 +60,32 @@ def test_a_kernel_is_compiled_once_there_was_enough_to_do(monkeypatch, tmp_path,
     # Another process finds what this one has left.
     dispatch._ready.pop(("probe", "f"))
     dispatch.is_ready.cache_clear()
-    assert dispatch.find_kernel("probe", "f", 1) is not None
+    assert dispatch.find_kernel("probe", "f", dispatch._WORTH_LOADING) is not None
     dispatch.is_ready.cache_clear()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
 def test_a_forked_process_does_not_compile(monkeypatch):
-    monkeypatch.setattr(dispatch, "_KERNELS", {"forked": ("threads", "find_team")})
-    monkeypatch.setattr(dispatch, "why_plain", lambda: None)
-    monkeypatch.setattr(dispatch, "_PLAIN", False)
+    monkeypatch.setattr(dispatch, "_KERNELS", {"forked": ("cache", "cache_folder")})
+    monkeypatch.setattr(dispatch, "why_fallback", lambda: None)
+    monkeypatch.setattr(dispatch, "_SWITCHED_OFF", None)
     monkeypatch.setattr(dispatch, "is_ready", lambda name, dtype: False)
     child = os.fork()
     if child == 0:
-        os._exit(0 if dispatch.find_kernel("forked", "f", dispatch._WORTH) is None else 1)
+        os._exit(0 if dispatch.find_kernel("forked", "f", dispatch._WORTH_COMPILING) is None else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert dispatch.find_kernel("forked", "f", dispatch._WORTH) is not None
+    assert dispatch.find_kernel("forked", "f", dispatch._WORTH_COMPILING) is not None
 
 
-@pytest.mark.skipif(dispatch.why_plain() is not None, reason="nothing is compiled here")
+@pytest.mark.skipif(dispatch.why_fallback() is not None, reason="nothing is compiled here")
 def test_machine_code_that_was_cut_off_is_told_with_what_to_do(tmp_path):
     script = """
 import numpy as np
-from equipoise.compiled import dispatch
-from equipoise.core.checks import check_probs
-with dispatch.going("compiled"):
-    check_probs(np.full((2**18, 2), 0.5), where="test")
+from equipoise.kernels import dispatch
+from equipoise.metrics import CalibrationState
+with dispatch.use_backend("compiled"):
+    CalibrationState(2).update(probs=np.full((9, 2), 0.5), labels=np.zeros(9, int))
 """
     output_of(script, NUMBA_CACHE_DIR=str(tmp_path), EQUIPOISE_PLAIN="0")
     written = list(tmp_path.rglob("*.nbi"))
@@ -100,7 +100,7 @@ with dispatch.going("compiled"):
         check=False,
     )
     assert f"machine code in {written[0].parents[1]}" in done.stderr.splitlines()[-1]
-    assert done.stderr.endswith("Delete that folder; it is made anew.\n")
+    assert done.stderr.endswith("Delete that folder; it is made again.\n")
 
 
 def test_what_cannot_be_kept_is_told_with_what_to_do(monkeypatch, tmp_path):
@@ -108,15 +108,15 @@ def test_what_cannot_be_kept_is_told_with_what_to_do(monkeypatch, tmp_path):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(dispatch, "_KERNELS", {"full": ("threads", "find_team")})
-    monkeypatch.setattr(threads, "find_team", out_of_room)
+    monkeypatch.setattr(dispatch, "_KERNELS", {"full": ("cache", "out_of_room")})
+    monkeypatch.setattr(cache, "out_of_room", out_of_room, raising=False)
     with pytest.raises(OSError, match=r"No space left on device.* set NUMBA_CACHE_DIR"):
         dispatch._compile_and_run("full", "f", ())
 
 
 @pytest.mark.parametrize(("word", "is_plain"), [("", False), ("0", False), ("No", False), ("1", True)])
 def test_the_switch_is_off_where_a_word_says_so(word, is_plain):
-    ask = "from equipoise.compiled import dispatch; print(dispatch._PLAIN)"
+    ask = "from equipoise.kernels import dispatch; print(bool(dispatch._SWITCHED_OFF))"
     assert output_of(ask, EQUIPOISE_PLAIN=word) == f"{is_plain}\n"
 
 
@@ -125,9 +125,9 @@ def test_whatever_keeps_the_compiler_from_loading_leaves_the_plain_way(error, mo
     def fail(name):
         raise error("numpy.core does not fit")
 
-    monkeypatch.setattr(dispatch, "_PLAIN", False)
+    monkeypatch.setattr(dispatch, "_SWITCHED_OFF", None)
     monkeypatch.setattr(dispatch, "import_module", fail)
-    assert dispatch.why_plain.__wrapped__() == "numba cannot be loaded: numpy.core does not fit"
+    assert dispatch.why_fallback.__wrapped__() == "numba cannot be loaded: numpy.core does not fit"
 
 
 LITTLE = """
@@ -158,14 +158,14 @@ def test_little_work_does_not_load_the_compiler(tmp_path):
 
 
 def test_a_compiler_that_no_longer_loads_leaves_the_plain_way(monkeypatch, tmp_path):
-    monkeypatch.setattr(dispatch, "_PLAIN", False)
-    monkeypatch.setattr(dispatch, "why_plain", lambda: "numba cannot be loaded")
+    monkeypatch.setattr(dispatch, "_SWITCHED_OFF", None)
+    monkeypatch.setattr(dispatch, "why_fallback", lambda: "numba cannot be loaded")
     monkeypatch.setattr(dispatch, "cache_folder", lambda: tmp_path)
     (tmp_path / "gone-f-here.ready").touch()
-    assert dispatch.find_kernel("gone", "f", dispatch._WORTH) is None
+    assert dispatch.find_kernel("gone", "f", dispatch._WORTH_COMPILING) is None
 
 
-@pytest.mark.skipif(dispatch.why_plain() is not None, reason="nothing is compiled here")
+@pytest.mark.skipif(dispatch.why_fallback() is not None, reason="nothing is compiled here")
 @pytest.mark.deep
 @pytest.mark.parametrize("without", ["switch", "numba"])
 def test_everything_runs_without_a_compiler(without, tmp_path):

@@ -2,20 +2,20 @@
 
 A module's own fixture does the asking, with the scope of the module, because generated inputs share it::
 
-    @pytest.fixture(scope="module", params=["compiled", "plain"], autouse=True)
+    @pytest.fixture(scope="module", params=["compiled", "fallback"], autouse=True)
     def _way(request):
         yield from go(request.param)
 """
 
 import pytest
 
-from equipoise.compiled.dispatch import going, why_plain
+from equipoise.kernels.dispatch import use_backend, why_fallback
 
 
 def go(way):
     """Run what is left of the module one way; without numba, or if it was switched off, only the plain one."""
-    reason = why_plain()
+    reason = why_fallback()
     if way == "compiled" and reason:
         pytest.skip(reason)
-    with going(way):
+    with use_backend(way):
         yield

@@ -8,31 +8,31 @@ from pathlib import Path
 
 import pytest
 
-import equipoise.compiled
-from equipoise.compiled import cache
-from equipoise.compiled.dispatch import why_plain
+import equipoise.kernels
+from equipoise.kernels import cache
+from equipoise.kernels.dispatch import why_fallback
 
-pytestmark = pytest.mark.skipif(why_plain() is not None, reason="nothing is compiled here")
+pytestmark = pytest.mark.skipif(why_fallback() is not None, reason="nothing is compiled here")
 
-HELPER = "from equipoise.compiled.jit import jit\n\n\n@jit()\ndef helper(x):\n    return {} * x\n"
+HELPER = "from equipoise.kernels.cache import jit\n\n\n@jit()\ndef helper(x):\n    return {} * x\n"
 PROBE = """
-from equipoise.compiled.jit import jit
-from equipoise.compiled.probe_helper import helper
+from equipoise.kernels.cache import jit
+from equipoise.kernels.probe_helper import helper
 
 
 @jit()
 def probe(x):
     return helper(x) + 1
 """
-RUN = "from equipoise.compiled.probe import probe; print(probe(10), sum(probe.stats.cache_hits.values()))"
+RUN = "from equipoise.kernels.probe import probe; print(probe(10), sum(probe.stats.cache_hits.values()))"
 
 
 @pytest.fixture
 def room(tmp_path):
     """A copy of the room with two functions more, one of which the other calls."""
-    copy = tmp_path / "here" / "equipoise" / "compiled"
+    copy = tmp_path / "here" / "equipoise" / "kernels"
     shutil.copytree(
-        Path(equipoise.compiled.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__")
+        Path(equipoise.kernels.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__")
     )
     (copy.parent / "__init__.py").touch()
     (copy / "probe_helper.py").write_text(HELPER.format(2))
@@ -76,7 +76,7 @@ def test_a_user_without_a_home_keeps_nothing_there(monkeypatch, tmp_path):
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setattr(Path, "home", without)
     monkeypatch.setattr(Path, "expanduser", lambda path: without())
-    monkeypatch.setattr(cache, "_ROOM", tmp_path)
+    monkeypatch.setattr(cache, "_PACKAGE", tmp_path)
     assert cache.cache_folder().parent == tmp_path / "__pycache__"
     cache._cache_folder.cache_clear()
     shutil.rmtree(tmp_path / "__pycache__")
@@ -94,7 +94,7 @@ def test_where_files_cannot_be_locked_nothing_is_kept(monkeypatch, tmp_path):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(fcntl, "flock", refuse)
     assert cache.cache_folder() is None
-    with cache.alone():
+    with cache.single_process():
         pass
 
 
