@@ -50,18 +50,18 @@ def quote(link: str, shown_arenas: Sequence[str]) -> str:
         )
         lines = [[f"`{label}`", *_cells(arena, label)] for label in shown]
         title = f"{arenas()[arena]['title']} ({many}): {arenas()[arena]['regime']}"
-        parts += [f"{title}.", "", *table((" ", "ECE %", "ECE %, scaled", "NLL, scaled"), lines)]
+        parts += [f"{title}.", "", *table((" ", "NLL, scaled", "ECE %, scaled", "ECE %"), lines)]
     if not known:
         return f"Nothing has been run yet; [what will be]({link}).\n"
     marks = (
-        "*Scaled* is after a temperature; numbers are means ± standard errors over seeds. A + is better and a − worse "
-        "than cross-entropy in the same column by more than chance, neither is a tie, and brackets are of one seed; "
-        f"[the evidence]({link}) has all methods."
+        "*Scaled* is after temperature scaling; numbers are means ± standard errors over seeds. A + is better and a − "
+        "worse than cross-entropy in the same column, by a paired test that allows for the number of methods. No mark: "
+        f"no significant difference. Marks in parentheses: one seed only. [The evidence]({link}) has all methods."
     )
     return "\n".join([*(line for sentence in in_short() for line in (sentence, "")), *parts, marks, ""])
 
 
 def _cells(arena: str, label: str) -> Iterator[str]:
-    for calibrator, metric in (("identity", "ece"), ("temperature", "ece"), ("temperature", "nll")):
+    for calibrator, metric in (("temperature", "nll"), ("temperature", "ece"), ("identity", "ece")):
         mark = sign(arena, label, metric, calibrator=calibrator)
         yield marked(written(arena, label, calibrator, metric), mark)
