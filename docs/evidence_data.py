@@ -230,7 +230,7 @@ def detectable(arena: str, metric: str, labels: Sequence[str], **where: Any) -> 
 def amount(metric: str, value: float) -> str:
     """Write an unsigned difference: points, or a number of NLL."""
     facts = metric_facts(metric)
-    return f"{facts.scale * value:.{2 if facts.percent else 3}f}"
+    return f"{facts.scale * value:.{2 if facts.percent else 4}f}"
 
 
 def table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:

@@ -114,17 +114,21 @@ def _fresh(known: Sequence[str]) -> Iterator[str]:
             if (found := difference(name, label, "nll", **SCALED)) and found["verdict"] == "better"
         ]
         which = f" ({', '.join(better)})" if better else ""
-        tied = {metric: detectable(name, metric, rivals(arena), **SCALED) for metric in ("nll", "ece")}
         least = " and ".join(
-            f"{amount(metric, float(np.median(found)))} {'points of ECE' if metric == 'ece' else 'NLL'}"
-            for metric, found in tied.items()
-            if found
+            f"{_median(name, arena, metric)} {unit} ({_median(arena, arena, metric)} on `test`)"
+            for metric, unit in (("ece", "points of ECE"), ("nll", "NLL"))
         )
+        words = count_words(nll).replace("better", f"better{which}")
         yield (
-            f"**With {n_rows:,} fresh rows for the networks of {letter(arena)}, differences show.** Both scaled: "
-            f"{count_words(nll).replace('better', f'better{which}')} in NLL, {count_words(ece)} in ECE. Detectable "
-            f"are now {least}. More rows would not help further: what is left is the scatter over seeds."
+            f"**{n_rows:,} fresh rows find more differences between the networks of {letter(arena)}.** Both scaled: "
+            f"{words} in NLL, {count_words(ece)} in ECE. The smallest detectable difference is now {least}. More rows "
+            "would not help further: what is left is the scatter over seeds."
         )
+
+
+def _median(name: str, arena: str, metric: str) -> str:
+    found = detectable(name, metric, rivals(arena), **SCALED)
+    return amount(metric, float(np.median(found))) if found else "–"
 
 
 def _calibrators(known: Sequence[str]) -> str:

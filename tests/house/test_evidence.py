@@ -1,5 +1,6 @@
 """Evidence: pages say what the files say, specs can be read, and a cell that is repeated gives what was committed."""
 
+import dataclasses
 import json
 import sys
 import tomllib
@@ -10,6 +11,7 @@ import torch
 
 from equipoise import Predictions, score
 from equipoise.core.errors import DataError
+from equipoise.data import from_arrays
 from equipoise.experiments import RunOptions, read_comparison, run
 from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.experiments.rows import read_rows
@@ -157,17 +159,30 @@ def test_a_family_is_corrected_for_its_size(scripts):
     assert first["detectable"] > single["detectable"]
 
 
-def test_rows_that_no_split_uses_judge_networks(scripts):
+def test_fresh_rows_of_a_mixture_are_in_no_split(scripts, monkeypatch):
     import fresh
 
     spec = read_comparison(EVIDENCE / "specs" / "e-1-losses.toml").specs[0]
-    fresh.N_ROWS = 1000
+    monkeypatch.setattr(fresh, "N_ROWS", 1000)
     data, truth = fresh.fresh_data(spec, None)
     used = fresh.data_of(spec)
     assert (len(data.rows("test")), len(truth)) == (1000, 1000)
     assert int(data.rows("test").min()) == len(used)
     seen = {tuple(row.tolist()) for row in used.inputs}
     assert not seen & {tuple(row.tolist()) for row in data.inputs[data.rows("test")]}
+
+
+def test_unused_training_images_join_the_test_images(scripts, monkeypatch):
+    import fresh
+
+    spec = read_comparison(EVIDENCE / "specs" / "a-1-losses.toml").specs[0]
+    whole = from_arrays(torch.zeros(100, 3), torch.arange(100) % 2, name="small")
+    few = dataclasses.replace(whole, splits={**whole.splits, "train": whole.rows("train")[:10]})
+    monkeypatch.setattr(fresh, "data_of", lambda spec, root: few)
+    data, truth = fresh.fresh_data(spec, "data")
+    used = {int(row) for split in ("train", "tune", "calib") for row in few.rows(split)}
+    assert truth is None
+    assert set(data.rows("test").tolist()) == set(range(100)) - used
 
 
 def test_wins_follow_from_the_scores_of_all_arenas(scripts):
