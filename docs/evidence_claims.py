@@ -21,7 +21,7 @@ MARGIN = 0.005
 def claim_table() -> list[str]:
     """Write one line per claim and arena."""
     claims = tomllib.loads((FOLDER / "claims.toml").read_text("utf-8"))["claim"]
-    heads = ("paper", "claim", "published", "arena", "effect here", "seeds", "verdict")
+    heads = ("paper", "claim", "published", "benchmark", "effect here", "seeds", "verdict")
     return table(heads, [line for claim in claims for line in _lines(claim)])
 
 

@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from equipoise.evaluate import Score, StandardError
+from equipoise.evaluate.differences import difference_test
+from equipoise.evaluate.standard_error import mean_over_seeds, one_run_error
 from equipoise.experiments.rows import read_rows
-from equipoise.experiments.seed_scatter import Scatter, half_width, joint_scatter, scatter_of, usual_scatter
 from equipoise.metrics.facts import learn_facts, metric_facts
 
 #: Known where true probabilities stand in place of labels: on a mixture, and where people voted.
@@ -106,43 +108,29 @@ def mean(arena: str, method: str, calibrator: str, metric: str, split: str = "te
     return float(found[:, 0].mean()) if len(found) else float("nan")
 
 
-@cache
-def _usual(arena: str, calibrator: str, metric: str, split: str) -> float | None:
-    family = [values(arena, label, calibrator, metric, split)[:, 0] for label in entrants(arena)]
-    return usual_scatter([known for known in family if len(known)])
-
-
 def interval(
     arena: str, method: str, calibrator: str, metric: str, split: str = "test"
 ) -> tuple[float, float, float]:
-    """Give the mean over seeds with its 95 % interval, from rows and seeds together."""
-    middle, scatter = _spread(arena, method, calibrator, metric, split)
-    half = half_width(scatter)
-    return middle, max(middle - half, metric_facts(metric).low), middle + half
-
-
-def _spread(arena: str, method: str, calibrator: str, metric: str, split: str) -> tuple[float, Scatter]:
-    found = values(arena, method, calibrator, metric, split)
-    of_rows = float(np.mean(found[:, 2] - found[:, 1])) / (2 * half_width(Scatter(1.0, np.inf)))
-    scatter = scatter_of(found[:, 0], _usual(arena, calibrator, metric, split))
-    of_mean = scatter._replace(variance=scatter.variance / len(found))
-    return float(found[:, 0].mean()), joint_scatter(of_rows, [of_mean])
+    """Return the mean over seeds with its 95% interval, from rows and seeds together."""
+    found = [Score(*ends) for ends in values(arena, method, calibrator, metric, split)]
+    joined = mean_over_seeds(metric, found)
+    return joined.value, joined.low, joined.high
 
 
 def unpaired(arena: str, method: str, metric: str, *, calibrator: str, versus: str) -> dict[str, Any] | None:
-    """Compare two methods by their means alone, where they were not compared row by row; None if one was not run."""
-    labels = (versus, method)
-    if not all(len(values(arena, label, calibrator, metric)) for label in labels):
+    """Compare two methods by their means, where they were not compared row by row; None if one was not run."""
+    known = [values(arena, label, calibrator, metric) for label in (versus, method)]
+    if not all(map(len, known)):
         return None
-    (first, one), (second, other) = (_spread(arena, label, calibrator, metric, "test") for label in labels)
-    half = half_width(joint_scatter(0.0, [one, other]))
-    apart = second - first
-    verdict = "tie"
-    if abs(apart) > half:
-        verdict = "better" if metric_facts(metric).is_better(second, than=first) else "worse"
-    seeds = min(len(seeds_of(arena)[label]) for label in labels)
-    ends = {"difference": apart, "low": apart - half, "high": apart + half}
-    return {"metric": metric, **ends, "n_seeds": seeds, "verdict": verdict}
+    seeds = min(map(len, known))
+    of_rows = [np.mean([one_run_error(Score(*ends), 0.95) for ends in found]) for found in known]
+    of_seeds = [found[:, 0].std(ddof=1) / np.sqrt(len(found)) if seeds > 1 else 0.0 for found in known]
+    error = StandardError(
+        float(np.hypot(*of_rows)), np.inf, float(np.hypot(*of_seeds)), seeds - 1 if seeds > 1 else np.inf
+    )
+    one = difference_test(metric, *(float(found[:, 0].mean()) for found in known), error, n_seeds=seeds)
+    ends = {"difference": one.difference, "low": one.low, "high": one.high}
+    return {"metric": metric, **ends, "n_seeds": seeds, "verdict": one.second_is}
 
 
 def written(arena: str, method: str, calibrator: str, metric: str, split: str = "test") -> str:
@@ -199,13 +187,13 @@ def effect(row: Mapping[str, Any]) -> str:
 
 
 def sign(arena: str, method: str, metric: str, **where: Any) -> str:
-    """Write + where a method is better than cross-entropy, − where it is worse, nothing for a tie; (+) of one seed."""
+    """Write + where a method is better than cross-entropy, − where it is worse, nothing for a tie; (+) for one seed."""
     found = difference(arena, method, metric, **where)
     return mark_of(found) if found else ""
 
 
 def mark_of(found: Mapping[str, Any]) -> str:
-    """Write the verdict of a difference as a sign, in brackets if it is of one seed."""
+    """Write the verdict of a difference as a sign, in parentheses if there is one seed."""
     mark = SIGNS[found["verdict"]]
     return f"({mark})" if mark and found["n_seeds"] == 1 else mark
 
@@ -228,9 +216,21 @@ def summed(found: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return {name: sum(one[name] for one in known) for name in SIGNS}
 
 
-def told(found: Mapping[str, int]) -> str:
+def count_words(found: Mapping[str, int]) -> str:
     """Write counted verdicts."""
     return f"{found['better']} better, {found['tie']} tied, {found['worse']} worse"
+
+
+def detectable(arena: str, metric: str, labels: Sequence[str], **where: Any) -> list[float]:
+    """Return the smallest differences that the tied comparisons could have found, in ascending order."""
+    found = [difference(arena, label, metric, **where) for label in labels]
+    return sorted(row["detectable"] for row in found if row and row["verdict"] == "tie")
+
+
+def amount(metric: str, value: float) -> str:
+    """Write an unsigned difference: points, or a number of NLL."""
+    facts = metric_facts(metric)
+    return f"{facts.scale * value:.{2 if facts.percent else 4}f}"
 
 
 def table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
+from evidence_calibrators import FIXED, is_chosen, trials
 from evidence_data import (
     FOLDER,
     SPACE,
+    amount,
     arenas,
+    count_words,
     difference,
     effect,
     is_run,
@@ -21,14 +24,10 @@ from evidence_data import (
     rows,
     seeds_of,
     table,
-    told,
 )
 from scipy.special import ndtri
 
 from equipoise.metrics.facts import metric_facts
-
-#: A map that could always be taken, beside a temperature.
-FIXED = "sms"
 
 
 def defaults() -> str:
@@ -38,14 +37,15 @@ def defaults() -> str:
         "",
         "## Does `choose` beat the settings of the papers?",
         "",
-        "Differences of the chosen setting from the paper's, on test rows that took no part in the choice. Of the "
-        "settings tried, the simplest whose score on tune is within one standard error of the best is chosen, for each "
-        "seed on its own. Where it is the paper's for every seed, the runs are the same.",
+        "Differences of the chosen setting from the paper's, on test rows that took no part in the choice, with "
+        "simultaneous 95% intervals. The simplest setting whose score on `tune` is within one standard error of the "
+        "best is chosen, for each seed on its own. Where the paper's setting is chosen for every seed, the runs are "
+        "the same. Below each table: the smallest true difference that a tie could have found with 80% power.",
         "",
     ]
     lines = [line for arena in ("a", "ap") if is_run(arena) for line in _variant_lines(arena, chosen=True)]
     heads = (
-        "arena",
+        "benchmark",
         "method",
         "seeds",
         "tried",
@@ -57,15 +57,15 @@ def defaults() -> str:
         "NLL, scaled",
         "",
     )
-    parts += table(heads, lines) if lines else ["Not yet run.", ""]
+    parts += [*table(heads, lines), *_variant_power(("a", "ap"))] if lines else ["Not yet run.", ""]
     parts += [
         "## Which epoch to keep?",
         "",
-        "The best epoch on tune by NLL, or by NLL after scaling, against the last.",
+        "The best epoch on `tune` by NLL, or by NLL after scaling, against the last.",
         "",
     ]
     lines = [line for arena in ("a",) if is_run(arena) for line in _variant_lines(arena, chosen=False)]
-    parts += table(heads, lines) if lines else ["Not yet run.", ""]
+    parts += [*table(heads, lines), *_variant_power(("a",))] if lines else ["Not yet run.", ""]
     return "\n".join([*parts, *_advisor(), *_coverage()])
 
 
@@ -86,11 +86,32 @@ def _variant_lines(arena: str, *, chosen: bool) -> Iterator[list[str]]:
         yield cells
 
 
+def _variant_power(known: Sequence[str]) -> list[str]:
+    """Write the smallest differences that ties between settings could have found."""
+    parts = []
+    for arena in known:
+        found = [row for row in rows(f"{arena}/differences.csv") if row["question"] == "variant"]
+        cells = []
+        for metric, calibrator, name in (
+            ("ece", "identity", "points of ECE"),
+            ("nll", "identity", "NLL"),
+            ("nll", "temperature", "scaled NLL"),
+        ):
+            tied = [
+                row["detectable"]
+                for row in pick(found, metric=metric, calibrator=calibrator, verdict="tie")
+                if row["detectable"] > 0
+            ]
+            cells += [f"{amount(metric, float(np.median(tied)))} {name}"] if tied else []
+        parts.append(f"{', '.join(cells)} in {letter(arena)}")
+    return [f"Detectable (median over the ties): {'; '.join(parts)}.", ""]
+
+
 def _tried(arena: str, label: str) -> str:
-    """Write the settings that a knob was chosen among."""
-    base, _, knob = label.partition("(")
+    """Write the settings that a hyperparameter was chosen among."""
+    base, _, setting = label.partition("(")
     for choice in _choices(arena):
-        if choice["name"] == base and knob.startswith(next(iter(choice["choose"]))):
+        if choice["name"] == base and setting.startswith(next(iter(choice["choose"]))):
             return ", ".join(f"{one:g}" for one in next(iter(choice["choose"].values())))
     raise ValueError(f"{arena}: no comparison in evidence/specs chooses {label!r}.")
 
@@ -111,30 +132,30 @@ def _is_papers(arena: str, label: str, base: str) -> bool:
 
 
 def _advisor() -> list[str]:
-    parts = ["## Is the advisor's map right?", ""]
+    parts = ["## Is the advisor's calibrator right?", ""]
     lines = [_advisor_line(arena) for arena in _advised()]
     if not lines:
         return [*parts, "Not yet run.", ""]
     heads = (
-        "arena",
+        "benchmark",
         "runs",
         "chosen",
         "best on test",
         "NLL lost by it",
         "by the best on calib",
-        "by always a temperature",
+        "by always temperature scaling",
         f"by always `{FIXED}`",
-        "by no map",
-        "the advisor's map against a temperature",
+        "by no calibrator",
+        "the advisor's choice against temperature scaling",
     )
     return [
         *parts,
-        "The advisor chose a map on calib, for the runs that are counted here. All its candidates were fitted on "
-        "the same rows and judged on test. What is lost is the NLL above the best of them, mean over runs with its "
-        "standard error, as if runs were independent: by the advisor's choice, the simplest within one standard error "
-        'of the best in cross-validation; by that best (`choose(calib, rule="best")`); by always the same map. The '
-        "last column counts the methods whose NLL the advisor's map makes better or worse than a "
-        "temperature does, by more than chance.",
+        "The advisor chose a calibrator on `calib`, for the runs that are counted here. All its candidates were fitted "
+        "on the same rows and judged on `test`; [Calibrators](calibrators.md) shows them all. What is lost is the NLL "
+        "above the best of them, mean over runs with its standard error, as if runs were independent. The advisor "
+        "takes the simplest candidate within one standard error of the best in cross-validation; "
+        '`choose(calib, rule="best")` takes that best. The last column counts the methods whose NLL the advisor\'s '
+        "choice makes better or worse than temperature scaling does, by the paired test.",
         "",
         *table(heads, lines),
         *_advisor_words(),
@@ -142,7 +163,7 @@ def _advisor() -> list[str]:
 
 
 def _advisor_words() -> list[str]:
-    """Say where another rule than the advisor's would have lost less."""
+    """Write where another rule than the advisor's would have lost less."""
     better = {}
     for arena, runs in _advised().items():
         lost = {name: float(np.mean(_lost(arena, name))) for name in ("advisor", "temperature", FIXED)}
@@ -151,11 +172,11 @@ def _advisor_words() -> list[str]:
             better[letter(arena)] = f"{letter(arena)} (always `{best}` loses {lost[best]:.4f})"
     caution = _caution()
     if not better:
-        return [f"Nowhere would always the same map have lost less. {caution}", ""]
+        return [f"Always the same calibrator would have lost less in no benchmark. {caution}", ""]
     return [
         f"{caution} In {' and '.join(better.values())} a fixed rule would have lost less than the advisor did: "
-        "choosing among maps by cross-validation on a few hundred rows of calib costs something itself, and on B "
-        "calib is of earlier posts than test.",
+        "choosing by cross-validation on a few hundred rows of `calib` costs something itself, and in B the posts of "
+        "`calib` are earlier than those of `test`.",
         "",
     ]
 
@@ -170,36 +191,29 @@ def _caution() -> str:
         for arena, gain in gains.items()
     }
     clear = {arena: (gain, error) for arena, (gain, error) in means.items() if abs(gain) > 2 * error}
-    told = ", ".join(
+    words = ", ".join(
         f"{gain:+.4f}{SPACE}±{SPACE}{error:.4f} in {arena}" for arena, (gain, error) in clear.items()
     )
-    if not told:
-        return "Whether the best on calib is taken or the simplest near it makes no difference beyond chance."
+    if not words:
+        return "Taking the best on `calib` or the simplest near it makes no difference beyond chance."
     others = [arena for arena in means if arena not in clear]
     rest = f"; no difference beyond chance in {' and '.join(others)}" if others else ""
-    return f"What taking the best on calib, not the simplest near it, would have gained: {told}{rest}."
+    return f"Taking the best on `calib`, not the simplest near it, would have gained: {words}{rest}."
 
 
 @cache
 def _advised() -> dict[str, list[list[dict[str, Any]]]]:
-    """Give the candidates of every run that the advisor was asked about, arena by arena."""
+    """Give the candidates of every run that the advisor was asked about, benchmark by benchmark."""
     found = {}
     for arena in arenas():
-        groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
-        for row in rows(f"{arena}/advisor.csv"):
-            groups.setdefault((row["method"], row["seed"]), []).append(row)
-        if groups:
-            found[arena] = list(groups.values())
+        if trials(arena):
+            found[arena] = [list(run.values()) for run in trials(arena).values()]
     return found
-
-
-def _is_chosen(row: dict[str, Any]) -> bool:
-    return str(row["chosen"]) == "True"
 
 
 def _lost(arena: str, name: str) -> list[float]:
     """Give the NLL above the best candidate, for each run: of a fixed one, or of one that a rule takes."""
-    rules = {"advisor": lambda run: next(filter(_is_chosen, run)), "best": _best_on_calib}
+    rules = {"advisor": lambda run: next(filter(is_chosen, run)), "best": _best_on_calib}
     take = rules.get(name, lambda run: next(row for row in run if row["candidate"] == name))
     return [take(run)["test_nll"] - min(row["test_nll"] for row in run) for run in _advised()[arena]]
 
@@ -212,7 +226,7 @@ def _best_on_calib(run: list[dict[str, Any]]) -> dict[str, Any]:
 def _advisor_line(arena: str) -> list[str]:
     runs = _advised()[arena]
     best = [min(run, key=lambda row: row["test_nll"]) for run in runs]
-    taken = [next(filter(_is_chosen, run)) for run in runs]
+    taken = [next(filter(is_chosen, run)) for run in runs]
 
     def regret(name: str) -> str:
         lost = _lost(arena, name)
@@ -234,7 +248,7 @@ def _advisor_line(arena: str) -> list[str]:
         named(taken),
         named(best),
         *map(regret, ("advisor", "best", "temperature", FIXED, "identity")),
-        told({name: verdicts.count(name) for name in ("better", "tie", "worse")}),
+        count_words({name: verdicts.count(name) for name in ("better", "tie", "worse")}),
     ]
 
 
@@ -290,10 +304,10 @@ def _coverage_words(found: list[dict[str, Any]], error: float) -> str:
         for row in found
         if row["covers_ece"] < 0.95 - bound * error
     ]
-    told = f"It does in {100 * min(held):.1f} to {100 * max(held):.1f} %"
+    words = f"It does in {100 * min(held):.1f} to {100 * max(held):.1f}%"
     if not short:
-        return f"{told}, and none of the {len(held)} shares is told from 95 %."
+        return f"{words}, and none of the {len(held)} shares differs significantly from 95%."
     return (
-        f"{told}. Less than chance explains among {len(held)} shares: {', '.join(short)}, where the estimate is pushed "
-        "up from zero by chance and the interval, which allows for that, still lies too high now and then."
+        f"{words}. Less than chance explains among {len(held)} shares: {', '.join(short)}, where the estimate is "
+        "pushed up from zero by chance and the interval, which allows for that, still lies too high now and then."
     )

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from evidence_calibrators import calibrators
 from evidence_claims import claim_table
 from evidence_data import (
     SPACE,
+    amount,
     arenas,
     costs,
+    count_words,
+    counts,
+    detectable,
     difference,
     effect,
     entrants,
@@ -21,6 +27,7 @@ from evidence_data import (
     marked,
     mean,
     methods,
+    rivals,
     rows,
     seeds_of,
     sign,
@@ -32,19 +39,25 @@ from evidence_data import (
 from evidence_defaults import defaults
 from evidence_files import language_models, outputs
 from evidence_pictures import dots, front, shift_lines, undominated
-from evidence_sentences import in_short, seeds_words, verdicts
+from evidence_sentences import SCALED, in_short, ranking_pairs, seeds_words, verdicts
 from evidence_shift import FAMILIES, is_shifted, shift
-from scipy.stats import studentized_range
+from scipy.stats import studentized_range, t
 
 HOME = Path(__file__).resolve().parent / "evidence"
 NOTE = "<!-- Written by docs/generate.py from the files in evidence/; edit those. -->"
 #: Methods that cost less, in steps of cross-entropy, are compared on their own.
 CHEAP = 1.3
 MARKS = (
-    "A + is better and a − worse than cross-entropy after the same calibrator, by a paired test on the same rows "
-    "over shared seeds "
-    "(p < 0.05 after Holm's correction for the number of methods); neither is a tie. In brackets, (+) or (−): one "
-    "seed, so about these two networks and not about the methods."
+    "A + is better and a − worse than cross-entropy after the same calibrator, by a test that is paired by seed and by "
+    "row. No mark: no significant difference. In parentheses, (+) or (−): one seed, so the mark is about these two "
+    "networks and not about the methods. Intervals of differences are simultaneous 95% intervals: they allow for the "
+    "number of comparisons in their column (Bonferroni), and one excludes zero exactly where there is a mark."
+)
+UPPER = (
+    "The error of a difference has two parts: the scatter over seeds, with one degree of freedom less than there "
+    "are seeds, and the test rows, which all seeds share. For E the second part comes from resamples that all seeds "
+    "share. For the other benchmarks only the row error of a single seed is known. It is an upper bound, so their "
+    "verdicts are on the cautious side."
 )
 
 
@@ -53,6 +66,7 @@ def evidence_pages() -> Iterator[tuple[Path, str]]:
     for name, text in (
         ("index.md", index()),
         ("losses.md", losses()),
+        ("calibrators.md", calibrators()),
         ("shift.md", shift()),
         ("defaults.md", defaults()),
         ("outputs.md", outputs()),
@@ -70,31 +84,29 @@ def evidence_pages() -> Iterator[tuple[Path, str]]:
 
 def index() -> str:
     """Write the first page: what was run, what came out, which claims hold."""
-    alone = any(seeds_words(arena).startswith("1 ") for arena in filter(is_run, arenas()))
-    brackets = " In brackets: one seed, so about these networks." if alone else ""
     parts = [
         "# Evidence",
         "",
-        "Calibration losses side by side, on real data and on a mixture whose truth is known, with seeds, intervals "
-        "and ties. Every number on these "
-        "pages comes from a file in "
-        "the folder `evidence/` of the repository, whose README says how each was made and how to repeat it. "
-        "A tie is called a tie, and a "
-        "claim that does not hold here is written down as such: at this scale, with these networks.",
+        "Calibration losses and calibrators side by side, on real data and on a mixture whose truth is known, with "
+        "seeds and intervals. Every number on these pages comes from a file in the folder `evidence/` of the "
+        "repository. Its README describes how each file was made and how to repeat it. All results are for networks of "
+        "this size on these data.",
         "",
         "## In short",
         "",
         *(f"- {sentence}" for sentence in in_short()),
         "",
-        "Methods against cross-entropy, *better / tied / worse*; T is the temperature that cross-entropy asks for, "
-        f"above 1 where it is over-confident.{brackets}",
+        "Methods against cross-entropy, *better / tied / worse*. In parentheses: the smallest true difference that "
+        "such a comparison finds with 80% power (the median over its ties; points, or NLL). A tie does not "
+        "exclude a difference of that size. T is the temperature of cross-entropy, above 1 where it is overconfident.",
         "",
         *verdicts(),
+        *_power_words(),
         "## What was run",
         "",
         *table(
             (
-                "arena",
+                "benchmark",
                 "data",
                 "rows",
                 "network",
@@ -104,30 +116,49 @@ def index() -> str:
             ),
             map(_arena_line, arenas()),
         ),
-        "Rows are those of train, tune, calib and test; hours are of a machine shared with others. "
-        "Methods are as their papers set them, and on top of that in settings that were chosen on tune and with other "
-        "epochs kept, which [Our defaults](defaults.md) compares. Post-hoc maps are fitted on calib, whose labels no "
-        "network sees; AdaFocal, CALS, gamma-net and meta label smoothing learn from tune while training, too.",
+        "Rows are those of `train`, `tune`, `calib` and `test`; hours are of a shared machine. `tune` is the "
+        "validation split, and post-hoc calibrators are fitted on `calib`. Methods have their papers' settings. "
+        "Settings that were chosen on `tune` and other kept epochs come on top, and [Our defaults](defaults.md) "
+        "compares them. AdaFocal, CALS, gamma-net and meta label smoothing also learn from `tune` while training.",
         "",
         *over_tasks(),
-        "[Losses](losses.md) · [Shift](shift.md) · [Our defaults](defaults.md) · [Outputs of other people's "
-        "networks](outputs.md) · "
-        "[Language models](language-models.md)",
+        "[Losses](losses.md) · [Calibrators](calibrators.md) · [Shift](shift.md) · [Our defaults](defaults.md) · "
+        "[Outputs of other people's networks](outputs.md) · [Language models](language-models.md)",
         "",
         "## Claims of the papers",
         "",
-        "Published numbers are of the papers' data and networks, ours of the arenas above; they are not to "
-        "be compared with each other, "
-        "only their direction is. Effects are paired differences with 95 % intervals, ECE and accuracy in "
-        "percentage points. A verdict asks for more than an interval without zero: it allows for the number of "
-        "comparisons (Holm). Intervals and verdicts allow for how little two or three seeds say about the scatter over "
-        "seeds. With one seed "
-        "that scatter is not known, and the verdict is about those two networks alone. Where a claim is that nothing "
-        "is lost, it holds if a loss of half a point is ruled out, and is not shown otherwise.",
+        "Published numbers are of the papers' data and networks, ours of the benchmarks above. Compare their "
+        "direction, not their size. Effects are paired differences with simultaneous 95% intervals, ECE and "
+        "accuracy in percentage points. A claim holds or fails where the interval excludes zero. A tie is not "
+        "evidence against a claim: the interval shows which differences remain possible. With one seed, the verdict "
+        "is about those two networks alone. Where a claim is that nothing is lost, it holds if a loss of half a "
+        "point is ruled out, and is not shown otherwise.",
         "",
         *claim_table(),
     ]
     return "\n".join(parts)
+
+
+def _power_words() -> list[str]:
+    """State why few seeds with many comparisons find little."""
+    parts = []
+    for arena in filter(is_run, arenas()):
+        found = [row for row in rows(f"{arena}/differences.csv") if _is_scaled_nll(row)]
+        if found and found[0]["n_seeds"] > 1:
+            seeds, many = found[0]["n_seeds"], found[0]["comparisons"]
+            critical = t.ppf(1 - 0.025 / many, seeds - 1)
+            parts.append(f"{critical:.0f} in {letter(arena)} ({seeds} seeds, {many} comparisons)")
+    return [
+        "Few seeds and many comparisons find only large differences. Where the scatter over seeds dominates, a "
+        f"difference must exceed this many of its standard errors: {', '.join(parts)}. {UPPER}",
+        "",
+    ]
+
+
+def _is_scaled_nll(row: Mapping[str, Any]) -> bool:
+    return (row["question"], row["split"], row["calibrator"], row["metric"]) == (
+        "baseline", "test", "temperature", "nll"
+    )  # fmt: skip
 
 
 def _arena_line(arena: str) -> tuple[str, ...]:
@@ -135,6 +166,7 @@ def _arena_line(arena: str) -> tuple[str, ...]:
     found = {row["run"]: row for row in rows(f"{arena}/runs.csv")}
     if not found:
         return letter(arena), about["title"], "", about["network"], "", "", "not yet run"
+    hours = sum(row["seconds"] for row in found.values()) / 3600
     return (
         letter(arena),
         about["title"],
@@ -142,7 +174,7 @@ def _arena_line(arena: str) -> tuple[str, ...]:
         about["network"],
         f"{len(entrants(arena))} + {len(methods(arena)) - len(entrants(arena))}",
         str(len(found)),
-        f"{sum(row['seconds'] for row in found.values()) / 3600:.1f}",
+        f"{hours:.1f}" if hours >= 0.05 else "under 0.1",
     )
 
 
@@ -158,7 +190,7 @@ def over_tasks() -> list[str]:
         [
             f"`{label}`",
             *(
-                f"{100 * row['wins']:.0f} % [{100 * row['wins_low']:.0f}, {100 * row['wins_high']:.0f}]"
+                f"{100 * row['wins']:.0f}% [{100 * row['wins_low']:.0f}, {100 * row['wins_high']:.0f}]"
                 for row in (cells[*question, label] for question in questions)
             ),
         ]
@@ -166,9 +198,9 @@ def over_tasks() -> list[str]:
     ]
     tasks = ", ".join(letter(arena) for arena in found[0]["tasks"].split())
     return [
-        f"How many of its rivals a method beats, over the tasks {tasks} and their seeds, for the methods that all of "
-        "these have; 95 % intervals from resampling tasks and the seeds within each. Half is what chance gives; "
-        "intervals that overlap are no order, and so few tasks leave them wide.",
+        f"The share of its rivals that a method beats, over the benchmarks {tasks} and their seeds, for the methods "
+        "that all of these have. 95% intervals come from resampling benchmarks, and the seeds within each. Chance "
+        "gives 50%. Methods whose intervals overlap are not ordered, and so few benchmarks leave the intervals wide.",
         "",
         *table(("method", "ECE", "ECE, scaled", "NLL, scaled"), lines),
     ]
@@ -176,10 +208,10 @@ def over_tasks() -> list[str]:
 
 def losses() -> str:
     """Write the tables of methods."""
-    parts = ["# Losses, side by side", "", MARKS, ""]
+    parts = ["# Losses, side by side", "", MARKS, "", UPPER, ""]
     for arena in filter(is_run, arenas()):
         parts += _losses_of(arena)
-    return "\n".join(parts)
+    return "\n".join([*parts, *ranking()])
 
 
 def _losses_of(arena: str) -> list[str]:
@@ -196,7 +228,7 @@ def _losses_of(arena: str) -> list[str]:
         "ECE %",
         "NLL, scaled",
         "ECE %, scaled",
-        f"NLL, advisor's map{_advised_seeds(arena)}",
+        f"NLL, advisor's calibrator{_advised_seeds(arena)}",
         *truth,
         *price,
     ]
@@ -204,28 +236,30 @@ def _losses_of(arena: str) -> list[str]:
         f"## {letter(arena)}: {about['title']}",
         "",
         f"{about['network'][0].upper()}{about['network'][1:]}; {about['regime']}. Mean ± standard error over "
-        "seeds, ordered by NLL after a temperature. ECE in 15 bins."
+        "seeds, ordered by NLL after temperature scaling. ECE in 15 bins."
         + (" " + about["truth"] if knows_truth(arena) else "")
         + (" " + _price_words(arena) if costs(arena) else ""),
         "",
         *table(heads, lines),
-        "Differences from cross-entropy with 95 % intervals, ECE and accuracy in points:",
+        "Differences from cross-entropy with simultaneous 95% intervals, ECE and accuracy in points. The last line is "
+        "the smallest true difference that a tied comparison could have found with 80% power (median over the ties):",
         "",
         *table(
             ("method", "accuracy", "ECE", "NLL, scaled", "ECE, scaled"),
-            (_effect_line(arena, label) for label in ordered if label != "ce"),
+            [*(_effect_line(arena, label) for label in ordered if label != "ce"), _detectable_line(arena)],
         ),
     ]
     return [
         *parts,
-        f"![ECE of every method before and after a temperature](pictures/{arena}-ece.svg)",
+        f"![ECE of every method before and after temperature scaling](pictures/{arena}-ece.svg)",
         "",
-        f"Lines are 95 % intervals, from test rows {_and_seeds(arena)}.",
+        f"Lines are 95% intervals, from test rows {_and_seeds(arena)}.",
         "",
-        f"![NLL after a temperature against accuracy](pictures/{arena}-front.svg)",
+        f"![NLL after temperature scaling against accuracy](pictures/{arena}-front.svg)",
         "",
         *_front_words(arena),
         *_ranks(arena),
+        *_fresh(arena),
     ]
 
 
@@ -268,6 +302,125 @@ def _effect_line(arena: str, label: str) -> list[str]:
     ]
 
 
+def _detectable_line(arena: str) -> list[str]:
+    cells = []
+    for calibrator, metric in (
+        ("identity", "accuracy"), ("identity", "ece"), ("temperature", "nll"), ("temperature", "ece")
+    ):  # fmt: skip
+        tied = detectable(arena, metric, rivals(arena), calibrator=calibrator)
+        cells.append(amount(metric, float(np.median(tied))) if tied else "–")
+    return ["*detectable*", *cells]
+
+
+def _fresh(arena: str) -> list[str]:
+    """Write what the same networks show on many more rows than ``test`` has."""
+    name = f"{arena}_fresh"
+    if not rows(f"{name}/differences.csv"):
+        return []
+    columns = [("temperature", "nll"), ("temperature", "ece"), ("identity", "ece")]
+    ordered = sorted(entrants(arena), key=lambda one: mean(name, one, "temperature", "nll"))
+    lines = []
+    for label in ordered:
+        found = [difference(name, label, metric, calibrator=one) for one, metric in columns]
+        effects = [marked(effect(row), mark_of(row)) if row else "–" for row in found]
+        cells = [written(name, label, one, metric) for one, metric in columns[:2]]
+        truth = [written(name, label, "temperature", "true_error")] if _is_true(name) else []
+        lines.append([f"`{label}`", *cells, *truth, *effects])
+    tied = [detectable(name, metric, rivals(arena), calibrator=calibrator) for calibrator, metric in columns]
+    least = [
+        amount(metric, float(np.median(one))) if one else "–"
+        for (_, metric), one in zip(columns, tied, strict=True)
+    ]
+    head = ["NLL, scaled", "ECE %, scaled", *(["true error %, scaled"] if _is_true(name) else [])]
+    lines.append(["*detectable*", *(len(head) * [""]), *least])
+    n_rows = rows(f"{name}/scores.csv")[0]["n"]
+    before, after = (
+        [counts(one, metric, rivals(arena), **SCALED) for metric in ("nll", "ece")] for one in (arena, name)
+    )
+    return [
+        f"### {letter(arena)} on {n_rows:,} fresh rows",
+        "",
+        f"The same networks and calibrators, judged on {n_rows:,} rows that no split used instead of "
+        f"{split_sizes(arena)[-1]:,}. Both scaled, against cross-entropy: {count_words(after[0])} in NLL (on `test`: "
+        f"{count_words(before[0])}), {count_words(after[1])} in ECE (on `test`: {count_words(before[1])}). "
+        f"{_chance_words(name)}Mean ± standard error over seeds, and differences from cross-entropy with simultaneous "
+        "95% intervals:",
+        "",
+        *table(
+            [
+                "method",
+                *head,
+                "NLL, scaled: difference",
+                "ECE, scaled: difference",
+                "ECE, unscaled: difference",
+            ],
+            lines,
+        ),
+    ]
+
+
+def _is_true(name: str) -> bool:
+    return bool(len(values(name, "ce", "temperature", "true_error")))
+
+
+def _chance_words(name: str) -> str:
+    found = {row["n"]: row for row in rows(f"{name}/perfect.csv")}
+    if not found:
+        return ""
+    return (
+        "A perfect model has an ECE of "
+        + " and ".join(f"{100 * row['mean_ece']:.2f}% on {n:,} rows" for n, row in found.items())
+        + " by chance. "
+    )
+
+
+def ranking() -> list[str]:
+    """Write whose confidence ranks mistakes worse than that of cross-entropy."""
+    known = list(filter(is_run, arenas()))
+    labels = [
+        label
+        for label in dict.fromkeys(one for arena in known for one in rivals(arena))
+        if sum(label in entrants(arena) for arena in known) > 2
+    ]
+    lines = []
+    for label in labels:
+        gaps = {arena: ranking_pairs(arena, label) for arena in known if label in entrants(arena)}
+        joined = np.concatenate(list(gaps.values()))
+        cells = [
+            f"{100 * gaps[arena].mean():+.2f}".replace("-", "−") if arena in gaps else "–" for arena in known
+        ]
+        worse = [sum(int((sign * ranking_pairs(arena, label, metric) > 0).sum()) for arena in gaps)
+                 for metric, sign in (("aurc", 1), ("auroc", -1), ("accuracy", -1))]  # fmt: skip
+        lines.append(
+            (
+                float((joined > 0).mean()),
+                [f"`{label}`", *cells, *(f"{one} of {len(joined)}" for one in worse)],
+            )
+        )
+    lines.sort(key=lambda line: -line[0])
+    return [
+        "## Ranking of mistakes",
+        "",
+        "A confidence that is used to refuse or to review predictions must rank mistakes below correct answers. "
+        "AURC is the mean error rate over all coverages, so lower is better; AUROC is the probability that a "
+        "correct answer has a higher confidence than a mistake. Mean difference in AURC from cross-entropy without "
+        "scaling, in points, and the pairs of networks with the same seed in which the method is worse. Pairs of "
+        "one benchmark share their rows, so the counts are not a test; a method that is worse in every pair of "
+        "every benchmark needs none. Losses that at least three benchmarks have:",
+        "",
+        *table(
+            [
+                "method",
+                *(f"AURC, {letter(arena)}" for arena in known),
+                "worse AURC",
+                "worse AUROC",
+                "worse accuracy",
+            ],
+            [line for _, line in lines],
+        ),
+    ]
+
+
 def _advised_seeds(arena: str) -> str:
     """Write of how many seeds the advisor was asked, where it was not of all."""
     asked, there = len(values(arena, "ce", "advised", "nll")), len(seeds_of(arena)["ce"])
@@ -278,8 +431,8 @@ def _price_words(arena: str) -> str:
     turns = costs(arena)["ce"]["turns"]
     return (
         "Cost is the processor's time for a training step, in steps of cross-entropy: the median and the middle half "
-        f"of {turns} turns in which all methods trained one after the other. What some do between epochs (AdaFocal and "
-        "CALS look at tune) is not in it, and a setting that is chosen costs a training for each that is tried."
+        f"of {turns} turns in which all methods trained one after the other. It excludes work between epochs (AdaFocal "
+        "and CALS read `tune`). A chosen setting costs one training for each setting that is tried."
     )
 
 
@@ -288,8 +441,8 @@ def _front_words(arena: str) -> list[str]:
         return ", ".join(f"`{label}`" for label in labels)
 
     parts = [
-        "In the mean no method is at once more accurate and lower in NLL after a temperature than "
-        f"{names(undominated(arena, entrants(arena)))}; seeds order them otherwise here and there."
+        "In the mean no method is at once more accurate and lower in NLL after temperature scaling than "
+        f"{names(undominated(arena, entrants(arena)))}. Single seeds may order them otherwise."
     ]
     price = costs(arena)
     cheap = [label for label in entrants(arena) if label in price and price[label]["step"] < CHEAP]
@@ -309,23 +462,23 @@ def _ranks(arena: str) -> list[str]:
         (
             f"`{row['method']}`",
             f"{row['rank']:.1f} ({row['rank_low']:g} to {row['rank_high']:g})",
-            f"{100 * row['wins']:.0f} %",
+            f"{100 * row['wins']:.0f}%",
         )
         for row in asked
     ]
     apart = critical_difference(len(asked), asked[0]["n_seeds"])
     group = [row["method"] for row in asked if row["rank"] - asked[0]["rank"] <= apart]
     return [
-        "Mean ranks by NLL after a temperature with the range over seeds, and the share of rivals that a method beats. "
-        f"With {asked[0]['n_seeds']} seeds as blocks, mean ranks that are less than {apart:.1f} apart are no order "
-        "(Nemenyi's critical difference, 5 %): "
-        f"{len(group)} of {len(asked)} methods are not told from the first.",
+        "Mean ranks by NLL after temperature scaling with the range over seeds, and the share of rivals that a method "
+        f"beats. With {asked[0]['n_seeds']} seeds as blocks, mean ranks that are less than {apart:.1f} apart are not "
+        "significantly different (Nemenyi's critical difference at 5%): "
+        f"{len(group)} of {len(asked)} methods are not distinguishable from the first.",
         "",
         *table(("method", "mean rank", "rivals beaten"), lines),
     ]
 
 
 def critical_difference(n_methods: int, n_seeds: int) -> float:
-    """Return how far mean ranks must be apart to be an order, by Nemenyi's test at 5 %."""
+    """Return how far mean ranks must be apart to be an order, by Nemenyi's test at 5%."""
     spread = studentized_range.ppf(0.95, n_methods, 1e6) / np.sqrt(2)
     return float(spread * np.sqrt(n_methods * (n_methods + 1) / (6 * n_seeds)))

@@ -26,7 +26,7 @@ WILD = 4.0
 
 
 def dots(arena: str) -> str:
-    """Draw the ECE of every method before and after a temperature; lines are 95 % intervals, from rows and seeds."""
+    """Draw the ECE of every method before and after temperature scaling, with 95% intervals."""
     labels = sorted(entrants(arena), key=lambda one: -mean(arena, one, "identity", "ece"))
     figure = Figure(figsize=(7.2, 0.21 * len(labels) + 1.1))
     figure.subplots_adjust(left=0.42, right=0.97, bottom=0.7 / (0.21 * len(labels) + 1.1), top=0.99)
@@ -34,13 +34,13 @@ def dots(arena: str) -> str:
     right = 0.0
     for calibrator, colour, shift, name in (
         ("identity", RED, 0.12, "before"),
-        ("temperature", BLUE, -0.12, "after a temperature"),
+        ("temperature", BLUE, -0.12, "after temperature scaling"),
     ):
         found = 100 * np.array([interval(arena, label, calibrator, "ece") for label in labels])
         up = np.arange(len(labels)) + shift
         ax.hlines(up, found[:, 1], found[:, 2], color=colour, linewidth=1)
         ax.plot(found[:, 0], up, "o", color=colour, markersize=4, label=name)
-        # Whoever differs wildly from seed to seed would press all others together: its line leaves the picture.
+        # A method that differs wildly from seed to seed would compress all others: its line leaves the figure.
         right = max(right, float(np.minimum(found[:, 2], found[:, 0] + WILD).max()))
     ax.axvline(100 * mean(arena, "ce", "identity", "ece"), color=GREY, linewidth=0.8, linestyle="--")
     ax.set_yticks(range(len(labels)), labels, fontsize=7)
@@ -52,7 +52,7 @@ def dots(arena: str) -> str:
 
 
 def undominated(arena: str, labels: Sequence[str]) -> list[str]:
-    """Name the methods that no other of these beats in accuracy and in NLL after a temperature at once."""
+    """Name the methods that no other of these beats in accuracy and in NLL after temperature scaling at once."""
     places = {label: _place(arena, label) for label in labels}
     return [
         label
@@ -90,13 +90,13 @@ class _Box(NamedTuple):
 
 
 def front(arena: str) -> str:
-    """Draw NLL after a temperature against accuracy; the best corner is above on the left. Names need room."""
+    """Draw NLL after temperature scaling against accuracy; the best corner is above on the left. Names need room."""
     figure = Figure(figsize=(7.2, 4.6))
     figure.subplots_adjust(left=0.1, right=0.97, bottom=0.12, top=0.98)
     ax = figure.add_subplot()
     best = undominated(arena, entrants(arena))
     places = {label: _place(arena, label) for label in entrants(arena)}
-    # Whoever is far off would press all others into a corner; the axis says who it is.
+    # A method that is far off would press all others into a corner; the axis names it.
     far = [label for label, (nll, _) in places.items() if nll > 1.3 * places["ce"][0]]
     shown = [place for label, place in places.items() if label not in far]
     spread = [max(axis) - min(axis) or 1.0 for axis in zip(*shown, strict=True)]
@@ -126,12 +126,12 @@ def front(arena: str) -> str:
                 break
     ax.margins(0.12)
     beyond = f"; far to the right: {', '.join(far)}" if far else ""
-    dress(ax, x=f"NLL after a temperature{beyond}", y="accuracy %; red: not dominated")
+    dress(ax, x=f"NLL after temperature scaling{beyond}", y="accuracy %; red: not dominated")
     return _text(figure)
 
 
 def shift_lines(arena: str, family: str) -> str:
-    """Draw the ECE of some methods against severity, and of cross-entropy with a temperature."""
+    """Draw the ECE of some methods against severity, and of cross-entropy with temperature scaling."""
     figure = Figure(figsize=(6.2, 3.6))
     figure.subplots_adjust(left=0.1, right=0.97, bottom=0.14, top=0.92)
     ax: Axes = figure.add_subplot()

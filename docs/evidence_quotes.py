@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from evidence_data import arenas, is_run, marked, methods, seeds_of, sign, table, written
+from evidence_data import arenas, is_run, letter, marked, methods, seeds_of, sign, table, written
 from evidence_sentences import in_short
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -49,19 +49,23 @@ def quote(link: str, shown_arenas: Sequence[str]) -> str:
             else f"{seeds[0]} seed{'s' if seeds[0] > 1 else ''}"
         )
         lines = [[f"`{label}`", *_cells(arena, label)] for label in shown]
-        title = f"{arenas()[arena]['title']} ({many}): {arenas()[arena]['regime']}"
-        parts += [f"{title}.", "", *table((" ", "ECE %", "ECE %, scaled", "NLL, scaled"), lines)]
+        title = f"{letter(arena)}, {arenas()[arena]['title']} ({many}): {arenas()[arena]['regime']}"
+        parts += [f"{title}.", "", *table((" ", "NLL, scaled", "ECE %, scaled", "ECE %"), lines)]
     if not known:
         return f"Nothing has been run yet; [what will be]({link}).\n"
     marks = (
-        "*Scaled* is after a temperature; numbers are means ± standard errors over seeds. A + is better and a − worse "
-        "than cross-entropy in the same column by more than chance, neither is a tie, and brackets are of one seed; "
-        f"[the evidence]({link}) has all methods."
+        "*Scaled* is after temperature scaling; numbers are means ± standard errors over seeds. A + is better and a − "
+        "worse than cross-entropy in the same column, by a paired test that allows for the number of methods. No mark: "
+        f"no significant difference. Marks in parentheses: one seed only. [The evidence]({link}) has all methods."
     )
-    return "\n".join([*(line for sentence in in_short() for line in (sentence, "")), *parts, marks, ""])
+    named = "; ".join(
+        f"{letter(arena)}, {about['title']}" for arena, about in arenas().items() if is_run(arena)
+    )
+    sentences = [f"Benchmarks: {named}.", *in_short()]
+    return "\n".join([*(line for sentence in sentences for line in (sentence, "")), *parts, marks, ""])
 
 
 def _cells(arena: str, label: str) -> Iterator[str]:
-    for calibrator, metric in (("identity", "ece"), ("temperature", "ece"), ("temperature", "nll")):
+    for calibrator, metric in (("temperature", "nll"), ("temperature", "ece"), ("identity", "ece")):
         mark = sign(arena, label, metric, calibrator=calibrator)
         yield marked(written(arena, label, calibrator, metric), mark)

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from evidence_data import (
     SPACE,
+    amount,
     arenas,
+    count_words,
     counts,
+    detectable,
     difference,
     effect,
     entrants,
@@ -21,7 +24,6 @@ from evidence_data import (
     sign,
     summed,
     table,
-    told,
     values,
     written,
 )
@@ -38,16 +40,15 @@ def shift() -> str:
     parts = [
         "# Under shift",
         "",
-        "Does calibration at training time survive a shift of the data better than scaling afterwards? Each "
-        "method without any scaling "
-        "against cross-entropy with a temperature that was fitted on clean rows, by ECE on corrupted test "
-        "images (+ the loss is better, "
-        "− scaling is).",
+        "Does calibration at training time survive a shift of the data better than temperature scaling? Each method "
+        "without scaling is compared with cross-entropy whose temperature was fitted on clean rows, by ECE on "
+        "corrupted test images. A + means that the loss is better, a − that scaling is, no mark that there is no "
+        "significant difference.",
         "",
         *(f"- {sentence}" for sentence in map(_answer, known)),
         "",
-        "Ties under strong corruption are mostly ignorance: networks of one method differ there from seed to seed as "
-        "much as methods do, and the intervals below say how much.",
+        "Ties under strong corruption are mostly lack of evidence: networks of one method differ there from seed to "
+        "seed as much as methods do. The detectable difference shows how much would have been found.",
         "",
     ]
     if not known:
@@ -56,17 +57,25 @@ def shift() -> str:
 
 
 def _answer(arena: str) -> str:
-    """Say what an arena answers, over all its corrupted test sets."""
+    """Write what a benchmark answers, over all its corrupted test sets."""
     splits = _splits(arena)
     alone = {split: _count(arena, split, versus_calibrator="temperature") for split in splits}
     both = {split: _count(arena, split, calibrator="temperature") for split in splits}
     where = [_short(split) for split in splits if alone[split]["better"]]
-    found = "yes, here and there" if where else "no"
+    found = "in some cases" if where else "not shown"
     of_them = f" (under {', '.join(where)})" if where else ""
+    tied = [
+        value
+        for split in splits
+        for value in detectable(arena, "ece", rivals(arena), split=split, versus_calibrator="temperature")
+    ]
+    least = (
+        f" Detectable: {amount('ece', float(np.median(tied)))} points (median over the ties)." if tied else ""
+    )
     return (
         f"**{letter(arena)}, {arenas()[arena]['title']}: {found}.** Over {len(splits)} corrupted test sets and "
-        f"{len(rivals(arena))} methods: {told(summed(alone.values()))} than scaled cross-entropy{of_them}. With "
-        f"a temperature on both sides: {told(summed(both.values()))}."
+        f"{len(rivals(arena))} methods: {count_words(summed(alone.values()))} than scaled cross-entropy{of_them}."
+        f"{least} With temperature scaling on both sides: {count_words(summed(both.values()))}."
     )
 
 
@@ -114,7 +123,7 @@ def _shift_of(arena: str) -> list[str]:
         *table(["method", "clean", *map(_short, splits)], lines),
         *_effects(arena, splits),
         *(f"![ECE under {family.replace('_', ' ')}](pictures/{arena}-{family}.svg)\n" for family in FAMILIES),
-        "Bands are 95 % intervals, from test rows and seeds together.",
+        "Bands are 95% intervals, from test rows and seeds together.",
         "",
         *_foreign(arena, labels),
     ]
@@ -130,7 +139,7 @@ def _effects(arena: str, splits: Sequence[str]) -> list[str]:
     shown = [label for label in SHOWN if label in entrants(arena)]
     lines = [[f"`{label}`", *(cell(label, split) for split in splits)] for label in shown]
     return [
-        "Differences of some from scaled cross-entropy, in points, with 95 % intervals:",
+        "Differences of some methods from scaled cross-entropy, in points, with simultaneous 95% intervals:",
         "",
         *table(["method", *map(_short, splits)], lines),
     ]
@@ -147,9 +156,9 @@ def _foreign(arena: str, labels: list[str]) -> list[str]:
         for label in ordered
     ]
     return [
-        f"Its test images told from those of {_short(found[0])} by how sure the network is: AUROC %, mean ± standard "
-        "deviation over seeds. 50 is chance; below it the network is surer of the foreign images than of its own. "
-        "Nothing was tested here: compare differences with the deviations.",
+        f"Detection of out-of-distribution images ({_short(found[0])}) by the confidence of the network: AUROC %, "
+        "mean ± standard deviation over seeds. 50 is chance; below it the network is more confident about these "
+        "images than about its own test images. Nothing was tested here: compare differences with the deviations.",
         "",
         *table(("method", "by confidence", "by energy"), lines),
     ]

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 from differences import differences
-from pairs import KEYS, Judge, paired
+from pairs import KEYS, Judge, families, paired
 from ranks import ranks, wins
 from run import comparisons
 from tidy import HERE, add, read, write
@@ -238,7 +238,8 @@ def main() -> int:
         scores = add(
             f"{arena}/scores.csv", score_rows(arena, group, judge, args.data), by=(*by, "calibrator")
         )
-        pairs = add(f"{arena}/paired.csv", paired(group, judge), by=(*KEYS, "seed"))
+        asked = families(group, judge.further)
+        pairs = add(f"{arena}/paired.csv", paired(asked, group, judge), by=(*KEYS, "seed"))
         found = list(differences(arena, pairs))
         write(f"{arena}/differences.csv", found)
         write(f"{arena}/ranks.csv", ranks(arena, scores, {row["method"] for row in found}))

@@ -1,78 +1,96 @@
-"""Differences between methods over seeds, with verdicts: from the paired differences of each seed, whoever ran it."""
+"""Differences between methods over seeds, with verdicts: from the paired differences of each seed, whoever ran it.
+
+python evidence/differences.py
+
+The command computes ``differences.csv`` of every benchmark again from its ``paired.csv``; nothing is trained.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from pairs import KEYS, is_variant
+from tidy import HERE, read, write
 
-from equipoise.evaluate import Difference
-from equipoise.evaluate.chance import holm
-from equipoise.experiments.results import combine_family
-from equipoise.metrics.facts import metric_facts
+from equipoise.evaluate import Score, StandardError
+from equipoise.evaluate.differences import difference_test
+from equipoise.evaluate.standard_error import one_run_error
 
-ALPHA = 0.05
-#: Comparisons that share these tell each other what scatter over seeds is usual, and are corrected for being many.
+LEVEL = 0.95
+#: Comparisons that share these answer one question: their intervals hold together, and verdicts allow for their number.
 FAMILY = ("question", "split", "calibrator", "versus_calibrator", "metric")
 
 
-def differences(arena: str, paired: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Give one row per question, pair of methods and metric; verdicts allow for there being many methods (Holm).
+def differences(arena: str, paired: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield one row per question, pair of methods and metric; families keep the order of their first row.
+
+    Settings of a method other than the paper's are families of their own: some are the same runs under another name.
 
     Args:
-        arena: Its name.
+        arena: Name of the benchmark.
         paired: Rows of ``paired.csv``.
     """
-    seeds: dict[tuple[str, ...], list[Difference]] = {}
-    for row in paired:
-        seeds.setdefault(tuple(row[key] for key in KEYS), []).append(_difference(row))
     labels = {str(row["method"]) for row in paired}
-    # Families keep the order in which they came, and pairs theirs within a family. Settings of a method other than the
-    # paper's are families of their own: some are the same runs under another name.
-    families: dict[tuple[object, ...], list[tuple[dict[str, str], list[Difference]]]] = {}
-    for key, rows in seeds.items():
-        about = dict(zip(KEYS, key, strict=True))
-        families.setdefault((*_family(about), is_variant(about["method"], labels)), []).append((about, rows))
+    families: dict[tuple[object, ...], dict[tuple[str, ...], list[Mapping[str, Any]]]] = {}
+    for row in paired:
+        family = (*(row[key] for key in FAMILY), is_variant(row["method"], labels))
+        families.setdefault(family, {}).setdefault(tuple(row[key] for key in KEYS), []).append(row)
     for family in families.values():
-        joined = combine_family([rows for _, rows in family])
-        corrected = holm(np.array([one.p_value for one in joined]))
-        members = [(about, len(rows), one) for (about, rows), one in zip(family, joined, strict=True)]
-        for (about, n_seeds, one), p_value in zip(members, corrected, strict=True):
+        for key, rows in family.items():
+            one = difference_test(
+                str(rows[0]["metric"]),
+                float(np.mean([row["versus_value"] for row in rows])),
+                float(np.mean([row["value"] for row in rows])),
+                standard_error(rows),
+                n_seeds=len(rows),
+                comparisons=len(family),
+                level=LEVEL,
+            )
             yield {
                 "arena": arena,
-                **about,
-                "n_seeds": n_seeds,
+                **dict(zip(KEYS, key, strict=True)),
+                "n_seeds": one.n_seeds,
                 "value": one.second,
                 "versus_value": one.first,
                 "difference": one.difference,
                 "low": one.low,
                 "high": one.high,
                 "p_value": one.p_value,
-                "p_holm": float(p_value),
-                "verdict": _verdict(one, float(p_value)),
+                "comparisons": one.comparisons,
+                "detectable": one.detectable(level=LEVEL),
+                "verdict": one.second_is,
             }
 
 
-def _family(about: dict[str, str]) -> tuple[str, ...]:
-    return tuple(about[key] for key in FAMILY)
+def standard_error(rows: Sequence[Mapping[str, Any]]) -> StandardError:
+    """Return the standard error of a mean difference over seeds.
+
+    The error of the test rows is ``shared_error``, from resamples that all seeds share, where every seed has it. The
+    error of one seed's rows, which its interval gives, is an upper bound, and is used elsewhere.
+
+    Args:
+        rows: One row of ``paired.csv`` per seed.
+    """
+    shared = [row.get("shared_error") for row in rows]
+    if any(one is None for one in shared):
+        shared = [one_run_error(Score(0.0, row["low"], row["high"]), LEVEL) for row in rows]
+    of_rows = float(np.sqrt(np.mean(np.square(np.array(shared, dtype=float)))))
+    if len(rows) == 1:
+        return StandardError(of_rows)
+    gaps = [row["value"] - row["versus_value"] for row in rows]
+    return StandardError(of_rows, np.inf, float(np.std(gaps, ddof=1) / np.sqrt(len(gaps))), len(gaps) - 1.0)
 
 
-def _difference(row: dict[str, Any]) -> Difference:
-    return Difference(
-        metric=row["metric"],
-        first=row["versus_value"],
-        second=row["value"],
-        difference=row["value"] - row["versus_value"],
-        low=row["low"],
-        high=row["high"],
-        p_value=float("nan"),  # neither is asked of one seed: they are found over all of them
-        verdict="",
-    )
+def main() -> int:
+    """Compute the differences of all benchmarks again."""
+    for file in sorted(HERE.glob("*/paired.csv")):
+        name = file.parent.name
+        write(f"{name}/differences.csv", differences(name.removesuffix("_fresh"), read(f"{name}/paired.csv")))
+    return 0
 
 
-def _verdict(one: Difference, p_value: float) -> str:
-    if p_value >= ALPHA or one.difference == 0:
-        return "tie"
-    return "better" if metric_facts(one.metric).is_better(one.second, than=one.first) else "worse"
+if __name__ == "__main__":
+    sys.exit(main())

@@ -6,15 +6,19 @@ import tomllib
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, Protocol, final
 
 from advised import NAME, Advised, advise
 from tidy import HERE
 
 from equipoise.core.predictions import Predictions
-from equipoise.evaluate import Scorecard, compare
+from equipoise.evaluate import Scorecard
+from equipoise.evaluate.differences import paired_difference
 from equipoise.experiments import RunFolder, RunGroup
+from equipoise.metrics.row_draws import RowDraws, draw_rows
 
+#: Resamples of the test rows, which all runs share.
+RESAMPLES = 1000
 METRICS = ("accuracy", "nll", "brier", "ece")
 BASELINE = "ce"
 #: What a row of paired differences is about.
@@ -36,6 +40,16 @@ class Family(NamedTuple):
     pairs: list[tuple[Side, Side]]
 
 
+class DrawSource(Protocol):
+    """Source of what runs score in shared resamples of the rows."""
+
+    def asks(self, seed: int) -> bool:
+        """Whether the advisor is asked about the runs of a seed."""
+
+    def draws(self, run: RunFolder, calibrator: str, split: str) -> RowDraws:
+        """Return the draws of a run after a calibrator."""
+
+
 @final
 class Judge:
     """Predictions and scorecards of runs, after the calibrators that were scored and after the advisor's."""
@@ -46,6 +60,7 @@ class Judge:
         self._kept = kept
         self.advised = lru_cache(maxsize=None)(self._advised)
         self.predictions = lru_cache(maxsize=4096)(self._predictions)
+        self._drawn = lru_cache(maxsize=None)(self._draws)
 
     def asks(self, seed: int) -> bool:
         """Whether the advisor is asked about the runs of a seed."""
@@ -58,6 +73,13 @@ class Judge:
         if calibrator == NAME:
             return self.advised(run)(run.predictions(split))
         return run.calibrated(calibrator, split)
+
+    def draws(self, run: RunFolder, calibrator: str, split: str) -> RowDraws:
+        """Return what a run scores in resamples of the rows that all runs share."""
+        return self._drawn(run, calibrator, split)
+
+    def _draws(self, run: RunFolder, calibrator: str, split: str) -> RowDraws:
+        return draw_rows(self.predictions(run, calibrator, split), n_resamples=RESAMPLES)
 
     def cards(self, run: RunFolder, calibrator: str) -> dict[str, Scorecard]:
         """Give the scorecards of test and of further test sets."""
@@ -85,10 +107,18 @@ def families(group: RunGroup, further: Iterable[str]) -> Iterator[Family]:
         yield Family("baseline", split, [(scaled, Side(one, "temperature")) for one in labels])
     variants = [(one.partition("(")[0], one) for one in labels if is_variant(one, group.methods)]
     for calibrator in ("identity", "temperature"):
-        for question, pairs in (("variant", variants), ("rival", _rivals())):
-            known = [pair for pair in pairs if group.methods.keys() >= set(pair)]
-            sides = [(Side(one, calibrator), Side(other, calibrator)) for one, other in known]
-            yield Family(question, "test", sides)
+        yield Family("variant", "test", _sides(group, variants, calibrator))
+        yield rival_family(group, calibrator)
+
+
+def rival_family(group: RunGroup, calibrator: str) -> Family:
+    """Return the comparisons that claims of papers are about, other than those with cross-entropy."""
+    return Family("rival", "test", _sides(group, _rivals(), calibrator))
+
+
+def _sides(group: RunGroup, pairs: Iterable[tuple[str, str]], calibrator: str) -> list[tuple[Side, Side]]:
+    known = [pair for pair in pairs if group.methods.keys() >= set(pair)]
+    return [(Side(one, calibrator), Side(other, calibrator)) for one, other in known]
 
 
 def is_variant(label: str, labels: Collection[str]) -> bool:
@@ -103,30 +133,42 @@ def _rivals() -> list[tuple[str, str]]:
     return [(one["versus"], one["method"]) for one in claims if one["versus"] != BASELINE]
 
 
-def paired(group: RunGroup, judge: Judge) -> Iterator[dict[str, Any]]:
-    """Give one row per question, pair of methods, metric and seed that both methods have."""
-    for family in families(group, judge.further):
+def paired(families: Iterable[Family], group: RunGroup, judge: DrawSource) -> Iterator[dict[str, Any]]:
+    """Yield one row per question, pair of methods, metric and seed that both methods have.
+
+    Args:
+        families: The comparisons.
+        group: Runs of the methods.
+        judge: Source of the draws, which are the same resamples of the rows for all runs.
+    """
+    for family in families:
         metrics = METRICS if family.split == "test" else ("nll", "ece")
         for first, second in family.pairs:
-            for seed, runs in _shared(group, judge, first, second):
-                one, other = (
-                    judge.predictions(run, side.calibrator, family.split)
-                    for run, side in zip(runs, (first, second), strict=True)
-                )
-                for found in compare(one, other, metrics=metrics, n_resamples=500):
-                    about = (family.question, family.split, *second, *first, found.metric)
+            seeds = list(_shared(group, judge, first, second))
+            if not seeds:
+                continue
+            sides = [
+                [judge.draws(runs[place], side.calibrator, family.split) for _, runs in seeds]
+                for place, side in enumerate((first, second))
+            ]
+            for metric in metrics:
+                about = dict(zip(KEYS, (family.question, family.split, *second, *first, metric), strict=True))
+                shared = paired_difference(metric, *sides).error.rows if len(seeds) > 1 else None
+                for (seed, _), before, after in zip(seeds, *sides, strict=True):
+                    found = paired_difference(metric, [before], [after])
                     yield {
-                        **dict(zip(KEYS, about, strict=True)),
+                        **about,
                         "seed": seed,
                         "value": found.second,
                         "versus_value": found.first,
                         "low": found.low,
                         "high": found.high,
+                        "shared_error": shared,
                     }
 
 
 def _shared(
-    group: RunGroup, judge: Judge, first: Side, second: Side
+    group: RunGroup, judge: DrawSource, first: Side, second: Side
 ) -> Iterator[tuple[int, list[RunFolder]]]:
     known = [
         {group.specs[run.name].seed: run for run in group.methods[side.method]} for side in (first, second)

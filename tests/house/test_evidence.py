@@ -1,5 +1,6 @@
 """Evidence: pages say what the files say, specs can be read, and a cell that is repeated gives what was committed."""
 
+import dataclasses
 import json
 import sys
 import tomllib
@@ -10,6 +11,7 @@ import torch
 
 from equipoise import Predictions, score
 from equipoise.core.errors import DataError
+from equipoise.data import from_arrays
 from equipoise.experiments import RunOptions, read_comparison, run
 from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.experiments.rows import read_rows
@@ -17,6 +19,7 @@ from equipoise.experiments.rows import read_rows
 ROOT = Path(__file__).resolve().parents[2]
 EVIDENCE = ROOT / "evidence"
 RUN = sorted(folder.parent.name for folder in EVIDENCE.glob("*/runs.csv"))
+PAIRED = sorted(folder.parent.name for folder in EVIDENCE.glob("*/paired.csv"))
 CLAIMS = tomllib.loads((EVIDENCE / "claims.toml").read_text("utf-8"))["claim"]
 
 
@@ -31,7 +34,7 @@ def pages(monkeypatch):
     return evidence_pages
 
 
-@pytest.mark.parametrize("name", ["index", "losses", "shift", "defaults"])
+@pytest.mark.parametrize("name", ["index", "losses", "calibrators", "shift", "defaults"])
 def test_pages_say_what_the_files_say(pages, name):
     text = getattr(pages, name)()
     assert (pages.HOME / f"{name}.md").read_text("utf-8") == f"{pages.NOTE}\n{text}"
@@ -62,32 +65,124 @@ def test_another_number_in_a_file_is_another_page(pages):
 @pytest.fixture
 def scripts(monkeypatch):
     monkeypatch.syspath_prepend(str(EVIDENCE))
-    for name in ("tidy", "pairs", "differences", "ranks", "run", "advised", "truth", "costs", "collect"):
+    for name in (
+        "tidy",
+        "pairs",
+        "differences",
+        "ranks",
+        "run",
+        "advised",
+        "truth",
+        "costs",
+        "collect",
+        "fresh",
+    ):
         monkeypatch.delitem(sys.modules, name, raising=False)
 
 
-@pytest.mark.parametrize("arena", RUN)
-def test_differences_and_ranks_follow_from_what_each_seed_gave(scripts, arena):
+def check_rows(found, committed):
+    """Compare computed rows with those of a file, which keep six digits."""
+    assert len(found) == len(committed)
+    for row, line in zip(found, committed, strict=True):
+        numbers = {key for key, value in row.items() if isinstance(value, float)}
+        assert {key: row[key] for key in row.keys() - numbers} == {
+            key: line[key] for key in line.keys() - numbers
+        }
+        assert [row[key] for key in numbers] == pytest.approx(
+            [line[key] for key in numbers], rel=1e-5, abs=1e-12
+        )
+
+
+@pytest.mark.parametrize("folder", PAIRED)
+def test_differences_follow_from_the_paired_rows(scripts, folder):
     from differences import differences
+
+    found = differences(folder.removesuffix("_fresh"), read_rows(EVIDENCE / folder / "paired.csv"))
+    check_rows(list(found), read_rows(EVIDENCE / folder / "differences.csv"))
+
+
+@pytest.mark.parametrize("folder", PAIRED)
+def test_intervals_exclude_zero_exactly_where_a_verdict_names_a_winner(folder):
+    for row in read_rows(EVIDENCE / folder / "differences.csv"):
+        is_apart = row["low"] > 0 or row["high"] < 0
+        assert (row["verdict"] != "tie") == is_apart == (row["p_value"] < 0.05)
+        assert row["detectable"] >= (row["high"] - row["low"]) / 2 * 0.999
+
+
+@pytest.mark.parametrize("arena", RUN)
+def test_ranks_follow_from_the_scores(scripts, arena):
     from ranks import ranks
 
-    def same(found, name):
-        committed = read_rows(EVIDENCE / arena / name)
-        assert len(found) == len(committed)
-        for row, line in zip(found, committed, strict=True):
-            numbers = {key for key, value in row.items() if isinstance(value, float)}
-            assert {key: row[key] for key in row.keys() - numbers} == {
-                key: line[key] for key in line.keys() - numbers
-            }
-            # Six digits are kept of what a seed gave, and of what follows from it.
-            assert [row[key] for key in numbers] == pytest.approx(
-                [line[key] for key in numbers], rel=1e-5, abs=1e-12
-            )
+    labels = {row["method"] for row in read_rows(EVIDENCE / arena / "differences.csv")}
+    found = list(ranks(arena, read_rows(EVIDENCE / arena / "scores.csv"), labels))
+    check_rows(found, read_rows(EVIDENCE / arena / "ranks.csv"))
 
-    found = list(differences(arena, read_rows(EVIDENCE / arena / "paired.csv")))
-    same(found, "differences.csv")
-    labels = {row["method"] for row in found}
-    same(list(ranks(arena, read_rows(EVIDENCE / arena / "scores.csv"), labels)), "ranks.csv")
+
+def paired_rows(gaps, *, shared=None, half=0.02, method="focal"):
+    about = {"question": "baseline", "split": "test", "calibrator": "identity", "versus": "ce"}
+    fixed = {**about, "versus_calibrator": "identity", "metric": "ece", "method": method}
+    return [
+        {
+            **fixed,
+            "seed": seed,
+            "value": 0.1 + gap,
+            "versus_value": 0.1,
+            "low": gap - half,
+            "high": gap + half,
+            "shared_error": shared,
+        }
+        for seed, gap in enumerate(gaps)
+    ]
+
+
+def test_the_shared_row_error_replaces_its_upper_bound_where_every_seed_has_it(scripts):
+    from differences import standard_error
+
+    known, unknown = paired_rows((0.01, 0.02, 0.03), shared=0.004), paired_rows((0.01, 0.02, 0.03))
+    assert standard_error(known).rows == pytest.approx(0.004)
+    assert standard_error(unknown).rows == pytest.approx(0.02 / 1.96, rel=1e-3)
+    assert standard_error([*known[:2], unknown[2]]).rows == pytest.approx(0.02 / 1.96, rel=1e-3)
+    assert standard_error(known).seeds == pytest.approx(0.01 / 3**0.5)
+    assert standard_error(known).seeds_df == 2
+
+
+def test_a_family_is_corrected_for_its_size(scripts):
+    from differences import differences
+
+    gaps = (-0.05, -0.065, -0.035)
+    [single] = differences("x", paired_rows(gaps, shared=0.001))
+    several = [row for name in "abcdefgh" for row in paired_rows(gaps, shared=0.001, method=name)]
+    first, *_ = differences("x", several)
+    assert (single["comparisons"], single["verdict"]) == (1, "better")
+    assert (first["comparisons"], first["verdict"]) == (8, "tie")
+    assert first["p_value"] == pytest.approx(8 * single["p_value"])
+    assert first["detectable"] > single["detectable"]
+
+
+def test_fresh_rows_of_a_mixture_are_in_no_split(scripts, monkeypatch):
+    import fresh
+
+    spec = read_comparison(EVIDENCE / "specs" / "e-1-losses.toml").specs[0]
+    monkeypatch.setattr(fresh, "N_ROWS", 1000)
+    data, truth = fresh.fresh_data(spec, None)
+    used = fresh.data_of(spec)
+    assert (len(data.rows("test")), len(truth)) == (1000, 1000)
+    assert int(data.rows("test").min()) == len(used)
+    seen = {tuple(row.tolist()) for row in used.inputs}
+    assert not seen & {tuple(row.tolist()) for row in data.inputs[data.rows("test")]}
+
+
+def test_unused_training_images_join_the_test_images(scripts, monkeypatch):
+    import fresh
+
+    spec = read_comparison(EVIDENCE / "specs" / "a-1-losses.toml").specs[0]
+    whole = from_arrays(torch.zeros(100, 3), torch.arange(100) % 2, name="small")
+    few = dataclasses.replace(whole, splits={**whole.splits, "train": whole.rows("train")[:10]})
+    monkeypatch.setattr(fresh, "data_of", lambda spec, root: few)
+    data, truth = fresh.fresh_data(spec, "data")
+    used = {int(row) for split in ("train", "tune", "calib") for row in few.rows(split)}
+    assert truth is None
+    assert set(data.rows("test").tolist()) == set(range(100)) - used
 
 
 def test_wins_follow_from_the_scores_of_all_arenas(scripts):
@@ -210,12 +305,12 @@ def told(pages, monkeypatch):
         for module in (sys.modules["evidence_claims"], sys.modules["evidence_defaults"], pages):
             if hasattr(module, "rows"):
                 monkeypatch.setattr(module, "rows", evidence_data.rows)
-        for name in ("seeds_of", "methods", "entrants", "_values", "_verdicts", "_usual"):
+        for name in ("seeds_of", "methods", "entrants", "_values", "_verdicts"):
             getattr(evidence_data, name).cache_clear()
         return evidence_data
 
     yield tell
-    for name in ("seeds_of", "methods", "entrants", "_values", "_verdicts", "_usual"):
+    for name in ("seeds_of", "methods", "entrants", "_values", "_verdicts"):
         getattr(evidence_data, name).cache_clear()
 
 
@@ -250,7 +345,7 @@ def run_rows(method, n_seeds):
     return [{"method": method, "seed": seed, "run": f"{method}-{seed}"} for seed in range(n_seeds)]
 
 
-def test_a_verdict_of_one_seed_stands_in_brackets(told):
+def test_a_verdict_of_one_seed_stands_in_parentheses(told):
     assert told(differences=[difference_row()]).sign("x", "focal", "ece") == "+"
     assert told(differences=[difference_row(n_seeds=1)]).sign("x", "focal", "ece") == "(+)"
 

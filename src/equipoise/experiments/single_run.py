@@ -36,7 +36,7 @@ from equipoise.experiments.spec import Spec, write_spec
 from equipoise.kernels.dispatch import use_backend
 from equipoise.training import BatchLike, Hardware, fit, predict, read_checkpoint
 
-__all__ = ["RunOptions", "keep_predictions", "run"]
+__all__ = ["RunOptions", "keep_predictions", "load_network", "run"]
 
 _SPLITS = ("tune", "calib", "test")
 
@@ -291,8 +291,7 @@ class _Todo:
             return
         _begin_again(self._target, "predicted")
         built = self._built()
-        self._load_network(built)
-        network = built.objective.network()
+        network = load_network(self._target, built)
         device = next(network.parameters()).device
         splits = [split for split in _SPLITS if len(built.data.splits.get(split, ()))]
         sources = {split: split_source(built.data, split, self._spec) for split in splits}
@@ -334,8 +333,7 @@ class _Todo:
                     f"{self._target.path / name}: was deleted, so no further test set can be predicted. Delete the "
                     "run's folder to train it again, or leave `shift` out."
                 )
-            self._load_network(built)
-            network = built.objective.network()
+            network = load_network(self._target, built)
             device = next(network.parameters()).device
             source = split_source(data, "test", self._spec)
             found = source(epoch=0, visit=None, start=0, rank=0, world_size=1, device=device)
@@ -352,17 +350,24 @@ class _Todo:
             download=self._options.download,
         )
 
-    def _load_network(self, built: Built) -> None:
-        """Put the weights of the epoch that is kept into the network, whatever it holds now."""
-        if self._spec.training.keep == "best":
-            content: dict[str, Any] = read_checkpoint(self._target.path / "best.pt")
-            built.objective.network().load_state_dict(content["network"])
-        else:
-            content = read_checkpoint(self._target.path / "last.pt")
-            built.objective.load_state_dict(content["objective"])
-
     def score(self) -> None:
         score_run(self._target, self._maps, self._options.scoring)
+
+
+def load_network(target: RunFolder, built: Built) -> nn.Module:
+    """Return the network of a run with the weights of the epoch that is kept.
+
+    Args:
+        target: A run that is trained.
+        built: What its spec names.
+    """
+    if target.spec().training.keep == "best":
+        content: dict[str, Any] = read_checkpoint(target.path / "best.pt")
+        built.objective.network().load_state_dict(content["network"])
+    else:
+        content = read_checkpoint(target.path / "last.pt")
+        built.objective.load_state_dict(content["objective"])
+    return built.objective.network()
 
 
 def keep_predictions(
