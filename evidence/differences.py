@@ -15,12 +15,12 @@ import numpy as np
 from pairs import KEYS, is_variant
 from tidy import HERE, read, write
 
-from equipoise.evaluate import Score, StandardError
-from equipoise.evaluate.differences import difference_test
+from equipoise.evaluate import Difference, Score, StandardError
+from equipoise.evaluate.differences import correct_family, difference_test
 from equipoise.evaluate.standard_error import one_run_error
 
 LEVEL = 0.95
-#: Comparisons that share these answer one question: their intervals hold together, and verdicts allow for their number.
+#: Comparisons that share these answer one question, and are corrected for their number together.
 FAMILY = ("question", "split", "calibrator", "versus_calibrator", "metric")
 
 
@@ -39,16 +39,8 @@ def differences(arena: str, paired: Sequence[Mapping[str, Any]]) -> Iterator[dic
         family = (*(row[key] for key in FAMILY), is_variant(row["method"], labels))
         families.setdefault(family, {}).setdefault(tuple(row[key] for key in KEYS), []).append(row)
     for family in families.values():
-        for key, rows in family.items():
-            one = difference_test(
-                str(rows[0]["metric"]),
-                float(np.mean([row["versus_value"] for row in rows])),
-                float(np.mean([row["value"] for row in rows])),
-                standard_error(rows),
-                n_seeds=len(rows),
-                comparisons=len(family),
-                level=LEVEL,
-            )
+        found = correct_family([_tested(rows) for rows in family.values()], level=LEVEL)
+        for key, one in zip(family, found, strict=True):
             yield {
                 "arena": arena,
                 **dict(zip(KEYS, key, strict=True)),
@@ -63,6 +55,18 @@ def differences(arena: str, paired: Sequence[Mapping[str, Any]]) -> Iterator[dic
                 "detectable": one.detectable(level=LEVEL),
                 "verdict": one.second_is,
             }
+
+
+def _tested(rows: Sequence[Mapping[str, Any]]) -> Difference:
+    """Return the difference of two methods over the seeds that both have."""
+    return difference_test(
+        str(rows[0]["metric"]),
+        float(np.mean([row["versus_value"] for row in rows])),
+        float(np.mean([row["value"] for row in rows])),
+        standard_error(rows),
+        n_seeds=len(rows),
+        level=LEVEL,
+    )
 
 
 def standard_error(rows: Sequence[Mapping[str, Any]]) -> StandardError:

@@ -164,7 +164,7 @@ def mean_over_seeds(
         0.25
         >>> both = mean_over_seeds("accuracy", [Score(0.8, 0.79, 0.81), Score(0.82, 0.81, 0.83)])
         >>> round(both.value, 3), round(both.high, 3)
-        (0.81, 0.928)
+        (0.81, 0.937)
     """
     if len(scores) == 1:
         return scores[0]
