@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -90,7 +91,13 @@ def draw_models(
 
 def true_values(design: Design, *, sharpness: float = 1.0) -> dict[str, float]:
     """Return the metrics of a very large data set, by which intervals are judged."""
-    singles = design._replace(sizes=(1,) * _DRAWS_FOR_TRUTH)
+    return _true_values(design.correlation, design.difficulty, sharpness)
+
+
+@lru_cache
+def _true_values(correlation: float, difficulty: float, sharpness: float) -> dict[str, float]:
+    # The truth does not depend on how many rows a cluster has, since sizes are independent of everything else.
+    singles = Design("", (1,) * _DRAWS_FOR_TRUTH, correlation, difficulty)
     card = score(draw_models(np.random.default_rng(99), singles, sharpness=sharpness)[0], n_resamples=1)
     return {key: card[key].value for key in METRICS}
 
