@@ -46,6 +46,8 @@ def test_what_is_wrong_with_clusters_is_one_sentence():
         find_clusters([1, 2, 3], rows(4), where="score")
     with pytest.raises(DataError, match=r"score: intervals need several clusters, got 1 in 4 rows"):
         find_clusters([1, 1, 1, 1], rows(4), where="score")
+    with pytest.raises(DataError, match=r"intervals need several clusters, got 1"):
+        find_clusters([1, 1, 2, 3], rows(4, weights=[1.0, 2.0, 0.0, 0.0]), where="score")
     with pytest.raises(SpecError, match=r"no column of clusters 'autor'; did you mean 'author'"):
         find_clusters("autor", rows(4, groups={"author": list("xyxz")}), where="score")
     with pytest.raises(SpecError, match=r"no column of clusters 'author'; the predictions have no groups"):

@@ -142,13 +142,15 @@ def find_clusters(clusters: Any, *predictions: Predictions, where: str) -> Clust
         )
     if column.dtype.kind == "O":
         column = column.astype(np.str_)
-    values, codes = np.unique(column, return_inverse=True)
-    if len(values) < 2:
+    codes = np.unique(column, return_inverse=True)[1].reshape(-1)
+    weights = predictions[0].weights
+    n_clusters = len(np.unique(codes if weights is None else codes[weights > 0]))
+    if n_clusters < 2:
         raise DataError(
-            f"{where}: intervals need several clusters, got {len(values)} in {n_rows:,} rows. "
+            f"{where}: intervals need several clusters, got {n_clusters} in {n_rows:,} rows. "
             "Name a column with more values, or leave clusters out."
         )
-    return ClusterColumn(name, codes.reshape(-1))
+    return ClusterColumn(name, codes)
 
 
 def _named_column(clusters: Any, predictions: Sequence[Predictions], where: str) -> tuple[str, Array]:
