@@ -36,6 +36,8 @@ def folder(tmp_path_factory):
     for day in ("2026-03-01", "2026-03-02"):
         (place / "rows" / f"day={day}").mkdir(parents=True)
         write_predictions(rows(2), place / "rows" / f"day={day}" / "part.parquet")
+    authors = {**groups, "author": np.arange(1200) // 20}
+    write_predictions(rows(2, groups=authors), place / "posts.parquet")
     np.savez(place / "scores.npz", scores=logits, truth=labels)
     top = rows(2)
     lines = [f"{y},{p},{c}" for y, p, c in zip(labels, top.predicted, top.confidence, strict=True)]

@@ -113,3 +113,16 @@ def test_an_interval_stays_in_the_range_of_its_metric():
     found = mean_over_seeds("ece", [Score(0.01, 0.0, 0.02), Score(0.05, 0.03, 0.07)])
     assert found.low == 0.0
     assert found.high <= 1.0
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "ece"])
+def test_few_clusters_make_the_mean_of_seeds_less_certain(metric):
+    shared = normal_draws(np.random.default_rng(0), 0.01)
+    scores = [Score(0.30, 0.28, 0.32), Score(0.31, 0.29, 0.33)]
+    widths = []
+    for n_units in (3, 4000):
+        plan = ResamplePlan(8000, n_units, len(shared), 0)
+        runs = [RowDraws({metric: score.value}, {metric: shared}, plan) for score in scores]
+        found = mean_over_seeds(metric, scores, draws=runs)
+        widths.append(found.high - found.low)
+    assert widths[0] > 1.3 * widths[1]

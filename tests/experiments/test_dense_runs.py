@@ -88,3 +88,22 @@ def test_errors_that_are_asked_for_are_columns(tmp_path):
 def test_unknown_metrics_are_told(metrics, sentence):
     with pytest.raises(SpecError, match=sentence):
         ComparisonSpec.from_table({**TABLE, "metrics": metrics})
+
+
+def test_intervals_of_pixels_resample_images(finished):
+    run = find_runs(finished[0])[0]
+    scores = run.scores()
+    assert sorted(set(run.predictions("test").groups["image"].tolist())) == list(range(12))
+    for name in ("test", "tune", "calib", "test-pixels-all", "test-pixels-boundary", "test-pixels-inside"):
+        assert scores.cards[name].clusters.column == "image", name
+        assert scores.cards[name].clusters.n_clusters == {"tune": 8, "calib": 8}.get(name, 12)
+    assert scores.draws.plan.n_units == 12
+    # A sample of pixels says hardly less than all of them: their images are the same.
+    sample, whole = (scores.cards[name]["accuracy"] for name in ("test", "test-pixels-all"))
+    assert sample.high - sample.low == pytest.approx(whole.high - whole.low, rel=0.5)
+
+
+def test_calibrated_pixels_resample_images(finished):
+    found = find_runs(finished[0])[0].scores("temperature")
+    assert found.test.clusters.n_clusters == 12
+    assert found.draws.plan.n_units == 12

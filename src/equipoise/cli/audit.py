@@ -12,9 +12,9 @@ import click
 from equipoise.cli.engines import Engine, engine_options
 from equipoise.cli.inputs import column_options
 from equipoise.cli.limits import MARGIN, METRIC_LIMIT
-from equipoise.cli.scoring import scoring_options
+from equipoise.cli.scoring import cluster_option, scoring_options
 from equipoise.cli.shared import check_output, check_report, json_option, print_json, quiet_option
-from equipoise.cli.states import refuse_options_of_rows, state_paths
+from equipoise.cli.states import refuse_clusters, refuse_options_of_rows, state_paths
 from equipoise.core.escaping import without_secrets
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ Examples:
     "--by", multiple=True, metavar="NAME", help="Column of groups to look at one by one; repeatable."
 )
 @scoring_options
+@cluster_option
 @click.option(
     "--max", "maxima", type=METRIC_LIMIT, multiple=True, help="Exit with 1 if a metric is above this."
 )
@@ -87,6 +88,7 @@ def command(
     columns: Columns,
     by: tuple[str, ...],
     settings: dict[str, Any],
+    cluster: str | None,
     maxima: tuple[tuple[str, float], ...],
     minima: tuple[tuple[str, float], ...],
     bound: Bound | None,
@@ -121,9 +123,14 @@ def command(
         check_report(report)
     if save_state is not None:
         check_output(save_state, RECORD_ENDINGS, option="--save-state")
+        refuse_clusters(cluster, because="what --save-state writes")
     if state_paths(files) and (against is None or state_paths((against,))):
         refuse_options_of_rows()
-    asked = Asked(files, columns, by, settings, engine, quiet)
+    if state_paths(files) or (against is not None and state_paths((against,))):
+        refuse_clusters(cluster, because="a saved state")
+    if engine.name == "ray":
+        refuse_clusters(cluster, because="what --engine ray sums")
+    asked = Asked(files, columns, by, settings, engine, quiet, cluster)
     result = asked.alone() if against is None else asked.beside(against)
     found, comparison = result.found, result.comparison
     limits = [Limit(key, "max", number) for key, number in maxima]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -9,7 +10,10 @@ import click
 
 from equipoise.cli.engines import Engine
 from equipoise.cli.inputs import one_or_several
+from equipoise.cli.scoring import read_along
 from equipoise.cli.states import read_states, state_paths
+from equipoise.core.predictions import Predictions
+from equipoise.core.predictions.concatenate import concatenate
 from equipoise.core.progress import progress
 from equipoise.core.reading import Columns, iter_predictions, read_predictions
 from equipoise.evaluate.audit import Audit, audit, audit_sums, sum_up
@@ -17,6 +21,7 @@ from equipoise.evaluate.audit_state import AuditState
 from equipoise.evaluate.compare import compare
 from equipoise.evaluate.compare_states import compare_states
 from equipoise.evaluate.differences import Differences
+from equipoise.metrics.clusters import find_clusters, sum_clusters
 
 __all__ = ["Asked", "Result"]
 
@@ -50,6 +55,7 @@ class Asked:
         settings: How predictions are scored.
         engine: Where the files are summed.
         quiet: Whether progress is left out.
+        cluster: Column of clusters; all rows are held in memory for it.
     """
 
     files: tuple[str, ...]
@@ -58,6 +64,7 @@ class Asked:
     settings: dict[str, Any]
     engine: Engine
     quiet: bool
+    cluster: str | None = None
 
     def alone(self) -> Result:
         """Return the audit by itself."""
@@ -74,8 +81,16 @@ class Asked:
             unit="chunks",
             quiet=self.quiet,
         )
-        state, rows = sum_up(chunks, by=self.by or None, **self._chosen("n_bins", "closed"))
-        return Result(audit_sums(state, rows, **self._chosen(*_DRAWN)), state)
+        return self._of_rows(chunks if self.cluster is None else concatenate(list(chunks)))
+
+    def _of_rows(self, rows: Predictions | Iterable[Predictions]) -> Result:
+        by = None if not self.by and self.cluster is None else self.by
+        state, held = sum_up(rows, by=by, **self._chosen("n_bins", "closed"))
+        sums = None
+        if self.cluster is not None and held is not None:
+            drawn = self._chosen("n_bins", "closed", "seed")
+            sums = sum_clusters(held, self.cluster, where="audit", **drawn)
+        return Result(audit_sums(state, held, clusters=sums, **self._chosen(*_DRAWN)), state)
 
     def beside(self, against: str) -> Result:
         """Return the audit and a comparison with another file: of the same rows, or of sums where one has no rows."""
@@ -93,20 +108,18 @@ class Asked:
             )
         baseline = read_predictions(against, **self.columns)
         rows = read_predictions(one_or_several(self.files), **self._grouped)
-        state, _ = sum_up(rows, by=self.by or None, **self._chosen("n_bins", "closed"))
-        found = audit_sums(state, rows, **self._chosen(*_DRAWN))
+        mine = self._of_rows(rows)
         # The baseline may lack the columns of groups, and it is not what is audited.
-        shared = tuple(column for column in found.groups if column in baseline.groups)
-        return Result(
-            found,
-            state,
-            audit(baseline, by=shared, **self.settings),
-            compare(baseline, rows, **self.settings),
-        )
+        shared = tuple(column for column in mine.found.groups if column in baseline.groups)
+        settings = self.settings
+        if self.cluster is not None:
+            settings = settings | {"clusters": find_clusters(self.cluster, rows, baseline, where="audit")}
+        comparison = compare(baseline, rows, **settings)
+        return mine._replace(baseline=audit(baseline, by=shared, **settings), comparison=comparison)
 
     @property
     def _grouped(self) -> Columns:
-        return self.columns | Columns(groups=self.by)
+        return read_along(self.columns, self.by, self.cluster)
 
     def _chosen(self, *names: str) -> dict[str, Any]:
         return {name: self.settings[name] for name in names}

@@ -41,7 +41,7 @@ def show_audit(found: Audit, *, quiet: bool) -> None:
     """Print an audit on a terminal."""
     out, card = console(), found.card
     if not quiet:
-        first, second = circumstances(card).split("\n")
+        first, second = circumstances(card).split("\n", 1)
         out.print(Text(f"Audit of {first}", style="bold"))
         out.print(Text(second, style="dim"))
         out.print()

@@ -11,7 +11,7 @@ import click
 
 from equipoise.cli.inputs import column_options
 from equipoise.cli.limits import equivalence_option
-from equipoise.cli.scoring import scoring_options
+from equipoise.cli.scoring import cluster_option, read_along, scoring_options
 from equipoise.cli.shared import check_report, json_option, print_json, quiet_option
 from equipoise.core.errors import DataError
 from equipoise.core.reading.storage import is_address
@@ -40,6 +40,7 @@ __all__ = ["command"]
 @equivalence_option
 @column_options
 @scoring_options
+@cluster_option
 @json_option
 @quiet_option
 def command(
@@ -52,6 +53,7 @@ def command(
     margins: tuple[tuple[str, float], ...],
     columns: Columns,
     settings: dict[str, Any],
+    cluster: str | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -67,18 +69,21 @@ def command(
     if report is not None:
         check_report(report)
     found = compare_seeds(
-        _read(_grouped(files), columns),
+        _read(_grouped(files), read_along(columns, (), cluster)),
         calib=_read(_grouped(calib), columns) if calib else None,
         calibrators=calibrators,
         baseline=baseline,
         margins=dict(margins),
+        clusters=cluster,
         **settings,
     )
     if report is not None:
         write_report(found.report(), report)
     if as_json:
+        resampled = found.table.clusters
         print_json(
             {
+                **({} if resampled is None else {"clusters": resampled._asdict()}),
                 "rows": found.rows(),
                 "baseline": found.table.baseline,
                 "table": found.table.records(),

@@ -13,9 +13,9 @@ from click.core import ParameterSource
 
 from equipoise.cli.inputs import column_options
 from equipoise.cli.report_sources import Rows, are_runs, named_rows, shown, stem_of, words_of
-from equipoise.cli.scoring import scoring_options
+from equipoise.cli.scoring import cluster_option, read_along, scoring_options
 from equipoise.cli.shared import SHARE, check_report, json_option, print_json, quiet_option
-from equipoise.cli.states import read_states, refuse_options_of_rows, state_paths
+from equipoise.cli.states import read_states, refuse_clusters, refuse_options_of_rows, state_paths
 from equipoise.core.atomic_files import write_text
 from equipoise.core.errors import DataError
 from equipoise.core.escaping import visible, without_secrets
@@ -62,6 +62,7 @@ _FOR_RUNS = ("paths", "output", "title", "baseline", "as_json", "quiet")
 )
 @column_options
 @scoring_options
+@cluster_option
 @click.option(
     "--card", type=click.Path(path_type=Path, dir_okay=False), help="Write a model card's YAML here too."
 )
@@ -79,6 +80,7 @@ def command(
     calib_share: float | None,
     columns: Columns,
     settings: dict[str, Any],
+    cluster: str | None,
     card: Path | None,
     dataset: str | None,
     as_json: bool,
@@ -105,6 +107,7 @@ def command(
         return
     states = state_paths(paths)
     if states:
+        refuse_clusters(cluster, because="a saved state")
         _report_states(states, names, output, title=title, settings=settings, as_json=as_json, quiet=quiet)
         return
     sources = named_rows(paths, names)
@@ -114,7 +117,7 @@ def command(
         )
     if calib and calib_share is not None:
         raise click.UsageError("--calib and --calib-share are two ways to say the same. Give one of them.")
-    told = _read(sources, calib, columns, by)
+    told = _read(sources, calib, columns, read_along(columns, by, cluster))
     if calib_share is not None:
         told = _divided(told, calib_share, settings["seed"])
     report = report_of(
@@ -125,6 +128,7 @@ def command(
         calib=told.held_out,
         sources=told.shown,
         command=_again(paths),
+        clusters=cluster,
         **settings,
     )
     report = _with_commands(report, told.sources, told.fits)
@@ -153,10 +157,9 @@ class _Told(NamedTuple):
     fits: dict[str, list[str]]
 
 
-def _read(sources: Mapping[str, Rows], calib: Sequence[str], columns: Columns, by: tuple[str, ...]) -> _Told:
+def _read(sources: Mapping[str, Rows], calib: Sequence[str], columns: Columns, grouped: Columns) -> _Told:
     from equipoise.core import read_predictions
 
-    grouped = columns | Columns(groups=by)
     return _Told(
         sources,
         judged={name: read_predictions(source, **grouped) for name, source in sources.items()},

@@ -8,9 +8,9 @@ import click
 
 from equipoise.cli.engines import Engine, engine_options
 from equipoise.cli.inputs import column_options, one_or_several
-from equipoise.cli.scoring import scoring_options
+from equipoise.cli.scoring import cluster_option, read_along, scoring_options
 from equipoise.cli.shared import json_option, print_json, quiet_option
-from equipoise.cli.states import read_states, refuse_options_of_rows, state_paths
+from equipoise.cli.states import read_states, refuse_clusters, refuse_options_of_rows, state_paths
 from equipoise.core.escaping import visible, without_secrets
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ __all__ = ["command"]
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @column_options
 @scoring_options
+@cluster_option
 @engine_options
 @json_option
 @quiet_option
@@ -32,6 +33,7 @@ def command(
     files: tuple[str, ...],
     columns: Columns,
     settings: dict[str, Any],
+    cluster: str | None,
     engine: Engine,
     as_json: bool,
     quiet: bool,
@@ -48,12 +50,14 @@ def command(
     rows: Predictions | CalibrationState
     if states:
         refuse_options_of_rows()
+        refuse_clusters(cluster, because="a saved state")
         rows = read_states(states).calibration
     elif engine.name == "ray":
+        refuse_clusters(cluster, because="what --engine ray sums")
         rows = engine.sums(files, columns, (), settings).calibration
     else:
-        rows = read_predictions(one_or_several(files), **columns)
-    card = score(rows, **settings)
+        rows = read_predictions(one_or_several(files), **read_along(columns, (), cluster))
+    card = score(rows, clusters=cluster, **settings)
     named = visible(" ".join(map(without_secrets, files)))
     if as_json:
         print_json({"file": named, **card.to_dict()})

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from equipoise.core.choices import MOST_BINS
 
-__all__ = ["scoring_options"]
+if TYPE_CHECKING:
+    from equipoise.core.reading import Columns
+
+__all__ = ["cluster_option", "read_along", "scoring_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -51,6 +54,23 @@ _OPTIONS = {
         "--seed", default=0, type=click.IntRange(min=0), show_default=True, help="Seed of the resamples."
     ),
 }
+
+
+#: For commands that read rows.
+cluster_option = click.option(
+    "--cluster",
+    metavar="NAME",
+    help="Column of clusters of rows that depend on each other, such as the image of a pixel or the author of a post: "
+    "intervals and tests resample clusters, not rows.",
+)
+
+
+def read_along(columns: Columns, by: Sequence[str], cluster: str | None) -> Columns:
+    """Return what to read from files: columns of groups, and that of clusters with them."""
+    named = (*by, *([cluster] if cluster is not None and cluster not in by else []))
+    if not named:
+        return columns
+    return columns | {"groups": named}
 
 
 def scoring_options(function: F) -> F:

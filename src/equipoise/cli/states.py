@@ -19,7 +19,7 @@ from equipoise.core.reading.storage import is_address
 if TYPE_CHECKING:
     from equipoise.evaluate.audit_state import AuditState
 
-__all__ = ["merge_command", "read_states", "refuse_options_of_rows", "state_paths"]
+__all__ = ["merge_command", "read_states", "refuse_clusters", "refuse_options_of_rows", "state_paths"]
 
 _GIVEN = ParameterSource.COMMANDLINE
 _DECIDED = {"n_bins": "--bins", "closed": "--closed"}
@@ -61,6 +61,16 @@ def read_states(paths: Sequence[str]) -> AuditState:
     if len(set(paths)) < len(paths):
         raise DataError("a saved state is named twice; its rows would count twice. Name it once.")
     return merge_states({path: read_audit_state(path) for path in paths})
+
+
+def refuse_clusters(cluster: str | None, *, because: str) -> None:
+    """Raise if clusters are to be resampled where only sums are at hand.
+
+    Raises:
+        UsageError: With the reason.
+    """
+    if cluster is not None:
+        raise click.UsageError(f"--cluster needs rows: {because} keeps no clusters. Leave one of them out.")
 
 
 def refuse_options_of_rows() -> None:

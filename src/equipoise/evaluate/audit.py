@@ -11,6 +11,7 @@ import numpy as np
 from equipoise.core.errors import DataError, first_line
 from equipoise.core.frames import to_frame
 from equipoise.core.predictions import Predictions
+from equipoise.core.predictions.concatenate import concatenate
 from equipoise.evaluate.audit_state import AuditState
 from equipoise.evaluate.audit_text import describe_audit, html_of_audit
 from equipoise.evaluate.card_checks import check_audit
@@ -18,6 +19,7 @@ from equipoise.evaluate.cautions import Caution, slips_among
 from equipoise.evaluate.scorecard import Scorecard, score_state
 from equipoise.evaluate.slices import Slice, slices_off, with_class_names
 from equipoise.metrics.area_under_risk_coverage import RiskCoverage, risk_coverage, risk_of_cells
+from equipoise.metrics.clusters import ClusterSums, sum_clusters
 from equipoise.metrics.consistency import ConsistencyTest
 from equipoise.metrics.inputs import as_predictions
 from equipoise.metrics.state import CalibrationState
@@ -154,6 +156,7 @@ def audit(
     level: float = 0.95,
     n_resamples: int = 1000,
     seed: int = 0,
+    clusters: Any = None,
 ) -> Audit:
     """Audit predictions: scorecard, consistency test, worst classes and groups, and signs of mistakes in the file.
 
@@ -161,18 +164,23 @@ def audit(
         predictions: Predictions; or chunks of them, as :func:`equipoise.iter_predictions` gives, which are visited
             once; or the sums of an audit, which need no rows. A single chunk is scored exactly; of more, and of sums,
             adaptive and smooth errors are read from a fine sketch.
-        by: Columns of groups to look at one by one; by default all that the predictions have.
+        by: Columns of groups to look at one by one; by default all that the predictions have, the column of clusters
+            excepted.
         n_bins: Bins of equal width; 15 in the papers. A state brings its own.
         closed: Which side of a bin belongs to it. A state brings its own.
         level: Level of the intervals and of the verdicts.
         n_resamples: Bootstrap resamples behind the intervals.
         seed: The same seed gives the same answer.
+        clusters: Where rows depend on each other, such as pixels of one image or posts of one author: one value per
+            row, or the name of a column of groups. Clusters are then resampled, not rows; all chunks are held in
+            memory for this.
 
     Returns:
         A record; print it to read it.
 
     Raises:
-        DataError: If there are no rows, or a column asked for has too many different values.
+        DataError: If there are no rows, or a column asked for has too many different values; if there is only one
+            cluster, or clusters were given with a state, which keeps none.
         SplitError: If the rows were used to fit the calibrator that made these predictions.
 
     Example:
@@ -182,8 +190,17 @@ def audit(
     """
     drawn = _Drawn(level=level, n_resamples=n_resamples, seed=seed)
     if isinstance(predictions, AuditState):
+        if clusters is not None:
+            raise DataError("audit: a state keeps no clusters, so none can be resampled. Audit the rows.")
         return audit_sums(predictions if by is None else predictions.with_groups(by), None, **drawn)
-    return audit_sums(*sum_up(predictions, by=by, n_bins=n_bins, closed=closed), **drawn)
+    if clusters is None:
+        return audit_sums(*sum_up(predictions, by=by, n_bins=n_bins, closed=closed), **drawn)
+    rows = predictions if isinstance(predictions, Predictions) else concatenate(list(predictions))
+    sums = sum_clusters(rows, clusters, n_bins=n_bins, closed=closed, seed=seed, where="audit")
+    if by is None:
+        by = tuple(name for name in rows.groups if name != sums.column)
+    state, _ = sum_up(rows, by=by, n_bins=n_bins, closed=closed)
+    return audit_sums(state, rows, clusters=sums, **drawn)
 
 
 class _Drawn(TypedDict):
@@ -193,7 +210,13 @@ class _Drawn(TypedDict):
 
 
 def audit_sums(
-    state: AuditState, alone: Predictions | None, *, level: float, n_resamples: int, seed: int
+    state: AuditState,
+    alone: Predictions | None,
+    *,
+    level: float,
+    n_resamples: int,
+    seed: int,
+    clusters: ClusterSums | None = None,
 ) -> Audit:
     """Audit rows that are summed already; what the sums do not give exactly is read from the rows, if they are at hand.
 
@@ -207,10 +230,13 @@ def audit_sums(
     refused = (Caution("too_many_groups", text) for text in state.refused.values())
     cautions = (*state.evidence.cautions(state.class_names), *refused)
     settings = _Drawn(level=level, n_resamples=n_resamples, seed=seed)
+    card = score_state(state.calibration, rows, cautions=slips_among(cautions), clusters=clusters, **settings)
+    inflation = 1.0 if card.clusters is None else card.clusters.inflation(level)
+    classes = state.classes.slices(level=level, inflation=inflation)
     return Audit(
-        card=score_state(state.calibration, rows, cautions=slips_among(cautions), **settings),
-        classes=with_class_names(state.classes.slices(level=level), state.class_names),
-        groups={name: sums.slices(level=level) for name, sums in state.groups.items()},
+        card=card,
+        classes=with_class_names(classes, state.class_names),
+        groups={name: sums.slices(level=level, inflation=inflation) for name, sums in state.groups.items()},
         risk=(_sketched_risk(state.calibration) if rows is None else risk_coverage(rows)).thinned(),
         cautions=cautions,
     )

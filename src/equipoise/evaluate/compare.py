@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TypeVar, final
+from typing import Any, TypeVar, final
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
 from equipoise.evaluate.differences import Difference, Differences, correct_family, paired_difference
+from equipoise.metrics.clusters import find_clusters
 from equipoise.metrics.inputs import as_predictions
 from equipoise.metrics.intervals import check_resamples
 from equipoise.metrics.row_draws import draw_rows, shared_metrics
@@ -77,6 +78,7 @@ def compare(
     level: float = 0.95,
     n_resamples: int = 1000,
     seed: int = 0,
+    clusters: Any = None,
 ) -> PairedDifferences:
     """Compare two models on the same rows.
 
@@ -91,6 +93,8 @@ def compare(
         level: Level of the intervals. The verdict is a tie if and only if the interval contains zero.
         n_resamples: Bootstrap resamples.
         seed: The same seed gives the same answer.
+        clusters: Where rows depend on each other: one value per row, or the name of a column of groups that one of
+            the predictions has. Clusters are then resampled, not rows.
 
     Returns:
         One difference per metric, second minus first, with interval, p-value and verdict.
@@ -110,6 +114,7 @@ def compare(
     known = dict.fromkeys(shared_metrics(first, second))
     for key in metrics or ():
         look_up(key, known, what="metric to compare")
+    codes = None if clusters is None else find_clusters(clusters, first, second, where=_WHERE).codes
     before, after = (
         draw_rows(
             as_predictions(part, None, where=_WHERE),
@@ -117,6 +122,7 @@ def compare(
             closed=closed,
             n_resamples=n_resamples,
             seed=seed,
+            clusters=codes,
         )
         for part in (first, second)
     )

@@ -14,6 +14,7 @@ from equipoise.evaluate.card_checks import check_card
 from equipoise.evaluate.cautions import Caution, Evidence, slips_among
 from equipoise.evaluate.scorecard_text import describe_card, html_of_card
 from equipoise.evaluate.values import exact_values, sketched_values
+from equipoise.metrics.clusters import ClusterDraws, Clusters, ClusterSums, sum_clusters
 from equipoise.metrics.consistency import ConsistencyTest
 from equipoise.metrics.curve import ReliabilityCurve
 from equipoise.metrics.facts import FACTS, metric_facts, metrics_where
@@ -91,6 +92,7 @@ class Scorecard:
         seed: Seed of the resamples.
         fingerprint: Which rows these were; empty for a stream.
         cautions: Signs that the input is not what it is called; they are told first.
+        clusters: The clusters that were resampled; None if rows were.
 
     Example:
         >>> card = score(Predictions(probs=[0.9, 0.2, 0.7], labels=[1, 0, 1]), n_resamples=50)
@@ -117,6 +119,7 @@ class Scorecard:
     seed: int
     fingerprint: str
     cautions: tuple[Caution, ...] = ()
+    clusters: Clusters | None = None
 
     def __getitem__(self, key: str) -> Score:
         if key in self.scores:
@@ -157,6 +160,7 @@ class Scorecard:
             "bins": self.curve.to_list(),
             "notes": list(self.notes),
             "cautions": [caution._asdict() for caution in self.cautions],
+            **({} if self.clusters is None else {"clusters": self.clusters._asdict()}),
         }
 
     @classmethod
@@ -179,6 +183,7 @@ class Scorecard:
             )
         try:
             settings = {name: content["settings"][name] for name in _SETTINGS}
+            clusters = content.get("clusters")
             card = cls(
                 scores={key: Score(**one) for key, one in content["scores"].items()},
                 missing=dict(content["missing"]),
@@ -186,6 +191,7 @@ class Scorecard:
                 cautions=slips_among(Caution(**one) for one in content.get("cautions", ())),
                 curve=ReliabilityCurve.from_list(content["bins"], closed=settings["closed"]),
                 consistency=ConsistencyTest(**content["consistency"]),
+                clusters=None if clusters is None else Clusters(**clusters),
                 **settings,
             )
             check_card(card)
@@ -250,6 +256,7 @@ def score(
     level: float = 0.95,
     n_resamples: int = 1000,
     seed: int = 0,
+    clusters: Any = None,
 ) -> Scorecard:
     """Score predictions: accuracy, proper scores and the family of calibration errors, with intervals.
 
@@ -261,11 +268,14 @@ def score(
         level: Level of the intervals.
         n_resamples: Bootstrap resamples behind them.
         seed: The same seed gives the same intervals.
+        clusters: Where rows depend on each other, such as pixels of one image or posts of one author: one value per
+            row, or the name of a column of groups. Clusters are then resampled, not rows.
 
     Returns:
         A record of scores; print it for a table.
 
     Raises:
+        DataError: If there is only one cluster, or clusters were given with a state, which keeps none.
         SplitError: If the rows were used to fit the calibrator that made these predictions.
 
     Example:
@@ -276,13 +286,27 @@ def score(
         True
     """
     if isinstance(predictions, CalibrationState):
+        if clusters is not None:
+            raise DataError(
+                "score: a state keeps no clusters, so none can be resampled. Pass the Predictions."
+            )
         return score_state(predictions, None, level=level, n_resamples=n_resamples, seed=seed)
     rows = as_predictions(predictions, None, where="score")
     state = CalibrationState.of(rows, n_bins=n_bins, closed=closed)
     evidence = Evidence()
     evidence.update(rows)
-    cautions = slips_among(evidence.cautions())
-    return score_state(state, rows, level=level, n_resamples=n_resamples, seed=seed, cautions=cautions)
+    sums = None
+    if clusters is not None:
+        sums = sum_clusters(rows, clusters, n_bins=n_bins, closed=closed, seed=seed, where="score")
+    return score_state(
+        state,
+        rows,
+        level=level,
+        n_resamples=n_resamples,
+        seed=seed,
+        cautions=slips_among(evidence.cautions()),
+        clusters=sums,
+    )
 
 
 def score_state(
@@ -293,8 +317,11 @@ def score_state(
     n_resamples: int,
     seed: int,
     cautions: tuple[Caution, ...] = (),
+    clusters: ClusterSums | None = None,
 ) -> Scorecard:
     """Score a state that holds the sums of some rows already; without the rows, what needs them is approximated.
+
+    With the sums of clusters, clusters are resampled instead of rows.
 
     Example:
         >>> rows = Predictions(probs=[[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], labels=[0, 1, 1])
@@ -306,6 +333,10 @@ def score_state(
     values = {**read_state(state), **(sketched_values(state) if rows is None else exact_values(rows, state))}
     resampler = Resampler(state, n_resamples=n_resamples, seed=seed)
     draws, calibrated = resampler.bootstrap(), resampler.calibrated()
+    clustered = None
+    if clusters is not None:
+        clustered = ClusterDraws(clusters, state, level=level, n_resamples=n_resamples, seed=seed)
+        draws, calibrated = clustered.bootstrap(values, draws), clustered.calibrated(calibrated)
     scores: dict[str, Score] = {}
     for key, facts in FACTS.items():
         if key not in values:
@@ -323,7 +354,7 @@ def score_state(
     return Scorecard(
         scores=scores,
         missing=_missing(state, scores),
-        notes=_notes(state, rows),
+        notes=_notes(state, rows, clusters, level),
         curve=state.curve(),
         consistency=ConsistencyTest.of("ece", values["ece"], calibrated["ece"]),
         n_samples=state.n_samples,
@@ -336,6 +367,7 @@ def score_state(
         seed=seed,
         fingerprint="" if rows is None else rows.fingerprint,
         cautions=cautions,
+        clusters=None if clustered is None else clustered.summary,
     )
 
 
@@ -357,8 +389,15 @@ def _missing(state: CalibrationState, scores: Mapping[str, Score]) -> dict[str, 
     return {key: reasons.get(key, "not defined for these rows") for key in absent}
 
 
-def _notes(state: CalibrationState, rows: Predictions | None) -> tuple[str, ...]:
+def _notes(
+    state: CalibrationState, rows: Predictions | None, clusters: ClusterSums | None, level: float
+) -> tuple[str, ...]:
     notes = []
+    if clusters is not None and 2.0 ** (1 - clusters.n_clusters) > 1 - level:
+        notes.append(
+            f"{clusters.n_clusters} clusters are too few to show miscalibration at the {100 * level:g}% level, "
+            "whatever the rows are."
+        )
     if state.n_samples < 20 * state.n_bins:
         notes.append(
             f"{state.n_samples} rows are few for {state.n_bins} bins: binned errors are mostly chance. "

@@ -31,16 +31,21 @@ def html_of_card(card: Scorecard) -> str:
     """Return the scorecard as a notebook shows it."""
     heads = ("", "value", f"{100 * card.level:g} % interval")
     warnings = "".join(f"<p>Warning: {escape(caution.text)}</p>" for caution in card.cautions)
+    clusters = "" if card.clusters is None else f". {card.clusters.sentence(card.n_samples)}"
     return warnings + html_table(
-        heads, score_cells(card), above=f"Scorecard of {_rows(card)}", below=str(verdict_of_card(card))
+        heads,
+        score_cells(card),
+        above=f"Scorecard of {_rows(card)}{clusters}",
+        below=str(verdict_of_card(card)),
     )
 
 
 def circumstances(card: Scorecard) -> str:
-    """Return what was scored and how, in two lines."""
+    """Return what was scored and how, in two lines; in three if clusters were resampled."""
+    clusters = "" if card.clusters is None else f"\n{card.clusters.sentence(card.n_samples)}"
     return (
         f"{_rows(card)}\n{card.n_bins} bins, {card.closed}-closed; {100 * card.level:g} % intervals from "
-        f"{card.n_resamples} resamples, seed {card.seed}"
+        f"{card.n_resamples} resamples, seed {card.seed}{clusters}"
     )
 
 

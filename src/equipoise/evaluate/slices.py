@@ -169,7 +169,7 @@ class SliceSums:
         self._names = {name: place for place, name in enumerate(names)}
         self._rows, self._bins, self._squares = (parts[key].copy() for key in shapes)
 
-    def slices(self, *, level: float = 0.95) -> tuple[Slice, ...]:
+    def slices(self, *, level: float = 0.95, inflation: float = 1.0) -> tuple[Slice, ...]:
         """Return the slices, those first that chance does not explain, and of them the widest gap.
 
         Slices whose rows all have weight zero are left out.
@@ -179,6 +179,8 @@ class SliceSums:
 
         Args:
             level: Level of the intervals.
+            inflation: By how much the variance of a gap is larger than for independent rows: so many times fewer rows
+                are counted.
         """
         if not 0 < level < 1:
             raise ValueError(f"slices: `level` must be between 0 and 1, got {level}. 0.95 is usual.")
@@ -188,7 +190,7 @@ class SliceSums:
         errors = calibration_errors(weight, confidence, correct)
         total = weight.sum(axis=1)
         accuracy, gap = correct.sum(axis=1) / total, errors["confidence_gap"]
-        effective = total**2 / self._squares[kept, 0]
+        effective = total**2 / self._squares[kept, 0] / inflation
         margin = self._margins(kept, accuracy, gap, effective, level)
         # Weights count rows only up to a factor: what a row of effective size one adds is told by their squares.
         scale = (effective / total)[:, None]
@@ -239,7 +241,12 @@ def distinct(column: Array) -> tuple[Array, Array]:
 
 
 def score_by_class(
-    predictions: Predictions, *, n_bins: int = 15, closed: str = "right", level: float = 0.95
+    predictions: Predictions,
+    *,
+    n_bins: int = 15,
+    closed: str = "right",
+    level: float = 0.95,
+    inflation: float = 1.0,
 ) -> tuple[Slice, ...]:
     """Score the rows of each predicted class apart: when it says this class, how sure is it and how often right?
 
@@ -248,6 +255,7 @@ def score_by_class(
         n_bins: Bins of equal width.
         closed: Which side of a bin belongs to it.
         level: Level of the intervals.
+        inflation: By how much the variance of a gap is larger than for independent rows.
 
     Returns:
         One slice per class that was predicted at least once, those first that chance does not explain, and of them
@@ -261,7 +269,7 @@ def score_by_class(
     rows = as_predictions(predictions, None, where="score_by_class")
     sums = SliceSums(n_bins=n_bins, closed=closed, most=_MOST)
     sums.update(rows, rows.predicted, name="predicted")
-    return with_class_names(sums.slices(level=level), rows.class_names)
+    return with_class_names(sums.slices(level=level, inflation=inflation), rows.class_names)
 
 
 def slices_off(slices: Sequence[Slice], *, level: float = 0.95) -> tuple[Slice, ...]:
@@ -286,7 +294,13 @@ def with_class_names(slices: tuple[Slice, ...], names: tuple[str, ...] | None) -
 
 
 def score_by_group(
-    predictions: Predictions, by: str, *, n_bins: int = 15, closed: str = "right", level: float = 0.95
+    predictions: Predictions,
+    by: str,
+    *,
+    n_bins: int = 15,
+    closed: str = "right",
+    level: float = 0.95,
+    inflation: float = 1.0,
 ) -> tuple[Slice, ...]:
     """Score the rows of each group apart.
 
@@ -296,6 +310,7 @@ def score_by_group(
         n_bins: Bins of equal width.
         closed: Which side of a bin belongs to it.
         level: Level of the intervals.
+        inflation: By how much the variance of a gap is larger than for independent rows.
 
     Returns:
         One slice per value of the column, those first that chance does not explain, and of them the widest gap.
@@ -313,4 +328,4 @@ def score_by_group(
     column = look_up(by, rows.groups, what="column of groups", hint="the predictions have no groups.")
     sums = SliceSums(n_bins=n_bins, closed=closed)
     sums.update(rows, column, name=by)
-    return sums.slices(level=level)
+    return sums.slices(level=level, inflation=inflation)

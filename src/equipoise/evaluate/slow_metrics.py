@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
@@ -13,6 +14,7 @@ from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
 from equipoise.core.seeds import numpy_generator
 from equipoise.evaluate.scorecard import Score
+from equipoise.metrics.clusters import find_clusters
 from equipoise.metrics.gaussian_calibration_error import gaussian_calibration_error
 from equipoise.metrics.kernel_calibration_error import kernel_calibration_error
 
@@ -33,6 +35,7 @@ def score_extra(
     level: float = 0.95,
     seed: int = 0,
     within: tuple[float, float] = (0.0, math.inf),
+    clusters: Any = None,
 ) -> Score:
     """Return an error with an interval from leaving out a tenth of the rows at a time (the grouped jackknife).
 
@@ -44,6 +47,8 @@ def score_extra(
         level: Level of the interval.
         seed: Of the groups.
         within: What the metric can be, which the interval does not leave.
+        clusters: Where rows depend on each other: one value per row, or the name of a column of groups. Clusters are
+            then left out as wholes.
 
     Raises:
         SpecError: If there is no such error.
@@ -56,10 +61,14 @@ def score_extra(
     """
     measure = metric if callable(metric) else look_up(metric, EXTRA, what="metric to ask for")
     value = float(measure(predictions))
-    n_groups = min(_GROUPS, len(predictions) // 2)
+    n_units, unit = len(predictions), np.arange(len(predictions))
+    if clusters is not None:
+        unit = find_clusters(clusters, predictions, where="score_extra").codes
+        n_units = int(unit.max()) + 1
+    n_groups = min(_GROUPS, n_units if clusters is not None else n_units // 2)
     if n_groups < 2:
         return Score(value, value, value)
-    group = numpy_generator(seed, "jackknife").permutation(len(predictions)) % n_groups
+    group = (numpy_generator(seed, "jackknife").permutation(n_units) % n_groups)[unit]
     without = np.array([measure(predictions.take(np.flatnonzero(group != one))) for one in range(n_groups)])
     error = np.sqrt((n_groups - 1) / n_groups * ((without - without.mean()) ** 2).sum())
     half = float(stdtrit(n_groups - 1, (1 + level) / 2) * error)

@@ -196,7 +196,7 @@ def _skewed(value: float, draws: Array, error: StandardError, alpha: float) -> t
     low, high = error_interval(value, shrunk, None, level=1 - alpha)
     below, above = (
         StandardError(
-            reach / _student(np.inf, 1 - alpha / 2), np.inf, error.seeds, error.seeds_df
+            reach / _student(np.inf, 1 - alpha / 2), error.rows_df, error.seeds, error.seeds_df
         ).half_width(alpha)
         for reach in (value - low, high - value)
     )

@@ -10,18 +10,21 @@ from torch import nn
 
 from equipoise.core.predictions import Predictions
 from equipoise.core.splits import SPLITS
-from equipoise.evaluate import Score, Scorecard, score
+from equipoise.evaluate import Score, Scorecard
+from equipoise.evaluate.scorecard import score_state
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.integrity import NUMBER, check_content, read_json
+from equipoise.metrics.clusters import sums_of_images
 from equipoise.training import BatchLike, score_dense
 
-__all__ = ["DENSE", "dense_cards", "dense_extras", "predict_dense"]
+__all__ = ["DENSE", "IMAGE", "dense_cards", "dense_extras", "image_clusters", "predict_dense"]
 
 #: The file of what was counted over all pixels.
 DENSE = "predictions/dense.json"
+#: The column of groups that says which image a pixel is from.
+IMAGE = "image"
 #: Pixels of each split that are kept as rows.
 N_PIXELS = 100_000
-_PLACES = {"all": "state", "boundary": "near", "inside": "inside"}
 
 
 def predict_dense(
@@ -36,7 +39,8 @@ def predict_dense(
 ) -> tuple[Predictions, dict[str, Any]]:
     """Return a sample of the pixels of a split as rows, and what all of them came to.
 
-    Memory does not grow with the number of images.
+    Memory grows by a few kilobytes per image. The sample has a column of groups ``image``; pixels of one image depend
+    on each other, so images are resampled behind every interval.
 
     Args:
         network: From images to logits ``(n, k, h, w)``.
@@ -63,7 +67,11 @@ def predict_dense(
     )
     resampling = {key: settings[key] for key in ("level", "n_resamples", "seed")}
     mean, classes = found.intervals(**resampling)
-    states = {name: getattr(found, attribute) for name, attribute in _PLACES.items()}
+    parts = {
+        "all": (found.state, found.near_images + found.inside_images),
+        "boundary": (found.near, found.near_images),
+        "inside": (found.inside, found.inside_images),
+    }
     table = {
         "share": found.share,
         "n_pixels": len(found.sample),
@@ -74,13 +82,34 @@ def predict_dense(
             for value, ends in zip(found.class_iou, classes, strict=True)
         ],
         "cards": {
-            name: score(state, **resampling).to_dict() for name, state in states.items() if state.n_samples
+            name: score_state(
+                state, None, clusters=sums_of_images(cells, seed=resampling["seed"]), **resampling
+            ).to_dict()
+            for name, (state, cells) in parts.items()
+            if state.n_samples
         },
     }
     # Places are counted from 0 in every split; rows of two splits must not look like the same.
     ids = found.places + (SPLITS.index(split) << 48)
-    kept = Predictions(logits=found.sample.logits, labels=found.sample.labels, ids=ids, split=split)
+    kept = Predictions(
+        logits=found.sample.logits,
+        labels=found.sample.labels,
+        ids=ids,
+        split=split,
+        groups={IMAGE: found.images},
+    )
     return kept, table
+
+
+def image_clusters(*predictions: Predictions) -> str | None:
+    """Return the column of clusters of segmentation; None for other tasks, and where a split is a single image.
+
+    Example:
+        >>> image_clusters(Predictions(probs=[0.9], labels=[1])) is None
+        True
+    """
+    columns = [part.groups.get(IMAGE, np.zeros(1)) for part in predictions]
+    return IMAGE if all((column != column[0]).any() for column in columns) else None
 
 
 def dense_cards(target: RunFolder) -> dict[str, Scorecard]:

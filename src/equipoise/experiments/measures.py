@@ -98,8 +98,10 @@ def _learnt(key: str, said: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def score_metric(metric: MetricSpec | GivenMetric, judged: Predictions, *, level: float, seed: int) -> Score:
-    """Return the number of a metric with its interval.
+def score_metric(
+    metric: MetricSpec | GivenMetric, judged: Predictions, *, level: float, seed: int, clusters: Any = None
+) -> Score:
+    """Return the number of a metric with its interval, of clusters if rows depend on each other.
 
     Example:
         >>> rows = Predictions(probs=[[0.9, 0.1]] * 40, labels=[0] * 30 + [1] * 10)
@@ -108,7 +110,8 @@ def score_metric(metric: MetricSpec | GivenMetric, judged: Predictions, *, level
     """
     measure, _ = metric.load()  # first: its author may say what the facts are
     facts = metric_facts(metric.key)
-    return score_extra(judged, measure, level=level, seed=seed, within=(facts.low, facts.high))
+    within = (facts.low, facts.high)
+    return score_extra(judged, measure, level=level, seed=seed, within=within, clusters=clusters)
 
 
 @final

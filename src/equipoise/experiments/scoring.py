@@ -11,7 +11,7 @@ from equipoise.core.errors import SpecError
 from equipoise.core.predictions import Predictions
 from equipoise.core.writing import write_predictions
 from equipoise.evaluate import EXTRA, Score, score, score_by_class, score_detection
-from equipoise.experiments.dense import dense_cards, dense_extras
+from equipoise.experiments.dense import dense_cards, dense_extras, image_clusters
 from equipoise.experiments.folder import RunFolder, map_names, mapped_name
 from equipoise.experiments.maps import MapSpec
 from equipoise.experiments.measures import GivenMetric, MetricSpec, score_metric
@@ -20,7 +20,8 @@ from equipoise.experiments.rows import write_rows
 from equipoise.experiments.scores import RunScores, tidy_rows, write_scores
 from equipoise.experiments.shifted import set_name, shifts_of
 from equipoise.metrics.area_under_risk_coverage import risk_coverage
-from equipoise.metrics.row_draws import draw_rows
+from equipoise.metrics.clusters import find_clusters
+from equipoise.metrics.row_draws import RowDraws, draw_rows
 
 __all__ = ["ScoringSettings", "score_mapped", "score_plain", "score_run"]
 
@@ -208,7 +209,7 @@ class _Scoring:
         """Score ``test`` after a calibrator; without one ``tune`` and ``calib`` too."""
         if calibrator == "identity":
             splits = {split: self._predictions(split) for split in self._target.splits()}
-            found = score_plain(splits, self._settings)
+            found = score_plain(splits, self._settings, clusters=image_clusters(*splits.values()))
             return replace(
                 found,
                 cards={**found.cards, **dense_cards(self._target)},
@@ -219,8 +220,14 @@ class _Scoring:
             # Tables compare methods after the map, and are made without its code.
             (self._target.path / mapped_name(calibrator)).parent.mkdir(exist_ok=True)
             write_predictions(after, self._target.path / mapped_name(calibrator))
+        judged = self._predictions("test")
         return score_mapped(
-            calibrator, self._predictions("test"), self._fitted(calibrator), self._settings, after=after
+            calibrator,
+            judged,
+            self._fitted(calibrator),
+            self._settings,
+            after=after,
+            clusters=image_clusters(judged),
         )
 
     def _wanted_code(self, calibrator: str) -> MapSpec | None:
@@ -273,8 +280,16 @@ class _Scoring:
         return fitted
 
 
-def score_plain(splits: Mapping[str, Predictions], settings: ScoringSettings) -> RunScores:
+def score_plain(
+    splits: Mapping[str, Predictions], settings: ScoringSettings, *, clusters: Any = None
+) -> RunScores:
     """Score predictions as they are, on every split; classes and risk on ``test``.
+
+    Args:
+        splits: Predictions by split.
+        settings: Behind numbers and intervals.
+        clusters: Where rows depend on each other: the name of a column of groups that all splits have, or, if there is
+            only ``test``, one value per row.
 
     Example:
         >>> rows = Predictions(probs=[[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], labels=[0, 1, 1])
@@ -282,13 +297,21 @@ def score_plain(splits: Mapping[str, Predictions], settings: ScoringSettings) ->
         3
     """
     judged, table = splits["test"], settings.of_card
+    cards = {split: score(part, clusters=clusters, **table) for split, part in splits.items()}
+    found = cards["test"].clusters
     return RunScores(
         calibrator="identity",
-        cards={split: score(part, **table) for split, part in splits.items()},
-        classes=score_by_class(judged, n_bins=settings.n_bins, closed=settings.closed, level=settings.level),
+        cards=cards,
+        classes=score_by_class(
+            judged,
+            n_bins=settings.n_bins,
+            closed=settings.closed,
+            level=settings.level,
+            inflation=1.0 if found is None else found.inflation(settings.level),
+        ),
         risk=risk_coverage(judged),
-        draws=draw_rows(judged, **settings.of_draws),
-        extras=_extras(judged, settings),
+        draws=_draws(judged, settings, clusters),
+        extras=_extras(judged, settings, clusters),
         facts=_said(settings),
     )
 
@@ -300,6 +323,7 @@ def score_mapped(
     settings: ScoringSettings,
     *,
     after: Predictions | None = None,
+    clusters: Any = None,
 ) -> RunScores:
     """Score what a fitted map makes of predictions.
 
@@ -309,6 +333,7 @@ def score_mapped(
         fitted: The map.
         settings: Behind numbers and intervals.
         after: What the map makes of them, if that is known already.
+        clusters: Where rows depend on each other: one value per row, or the name of a column of groups.
 
     Example:
         >>> from equipoise.calibrators import TemperatureScaling
@@ -324,16 +349,21 @@ def score_mapped(
         calibrator=calibrator,
         words=fitted.result.words,
         temperature=None if temperature is None else float(temperature),
-        cards={"test": score(after, **table)},
-        draws=draw_rows(after, **settings.of_draws),
-        extras=_extras(after, settings),
+        cards={"test": score(after, clusters=clusters, **table)},
+        draws=_draws(after, settings, clusters),
+        extras=_extras(after, settings, clusters),
         facts=_said(settings),
     )
 
 
-def _extras(judged: Predictions, settings: ScoringSettings) -> dict[str, Score]:
+def _draws(judged: Predictions, settings: ScoringSettings, clusters: Any) -> RowDraws:
+    codes = None if clusters is None else find_clusters(clusters, judged, where="score").codes
+    return draw_rows(judged, clusters=codes, **settings.of_draws)
+
+
+def _extras(judged: Predictions, settings: ScoringSettings, clusters: Any) -> dict[str, Score]:
     return {
-        one.key: score_metric(one, judged, level=settings.level, seed=settings.seed)
+        one.key: score_metric(one, judged, level=settings.level, seed=settings.seed, clusters=clusters)
         for one in settings.metrics
     }
 

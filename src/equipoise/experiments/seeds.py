@@ -18,6 +18,7 @@ from equipoise.experiments.run_report import methods_of, title_of
 from equipoise.experiments.scores import RunScores
 from equipoise.experiments.scoring import ScoringSettings, score_mapped, score_plain
 from equipoise.experiments.table import COLUMNS, ResultTable, table_of
+from equipoise.metrics.clusters import find_clusters
 from equipoise.report import MethodCard, Provenance, Report
 
 __all__ = ["SeedComparison", "compare_seeds"]
@@ -114,6 +115,7 @@ def compare_seeds(
     n_resamples: int = 1000,
     seed: int = 0,
     margins: Mapping[str, float] | None = None,
+    clusters: Any = None,
 ) -> SeedComparison:
     """Compare methods by the predictions of several trainings of each, on the same rows in the same order.
 
@@ -131,6 +133,8 @@ def compare_seeds(
         n_resamples: Resamples behind intervals and tests.
         seed: Random seed of the resamples.
         margins: By metric: a difference that is shown to be smaller is called equivalent.
+        clusters: Where rows depend on each other, such as pixels of one image or posts of one author: one value per
+            row, or the name of a column of groups. Clusters are then resampled, not rows.
 
     Returns:
         The table, which printing shows, tidy rows, and a report.
@@ -160,11 +164,14 @@ def compare_seeds(
         seed=seed,
         metrics=tuple(one for one in measures if not isinstance(one, str)),
     )
+    if clusters is not None:
+        every = [part for parts in judged.values() for part in parts]
+        clusters = find_clusters(clusters, *every, where="compare_seeds")
     names = {
         label: [f"{label} seed {number}" for number in range(len(found))] for label, found in judged.items()
     }
     scores = {
-        name: _score(part, held_out[label][number] if held_out else None, maps, settings)
+        name: _score(part, held_out[label][number] if held_out else None, maps, settings, clusters)
         for label, found in judged.items()
         for number, (name, part) in enumerate(zip(names[label], found, strict=True))
     }
@@ -221,10 +228,11 @@ def _score(
     calib: Predictions | None,
     calibrators: Mapping[str, Callable[[], Calibrator]],
     settings: ScoringSettings,
+    clusters: Any,
 ) -> dict[str, RunScores]:
     """Score one seed, before and after calibrators that are fitted for it."""
-    found = {"identity": score_plain({"test": test}, settings)}
+    found = {"identity": score_plain({"test": test}, settings, clusters=clusters)}
     for key, make in calibrators.items():
         assert calib is not None
-        found[key] = score_mapped(key, test, make().fit(calib), settings)
+        found[key] = score_mapped(key, test, make().fit(calib), settings, clusters=clusters)
     return found

@@ -17,6 +17,7 @@ from equipoise.experiments.results import Cell, cell_of, compare_methods
 from equipoise.experiments.run_groups import RunGroup, check_baseline, group_runs
 from equipoise.experiments.scored_group import ScoredGroup
 from equipoise.experiments.tuning_outcome import describe_choice
+from equipoise.metrics.clusters import Clusters
 from equipoise.metrics.facts import COST_FACTS, columns, metric_facts
 
 __all__ = ["COLUMNS", "ResultTable", "TableRow", "make_tables", "table_of", "tables_of_groups", "versus_of"]
@@ -73,6 +74,7 @@ class ResultTable:
         notes: What was chosen on ``tune`` and what it cost, a sentence per method.
         level: Level of intervals and tests.
         margins: By metric: differences below this count as none.
+        clusters: The clusters that were resampled; None if rows were.
 
     Example:
         >>> table = ResultTable(
@@ -94,6 +96,7 @@ class ResultTable:
     notes: tuple[str, ...] = ()
     level: float = 0.95
     margins: Mapping[str, float] = field(default_factory=dict)
+    clusters: Clusters | None = None
 
     def __repr__(self) -> str:
         what = ", ".join(filter(None, (self.data, self.model)))
@@ -120,6 +123,7 @@ class ResultTable:
         return " ".join(
             [
                 f"{what}: {seeds} {self.n_test:,} test rows, {self.n_bins} bins, {self.n_resamples:,} resamples.",
+                *([] if self.clusters is None else [self.clusters.sentence(self.n_test)]),
                 "Best in bold." if many == 1 else "Best in bold; ≈: not shown to be worse than the best.",
                 *self._legend(),
                 "Temperature in parentheses.",
@@ -384,6 +388,7 @@ class _Blocks:
             n_bins=cards[0].n_bins,
             n_resamples=min(card.n_resamples for card in cards),
             level=self._level,
+            clusters=cards[0].clusters,
         )
 
     def _row(self, calibrator: str, label: str) -> TableRow:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isfinite
+from typing import Any
 
 from equipoise.calibrators import Calibrator, Choice, TemperatureScaling, choose
 from equipoise.core.predictions import Predictions
@@ -80,6 +81,7 @@ def remedies_of(
     level: float = 0.95,
     n_resamples: int = 1000,
     seed: int = 0,
+    clusters: Any = None,
 ) -> tuple[Advice, tuple[AfterCalibrator, ...], dict[str, Predictions]]:
     """Ask the advisor about held-out predictions, and judge its choice, and plain temperature, on others.
 
@@ -92,6 +94,7 @@ def remedies_of(
         level: Level of the intervals.
         n_resamples: Bootstrap resamples behind them.
         seed: The same seed gives the same answer.
+        clusters: Where the judged rows depend on each other: one value per row, or the name of a column of groups.
 
     Returns:
         The advice, the predictions' scores after each calibrator, and the predictions themselves after each.
@@ -114,15 +117,14 @@ def remedies_of(
     chosen = choice.calibrator
     plain = chosen if chosen.kind == "temperature" else TemperatureScaling().fit(held_out)
     maps = {"temperature": plain, chosen.kind: chosen}
+    settings: dict[str, Any] = {"n_bins": n_bins, "closed": closed, "level": level}
+    settings |= {"n_resamples": n_resamples, "seed": seed, "clusters": clusters}
     after, predictions = [], {}
     for name, calibrator in maps.items():
         if name == "identity":
             continue
         mapped = predictions[name] = calibrator(judged)
-        card = score(mapped, n_bins=n_bins, closed=closed, level=level, n_resamples=n_resamples, seed=seed)
-        versus = compare(
-            judged, mapped, n_bins=n_bins, closed=closed, level=level, n_resamples=n_resamples, seed=seed
-        )
+        card, versus = score(mapped, **settings), compare(judged, mapped, **settings)
         value = calibrator.result.parameters.get("temperature")
         after.append(
             AfterCalibrator(

@@ -6,7 +6,7 @@ import platform
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
-from typing import TypeAlias, TypedDict
+from typing import Any, TypeAlias, TypedDict
 
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
@@ -41,6 +41,7 @@ def report_of(
     level: float = 0.95,
     n_resamples: int = 1000,
     seed: int = 0,
+    clusters: Any = None,
 ) -> Report:
     """Score predictions and gather what a report tells about them.
 
@@ -63,6 +64,8 @@ def report_of(
         level: Level of the intervals.
         n_resamples: Bootstrap resamples behind them.
         seed: The same seed gives the same report.
+        clusters: Where rows depend on each other, such as pixels of one image or posts of one author: one value per
+            row, or the name of a column of groups. Clusters are then resampled, not rows.
 
     Returns:
         The records; :func:`write_report` makes a file of them.
@@ -86,7 +89,9 @@ def report_of(
     first = baseline or next(iter(named))
     if first not in named:
         raise DataError(f"report_of: the baseline must be one of {sorted(named)}, got {baseline!r}.")
-    settings = _Settings(n_bins=n_bins, closed=closed, level=level, n_resamples=n_resamples, seed=seed)
+    settings = _Settings(
+        n_bins=n_bins, closed=closed, level=level, n_resamples=n_resamples, seed=seed, clusters=clusters
+    )
     pairs = dict(versus or {}) | _compared(named, first, set(versus or ()), settings)
     found = {
         name: part if isinstance(part, Audit) else audit(part, by=tuple(by), **settings)
@@ -133,6 +138,7 @@ class _Settings(TypedDict):
     level: float
     n_resamples: int
     seed: int
+    clusters: Any
 
 
 def _compared(
@@ -204,6 +210,7 @@ def _circumstances(card: Scorecard) -> list[tuple[str, str]]:
             "intervals",
             f"{100 * card.level:g} %, from {card.n_resamples:,} resamples, seed {card.seed}",
         ),
+        *([] if card.clusters is None else [("clusters", card.clusters.sentence(card.n_samples))]),
         ("versions", ", ".join([*versions, f"Python {platform.python_version()}"])),
     ]
 

@@ -40,6 +40,9 @@ class DenseScores:
         share: The part of all pixels that the sample holds.
         intersections: Pixels per image and class that have it and are said to.
         unions: Pixels per image and class that have it or are said to.
+        near_images: Weight, confidence, NLL and Brier score of pixels near a boundary, by image, bin and correctness,
+            ``(images, bins, 2, 4)``.
+        inside_images: The same of the others.
 
     Example:
         >>> right = np.array([[3, 1]])
@@ -52,6 +55,8 @@ class DenseScores:
         ...     share=0.25,
         ...     intersections=right,
         ...     unions=np.array([[4, 2]]),
+        ...     near_images=np.zeros((1, 15, 2, 4)),
+        ...     inside_images=np.ones((1, 15, 2, 4)),
         ... )
         >>> scores.class_iou, scores.mean_iou
         (array([0.75, 0.5 ]), 0.625)
@@ -65,6 +70,15 @@ class DenseScores:
     share: float
     intersections: _Counts
     unions: _Counts
+    near_images: NDArray[np.float64]
+    inside_images: NDArray[np.float64]
+
+    @property
+    def images(self) -> NDArray[np.int64]:
+        """Number of the image that each pixel of the sample is from."""
+        counts = (self.near_images + self.inside_images)[..., 0].sum(axis=(1, 2))
+        found: NDArray[np.int64] = np.searchsorted(np.cumsum(counts), self.places, side="right")
+        return found
 
     @property
     def class_iou(self) -> NDArray[np.float64]:
@@ -131,7 +145,9 @@ def score_dense(
     split: str | None = None,
     seed: int = 0,
 ) -> DenseScores:
-    """Score a segmentation network batch by batch, with memory for one batch and a sample of pixels.
+    """Score a segmentation network batch by batch.
+
+    Memory is needed for one batch, a sample of pixels, and a few kilobytes per image.
 
     Args:
         network: From images to logits ``(n, k, h, w)``, on the device of the batches.
@@ -160,6 +176,7 @@ def score_dense(
         (32, 5, 0.15625)
     """
     states = [CalibrationState(n_classes, n_bins=n_bins) for _ in range(2)]
+    images: tuple[list[NDArray[np.float64]], ...] = ([], [])
     sample, counts = PixelSample(n_pixels, seed=seed), []
     with evaluating(network):
         for batch in batches:
@@ -170,9 +187,8 @@ def score_dense(
             )
             near = boundary_mask(labels, reach=reach)
             rows = logits.movedim(1, -1)
-            for state, chosen in zip(states, (near & known, ~near & known), strict=True):
-                if chosen.any():
-                    state.update(logits=rows[chosen], labels=labels[chosen])
+            for state, found, chosen in zip(states, images, (near & known, ~near & known), strict=True):
+                found += [_add_image(state, *part) for part in zip(rows, labels, chosen, strict=True)]
             sample.add(rows[known], labels[known])
             counts.append(_overlaps(logits.argmax(1), labels, known, n_classes))
     if not sample.seen:
@@ -190,7 +206,21 @@ def score_dense(
         share=len(sample.labels) / sample.seen,
         intersections=intersections,
         unions=unions,
+        near_images=np.stack(images[0]),
+        inside_images=np.stack(images[1]),
     )
+
+
+def _add_image(
+    state: CalibrationState, logits: Tensor, labels: Tensor, chosen: Tensor
+) -> NDArray[np.float64]:
+    """Add some pixels of one image to a state, and return their sums by bin and correctness."""
+    part = CalibrationState(state.n_classes, n_bins=state.n_bins)
+    if chosen.any():
+        part.update(logits=logits[chosen], labels=labels[chosen])
+        state.merge(part)
+    sums: NDArray[np.float64] = part.sums.cells.numpy()[..., [0, 1, 3, 5]]
+    return sums
 
 
 def _overlaps(said: Tensor, labels: Tensor, known: Tensor, n_classes: int) -> tuple[_Counts, _Counts]:
