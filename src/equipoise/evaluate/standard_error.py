@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri, stdtrit
 
 from equipoise.core.arrays import Array
@@ -24,7 +25,6 @@ __all__ = ["StandardError", "error_over_seeds", "mean_over_seeds", "one_run_erro
 
 # Beyond so many standard normal deviations probabilities leave the range of floating-point numbers.
 _FARTHEST = 37.0
-_STEPS = 60
 
 
 class StandardError(NamedTuple):
@@ -39,7 +39,7 @@ class StandardError(NamedTuple):
     Example:
         >>> error = StandardError(rows=0.3, seeds=0.4, seeds_df=2.0)
         >>> error.total, round(error.half_width(0.05), 3)
-        (0.5, 1.73)
+        (0.5, 1.819)
     """
 
     rows: float
@@ -55,14 +55,16 @@ class StandardError(NamedTuple):
     def half_width(self, alpha: float) -> float:
         """Return half of the width of an interval that misses the truth with probability ``alpha``.
 
-        The critical value is the mean of Student's for the two sources, weighted by their variances (Cochran 1964). A
-        common number of degrees of freedom (Satterthwaite) would miss the truth in 13% instead of 5% with two seeds.
+        It is the root of the sum of squares of the half-widths that each source would give alone. With normal noise
+        this misses the truth at most as often as stated, whatever the share of the sources: 1.3 to 5% at ``alpha`` =
+        5% and two seeds, 3.5 to 5% with five. A common critical value misses more often where a few seeds dominate:
+        up to 13% with one number of degrees of freedom (Satterthwaite), twice to three times a corrected ``alpha`` with
+        a weighted mean of Student's quantiles (Cochran).
         """
-        if self.total == 0:
-            return 0.0
-        parts = ((self.rows**2, self.rows_df), (self.seeds**2, self.seeds_df))
-        critical = sum(_student(df, 1 - alpha / 2) * variance for variance, df in parts if variance > 0)
-        return critical / self.total
+        parts = ((self.rows, self.rows_df), (self.seeds, self.seeds_df))
+        return float(
+            np.hypot(*(_student(df, 1 - alpha / 2) * error if error > 0 else 0.0 for error, df in parts))
+        )
 
     def p_value(self, difference: float) -> float:
         """Return the level at which the interval of a difference would end at zero."""
@@ -70,14 +72,14 @@ class StandardError(NamedTuple):
             return 1.0
         if self.total == 0:
             return 0.0
-        low, high = 0.0, _FARTHEST
-        for _ in range(_STEPS):
-            middle = (low + high) / 2
-            if self.half_width(2 * float(ndtr(-middle))) < abs(difference):
-                low = middle
-            else:
-                high = middle
-        return float(2 * ndtr(-low))
+
+        def excess(deviations: float) -> float:
+            return self.half_width(2 * float(ndtr(-deviations))) - abs(difference)
+
+        if excess(0.0) >= 0:  # with no degree of freedom every interval is infinite
+            return 1.0
+        is_beyond = excess(_FARTHEST) <= 0
+        return float(2 * ndtr(-(_FARTHEST if is_beyond else brentq(excess, 0.0, _FARTHEST, xtol=1e-12))))
 
     def detectable(self, alpha: float, *, power: float = 0.8) -> float:
         """Return the smallest true difference that a test at level ``alpha`` finds with this probability."""
@@ -160,7 +162,7 @@ def mean_over_seeds(
         0.25
         >>> both = mean_over_seeds("accuracy", [Score(0.8, 0.79, 0.81), Score(0.82, 0.81, 0.83)])
         >>> round(both.value, 3), round(both.high, 3)
-        (0.81, 0.928)
+        (0.81, 0.937)
     """
     if len(scores) == 1:
         return scores[0]
