@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import final
 
@@ -9,10 +10,11 @@ import numpy as np
 
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
-from equipoise.evaluate.differences import Difference, Differences, verdict_of
+from equipoise.evaluate.differences import Difference, Differences, difference_test
+from equipoise.evaluate.standard_error import StandardError
 from equipoise.evaluate.values import sketched_values
 from equipoise.metrics.facts import metric_facts, metrics_where
-from equipoise.metrics.intervals import check_resamples, mean_interval
+from equipoise.metrics.intervals import check_resamples
 from equipoise.metrics.readings import read_state
 from equipoise.metrics.resample import Resampler
 from equipoise.metrics.state import CalibrationState
@@ -47,16 +49,16 @@ def compare_states(
 ) -> UnpairedDifferences:
     """Compare two states of other rows, such as last month and today; no rows are needed.
 
-    The p-value says how often two samples of these sizes differ so much when both are drawn from the pooled rows. That
-    takes into account that chance alone gives the smaller state the larger calibration error: the ``difference`` and
-    its interval have this taken off, so it may differ from ``second - first``. The interval comes from resampling each
-    state by itself. Rows that both states share are not known, so paired rows are compared more sharply by
-    :func:`equipoise.compare`.
+    Difference, interval, p-value and verdict come from one test. Chance alone gives the smaller state the larger
+    calibration error; the ``difference`` has this bias taken off, so it may differ from ``second - first``. Its
+    standard error is the larger of two: from resampling each state, and from resampling the pooled rows. The first
+    would be zero for a state whose few rows are all right. States do not know which rows they share. If both are of
+    the same rows, :func:`equipoise.compare` finds smaller differences.
 
     Args:
         first: The baseline.
         second: What is compared with it.
-        level: Level of the intervals; the verdict is a tie unless the p-value is below ``1 - level``.
+        level: Level of the intervals. The verdict is a tie if and only if the interval contains zero.
         n_resamples: Resamples of each.
         seed: The same seed gives the same answer.
 
@@ -81,37 +83,57 @@ def compare_states(
         )
     pooled = deepcopy(first)
     pooled.merge(second)
-    values = [{**read_state(state), **sketched_values(state)} for state in (first, second)]
-    own = _difference_of_draws(first, second, (first, second), n_resamples, 2 * seed)
-    null = _difference_of_draws(pooled, pooled, (first, second), n_resamples, 2 * seed + 1)
+    states = (first, second)
+    values = [{**read_state(state), **sketched_values(state)} for state in states]
+    own = _draws(states, states, n_resamples, 2 * seed)
+    null = _draws((pooled, pooled), states, n_resamples, 2 * seed + 1)
+    sizes = [state.effective_samples for state in states]
     # Parts of a score are left out: chance moves them from one to the other, the more the fewer rows there are.
-    keys = [key for key in metrics_where(part_of=None) if key in own and all(key in part for part in values)]
+    keys = [key for key in metrics_where(part_of=None) if all(key in part for part in (*values, *own))]
     return UnpairedDifferences(
-        _difference(key, values[0][key], values[1][key], own[key], null[key], level) for key in keys
+        _difference(
+            key,
+            [part[key] for part in values],
+            [part[key] for part in own],
+            [part[key] for part in null],
+            sizes,
+            level,
+        )
+        for key in keys
     )
 
 
-def _difference_of_draws(
-    first: CalibrationState,
-    second: CalibrationState,
-    sizes: tuple[CalibrationState, CalibrationState],
-    n_resamples: int,
-    seed: int,
-) -> dict[str, Array]:
-    """Draw samples as large as two states from two states, and return how much they differ in each metric."""
-    one, two = (
-        Resampler(state, n_resamples=n_resamples, seed=2 * seed + place, like=size).bootstrap()
-        for place, (state, size) in enumerate(zip((first, second), sizes, strict=True))
+def _draws(
+    states: Sequence[CalibrationState], sizes: Sequence[CalibrationState], n_resamples: int, seed: int
+) -> list[dict[str, Array]]:
+    """Draw samples as large as two states from two states, and return their metrics."""
+    return [
+        Resampler(state, n_resamples=n_resamples, seed=2 * seed + number, like=size).bootstrap()
+        for number, (state, size) in enumerate(zip(states, sizes, strict=True))
+    ]
+
+
+def _difference(
+    key: str,
+    values: Sequence[float],
+    own: Sequence[Array],
+    null: Sequence[Array],
+    sizes: Sequence[float],
+    level: float,
+) -> Difference:
+    own, null = ([part[~np.isnan(part)] for part in parts] for parts in (own, null))
+    first, second = values
+    bias = float(null[1].mean() - null[0].mean()) if metric_facts(key).is_error else 0.0
+    variance = max(_variance(own, sizes), _variance(null, sizes))
+    df = min(*sizes, *map(len, (*own, *null))) - 1
+    error = StandardError(float(np.sqrt(variance)), float(df))
+    return difference_test(key, first + bias, second, error, level=level)._replace(first=first)
+
+
+def _variance(draws: Sequence[Array], sizes: Sequence[float]) -> float:
+    """Return the variance of the difference of two independent samples; few rows resample too narrowly."""
+    return sum(
+        float(part.var(ddof=1)) * size / (size - 1)
+        for part, size in zip(draws, sizes, strict=True)
+        if len(part) > 1 and size > 1
     )
-    return {key: two[key] - one[key] for key in one if key in two}
-
-
-def _difference(key: str, first: float, second: float, own: Array, null: Array, level: float) -> Difference:
-    known = null[~np.isnan(null)]
-    expected = float(known.mean()) if metric_facts(key).is_error and len(known) else 0.0
-    difference = second - first - expected
-    low, high = mean_interval(difference, own, level=level)
-    far = np.abs(known - known.mean()) >= abs(difference) - 1e-12 if len(known) else np.ones(1)
-    p_value = float((1 + np.count_nonzero(far)) / (1 + len(far)))
-    verdict = verdict_of(key, first + expected, second, significant=p_value < 1 - level)
-    return Difference(key, first, second, difference, low, high, p_value, verdict)
