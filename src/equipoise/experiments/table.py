@@ -144,7 +144,7 @@ class ResultTable:
             )
         if any(one.n_seeds == 1 for one in found):
             text.append(
-                f"(+) and (-): this network scores higher or lower in quality on these test rows than the one of "
+                f"(+) and (-): these two networks differ on these test rows, in favor of this one or of that of "
                 f"{self.baseline} ({p}). One seed says nothing about the next training."
             )
         return text
