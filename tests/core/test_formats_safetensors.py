@@ -59,6 +59,20 @@ def test_bad_labels(safetensors, labels, message):
         read_predictions(safetensors(logits=LOGITS, labels=labels))
 
 
+def test_groups_come_back_in_their_order(tmp_path):
+    groups = {name: np.arange(3) for name in ("site", "1.0", "age")} | {"clinic": np.array(["a", "b", "c"])}
+    rows = Predictions(probs=np.full((3, 2), 0.5), labels=[0, 1, 0], groups=groups)
+    write_predictions(rows, tmp_path / "a.safetensors")
+    assert list(read_predictions(tmp_path / "a.safetensors").groups) == list(groups)
+
+
+@pytest.mark.parametrize("columns", [7, ["labels", 7, "nowhere"], ["labels", "labels"]])
+def test_a_damaged_order_of_columns_loses_none(tmp_path, columns):
+    metadata = {"equipoise": json.dumps({"columns": columns})}
+    save_file({"logits": LOGITS, "labels": LABELS}, tmp_path / "a.safetensors", metadata=metadata)
+    np.testing.assert_array_equal(read_predictions(tmp_path / "a.safetensors").labels, LABELS)
+
+
 def test_cut_off_anywhere(safetensors):
     path = safetensors(logits=LOGITS, labels=LABELS)
     content = path.read_bytes()

@@ -19,7 +19,7 @@ from equipoise.core.probabilities import softmax
 from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.integrations.bounded_network import check_input_shape
 from equipoise.integrations.saved_model import _digest, load_model, save_model
-from equipoise.models import mlp
+from equipoise.models import mlp, small_cnn
 
 OPTIONS = {"n_inputs": 6, "n_classes": 3}
 
@@ -223,6 +223,35 @@ def test_weights_that_are_not_finite_are_refused(value, data, tmp_path):
         save_model(tmp_path / "b.safetensors", network)
     with pytest.raises(DataError, match="weight"):
         load_model(path, network=nn.Linear(2, 3))
+
+
+@pytest.mark.parametrize("buffer", ["running_mean", "running_var"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_infinite_statistics_of_a_batch_norm_are_refused(value, buffer, tmp_path):
+    options = {"n_classes": 3, "in_channels": 1, "widths": [2, 3, 4]}
+    network = small_cnn(3, 1, widths=(2, 3, 4))
+    name = next(name for name in network.state_dict() if name.endswith(buffer))
+    made_of = {"name": "small_cnn", "options": options}
+    tensors = {f"network.{key}": weight.clone().contiguous() for key, weight in network.state_dict().items()}
+    tensors[f"network.{name}"][0] = value
+    path = forged(tmp_path / "a.safetensors", tensors=tensors, architecture=made_of)
+    assert buffer in refusal(path)
+    with pytest.raises(DataError, match=buffer):
+        load_model(path, network=network)
+    network.state_dict()[name][0] = value
+    with pytest.raises(DataError, match=buffer):
+        save_model(tmp_path / "b.safetensors", network, architecture="small_cnn", options=options)
+
+
+def test_outputs_that_overflow_are_refused(tmp_path):
+    network = mlp(**OPTIONS)
+    with torch.no_grad():
+        for weight in network.parameters():
+            weight.fill_(3e38)
+    save_model(tmp_path / "a.safetensors", network, architecture="mlp", options=OPTIONS)
+    model = load_model(tmp_path / "a.safetensors")
+    with pytest.raises(DataError, match="infinity for 2 of 2 inputs"):
+        model.predict_proba(torch.ones(2, OPTIONS["n_inputs"]))
 
 
 def test_an_infinite_mask_in_a_buffer_is_saved(tmp_path):

@@ -217,6 +217,16 @@ def test_sums_of_another_type_are_not_loaded(dtype):
         saved().load_state_dict(content)
 
 
+@pytest.mark.parametrize(("name", "value"), [("floats", float("nan")), ("floats", -5), ("counts", -5)])
+def test_impossible_sums_are_not_loaded(name, value):
+    metric, content = saved(), {key: part.clone() for key, part in saved().state_dict().items()}
+    content[name][3] = value
+    before = metric.state_dict()[name].clone()
+    with pytest.raises(ValueError, match=f"expected `{name}` without NaN and negative numbers"):
+        metric.load_state_dict(content)
+    assert torch.equal(metric.state_dict()[name], before)
+
+
 def test_loaded_sums_are_a_copy():
     content = saved().state_dict()
     known = content["floats"].clone()

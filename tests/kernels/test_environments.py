@@ -12,7 +12,7 @@ import json, os, sys
 import numpy as np
 import torch
 exec(os.environ.get("SETTING", ""))
-from equipoise import Predictions, score, compare
+from equipoise import Predictions, compare, losses, metrics, score
 from equipoise.calibrators import HistogramBinning, TemperatureScaling
 from equipoise.evaluate import score_by_class
 from equipoise.integrations.torchmetrics import ECE
@@ -39,6 +39,23 @@ found += [float(state.sums.floats.sum())]
 metric = ECE(12, inputs="logits")
 metric.update(torch.from_numpy(logits), torch.from_numpy(labels))
 found += [metric.state().curve().expected_error()]
+few = Predictions(logits=logits[:100], labels=labels[:100])
+found += [metrics.gaussian_calibration_error(few), metrics.kernel_calibration_error(few)]
+found += [metrics.debiased_calibration_error(few, norm="l1"), metrics.smooth_calibration_error(few)]
+held_out = torch.from_numpy(logits[:, :3].astype(np.float64)), torch.from_numpy(labels % 3)
+with torch.device("cpu"):
+    made = [
+        losses.AdaFocalLoss(),
+        losses.AdaDualFocalLoss(),
+        losses.AvUC(threshold=0.3),
+        losses.ClassAdaptiveLoss(n_classes=3),
+        losses.ClassAdaptiveHeuristicLoss(n_classes=3),
+        losses.FocalLoss(gamma=2.1),
+    ]
+for loss in made:
+    loss.update(*held_out)
+    loss.update(held_out[0] / 3, held_out[1])
+    found += [loss(*held_out).item()]
 print(json.dumps(found))
 """
 
@@ -47,6 +64,8 @@ SETTINGS = {
     "no kernels": {"EQUIPOISE_PLAIN": "1"},
     "meta": {"SETTING": "torch.set_default_device('meta')"},
     "cpu": {"SETTING": "torch.set_default_device('cpu')"},
+    "float16": {"SETTING": "torch.set_default_dtype(torch.float16)"},
+    "bfloat16": {"SETTING": "torch.set_default_dtype(torch.bfloat16)"},
     "float64": {"SETTING": "torch.set_default_dtype(torch.float64)"},
     "errors": {"SETTING": "np.seterr(all='raise')"},
 }

@@ -68,7 +68,8 @@ def _of_rows(logits: np.ndarray, labels: np.ndarray, folder: Path) -> dict[str, 
         ).sum()
     given = torch.from_numpy(logits.astype(np.float64)).requires_grad_()
     for key in LOSSES:
-        loss = OF_LOGITS[key].make()
+        with torch.device("cpu"):  # buffers follow the default device, and on `meta` they have no values
+            loss = OF_LOGITS[key].make()
         if isinstance(loss, Adaptive):
             loss.update(given.detach(), torch.from_numpy(labels))
         found[f"loss {key}"] = loss(given, torch.from_numpy(labels)).detach().sum()

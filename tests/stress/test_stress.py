@@ -31,20 +31,6 @@ TRIES = {
     "full_disk": 24,
     "forks": 3,
 }
-#: Kinds with findings that are not mended yet.
-KNOWN = [
-    "ties",
-    "awkward",
-    "output",
-    "models",
-    "states",
-    "merges",
-    "cleaning",
-    "shadowing",
-    "references",
-    "adapters",
-    "environments",
-]
 SEED = 1
 
 #: Tries of seed 0 that ended badly once.
@@ -71,10 +57,7 @@ def _watchdog():
 
 @pytest.mark.usefixtures("_watchdog")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[pytest.mark.xfail(strict=False)] if name in KNOWN else []) for name in KINDS],
-)
+@pytest.mark.parametrize("name", KINDS)
 def test_right_numbers_or_one_of_our_errors(name: str, tmp_path: Path, set_threads) -> None:
     set_threads(1)
     kind = KINDS[name]

@@ -18,6 +18,7 @@ from equipoise.core.arrays import Array
 from equipoise.core.atomic_files import write_bytes
 from equipoise.core.errors import DataError, first_line
 from equipoise.core.reading.files import AnyPath
+from equipoise.core.reading.formats.npy_header import read_header
 from equipoise.core.reading.formats.steady_file import check_growth
 
 __all__ = [
@@ -201,9 +202,22 @@ def _content(path: Path) -> tuple[Mapping[str, Any], dict[str, Array]]:
         arrays = {}
         for name in archive.namelist():
             if name != _HEAD:
-                array = np.lib.format.read_array(io.BytesIO(archive.read(name)), allow_pickle=False)
-                arrays[name.removesuffix(".npy")] = array.astype(_type(array.dtype.str), copy=False)
+                arrays[name.removesuffix(".npy")] = _array(archive.read(name), f"{path.name}: `{name[:60]}`")
     return head, arrays
+
+
+def _array(content: bytes, where: str) -> Array:
+    """Return the array that some bytes hold; its shape is compared with their number before memory is allocated."""
+    header = read_header(io.BytesIO(content), where=where)
+    _type(header.dtype.str)
+    held = len(content) - header.offset
+    if held != header.n_bytes:
+        raise DataError(
+            f"{where} is damaged: expected {header.n_bytes} bytes of numbers for the shape {header.shape}, got {held}. "
+            "Write it again."
+        )
+    values = np.frombuffer(content, header.dtype, offset=header.offset).copy()
+    return values.reshape(header.shape, order="F" if header.fortran_order else "C")
 
 
 def _type(name: str) -> str:

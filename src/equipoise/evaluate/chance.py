@@ -49,6 +49,7 @@ def gap_p_values(count: Array, confidence: Array, correct: Array) -> Array:
     return result
 
 
+@np.errstate(under="ignore")
 def _upper_tail(count: Array, chance: Array, at_least: Array) -> Array:
     """Return the probability that binomial counts add up to ``at_least`` or more, which is above their mean."""
     slope = _slope(count, chance, at_least)

@@ -89,7 +89,8 @@ def compare_states(
     null = _draws((pooled, pooled), states, n_resamples, 2 * seed + 1)
     sizes = [state.effective_samples for state in states]
     # Parts of a score are left out: chance moves them from one to the other, the more the fewer rows there are.
-    keys = [key for key in metrics_where(part_of=None) if all(key in part for part in (*values, *own))]
+    common = set.intersection(*(set(part) for part in values), *(set(part) for part in own))
+    keys = [key for key in metrics_where(part_of=None) if key in common]
     return UnpairedDifferences(
         _difference(
             key,

@@ -66,6 +66,7 @@ def build_network(architecture: Any, weights: Mapping[str, Tensor], *, where: st
         _check_buffers(outline, weights, where=where)
         with torch.device("cpu"):
             network: nn.Module = entry.factory(**made_with)
+        check_weights(network, weights, where=where)
     except EquipoiseError:
         raise
     except _TooLargeError:
@@ -83,7 +84,8 @@ def build_network(architecture: Any, weights: Mapping[str, Tensor], *, where: st
 def check_weights(network: nn.Module, weights: Mapping[str, Tensor], *, where: str) -> None:
     """Raise unless tensors have the names, shapes and kinds of a network's weights, and are numbers.
 
-    Parameters must be finite. Buffers may be infinite, as masks of attention are, and not NaN.
+    They must be finite, except where a buffer of the network has the same infinity, as masks of attention do. Values
+    are not compared with a network on the ``meta`` device, which has none.
 
     Raises:
         DataError: With the first tensor that does not fit.
@@ -108,8 +110,12 @@ def check_weights(network: nn.Module, weights: Mapping[str, Tensor], *, where: s
                 f"{value.dtype}, got {tuple(given.shape)} and {given.dtype}."
             )
     parameters = dict(network.named_parameters(remove_duplicate=False))
-    for name, value in weights.items():
-        bad = ~value.isfinite() if name in parameters else value.isnan()
+    for name, value in state.items():
+        if value.is_meta:
+            continue
+        bad = ~weights[name].isfinite()
+        if name not in parameters and bad.any():
+            bad &= weights[name] != value.detach().to(weights[name].device)
         if bad.any():
             raise DataError(
                 f"{where}: the weights `{name}` must be finite, got NaN or infinity. Train and save the model again."

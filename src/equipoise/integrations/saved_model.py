@@ -54,10 +54,20 @@ class SavedModel:
     input_shape: tuple[int, ...] | None = None
 
     def predict_proba(self, inputs: Array | Tensor) -> Array:
-        """Return calibrated probabilities ``(n, k)`` of a batch of inputs."""
+        """Return calibrated probabilities ``(n, k)`` of a batch of inputs.
+
+        Raises:
+            DataError: If the network's outputs are not finite: an input is NaN or infinite, or a number overflowed.
+        """
         given = inputs if isinstance(inputs, Tensor) else torch.from_numpy(np.ascontiguousarray(inputs))
         with torch.inference_mode():
             probs: Array = CalibratedNetwork(self.network, self.calibrator)(given).numpy()
+        bad = int((~np.isfinite(probs).all(axis=1)).sum())
+        if bad:
+            raise DataError(
+                f"SavedModel.predict_proba: expected finite outputs of the network, got NaN or infinity for {bad} of "
+                f"{len(probs)} inputs. Check the inputs for NaN and infinity, and the size of the weights."
+            )
         return probs
 
     def predict(self, inputs: Array | Tensor) -> Array:

@@ -124,10 +124,12 @@ class CalibrationMetric(Metric):  # type: ignore[misc]
         return moved
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        """Copy the sums of another metric, if it has the same classes and bins."""
+        """Copy the sums of another metric, if it has the same classes and bins and its sums are possible."""
         if all(prefix + name in state_dict for name in ("counts", "floats")):
             loaded = [state_dict[prefix + name] for name in ("counts", "floats")]
-            self._empty_state().sums.share(*loaded)
+            sums = self._empty_state().sums
+            sums.share(*loaded)
+            sums.check_values()
             for name, part in zip(("counts", "floats"), loaded, strict=True):
                 state_dict[prefix + name] = part.to(self.counts.device).clone()
         super()._load_from_state_dict(state_dict, prefix, *args)

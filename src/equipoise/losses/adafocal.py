@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from equipoise.core.bins import bin_of
+from equipoise.core.buffers import FullPrecisionBuffers
 from equipoise.losses.base import Loss, Reduction
 from equipoise.losses.focal import power
 from equipoise.losses.sum import Adaptive, shown_parameters
@@ -137,7 +138,7 @@ def gamma_at(
 
 
 @final
-class GammaBins(nn.Module):
+class GammaBins(FullPrecisionBuffers):
     """The memory of AdaFocal: bins of confidence, and a signed gamma in each.
 
     Args:
@@ -171,8 +172,8 @@ class GammaBins(nn.Module):
         self.switch = switch
         self.bounds = bounds
         self.drop_minimum = drop_minimum
-        self.register_buffer("edges", torch.arange(n_bins + 1) / n_bins)
-        self.register_buffer("gammas", torch.ones(n_bins))
+        self.register_buffer("edges", torch.arange(n_bins + 1, dtype=torch.float32) / n_bins)
+        self.register_buffer("gammas", torch.ones(n_bins, dtype=torch.float32))
 
     @property
     def n_bins(self) -> int:

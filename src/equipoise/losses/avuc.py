@@ -130,7 +130,7 @@ class AvUC(Penalty, Adaptive):
         check_choice(ties, ("certain", "uncertain"), where="AvUC", name="ties")
         if n_updates < 0:
             raise ValueError(f"AvUC: `n_updates` must be at least 0, got {n_updates}. 0 keeps the threshold.")
-        self.register_buffer("threshold", torch.tensor(float(threshold)))
+        self.register_buffer("threshold", torch.tensor(float(threshold), dtype=torch.float32))
         self.register_buffer("updates_left", torch.tensor(n_updates))
         self.n_updates = n_updates
         self.ties: TieSide = ties

@@ -227,9 +227,9 @@ class ClassAdaptiveLoss(Loss, Adaptive):
         self.start = start
         self.rho_start = rho_start
         self.clip_each = clip_each
-        self.register_buffer("multipliers", torch.full((n_classes,), float(start)))
-        self.register_buffer("rho", torch.full((n_classes,), float(rho_start)))
-        self.register_buffer("previous", torch.zeros(n_classes))
+        self.register_buffer("multipliers", torch.full((n_classes,), start, dtype=torch.float32))
+        self.register_buffer("rho", torch.full((n_classes,), rho_start, dtype=torch.float32))
+        self.register_buffer("previous", torch.zeros(n_classes, dtype=torch.float32))
         self.register_buffer("epoch", torch.tensor(0))
 
     def per_sample(self, logits: Tensor, labels: Tensor) -> Tensor:

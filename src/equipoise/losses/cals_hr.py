@@ -108,8 +108,8 @@ class ClassAdaptiveHeuristicLoss(Loss, Adaptive):
         self.start = start
         self.factor = factor
         self.over_classes: OverClasses = over_classes
-        self.register_buffer("multipliers", torch.full((n_classes,), start))
-        self.register_buffer("previous", torch.zeros(n_classes))
+        self.register_buffer("multipliers", torch.full((n_classes,), start, dtype=torch.float32))
+        self.register_buffer("previous", torch.zeros(n_classes, dtype=torch.float32))
 
     def per_sample(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return :func:`class_adaptive_heuristic_loss` with the current multipliers."""

@@ -140,7 +140,7 @@ class FocalLoss(Loss, Adaptive):
         for later in self.schedule.values():
             check_gamma(later, where="FocalLoss")
         self.register_buffer("epoch", torch.tensor(0))
-        self.register_buffer("current_gamma", torch.tensor(float(gamma)))
+        self.register_buffer("current_gamma", torch.tensor(float(gamma), dtype=torch.float32))
 
     def per_sample(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return :func:`focal_loss` with the gamma of this epoch."""

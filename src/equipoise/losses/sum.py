@@ -9,6 +9,8 @@ from typing import Any, final
 
 from torch import Tensor, nn
 
+from equipoise.core.buffers import FullPrecisionBuffers
+
 __all__ = ["Adaptive", "Scaled", "Sum", "Term", "shown_parameters"]
 
 
@@ -31,8 +33,10 @@ class Adaptive(ABC):
         """Re-tune from held-out predictions; once per epoch, all of them at once."""
 
 
-class Term(nn.Module, ABC):
+class Term(FullPrecisionBuffers, ABC):
     """A module of (logits, labels) that can be scaled by a number and added to others.
+
+    Its buffers stay in float32 or float64 when the module is cast to half precision.
 
     Example:
         >>> from equipoise.losses import BrierLoss, FocalLoss

@@ -78,6 +78,7 @@ def debiased_from_curve(curve: ReliabilityCurve, n_effective: float, *, norm: st
     return float(max(0.0, float((share * (2 * np.abs(gap) - _folded_mean(gap, np.sqrt(variance)))).sum())))
 
 
+@np.errstate(under="ignore")
 def _folded_mean(mean: Array, deviation: Array) -> Array:
     """Return the mean of |x| for a Gaussian x."""
     ratio = np.divide(mean, deviation, out=np.full_like(mean, np.inf), where=deviation > 0)

@@ -13,6 +13,7 @@ __all__ = ["gaussian_calibration_error"]
 _ELEMENTS = 1 << 22
 
 
+@np.errstate(under="ignore")
 def gaussian_calibration_error(
     probs: Any,
     labels: Any = None,

@@ -97,6 +97,7 @@ def _points(predictions: Predictions, target: str) -> tuple[Array, Array]:
     return np.stack([value, 1 - value], axis=-1), np.stack([hit, ~hit], axis=-1).astype(np.float64)
 
 
+@np.errstate(under="ignore")
 def _error(points: Array, outcomes: Array, width: float, power: int, columns: Any) -> float:
     total = 0.0
     for rows, kernel in _log_kernels(points, width):
@@ -121,6 +122,7 @@ def _log_kernels(points: Array, width: float) -> Any:
         yield rows, kernel
 
 
+@np.errstate(under="ignore")
 def choose_bandwidth(
     probs: Array, *, candidates: Sequence[float] | None = None, normaliser: str = "density"
 ) -> float:

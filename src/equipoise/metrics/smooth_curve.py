@@ -138,6 +138,7 @@ def _on_grid(sketch: Array) -> tuple[Array, Array]:
     return first, second
 
 
+@np.errstate(under="ignore")
 def _smooth(right: Array, wrong: Array, bandwidth: float) -> tuple[Array, Array]:
     """Return the smoothed share of right rows and the smoothed rows, along the last axis."""
     damping = np.exp(-0.5 * (np.pi * np.arange(_GRID) * bandwidth) ** 2)

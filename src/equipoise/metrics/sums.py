@@ -54,6 +54,20 @@ class Sums:
             _check_part(name, part, (length,), dtype)
         self._numbers = (counts, floats)
 
+    def check_values(self) -> None:
+        """Raise for numbers that no rows add up to: NaN, negative counts, or sums further below zero than rounding.
+
+        Raises:
+            ValueError: With the part that holds one.
+        """
+        slack = 1e-5 * (1 + float(self.cells[..., 0].sum().abs()))
+        for name, part, least in (("counts", self.counts, 0), ("floats", self.floats, -slack)):
+            if not bool((part >= least).all()):
+                raise ValueError(
+                    f"CalibrationState: expected `{name}` without NaN and negative numbers, got "
+                    f"{float(part.min())}. The state is damaged: save it again."
+                )
+
     def _all(self) -> tuple[Tensor, Tensor]:
         if self._numbers is None:
             with torch.inference_mode(mode=False):

@@ -100,7 +100,7 @@ class Pruned(Objective):
         self.period = period
         self.fraction = fraction
         self.momentum = momentum
-        self.register_buffer("scores", torch.zeros(n_samples))
+        self.register_buffer("scores", torch.zeros(n_samples, dtype=torch.float32))
         self.register_buffer("seen", torch.zeros(n_samples, dtype=torch.bool))
         everyone = torch.zeros(n_samples, dtype=torch.bool)
         everyone[slice(None) if rows is None else rows] = True

@@ -25,7 +25,7 @@ def flip_half(inputs: Inputs) -> Tensor:
         torch.Size([2, 3, 8, 8])
     """
     images = _tensor(inputs)
-    return flip_images(images, torch.rand(len(images), device=images.device) < 0.5)
+    return flip_images(images, torch.rand(len(images), dtype=torch.float32, device=images.device) < 0.5)
 
 
 def shift_each(inputs: Inputs) -> Tensor:

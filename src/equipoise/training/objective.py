@@ -9,6 +9,7 @@ from typing import TypeAlias, final
 
 from torch import Tensor, nn
 
+from equipoise.core.buffers import FullPrecisionBuffers
 from equipoise.core.predictions import Predictions
 from equipoise.training.batch_source import BatchLike
 
@@ -47,11 +48,12 @@ class Step:
             )
 
 
-class Objective(nn.Module, ABC):
+class Objective(FullPrecisionBuffers, ABC):
     """A method of training. It owns the whole step; the loop owns time and knows no method.
 
     Everything that must survive a restart is in ``state_dict``: keep numbers in buffers, and networks in
-    :class:`~equipoise.training.Learner`, which brings its optimizer along.
+    :class:`~equipoise.training.Learner`, which brings its optimizer along. Buffers of the objective itself stay in
+    float32 or float64 when it is cast to half precision.
 
     Example:
         >>> import torch

@@ -64,10 +64,12 @@ class SafetensorsReader(ArrayReader):
             for name, facts in header.items()
         }
         _check_places(self._tensors.values(), begin, self._file)
+        text = str(metadata.get("equipoise", "")) if isinstance(metadata, dict) else ""
+        content = parse(text, where=self._file.where)
+        self._tensors = _in_order(self._tensors, content.get("columns"))
         super().__init__(self._file.where, self._tensors, size=self._file.length, max_bytes=max_bytes)
-        text = metadata.get("equipoise", "") if isinstance(metadata, dict) else ""
-        self.notes = Notes.from_json(str(text), where=self.where)
-        words = parse(str(text), where=self.where).get("words")
+        self.notes = Notes.from_json(text, where=self.where)
+        words = content.get("words")
         self._words = words if isinstance(words, dict) else {}
 
     def close(self) -> None:
@@ -157,6 +159,12 @@ def _check_places(tensors: Iterable[_Tensor], begin: int, file: SteadyFile) -> N
         raise _corrupt(file.where, f"its tensors end at byte {place}, the file at {file.length}")
 
 
+def _in_order(tensors: dict[str, _Tensor], columns: Any) -> dict[str, _Tensor]:
+    """Return the tensors in the order of the notes, then those that the notes do not name."""
+    first = [name for name in columns if isinstance(name, str)] if isinstance(columns, list) else []
+    return {name: tensors[name] for name in (*first, *tensors) if name in tensors}
+
+
 def _corrupt(where: str, reason: str) -> DataError:
     return DataError(
         f"{where} is cut off, damaged, or no safetensors file ({reason[:160]}). Copy or write it again."
@@ -180,6 +188,7 @@ def write_safetensors(path: Path, columns: WrittenColumns, notes: Notes) -> None
             found, values = np.unique(column, return_inverse=True)
             words[name] = found.tolist()
         tensors[name] = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="), copy=False))
-    text = notes.to_json({"words": words})
+    # The format sorts the tensors; the notes keep the order of the columns.
+    text = notes.to_json({"words": words, "columns": list(tensors) if len(tensors) > 1 else None})
     metadata = {"equipoise": text} if text else {}
     save_tensors(path, tensors, metadata=metadata, framework="numpy", purpose="write .safetensors files")
