@@ -46,8 +46,8 @@ def top_label(probs, labels):
 
 
 def bin_of(value, n_bins, closed="right"):
-    """The bin of a number among edges as NumPy spaces them; 0 and 1 always have one."""
-    edges = np.linspace(0, 1, n_bins + 1)
+    """The bin of a number among the edges k / n; 0 and 1 always have one."""
+    edges = [k / n_bins for k in range(n_bins + 1)]
     for b in range(n_bins):
         inside = value <= edges[b + 1] if closed == "right" else value < edges[b + 1]
         if inside:

@@ -146,6 +146,7 @@ def dense_scores():
     return training.DenseScores(
         state=state(), near=state(), inside=state(), sample=ROWS, places=np.arange(60), share=0.5,
         intersections=np.array([[3, 1]]), unions=np.array([[4, 2]]),
+        near_images=np.zeros((1, 15, 2, 4)), inside_images=np.ones((1, 15, 2, 4)),
     )  # fmt: skip
 
 
@@ -200,6 +201,7 @@ EXAMPLES = {
     "Gate": lambda: evaluate.check_limits(audited().card, [evaluate.Limit("ece", "max", 0.1)])[0],
     "Limit": lambda: evaluate.Limit("ece", "max", 0.1),
     "Score": lambda: SCORE,
+    "StandardError": lambda: evaluate.StandardError(0.01, 99.0, 0.02, 2.0),
     "Slice": lambda: audited().groups["site"][0],
     "SliceSums": sums,
     "Sweep": lambda: evaluate.Sweep("focal", "nll", ({"gamma": 1.0},), (SCORE,), (SCORE,), (0,), ""),

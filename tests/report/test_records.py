@@ -29,8 +29,9 @@ def test_seeds_give_mean_and_an_interval_of_rows_and_seeds(single):
     score = method.score("ece")
     # The error of the rows, which all seeds share, and that of three seeds with two degrees of freedom.
     rows, seeds = 0.05 / norm.ppf(0.975), np.std(values, ddof=1) / np.sqrt(3)
-    critical = (norm.ppf(0.975) * rows**2 + student.ppf(0.975, 2) * seeds**2) / (rows**2 + seeds**2)
-    half = critical * np.hypot(rows, seeds)
+    alone = student.ppf(0.975, 2) * seeds
+    cochran = (norm.ppf(0.975) * rows**2 + student.ppf(0.975, 2) * seeds**2) / np.hypot(rows, seeds)
+    half = max(cochran, alone)
     assert score.value == pytest.approx(np.mean(values))
     assert score.high - score.value == pytest.approx(half)
     np.testing.assert_allclose(method.curve().weight, run.scores.curve.weight)

@@ -41,7 +41,7 @@ class StandardError(NamedTuple):
     Example:
         >>> error = StandardError(rows=0.3, seeds=0.4, seeds_df=2.0)
         >>> error.total, round(error.half_width(0.05), 3)
-        (0.5, 1.819)
+        (0.5, 1.73)
     """
 
     rows: float
