@@ -192,6 +192,7 @@ EXAMPLES = {
     "Rows": lambda: Rows(np.arange(3, dtype=np.uint64), named=False),
     "Scorecard": lambda: evaluate.score(ROWS, n_resamples=9),
     "PairedDifferences": compared,
+    "StandardError": lambda: evaluate.StandardError(0.3, 99.0, 0.4, 2.0),
     "UnpairedDifferences": lambda: evaluate.compare_states(state(), state(), n_resamples=9),
     "Audit": audited,
     "AuditState": lambda: evaluate.AuditState.of(ROWS),

@@ -92,14 +92,16 @@ def compare_states(
     resamplers = [
         _resampler(state, state, n_resamples, 2 * seed, place) for place, state in enumerate(states)
     ]
-    own, calibrated = [one.bootstrap() for one in resamplers], [one.calibrated() for one in resamplers]
+    own = [one.bootstrap() for one in resamplers]
+    calibrated = [one.calibrated() for one in resamplers]
     null = [
         _resampler(pooled, state, n_resamples, 2 * seed + 1, place).bootstrap()
         for place, state in enumerate(states)
     ]
     sizes = [state.effective_samples for state in states]
     # Parts of a score are left out: chance moves them from one to the other, the more the fewer rows there are.
-    keys = [key for key in metrics_where(part_of=None) if all(key in part for part in (*values, *own))]
+    known = set.intersection(*map(set, values), *map(set, own))
+    keys = [key for key in metrics_where(part_of=None) if key in known]
     found = []
     for key in keys:
         both = [part[key] for part in values]
@@ -111,7 +113,7 @@ def compare_states(
         else:
             variance = max(_variance(drawn, sizes), _variance(pooled_draws, sizes))
             error = StandardError(float(np.sqrt(variance)), df)
-            found.append(difference_test(key, *both, error, level=level))
+            found.append(difference_test(key, both[0], both[1], error, level=level))
     return UnpairedDifferences(found)
 
 
