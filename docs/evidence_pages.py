@@ -51,8 +51,8 @@ MARKS = (
     "A + is better and a − worse than cross-entropy after the same calibrator, by a test that is paired by seed and by "
     "row. No mark: no significant difference. In parentheses, (+) or (−): one seed, so the mark is about these two "
     "networks and not about the methods. Marks are corrected for the number of comparisons in their column: if nothing "
-    "differed, 5% of columns would show any mark, and at most 5% of marks are false on average (Benjamini and Hochberg). "
-    "An interval of a difference excludes zero exactly where there is a mark."
+    "differed, 5% of columns would show any mark, and at most 5% of marks are false on average (Benjamini and "
+    "Hochberg). An interval of a difference excludes zero exactly where there is a mark."
 )
 UPPER = (
     "The error of a difference has two parts: the scatter over seeds, with one degree of freedom less than there "

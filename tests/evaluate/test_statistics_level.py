@@ -5,6 +5,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -70,6 +74,13 @@ def test_a_small_state_without_errors_is_not_called_better():
     assert compare_states(many, few).of("accuracy").verdict == "tie"
 
 
+def test_states_of_other_sizes_and_calibration_have_intervals_that_hold_the_truth():
+    cases = ((2000, 1.0, 300, 1.6), (300, 1.0, 2000, 1.6))
+    found = averages(trials.two_states, 25, cases=cases)
+    for case in cases:
+        assert found["inside", *case, "ece"] >= 0.84, case
+
+
 def test_equal_methods_rarely_get_a_verdict():
     found = averages(
         trials.null_tables, 100, sources=(SEEDS_DOMINATED,), seeds=(2,), methods=(3,), factors=(4.0,)
@@ -88,6 +99,15 @@ def test_one_seed_gives_no_verdict_about_methods():
 def test_simulated_tables_are_those_of_compare_seeds():
     found = averages(trials.whole_path, 1)
     assert all(found["agree", metric] == 1 for metric in METRICS)
+
+
+def test_other_benchmarks_import_the_standard_library_instead_of_the_benchmark_of_its_name():
+    folder = Path(__file__).resolve().parents[2] / "benchmarks"
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import statistics; print(statistics.median([1, 2, 4]))"
+    )
+    found = subprocess.run([sys.executable, "-c", code, folder], capture_output=True, text=True, check=True)
+    assert found.stdout == "2\n"
 
 
 @pytest.mark.deep
@@ -123,11 +143,23 @@ def test_networks_gates_and_slices_keep_the_level(trial):
         assert share <= allowed(0.07, 300), key
 
 
+def check_families(found, repeats):
+    for (what, *key), share in found.items():
+        if what in ("at once", "each"):
+            assert share >= 0.93 - 3 * np.sqrt(0.07 * 0.93 / repeats), (what, key)
+        elif what in ("false coverage", "false discovery"):
+            assert share <= allowed(0.07, repeats), (what, key)
+
+
+def test_a_family_of_comparisons_has_few_false_calls():
+    found = averages(trials.families, 60, sources=(SEEDS_DOMINATED,), seeds=(3,), factors=(1.0,))
+    check_families(found, 60)
+    assert any(share for (what, *_), share in found.items() if what == "power")
+
+
 @pytest.mark.deep
-def test_intervals_hold_the_truth_as_often_as_stated():
-    found = averages(trials.difference_intervals, 300)
-    for key, share in found.items():
-        assert share >= 0.93 - 3 * np.sqrt(0.07 * 0.93 / 300), key
+def test_families_of_comparisons_keep_their_levels():
+    check_families(averages(trials.families, 300), 300)
 
 
 @pytest.mark.deep
@@ -140,7 +172,9 @@ def test_scorecards_hold_the_truth_as_often_as_stated():
 
 
 @pytest.mark.deep
-def test_equal_states_are_rarely_called_different():
-    for key, share in averages(trials.two_states, 200).items():
-        if key[0] == "different":
+def test_states_keep_the_level_and_hold_the_truth():
+    for (what, *key), share in averages(trials.two_states, 200).items():
+        if what == "different":
             assert share <= allowed(0.07, 200), key
+        else:
+            assert share >= 0.93 - 3 * np.sqrt(0.07 * 0.93 / 200), key

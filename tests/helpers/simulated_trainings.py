@@ -188,7 +188,7 @@ def resample(trainings: Trainings, *, n_resamples: int = 200) -> list[list[RowDr
         [
             RowDraws(
                 {key: float(found[method, seed, 0]) for key, found in metrics.items()},
-                {key: found[method, seed, 1:] for key, found in metrics.items()},
+                {key: found[method, seed, 1:] - found[method, seed, 0] for key, found in metrics.items()},
                 plan,
             )
             for seed in range(n_seeds)

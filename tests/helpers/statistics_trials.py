@@ -15,7 +15,7 @@ from scipy.stats import ttest_rel
 
 from equipoise import compare, compare_seeds, score
 from equipoise.evaluate import Limit, check_limits, check_not_worse, compare_states, score_by_class
-from equipoise.evaluate.differences import paired_difference
+from equipoise.evaluate.differences import correct_family, paired_difference
 from equipoise.evaluate.slices import SliceSums, slices_off
 from equipoise.experiments.table import TableRow
 from equipoise.metrics import CalibrationState
@@ -108,29 +108,49 @@ def power_against_t_test(
     return found
 
 
-_SHARES = (0.5, 0.38, 0.45, 0.5, 0.55, 0.62)
+# The baseline first: no method differs from it, two of five do, and four of five do.
+_FAMILIES = {
+    "none": (0.5, 0.5, 0.5, 0.5, 0.5, 0.5),
+    "two": (0.5, 0.4, 0.5, 0.5, 0.5, 0.62),
+    "four": (0.5, 0.38, 0.45, 0.5, 0.55, 0.62),
+}
 
 
-def difference_intervals(
-    rng: np.random.Generator, *, seeds: tuple[int, ...] = (2, 3, 5, 10)
+def families(
+    rng: np.random.Generator,
+    *,
+    sources: tuple[Source, ...] = (ROWS_DOMINATED, SEEDS_DOMINATED),
+    seeds: tuple[int, ...] = (2, 3, 5, 10),
+    factors: tuple[float, ...] = (1.0, 4.0),
 ) -> dict[tuple[object, ...], float]:
-    """Compare five methods that differ with a baseline: do all five intervals hold the true differences at once?
+    """Compare five methods with a baseline, from which ``none``, ``two`` or ``four`` differ.
 
     Returns:
-        ``(source, factor, seeds, metric)``, where the second method scatters by the factor more.
+        ``(what, differing, source, factor, seeds, metric)``, where the fourth method, which does not differ, scatters
+        by the factor more. With none: whether all intervals hold the truth ``at once``. Otherwise: the share of
+        intervals that hold it (``each``), the share of calls whose interval does not (``false coverage``), the share
+        of calls of methods that do not differ (``false discovery``), and the share of differences found (``power``).
     """
     found: dict[tuple[object, ...], float] = {}
-    for source, factor in itertools.product((ROWS_DOMINATED, SEEDS_DOMINATED), (1.0, 4.0)):
-        methods = [Method(share, factor if number == 3 else 1.0) for number, share in enumerate(_SHARES)]
+    for (name, shares), source, factor in itertools.product(_FAMILIES.items(), sources, factors):
+        methods = [Method(share, factor if number == 3 else 1.0) for number, share in enumerate(shares)]
         truth = [true_values(method) for method in methods]
+        differs = np.array([share != shares[0] for share in shares[1:]])
         drawn = resample(draw_trainings(rng, methods, n_seeds=max(seeds), source=source))
         for n_seeds, metric in itertools.product(seeds, METRICS):
             parts = [part[:n_seeds] for part in drawn]
-            ends = [paired_difference(metric, parts[0], part, comparisons=5) for part in parts[1:]]
-            found[source.name, factor, n_seeds, metric] = all(
-                one.low <= true[metric] - truth[0][metric] <= one.high
-                for one, true in zip(ends, truth[1:], strict=True)
-            )
+            rows = correct_family([paired_difference(metric, parts[0], part) for part in parts[1:]])
+            true = [one[metric] - truth[0][metric] for one in truth[1:]]
+            holds = np.array([row.low <= one <= row.high for row, one in zip(rows, true, strict=True)])
+            called = np.array([row.verdict != "tie" for row in rows])
+            key, calls = (name, source.name, factor, n_seeds, metric), max(1, int(called.sum()))
+            if name == "none":
+                found["at once", *key] = bool(holds.all())
+                continue
+            found["each", *key] = float(holds.mean())
+            found["false coverage", *key] = float((called & ~holds).sum() / calls)
+            found["false discovery", *key] = float((called & ~differs).sum() / calls)
+            found["power", *key] = float(called[differs].mean())
     return found
 
 
@@ -148,7 +168,7 @@ def single_scorecards(
     """
     found: dict[tuple[object, ...], float] = {}
     for n_rows, sharpness in cases:
-        card = score(calibrated_rows(rng, n_rows, sharpness=sharpness), n_resamples=200)
+        card = score(calibrated_rows(rng, n_rows, sharpness=sharpness))
         truth = true_scores(sharpness)
         for metric, true in truth.items():
             one = card[metric]
@@ -212,6 +232,7 @@ def two_states(
         (4000, 1.0, 50, 1.0),
         (1000, 1.2, 1000, 1.6),
         (2000, 1.0, 300, 1.6),
+        (300, 1.0, 2000, 1.6),
     ),
 ) -> dict[tuple[object, ...], float]:
     """Compare states of different rows.

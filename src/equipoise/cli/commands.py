@@ -59,7 +59,7 @@ COMMANDS: Mapping[str, CommandPlace] = MappingProxyType(
         "demo": CommandPlace(
             "demo",
             "command",
-            "Train five methods with five seeds on embedded data, calibrate, score, print the table and write a report.",
+            "Train five methods with five seeds on embedded data, calibrate, print the table and write a report.",
             goes_on=True,
         ),
         "doctor": CommandPlace(

@@ -23,7 +23,7 @@ __all__ = ["command"]
 @json_option
 @quiet_option
 def command(out: Path, overrides: tuple[str, ...], as_json: bool, quiet: bool) -> int:
-    """Train five methods with five seeds on embedded data, calibrate, score, print the table and write a report."""
+    """Train five methods with five seeds on embedded data, calibrate, print the table and write a report."""
     from equipoise.experiments import RunOptions, read_comparison, report_of_runs, run_comparison
     from equipoise.experiments.engines.local import usable_cores
     from equipoise.report import write_report

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
+from scipy.special import ndtri
 
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
@@ -22,6 +24,7 @@ from equipoise.metrics.state import CalibrationState
 __all__ = ["UnpairedDifferences", "compare_states"]
 
 _WHERE = "compare_states"
+_TAIL = 0.025
 
 
 @final
@@ -49,10 +52,11 @@ def compare_states(
 ) -> UnpairedDifferences:
     """Compare two states of other rows, such as last month and today; no rows are needed.
 
-    Difference, interval, p-value and verdict come from one test. Chance alone gives the smaller state the larger
-    calibration error; the ``difference`` has this bias taken off, so it may differ from ``second - first``. Its
-    standard error is the larger of two: from resampling each state, and from resampling the pooled rows. The first
-    would be zero for a state whose few rows are all right. States do not know which rows they share. If both are of
+    Difference, interval, p-value and verdict come from one test. The standard error is the larger of two: from
+    resampling each state, and from resampling the pooled rows. The first would be zero for a state whose few rows are
+    all right. Chance alone gives the smaller state the larger calibration error. The ``difference`` of calibration
+    errors has chance taken off both, so it may differ from ``second - first``. Its interval combines the intervals of
+    both, and ``error`` is the standard error toward zero. States do not contain which rows they share. If both are of
     the same rows, :func:`equipoise.compare` finds smaller differences.
 
     Args:
@@ -85,50 +89,95 @@ def compare_states(
     pooled.merge(second)
     states = (first, second)
     values = [{**read_state(state), **sketched_values(state)} for state in states]
-    own = _draws(states, states, n_resamples, 2 * seed)
-    null = _draws((pooled, pooled), states, n_resamples, 2 * seed + 1)
+    resamplers = [
+        _resampler(state, state, n_resamples, 2 * seed, place) for place, state in enumerate(states)
+    ]
+    own = [one.bootstrap() for one in resamplers]
+    calibrated = [one.calibrated() for one in resamplers]
+    null = [
+        _resampler(pooled, state, n_resamples, 2 * seed + 1, place).bootstrap()
+        for place, state in enumerate(states)
+    ]
     sizes = [state.effective_samples for state in states]
     # Parts of a score are left out: chance moves them from one to the other, the more the fewer rows there are.
-    common = set.intersection(*(set(part) for part in values), *(set(part) for part in own))
-    keys = [key for key in metrics_where(part_of=None) if key in common]
-    return UnpairedDifferences(
-        _difference(
-            key,
-            [part[key] for part in values],
-            [part[key] for part in own],
-            [part[key] for part in null],
-            sizes,
-            level,
-        )
-        for key in keys
-    )
+    known = set.intersection(*map(set, values), *map(set, own))
+    keys = [key for key in metrics_where(part_of=None) if key in known]
+    found = []
+    for key in keys:
+        both = [part[key] for part in values]
+        drawn, pooled_draws = ([_known(part[key]) for part in parts] for parts in (own, null))
+        df = float(min(*sizes, *map(len, (*drawn, *pooled_draws))) - 1)
+        if metric_facts(key).is_error:
+            by_chance = [part[key] for part in calibrated]
+            found.append(_error_difference(key, both, drawn, by_chance, pooled_draws, df, level))
+        else:
+            variance = max(_variance(drawn, sizes), _variance(pooled_draws, sizes))
+            error = StandardError(float(np.sqrt(variance)), df)
+            found.append(difference_test(key, both[0], both[1], error, level=level))
+    return UnpairedDifferences(found)
 
 
-def _draws(
-    states: Sequence[CalibrationState], sizes: Sequence[CalibrationState], n_resamples: int, seed: int
-) -> list[dict[str, Array]]:
-    """Draw samples as large as two states from two states, and return their metrics."""
-    return [
-        Resampler(state, n_resamples=n_resamples, seed=2 * seed + number, like=size).bootstrap()
-        for number, (state, size) in enumerate(zip(states, sizes, strict=True))
-    ]
+def _resampler(
+    state: CalibrationState, size: CalibrationState, n_resamples: int, seed: int, place: int
+) -> Resampler:
+    """Return what draws samples as large as one state from another."""
+    return Resampler(state, n_resamples=n_resamples, seed=2 * seed + place, like=size)
 
 
-def _difference(
+def _known(draws: Array) -> Array:
+    known: Array = draws[~np.isnan(draws)]
+    return known
+
+
+class _Debiased(NamedTuple):
+    """A calibration error with chance taken off, and how far its 95% interval reaches down and up."""
+
+    value: float
+    below: float
+    above: float
+
+
+def _debiased(value: float, own: Array, calibrated: Array, null: Array) -> _Debiased:
+    """Take chance off a calibration error.
+
+    The square of an error grows by about the square of what a calibrated model of as many rows scores by chance. A
+    bootstrap draw contains this chance twice.
+    """
+    chance = float(np.mean(calibrated)) ** 2
+    debiased = float(np.sqrt(max(0.0, value**2 - chance)))
+    low, high = np.quantile(np.sqrt(np.maximum(0.0, own**2 - 2 * chance)), (_TAIL, 1 - _TAIL))
+    # Resamples of a few rows that are all right would all be the same.
+    above = max(float(high) - debiased, float(null.std() * ndtri(1 - _TAIL)))
+    could_be_calibrated = value <= np.quantile(calibrated, 1 - _TAIL)
+    # Near zero chance moves an error up only, so the distance from zero says little about its scatter.
+    below = max(debiased, above) if could_be_calibrated else max(0.0, debiased - float(low))
+    return _Debiased(debiased, below, above)
+
+
+def _error_difference(
     key: str,
     values: Sequence[float],
     own: Sequence[Array],
+    calibrated: Sequence[Array],
     null: Sequence[Array],
-    sizes: Sequence[float],
+    df: float,
     level: float,
 ) -> Difference:
-    own, null = ([part[~np.isnan(part)] for part in parts] for parts in (own, null))
-    first, second = values
-    bias = float(null[1].mean() - null[0].mean()) if metric_facts(key).is_error else 0.0
-    variance = max(_variance(own, sizes), _variance(null, sizes))
-    df = min(*sizes, *map(len, (*own, *null))) - 1
-    error = StandardError(float(np.sqrt(variance)), float(df))
-    return difference_test(key, first + bias, second, error, level=level)._replace(first=first)
+    """Compare two calibration errors by their own intervals (method of variance estimates recovery).
+
+    Reference:
+        Zou and Donner (2008), Construction of confidence limits about effect measures: a general approach.
+    """
+    first, second = (_debiased(*parts) for parts in zip(values, own, calibrated, null, strict=True))
+    below, above = (
+        difference_test(
+            key, first.value, second.value, StandardError(reach / float(ndtri(1 - _TAIL)), df), level=level
+        )
+        for reach in (math.hypot(second.below, first.above), math.hypot(second.above, first.below))
+    )
+    # The end toward zero decides.
+    decisive = below if below.difference > 0 else above
+    return decisive._replace(first=values[0], second=values[1], low=below.low, high=above.high)
 
 
 def _variance(draws: Sequence[Array], sizes: Sequence[float]) -> float:
