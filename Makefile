@@ -7,11 +7,12 @@ READY  := $(VENV)/.ready
 NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/numba
 export NUMBA_CACHE_DIR
 
-.PHONY: help demo test test-deep test-hosts portable stress check format docs bench release lowest hooks clean
+.PHONY: help demo test test-deep test-slow test-hosts portable stress check format docs bench release lowest hooks clean
 help:
 	@echo "make demo    train, compare and report on embedded data"
 	@echo "make test    tests and doctests of every day"
 	@echo "make test-deep  cross-products and trainings that repeat what a smaller case proves"
+	@echo "make test-slow  simulations of levels, power and coverage, in about half an hour"
 	@echo "make test-hosts  adapters against heavy libraries, which are installed first"
 	@echo "make portable   all tests as other processors would run them, one configuration after another"
 	@echo "make stress     half an hour of damaged files, forged states, absurd arrays, odd environments, kills; MINUTES=60 for longer"
@@ -46,6 +47,9 @@ test: $(READY)
 
 test-deep: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m deep
+
+test-slow: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow
 
 test-hosts: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[hosts]"
