@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -62,6 +63,23 @@ def test_a_kernel_is_compiled_once_there_was_enough_to_do(monkeypatch, tmp_path,
     dispatch.is_ready.cache_clear()
     assert dispatch.find_kernel("probe", "f", dispatch._WORTH_LOADING) is not None
     dispatch.is_ready.cache_clear()
+
+
+def test_threads_that_end_in_any_order_leave_no_backend_behind():
+    begun, ended = threading.Event(), threading.Event()
+
+    def first():
+        with dispatch.use_backend("fallback"):
+            begun.set()
+            ended.wait(10)
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    begun.wait(10)
+    with dispatch.use_backend("fallback"):
+        ended.set()
+        thread.join()
+    assert dispatch._forced.get() is None
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -15,6 +15,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -42,7 +43,8 @@ _SWITCHED_OFF = next(
     ),
     None,
 )
-_forced: Literal["fallback", "compiled"] | None = None
+# Of each thread its own: runs in several threads end in any order.
+_forced: ContextVar[Literal["fallback", "compiled"] | None] = ContextVar("backend", default=None)
 _COMPILING = threading.Lock()
 _ready: dict[tuple[str, str], Callable[..., Any]] = {}
 _fallback_work: Counter[tuple[str, str]] = Counter()
@@ -71,14 +73,15 @@ def find_kernel(name: str, dtype: str, size: int) -> Callable[..., Any] | None:
         ...     find_kernel("state", "f", 10**9) is None
         True
     """
-    if _forced == "fallback" or (_forced is None and _SWITCHED_OFF):
+    forced = _forced.get()
+    if forced == "fallback" or (forced is None and _SWITCHED_OFF):
         return None
     key = (name, dtype)
     found = _ready.get(key)
     if found is not None:
         return found
     # Importing numba takes longer than little work does, so that is decided first.
-    if _forced is None:
+    if forced is None:
         _fallback_work[key] += size + _CALL
         if _fallback_work[key] < _WORTH_LOADING:
             return None
@@ -90,12 +93,11 @@ def find_kernel(name: str, dtype: str, size: int) -> Callable[..., Any] | None:
 @contextmanager
 def use_backend(backend: Literal["fallback", "compiled"]) -> Iterator[None]:
     """Let one backend do all work, whatever its size: where bits count, in tests, to measure."""
-    global _forced  # noqa: PLW0603 - the one switch there is
-    before, _forced = _forced, backend
+    before = _forced.set(backend)
     try:
         yield
     finally:
-        _forced = before
+        _forced.reset(before)
 
 
 @cache
