@@ -189,3 +189,16 @@ def test_seeds_tell_their_mean_temperature():
     one = AfterCalibrator(name="temperature", scores=(), words="T = 1.80", temperatures=(1.8, 2.0, 2.2))
     assert one.fitted == "T = 2.00 on average over 3 seeds, 1.80 to 2.20"
     assert AfterCalibrator(name="vector", scores=(), words="3 scales").fitted == "3 scales"
+
+
+def test_one_seed_recommends_seeds_and_no_method():
+    judged, calib = halves({"ce": trained(3.0), "focal": trained(1.5, noise=0.1, seed=1)})
+    report = report_of(judged, calib=calib, candidates=["temperature"], n_resamples=100)
+    once = replace(
+        report,
+        methods=tuple(replace(method, runs=(replace(method.runs[0], seed=0),)) for method in report.methods),
+    )
+    found = conclusion_of(once)
+    assert "networks" in found.headline
+    assert any("train several seeds before choosing a method" in one for one in found.sentences)
+    assert any("one seed says nothing about the next training" in one for one in found.sentences)

@@ -226,6 +226,8 @@ def _next_step(report: Report, calibrator: str | None, settled: Sequence[Judgeme
         if all(method.verdict().is_calibrated for method in report.methods):
             return ""
         return "What to do: compare them again after a calibrator fitted on held-out rows; it may level them."
+    if report.is_of_networks:
+        return f"What to do: fit {calibrator} on held-out rows, and train several seeds before choosing a method."
     versus = report.versus(calibrator)
     key = _main_metric(report)
     better = {
