@@ -24,11 +24,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC, NuSVC
 from sklearn.utils.estimator_checks import check_estimator
 
-from equipoise import score
+from equipoise import Predictions, score
 from equipoise.calibrators import HistogramBinning, TemperatureScaling
 from equipoise.calibrators.load import KINDS
 from equipoise.core.errors import DataError, SpecError
-from equipoise.core.probabilities import softmax
 from equipoise.integrations.sklearn import (
     CalibratedClassifier,
     CalibrationScorer,
@@ -77,15 +76,12 @@ def test_the_map_is_fitted_on_out_of_fold_predictions_alone(digits):
     X, y, unseen, _ = digits
     folds = StratifiedKFold(4)
     classifier = CalibratedClassifier(GaussianNB(), cv=folds).fit(X, y)
-    probs = np.maximum(
-        cross_val_predict(GaussianNB(), X, y, cv=folds, method="predict_proba"), classifier.smallest_
-    )
-    by_hand = TemperatureScaling().fit(np.log(probs), y)
+    probs = cross_val_predict(GaussianNB(), X, y, cv=folds, method="predict_proba")
+    by_hand = TemperatureScaling().fit(Predictions(probs=probs, labels=y))
     assert classifier.calibrator_.temperature == pytest.approx(by_hand.temperature, rel=1e-6)
-    said = np.maximum(GaussianNB().fit(X, y).predict_proba(unseen), classifier.smallest_)
-    np.testing.assert_allclose(
-        classifier.predict_proba(unseen), softmax(by_hand(np.log(said))), rtol=1e-6, atol=1e-9
-    )
+    raw = GaussianNB().fit(X, y).predict_proba(unseen)
+    expected = by_hand(Predictions(probs=raw)).probs
+    np.testing.assert_allclose(classifier.predict_proba(unseen), expected, rtol=1e-6, atol=1e-9)
 
 
 def test_a_memoriser_does_not_look_calibrated():
@@ -127,9 +123,7 @@ def test_a_frozen_estimator_stays_as_it_is_and_all_rows_calibrate(digits):
     classifier = CalibratedClassifier(FrozenEstimator(fitted)).fit(X[400:], y[400:])
     assert classifier.estimator_.estimator is fitted
     np.testing.assert_array_equal(fitted.predict_proba(unseen), before)
-    by_hand = TemperatureScaling().fit(
-        np.log(np.maximum(fitted.predict_proba(X[400:]), classifier.smallest_)), y[400:]
-    )
+    by_hand = TemperatureScaling().fit(Predictions(probs=fitted.predict_proba(X[400:]), labels=y[400:]))
     assert classifier.calibrator_.temperature == by_hand.temperature
 
 

@@ -20,7 +20,7 @@ from equipoise.core.rows import Rows
 __all__ = ["FORMAT", "VERSION", "pack", "read", "unpack_result", "write"]
 
 FORMAT = "equipoise.calibrator"
-VERSION = 1
+VERSION = 2
 _LARGEST_JSON = 100_000
 _LARGEST_FILE = 1 << 24
 _MOST_ROWS = 1 << 14
@@ -47,7 +47,8 @@ def pack(
     """
     content: dict[str, Any] = {
         "format": FORMAT,
-        "version": VERSION,
+        # Only what counts as zero is new in version 2, so that everything else can be read by earlier packages.
+        "version": VERSION if result.floor else 1,
         "kind": kind,
         "settings": dict(settings),
         "n_classes": n_classes,
@@ -78,7 +79,7 @@ def unpack_result(content: Mapping[str, Any]) -> FitResult:
         for name, entry in content["parameters"].items()
     }
     told = dict(content["result"])
-    told["warnings"] = tuple(told["warnings"])
+    told |= {name: tuple(told[name]) for name in ("warnings", "notes", "floor") if name in told}
     return FitResult(parameters=parameters, **told)
 
 
@@ -192,7 +193,7 @@ def _hash(content: Mapping[str, Any]) -> str:
 
 
 def _pack_result(result: FitResult) -> dict[str, Any]:
-    return {
+    packed: dict[str, Any] = {
         "words": result.words,
         "converged": bool(result.converged),
         "iterations": int(result.iterations),
@@ -202,6 +203,9 @@ def _pack_result(result: FitResult) -> dict[str, Any]:
         "nll_after": float(result.nll_after),
         "identity": bool(result.identity),
     }
+    if result.floor:
+        packed |= {"notes": list(result.notes), "floor": list(map(float, result.floor))}
+    return packed
 
 
 def _write_safetensors(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:

@@ -16,9 +16,11 @@ from torch import Tensor
 from equipoise.calibrators import artifact
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.claims import ONE_CONFIDENCE, as_claims, is_claims
+from equipoise.calibrators.fit_warnings import fit_warnings
 from equipoise.calibrators.forms import as_rows, blocks, one_column, restore
 from equipoise.calibrators.module import CalibratorModule
 from equipoise.calibrators.result import FitResult
+from equipoise.calibrators.zeros import floor_of, floored, with_floor
 from equipoise.core.arrays import Array, as_tensor
 from equipoise.core.errors import DataError, NotFittedError, SplitError
 from equipoise.core.predictions import Predictions
@@ -43,6 +45,7 @@ class Calibrator(ABC):
         preserves_accuracy: The predicted class of a row never changes.
         preserves_order: Within a row, a class with a higher score never falls below one with a lower.
         needs_fit: False for maps that follow from their settings alone.
+        changes_scores: False for the calibrator that leaves everything as it is, exact zeros too.
         penalised: True if a penalty that grows with classes and shrinks with rows keeps the map from over-fitting.
 
     Example:
@@ -57,6 +60,7 @@ class Calibrator(ABC):
     preserves_accuracy: bool = False
     preserves_order: bool = False
     needs_fit: bool = True
+    changes_scores: bool = True
     penalised: bool = False
 
     _result: FitResult | None = None
@@ -106,7 +110,16 @@ class Calibrator(ABC):
         Raises:
             SplitError: If the predictions are from the split ``test``.
         """
-        data = self._data(predictions, labels, sample_weight)
+        data, claims = self._data(predictions, labels, sample_weight), is_claims(predictions)
+        self._fit_rows(data, claims=claims)
+        self._result = replace(
+            self.result, warnings=(*self.result.warnings, *fit_warnings(self, data, claims=claims))
+        )
+        return self
+
+    @final
+    def _fit_rows(self, data: Predictions, *, claims: bool = False) -> Self:
+        """Learn the map, without the warnings that take further fits."""
         if data.split == "test":
             raise SplitError(
                 f"{type(self).__name__}.fit: the predictions are from the split 'test', which only judges. "
@@ -115,13 +128,21 @@ class Calibrator(ABC):
         if data.weights is not None and not data.weights.all():
             data = data.take(data.weights > 0)
         _check_total(data.weights, where=type(self).__name__)
-        claims = is_claims(predictions)
-        found = self._learn_claims(data) if claims else self._learn(data)
+        floor = floor_of(data)
+        self._result = self._learnt(data, floor.values, claims=claims)
+        if floor.note:
+            self._result = replace(self._result, notes=(floor.note,))
         self._n_classes = ONE_CONFIDENCE if claims else data.n_classes
         self._rows, self._fingerprint = None, None
         self._fitted_with = data
-        self._result = self._judged(found, data)
         return self
+
+    @final
+    def _learnt(self, data: Predictions, floor: tuple[float, ...], *, claims: bool) -> FitResult:
+        """Return what a fit finds if zeros count as the floor; the calibrator stays as it is."""
+        rows = with_floor(data, floor) if floor else data
+        found = self._learn_claims(rows) if claims else self._learn(rows)
+        return replace(self._judged(found, rows), floor=floor)
 
     @final
     def __call__(self, predictions: Any) -> Any:
@@ -139,6 +160,11 @@ class Calibrator(ABC):
             ValueError: If the number of classes is not the one fitted.
         """
         self._check_form(predictions)
+        if isinstance(predictions, Predictions) and self._leaves_scores:
+            if predictions.kind != "top1":
+                self._check_classes(predictions.probs.shape[1])
+            fitted_on = self._fitted_on(predictions).union(predictions.fitted_on)
+            return predictions._copy(fitted_on=fitted_on, _ids=predictions.rows)
         if isinstance(predictions, Predictions) and predictions.kind == "top1":
             mapped = self._mapped(as_claims(predictions).logits)
             right = (mapped if self.gives == "probs" else softmax(mapped))[:, 1]
@@ -284,9 +310,12 @@ class Calibrator(ABC):
         return self.result.parameters if self.needs_fit else {}
 
     def _function(self) -> Callable[[Tensor, Mapping[str, Tensor]], Tensor]:
-        if self._result is None or not self._result.identity:
+        if self._result is not None and self._result.identity:
+            return _unchanged if self.gives == "logits" else _as_probs
+        floor = () if self._result is None else self._result.floor
+        if not floor or self._leaves_scores:
             return self._map
-        return _unchanged if self.gives == "logits" else _as_probs
+        return lambda logits, parameters: self._map(floored(logits, floor), parameters)
 
     def _bound(self, found: FitResult) -> Callable[[Tensor], Tensor]:
         parameters = {name: as_tensor(value) for name, value in found.parameters.items()}
@@ -297,17 +326,25 @@ class Calibrator(ABC):
         parameters = {name: as_tensor(value) for name, value in self._parameters().items()}
         function = self._function()
         n_rows, n_classes = logits.shape
-        if self._n_classes not in (None, n_classes, ONE_CONFIDENCE):
-            raise ValueError(
-                f"{type(self).__name__}: `logits` must have {self._n_classes} classes, as in the fit, "
-                f"got {n_classes}. Fit a map for this network."
-            )
+        self._check_classes(n_classes)
         result = np.empty(logits.shape, logits.dtype)
         for block in blocks(n_rows, n_classes):
             result[block] = function(as_tensor(logits[block]).double(), parameters).numpy()
             if self.preserves_accuracy and self.gives == "probs":
                 _keep_predictions(result[block], logits[block])
         return result
+
+    @property
+    def _leaves_scores(self) -> bool:
+        """Whether predictions are left as they are, exact zeros too."""
+        return not self.changes_scores or (self._result is not None and self._result.identity)
+
+    def _check_classes(self, n_classes: int) -> None:
+        if self._n_classes not in (None, n_classes, ONE_CONFIDENCE):
+            raise ValueError(
+                f"{type(self).__name__}: `logits` must have {self._n_classes} classes, as in the fit, "
+                f"got {n_classes}. Fit a map for this network."
+            )
 
     def _check_form(self, predictions: Any) -> None:
         """Raise if a map of one confidence meets scores of every class, or the other way round."""

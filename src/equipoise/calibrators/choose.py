@@ -5,30 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import nan, sqrt
+from math import nan
 from typing import final
 
 import numpy as np
 
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.binning import bin_sums, equal_width_edges
+from equipoise.calibrators.claims import as_claims, is_claims
+from equipoise.calibrators.fit_warnings import mean_and_error
 from equipoise.calibrators.identity import Identity
 from equipoise.calibrators.load import KINDS
 from equipoise.calibrators.one_vs_rest import row_weights
+from equipoise.calibrators.zeros import floor_of, with_floor
 from equipoise.core.arrays import Array
 from equipoise.core.bins import expected_error
 from equipoise.core.choices import RULES, Rule
-from equipoise.core.errors import DataError, SplitError
+from equipoise.core.errors import SplitError
 from equipoise.core.names import check_choice, look_up
 from equipoise.core.notebook import html_table
 from equipoise.core.predictions import Predictions
 from equipoise.core.probabilities import softmax
 from equipoise.core.seeds import numpy_generator
 
-__all__ = ["CANDIDATES", "Choice", "Trial", "choose"]
+__all__ = ["CANDIDATES", "CLAIM_CANDIDATES", "Choice", "Trial", "choose"]
 
 #: What is tried unless the caller says otherwise, simple maps first.
 CANDIDATES = ("identity", "temperature", "ets", "platt", "svs", "vector", "beta", "isotonic", "sms")
+#: The same for top-1 predictions, of which only the confidence of the answer is known.
+CLAIM_CANDIDATES = ("identity", "platt", "beta", "spline", "isotonic", "histogram")
 _ROWS_PER_PARAMETER = 10
 _FEWEST_ROWS = 20
 
@@ -103,7 +108,7 @@ class Choice:
 def choose(
     predictions: Predictions,
     *,
-    candidates: Sequence[str | Calibrator] = CANDIDATES,
+    candidates: Sequence[str | Calibrator] | None = None,
     rule: Rule = "one_standard_error",
     folds: int = 5,
     seed: int = 0,
@@ -117,7 +122,8 @@ def choose(
 
     Args:
         predictions: Held-out predictions, of the split ``calib``.
-        candidates: Names of calibrators, or calibrators with settings of their own.
+        candidates: Names of calibrators, or calibrators with settings of their own; by default :data:`CANDIDATES`, and
+            :data:`CLAIM_CANDIDATES` for top-1 predictions, where the log-loss is that of the answer being right.
         rule: ``"one_standard_error"`` takes the simplest that is worse than the best by no more than one standard
             error of their difference; ``"best"`` takes the best.
         folds: Parts of the cross-validation.
@@ -128,7 +134,6 @@ def choose(
 
     Raises:
         SplitError: If the predictions are from the split ``test``.
-        DataError: If they are top-1.
         ValueError: If there is no such rule.
 
     Example:
@@ -146,24 +151,28 @@ def choose(
         raise SplitError(
             "choose: the predictions are from the split 'test', which only judges. Choose on 'calib'."
         )
-    if predictions.kind == "top1":
-        raise DataError(
-            "choose: candidates are compared by the log-loss of every class, and only the predicted class and its "
-            "confidence are known here. Name a map of one confidence: platt, beta, isotonic, histogram or spline."
-        )
     check_choice(rule, RULES, where="choose", name="rule")
+    claims = is_claims(predictions)
+    if candidates is None:
+        candidates = CLAIM_CANDIDATES if claims else CANDIDATES
     named = _named(candidates)
-    n_classes = predictions.logits.shape[1]
+    data = as_claims(predictions) if claims else predictions
+    floor = floor_of(data).values
+    # Zeros count the same for every candidate and for no calibration, so that they alone do not decide.
+    data = with_floor(data, floor) if floor else data
+    n_classes = data.logits.shape[1]
     weights = row_weights(predictions.weights, len(predictions))
-    refused = {name: _refusal(one, float(weights.sum()), n_classes) for name, one in named.items()}
+    refused = {
+        name: _refusal(one, float(weights.sum()), n_classes, claims=claims) for name, one in named.items()
+    }
     tried = {name: one for name, one in named.items() if not refused[name]}
     size = {name: one.n_parameters(n_classes) for name, one in named.items()}
     folds = min(folds, len(predictions))
     if len(predictions) < _FEWEST_ROWS or folds < 3:
         return _too_few(predictions, len(predictions))
-    outcome = _cross_validate(predictions, tried, folds, numpy_generator(seed, "choose"))
+    outcome = _cross_validate(data, tried, folds, numpy_generator(seed, "choose"), claims=claims)
     chosen = _pick(outcome.losses, weights, size, rule)
-    gain, error = _mean(outcome.losses["identity"] - outcome.nested(weights, size, rule), weights)
+    gain, error = mean_and_error(outcome.losses["identity"] - outcome.nested(weights, size, rule), weights)
     return Choice(
         calibrator=named[chosen].fit(predictions),
         trials=tuple(
@@ -185,7 +194,9 @@ def _named(candidates: Sequence[str | Calibrator]) -> dict[str, Calibrator]:
     return named
 
 
-def _refusal(calibrator: Calibrator, rows: float, n_classes: int) -> str:
+def _refusal(calibrator: Calibrator, rows: float, n_classes: int, *, claims: bool) -> str:
+    if claims and not calibrator.takes_claims:
+        return "refused: it needs the scores of every class"
     size = calibrator.n_parameters(n_classes)
     if calibrator.penalised:
         return f"refused: fewer rows than classes ({n_classes})" if rows < n_classes else ""
@@ -220,7 +231,12 @@ class _Outcome:
 
 
 def _cross_validate(
-    predictions: Predictions, tried: Mapping[str, Calibrator], folds: int, rng: np.random.Generator
+    predictions: Predictions,
+    tried: Mapping[str, Calibrator],
+    folds: int,
+    rng: np.random.Generator,
+    *,
+    claims: bool,
 ) -> _Outcome:
     n_rows = len(predictions)
     fold = rng.permutation(n_rows) % folds
@@ -230,15 +246,16 @@ def _cross_validate(
     for left_out in [*combinations(range(folds), 1), *combinations(range(folds), 2)]:
         rows = predictions.take(~np.isin(fold, left_out))
         for name, calibrator in tried.items():
-            fitted = calibrator.fit(rows)
+            fitted = calibrator._fit_rows(rows, claims=claims)
             for part in left_out:
                 held = fold == part
                 probs = _probs(fitted, predictions.logits[held])
                 loss = -np.log(np.maximum(probs[np.arange(len(probs)), predictions.labels[held]], 1e-38))
                 if len(left_out) == 1:
                     losses[name][held] = loss
-                    tops[name][0][held] = probs.max(1)
-                    tops[name][1][held] = probs.argmax(1) == predictions.labels[held]
+                    top = np.ones(len(probs), int) if claims else probs.argmax(1)
+                    tops[name][0][held] = probs[np.arange(len(probs)), top]
+                    tops[name][1][held] = top == predictions.labels[held]
                 else:
                     other = left_out[0] if part == left_out[1] else left_out[1]
                     inner[other][name][held] = loss
@@ -246,29 +263,22 @@ def _cross_validate(
 
 
 def _probs(calibrator: Calibrator, logits: Array) -> Array:
-    scores = calibrator(logits.astype(np.float64))
+    scores = calibrator._mapped(logits.astype(np.float64))
     probs: Array = softmax(scores) if calibrator.gives == "logits" else scores
     return probs
 
 
 def _pick(losses: Mapping[str, Array], weights: Array, size: Mapping[str, int], rule: Rule) -> str:
     """Return the map with the lowest loss, or the smallest whose loss is within one standard error of it."""
-    best = min(losses, key=lambda name: _mean(losses[name], weights)[0])
+    best = min(losses, key=lambda name: mean_and_error(losses[name], weights)[0])
     if rule == "best":
         return best
     near = []
     for name, loss in losses.items():
-        excess, error = _mean(loss - losses[best], weights)
+        excess, error = mean_and_error(loss - losses[best], weights)
         if excess <= error:
             near.append(name)
     return min(near, key=lambda name: size[name])
-
-
-def _mean(values: Array, weights: Array) -> tuple[float, float]:
-    """Return the weighted mean and its standard error."""
-    total = float(weights.sum())
-    mean = float(values @ weights) / total
-    return mean, sqrt(float((values - mean) ** 2 @ weights) / total / total)
 
 
 def _ece(confidence: Array, correct: Array, weights: Array) -> float:
@@ -279,11 +289,11 @@ def _ece(confidence: Array, correct: Array, weights: Array) -> float:
 def _trial(name: str, size: int, outcome: _Outcome, weights: Array, *, note: str) -> Trial:
     if name not in outcome.losses:
         return Trial(name=name, n_parameters=size, note=note)
-    gain, error = _mean(outcome.losses["identity"] - outcome.losses[name], weights)
+    gain, error = mean_and_error(outcome.losses["identity"] - outcome.losses[name], weights)
     return Trial(
         name=name,
         n_parameters=size,
-        log_loss=_mean(outcome.losses[name], weights)[0],
+        log_loss=mean_and_error(outcome.losses[name], weights)[0],
         improvement=gain,
         error=error,
         ece=_ece(*outcome.tops[name], weights),
@@ -292,7 +302,7 @@ def _trial(name: str, size: int, outcome: _Outcome, weights: Array, *, note: str
 
 
 def _reason(chosen: str, losses: Mapping[str, Array], weights: Array, rule: Rule) -> str:
-    best = min(losses, key=lambda name: _mean(losses[name], weights)[0])
+    best = min(losses, key=lambda name: mean_and_error(losses[name], weights)[0])
     if chosen == "identity":
         if rule == "best":
             return "Leave it alone: no map lowers the held-out log-loss."

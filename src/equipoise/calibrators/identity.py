@@ -35,6 +35,12 @@ class Identity(Calibrator):
     preserves_accuracy = True
     preserves_order = True
     needs_fit = False
+    changes_scores = False
+
+    @property
+    def takes_claims(self) -> bool:
+        """Whether it can be fitted on top-1 predictions."""
+        return True
 
     def n_parameters(self, n_classes: int) -> int:
         """Count the learnt numbers: none."""

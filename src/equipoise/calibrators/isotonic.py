@@ -21,6 +21,8 @@ from equipoise.core.predictions import Predictions
 
 __all__ = ["IsotonicCalibration", "fit_isotonic"]
 
+_EQUAL = 1e-12
+
 
 def fit_isotonic(scores: Array, wanted: Array, weights: Array) -> tuple[Array, Array]:
     """Fit the non-decreasing curve with the least weighted squared error.
@@ -39,6 +41,9 @@ def fit_isotonic(scores: Array, wanted: Array, weights: Array) -> tuple[Array, A
     """
     kept = weights > 0
     knots, place = np.unique(scores[kept], return_inverse=True)
+    # Equal scores may differ in their last digits, by the order in which their row was summed.
+    apart = np.concatenate([[True], np.diff(knots) > _EQUAL * knots[1:]])
+    knots, place = knots[apart], (np.cumsum(apart) - 1)[place]
     mass = np.bincount(place, weights[kept])
     values = isotonic_regression(np.bincount(place, weights[kept] * wanted[kept]) / mass, weights=mass).x
     flat = values[1:] == values[:-1]

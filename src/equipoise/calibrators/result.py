@@ -30,6 +30,9 @@ class FitResult:
         certificate: Evidence of optimality, such as ``gradient`` (largest slope left) and ``gap`` (estimated
             excess of the objective over its minimum). Empty for closed forms.
         warnings: Sentences about what is right but unusual: a bound reached, classes absent.
+        notes: Sentences about how the rows were read: what exact zeros counted as.
+        floor: What an exact probability of 0 counts as: one number, or one for each of two classes. Empty if the fit
+            rows had no zeros.
         nll_before: Mean negative log-likelihood of the fit rows before the map.
         nll_after: The same after the map; never larger than before.
         identity: True if the map was given up because it made the fit rows worse; the calibrator then
@@ -46,6 +49,8 @@ class FitResult:
     iterations: int = 0
     certificate: Mapping[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    floor: tuple[float, ...] = ()
     nll_before: float = nan
     nll_after: float = nan
     identity: bool = False
@@ -72,12 +77,12 @@ class FitResult:
             *((name, _told(value)) for name, value in self.parameters.items()),
             *((name, f"{value:.3g}") for name, value in self.certificate.items()),
         ]
-        return html_table((), rows, above=self.words, below=" ".join(self.warnings))
+        return html_table((), rows, above=self.words, below=" ".join([*self.notes, *self.warnings]))
 
     def __str__(self) -> str:
         status = "" if self.converged else ", not converged"
         line = f"{self.words} (NLL {self.nll_before:.6g} -> {self.nll_after:.6g}{status})"
-        return "\n".join([line, *(f"! {warning}" for warning in self.warnings)])
+        return "\n".join([line, *self.notes, *(f"! {warning}" for warning in self.warnings)])
 
 
 def _told(value: Array) -> str:

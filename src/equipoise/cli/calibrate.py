@@ -128,6 +128,8 @@ def _content(calibrator: Calibrator, choice: Choice | None, output: Path) -> dic
         "nll_before": result.nll_before,
         "nll_after": result.nll_after,
         "warnings": list(result.warnings),
+        "notes": list(result.notes),
+        "zero_counts_as": list(result.floor),
     }
     if choice is not None:
         content["reason"], content["improvement"] = choice.reason, choice.improvement

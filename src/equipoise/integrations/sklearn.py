@@ -16,7 +16,7 @@ from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError, needs
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
-from equipoise.core.probabilities import positive_logits, softmax
+from equipoise.core.probabilities import positive_logits
 from equipoise.evaluate.values import exact_values
 from equipoise.metrics.facts import metric_facts
 from equipoise.metrics.readings import read_state
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CalibratedClassifier", "CalibrationScorer", "draw_estimators", "predictions_of"]
 
-# No probability counts as less, whatever a classifier says.
-_TINY = float(np.finfo(np.float32).tiny)
 # The share of rows whose highest score has to be that of the predicted class, and its mean over predicted classes.
 _AGREEING, _AGREEING_BY_CLASS = 0.9, 0.6
 
@@ -61,8 +59,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     predictions, and the classifier is fitted a last time on everything. A
     :class:`~sklearn.frozen.FrozenEstimator` is left as it is: all rows given to ``fit`` are held out for it.
 
-    Trees and neighbours say exactly 0 for what they have not seen. Here 0 counts as half of the least that the
-    classifier says otherwise, so that one surprise does not rule the whole map.
+    Trees and neighbors answer exactly 0 for classes that they have not seen. The calibrator reads such a 0 as at most
+    half of the least step between the probabilities, so that one surprise does not decide the whole fit:
+    ``calibrator_.result.notes`` reports it.
 
     Args:
         estimator: The classifier; a logistic regression if None. It must have ``predict_proba`` or, failing that,
@@ -75,7 +74,6 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     Attributes:
         classes_: The classes, sorted.
         estimator_: The classifier, fitted on everything.
-        smallest_: What a probability of 0 counts as.
         calibrator_: The calibrator, fitted on the out-of-fold predictions; ``calibrator_.result`` says what it found.
 
     Example:
@@ -131,9 +129,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         _check_one_score_per_class(self.estimator_, X, self.classes_)
         frozen = isinstance(base, FrozenEstimator)
         scores = getattr(base, _response(base))(X) if frozen else self._out_of_fold(base, X, y, routed)
-        self.smallest_ = _smallest(scores)
-        held_out = Predictions(logits=self._logits(scores), labels=codes, weights=weights, split="calib")
-        self.calibrator_ = self._calibrator(held_out)
+        self.calibrator_ = self._calibrator(self._predictions(scores, codes, weights))
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
@@ -142,9 +138,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     def predict_proba(self, X: Any) -> Array:  # noqa: N803
         """Return calibrated probabilities ``(n, k)``, columns in the order of ``classes_``."""
         check_is_fitted(self)
-        said = getattr(self.estimator_, _response(self.estimator_))(X)
-        scores = self.calibrator_(self._logits(said))
-        probs: Array = softmax(scores) if self.calibrator_.gives == "logits" else scores
+        scores = getattr(self.estimator_, _response(self.estimator_))(X)
+        probs: Array = np.array(self.calibrator_(self._predictions(scores)).probs, np.float64)
         return probs
 
     def predict(self, X: Any) -> Array:  # noqa: N803
@@ -201,11 +196,14 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         )
         return scores
 
-    def _logits(self, scores: Any) -> Array:
-        values = np.asarray(scores, np.float64)
+    def _predictions(
+        self, scores: Any, labels: Array | None = None, weights: Array | None = None
+    ) -> Predictions:
+        values, split = np.asarray(scores, np.float64), None if labels is None else "calib"
         if _response(self.estimator_) == "predict_proba":
-            return np.log(np.maximum(values, self.smallest_))
-        return positive_logits(values) if values.ndim == 1 else values
+            return Predictions(probs=values, labels=labels, weights=weights, split=split)
+        columns = positive_logits(values) if values.ndim == 1 else values
+        return Predictions(logits=columns, labels=labels, weights=weights, split=split)
 
     def _calibrator(self, held_out: Predictions) -> Calibrator:
         if self.method == "auto":
@@ -385,8 +383,3 @@ def _check_one_score_per_class(estimator: Any, X: Any, classes: Array) -> None: 
         f"CalibratedClassifier.fit: decision_function must give one score per class, {len(classes)} in all, but {got}. "
         "Are they of pairs of classes? Use decision_function_shape='ovr', or OneVsRestClassifier."
     )
-
-
-def _smallest(scores: Any) -> float:
-    values = np.asarray(scores, np.float64)
-    return max(_TINY, float(values.min(where=values > 0, initial=1.0)) / 2)

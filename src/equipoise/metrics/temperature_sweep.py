@@ -9,6 +9,7 @@ from typing import final
 import numpy as np
 
 from equipoise.core.arrays import Array
+from equipoise.core.grid import grid_of
 from equipoise.core.predictions import Predictions
 from equipoise.metrics.inputs import as_predictions
 from equipoise.metrics.readings import read_state
@@ -39,7 +40,7 @@ def sweep_temperatures(
     """Return ECE and NLL of the predictions at each of several temperatures.
 
     For looking, not for choosing: the lowest point on these rows flatters itself. Fit a calibrator on the split
-    ``calib`` instead.
+    ``calib`` instead. A probability of exactly 0 counts as half of the least step between the probabilities.
 
     Args:
         predictions: Predictions with logits or probabilities of every class.
@@ -61,8 +62,12 @@ def sweep_temperatures(
         raise ValueError(
             f"{where}: `temperatures` must be numbers above 0, got {temperatures!r}. Try [0.5, 1, 2]."
         )
+    logits = rows.logits
+    if rows.kind == "probs" and rows.scores is not None and (rows.probs <= 0).any():
+        half = grid_of(rows.scores, rows.precision).half_steps
+        logits = np.log(np.maximum(rows.probs, half))
     found = [
-        read_state(CalibrationState.of(rows.with_scores(logits=rows.logits / value), n_bins=n_bins))
+        read_state(CalibrationState.of(rows.with_scores(logits=logits / value), n_bins=n_bins))
         for value in values
     ]
     return TemperatureSweep(

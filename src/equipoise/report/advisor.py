@@ -12,10 +12,7 @@ from equipoise.evaluate.compare import compare
 from equipoise.evaluate.scorecard import score
 from equipoise.report.records import Advice, AfterCalibrator, Option
 
-__all__ = ["CANDIDATES", "advice_of", "remedies_of"]
-
-#: What the advisor tries for a report: one number, a few per class, or none at all.
-CANDIDATES = ("temperature", "svs", "isotonic")
+__all__ = ["advice_of", "remedies_of"]
 
 
 def advice_of(choice: Choice) -> Advice:
@@ -75,7 +72,7 @@ def remedies_of(
     judged: Predictions,
     held_out: Predictions,
     *,
-    candidates: Sequence[str] = CANDIDATES,
+    candidates: Sequence[str | Calibrator] | None = None,
     n_bins: int = 15,
     closed: str = "right",
     level: float = 0.95,
@@ -88,7 +85,7 @@ def remedies_of(
     Args:
         judged: Predictions that the report is about.
         held_out: Predictions of the same model on other rows.
-        candidates: Calibrators to try.
+        candidates: Calibrators to try; by default those of :func:`equipoise.calibrators.choose`.
         n_bins: Bins of equal width.
         closed: Which side of a bin belongs to it.
         level: Level of the intervals.
@@ -115,8 +112,9 @@ def remedies_of(
     """
     choice = choose(held_out, candidates=candidates, seed=seed)
     chosen = choice.calibrator
-    plain = chosen if chosen.kind == "temperature" else TemperatureScaling().fit(held_out)
-    maps = {"temperature": plain, chosen.kind: chosen}
+    maps = {chosen.kind: chosen}
+    if chosen.kind != "temperature" and held_out.kind != "top1":
+        maps = {"temperature": TemperatureScaling().fit(held_out), **maps}
     settings: dict[str, Any] = {"n_bins": n_bins, "closed": closed, "level": level}
     settings |= {"n_resamples": n_resamples, "seed": seed, "clusters": clusters}
     after, predictions = [], {}
@@ -130,7 +128,7 @@ def remedies_of(
             AfterCalibrator(
                 name=name,
                 scores=(card,),
-                words=calibrator.result.words,
+                words="; ".join((calibrator.result.words, *calibrator.result.notes)),
                 temperatures=() if value is None else (float(value),),
                 versus=versus,
             )

@@ -8,6 +8,7 @@ from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeAlias, TypedDict
 
+from equipoise.calibrators import Calibrator
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
@@ -15,7 +16,7 @@ from equipoise.evaluate.audit import Audit, audit
 from equipoise.evaluate.audit_state import AuditState
 from equipoise.evaluate.compare import PairedDifferences, compare
 from equipoise.evaluate.scorecard import Scorecard
-from equipoise.report.advisor import CANDIDATES, remedies_of
+from equipoise.report.advisor import remedies_of
 from equipoise.report.records import AfterCalibrator, MethodResult, Provenance, Report, RunResult
 
 __all__ = ["Reportable", "method_of_audit", "report_of"]
@@ -31,7 +32,7 @@ def report_of(
     by: Sequence[str] = (),
     baseline: str | None = None,
     calib: Predictions | Mapping[str, Predictions] | None = None,
-    candidates: Sequence[str] = CANDIDATES,
+    candidates: Sequence[str | Calibrator] | None = None,
     versus: Mapping[str, PairedDifferences] | None = None,
     sources: Mapping[str, str] | None = None,
     command: str = "",
@@ -53,7 +54,7 @@ def report_of(
         baseline: The model the others are compared with; by default the first.
         calib: Predictions of the same models on held-out rows. If given, the advisor says which calibrator to fit on
             them, and the report shows what that adds.
-        candidates: Calibrators that the advisor tries.
+        candidates: Calibrators that the advisor tries; by default those of :func:`equipoise.calibrators.choose`.
         versus: Paired comparisons with the baseline that were made already, by name. Without them, and without
             predictions that are held in memory, models stand side by side and are not compared.
         sources: Where the predictions come from, by name of the model.
@@ -160,7 +161,7 @@ def _with_remedies(
     named: Mapping[str, Reportable],
     held_out: Mapping[str, Predictions],
     first: str,
-    candidates: Sequence[str],
+    candidates: Sequence[str | Calibrator] | None,
     settings: _Settings,
 ) -> dict[str, MethodResult]:
     """Add what calibrators make of those that have held-out rows, and compare after each calibrator too."""

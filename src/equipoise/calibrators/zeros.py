@@ -1,0 +1,127 @@
+"""Exact zeros among probabilities: what they count as when a calibrator takes logarithms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log
+from typing import final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from equipoise.calibrators.one_vs_rest import row_weights
+from equipoise.calibrators.temperature_search import fit_beta
+from equipoise.core.arrays import Array, as_tensor
+from equipoise.core.grid import grid_of
+from equipoise.core.predictions import Predictions
+
+__all__ = ["Floor", "floor_of", "floored", "with_floor"]
+
+# Parts of the half step that are tried, half a decade apart.
+_PARTS = tuple(float(part) for part in np.logspace(0, -6, 13))
+# Scores that decide on the floor; of more rows a regular sample is taken.
+_MOST_SCORES = 1 << 19
+
+_known: WeakKeyDictionary[Predictions, Floor] = WeakKeyDictionary()
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """What an exact zero counts as.
+
+    Attributes:
+        values: One probability for every class; or one for each of two classes.
+        note: What was found and done, as a sentence; empty if nothing was.
+        n_rows: Number of rows with a zero.
+    """
+
+    values: tuple[float, ...] = ()
+    note: str = ""
+    n_rows: int = 0
+
+
+def floor_of(data: Predictions) -> Floor:
+    """Return what zeros count as in a fit on these rows; nothing if there are none.
+
+    An exact zero is a probability below half of the least step of the grid (:func:`equipoise.core.grid.grid_of`).
+    How far below differs: most probabilities that a network rounds to zero are far smaller, and of 25 trees none
+    agrees on what happens in one of fifty rows. Its value is the part of the half step with the highest likelihood
+    under temperature scaling, as if one more row had its label among the zeros; so that zeros that are never wrong
+    do not count as impossible.
+
+    Args:
+        data: Labelled predictions, not in the top-1 form.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> logits = rng.normal(size=(500, 3)) * 2
+        >>> labels = (logits + rng.gumbel(size=(500, 3))).argmax(1)
+        >>> probs = Predictions(logits=3 * logits, labels=labels).probs.round(3)
+        >>> floor_of(Predictions(probs=probs / probs.sum(1, keepdims=True).round(2), labels=labels)).note
+        'probabilities are rounded to 3 decimals; ...'
+    """
+    if data not in _known:
+        _known[data] = _found(data)
+    return _known[data]
+
+
+def _found(data: Predictions) -> Floor:
+    if data.kind != "probs" or data.scores is None:
+        return Floor()
+    zeros = data.probs <= 0
+    if not zeros.any():
+        return Floor()
+    grid = grid_of(data.scores, data.precision)
+    rows = np.flatnonzero(zeros.any(axis=1))
+    part = _likeliest_part(data, zeros, grid.half_steps)
+    values = tuple(max(part * half, float(np.finfo(np.float32).tiny)) for half in grid.half_steps)
+    counted = " and ".join(f"{value:.2g}" for value in dict.fromkeys(values))
+    note = (
+        f"probabilities are {grid.words}; an exact 0 counts as {counted}, "
+        f"in {len(rows):,} of {len(data):,} rows"
+    )
+    return Floor(values, note, len(rows))
+
+
+def floored(logits: Tensor, floor: Sequence[float]) -> Tensor:
+    """Return logarithms of probabilities, of which none is below the floor.
+
+    Args:
+        logits: ``(m, k)``.
+        floor: One probability, or two for two classes.
+
+    Example:
+        >>> floored(torch.tensor([[0.0, -80.0]]), [0.01]).exp()
+        tensor([[1.0000, 0.0100]])
+    """
+    log_probs = logits.log_softmax(-1)
+    if len(floor) == 1:
+        return log_probs.clamp(min=log(floor[0]))
+    columns = [log_probs[..., j].clamp(min=log(value)) for j, value in enumerate(floor)]
+    return torch.stack(columns, -1)
+
+
+def with_floor(data: Predictions, floor: Sequence[float]) -> Predictions:
+    """Return predictions as a calibrator with a floor reads them."""
+    return data.with_scores(logits=floored(as_tensor(data.logits).double(), floor).numpy())
+
+
+def _likeliest_part(data: Predictions, zeros: Array, half: Sequence[float]) -> float:
+    step = max(1, zeros.size // _MOST_SCORES)
+    rows, zeros = data.take(slice(None, None, step)), zeros[::step]
+    logits = as_tensor(rows.logits).double()
+    weights = row_weights(rows.weights, len(rows))
+    inside = zeros.any(axis=1)
+
+    def loss(part: float) -> float:
+        scores = floored(logits, [part * value for value in half]).numpy()
+        found = fit_beta(scores, rows.labels, rows.weights)
+        some = torch.from_numpy(found.beta * scores[inside]).log_softmax(-1)
+        surprise = some.masked_fill(torch.from_numpy(~zeros[inside]), -torch.inf).logsumexp(-1).numpy()
+        return found.nll * float(weights.sum()) - float(np.average(surprise, weights=weights[inside]))
+
+    return min(_PARTS, key=loss)
