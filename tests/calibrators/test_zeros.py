@@ -224,8 +224,15 @@ def test_a_calibrator_that_hurts_held_out_rows_warns():
     calibrated = Predictions(logits=np.log(calib.probs) / TRUE_TEMPERATURE, labels=calib.labels)
     rows = Predictions(probs=calibrated.probs, labels=calib.labels)
     (warning,) = KINDS["matrix"]().fit(rows).result.warnings
-    assert "on held-out rows (5-fold cross-validation) it raises the log-loss from" in warning
+    assert warning.startswith("on held-out rows (5-fold cross-validation) it is worse than none, log-loss")
     assert not TemperatureScaling().fit(calib).result.warnings
+
+
+def test_a_calibrator_that_changes_nothing_for_the_better_warns():
+    calib, _ = network(3, n=3000)
+    honest = Predictions(logits=np.log(calib.probs) / TRUE_TEMPERATURE).probs
+    (warning,) = TemperatureScaling().fit(Predictions(probs=honest, labels=calib.labels)).result.warnings
+    assert "no improvement is shown" in warning or "worse than none" in warning
 
 
 def test_the_advisor_does_not_choose_by_the_zeros_alone():

@@ -53,7 +53,7 @@ def fit_warnings(calibrator: Calibrator, data: Predictions, *, claims: bool) -> 
         return ()
     return (
         *_driven_by_zeros(calibrator, data, sample, claims=claims),
-        *_worse_on_held_out_rows(calibrator, data, sample, claims=claims),
+        *_not_better_on_held_out_rows(calibrator, data, sample, claims=claims),
     )
 
 
@@ -99,10 +99,10 @@ def _driven_by_zeros(
             return
 
 
-def _worse_on_held_out_rows(
+def _not_better_on_held_out_rows(
     calibrator: Calibrator, data: Predictions, sample: Predictions, *, claims: bool
 ) -> Iterator[str]:
-    """Warn if log-loss or Brier score rise by more than chance in a cross-validation."""
+    """Warn if log-loss or Brier score rise by more than chance in a cross-validation, or if neither falls."""
     size = calibrator.n_parameters(sample.probs.shape[1])
     if size > _MOST_PARAMETERS or (len(sample) < len(data) and len(sample) < _ROWS_PER_PARAMETER * size):
         return
@@ -119,17 +119,17 @@ def _worse_on_held_out_rows(
         "log-loss": (_log_loss(plain, sample.labels), _log_loss(calibrated, sample.labels)),
         "Brier score": (_brier(sample.probs, sample.labels), _brier(calibrated, sample.labels)),
     }
-    worse = []
-    for name, (before, after) in losses.items():
-        rise, error = mean_and_error(after - before, weights)
-        if rise > _QUANTILE * error:
-            start = mean_and_error(before, weights)[0]
-            worse.append(f"the {name} from {start:.4g} to {start + rise:.4g}")
+    found = {
+        name: (mean_and_error(before, weights)[0], *mean_and_error(after - before, weights))
+        for name, (before, after) in losses.items()
+    }
+    told = {name: f"{name} {start:.4g} to {start + rise:.4g}" for name, (start, rise, _) in found.items()}
+    worse = [told[name] for name, (_, rise, error) in found.items() if rise > _QUANTILE * error]
+    how = f"on held-out rows ({_FOLDS}-fold cross-validation)"
     if worse:
-        yield (
-            f"on held-out rows ({_FOLDS}-fold cross-validation) it raises {' and '.join(worse)}: fit it on more rows, "
-            "or use another calibrator or none"
-        )
+        yield f"{how} it is worse than none, {' and '.join(worse)}: fit on more rows, or use another calibrator"
+    elif not any(rise < -_QUANTILE * error for _, rise, error in found.values()):
+        yield f"{how} no improvement is shown, {' and '.join(told.values())}: fit on more rows, or use no calibrator"
 
 
 def _log_loss(probs: Array, labels: Array) -> Array:
