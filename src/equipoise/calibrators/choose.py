@@ -128,7 +128,7 @@ def choose(
 
     Raises:
         SplitError: If the predictions are from the split ``test``.
-        DataError: If they are top-1.
+        DataError: If they are confidences alone.
         ValueError: If there is no such rule.
 
     Example:
@@ -146,10 +146,10 @@ def choose(
         raise SplitError(
             "choose: the predictions are from the split 'test', which only judges. Choose on 'calib'."
         )
-    if predictions.kind == "top1":
+    if not predictions.has_scores:
         raise DataError(
-            "choose: candidates are compared by the log-loss of every class, and only the predicted class and its "
-            "confidence are known here. Name a map of one confidence: platt, beta, isotonic, histogram or spline."
+            "choose: candidates are compared by the log-loss of every class, and only a confidence is known here. Name "
+            "a calibrator of one confidence: platt, beta, isotonic, histogram or spline."
         )
     check_choice(rule, RULES, where="choose", name="rule")
     named = _named(candidates)
