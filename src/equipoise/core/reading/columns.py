@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Literal, TypedDict, TypeVar, cast
+from typing import Any, TypedDict, TypeVar, cast
 
 from equipoise.core.names import nearest
 from equipoise.core.splits import check_split
@@ -59,7 +59,7 @@ class Columns(TypedDict, total=False):
     n_classes: int | None
     split: str | None
     ignore_index: int | None
-    first_label: Literal[-1, 0, 1] | None
+    first_label: int | None
     drop_missing: bool | None
     normalize: bool | None
     percent: bool | None

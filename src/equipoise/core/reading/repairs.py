@@ -110,7 +110,7 @@ def _farthest_by_rounding(table: Array) -> float:
     for decimals in range(_MOST_DECIMALS + 1):
         steps = table * 10.0**decimals
         if np.abs(steps - np.round(steps)).max(initial=0) < 1e-6 * 10.0**decimals + 1e-9:
-            return min(_FARTHEST, table.shape[1] / 2 * 10.0**-decimals)
+            return min(_FARTHEST, float(table.shape[1] / 2 * 10.0**-decimals))
     return _HALF_PRECISION
 
 
