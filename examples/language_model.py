@@ -20,14 +20,10 @@ def asked(n: int, seed: int, split: str) -> Predictions:
     subject = rng.choice(SUBJECTS, n)
     confidence = rng.choice(SAID, n)
     chance = confidence - np.where(subject == "law", 0.25, 0.1)
-    right = rng.integers(0, 4, n)
-    answer = np.where(rng.random(n) < chance, right, (right + 1) % 4)
     return Predictions(
-        labels=right,
-        predicted=answer,
         confidence=confidence,
+        correct=rng.random(n) < chance,
         groups={"subject": subject},
-        n_classes=4,
         split=split,
     )
 

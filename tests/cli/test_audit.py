@@ -314,11 +314,11 @@ def test_absent_classes_are_told_by_name(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("label,p_1,p_2\n1,0.5,0.5\n", "--probs FIRST,SECOND,... or --logits FIRST,SECOND,..."),
+        ("label,p_1,p_3\n1,0.5,0.5\n", "--probs FIRST,SECOND,... or --logits FIRST,SECOND,..."),
         ("label,p_0,p_1,p_2\n0,0.33,0.33,0.33\n", "line 2 sums to 0.99. Rounded? Save more digits"),
         ("label,p_0,p_1,p_2\n0,48,3,0\n1,0,51,0\n", "Counts, such as votes? Divide every row by its sum."),
     ],
-    ids=["columns from 1", "rounded", "votes"],
+    ids=["columns with a gap", "rounded", "votes"],
 )
 def test_rows_that_are_no_probabilities_are_told_what_they_look_like(text, sentence, capsys, tmp_path):
     (tmp_path / "rows.csv").write_text(text)

@@ -29,13 +29,33 @@ def test_the_seed_decides():
     assert first.fingerprint == again.fingerprint != other.fingerprint
 
 
-@pytest.mark.parametrize("ids", [None, np.arange(200) % 40])
-def test_rows_that_are_the_same_stay_together(ids):
+def test_rows_with_the_same_id_stay_together():
     probs = np.tile(np.linspace(0.1, 0.9, 40), 5)
-    rows = Predictions(probs=probs, labels=np.tile(np.arange(40) % 2, 5), ids=ids)
+    rows = Predictions(probs=probs, labels=np.tile(np.arange(40) % 2, 5), ids=np.arange(200) % 40)
     ((fit, judged),) = divide([rows], 0.5)
     assert len(fit) == len(judged) == 100
     check_disjoint(judged.rows, fit.rows, where="test")
+
+
+def test_rows_of_equal_values_are_divided_like_others():
+    """A small tree predicts few different rows; which side a row goes to must not depend on its values."""
+    probs = np.repeat([0.1, 0.4, 0.9], [100, 300, 600])
+    rows = Predictions(probs=probs, labels=np.arange(1000) % 2)
+    ((fit, judged),) = divide([rows], 0.5)
+    assert len(fit) == len(judged) == 500
+    for value in (0.1, 0.4, 0.9):
+        share = np.mean(fit.scores == value)
+        assert abs(share - np.mean(probs == value)) < 0.06  # four standard errors
+    check_disjoint(judged.rows, fit.rows, where="test")
+
+
+def test_clusters_go_to_one_side():
+    clusters = np.repeat(np.arange(20), [1, 5, 9, 25] * 5)
+    ((fit, judged),) = divide([made(200, groups={"author": clusters})], 0.3, clusters=clusters)
+    assert not set(fit.groups["author"]) & set(judged.groups["author"])
+    assert abs(len(fit) - 60) <= 12
+    with pytest.raises(DataError, match="one cluster cannot be divided"):
+        divide([made()], 0.3, clusters=np.zeros(200))
 
 
 def test_models_are_divided_alike():
@@ -57,6 +77,6 @@ def test_what_cannot_be_divided():
     with pytest.raises(ValueError, match="`share` must be between 0 and 1, got 1"):
         divide([made()], 1)
     with pytest.raises(DataError, match="one row cannot be divided"):
-        divide([Predictions(probs=[0.5, 0.5], labels=[1, 1])], 0.5)
+        divide([Predictions(probs=[0.5], labels=[1])], 0.5)
     with pytest.raises(DataError, match="no labels"):
         divide([Predictions(probs=[0.5, 0.4]), Predictions(probs=[0.5, 0.4])], 0.5)

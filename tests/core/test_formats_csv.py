@@ -63,7 +63,7 @@ def test_chunks_are_the_whole(csv, rows):
 
 
 def test_wide_rows_are_converted_block_by_block(csv, monkeypatch):
-    monkeypatch.setattr("equipoise.core.reading.formats.csv._CELLS", 12)
+    monkeypatch.setattr("equipoise.core.reading.formats.text_rows.MOST_CELLS", 12)
     path = csv("logit_0,logit_1,label\n" + "".join(f"{n},0,0\n" for n in range(25)))
     assert [len(chunk) for chunk in iter_predictions(path, chunk_rows=10)] == [10, 10, 5]
     assert read_predictions(path).scores[:, 0].tolist() == list(range(25))
@@ -88,10 +88,10 @@ def test_wide_rows_are_converted_block_by_block(csv, monkeypatch):
         (TOP1 + "1,0,0.5\n1,0,85\n", r"got 85.0 in line 3. Percent"),
         (TOP1 + "1,0,0.5\n-1,0,0.5\n", r"`labels` must be 0 or more, got -1 in line 3"),
         (
-            TOP1 + "1,0,0.5\n1.0,0,0.5\n",
-            r"line 3, column 'true_label' must hold class numbers, integers, got '1.0'",
+            TOP1 + "1,0,0.5\n1.5,0,0.5\n",
+            r"line 3, column 'true_label' must hold class numbers, integers, got '1.5'",
         ),
-        (TOP1 + "1.0,0,0.5\n", r"line 2, column 'true_label' must hold class names or integers, got '1.0'"),
+        (TOP1 + "1.5,0,0.5\n", r"line 2, column 'true_label' must hold class names or integers, got '1.5'"),
         (
             TOP1 + "1,0,0.5\ncat,0,0.5\n",
             r"line 3, column 'true_label' must hold class numbers, integers, got 'cat'",

@@ -156,7 +156,7 @@ def test_wrong_magic(tmp_path, content):
         (npy(np.zeros(50, dtype=[("a", "i4"), ("b", "i4")])), r"must hold numbers or text.*each field"),
         (npy(np.zeros(49, int)), r"as many rows: `logits` has 50, `labels` has 49"),
         (npy(np.zeros((50, 4), int)), r"Several labels per row are not supported"),
-        (npy(np.zeros(50)), r"integer class numbers, got dtype float64"),
+        (npy(np.full(50, 0.5)), r"integer class numbers, got dtype float64"),
     ],
 )
 def test_hostile_members(archive, labels, message):

@@ -80,7 +80,7 @@ def test_text_columns(parquet, dictionary):
         ({"probs": pa.array([[]] * 40, pa.list_(pa.float32()))}, r"holds empty lists"),
         ({"probs": pa.array([[[0.5]]] * 40)}, r"numbers, text or lists of numbers"),
         ({"probs": pa.array([b"x"] * 40)}, r"numbers, text or lists of numbers, its type is binary"),
-        ({"label": pa.array([1.0] * 40)}, r"integer class numbers, got dtype float64"),
+        ({"label": pa.array([1.5] * 40)}, r"integer class numbers, got dtype float64"),
         ({"label": pa.array([7] * 40)}, r"got 7 in row 0"),
         ({"group_g": pa.array(["x" * 300] * 40)}, r"at most 256 characters"),
     ],

@@ -47,7 +47,7 @@ def test_half_precision_probabilities_keep_their_tolerance(safetensors):
     ("labels", "message"),
     [
         (LABELS[:39], "`labels` has 39"),
-        (LABELS.float(), "integer class numbers"),
+        (LABELS.float() + 0.5, "integer class numbers"),
         (LABELS.to(torch.float8_e4m3fn), "must hold plain numbers, its type is F8_E4M3"),
         (torch.tensor(1), "it is a single number"),
         (torch.zeros(0, dtype=torch.int64), "`labels` is empty"),

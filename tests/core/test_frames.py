@@ -59,7 +59,7 @@ def test_groups_ids_and_weights():
             "`probs` must hold real numbers.*Missing values",
         ),
         ({"probs": PROBS.assign(dog="x")}, "`probs` must hold real numbers.*Missing values or text"),
-        ({"labels": LABELS.astype(str)}, "Class names"),
+        ({"labels": LABELS.astype(str)}, "Pass class_names="),
         ({"labels": LABELS.iloc[::-1]}, r"`labels` has the index of `probs` in another order.*labels\.loc"),
         ({"groups": pd.DataFrame({"a": [[1], [1, 2], []]})}, r"`groups\['a'\]` must hold numbers or text"),
     ],

@@ -22,7 +22,7 @@ def complaint(read, path):
 def test_damaged_files(tmp_path, ending, how):
     generator = np.random.default_rng([*ending.encode(), *how.encode()])
     path, complaints = tmp_path / f"a{ending}", []
-    for kind in ("logits", "probs", "top1"):
+    for kind in ("logits", "probs", "top1", "confidence"):
         write_predictions(made(kind), path)
         content = path.read_bytes()
         for _ in range(8):

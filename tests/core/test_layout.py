@@ -128,7 +128,10 @@ def test_predictions_that_are_class_numbers(npz):
             r"no scores under a known name; it holds 'labels'.*logits=.*probs=.*confidence=",
         ),
         ({"labels": LABELS, "logist": LOGITS}, r"'logist' is near 'logi"),
-        ({"labels": LABELS, "confidence": LOGITS[:, 0]}, r"holds no predicted under a known name"),
+        (
+            {"labels": LABELS, "confidence": LOGITS[:, 0]},
+            r"`labels` cannot be compared.*predicted=.*correct='labels'",
+        ),
         ({"labels": LABELS, "y_pred": LABELS}, r"holds no confidence under a known name"),
     ],
 )
@@ -172,10 +175,10 @@ def test_class_columns_of_probs_name_their_classes(csv, prefix):
     assert predictions.labels.tolist() == [1, 0]
 
 
-@pytest.mark.parametrize("numbers", [(0, 2), (1, 2), (0, 1, 1000)])
+@pytest.mark.parametrize("numbers", [(0, 2), (1, 3), (2, 3), (0, 1, 1000)])
 def test_gaps_in_numbering_are_errors(csv, numbers):
     names = ",".join(f"prob_{number}" for number in numbers)
-    with pytest.raises(DataError, match=r"numbered from 0 without gaps, `prob_\d+` is missing"):
+    with pytest.raises(DataError, match=r"numbered from 0 or 1 without gaps, `prob_\d+` is missing"):
         read_predictions(csv(f"{names},label\n" + "0," * len(numbers) + "0\n"))
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.core import Rows, SplitError
-from equipoise.core.rows import check_disjoint
+from equipoise.core.rows import check_disjoint, unchecked_rows
 
 
 def values(seed, n=300, k=5):
@@ -146,3 +146,36 @@ def test_the_union_keeps_a_row_once_and_the_smaller_sketch():
 def test_damaged_rows_are_refused(content):
     with pytest.raises(ValueError, match="rows must be hashes in base64"):
         Rows.unpacked(content)
+
+
+def rounded(seed, n, decimals):
+    generator = np.random.default_rng(seed)
+    confidence = generator.beta(5, 1, n).round(decimals)
+    return Rows.from_values(confidence, generator.integers(0, 2, n))
+
+
+@pytest.mark.parametrize("decimals", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("n", [50, 500, 2000, 8000])
+def test_equal_rounded_rows_are_no_leak(decimals, n):
+    """Different samples whose confidences were rounded have equal values as often as chance says."""
+    for seed in range(5):
+        check_disjoint(rounded(2 * seed, n, decimals), rounded(2 * seed + 1, n // 2, decimals), where="score")
+
+
+@pytest.mark.parametrize("decimals", [4, 5, 6])
+def test_a_leak_of_rounded_rows_is_found_where_values_hardly_repeat(decimals):
+    generator = np.random.default_rng(0)
+    scores = generator.dirichlet(np.ones(5), 3000).round(decimals)
+    fitted, judged = (
+        Rows.from_values(scores[part], np.zeros(2000, int)) for part in (slice(0, 2000), slice(1000, 3000))
+    )
+    with pytest.raises(SplitError, match=r"of 2000 rows were used to fit.*ids="):
+        check_disjoint(judged, fitted, where="score")
+
+
+def test_what_cannot_be_checked_is_said():
+    coarse, fine = rounded(0, 500, 1), values(0)
+    assert "rows have the values of another row" in unchecked_rows(coarse, fine)
+    assert "rows of the fit have the values of another row" in unchecked_rows(fine, coarse)
+    assert "the rows of the fit have ids" in unchecked_rows(fine, Rows.from_ids([1, 2]))
+    assert unchecked_rows(fine, values(1)) == unchecked_rows(Rows.from_ids([1]), Rows.from_ids([2])) == ""

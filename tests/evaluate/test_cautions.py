@@ -230,6 +230,7 @@ def test_honest_predictions_are_scored_without_a_word():
 @pytest.mark.parametrize("given", [[[85.0, 15.0], [40.0, 60.0]], [85.0, 15.0]])
 def test_percentages_called_probabilities_are_to_be_divided(given):
     with pytest.raises(
-        DataError, match=r"must lie in \[0, 1\], got 85.0 in row 0.*Percent\? Divide by 100\."
+        DataError,
+        match=r"must lie in \[0, 1\], got 85.0 in row 0.*Percent\? Divide by 100, or read the file with percent=True",
     ):
         Predictions(probs=given, labels=[0, 1])

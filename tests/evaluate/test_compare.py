@@ -120,8 +120,8 @@ def test_the_rows_must_be_the_same():
     with pytest.raises(ValueError, match="same rows in the same order"):
         compare(first, second.take(np.arange(100)[::-1]))
     one = Predictions(probs=[0.9, 0.8], labels=[1, 1], ids=[1, 2])
-    two = Predictions(probs=[0.9, 0.8], labels=[1, 1], ids=[2, 1])
-    with pytest.raises(ValueError, match="Sort them by id"):
+    two = Predictions(probs=[0.9, 0.8], labels=[1, 1], ids=[2, 3])
+    with pytest.raises(ValueError, match="must have the same ids"):
         compare(one, two)
 
 

@@ -67,7 +67,7 @@ def test_refusals(card, limit, sentence):
 
 def test_what_is_not_known_cannot_be_limited():
     top = Predictions(predicted=[1, 0], confidence=[0.9, 0.8], labels=[1, 1])
-    with pytest.raises(SpecError, match="only the predicted class"):
+    with pytest.raises(SpecError, match="only a confidence is known"):
         check_limits(score(top, n_resamples=10), [Limit("nll", "max", 1.0)])
 
 

@@ -14,12 +14,14 @@ def made(kind, n=30):
     generator = np.random.default_rng(0)
     probs = generator.dirichlet(np.ones(3), n).astype(np.float32)
     scores = {"top1": {"predicted": probs.argmax(1), "confidence": probs.max(1)}}.get(kind, {kind: probs})
+    truth = {"labels": np.arange(n) % 3, "class_names": ["cat", "dog", "eel"]}
+    if kind == "confidence":
+        scores, truth = {"confidence": probs.max(1)}, {"correct": np.arange(n) % 3 > 0}
     return Predictions(
         **scores,
-        labels=np.arange(n) % 3,
+        **truth,
         weights=np.ones(n),
         groups={"site": np.array(["a", "bb", "c"])[np.arange(n) % 3], "age": np.arange(n)},
-        class_names=["cat", "dog", "eel"],
         ids=np.arange(n),
         split="calib",
     )

@@ -461,6 +461,8 @@ def test_top1_state_knows_what_it_can():
     found, known = read_state(state), read_state(whole)
     unknown = {"nll", "brier", "classwise_ece", "brier_calibration", "brier_refinement", "root_brier"}
     assert set(known) - set(found) == unknown
+    right = np.where(top.correct, top.confidence, 1 - top.confidence)
+    known |= {"correct_nll": -np.log(right).mean(), "correct_brier": ((1 - right) ** 2).mean()}
     for name, value in found.items():
         assert value == pytest.approx(known[name], abs=1e-12)
     with pytest.raises(ValueError, match="Save logits or probabilities"):

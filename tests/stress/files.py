@@ -24,7 +24,7 @@ LIES = (0, 1, 2, 7, 255, 2**16, 2**31 - 1, 2**31, 2**40, 2**63 - 1, -1, -(2**31)
 def prepare_files(folder: Path) -> Contents:
     found = {}
     for ending in WRITERS:
-        for kind in ("logits", "probs", "top1"):
+        for kind in ("logits", "probs", "top1", "confidence"):
             path = folder / f"good{ending}"
             write_predictions(made(kind), path)
             CalibrationState.of(read_predictions(path))

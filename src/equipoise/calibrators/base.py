@@ -161,11 +161,11 @@ class Calibrator(ABC):
         """
         self._check_form(predictions)
         if isinstance(predictions, Predictions) and self._leaves_scores:
-            if predictions.kind != "top1":
+            if predictions.has_scores:
                 self._check_classes(predictions.probs.shape[1])
             fitted_on = self._fitted_on(predictions).union(predictions.fitted_on)
             return predictions._copy(fitted_on=fitted_on, _ids=predictions.rows)
-        if isinstance(predictions, Predictions) and predictions.kind == "top1":
+        if is_claims(predictions):
             mapped = self._mapped(as_claims(predictions).logits)
             right = (mapped if self.gives == "probs" else softmax(mapped))[:, 1]
             return predictions.with_confidence(
@@ -271,13 +271,14 @@ class Calibrator(ABC):
                     f"{type(self).__name__}.fit: Predictions carry their own labels and weights. "
                     "Pass Predictions alone, or logits with labels."
                 )
-            if predictions.kind == "top1":
+            if is_claims(predictions):
                 if not self.takes_claims:
                     raise DataError(
-                        f"{type(self).__name__}.fit: only the predicted class and its confidence are known here. "
+                        f"{type(self).__name__}.fit: only a confidence is known here, not the scores of every class. "
                         "Save logits or probabilities, or fit a map of one confidence: platt, beta, isotonic, "
                         "histogram (each class for itself) or spline."
                     )
+                _ = predictions.correct  # raises if it is not known
                 return as_claims(predictions)
             _ = predictions.labels  # raises if they are not known
             return predictions
@@ -350,13 +351,13 @@ class Calibrator(ABC):
         """Raise if a map of one confidence meets scores of every class, or the other way round."""
         if is_claims(predictions) and self._n_classes != ONE_CONFIDENCE:
             raise DataError(
-                f"{type(self).__name__}: only the predicted class and its confidence are known here, and the map was "
-                "fitted on scores of every class. Fit one on a top-1 file."
+                f"{type(self).__name__}: only a confidence is known here, and the calibrator was fitted on scores of "
+                "every class. Fit one on confidences."
             )
         if self._n_classes == ONE_CONFIDENCE and not is_claims(predictions):
             raise DataError(
-                f"{type(self).__name__}: the map was fitted on the predicted class and its confidence alone. "
-                "Apply it to a top-1 file, or fit one on these scores."
+                f"{type(self).__name__}: the calibrator was fitted on one confidence alone. Apply it to confidences, "
+                "or fit one on these scores."
             )
 
     def _fitted_on(self, predictions: Predictions) -> Rows:

@@ -1,4 +1,4 @@
-"""Claims: a named class and its confidence, as the two-class problem of whether the claim is right."""
+"""Claims: a confidence, with or without the class it belongs to, as the two-class problem of being right."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ ONE_CONFIDENCE = 1
 
 
 def is_claims(predictions: Any) -> bool:
-    """Say whether only the predicted class and its confidence are known.
+    """Say whether only a confidence is known, not the scores of every class.
 
     Example:
         >>> is_claims(Predictions(predicted=[3], confidence=[0.9], labels=[3]))
         True
     """
-    return isinstance(predictions, Predictions) and predictions.kind == "top1"
+    return isinstance(predictions, Predictions) and not predictions.has_scores
 
 
 def as_claims(predictions: Predictions) -> Predictions:
@@ -32,7 +32,7 @@ def as_claims(predictions: Predictions) -> Predictions:
     """
     claims = Predictions(
         probs=predictions.confidence,
-        labels=predictions.correct.astype("int64"),
+        labels=predictions.correct.astype("int64") if predictions.has_labels else None,
         weights=predictions.weights,
         split=predictions.split,
         ids=predictions.rows,

@@ -102,13 +102,14 @@ def command(
 ) -> int:
     """Audit the calibration of predictions in FILE.
 
-    FILE holds logits, probabilities, or predicted class and confidence, with the true labels: .npz, .csv, .parquet,
-    .safetensors, or a pair of .npy files; or it is a folder of .parquet files, or an address such as s3://bucket/rows.
+    FILE holds logits, probabilities, or predicted class and confidence, with the true labels; or confidence and whether
+    the prediction was right: .npz, .csv, .jsonl, .parquet, .safetensors, or a pair of .npy files; or it is a folder of
+    .parquet files, or an address such as s3://bucket/rows.
     Several files, or a quoted pattern, are one stream, read in bounded memory. A state that --save-state kept is
     audited without rows; several are added.
 
-    METRIC is accuracy, nll, brier, ece, ada_ece, classwise_ece, mce, rms_ce, smece, ks, auroc or another key of the
-    scores that --json prints. Numbers are fractions or percent: ece=0.03 is ece=3%.
+    METRIC is accuracy, nll, brier, ece, ada_ece, classwise_ece, mce, rms_ce, smece, ks, auroc, correct_brier or another
+    key of the scores that --json prints. Numbers are fractions or percent: ece=0.03 is ece=3%.
 
     Exit codes: 0 all is well, 1 a gate failed (--max, --min, --not-worse), 2 the files or options are wrong, 3 a
     bug of equipoise, with a traceback.

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import click
 
 from equipoise.cli.engines import Engine
-from equipoise.cli.inputs import one_or_several
+from equipoise.cli.inputs import naming_ids, one_or_several
 from equipoise.cli.scoring import read_along
 from equipoise.cli.states import read_states, state_paths
 from equipoise.core.predictions import Predictions
+from equipoise.core.predictions.alignment import align
 from equipoise.core.predictions.concatenate import concatenate
 from equipoise.core.progress import progress
 from equipoise.core.reading import Columns, iter_predictions, read_predictions
@@ -108,6 +109,8 @@ class Asked:
             )
         baseline = read_predictions(against, **self.columns)
         rows = read_predictions(one_or_several(self.files), **self._grouped)
+        with naming_ids([one_or_several(self.files), against], self.columns):
+            rows, baseline = align(rows, baseline, where="audit")
         mine = self._of_rows(rows)
         # The baseline may lack the columns of groups, and it is not what is audited.
         shared = tuple(column for column in mine.found.groups if column in baseline.groups)

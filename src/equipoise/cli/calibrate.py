@@ -88,7 +88,7 @@ def command(
                 f"--rule is of --method auto; {method} is one map. Leave out one of the two."
             )
     predictions = read_predictions(one_or_several(files), **columns)
-    judged = None
+    n_dropped, judged = predictions.n_dropped, None
     if holdout is not None:
         ((predictions, judged),) = divide([predictions], 1 - holdout, seed=seed)
     choice = choose(predictions, rule=rule or RULES[0], seed=seed) if method == "auto" else None
@@ -96,7 +96,7 @@ def command(
     found = None if judged is None else compare(judged, calibrator(judged), seed=seed)
     calibrator.save(output)
     if as_json:
-        content = _content(calibrator, choice, output)
+        content = _content(calibrator, choice, output) | ({"n_dropped": n_dropped} if n_dropped else {})
         if judged is not None and found is not None:
             content["holdout"] = {
                 "seed": seed,
@@ -109,6 +109,8 @@ def command(
     if choice is not None:
         click.echo(f"{choice}\n")
     click.echo(f"{calibrator.kind}: {calibrator.result}")
+    if n_dropped and not quiet:
+        click.echo(f"{n_dropped:,} rows with missing values were left out.")
     if judged is not None:
         click.echo(
             f"\nFitted on {len(predictions):,} rows, judged on {len(judged):,} others (seed {seed}), before (first) "

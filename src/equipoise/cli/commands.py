@@ -54,7 +54,7 @@ COMMANDS: Mapping[str, CommandPlace] = MappingProxyType(
         "compare-files": CommandPlace(
             "compare_files",
             "command",
-            "Compare methods by files of predictions, one file per seed, all of the same rows in the same order.",
+            "Compare methods by files of predictions, one file per seed, all of the same rows.",
         ),
         "demo": CommandPlace(
             "demo",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from equipoise.cli.inputs import column_options
+from equipoise.cli.inputs import column_options, naming_ids
 from equipoise.cli.limits import equivalence_option
 from equipoise.cli.scoring import cluster_option, read_along, scoring_options
 from equipoise.cli.shared import check_report, json_option, print_json, quiet_option
@@ -57,7 +57,9 @@ def command(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Compare methods by files of predictions, one file per seed, all of the same rows in the same order.
+    """Compare methods by files of predictions, one file per seed, all of the same rows.
+
+    Rows must be in the same order, or have --ids.
 
     Files of one folder are seeds of one method, named after the folder. NAME=FOLDER or NAME='PATTERN' names a method
     otherwise. A word that is an existing file, folder or pattern is never split at its '=': lr=0.1/s0.npz is a seed of
@@ -68,15 +70,19 @@ def command(
 
     if report is not None:
         check_report(report)
-    found = compare_seeds(
-        _read(_grouped(files), read_along(columns, (), cluster)),
-        calib=_read(_grouped(calib), columns) if calib else None,
-        calibrators=calibrators,
-        baseline=baseline,
-        margins=dict(margins),
-        clusters=cluster,
-        **settings,
-    )
+    groups = _grouped(files)
+    judged = _read(groups, read_along(columns, (), cluster))
+    with naming_ids([file for group in groups.values() for file in group], columns):
+        found = compare_seeds(
+            judged,
+            calib=_read(_grouped(calib), columns) if calib else None,
+            calibrators=calibrators,
+            baseline=baseline,
+            margins=dict(margins),
+            clusters=cluster,
+            **settings,
+        )
+    n_dropped = sum(part.n_dropped for parts in judged.values() for part in parts)
     if report is not None:
         write_report(found.report(), report)
     if as_json:
@@ -84,6 +90,7 @@ def command(
         print_json(
             {
                 **({} if resampled is None else {"clusters": resampled._asdict()}),
+                **({"n_dropped": n_dropped} if n_dropped else {}),
                 "rows": found.rows(),
                 "baseline": found.table.baseline,
                 "table": found.table.records(),
@@ -92,6 +99,10 @@ def command(
         )
         return
     click.echo(format_table(found.table, style))
+    if n_dropped and not quiet:
+        click.echo(
+            f"\n{n_dropped:,} rows with missing values were left out, over all files.", err=style != "text"
+        )
     if report is not None and not quiet:
         click.echo(f"\nreport: {report}")
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -16,7 +17,7 @@ from equipoise.core.splits import SPLITS
 if TYPE_CHECKING:
     from equipoise.core.reading.files import SourceLike
 
-__all__ = ["OPTION_OF", "column_options", "one_or_several"]
+__all__ = ["OPTION_OF", "column_options", "naming_ids", "one_or_several"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -61,7 +62,14 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     },
     "labels": {"metavar": "NAME", "help": "Column of true classes."},
     "predicted": {"metavar": "NAME", "help": "Column of predicted classes (top-1 files)."},
-    "confidence": {"metavar": "NAME", "help": "Column of their probabilities (top-1 files)."},
+    "confidence": {
+        "metavar": "NAME",
+        "help": "Column of their probabilities (top-1 files), or of probabilities of being right.",
+    },
+    "correct": {
+        "metavar": "NAME",
+        "help": "Column that is true or false, 1 or 0: whether the prediction was right; with --confidence alone.",
+    },
     "weights": {"metavar": "NAME", "help": "Column of sample weights."},
     "ids": {
         "metavar": "NAME",
@@ -75,6 +83,20 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "n_classes": {"type": click.IntRange(min=1), "help": "Number of classes (top-1 files)."},
     "split": {"type": click.Choice(SPLITS), "help": "Which split the rows are from."},
     "ignore_index": {"type": int, "metavar": "LABEL", "help": "Leave out rows with this label."},
+    "first_label": {
+        "type": click.Choice(["-1", "0", "1"]),
+        "help": "Number of the first class among numeric labels: 1 for labels 1 to k, -1 for labels -1 and 1. "
+        "By default what is certain, otherwise 0.",
+    },
+    "drop_missing": {
+        "is_flag": True,
+        "help": "Leave out rows with a missing value in a column that is read, and report how many.",
+    },
+    "normalize": {
+        "is_flag": True,
+        "help": "Divide rows of probabilities by their sums where rounding explains the difference from one.",
+    },
+    "percent": {"is_flag": True, "help": "Probabilities or confidences are percentages, from 0 to 100."},
     "max_bytes": {
         "type": _Size(),
         "help": "How large a file may become in memory, such as 4GB; by default 256 MiB, or 200 times its size.",
@@ -88,7 +110,9 @@ def column_options(function: F) -> F:
     @wraps(function)
     def command(*args: Any, **options: Any) -> Any:
         columns = {name: options.pop(name) for name in _OPTIONS}
-        given = {name: value for name, value in columns.items() if value is not None}
+        given = {name: value for name, value in columns.items() if value is not None and value is not False}
+        if "first_label" in given:
+            given["first_label"] = int(given["first_label"])
         return function(*args, columns=cast("Columns", given), **options)
 
     described: Any = command
@@ -96,6 +120,22 @@ def column_options(function: F) -> F:
         described = click.option(OPTION_OF[name], name, **facts)(described)
     result: F = described
     return result
+
+
+@contextmanager
+def naming_ids(files: Sequence[SourceLike], columns: Columns) -> Iterator[None]:
+    """Add the ids themselves to the error that files of rows to be paired have other ids."""
+    from equipoise.core.errors import DataError
+    from equipoise.core.predictions.alignment import UnmatchedIdsError
+    from equipoise.core.reading.unique_ids import find_ids
+
+    try:
+        yield
+    except UnmatchedIdsError as error:
+        hashes = {*error.missing.tolist(), *error.extra.tolist()}
+        found = sorted({text for file in files for text in find_ids(file, columns, hashes)})
+        shown = ", ".join(repr(text[:60]) for text in found[:3])
+        raise DataError(f"{error} Such ids are {shown}." if shown else str(error)) from None
 
 
 def one_or_several(files: Sequence[str | Path]) -> SourceLike:

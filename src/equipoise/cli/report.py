@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from click.core import ParameterSource
 
-from equipoise.cli.inputs import column_options
+from equipoise.cli.inputs import column_options, naming_ids
 from equipoise.cli.report_sources import Rows, are_runs, named_rows, shown, stem_of, words_of
 from equipoise.cli.scoring import cluster_option, read_along, scoring_options
 from equipoise.cli.shared import SHARE, check_report, json_option, print_json, quiet_option
@@ -98,6 +98,7 @@ def command(
     """
     if card is not None and not dataset:
         raise click.UsageError("--card needs --dataset, the name of the dataset.")
+    from equipoise.core.predictions.alignment import align_all
     from equipoise.report import report_of, to_model_card, write_report
 
     check_report(output, option="--output")
@@ -118,8 +119,11 @@ def command(
     if calib and calib_share is not None:
         raise click.UsageError("--calib and --calib-share are two ways to say the same. Give one of them.")
     told = _read(sources, calib, columns, read_along(columns, by, cluster))
+    with naming_ids(list(sources.values()), columns):
+        rows = align_all(list(told.judged.values()), where="report")
+    told = told._replace(judged=dict(zip(told.judged, rows, strict=True)))
     if calib_share is not None:
-        told = _divided(told, calib_share, settings["seed"])
+        told = _divided(told, calib_share, settings["seed"], cluster)
     report = report_of(
         told.judged,
         title=title or ": ".join(["Calibration report", *(told.judged if len(told.judged) == 1 else ())]),
@@ -171,11 +175,14 @@ def _read(sources: Mapping[str, Rows], calib: Sequence[str], columns: Columns, g
     )
 
 
-def _divided(whole: _Told, share: float, seed: int) -> _Told:
-    """Hold a share of every file out to fit on."""
+def _divided(whole: _Told, share: float, seed: int, cluster: str | None) -> _Told:
+    """Hold a share of every file out to fit on; of clusters whole ones."""
     from equipoise.core.predictions.divide import divide
+    from equipoise.metrics.clusters import find_clusters
 
-    parts = divide(list(whole.judged.values()), share, seed=seed)
+    rows = list(whole.judged.values())
+    clusters = None if cluster is None else find_clusters(cluster, *rows, where="report").codes
+    parts = divide(rows, share, seed=seed, clusters=clusters)
     kept_back = ["--holdout", f"{1 - share:g}", "--seed", str(seed)]
     return _Told(
         sources=dict.fromkeys(whole.sources, "new.npz"),

@@ -40,9 +40,9 @@ def command(
 ) -> None:
     """Print every calibration metric of FILE with its interval.
 
-    FILE holds logits, probabilities, or predicted class and confidence, with the true labels: .npz, .csv, .parquet,
-    .safetensors, or a pair of .npy files. Several files are read as one. A state that `equipoise audit --save-state`
-    kept is scored without rows.
+    FILE holds logits, probabilities, or predicted class and confidence, with the true labels; or confidence and whether
+    the prediction was right: .npz, .csv, .jsonl, .parquet, .safetensors, or a pair of .npy files. Several files are
+    read as one. A state that `equipoise audit --save-state` kept is scored without rows.
     """
     from equipoise import read_predictions, score
 

@@ -16,7 +16,7 @@ def argument(name: str, value: str = "") -> str:
 
     Args:
         name: Name of the argument in Python.
-        value: Its value in Python; ``"[...]"`` for a list.
+        value: Its value in Python; ``"[...]"`` for a list, ``"True"`` for a flag.
 
     Example:
         >>> argument("logits", "'score'"), argument("ids")
@@ -28,7 +28,8 @@ def argument(name: str, value: str = "") -> str:
     option = (_OPTIONS.get() or {}).get(name)
     if option is None:
         return f"{name}={value}"
-    return f"{option} {'FIRST,SECOND,...' if value == '[...]' else value}".rstrip()
+    shown = {"[...]": "FIRST,SECOND,...", "True": ""}.get(value, value)
+    return f"{option} {shown}".rstrip()
 
 
 @contextmanager

@@ -24,6 +24,9 @@ __all__ = [
 
 Array: TypeAlias = NDArray[Any]
 
+#: Beyond this, floats skip whole numbers.
+_LARGEST_WHOLE = 2.0**53
+
 
 def as_numpy(values: Any) -> Array:
     """Return NumPy's view of an array, tensor (any device), data frame, its column, or nested list.
@@ -103,13 +106,15 @@ def as_floats(values: Any, *, where: str, name: str) -> Array:
 
 
 def as_integers(values: Any, *, where: str, name: str) -> Array:
-    """Return class numbers as int64.
+    """Return class numbers as int64; floats that are whole numbers are class numbers too.
 
     Raises:
-        TypeError: For floating point or text labels, with the conversion to use.
+        TypeError: For other floats or text, with the conversion to use.
 
     Example:
         >>> as_integers(np.array([1, 2], dtype=np.uint8), where="doc", name="labels")
+        array([1, 2])
+        >>> as_integers([1.0, 2.0], where="doc", name="labels")
         array([1, 2])
     """
     array = _given(values, where=where, name=name)
@@ -119,6 +124,10 @@ def as_integers(values: Any, *, where: str, name: str) -> Array:
         )
     if array.dtype.kind in "iub":
         return array.astype(np.int64, copy=False)
+    if array.dtype.kind == "f" and array.ndim < 2 and np.isfinite(array).all():
+        whole = np.floor(array)
+        if np.array_equal(whole, array) and np.abs(whole).max(initial=0) < _LARGEST_WHOLE:
+            return whole.astype(np.int64)
     raise TypeError(
         f"{where}: `{name}` must hold integer class numbers, got dtype {array.dtype}. {label_remedy(array)}"
     )
@@ -143,7 +152,7 @@ def label_remedy(labels: Any) -> str:
     if array.dtype.kind == "f" and np.isnan(array).any():
         return "Missing values? Drop such rows."
     if array.dtype.kind not in "iubf":
-        return "Class names? Pass their positions in `class_names`."
+        return "Class names? Pass `class_names` too, or their positions in it."
     if array.dtype.kind == "f" and array.ndim < 2 and not np.array_equal(array, np.floor(array)):
         return "Regression is not supported, nor are soft labels: labels name one class per row."
     if array.dtype.kind == "f" and array.ndim < 2:

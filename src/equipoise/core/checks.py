@@ -101,7 +101,10 @@ def check_probs(probs: Array, *, where: str, tolerance: float = 1e-3) -> None:
 def _why_no_distribution(totals: Array) -> str:
     """Return what rows look like that sum to almost one, and to something else."""
     if np.abs(totals - 1).max() <= _ROUNDED:
-        return "Rounded? Save more digits, or divide every row by its sum."
+        return (
+            f"Rounded? Save more digits, divide every row by its sum, or read the file with "
+            f"{argument('normalize', 'True')}."
+        )
     return (
         f"Independent sigmoids are no distribution over classes; logits are passed as {argument('logits')}."
     )
@@ -112,9 +115,9 @@ def _raise_out_of_range(block: Array, start: int, where: str) -> None:
     place = np.argwhere(bad)[0]
     value = block[tuple(place)]
     if np.isnan(value):
-        remedy = "Drop or repair that row."
+        remedy = f"Drop or repair that row, or read the file with {argument('drop_missing', 'True')}."
     elif _are_percent(block, int(place[0])):
-        remedy = "Percent? Divide by 100."
+        remedy = f"Percent? Divide by 100, or read the file with {argument('percent', 'True')}."
     elif _are_counts(block):
         remedy = "Counts, such as votes? Divide every row by its sum."
     else:
@@ -150,7 +153,11 @@ def check_confidence(confidence: Array, *, where: str) -> None:
     if bad.any():
         row = int(np.argmax(bad))
         value = confidence[row]
-        remedy = "Percent? Divide by 100." if 1 < value <= 100 else "Drop or repair that row."
+        remedy = f"Percent? Divide by 100, or read the file with {argument('percent', 'True')}."
+        if not 1 < value <= 100:
+            remedy = "Drop or repair that row."
+            if np.isnan(value):
+                remedy = f"Drop or repair that row, or read the file with {argument('drop_missing', 'True')}."
         raise DataError(f"{where}: `confidence` must lie in [0, 1], got {value} in row {row}. {remedy}")
 
 
@@ -172,13 +179,15 @@ def check_labels(labels: Array, *, n_classes: int | None, where: str, name: str 
     row = int(np.argmax(bad))
     wanted = "be 0 or more" if n_classes is None else f"lie in [0, {n_classes})"
     if n_classes is not None and labels.min() == 1 and labels.max() == n_classes:
-        remedy = f"They run from 1 to {n_classes}: pass labels - 1."
+        remedy = (
+            f"They run from 1 to {n_classes}: pass labels - 1, or {argument('first_label', '1')} for a file."
+        )
     elif n_classes == 2 and set(np.unique(labels).tolist()) <= {-1, 1}:
-        remedy = "They are -1 and 1: pass labels > 0."
+        remedy = f"They are -1 and 1: pass labels > 0, or read the file with {argument('first_label', '-1')}."
     elif labels[row] == n_classes:
         remedy = (
-            f"If they run from 1 to {n_classes}, pass labels - 1; if not, leave such rows out: "
-            f"{argument('ignore_index')}."
+            f"If they run from 1 to {n_classes}, pass labels - 1, or read the file with "
+            f"{argument('first_label', '1')}; if not, leave such rows out: {argument('ignore_index')}."
         )
     else:
         remedy = f"To leave rows out, pass their label as {argument('ignore_index')}."

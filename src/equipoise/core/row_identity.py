@@ -226,6 +226,8 @@ def _sketch(hashes: Array, counts: Array, below: Any, n_rows: int) -> RowSketch:
 
 def _value_hashes(predictions: Predictions) -> Array:
     scores = predictions.scores
+    if predictions.kind == "confidence":
+        return Rows.from_values(predictions.confidence, predictions.correct.astype(np.int64)).hashes
     if scores is None:
         scores = np.column_stack([predictions.confidence, predictions.predicted])
     return Rows.from_values(scores, predictions.labels).hashes

@@ -9,16 +9,23 @@ from functools import cached_property
 from typing import Any, final
 
 import numpy as np
+from scipy.special import bdtrc
 
+from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array, as_numpy
 from equipoise.core.errors import SplitError
 
-__all__ = ["Rows", "check_disjoint"]
+__all__ = ["Rows", "check_disjoint", "unchecked_rows"]
 
 _CHUNK = 1 << 20
 
 #: Every hash is below this.
 _END = 1 << 64
+
+#: Equal values are taken for the same rows if chance explains them with less than this probability.
+_UNLIKELY = 1e-3
+#: With more than this share of repeated values, shared rows cannot be found by their values.
+_REPEATED = 0.1
 
 
 @final
@@ -198,7 +205,8 @@ class Rows:
 def check_disjoint(judged: Rows, fitted: Rows, *, where: str) -> None:
     """Raise if rows to be judged were used to fit.
 
-    Rows known by ids must not share one; rows known by their values may coincide in up to one in a hundred.
+    Rows known by ids must not share one. Rows known by their values may coincide in up to one in a hundred, and in as
+    many as chance explains: rounded or discrete scores repeat, so that different samples have equal values.
 
     Raises:
         SplitError: With the number of shared rows.
@@ -213,14 +221,66 @@ def check_disjoint(judged: Rows, fitted: Rows, *, where: str) -> None:
     """
     if judged.named != fitted.named:
         return
-    looked_at = judged.kept_below(fitted.below)
-    shared = looked_at.shared(fitted)
-    allowed = 0 if judged.named else len(looked_at.hashes) // 100
-    if shared > allowed:
+    looked_at, known = judged.kept_below(fitted.below), fitted.kept_below(judged.below)
+    shared = looked_at.shared(known)
+    if shared and (judged.named or _is_leak(looked_at.hashes, known.hashes, shared)):
+        remedy = (
+            "" if judged.named else f" If equal rows are different samples, identify them: {argument('ids')}."
+        )
         raise SplitError(
             f"{where}: {shared} of {len(looked_at.hashes)} rows were used to fit the calibrator, so they cannot judge "
-            "it. Fit on 'calib', score on 'test'."
+            f"it. Fit on 'calib', score on 'test'.{remedy}"
         )
+
+
+def unchecked_rows(judged: Rows, fitted: Rows) -> str:
+    """Return why :func:`check_disjoint` cannot find shared rows, as a sentence; empty if it can.
+
+    Example:
+        >>> unchecked_rows(Rows.from_ids([1, 2]), Rows.from_ids([3]))
+        ''
+        >>> coarse = Rows.from_values(np.array([0.5, 0.5, 0.9]), np.array([1, 1, 0]))
+        >>> unchecked_rows(coarse, coarse)
+        'Whether rows were used to fit the calibrator was not checked: 2 of 3 rows have the values of another row. ...'
+    """
+    if not len(judged.hashes) or not len(fitted.hashes):
+        return ""
+    start = "Whether rows were used to fit the calibrator was not checked:"
+    if judged.named != fitted.named:
+        one, other = ("these rows", "those of the fit") if judged.named else ("the rows of the fit", "these")
+        return f"{start} {one} have ids and {other} have none. Read both with {argument('ids')}."
+    if judged.named:
+        return ""
+    for rows, which in ((judged, "rows"), (fitted, "rows of the fit")):
+        repeated = len(rows.hashes) - len(_singles(rows.hashes))
+        if repeated > _REPEATED * len(rows.hashes):
+            return (
+                f"{start} {repeated:,} of {len(rows.hashes):,} {which} have the values of another row. To check it, "
+                f"identify rows in both files: {argument('ids')}."
+            )
+    return ""
+
+
+def _is_leak(judged: Array, fitted: Array, shared: int) -> bool:
+    """Return whether more rows have equal values in both sets than chance explains.
+
+    If the sets were independent, and two rows are equal with a small probability q, then values that occur twice
+    within the sets number about ``(n² + m²) q / 2``, and values shared between them about ``n m q``. Given their sum,
+    the second number is binomial, which needs no q. Without any repeated value, equality is taken for identity, but
+    for up to three rows.
+    """
+    if np.array_equal(np.sort(judged), np.sort(fitted)):
+        return True
+    n, m = len(judged), len(fitted)
+    if shared <= n // 100:
+        return False
+    twice = sum(
+        int(np.count_nonzero(np.unique(part, return_counts=True)[1] == 2)) for part in (judged, fitted)
+    )
+    if twice == 0:
+        return shared >= min(4, n)
+    chance = float(bdtrc(shared - 1, shared + twice, 2 * n * m / (n + m) ** 2))
+    return chance < _UNLIKELY
 
 
 def _singles(hashes: Array) -> Array:

@@ -22,7 +22,8 @@ __all__ = ["write_predictions"]
 def write_predictions(predictions: Predictions, path: AnyPath | tuple[AnyPath, AnyPath]) -> None:
     """Write predictions to a file that :func:`equipoise.read_predictions` gives back as they were.
 
-    The ending says how: ``.npz``, ``.csv``, ``.tsv``, ``.parquet`` or ``.safetensors``; or a pair of ``.npy`` files.
+    The ending says how: ``.npz``, ``.csv``, ``.tsv``, ``.jsonl``, ``.parquet`` or ``.safetensors``; or a
+    pair of ``.npy`` files.
     Kind, weights, groups, class names, split, the identity of the rows and what a calibrator was fitted on are kept.
     The file appears when it is complete; an older one of that name stays until then.
 
@@ -60,10 +61,16 @@ def write_predictions(predictions: Predictions, path: AnyPath | tuple[AnyPath, A
 
 def _columns(predictions: Predictions) -> dict[str, Array]:
     columns: dict[str, Array] = {}
-    labels = {"labels": predictions.labels} if predictions.has_labels else {}
-    if predictions.scores is None:
-        columns |= labels | {"predicted": predictions.predicted, "confidence": predictions.confidence}
+    if predictions.kind == "confidence":
+        columns["confidence"] = predictions.confidence
+        if predictions.has_labels:
+            columns["correct"] = predictions.correct
+        labels = {}
     else:
+        labels = {"labels": predictions.labels} if predictions.has_labels else {}
+    if predictions.kind == "top1":
+        columns |= labels | {"predicted": predictions.predicted, "confidence": predictions.confidence}
+    elif predictions.scores is not None:
         columns |= {predictions.kind: predictions.scores} | labels
     if predictions.weights is not None:
         columns["weights"] = predictions.weights

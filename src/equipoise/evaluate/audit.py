@@ -230,7 +230,14 @@ def audit_sums(
     refused = (Caution("too_many_groups", text) for text in state.refused.values())
     cautions = (*state.evidence.cautions(state.class_names), *refused)
     settings = _Drawn(level=level, n_resamples=n_resamples, seed=seed)
-    card = score_state(state.calibration, rows, cautions=slips_among(cautions), clusters=clusters, **settings)
+    card = score_state(
+        state.calibration,
+        rows,
+        cautions=slips_among(cautions),
+        clusters=clusters,
+        n_dropped=state.n_dropped,
+        **settings,
+    )
     inflation = 1.0 if card.clusters is None else card.clusters.inflation(level)
     classes = state.classes.slices(level=level, inflation=inflation)
     return Audit(

@@ -50,6 +50,7 @@ class AuditState:
         refused: Columns that nobody asked for and that are no groups, with the reason.
         optional: Whether columns of groups were taken because they were there, not because they were asked for.
         identity: Which rows were added, so that no row is counted twice.
+        n_dropped: How many rows were left out because of missing values.
 
     Example:
         >>> monday = AuditState.of(Predictions(probs=[0.9, 0.8], labels=[1, 1], groups={"site": ["a", "b"]}))
@@ -67,6 +68,7 @@ class AuditState:
     refused: dict[str, str]
     optional: bool
     identity: RowIdentity
+    n_dropped: int = 0
 
     @classmethod
     def of(
@@ -105,7 +107,7 @@ class AuditState:
         Raises:
             SpecError: If a column asked for is not there.
         """
-        n_classes = 0 if first.kind == "top1" else first.n_classes or 0
+        n_classes = first.n_classes or 0 if first.has_scores else 0
         names = list(first.groups) if by is None else list(by)
         for name in names:
             look_up(name, first.groups, what="column of groups")
@@ -134,7 +136,9 @@ class AuditState:
         """
         rows = as_predictions(chunk, None, where="audit")
         self.calibration.update(rows)
-        self.classes.update(rows, rows.predicted, name="predicted classes")
+        self.n_dropped += rows.n_dropped
+        if rows.kind != "confidence":
+            self.classes.update(rows, rows.predicted, name="predicted classes")
         self.evidence.update(rows)
         self.identity.update(rows)
         for name, sums in list(self.groups.items()):
@@ -160,6 +164,7 @@ class AuditState:
             raise DataError(_counted_twice(f"{_WHERE}.merge", shared, "this state"))
         self.identity.merge(other.identity, same_source=same_source)
         self.calibration.merge(other.calibration)
+        self.n_dropped += other.n_dropped
         self.classes.merge(other.classes, name="predicted classes")
         self.evidence.merge(other.evidence)
         self.refused |= other.refused
@@ -325,6 +330,7 @@ def _packed(state: AuditState) -> Record:
         "optional": state.optional,
         "evidence": told,
         "identity": identity,
+        **({"n_dropped": state.n_dropped} if state.n_dropped else {}),
     }
     return Record(plain, arrays)
 
@@ -354,6 +360,7 @@ def _unpacked(record: Record) -> AuditState:
         refused=dict(plain["refused"]),
         optional=plain["optional"],
         identity=identity,
+        n_dropped=plain.get("n_dropped", 0),
     )
     check_state(state)
     again = _packed(state)

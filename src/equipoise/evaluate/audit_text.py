@@ -74,7 +74,8 @@ def later_cautions(found: Audit) -> tuple[Caution, ...]:
 
 def titled_slices(found: Audit) -> Iterator[tuple[str, Sequence[Slice]]]:
     """Yield every set of slices with a title."""
-    yield "Predicted classes", found.classes
+    if found.classes:
+        yield "Predicted classes", found.classes
     for name, slices in found.groups.items():
         yield f"Groups by {printable(name)}", slices
 

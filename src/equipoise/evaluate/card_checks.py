@@ -31,6 +31,7 @@ def check_card(card: Scorecard) -> None:
     check_bins(card.n_bins, card.closed, where="bins")
     counts = (card.n_samples, card.n_resamples)
     _require(all(_is_count(count) and count > 0 for count in counts), "a count")
+    _require(_is_count(card.n_dropped), "the number of rows left out")
     _require(card.n_classes is None or _is_count(card.n_classes), "the number of classes")
     _require(
         type(card.seed) is int and _is_number(card.level) and 0 < card.level < 1, "the level or the seed"

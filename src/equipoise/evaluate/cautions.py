@@ -97,7 +97,8 @@ class Evidence:
         self._weight += len(predictions) if weights is None else float(weights.sum())
         self._squares += len(predictions) if weights is None else float(weights @ weights)
         self._add_values(confidence)
-        self._add_labels(predictions.predicted, predictions.labels)
+        if predictions.kind != "confidence":
+            self._add_labels(predictions.predicted, predictions.labels)
         self._totals = {total for total in self._totals if _sums_to(total, predictions)}
         self._is_twice = self._is_twice and predictions.kind == "probs"
         if self._is_twice:

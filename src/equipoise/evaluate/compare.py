@@ -11,6 +11,7 @@ from equipoise.core.bins import check_bins
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
+from equipoise.core.predictions.alignment import align, same_outcomes
 from equipoise.evaluate.differences import Difference, Differences, correct_family, paired_difference
 from equipoise.metrics.clusters import find_clusters
 from equipoise.metrics.inputs import as_predictions
@@ -86,7 +87,8 @@ def compare(
 
     Args:
         first: Predictions of one model, the baseline.
-        second: Predictions of the other, on the same rows in the same order.
+        second: Predictions of the other, on the same rows in the same order. With ids in both, the order of rows does
+            not matter; nor does that of classes, if both name them.
         metrics: Which metrics; by default all that both kinds of scores allow.
         n_bins: Bins of equal width.
         closed: Which side of a bin belongs to it.
@@ -110,6 +112,7 @@ def compare(
     """
     check_bins(n_bins, closed, where=_WHERE)
     check_resamples(n_resamples, where=_WHERE)
+    first, second = align(first, second, where=_WHERE)
     _check_paired(first, second)
     known = dict.fromkeys(shared_metrics(first, second))
     for key in metrics or ():
@@ -132,7 +135,7 @@ def compare(
 
 
 def _check_paired(first: Predictions, second: Predictions) -> None:
-    if len(first) != len(second) or not np.array_equal(first.labels, second.labels):
+    if not same_outcomes(first, second):
         raise DataError(
             f"{_WHERE}: both predictions must be of the same rows in the same order, got {first!r} and {second!r} "
             "with other labels. Save both models' outputs for the same data."
@@ -141,8 +144,4 @@ def _check_paired(first: Predictions, second: Predictions) -> None:
     if not np.array_equal(one, two):
         raise DataError(
             f"{_WHERE}: both predictions must have the same weights, or none. Set them with with_weights."
-        )
-    if first.rows.named and second.rows.named and not np.array_equal(first.rows.hashes, second.rows.hashes):
-        raise DataError(
-            f"{_WHERE}: both predictions must have the same ids in the same order. Sort them by id."
         )

@@ -75,10 +75,7 @@ def _check(card: Scorecard, limit: Limit, bound: Bound | None) -> Gate:
     facts = metric_facts(limit.metric)
     title = facts.title
     if limit.metric not in card.scores:
-        raise SpecError(
-            f"gate: {title} cannot be held to a limit here: "
-            f"{card.missing.get(limit.metric) or facts.absence or 'it is not known'}."
-        )
+        raise SpecError(f"gate: {title} cannot be held to a limit here: {card.why_missing(limit.metric)}.")
     if not facts.low <= limit.number <= facts.high:
         percent = f" For percent write {limit.metric}={limit.number:g}%." if facts.percent else ""
         raise SpecError(

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, final
 from equipoise.core.errors import DataError, SpecError, first_line
 from equipoise.core.frames import to_frame
 from equipoise.core.predictions import Predictions
+from equipoise.core.rows import unchecked_rows
 from equipoise.evaluate.card_checks import check_card
 from equipoise.evaluate.cautions import Caution, Evidence, slips_among
 from equipoise.evaluate.scorecard_text import describe_card, html_of_card
@@ -93,6 +94,7 @@ class Scorecard:
         fingerprint: Which rows these were; empty for a stream.
         cautions: Signs that the input is not what it is called; they are told first.
         clusters: The clusters that were resampled; None if rows were.
+        n_dropped: How many rows were left out when the file was read, because of missing values.
 
     Example:
         >>> card = score(Predictions(probs=[0.9, 0.2, 0.7], labels=[1, 0, 1]), n_resamples=50)
@@ -120,13 +122,23 @@ class Scorecard:
     fingerprint: str
     cautions: tuple[Caution, ...] = ()
     clusters: Clusters | None = None
+    n_dropped: int = 0
 
     def __getitem__(self, key: str) -> Score:
         if key in self.scores:
             return self.scores[key]
         facts = metric_facts(key)
+        raise SpecError(f"Scorecard: {facts.title} is not known here: {self.why_missing(key)}.")
+
+    def why_missing(self, key: str) -> str:
+        """Return why a metric is not on this card, and which one judges the same here, if there is one."""
+        facts = metric_facts(key)
         why = self.missing.get(key) or facts.absence or "it was not scored"
-        raise SpecError(f"Scorecard: {facts.title} is not known here: {why}.")
+        if facts.only_confidence and key not in self.missing:
+            return "the scores of every class are known, and 'nll' and 'brier' judge them"
+        if f"correct_{key}" in self.scores:
+            return f"{why}; 'correct_{key}' judges the confidence as the probability of being right"
+        return why
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.scores)
@@ -161,6 +173,7 @@ class Scorecard:
             "notes": list(self.notes),
             "cautions": [caution._asdict() for caution in self.cautions],
             **({} if self.clusters is None else {"clusters": self.clusters._asdict()}),
+            **({"n_dropped": self.n_dropped} if self.n_dropped else {}),
         }
 
     @classmethod
@@ -192,6 +205,7 @@ class Scorecard:
                 curve=ReliabilityCurve.from_list(content["bins"], closed=settings["closed"]),
                 consistency=ConsistencyTest(**content["consistency"]),
                 clusters=None if clusters is None else Clusters(**clusters),
+                n_dropped=content.get("n_dropped", 0),
                 **settings,
             )
             check_card(card)
@@ -306,6 +320,7 @@ def score(
         seed=seed,
         cautions=slips_among(evidence.cautions()),
         clusters=sums,
+        n_dropped=rows.n_dropped,
     )
 
 
@@ -318,10 +333,12 @@ def score_state(
     seed: int,
     cautions: tuple[Caution, ...] = (),
     clusters: ClusterSums | None = None,
+    n_dropped: int = 0,
 ) -> Scorecard:
     """Score a state that holds the sums of some rows already; without the rows, what needs them is approximated.
 
-    With the sums of clusters, clusters are resampled instead of rows.
+    With the sums of clusters, clusters are resampled instead of rows. Rows that were left out when a file was read are
+    only counted.
 
     Example:
         >>> rows = Predictions(probs=[[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], labels=[0, 1, 1])
@@ -354,7 +371,7 @@ def score_state(
     return Scorecard(
         scores=scores,
         missing=_missing(state, scores),
-        notes=_notes(state, rows, clusters, level),
+        notes=(*_dropped_words(n_dropped), *_notes(state, rows, clusters, level)),
         curve=state.curve(),
         consistency=ConsistencyTest.of("ece", values["ece"], calibrated["ece"]),
         n_samples=state.n_samples,
@@ -368,6 +385,7 @@ def score_state(
         fingerprint="" if rows is None else rows.fingerprint,
         cautions=cautions,
         clusters=None if clustered is None else clustered.summary,
+        n_dropped=n_dropped,
     )
 
 
@@ -378,15 +396,23 @@ def _follow(values: Mapping[str, float], plain: Score) -> Interval:
 
 
 def _missing(state: CalibrationState, scores: Mapping[str, Score]) -> dict[str, str]:
-    absent = [key for key in FACTS if key not in scores]
+    known = not state.n_classes
+    absent = [key for key, facts in FACTS.items() if key not in scores and facts.only_confidence <= known]
     if state.n_classes == 0:
-        why = "only the predicted class and its confidence are known"
-        return dict.fromkeys(absent, why)
+        why = "only a confidence is known, not the scores of every class"
+        old = "some rows were summed by a version that did not score it"
+        return {key: old if FACTS[key].only_confidence else why for key in absent}
     reasons = {
         "top5_accuracy": "five classes or fewer",
         "auroc": "all predictions are right, or all are wrong",
     }
     return {key: reasons.get(key, "not defined for these rows") for key in absent}
+
+
+def _dropped_words(n_dropped: int) -> tuple[str, ...]:
+    if not n_dropped:
+        return ()
+    return (f"{n_dropped:,} {'row' if n_dropped == 1 else 'rows'} with missing values were left out.",)
 
 
 def _notes(
@@ -407,7 +433,13 @@ def _notes(
         notes.append(
             f"{state.n_impossible} rows gave the true class probability 0; NLL counts them at 87.3 nats. "
             "Save logits to avoid this."
+            if state.n_classes
+            else f"{state.n_impossible} rows were claimed with confidence 1 and wrong, or 0 and right; the log-loss "
+            "counts them at 87.3 nats."
         )
+    if rows is not None and rows.fitted_on is not None:
+        unchecked = unchecked_rows(rows.rows, rows.fitted_on)
+        notes += [unchecked] if unchecked else []
     filled = int((state.sums.sketch[:, 0] > 0).sum())
     if filled == 1 and state.n_samples > 1:
         notes.append("All confidences are the same, so calibration says no more than accuracy does.")

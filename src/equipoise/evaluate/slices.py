@@ -258,8 +258,8 @@ def score_by_class(
         inflation: By how much the variance of a gap is larger than for independent rows.
 
     Returns:
-        One slice per class that was predicted at least once, those first that chance does not explain, and of them
-        the widest gap.
+        One slice per class that was predicted at least once, none where classes are not known. Those come first that
+        chance does not explain, and of them the widest gap.
 
     Example:
         >>> rows = Predictions(probs=[[0.9, 0.1]] * 40 + [[0.1, 0.9]] * 40, labels=[0] * 36 + [1] * 24 + [0] * 20)
@@ -267,6 +267,8 @@ def score_by_class(
         [('1', 0.4), ('0', 0.0)]
     """
     rows = as_predictions(predictions, None, where="score_by_class")
+    if rows.kind == "confidence":
+        return ()
     sums = SliceSums(n_bins=n_bins, closed=closed, most=_MOST)
     sums.update(rows, rows.predicted, name="predicted")
     return with_class_names(sums.slices(level=level, inflation=inflation), rows.class_names)

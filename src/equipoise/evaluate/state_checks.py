@@ -40,23 +40,32 @@ def check_state(state: AuditState) -> None:
         _check_confidence(state.calibration, weighted=weighted)
         _check_scores(state.calibration, weighted=weighted)
         _check_evidence(state.evidence, state.calibration)
-        _check_slices(state.classes, state.calibration, "predicted classes", weighted=weighted)
+        if state.evidence.form["kind"] != "confidence":
+            _check_slices(state.classes, state.calibration, "predicted classes", weighted=weighted)
         for name, sums in state.groups.items():
             _check_slices(sums, state.calibration, f"groups of {name!r}", weighted=weighted)
-        _check_counts_by_class(state, weighted=weighted)
+        if state.evidence.form["kind"] != "confidence":
+            _check_counts_by_class(state, weighted=weighted)
     _require(state.identity.n_rows == state.n_samples, "sources and sums hold different numbers of rows")
 
 
 def _check_form(state: AuditState) -> None:
     plain, _ = state.evidence.parts()
     kind, n_classes, names = plain["kind"], plain["n_classes"], state.class_names
-    _require(kind in ("logits", "probs", "top1"), "the kind of predictions is unknown")
+    _require(kind in ("logits", "probs", "top1", "confidence"), "the kind of predictions is unknown")
+    if kind == "confidence":
+        counted = [*state.evidence.parts()[1].values(), *state.classes.parts()[1].values()]
+        _require(names is None and n_classes is None, "classes are known of confidences without a class")
+        _require(
+            not any(part.any() for part in counted), "classes are counted of confidences without a class"
+        )
     _require(plain["split"] is None or plain["split"] in SPLITS, "the split is unknown")
     _require(n_classes is None or _is_count(n_classes), "the number of classes is not a number")
     _require(not plain["one_column"] or n_classes == 2, "one column is for two classes")
     _require(not plain["is_twice"] or kind == "probs", "only probabilities can be a softmax of probabilities")
-    expected = 0 if kind == "top1" else n_classes
+    expected = n_classes if kind in ("logits", "probs") else 0
     _require(state.calibration.n_classes == expected, "the sums are of another number of classes")
+    _require(_is_count(state.n_dropped), "the number of rows left out is not a number")
     flags = (state.optional, plain["one_column"], plain["weighted"], plain["is_twice"])
     _require(all(type(flag) is bool for flag in flags), "a flag is neither true nor false")
     texts = [*state.groups, *state.refused, *state.refused.values(), *(names or ())]
@@ -113,8 +122,8 @@ def _check_scores(state: CalibrationState, *, weighted: bool) -> None:
     cells, ranks = state.sums.cells.cpu().numpy(), state.sums.ranks.cpu().numpy()
     weight, nll, nll_squared, brier, brier_squared = np.moveaxis(cells[..., [0, 3, 4, 5, 6]], -1, 0)
     if state.n_classes == 0:
-        unknown = (nll, brier, nll_squared, brier_squared, ranks, state.sums.impossible.cpu().numpy())
-        _require(not any(part.any() for part in unknown), "scores of classes are known for a top-1 file")
+        _require(not ranks.any(), "ranks of classes are known where only confidences are")
+        _check_losses_of_being_right(state, weighted=weighted)
         return
     total, right = float(weight.sum()), float(weight[:, 1].sum())
     _check_squares(weight, nll, nll_squared, "losses")
@@ -141,6 +150,29 @@ def _check_scores(state: CalibrationState, *, weighted: bool) -> None:
     _require(_is_close(ranks[0], right, total), "ranks and hits disagree")
     _require(not ranks[state.n_classes :].any(), "a rank is beyond the number of classes")
     _check_classwise(state.sums.classwise.cpu().numpy(), total)
+
+
+def _check_losses_of_being_right(state: CalibrationState, *, weighted: bool) -> None:
+    """Raise unless the losses of confidences fit them; earlier versions wrote none."""
+    cells = state.sums.cells.cpu().numpy()
+    weight, confidence, squared, nll, nll_squared, brier, brier_squared = np.moveaxis(cells, -1, 0)
+    if not any(part.any() for part in (nll, nll_squared, brier, brier_squared)):
+        return
+    total = float(weight.sum())
+    expected = np.stack([squared[:, 0], squared[:, 1] - 2 * confidence[:, 1] + weight[:, 1]], axis=1)
+    _require(
+        (brier <= expected + _ROUNDING * (weight + total)).all(),
+        "a Brier score is too large for its confidence",
+    )
+    _check_squares(weight, nll, nll_squared, "losses")
+    _check_squares(weight, brier, brier_squared, "Brier scores")
+    _require((brier_squared <= brier + _ROUNDING * weight).all(), "a Brier score is above 1")
+    _require((nll >= brier / 2 - _ROUNDING * weight).all(), "a loss is too small for its Brier score")
+    most = 88 * weight
+    _require(
+        (nll <= most).all() and (nll_squared <= 88 * nll + _ROUNDING * weight).all(), "a loss is too large"
+    )
+    _require(weighted or int(state.sums.impossible[0]) <= total, "more rows are impossible than there are")
 
 
 def _check_classwise(table: Array, total: float) -> None:

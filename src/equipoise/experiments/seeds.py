@@ -12,6 +12,7 @@ from equipoise.calibrators.own import as_calibrator
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
+from equipoise.core.predictions.alignment import align_all, order_classes
 from equipoise.experiments.maps import MapSpec, as_map
 from equipoise.experiments.measures import GivenMetric, MetricSpec, as_metric
 from equipoise.experiments.run_report import methods_of, title_of
@@ -153,6 +154,7 @@ def compare_seeds(
     judged = {label: _listed(found) for label, found in predictions.items()}
     held_out = {label: _listed(found) for label, found in (calib or {}).items()}
     _check(judged, held_out, baseline)
+    judged, held_out = _aligned(judged, held_out)
     measures = [_metric(one) for one in metrics]
     maps = dict(map(_map, calibrators)) if held_out else {}
     maps.pop("identity", None)
@@ -221,6 +223,20 @@ def _check(
         look_up(baseline, judged, what="method to compare with")
     if held_out and {k: len(v) for k, v in held_out.items()} != {k: len(v) for k, v in judged.items()}:
         raise DataError(f"{where}: `calib` must hold as many predictions for each method as are judged.")
+
+
+def _aligned(
+    judged: Mapping[str, list[Predictions]], held_out: Mapping[str, list[Predictions]]
+) -> tuple[dict[str, list[Predictions]], dict[str, list[Predictions]]]:
+    """Return predictions with rows in one order, if they have ids, and classes in one order, if they have names."""
+    where = "compare_seeds"
+    flat = iter(align_all([part for parts in judged.values() for part in parts], where=where))
+    rows = {label: [next(flat) for _ in parts] for label, parts in judged.items()}
+    calib = {
+        label: [order_classes(rows[label][0], part, where=where)[1] for part in parts]
+        for label, parts in held_out.items()
+    }
+    return rows, calib
 
 
 def _score(

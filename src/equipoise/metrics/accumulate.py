@@ -19,7 +19,14 @@ from equipoise.metrics.device import FlatBatch
 from equipoise.metrics.plain_batch import PlainBatch
 from equipoise.metrics.sums import Sums
 
-__all__ = ["RowBlock", "add_by_torch", "add_confidence", "add_predictions", "sums_by_torch"]
+__all__ = [
+    "RowBlock",
+    "add_by_torch",
+    "add_confidence",
+    "add_predictions",
+    "losses_of_being_right",
+    "sums_by_torch",
+]
 
 # Numbers in a block of rows, which fits the second-level cache of a processor with all that is computed from it.
 _BLOCK = 1 << 16
@@ -228,6 +235,20 @@ def sums_by_torch(batch: FlatBatch, template: Sums, edges: Tensor) -> Sums:
     return sums
 
 
+def losses_of_being_right(confidence: Array, correct: Array) -> tuple[Array, Array]:
+    """Return the log-loss and the squared error of confidences as probabilities of being right.
+
+    As for classes, a probability of zero for what happened counts as the smallest normal float32.
+
+    Example:
+        >>> losses_of_being_right(np.array([0.5, 1.0]), np.array([True, False]))
+        (array([ 0.69314718, 87.33654475]), array([0.25, 1.  ]))
+    """
+    claimed = np.minimum(confidence.astype(np.float64), 1.0)
+    happened = np.where(correct, claimed, 1 - claimed)
+    return -np.log(np.maximum(happened, _TINY)), (1 - happened) ** 2
+
+
 def add_confidence(
     sums: Sums,
     confidence: Tensor,
@@ -239,7 +260,7 @@ def add_confidence(
     brier: Tensor | None = None,
     count: Tensor | None = None,
 ) -> None:
-    """Add what follows from confidence and correctness alone: all that a top-1 file has."""
+    """Add what follows from confidence and correctness alone."""
     confidence = confidence.double()
     zeros = torch.zeros_like(confidence)
     loss = zeros if loss is None else loss

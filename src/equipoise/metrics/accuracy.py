@@ -51,9 +51,7 @@ def top_k_accuracy(probs: Any, labels: Any = None, *, k: int = 5, sample_weight:
     if k < 1:
         raise ValueError(f"top_k_accuracy: `k` must be at least 1, got {k}.")
     predictions = as_predictions(probs, labels, sample_weight, where="top_k_accuracy")
-    state = CalibrationState(
-        0 if predictions.kind == "top1" else predictions.n_classes or 0, n_bins=1, n_ranks=k
-    )
+    state = CalibrationState(predictions.n_classes or 0 if predictions.has_scores else 0, n_bins=1, n_ranks=k)
     state.update(predictions)
     state._check_scores()
     return top_k_from_state(state, k)

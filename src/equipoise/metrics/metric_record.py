@@ -22,6 +22,7 @@ class MetricFacts(NamedTuple):
         is_error: Whether chance alone pushes it up from zero, where a calibrated model would be.
         is_paired: Whether two models are compared in it row by row.
         needs_scores: Whether it needs the scores of every class, not only the predicted class and its confidence.
+        only_confidence: Whether it is scored only where a confidence is known and the scores of every class are not.
         part_of: The metric it is a part of.
         column: Its place among the columns of a comparison, from 0; None if it has none.
         is_main: Whether it is told where there is room for little: in a line, of every epoch, by severity of a shift.
@@ -48,6 +49,7 @@ class MetricFacts(NamedTuple):
     is_error: bool = False
     is_paired: bool = False
     needs_scores: bool = False
+    only_confidence: bool = False
     part_of: str | None = None
     column: int | None = None
     is_main: bool = False

@@ -9,14 +9,15 @@ from equipoise.metrics.curve import calibration_errors
 from equipoise.metrics.facts import metrics_where
 from equipoise.metrics.state import CalibrationState
 
-__all__ = ["has_top5", "read_cells", "read_state"]
+__all__ = ["has_losses", "has_top5", "read_cells", "read_state"]
 
 
 def read_cells(cells: Array) -> dict[str, Array]:
     """Return what can be read from sums by confidence bin and correctness.
 
     Args:
-        cells: ``(..., bins, 2, 4)``: weight, confidence, nll, Brier of wrong and right rows.
+        cells: ``(..., bins, 2, 4)``: weight, confidence, nll, Brier of wrong and right rows. The last two are of the
+            true class, or of being right where only a confidence is known; they are returned under both names.
 
     Returns:
         One array ``(...)`` per name.
@@ -27,12 +28,15 @@ def read_cells(cells: Array) -> dict[str, Array]:
         1.0
     """
     total = cells[..., 0].sum(axis=(-1, -2))
+    nll, brier = (cells[..., place].sum(axis=(-1, -2)) / total for place in (2, 3))
     errors = calibration_errors(cells[..., 0].sum(-1), cells[..., 1].sum(-1), cells[..., 1, 0])
     return {
         "accuracy": cells[..., 1, 0].sum(-1) / total,
         "confidence": cells[..., 1].sum(axis=(-1, -2)) / total,
-        "nll": cells[..., 2].sum(axis=(-1, -2)) / total,
-        "brier": cells[..., 3].sum(axis=(-1, -2)) / total,
+        "nll": nll,
+        "brier": brier,
+        "correct_nll": nll,
+        "correct_brier": brier,
         **errors,
     }
 
@@ -40,7 +44,8 @@ def read_cells(cells: Array) -> dict[str, Array]:
 def read_state(state: CalibrationState) -> dict[str, float]:
     """Return every number that the state holds exactly.
 
-    Top-1 states lack the scores of every class, so NLL, Brier, classwise error and top-k accuracy are not there.
+    States of confidences lack the scores of every class: NLL and Brier score of the classes, classwise error and top-k
+    accuracy are not there. They have the log-loss and the Brier score of being right instead.
 
     Args:
         state: A state with at least one row.
@@ -55,8 +60,12 @@ def read_state(state: CalibrationState) -> dict[str, float]:
     """
     cells = state.sums.cells.cpu().numpy()[..., [0, 1, 3, 5]]
     found = {name: float(value) for name, value in read_cells(cells).items()}
+    absent = metrics_where(**({"needs_scores": True} if state.n_classes == 0 else {"only_confidence": True}))
+    if state.n_classes == 0 and not has_losses(state):
+        absent += metrics_where(only_confidence=True)
+    found = {name: value for name, value in found.items() if name not in absent}
     if state.n_classes == 0:
-        return {name: value for name, value in found.items() if name not in metrics_where(needs_scores=True)}
+        return found
     found["classwise_ece"] = float(state.class_errors("ece").mean())
     found["brier_calibration"] = brier_calibration(state)
     found["brier_refinement"] = found["brier"] - found["brier_calibration"]
@@ -64,6 +73,13 @@ def read_state(state: CalibrationState) -> dict[str, float]:
     if has_top5(state):
         found["top5_accuracy"] = top_k_from_state(state, 5)
     return found
+
+
+def has_losses(state: CalibrationState) -> bool:
+    """Return whether a state of confidences holds the losses of all its rows; earlier versions summed none."""
+    weight, confidence, squared = np.moveaxis(state.sums.cells.cpu().numpy()[..., :3], -1, 0)
+    brier = squared.sum() + weight[:, 1].sum() - 2 * confidence[:, 1].sum()
+    return abs(float(brier) - float(state.sums.cells[..., 5].sum())) <= 1e-6 * float(weight.sum())
 
 
 def has_top5(state: CalibrationState) -> bool:

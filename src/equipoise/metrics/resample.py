@@ -18,6 +18,7 @@ from equipoise.core.arrays import Array
 from equipoise.core.seeds import numpy_generator
 from equipoise.metrics.area_under_risk_coverage import aurc_of_cells
 from equipoise.metrics.area_under_roc import auroc_of_cells
+from equipoise.metrics.facts import metrics_where
 from equipoise.metrics.readings import has_top5, read_cells
 from equipoise.metrics.smooth_calibration_error import smoothed_error
 from equipoise.metrics.state import CalibrationState
@@ -65,9 +66,10 @@ class Resampler:
             draws["brier_refinement"] = _refinement(draws["brier"], draws["brier_calibration"])
             if has_top5(self.state):
                 draws["top5_accuracy"] = self._top_k()
-        else:
-            del draws["nll"], draws["brier"]
-        return draws
+        absent = metrics_where(
+            **({"only_confidence": True} if self.state.n_classes else {"needs_scores": True})
+        )
+        return {key: drawn for key, drawn in draws.items() if key not in absent}
 
     def calibrated(self) -> dict[str, Array]:
         """Return draws of the error metrics of a calibrated model with the same confidences."""
@@ -80,7 +82,7 @@ class Resampler:
         draws.update(self._fine_metrics(right.astype(np.float64), (count - right).astype(np.float64)))
         if self.state.n_classes:
             draws.update(self._classwise(noise_only=True))
-        unused = ("accuracy", "confidence", "nll", "brier", "auroc", "aurc")
+        unused = ("accuracy", "confidence", "nll", "brier", "correct_nll", "correct_brier", "auroc", "aurc")
         return {name: value for name, value in draws.items() if name not in unused}
 
     def _calibrated_cells(self, rng: np.random.Generator) -> Array:

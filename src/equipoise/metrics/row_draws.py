@@ -16,6 +16,7 @@ from equipoise.core.arrays import Array
 from equipoise.core.bins import bin_of
 from equipoise.core.predictions import Predictions
 from equipoise.core.seeds import numpy_generator
+from equipoise.metrics.accumulate import losses_of_being_right
 from equipoise.metrics.facts import metrics_where
 from equipoise.metrics.readings import read_cells
 
@@ -75,8 +76,11 @@ def shared_metrics(*models: Predictions) -> tuple[str, ...]:
         >>> shared_metrics(Predictions(predicted=[1], confidence=[0.9], labels=[1]))[:2]
         ('accuracy', 'ece')
     """
-    needs = {"needs_scores": False} if any(model.kind == "top1" for model in models) else {}
-    return metrics_where(is_paired=True, **needs)
+    if all(model.has_scores for model in models):
+        return metrics_where(is_paired=True, only_confidence=False)
+    # The losses of one model must not be compared with others' losses of being right.
+    mixed = any(model.has_scores for model in models)
+    return metrics_where(is_paired=True, needs_scores=False, **({"only_confidence": False} if mixed else {}))
 
 
 def draw_rows(
@@ -230,6 +234,8 @@ def _counts(n_units: int, n_resamples: int, seed: int) -> Array:
 def sum_units(predictions: Predictions, unit: Array, n_units: int, edges: Array) -> Array:
     """Return sums by unit, confidence bin and correctness of weight, confidence, NLL and Brier score.
 
+    Where only confidences are known, the last two are those of being right.
+
     Example:
         >>> rows = Predictions(probs=[[0.9, 0.1], [0.8, 0.2]], labels=[0, 1])
         >>> sum_units(rows, np.array([0, 1]), 2, rows.lower_edges(15, "right")).shape
@@ -237,8 +243,9 @@ def sum_units(predictions: Predictions, unit: Array, n_units: int, edges: Array)
     """
     confidence = np.minimum(predictions.confidence.astype(np.float64), 1.0)
     cell = bin_of(confidence, edges[1:-1]) * 2 + predictions.correct
-    nll = brier = np.zeros(len(predictions))
-    if predictions.kind != "top1":
+    if not predictions.has_scores:
+        nll, brier = losses_of_being_right(confidence, predictions.correct)
+    else:
         rows = np.arange(len(predictions))
         nll = -predictions.log_probs[rows, predictions.labels].astype(np.float64)
         probs = predictions.probs

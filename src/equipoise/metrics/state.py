@@ -15,7 +15,12 @@ from equipoise.core.checks import check_labels
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.rows import check_disjoint
-from equipoise.metrics.accumulate import add_confidence, add_predictions, sums_by_torch
+from equipoise.metrics.accumulate import (
+    add_confidence,
+    add_predictions,
+    losses_of_being_right,
+    sums_by_torch,
+)
 from equipoise.metrics.curve import ReliabilityCurve, calibration_errors
 from equipoise.metrics.device import flat_batch
 from equipoise.metrics.plain_batch import as_plain_batch
@@ -36,7 +41,7 @@ class CalibrationState:
     rows. Memory is ``O(n_bins * n_classes)`` whatever the number of rows.
 
     Args:
-        n_classes: Number of classes; 0 for top-1 data, from which only confidence and accuracy are known.
+        n_classes: Number of classes; 0 for confidences, from which only their own scores and the accuracy are known.
         n_bins: Bins of equal width on [0, 1].
         closed: Which side of a bin belongs to it: ``"right"``, as in the authors' codes, or ``"left"``.
         n_ranks: The largest k of top-k accuracy.
@@ -83,7 +88,7 @@ class CalibrationState:
             >>> CalibrationState.of(Predictions(probs=[0.9, 0.2], labels=[1, 0])).n_samples
             2
         """
-        n_classes = 0 if predictions.kind == "top1" else predictions.n_classes or 0
+        n_classes = predictions.n_classes or 0 if predictions.has_scores else 0
         state = cls(n_classes, n_bins=n_bins, closed=closed)
         state._add(predictions, state.sums)
         return state
@@ -97,6 +102,7 @@ class CalibrationState:
         probs: Any = None,
         predicted: Any = None,
         confidence: Any = None,
+        correct: Any = None,
         weights: Any = None,
         ignore_index: int | None = None,
     ) -> None:
@@ -111,7 +117,8 @@ class CalibrationState:
             logits: unnormalised scores,
             probs: probabilities,
             predicted: predicted classes with
-            confidence: their probabilities.
+            confidence: their probabilities, or probabilities of being right with
+            correct: whether they are.
             weights: One weight per row.
             ignore_index: Rows with this label are left out; a batch of such rows only adds nothing.
 
@@ -120,7 +127,7 @@ class CalibrationState:
             DataError: If the rows do not fit this state.
             SplitError: If the rows were used to fit the calibrator that made these predictions.
         """
-        beside = (labels, logits, probs, predicted, confidence, weights, ignore_index)
+        beside = (labels, logits, probs, predicted, confidence, correct, weights, ignore_index)
         if predictions is not None and any(part is not None for part in beside):
             raise TypeError(
                 f"{_WHERE}.update: Predictions hold their labels and weights already; pass nothing beside them."
@@ -132,7 +139,7 @@ class CalibrationState:
             self._update_on_device(scores, labels, weights, ignore_index, is_logits=logits is not None)
             return
         nothing_else = all(
-            part is None for part in (predictions, predicted, confidence, weights, ignore_index)
+            part is None for part in (predictions, predicted, confidence, correct, weights, ignore_index)
         )
         if nothing_else and (logits is None) != (probs is None) and self.sums.on_cpu:
             batch = as_plain_batch(scores, labels, "probs" if logits is None else "logits", self.n_classes)
@@ -145,6 +152,7 @@ class CalibrationState:
                 probs=probs,
                 predicted=predicted,
                 confidence=confidence,
+                correct=correct,
                 weights=weights,
                 ignore_index=ignore_index,
             )
@@ -165,9 +173,12 @@ class CalibrationState:
             if predictions.weights is not None:
                 weight = as_tensor(predictions.weights)
             edges = torch.from_numpy(predictions.lower_edges(self.n_bins, self.closed))
-            add_confidence(sums, confidence, as_tensor(predictions.correct), weight, edges)
+            loss, brier = losses_of_being_right(predictions.confidence, predictions.correct)
+            losses = {"loss": torch.from_numpy(loss), "brier": torch.from_numpy(brier)}
+            add_confidence(sums, confidence, as_tensor(predictions.correct), weight, edges, **losses)
+            sums.impossible.add_(int((predictions.confidence == 1 - predictions.correct).sum()))
             return
-        if predictions.kind == "top1" or predictions.n_classes != self.n_classes:
+        if not predictions.has_scores or predictions.n_classes != self.n_classes:
             raise DataError(
                 f"{_WHERE}: this state is for {self.n_classes} classes, got {predictions!r}. "
                 "Start a state of its own for each kind of predictions."
@@ -334,7 +345,7 @@ class CalibrationState:
 def _check_sizes(n_classes: int, n_ranks: int, n_fine: int) -> None:
     for name, value in (("n_classes", n_classes), ("n_ranks", n_ranks), ("n_fine", n_fine)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-            remedy = " Pass 0 for top-1 data, which have no classes." if value is None else ""
+            remedy = " Pass 0 for top-1 data, whose other classes are not known." if value is None else ""
             raise TypeError(f"{_WHERE}: `{name}` must be a whole number, got {value!r}.{remedy}")
     if n_classes < 0 or n_classes == 1:
         raise ValueError(

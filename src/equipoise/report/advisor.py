@@ -113,7 +113,7 @@ def remedies_of(
     choice = choose(held_out, candidates=candidates, seed=seed)
     chosen = choice.calibrator
     maps = {chosen.kind: chosen}
-    if chosen.kind != "temperature" and held_out.kind != "top1":
+    if chosen.kind != "temperature" and held_out.has_scores:
         maps = {"temperature": TemperatureScaling().fit(held_out), **maps}
     settings: dict[str, Any] = {"n_bins": n_bins, "closed": closed, "level": level}
     settings |= {"n_resamples": n_resamples, "seed": seed, "clusters": clusters}

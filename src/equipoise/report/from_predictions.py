@@ -12,6 +12,7 @@ from equipoise.calibrators import Calibrator
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
+from equipoise.core.predictions.alignment import align_all, order_classes
 from equipoise.evaluate.audit import Audit, audit
 from equipoise.evaluate.audit_state import AuditState
 from equipoise.evaluate.compare import PairedDifferences, compare
@@ -90,6 +91,7 @@ def report_of(
     first = baseline or next(iter(named))
     if first not in named:
         raise DataError(f"report_of: the baseline must be one of {sorted(named)}, got {baseline!r}.")
+    named, held_out = _aligned(named, held_out, first)
     settings = _Settings(
         n_bins=n_bins, closed=closed, level=level, n_resamples=n_resamples, seed=seed, clusters=clusters
     )
@@ -140,6 +142,22 @@ class _Settings(TypedDict):
     n_resamples: int
     seed: int
     clusters: Any
+
+
+def _aligned(
+    named: Mapping[str, Reportable], held_out: Mapping[str, Predictions], first: str
+) -> tuple[dict[str, Reportable], dict[str, Predictions]]:
+    """Return predictions with rows in the order of the baseline, if they have ids, and classes in its order."""
+    order = [first, *(name for name in named if name != first)]
+    rows = {name: part for name in order if isinstance(part := named[name], Predictions)}
+    if first not in rows:
+        return dict(named), dict(held_out)
+    aligned = dict(zip(rows, align_all(list(rows.values()), where="report_of"), strict=True))
+    calib = {
+        name: order_classes(aligned[name], part, where="report_of")[1] if name in aligned else part
+        for name, part in held_out.items()
+    }
+    return {name: aligned.get(name, part) for name, part in named.items()}, calib
 
 
 def _compared(

@@ -12,24 +12,29 @@ from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array, as_floats, as_integers, as_numpy, freeze, has_bad_text
 from equipoise.core.errors import DataError
 from equipoise.core.frames import as_columns
+from equipoise.core.names import nearest
 from equipoise.core.predictions import as_rows
 
 __all__ = [
     "Kind",
     "agreed_classes",
     "as_scores",
+    "check_no_classes",
     "check_several_classes",
     "class_names_of",
+    "class_numbers_of",
     "frozen_map",
     "groups_of",
     "kind_of",
     "labels_of",
+    "outcomes_of",
     "tolerance_of",
     "weights_of",
 ]
 
 #: What the scores are. They are told apart by the name of the argument, never by their values.
-Kind: TypeAlias = Literal["logits", "probs", "top1"]
+#: "top1" is the predicted class and its confidence, "confidence" a confidence and whether the prediction was right.
+Kind: TypeAlias = Literal["logits", "probs", "top1", "confidence"]
 
 _WHERE = "Predictions"
 
@@ -37,18 +42,30 @@ _WHERE = "Predictions"
 _A_FEW = 20
 
 
-def kind_of(logits: Any, probs: Any, predicted: Any, confidence: Any) -> Kind:
+def kind_of(logits: Any, probs: Any, predicted: Any, confidence: Any, *, correct: Any, labels: Any) -> Kind:
     """Return which form was given.
+
+    A confidence without its class is of the form "confidence"; outcomes that are not known may be missing.
 
     Raises:
         ValueError: Unless it is exactly one.
 
     Example:
-        >>> kind_of(None, [0.5], None, None)
+        >>> kind_of(None, [0.5], None, None, correct=None, labels=[1])
         'probs'
+        >>> kind_of(None, None, None, [0.5], correct=[True], labels=None)
+        'confidence'
     """
     named = {"logits": logits, "probs": probs, "predicted": predicted, "confidence": confidence}
     given = [name for name, value in named.items() if value is not None]
+    if given == ["confidence"] and labels is None:
+        return "confidence"
+    if correct is not None:
+        beside = ", ".join([*given, *(["labels"] if labels is not None else [])])
+        raise ValueError(
+            f"{_WHERE}: {argument('correct')} goes with {argument('confidence')} alone, which is the probability that "
+            f"a prediction is right, got {beside or 'neither'}."
+        )
     if given == ["logits"]:
         return "logits"
     if given == ["probs"]:
@@ -56,8 +73,8 @@ def kind_of(logits: Any, probs: Any, predicted: Any, confidence: Any) -> Kind:
     if given == ["predicted", "confidence"]:
         return "top1"
     raise ValueError(
-        f"{_WHERE}: give exactly one of {argument('logits')}, {argument('probs')}, or {argument('predicted')} with "
-        f"{argument('confidence')}, "
+        f"{_WHERE}: give exactly one of {argument('logits')}, {argument('probs')}, {argument('predicted')} with "
+        f"{argument('confidence')}, or {argument('correct')} with {argument('confidence')}, "
         f"got {' and '.join(given) or 'none of them'}."
     )
 
@@ -67,10 +84,15 @@ def as_scores(
 ) -> tuple[Array, tuple[Array, Array] | None]:
     """Return an array whose shape tells that of the labels, and the columns of the top-1 form, if it is that.
 
+    Without a predicted class, in the form "confidence", the first of these columns is empty.
+
     Example:
         >>> as_scores("logits", logits=[[1, 2]], probs=None, predicted=None, confidence=None)
         (array([[1., 2.]]), None)
     """
+    if kind == "confidence":
+        claimed = as_floats(confidence, where=_WHERE, name="confidence")
+        return claimed, (np.empty(0, np.int64), claimed)
     if kind != "top1":
         return as_floats(logits if kind == "logits" else probs, where=_WHERE, name=kind), None
     named = as_integers(predicted, where=_WHERE, name="predicted")
@@ -94,6 +116,60 @@ def labels_of(labels: Any, given: Array, ignore_index: int | None) -> Array:
             f"{_WHERE}: `ignore_index` leaves rows out by their labels, and there are none. Leave it out."
         )
     return np.broadcast_to(np.int64(0), given.shape[:1] + given.shape[2:])
+
+
+def outcomes_of(correct: Any, confidence: Array) -> Array:
+    """Return whether each prediction was right: booleans, 0 and 1, or the texts "true" and "false" in any case.
+
+    Raises:
+        DataError: For another value, with its row.
+        ValueError: Unless there is one value per confidence.
+
+    Example:
+        >>> outcomes_of(["True", "false"], np.array([0.9, 0.4]))
+        array([ True, False])
+        >>> outcomes_of([1, 2], np.array([0.9, 0.4]))
+        Traceback (most recent call last):
+        ...
+        equipoise.core.errors.DataError: Predictions: `correct` must be true or false, or 1 or 0, got 2 in row 1. ...
+    """
+    given = as_numpy(correct)
+    if given.shape != confidence.shape or given.ndim != 1:
+        raise ValueError(
+            f"{_WHERE}: `correct` must have shape {confidence.shape} like `confidence`, got {given.shape}. "
+            "Give one value per row."
+        )
+    if given.dtype.kind == "b":
+        return given
+    if given.dtype.kind in "iuf":
+        right, wrong = given == 1, given == 0
+    else:
+        texts = np.char.lower(
+            np.char.strip(np.array([str(value) for value in given.tolist()], dtype=np.str_))
+        )
+        right, wrong = np.isin(texts, ("true", "1")), np.isin(texts, ("false", "0"))
+    bad = ~(right | wrong)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(
+            f"{_WHERE}: `correct` must be true or false, or 1 or 0, got {str(given[row])[:40]} in row {row}. Class "
+            f"numbers are {argument('labels')}, with {argument('predicted')}."
+        )
+    return np.asarray(right)
+
+
+def check_no_classes(kind: Kind, **given: Any) -> None:
+    """Raise if classes are described in the form "confidence", which has none.
+
+    Example:
+        >>> check_no_classes("confidence", n_classes=None)
+    """
+    for name, value in given.items():
+        if kind == "confidence" and value is not None:
+            raise ValueError(
+                f"{_WHERE}: `{name}` is about classes, and with {argument('confidence')} alone or with "
+                f"{argument('correct')} there are none. Leave it out."
+            )
 
 
 def agreed_classes(given: int | None, found: int) -> int:
@@ -207,6 +283,58 @@ def class_names_of(names: Sequence[str] | None, n_classes: int | None) -> tuple[
         )
     check_text(result, name="class_names")
     return result
+
+
+def class_numbers_of(values: Any, names: Sequence[str] | None, *, name: str) -> Any:
+    """Return classes as numbers where they are given as texts among the class names; other values as they are.
+
+    Raises:
+        TypeError: If there are texts and no class names.
+        DataError: If a text is none of the names, with its row.
+
+    Example:
+        >>> class_numbers_of(["dog", "cat"], ["cat", "dog"], name="labels")
+        array([1, 0])
+    """
+    texts = _texts_of(values)
+    if texts is None:
+        return values
+    if names is None:
+        raise TypeError(
+            f"{_WHERE}: `{name}` hold texts, such as {str(texts.reshape(-1)[0])[:40]!r}, and the order of the classes "
+            f"is not known. Pass {argument('class_names', '[...]')}, or class numbers."
+        )
+    known = {str(one): number for number, one in enumerate(class_names_of(names, None) or ())}
+    if len(known) < len(names):
+        raise DataError(f"{_WHERE}: two classes have the same name. Use class numbers.")
+    found, inverse = np.unique(texts, return_inverse=True)
+    codes = np.array([known.get(str(text), -1) for text in found], dtype=np.int64)[inverse].reshape(
+        texts.shape
+    )
+    if (codes < 0).any():
+        row = int(np.argmax(codes.reshape(-1) < 0))
+        text = str(texts.reshape(-1)[row])
+        guess = nearest(text[:100], list(known)[:1000])
+        remedy = f"Did you mean {guess!r}?" if guess else f"Known: {', '.join(map(repr, list(known)[:8]))}."
+        raise DataError(
+            f"{_WHERE}: `{name}` must be among the class names, got {text[:60]!r} in row {row}. {remedy}"
+        )
+    return codes
+
+
+def _texts_of(values: Any) -> Array | None:
+    """Return values as an array of text, or None if they are something else."""
+    if values is None or str(getattr(values, "dtype", "")).startswith(
+        ("int", "uint", "torch", "float", "bool")
+    ):
+        return None
+    try:
+        array = as_numpy(values)
+    except (TypeError, ValueError, RuntimeError):
+        return None
+    if array.dtype.kind == "O" and array.size and all(isinstance(value, str) for value in array.flat):
+        array = array.astype(np.str_)
+    return array if array.dtype.kind == "U" and array.size else None
 
 
 def check_text(names: Iterable[Any], *, name: str) -> None:

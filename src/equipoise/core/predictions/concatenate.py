@@ -34,14 +34,15 @@ def concatenate(parts: Sequence[Predictions]) -> Predictions:
     first = parts[0]
     for number, part in enumerate(parts[1:], start=1):
         check_alike(f"concatenate: part {number}", part, "part 0", first)
-    top1 = first.kind == "top1"
-    scores = None if top1 else np.concatenate([_known(part.scores) for part in parts])
+    top1, outcomes = first.kind == "top1", first.kind == "confidence"
+    scores = np.concatenate([_known(part.scores) for part in parts]) if first.has_scores else None
     joined = Predictions(
-        labels=np.concatenate([part.labels for part in parts]) if first.has_labels else None,
+        labels=np.concatenate([part.labels for part in parts]) if first.has_labels and not outcomes else None,
         logits=scores if first.kind == "logits" else None,
         probs=scores if first.kind == "probs" else None,
         predicted=np.concatenate([part.predicted for part in parts]) if top1 else None,
-        confidence=np.concatenate([part.confidence for part in parts]) if top1 else None,
+        confidence=None if first.has_scores else np.concatenate([part.confidence for part in parts]),
+        correct=np.concatenate([part.correct for part in parts]) if first.has_labels and outcomes else None,
         weights=None if first.weights is None else np.concatenate([_known(part.weights) for part in parts]),
         groups={name: np.concatenate([part.groups[name] for part in parts]) for name in first.groups},
         class_names=first.class_names,
@@ -51,7 +52,8 @@ def concatenate(parts: Sequence[Predictions]) -> Predictions:
         fitted_on=_fitted_on(parts),
     )
     same = len({part.precision for part in parts}) == 1
-    return joined._copy(precision=first.precision) if same else joined
+    precision = first.precision if same else joined.precision
+    return joined._copy(precision=precision, n_dropped=sum(part.n_dropped for part in parts))
 
 
 def check_alike(where: str, chunk: Predictions, first_where: str, first: Predictions) -> None:

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
+from equipoise.core.predictions.alignment import same_outcomes
 from equipoise.core.seeds import numpy_generator
 
 __all__ = ["divide"]
@@ -16,17 +18,19 @@ _WHERE = "divide"
 
 
 def divide(
-    parts: Sequence[Predictions], share: float, *, seed: int = 0
+    parts: Sequence[Predictions], share: float, *, seed: int = 0, clusters: Array | None = None
 ) -> list[tuple[Predictions, Predictions]]:
     """Divide predictions at random into rows to fit on and rows to judge by.
 
-    Rows with the same id, or without ids with the same scores and label, stay together, so that the two sides share
-    none. Several models' predictions of the same rows are divided alike, as the first is.
+    Rows are drawn by their position, so that equal scores and labels do not matter. Rows with the same id stay
+    together, as do those of a cluster. Several models' predictions of the same rows are divided alike.
 
     Args:
         parts: Predictions, all of the same rows in the same order.
         share: How much of them is to fit on, between 0 and 1.
         seed: The same seed divides the same rows in the same way.
+        clusters: Number of each row's cluster ``(n,)``; whole clusters go to one side, so that the share is met as
+            closely as their sizes allow.
 
     Returns:
         For each of the predictions, those to fit on, of the split ``calib``, and those to judge by, of ``test`` unless
@@ -34,7 +38,7 @@ def divide(
 
     Raises:
         ValueError: If the share is not between 0 and 1.
-        DataError: If there are too few different rows, or models have other rows.
+        DataError: If there are fewer than two rows, ids or clusters, or models have other rows.
 
     Example:
         >>> rows = Predictions(probs=np.linspace(0, 1, 10), labels=[0, 1] * 5)
@@ -45,16 +49,23 @@ def divide(
         raise ValueError(f"{_WHERE}: `share` must be between 0 and 1, got {share}. Half of the rows is 0.5.")
     first = parts[0]
     for part in parts[1:]:
-        if not np.array_equal(part.labels, first.labels):
+        if not same_outcomes(part, first):
             raise DataError(
                 f"{_WHERE}: all predictions must be of the same rows, got {first!r} and {part!r}."
             )
-    different, number = np.unique(first.rows.hashes, return_inverse=True)
-    if len(different) < 2:
-        raise DataError(f"{_WHERE}: one row cannot be divided, and {first!r} holds no two that differ.")
-    n_fit = min(max(1, round(share * len(different))), len(different) - 1)
-    chosen = np.zeros(len(different), bool)
-    chosen[numpy_generator(seed, _WHERE).permutation(len(different))[:n_fit]] = True
-    fit = chosen[number]
+    unit, what = np.arange(len(first)), "row"
+    if clusters is not None:
+        unit, what = np.unique(clusters, return_inverse=True)[1], "cluster"
+    elif first.has_kept_rows and first.rows.named:
+        unit, what = np.unique(first.rows.hashes, return_inverse=True)[1], "id"
+    sizes = np.bincount(unit)
+    if len(sizes) < 2:
+        raise DataError(f"{_WHERE}: one {what} cannot be divided, and {first!r} has no more.")
+    order = numpy_generator(seed, _WHERE).permutation(len(sizes))
+    reached = np.cumsum(sizes[order])[:-1]
+    n_fit = 1 + int(np.argmin(np.abs(reached - share * len(first))))
+    chosen = np.zeros(len(sizes), bool)
+    chosen[order[:n_fit]] = True
+    fit = chosen[unit]
     judge = first.split if first.split in ("train", "tune") else "test"
     return [(part.take(fit).with_split("calib"), part.take(~fit).with_split(judge)) for part in parts]

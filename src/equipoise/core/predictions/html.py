@@ -25,10 +25,14 @@ def html_of_predictions(predictions: Predictions) -> str:
     head = predictions.take(slice(0, _SHOWN))
     names = predictions.class_names
     columns = {"row": [str(number) for number in range(len(head))]}
-    classes = {"predicted": head.predicted} | ({"label": head.labels} if head.has_labels else {})
+    classes = {} if head.kind == "confidence" else {"predicted": head.predicted}
+    if head.has_labels and head.kind != "confidence":
+        classes["label"] = head.labels
     for name, column in classes.items():
         columns[name] = [names[number] if names else str(number) for number in column.tolist()]
     columns["confidence"] = [f"{100 * value:.1f} %" for value in head.confidence.tolist()]
+    if head.has_labels and head.kind == "confidence":
+        columns["correct"] = [str(value).lower() for value in head.correct.tolist()]
     if head.weights is not None:
         columns["weight"] = [f"{value:.4g}" for value in head.weights.tolist()]
     for name, column in head.groups.items():

@@ -28,12 +28,15 @@ from equipoise.core.predictions.arguments import (
     Kind,
     agreed_classes,
     as_scores,
+    check_no_classes,
     check_several_classes,
     class_names_of,
+    class_numbers_of,
     frozen_map,
     groups_of,
     kind_of,
     labels_of,
+    outcomes_of,
     tolerance_of,
     weights_of,
 )
@@ -59,17 +62,21 @@ _WHERE = "Predictions"
 class Predictions:
     """What a classifier said about some rows, and what was true.
 
-    Give exactly one of ``logits``, ``probs``, or ``predicted`` with ``confidence``. Everything is checked once,
-    here; memory is shared with the caller's arrays where their type allows, and given back read-only.
+    Give exactly one of ``logits``, ``probs``, ``predicted`` with ``confidence``, or ``confidence`` with ``correct``.
+    Everything is checked once, here; memory is shared with the caller's arrays where their type allows, and given back
+    read-only.
 
     Args:
-        labels: True classes ``(n,)``, integers of any width; ``(n, d1, ...)`` for dense outputs. Left out where they
-            are not known, as in production: calibrators can be applied to such rows, but nothing scored or fitted.
+        labels: True classes ``(n,)``, integers of any width, or names among ``class_names``; ``(n, d1, ...)`` for
+            dense outputs. Left out where they are not known, as in production: calibrators can be applied to such rows,
+            but nothing scored or fitted.
         logits: Unnormalised scores ``(n, k)``, dense ``(n, k, d1, ...)``, or one column ``(n,)`` or ``(n, 1)`` of
             log-odds of class 1. NumPy or torch, any device, half precision included; or a data frame.
         probs: Probabilities in the same shapes; rows sum to one.
         predicted: Top-1 form: the class named, ``(n,)``.
-        confidence: Top-1 form: its probability, ``(n,)``.
+        confidence: Top-1 form: its probability, ``(n,)``. By itself: the probability that the prediction is right.
+        correct: With ``confidence`` alone, whether each prediction was right ``(n,)``: booleans, 0 and 1, or "true" and
+            "false". There are no classes then, and no labels. Left out where it is not known.
         weights: One weight per row; a row of weight 2 counts as two rows.
         groups: Named columns ``(n,)`` to slice by: a dictionary or a data frame.
         class_names: One name per class.
@@ -101,7 +108,9 @@ class Predictions:
     _labels: Array | None
     _why_unlabelled: str
     _top: tuple[Array, Array] | None
+    _correct: Array | None
     _ids: Rows | None
+    n_dropped: int
 
     def __init__(
         self,
@@ -111,6 +120,7 @@ class Predictions:
         probs: Any = None,
         predicted: Any = None,
         confidence: Any = None,
+        correct: Any = None,
         weights: Any = None,
         groups: Mapping[str, Any] | None = None,
         class_names: Sequence[str] | None = None,
@@ -121,17 +131,26 @@ class Predictions:
         fitted_on: Rows | None = None,
     ) -> None:
         named = {"logits": logits, "probs": probs, "predicted": predicted, "confidence": confidence}
-        kind = kind_of(**named)
+        kind = kind_of(**named, correct=correct, labels=labels)
+        check_no_classes(kind, class_names=class_names, n_classes=n_classes, ignore_index=ignore_index)
         check_integer(n_classes, where=_WHERE, name="n_classes", least=1)
         check_integer(ignore_index, where=_WHERE, name="ignore_index")
         if not isinstance(fitted_on, Rows | None):
             raise TypeError(f"{_WHERE}: `fitted_on` must be Rows, got {type(fitted_on).__name__}.")
-        check_same_order(_WHERE, **named, labels=labels, weights=weights, ids=ids)
+        labels, predicted = (
+            class_numbers_of(value, class_names, name=name)
+            for name, value in (("labels", labels), ("predicted", predicted))
+        )
+        named["predicted"] = predicted
+        check_same_order(_WHERE, **named, correct=correct, labels=labels, weights=weights, ids=ids)
         given, top = as_scores(kind, **named)
         true = labels_of(labels, given, ignore_index)
         keep = as_rows.kept_rows(true, ignore_index)
         scores = None
-        if top is not None:
+        if kind == "confidence":
+            as_rows.check_same_length(true, confidence=given)
+            top = freeze(np.empty(0, np.int64)), freeze(given)
+        elif top is not None:
             as_rows.check_same_length(true, predicted=top[0], confidence=top[1])
             top = freeze(keep(top[0])), freeze(keep(top[1]))
         else:
@@ -144,6 +163,7 @@ class Predictions:
             kind=kind,
             scores=scores,
             _top=top,
+            _correct=None if correct is None else freeze(outcomes_of(correct, given)),
             _labels=None if labels is None else freeze(keep(true.reshape(-1))),
             _why_unlabelled="",
             weights=weights_of(weights, true, keep),
@@ -154,6 +174,7 @@ class Predictions:
             fitted_on=fitted_on,
             precision="float64" if kind == "logits" else precision_of(confidence if probs is None else probs),
             _ids=None if ids is None else as_rows.row_ids(ids, true, keep),
+            n_dropped=0,
         )
         try:
             self._check(tolerance_of(probs))
@@ -174,6 +195,7 @@ class Predictions:
             check_probs(self._scores, where=_WHERE, tolerance=tolerance)
         else:
             check_confidence(self._given_confidence, where=_WHERE)
+        if self.kind == "top1":
             check_labels(self.predicted, n_classes=self.n_classes, where=_WHERE, name="predicted")
         if self._labels is not None:
             check_labels(self._labels, n_classes=self.n_classes, where=_WHERE)
@@ -181,7 +203,7 @@ class Predictions:
             check_weights(self.weights, where=_WHERE)
 
     def __len__(self) -> int:
-        column = self.scores if self._top is None else self._top[0]
+        column = self.scores if self._top is None else self._top[1]
         return 0 if column is None else len(column)
 
     def __repr__(self) -> str:
@@ -191,7 +213,7 @@ class Predictions:
         if self.split:
             parts.append(f"split={self.split}")
         if not self.has_labels:
-            parts.append("no labels")
+            parts.append("no outcomes" if self.kind == "confidence" else "no labels")
         return f"Predictions({', '.join(parts)})"
 
     def _repr_html_(self) -> str:
@@ -199,8 +221,16 @@ class Predictions:
 
     @property
     def has_labels(self) -> bool:
-        """Whether the true classes are known; without them nothing can be scored or fitted."""
-        return self._labels is not None
+        """Whether it is known what was true: the classes, or which predictions were right.
+
+        Without it nothing can be scored or fitted.
+        """
+        return self._labels is not None or self._correct is not None
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether the scores of every class are known, not only a confidence."""
+        return self.scores is not None
 
     @property
     def labels(self) -> Array:
@@ -209,20 +239,36 @@ class Predictions:
         Raises:
             DataError: If they are not known.
         """
-        if self._labels is None:
+        if self.kind == "confidence" and self._correct is not None:
             raise DataError(
-                self._why_unlabelled
-                or f"{_WHERE}: these rows have no labels, so they can be neither scored nor fitted on. "
-                f"Give {argument('labels')}."
+                f"{_WHERE}: only the confidence and whether a prediction was right are known here, not its class. "
+                "Save logits or probabilities, with labels, to get this number."
             )
+        if self._labels is None:
+            raise self._unlabelled
         return self._labels
+
+    @property
+    def _unlabelled(self) -> DataError:
+        if self.kind == "confidence":
+            return DataError(
+                self._why_unlabelled
+                or f"{_WHERE}: it is not known which of these predictions were right, so they can be neither scored "
+                f"nor fitted on. Give {argument('correct')}."
+            )
+        return DataError(
+            self._why_unlabelled
+            or f"{_WHERE}: these rows have no labels, so they can be neither scored nor fitted on. "
+            f"Give {argument('labels')}."
+        )
 
     @property
     def _scores(self) -> Array:
         if self.scores is None:
             raise DataError(
-                f"{_WHERE}: only the predicted class and its confidence are known here, not the scores of every "
-                "class. Save logits or probabilities to get this number."
+                f"{_WHERE}: only {'the predicted class and its' if self.kind == 'top1' else 'a'} confidence is known "
+                "here, not the scores of every class."
+                " Save logits or probabilities to get this number."
             )
         return self.scores
 
@@ -257,6 +303,11 @@ class Predictions:
     @cached_property
     def predicted(self) -> Array:
         """The class with the highest score ``(n,)``; the first of equals."""
+        if self.kind == "confidence":
+            raise DataError(
+                f"{_WHERE}: only the confidence is known here, not the class it belongs to. Give "
+                f"{argument('predicted')} and {argument('labels')} for results by class."
+            )
         if self._top is not None:
             return self._top[0]
         if self.one_column:
@@ -288,6 +339,10 @@ class Predictions:
     @cached_property
     def correct(self) -> Array:
         """Whether the predicted class is the true one ``(n,)``."""
+        if self._correct is not None:
+            return self._correct
+        if self.kind == "confidence":
+            raise self._unlabelled
         return freeze(self.predicted == self.labels)
 
     @cached_property
@@ -296,7 +351,8 @@ class Predictions:
         if self._ids is not None:
             return self._ids
         scores = self.confidence if self.scores is None else self.scores
-        return Rows.from_values(scores, self._labels)
+        outcomes = self._labels if self._correct is None else self._correct.astype(np.int64)
+        return Rows.from_values(scores, outcomes)
 
     @property
     def has_kept_rows(self) -> bool:
@@ -316,12 +372,16 @@ class Predictions:
             2
         """
         picked = index if isinstance(index, slice) else as_rows.row_numbers(index)
-        changes: dict[str, Any] = {}
-        for name in ("scores", "_labels", "weights"):
+        changes: dict[str, Any] = {"n_dropped": 0}
+        for name in ("scores", "_labels", "_correct", "weights"):
             column = getattr(self, name)
             changes[name] = None if column is None else freeze(column[picked])
         if self._top is not None:
-            changes["_top"] = tuple(freeze(column[picked]) for column in self._top)
+            named, confidence = self._top
+            changes["_top"] = (
+                named if self.kind == "confidence" else freeze(named[picked]),
+                freeze(confidence[picked]),
+            )
         changes["groups"] = frozen_map({name: column[picked] for name, column in self.groups.items()})
         if self._ids is not None or self.fitted_on is not None:
             changes["_ids"] = Rows(self.rows.hashes[picked], self.rows.named)
@@ -399,10 +459,10 @@ class Predictions:
         return self._copy(_why_unlabelled=why)
 
     def with_confidence(self, confidence: Any, *, fitted_on: Rows | None = None) -> Predictions:
-        """Return the same top-1 rows with other confidences, as a calibrator gives them.
+        """Return the same rows with other confidences, as a calibrator gives them where only these are known.
 
         Args:
-            confidence: New probabilities of the classes named.
+            confidence: New probabilities of being right.
             fitted_on: The rows the map was fitted on; scoring them raises.
 
         Returns:
@@ -413,13 +473,23 @@ class Predictions:
             >>> raw.with_confidence([0.8]).fingerprint == raw.fingerprint
             True
         """
-        fresh = Predictions(labels=self.labels, predicted=self.predicted, confidence=confidence)
+        fresh = Predictions(confidence=confidence)
+        named = self._top[0] if self._top is not None else self.predicted
         return self._copy(
-            _top=fresh._top,
+            _top=(named, fresh._given_confidence),
             precision=fresh.precision,
             fitted_on=self.fitted_on if fitted_on is None else fitted_on.union(self.fitted_on),
             _ids=self.rows,
         )
+
+    def with_dropped(self, n_dropped: int) -> Predictions:
+        """Return the same predictions with the number of rows that were left out when they were read.
+
+        Example:
+            >>> Predictions(probs=[0.9], labels=[1]).with_dropped(2).n_dropped
+            2
+        """
+        return self._copy(n_dropped=n_dropped)
 
     def with_split(self, split: str | None) -> Predictions:
         """Return the same predictions under another split name.

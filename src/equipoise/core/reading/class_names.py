@@ -35,7 +35,7 @@ def seen_classes(readers: Iterable[tuple[ColumnReader, Layout]]) -> tuple[str, .
         names = [name for name in (layout.labels, layout.predicted) if name is not None]
         readings: dict[str, Reading] = dict.fromkeys(names, "name")
         for chunk in reader.chunks(readings, n_rows=reader.chunk_rows(readings)):
-            for name in names:
+            for name in names if chunk.columns else ():
                 seen.update(str(value) for value in np.unique(as_numpy(chunk.columns[name])))
             if len(seen) > _MOST_CLASSES:
                 raise reader.fail(
@@ -74,7 +74,6 @@ def class_numbers(reader: ColumnReader, chunk: Chunk, column: str, names: Sequen
 
 def _unknown(reader: ColumnReader, chunk: Chunk, column: str, row: int, names: Sequence[str]) -> DataError:
     text = str(as_numpy(chunk.columns[column]).reshape(-1)[row])
-    place = f"row {chunk.start + row}" if chunk.lines is None else f"line {chunk.lines[row]}"
     guess = nearest(text[:100], names[:1000])
     remedy = f"Did you mean {guess!r}?" if guess else f"Known: {', '.join(map(repr, names[:8]))}."
-    return reader.fail(f"`{column}` must name a class, got {text[:60]!r} in {place}. {remedy}")
+    return reader.fail(f"`{column}` must name a class, got {text[:60]!r} in {chunk.place(row)}. {remedy}")

@@ -22,7 +22,9 @@ class Columns(TypedDict, total=False):
         probs: The same for probabilities.
         labels: The column of true classes: numbers, or names if the classes have names.
         predicted: The column of predicted classes, in the top-1 form.
-        confidence: The column of their probabilities, in the top-1 form.
+        confidence: The column of their probabilities, in the top-1 form; or of the probabilities of being right.
+        correct: The column that says whether a prediction was right: true or false, 1 or 0. It goes with ``confidence``
+            and needs no classes.
         weights: The column of sample weights.
         groups: Columns to slice by; by default those whose names begin with ``group_``.
         ids: The column that identifies the samples across files, each at most once. Never assumed: many files number
@@ -31,6 +33,12 @@ class Columns(TypedDict, total=False):
         n_classes: The number of classes, in the top-1 form.
         split: ``train``, ``tune``, ``calib`` or ``test``; by default what the file tells.
         ignore_index: Rows with this label are left out.
+        first_label: The number of the first class among labels that are numbers: 0, or 1 if they run from 1 to k; -1
+            for two classes numbered -1 and 1. By default what is certain: 1 where columns are numbered from 1, or
+            where classes are named and labels run from 1 to k; -1 where labels are -1 and 1; otherwise 0.
+        drop_missing: Whether rows with a missing value in a column that is read are left out and counted.
+        normalize: Whether rows of probabilities whose sum is off by their rounding are divided by it.
+        percent: Whether probabilities or confidences are percentages.
         max_bytes: How large a file may become in memory; by default 256 MiB, or 200 times its size if that is more.
 
     Example:
@@ -43,6 +51,7 @@ class Columns(TypedDict, total=False):
     labels: str | None
     predicted: str | None
     confidence: str | None
+    correct: str | None
     weights: str | None
     groups: Sequence[str] | None
     ids: str | None
@@ -50,11 +59,16 @@ class Columns(TypedDict, total=False):
     n_classes: int | None
     split: str | None
     ignore_index: int | None
+    first_label: int | None
+    drop_missing: bool | None
+    normalize: bool | None
+    percent: bool | None
     max_bytes: int | None
 
 
 _SEVERAL = ("logits", "probs", "groups", "class_names")
-_NUMBERS = {"n_classes": 1, "ignore_index": None, "max_bytes": 1}
+_NUMBERS = {"n_classes": 1, "ignore_index": None, "max_bytes": 1, "first_label": -1}
+_FLAGS = ("drop_missing", "normalize", "percent")
 
 
 def check_columns(columns: Mapping[str, Any], *, where: str) -> Columns:
@@ -79,6 +93,11 @@ def check_columns(columns: Mapping[str, Any], *, where: str) -> Columns:
             check_split(value, where=where)
         elif name in _NUMBERS:
             check_integer(value, where=where, name=name, least=_NUMBERS[name])
+            if name == "first_label" and value > 1:
+                raise ValueError(f"{where}: `first_label` must be -1, 0 or 1, got {value}.")
+        elif name in _FLAGS:
+            if not isinstance(value, bool):
+                raise TypeError(f"{where}: `{name}` must be True or False, got {value!r}.")
         elif not _is_name(name, value):
             raise TypeError(
                 f"{where}: `{name}` must {'hold names' if name in _SEVERAL else 'name a column'}, got "

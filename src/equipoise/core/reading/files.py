@@ -76,12 +76,16 @@ def find_sources(path: SourceLike) -> list[FileSource]:
     return _each_once([source for item in items for source in find_sources(item)])
 
 
-def open_source(source: FileSource, max_bytes: int | None = None) -> ColumnReader:
+def open_source(
+    source: FileSource, max_bytes: int | None = None, *, drop_missing: bool = False, percent: bool = False
+) -> ColumnReader:
     r"""Open a table.
 
     Args:
         source: The file, or .npy files by column.
         max_bytes: How large it may become in memory; None for the usual limit.
+        drop_missing: Whether rows with missing values are left out.
+        percent: Whether numbers in text may be followed by a percent sign.
 
     Raises:
         DataError: If it cannot be read, or is damaged.
@@ -94,11 +98,15 @@ def open_source(source: FileSource, max_bytes: int | None = None) -> ColumnReade
         ['labels', 'probs']
     """
     try:
-        if isinstance(source, Mapping):
-            return NpyReader(source, max_bytes)
         if isinstance(source, FilePart):
-            return PartReader(open_source(source.file, max_bytes), source)
-        return READERS[ending_of(source)](source, max_bytes)
+            return PartReader(open_source(source.file, max_bytes, drop_missing=drop_missing), source)
+        opened = (
+            NpyReader(source, max_bytes)
+            if isinstance(source, Mapping)
+            else READERS[ending_of(source)](source, max_bytes)
+        )
+        opened.drop_missing, opened.percent = drop_missing, percent
+        return opened
     except OSError as error:
         raise DataError(f"{name_of(source)}: cannot be read ({error.strerror or error}).") from None
 

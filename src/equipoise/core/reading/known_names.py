@@ -26,6 +26,7 @@ KNOWN_NAMES: Mapping[str, tuple[str, ...]] = {
         "confidence", "confidences", "conf", "top_prob", "top_probability", "top1_prob", "max_prob",
         "max_probability",
     ),
+    "correct": ("correct", "is_correct"),
     "weights": ("weights", "weight", "sample_weight", "sample_weights"),
 }  # fmt: skip
 

@@ -10,6 +10,7 @@ from typing import Literal
 from equipoise.core.argument_names import argument
 from equipoise.core.errors import DataError
 from equipoise.core.names import nearest
+from equipoise.core.predictions.arguments import Kind
 from equipoise.core.reading.columns import Columns
 from equipoise.core.reading.formats.base import ColumnReader, Reading
 from equipoise.core.reading.known_names import AMBIGUOUS_NAMES, CLASS_PREFIXES, KNOWN_NAMES
@@ -28,31 +29,35 @@ class Layout:
     """Which columns to read, and as what.
 
     Attributes:
-        kind: ``logits``, ``probs`` or ``top1``.
+        kind: ``logits``, ``probs``, ``top1`` or ``confidence``.
         labels: The true class; None if no column has such a name.
-        scores: One array of scores, or a column per class; empty in the top-1 form.
+        scores: One array of scores, or a column per class; empty where only confidences are known.
         predicted: The class named, in the top-1 form.
-        confidence: Its probability.
+        confidence: Its probability, or that of being right.
+        correct: Whether the prediction was right.
         weights: Sample weights.
         groups: Group names and their columns.
         ids: Ids of the rows.
         hashes: Hashes of the rows that an earlier writer kept.
         class_names: Names told by the columns of classes.
         one_per_class: True if every column of scores is a class.
+        first_label: 1 if the columns of classes are numbered from 1; None if they do not tell.
         no_labels: Why there are no labels, as a sentence for whoever needs them.
     """
 
-    kind: Literal["logits", "probs", "top1"]
+    kind: Kind
     labels: str | None
     scores: tuple[str, ...] = ()
     predicted: str | None = None
     confidence: str | None = None
+    correct: str | None = None
     weights: str | None = None
     groups: Mapping[str, str] = field(default_factory=dict)
     ids: str | None = None
     hashes: str | None = None
     class_names: tuple[str, ...] | None = None
     one_per_class: bool = False
+    first_label: Literal[1] | None = None
     no_labels: str = ""
 
     def readings(self) -> dict[str, Reading]:
@@ -61,6 +66,7 @@ class Layout:
             (self.scores, "number"),
             ((self.labels, self.predicted), "label"),
             ((self.confidence, self.weights), "number"),
+            ((self.correct,), "correct"),
             (tuple(self.groups.values()), "group"),
             ((self.ids,), "text"),
             ((self.hashes,), "hash"),
@@ -101,6 +107,7 @@ def _check_roles(layout: Layout, reader: ColumnReader) -> None:
         ("labels", layout.labels),
         ("predicted", layout.predicted),
         ("confidence", layout.confidence),
+        ("correct", layout.correct),
         ("weights", layout.weights),
         ("ids", layout.ids),
     ]
@@ -126,35 +133,40 @@ class _Finder:
 
     def layout(self) -> Layout:
         kind, scores, names = self._scores()
-        top1 = kind == "top1"
+        top1, outcomes = kind == "top1", kind == "confidence"
         ids = self._columns.get("ids")
-        labels = self._one("labels")
+        labels = None if outcomes else self._one("labels")
+        correct = self._one("correct") if outcomes else None
         hashes = [name for name in ("id_hash", "row_hash") if name in self._reader.row_shapes]
         return Layout(
             kind=kind,
             scores=scores,
             labels=labels,
             predicted=self._need("predicted") if top1 else None,
-            confidence=self._need("confidence") if top1 else None,
+            confidence=self._need("confidence") if top1 or outcomes else None,
+            correct=correct,
             weights=self._one("weights"),
             groups=self._groups(),
             ids=None if ids is None else self._exact(ids, "ids"),
             hashes=hashes[0] if hashes and ids is None else None,
             class_names=names,
             one_per_class=len(scores) > 1,
-            no_labels="" if labels else str(self._no_column("labels")),
+            first_label=1 if len(scores) > 1 and names is None and _run_from_one(scores) else None,
+            no_labels="" if labels or correct else str(self._no_column("correct" if outcomes else "labels")),
         )
 
-    def _scores(self) -> tuple[Literal["logits", "probs", "top1"], tuple[str, ...], tuple[str, ...] | None]:
+    def _scores(self) -> tuple[Kind, tuple[str, ...], tuple[str, ...] | None]:
         logits_given, probs_given = self._columns.get("logits"), self._columns.get("probs")
         if logits_given is not None and probs_given is not None:
             raise self._reader.fail(f"give {argument('logits')} or {argument('probs')}, not both.")
+        if "correct" in self._columns:
+            return self._outcomes()
         if logits_given is not None:
             return "logits", *self._named(logits_given, "logits")
         if probs_given is not None:
             return "probs", *self._named(probs_given, "probs")
         if "predicted" in self._columns or "confidence" in self._columns:
-            return "top1", (), None
+            return self._confidence_form(), (), None
         logits, probs = self._known_scores("logits"), self._known_scores("probs")
         if logits and probs:
             raise self._reader.fail(
@@ -167,13 +179,46 @@ class _Finder:
                 f"`{probs[0]}` beside `{predicted}` may be the probability of class 1 or of the predicted class. "
                 f"Pass {argument('probs', repr(probs[0]))} or {argument('confidence', repr(probs[0]))}."
             )
+        if len(probs) == 1 and self._one("correct") and not confidence and not self._one("labels"):
+            raise self._reader.fail(
+                f"`{probs[0]}` beside `{self._one('correct')}`, without labels, is most likely the probability of "
+                f"being right. If so, pass {argument('confidence', repr(probs[0]))}; otherwise name the true classes: "
+                f"{argument('labels', _ANY)}."
+            )
         if logits or probs:
             found = logits or probs
             names = self._class_names(found) if len(found) > 1 else None
             return ("logits" if logits else "probs"), found, names
         if predicted or confidence:
-            return "top1", (), None
+            return self._confidence_form(), (), None
         raise self._no_scores()
+
+    def _outcomes(self) -> tuple[Kind, tuple[str, ...], tuple[str, ...] | None]:
+        """Return the form that a column of outcomes was named for; raise for columns of another form."""
+        for role in ("logits", "probs", "labels", "predicted"):
+            if role in self._columns:
+                raise self._reader.fail(
+                    f"{argument('correct')} goes with {argument('confidence')} alone, not with {argument(role)}. Leave "
+                    "one of them out."
+                )
+        return "confidence", (), None
+
+    def _confidence_form(self) -> Kind:
+        """Return which form a file with confidences has: with classes, or with outcomes; both may be missing.
+
+        Raises:
+            DataError: If there are labels, and nothing to compare them with.
+        """
+        predicted, labels, correct = (self._one(role) for role in ("predicted", "labels", "correct"))
+        if predicted and (labels or not correct):
+            return "top1"
+        if "labels" in self._columns or (labels and not correct):
+            raise self._reader.fail(
+                f"`{labels}` cannot be compared with anything: there is no predicted class. Name its column: "
+                f"{argument('predicted', _ANY)}; or, if `{labels}` is 1 where the prediction was right, pass "
+                f"{argument('correct', repr(labels))}."
+            )
+        return "confidence"
 
     def _known_scores(self, kind: Literal["logits", "probs"]) -> tuple[str, ...]:
         """Return one array of scores by name, or the columns of classes; empty if there are none."""
@@ -201,11 +246,12 @@ class _Finder:
         if not all(suffix.isascii() and suffix.isdigit() for suffix in numbers.values()):
             return tuple(names)
         ordered = sorted(names, key=lambda name: int(numbers[name]))
-        for expected, name in enumerate(ordered):
+        first = 1 if int(numbers[ordered[0]]) == 1 else 0
+        for expected, name in enumerate(ordered, start=first):
             if int(numbers[name]) != expected:
                 stem = name.strip()[: -len(numbers[name])]
                 raise self._reader.fail(
-                    f"the columns of classes must be numbered from 0 without gaps, `{stem}{expected}` is missing. "
+                    f"the columns of classes must be numbered from 0 or 1 without gaps, `{stem}{expected}` is missing. "
                     f"Otherwise list them in order: {argument('probs', '[...]')} or {argument('logits', '[...]')}."
                 )
         return tuple(ordered)
@@ -293,10 +339,13 @@ class _Finder:
                 f"`{name}` may be logits or probabilities, and values are never looked at. "
                 f"Pass {argument('logits', repr(name))} or {argument('probs', repr(name))}."
             )
-        named = {key: argument(key, _ANY) for key in ("logits", "probs", "predicted", "confidence")}
+        named = {
+            key: argument(key, _ANY) for key in ("logits", "probs", "predicted", "confidence", "correct")
+        }
         return self._reader.fail(
             f"holds no scores under a known name; {self._held()}. {self._near(('logits', 'probs', 'confidence'))}"
-            f"Name them: {named['logits']}, {named['probs']}, or {named['predicted']} with {named['confidence']}."
+            f"Name them: {named['logits']}, {named['probs']}, {named['predicted']} with {named['confidence']}, or "
+            f"{named['correct']} with {named['confidence']}."
         )
 
     def _near(self, roles: Iterable[str]) -> str:
@@ -313,6 +362,12 @@ class _Finder:
 
     def _held(self) -> str:
         return f"it holds {_listed(self._names)}"
+
+
+def _run_from_one(names: Sequence[str]) -> bool:
+    """Return whether the names of columns of classes end in 1, 2, and so on."""
+    ends = [re.search(r"([0-9]{1,9})$", name.strip()) for name in names]
+    return [end and int(end[1]) for end in ends] == list(range(1, len(names) + 1))
 
 
 def _suffix(name: str) -> str:

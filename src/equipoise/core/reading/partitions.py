@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TypeAlias, final
 from urllib.parse import unquote
@@ -92,6 +92,7 @@ class PartReader(ColumnReader):
         self._values = {name: value for name, value in part.values.items() if name not in inner.row_shapes}
         self.row_shapes = {**inner.row_shapes, **dict.fromkeys(self._values, ())}
         self.notes, self.size, self.max_bytes = inner.notes, inner.size, inner.max_bytes
+        self.drop_missing, self.percent = inner.drop_missing, inner.percent
 
     def close(self) -> None:
         """Let go of the file."""
@@ -111,10 +112,13 @@ class PartReader(ColumnReader):
                 )
         stored = {name: reading for name, reading in readings.items() if name not in told}
         for chunk in self._inner.chunks(stored or self._any(), n_rows=n_rows):
+            if not chunk.columns:
+                yield chunk
+                continue
             length = len(next(iter(chunk.columns.values())))
             columns = {name: chunk.columns[name] for name in stored}
             columns |= {name: np.full(length, self._values[name]) for name in told}
-            yield Chunk(columns, chunk.start, chunk.lines)
+            yield replace(chunk, columns=columns)
 
     def _any(self) -> dict[str, Reading]:
         """Return the first column, to learn how many rows there are."""

@@ -27,13 +27,14 @@ def read_predictions(
     A name that could mean two things raises. :data:`equipoise.core.reading.known_names.KNOWN_NAMES` lists them all.
 
     Args:
-        path: A ``.npz``, ``.csv``, ``.tsv``, ``.parquet`` or ``.safetensors`` file, a pair of ``.npy`` files, or one
-            with scores alone, named as columns are (``val_logits.npy``), a mapping such as
+        path: A ``.npz``, ``.csv``, ``.tsv``, ``.jsonl``, ``.parquet`` or ``.safetensors`` file, a pair of ``.npy``
+            files, or one with scores alone, named as columns are (``val_logits.npy``), a mapping such as
             ``{"logits": "a.npy", "labels": "b.npy"}``, several files, a pattern such as ``"part-*.parquet"``, a folder
             of Parquet files, whose folders ``name=value`` are columns, or an address such as ``"s3://bucket/rows"``.
         **columns: The names of columns and what the rows are, as in :class:`equipoise.core.reading.Columns`:
-            ``logits``, ``probs``, ``labels``, ``predicted``, ``confidence``, ``weights``, ``groups``, ``ids``,
-            ``class_names``, ``n_classes``, ``split``, ``ignore_index``, ``max_bytes``.
+            ``logits``, ``probs``, ``labels``, ``predicted``, ``confidence``, ``correct``, ``weights``, ``groups``,
+            ``ids``, ``class_names``, ``n_classes``, ``split``, ``ignore_index``, ``first_label``, ``drop_missing``,
+            ``normalize``, ``percent``, ``max_bytes``.
 
     Returns:
         The predictions.
@@ -117,8 +118,10 @@ def columns_of_stream(sources: list[FileSource], columns: Columns) -> Columns:
     Returns:
         Columns with which every file by itself numbers the classes as the whole stream does.
     """
-    names = PredictionReader(sources, columns).seen_class_names()
-    return columns if names is None else columns | Columns(class_names=names)
+    reader = PredictionReader(sources, columns)
+    names, start = reader.seen_class_names(), reader.first_label()
+    columns = columns if names is None else columns | Columns(class_names=names)
+    return columns if not start else columns | Columns(first_label=start)
 
 
 def _chunks(sources: list[FileSource], columns: Columns, n_rows: int | None) -> Iterator[Predictions]:
@@ -133,6 +136,6 @@ def _chunks(sources: list[FileSource], columns: Columns, n_rows: int | None) -> 
             weighty = weighty or chunk.weights is None or bool(chunk.weights.any())
             yield chunk
     if first is None:
-        raise DataError(f"{reader.where}: no rows to score: every label is ignored.")
+        raise DataError(f"{reader.where}: no rows to score: every label is ignored or missing.")
     if not weighty:
         raise DataError(f"{reader.where}: no rows to score: every weight is zero. Give some row a weight.")

@@ -17,8 +17,10 @@ from equipoise.core.predictions import Predictions
 from equipoise.core.reading.class_names import class_numbers, labels_are_text, seen_classes
 from equipoise.core.reading.columns import Columns
 from equipoise.core.reading.files import FileSource, open_source
-from equipoise.core.reading.formats.base import Chunk, ColumnReader
+from equipoise.core.reading.formats.base import Chunk, ColumnReader, Reading
+from equipoise.core.reading.formats.cells import is_integer
 from equipoise.core.reading.layout import Layout, find_layout
+from equipoise.core.reading.repairs import as_share, check_scale, rescaled, without_missing
 from equipoise.core.reading.unique_ids import UniqueIds
 from equipoise.core.rows import Rows
 
@@ -32,28 +34,66 @@ class PredictionReader:
         self._sources, self._columns = sources, columns
         self.where = ""
         self._ids = UniqueIds()
+        self._start: int | None = None
 
     def chunks(self, source: FileSource, n_rows: int | None) -> Iterator[tuple[str, Predictions]]:
         """Yield the chunks of one file with its name; 0 rows stands for a moderate size, None for all."""
-        with open_source(source, self._columns.get("max_bytes")) as reader:
+        with self._opened(source) as reader:
             self.where = reader.where
-            layout = find_layout(reader, self._columns)
+            layout = self._layout(reader)
             text = labels_are_text(reader, layout)
             names = self._class_names(reader, layout, text)
             readings = layout.readings()
             if text:
                 readings |= {name: "name" for name in (layout.labels, layout.predicted) if name is not None}
             step = reader.chunk_rows(readings) if n_rows == 0 else n_rows
-            for chunk in reader.chunks(readings, n_rows=step):
+            held, n_dropped = None, 0
+            for found in reader.chunks(readings, n_rows=step):
+                chunk = without_missing(found) if reader.drop_missing else found
+                n_dropped += chunk.n_dropped
+                if not chunk.columns:
+                    continue
                 if layout.ids is not None:
                     self._ids.add(reader, chunk, layout.ids)
                 if n_rows is None or not self._all_ignored(chunk, layout):
-                    yield reader.where, self._predictions(reader, chunk, layout, names, text)
+                    if held is not None:  # the last one also counts the rows left out after it
+                        yield reader.where, held
+                    held = self._predictions(reader, chunk, layout, names, text).with_dropped(n_dropped)
+                    n_dropped = 0
+                    if not reader.drop_missing:
+                        yield reader.where, held
+                        held = None
+            if held is not None:
+                yield reader.where, held.with_dropped(held.n_dropped + n_dropped)
+
+    def _opened(self, source: FileSource) -> ColumnReader:
+        said = self._columns
+        return open_source(
+            source,
+            said.get("max_bytes"),
+            drop_missing=bool(said.get("drop_missing")),
+            percent=bool(said.get("percent")),
+        )
+
+    def _layout(self, reader: ColumnReader) -> Layout:
+        layout = find_layout(reader, self._columns)
+        check_scale(reader, layout, self._columns)
+        return layout
+
+    def first_label(self) -> int:
+        """Return the number of the first class among the labels of the stream."""
+        with self._opened(self._sources[0]) as reader:
+            layout = self._layout(reader)
+            if layout.labels is None or labels_are_text(reader, layout):
+                return 0
+            readings = _label_readings(layout)
+            chunk = next(iter(reader.chunks(readings, n_rows=reader.chunk_rows(readings))))
+            return self._first_label(reader, layout, chunk, self._class_names(reader, layout, False))
 
     def seen_class_names(self) -> tuple[str, ...] | None:
         """Return the class names that only the labels of all files tell; None if they are known otherwise."""
-        with open_source(self._sources[0], self._columns.get("max_bytes")) as reader:
-            layout = find_layout(reader, self._columns)
+        with self._opened(self._sources[0]) as reader:
+            layout = self._layout(reader)
             names = self._class_names(reader, layout, labels_are_text(reader, layout))
         return self._seen if names is not None and names is self.__dict__.get("_seen") else None
 
@@ -68,8 +108,54 @@ class PredictionReader:
 
     def _readers(self) -> Iterator[tuple[ColumnReader, Layout]]:
         for source in self._sources:
-            with open_source(source, self._columns.get("max_bytes")) as reader:
-                yield reader, find_layout(reader, self._columns)
+            with self._opened(source) as reader:
+                yield reader, self._layout(reader)
+
+    def _first_label(
+        self, reader: ColumnReader, layout: Layout, chunk: Chunk, names: Sequence[str] | None
+    ) -> int:
+        """Return the number of the first class: what was said, what columns tell, or what is certain from all labels.
+
+        All labels of the stream are looked at only where those of a chunk do not begin with 0.
+        """
+        said = self._columns.get("first_label")
+        if said is not None:
+            return said
+        if layout.first_label is not None:
+            return layout.first_label
+        seen = self._label_range(layout, chunk)
+        if not seen or self._start is not None:
+            return self._start or 0
+        named = self._columns.get("class_names")
+        if min(seen) < 0:
+            two = len(names) == 2 if names else _n_classes(reader, layout, self._columns) in (2, None)
+            return -1 if two and self._labels_seen == {-1, 1} else 0
+        if min(seen) > 0 and named and not all(is_integer(name) for name in named):
+            self._start = int(min(self._labels_seen) == 1 and max(self._labels_seen) == len(named))
+        elif min(seen) == 0:
+            self._start = 0
+        return self._start or 0
+
+    @cached_property
+    def _labels_seen(self) -> set[float]:
+        """What :meth:`_label_range` gives for all labels of the stream."""
+        seen: set[float] = set()
+        for reader, layout in self._readers():
+            readings = _label_readings(layout)
+            for chunk in reader.chunks(readings, n_rows=reader.chunk_rows(readings)):
+                seen |= self._label_range(layout, chunk)
+        return seen
+
+    def _label_range(self, layout: Layout, chunk: Chunk) -> set[float]:
+        """Return the least and the largest of some labels that count, and which of -1, 0 and 1 occur."""
+        seen: set[float] = set()
+        for name in _label_readings(layout) if chunk.columns else ():
+            labels = as_numpy(chunk.columns[name])
+            if labels.dtype.kind in "iuf":
+                labels = labels[labels != self._columns.get("ignore_index")]
+                seen |= {float(value) for value in (-1, 0, 1) if (labels == value).any()}
+                seen |= {float(labels.min()), float(labels.max())} if labels.size else set()
+        return seen
 
     def _all_ignored(self, chunk: Chunk, layout: Layout) -> bool:
         ignored = self._columns.get("ignore_index")
@@ -82,6 +168,8 @@ class PredictionReader:
         self, reader: ColumnReader, chunk: Chunk, layout: Layout, names: Sequence[str] | None, text: bool
     ) -> Predictions:
         columns = dict(chunk.columns)
+        if not text and layout.labels is not None:
+            columns |= self._numbered_from_zero(reader, chunk, layout, names)
         if text:
             for name in (layout.labels, layout.predicted):
                 if name is not None:
@@ -95,17 +183,43 @@ class PredictionReader:
         except (ValueError, TypeError) as error:
             raise DataError(f"{reader.where}: {_told(error)}") from None
 
+    def _numbered_from_zero(
+        self, reader: ColumnReader, chunk: Chunk, layout: Layout, names: Sequence[str] | None
+    ) -> dict[str, Any]:
+        """Return columns of classes that are numbers, as numbers from 0."""
+        columns = {name: chunk.columns[name] for name in _label_readings(layout)}
+        start = self._first_label(reader, layout, chunk, names)
+        if not start:
+            return columns
+        for name, column in columns.items():
+            labels, ignored = as_numpy(column), self._columns.get("ignore_index")
+            counts = np.ones(labels.shape, bool) if ignored is None else labels != ignored
+            bad = (counts & (~np.isin(labels, (-1, 1)) if start < 0 else labels < 1)).reshape(-1)
+            if bad.any():
+                place = int(np.argmax(bad))
+                wanted = "be -1 or 1" if start < 0 else "run from 1, as the classes do"
+                raise reader.fail(
+                    f"`{name}` must {wanted}, got {labels.reshape(-1)[place]} in "
+                    f"{chunk.place(place * len(labels) // labels.size)}. If classes are numbered from 0, pass "
+                    f"{argument('first_label', '0')}."
+                )
+            columns[name] = np.where(
+                counts, (labels > 0).astype(np.int64) if start < 0 else labels - 1, labels
+            )
+        return columns
+
     def _checked(
         self, reader: ColumnReader, chunk: Chunk, layout: Layout, names: Sequence[str] | None
     ) -> Predictions:
         columns, said, top1 = chunk.columns, self._columns, layout.kind == "top1"
-        scores = None if top1 else _scores(reader, columns, layout)
+        scores = rescaled(_scores(reader, columns, layout), said) if layout.scores else None
         predictions = Predictions(
             labels=columns[layout.labels] if layout.labels else None,
             logits=scores if layout.kind == "logits" else None,
             probs=scores if layout.kind == "probs" else None,
             predicted=columns[layout.predicted] if layout.predicted else None,
-            confidence=columns[layout.confidence] if layout.confidence else None,
+            confidence=as_share(columns[layout.confidence], said) if layout.confidence else None,
+            correct=columns[layout.correct] if layout.correct else None,
             weights=_weights(columns, layout),
             groups={name: columns[column] for name, column in layout.groups.items()},
             class_names=names,
@@ -118,6 +232,20 @@ class PredictionReader:
         if layout.weights and predictions.weights is None:
             return predictions.with_weights(np.zeros(len(predictions)))
         return predictions
+
+
+def _label_readings(layout: Layout) -> dict[str, Reading]:
+    return {name: "label" for name in (layout.labels, layout.predicted) if name is not None}
+
+
+def _n_classes(reader: ColumnReader, layout: Layout, columns: Columns) -> int | None:
+    """Return the number of classes that scores are for, None if only reading tells."""
+    if not layout.scores:
+        return columns.get("n_classes")
+    if layout.one_per_class:
+        return len(layout.scores)
+    shape = reader.row_shapes[layout.scores[0]]
+    return None if shape is None else 2 if shape in ((), (1,)) else shape[0]
 
 
 def _scores(reader: ColumnReader, columns: Any, layout: Layout) -> Any:
@@ -160,14 +288,13 @@ def _ids(reader: ColumnReader, columns: Any, layout: Layout) -> Any:
 
 
 def _placed(error: DataError, chunk: Chunk, layout: Layout) -> DataError:
-    lines = chunk.lines
-    if lines is not None:
-        return renumbered(error, lambda row: f"line {lines[row]}")
+    if chunk.lines is not None or chunk.rows is not None:
+        return renumbered(error, chunk.place)
     places = 1  # per sample: the pixels of an image
     if layout.labels is not None:
         labels = as_numpy(chunk.columns[layout.labels])
         places = labels.size // max(1, len(labels))
-    elif layout.kind != "top1":
+    elif layout.scores:
         places = int(np.prod(as_numpy(chunk.columns[layout.scores[0]]).shape[2:]))
     before = chunk.start * places
     return renumbered(error, lambda row: f"row {before + row}")

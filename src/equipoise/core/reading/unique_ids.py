@@ -2,14 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
 from equipoise.core.arrays import Array, as_numpy
 from equipoise.core.errors import DataError
-from equipoise.core.reading.formats.base import Chunk, ColumnReader
+from equipoise.core.reading.columns import Columns
+from equipoise.core.reading.files import SourceLike, find_sources, open_source
+from equipoise.core.reading.formats.base import Chunk, ColumnReader, Reading
 from equipoise.core.rows import Rows
 
-__all__ = ["UniqueIds"]
+__all__ = ["UniqueIds", "find_ids"]
+
+
+def find_ids(path: SourceLike, columns: Columns, hashes: Collection[int]) -> list[str]:
+    """Return the ids of a file that have these hashes, as text; none if no column of ids is named.
+
+    Args:
+        path: What was read.
+        columns: How it was read.
+        hashes: Some of the numbers that rows are known by.
+    """
+    name, found = columns.get("ids"), list[str]()
+    for source in find_sources(path) if name is not None else ():
+        with open_source(source, columns.get("max_bytes")) as reader:
+            known = next(
+                (one for one in reader.row_shapes if one.strip().lower() == str(name).strip().lower()), None
+            )
+            if known is None:
+                continue
+            readings: dict[str, Reading] = {known: "text"}
+            for chunk in reader.chunks(readings, n_rows=reader.chunk_rows(readings)):
+                ids = as_numpy(chunk.columns[known])
+                wanted = np.isin(Rows.from_ids(ids).hashes, np.array(list(hashes), np.uint64))
+                found += [str(one) for one in ids[wanted]]
+    return found
 
 
 class UniqueIds:
@@ -48,10 +76,9 @@ class UniqueIds:
         self, reader: ColumnReader, chunk: Chunk, column: str, ids: Array, repeated: Array
     ) -> DataError:
         row = int(np.argmax(repeated))
-        place = f"row {chunk.start + row}" if chunk.lines is None else f"line {chunk.lines[row]}"
         count = int(repeated.sum())
         rows = "1 row repeats an id" if count == 1 else f"{count} rows repeat an id"
         return reader.fail(
-            f"`{column}` must identify every row, and {rows}, first {str(ids[row])[:60]!r} in {place}. Such rows would "
-            "count twice: remove them, or leave ids out."
+            f"`{column}` must identify every row, and {rows}, first {str(ids[row])[:60]!r} in {chunk.place(row)}. Such "
+            "rows would count twice: remove them, or leave ids out."
         )

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from equipoise.core.reading.formats.base import ColumnReader, WrittenColumns
 from equipoise.core.reading.formats.csv import CsvReader, write_csv, write_tsv
+from equipoise.core.reading.formats.jsonl import JsonlReader, write_jsonl
 from equipoise.core.reading.formats.notes import Notes
 from equipoise.core.reading.formats.npz import NpzReader, write_npz
 from equipoise.core.reading.formats.parquet import ParquetReader, write_parquet
@@ -23,6 +24,8 @@ READERS: Mapping[str, Reader] = {
     ".npz": NpzReader,
     ".csv": CsvReader,
     ".tsv": CsvReader,
+    ".jsonl": JsonlReader,
+    ".ndjson": JsonlReader,
     ".parquet": ParquetReader,
     ".safetensors": SafetensorsReader,
 }
@@ -31,6 +34,8 @@ WRITERS: Mapping[str, Writer] = {
     ".npz": write_npz,
     ".csv": write_csv,
     ".tsv": write_tsv,
+    ".jsonl": write_jsonl,
+    ".ndjson": write_jsonl,
     ".parquet": write_parquet,
     ".safetensors": write_safetensors,
 }

@@ -17,9 +17,10 @@ from equipoise.core.reading.formats.steady_file import check_growth
 
 __all__ = ["LONGEST_TEXT", "ArrayReader", "Chunk", "ColumnReader", "Reading", "WrittenColumns", "as_text"]
 
-#: How a column is wanted: "label" is a class number, "name" a class name. Formats with types of their own need not
+#: How a column is meant: "label" is a class number, "name" a class name, "correct" true or false. Formats
+#: with types of their own need not
 #: care; CSV does.
-Reading: TypeAlias = Literal["number", "label", "name", "text", "group", "hash"]
+Reading: TypeAlias = Literal["number", "label", "name", "text", "group", "hash", "correct"]
 
 #: What a writer is given: columns of one length, by name.
 WrittenColumns: TypeAlias = Mapping[str, Array]
@@ -63,11 +64,21 @@ class Chunk:
         columns: An array or tensor per name.
         start: The number of the first row in its file.
         lines: The line of each row, for text files.
+        rows: The number of each row in its file, if rows were left out.
+        n_dropped: How many rows were left out because of a missing value; their columns may be empty then.
     """
 
     columns: Mapping[str, Any]
     start: int
     lines: Array | None = None
+    rows: Array | None = None
+    n_dropped: int = 0
+
+    def place(self, row: int) -> str:
+        """Return where a row is in its file, for messages."""
+        if self.lines is not None:
+            return f"line {self.lines[row]}"
+        return f"row {self.start + row if self.rows is None else self.rows[row]}"
 
 
 class ColumnReader(ABC):
@@ -87,6 +98,10 @@ class ColumnReader(ABC):
     #: Bytes on the disk, and how many of memory the caller allows.
     size: int
     max_bytes: int | None
+
+    #: Whether rows with missing values are left out, and whether numbers may be followed by a percent sign.
+    drop_missing: bool = False
+    percent: bool = False
 
     @abstractmethod
     def chunks(self, readings: Mapping[str, Reading], *, n_rows: int | None) -> Iterator[Chunk]:

@@ -9,16 +9,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
-from equipoise.core.reading.formats.base import Chunk, ColumnReader, Reading, WrittenColumns
-from equipoise.core.reading.formats.cells import Cells, is_integer
+from equipoise.core.reading.formats.base import WrittenColumns
+from equipoise.core.reading.formats.cells import Cells, is_integer, unusual_types
 from equipoise.core.reading.formats.notes import Notes, parse
 from equipoise.core.reading.formats.steady_file import SteadyFile
+from equipoise.core.reading.formats.text_rows import LONGEST_LINE, MOST_CELLS, TextReader
 from equipoise.core.reading.storage import File
 
 __all__ = ["NOTES", "CsvReader", "write_csv", "write_tsv"]
@@ -26,19 +27,17 @@ __all__ = ["NOTES", "CsvReader", "write_csv", "write_tsv"]
 #: The column whose first cell holds the notes of a file written here.
 NOTES = "equipoise"
 
-_LONGEST_LINE = 1 << 22
 _LONGEST_CELL = 131_072
 
 #: A cell has room for so many hashes of rows that a calibrator was fitted on.
 _MOST_ROWS = 4096
-_CELLS = 1 << 18
 
 #: A cell in quotes, in which a delimiter is text.
 _QUOTED = re.compile(r'"[^"]*"')
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-class CsvReader(ColumnReader):
+class CsvReader(TextReader[list[str]]):
     """The columns of a CSV file with a header; comma, semicolon or tab, as the header shows."""
 
     def __init__(self, path: File, max_bytes: int | None = None) -> None:
@@ -53,13 +52,15 @@ class CsvReader(ColumnReader):
             raise
 
     def _open(self) -> None:
+        self._marks: set[str] = set()
         self._delimiter, self._names = self._header(self._stream)
+        self._position = {name: place for place, name in enumerate(self._names)}
         first = next(self._records(self._stream), (0, None))[1]
         if first is None:
             raise self.fail("holds a header and no rows. There is nothing to score.")
-        self._first = dict(zip(self._names, first, strict=True))
+        self.n_columns = len(self._names)
         self.row_shapes = {name: () for name in self._names if name != NOTES}
-        text = self._first.get(NOTES, "")
+        text = self.cell(first, NOTES) if NOTES in self._position else ""
         self.notes = Notes.from_json(text, where=self.where)
         dtypes = parse(text, where=self.where).get("dtypes")
         self._dtypes = dtypes if isinstance(dtypes, dict) else {}
@@ -68,52 +69,31 @@ class CsvReader(ColumnReader):
         """Let go of the file."""
         self._stream.close()
 
-    def chunks(self, readings: Mapping[str, Reading], *, n_rows: int | None) -> Iterator[Chunk]:
-        """Yield the rows of some columns in order."""
-        start, parts, held = 0, list[Cells](), 0
-        widths = dict.fromkeys(readings, 0)
-        for block in self._blocks(readings, _CELLS if n_rows is None else n_rows):
-            parts.append(block)
-            held += len(block.lines)
-            # The longest text of a column gives every row of it its width.
-            widths = {name: max(width, block.columns[name].itemsize) for name, width in widths.items()}
-            self.check_growth((start + held) * sum(widths.values()))
-            if n_rows is not None and held >= n_rows:
-                yield _joined(parts, start)
-                start, parts, held = start + held, [], 0
-        if parts:
-            yield _joined(parts, start)
-
     def is_text(self, name: str) -> bool:
-        """Say whether the first cell of a column is no integer."""
-        return not is_integer(self._first[name])
+        """Say whether the first cell of a column is not a whole number."""
+        return not is_integer(self.first_cell(name))
 
-    def _blocks(self, readings: Mapping[str, Reading], n_rows: int) -> Iterator[Cells]:
-        """Yield blocks that never straddle a multiple of ``n_rows``; cells become numbers block by block."""
-        limit = max(1, min(n_rows, _CELLS // len(self._names)))
+    def records(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield the number of each line and its cells."""
         self._stream.seek(0)
         self._header(self._stream)
-        records, lines, room = list[list[str]](), list[int](), n_rows
-        for line, record in self._records(self._stream):
-            records.append(record)
-            lines.append(line)
-            if len(records) == min(limit, room):
-                room = room - len(records) or n_rows
-                yield self._cells(records, lines, readings)
-                records, lines = [], []
-        if records:
-            yield self._cells(records, lines, readings)
+        return self._records(self._stream)
 
-    def _cells(self, records: list[list[str]], lines: list[int], readings: Mapping[str, Reading]) -> Cells:
-        position = {name: place for place, name in enumerate(self._names)}
-        block = Cells(self.where, lines)
-        for name, reading in readings.items():
-            cells = [record[position[name]] for record in records]
-            block.add(name, cells, reading, self._dtypes.get(name))
-        return block
+    def cell(self, record: list[str], name: str) -> str:
+        """Return a cell of a line."""
+        return record[self._position[name]]
+
+    def cells(self, lines: list[int]) -> Cells:
+        """Return an empty block; commas are decimal marks where they do not separate cells."""
+        marks = None if self._delimiter == "," else self._marks
+        return Cells(self.where, lines, marks=marks, percent=self.percent)
+
+    def dtype(self, name: str) -> Any:
+        """Return the type a column had before it was written, if the file tells."""
+        return self._dtypes.get(name)
 
     def _header(self, stream: BinaryIO) -> tuple[str, list[str]]:
-        raw = stream.readline(_LONGEST_LINE)
+        raw = stream.readline(LONGEST_LINE)
         text = self._decoded(raw.removeprefix(_BYTE_ORDER_MARK), 1)
         if not text.strip():
             raise self.fail("is empty, or its first line is. The first line must name the columns.")
@@ -152,13 +132,13 @@ class CsvReader(ColumnReader):
 
     def _lines(self, stream: BinaryIO) -> Iterator[str]:
         number = 1
-        while raw := stream.readline(_LONGEST_LINE):
+        while raw := stream.readline(LONGEST_LINE):
             number += 1
             yield self._decoded(raw, number)
 
     def _decoded(self, raw: bytes, number: int) -> str:
-        if len(raw) == _LONGEST_LINE and not raw.endswith(b"\n"):
-            raise self.fail(f"line {number} is longer than {_LONGEST_LINE} bytes. Is this a CSV file?")
+        if len(raw) == LONGEST_LINE and not raw.endswith(b"\n"):
+            raise self.fail(f"line {number} is longer than {LONGEST_LINE} bytes. Is this a CSV file?")
         try:
             return raw.decode("utf-8")
         except UnicodeDecodeError:
@@ -171,11 +151,6 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _joined(parts: list[Cells], start: int) -> Chunk:
-    columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
-    return Chunk(columns, start, np.concatenate([part.lines for part in parts]))
 
 
 def write_csv(path: Path, columns: WrittenColumns, notes: Notes, *, delimiter: str = ",") -> None:
@@ -193,15 +168,13 @@ def write_csv(path: Path, columns: WrittenColumns, notes: Notes, *, delimiter: s
     if notes.fitted_on is not None:
         notes = replace(notes, fitted_on=notes.fitted_on.sketch(_MOST_ROWS))
     flat, kept = _one_column_each(columns, notes)
-    text = kept.to_json(
-        {"dtypes": {name: column.dtype.str for name, column in flat.items() if _unusual(name, column)}}
-    )
+    text = kept.to_json({"dtypes": unusual_types(flat)})
     if len(text) > _LONGEST_CELL // 2:
         raise DataError(
             f"{path.name}: one cell has no room for {len(text)} letters of class names and types. Write .npz."
         )
     length = len(next(iter(flat.values())))
-    step = max(1, _CELLS // (len(flat) + 1))
+    step = max(1, MOST_CELLS // (len(flat) + 1))
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, delimiter=delimiter, lineterminator=_line_end(flat))
         writer.writerow([*flat, NOTES] if text else flat)
@@ -216,12 +189,6 @@ def _line_end(columns: Mapping[str, Array]) -> str:
     """Return how lines end; csv puts a lone carriage return into quotes only if it belongs to the ending."""
     texts = [column for column in columns.values() if column.dtype.kind == "U"]
     return "\r\n" if any((np.char.find(column, "\r") >= 0).any() for column in texts) else "\n"
-
-
-def _unusual(name: str, column: Array) -> bool:
-    """Say whether reading the text would give another type."""
-    usual = ("U",) if name.startswith("group_") else ("U", "i", "u")
-    return column.dtype.kind not in usual and (name.startswith("group_") or column.dtype != np.float64)
 
 
 def _one_column_each(columns: WrittenColumns, notes: Notes) -> tuple[dict[str, Array], Notes]:

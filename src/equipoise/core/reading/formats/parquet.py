@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError, first_line, require
 from equipoise.core.reading.formats.base import (
@@ -108,19 +109,50 @@ class ParquetReader(ColumnReader):
             self._check_type(name)
         rows = self._checked_rows(list(readings))
         size = self.chunk_rows(readings) if n_rows is None else n_rows
-        start, held, self._widths = 0, [], dict[str, int]()
+        start, held, self._widths = 0, list[Chunk](), dict[str, int]()
         # Room is made for all rows of a chunk before they are there.
         for part in self._parts(min(size, rows, 8 * self.size), list(readings)):
-            columns = {name: self._column(part.column(name), name, start) for name in readings}
+            chunk = self._chunk(part, readings, start)
             if n_rows is None:
-                held.append(columns)
+                held.append(chunk)
             else:
-                yield Chunk(columns, start)
+                yield chunk
             start += part.num_rows
         if start != rows:
             raise self.fail("holds another number of rows than it says. The file is damaged: write it again.")
         if n_rows is None:
-            yield Chunk({name: self._whole([part[name] for part in held], name) for name in readings}, 0)
+            yield self._joined(held, list(readings))
+
+    def _chunk(self, part: Any, readings: Mapping[str, Reading], start: int) -> Chunk:
+        """Return some rows; those with a missing value may be left out."""
+        rows, n_read = None, part.num_rows
+        if self.drop_missing and any(part.column(name).null_count for name in readings):
+            valid = np.ones(n_read, bool)
+            for name in readings:
+                valid &= part.column(name).is_valid().to_numpy(zero_copy_only=False)
+            rows = np.flatnonzero(valid)
+            part = part.take(self._arrow.array(rows))
+            rows = rows + start
+        if not part.num_rows:
+            return Chunk({}, start, rows=rows, n_dropped=n_read)
+        columns = {name: self._column(part.column(name), name, start) for name in readings}
+        return Chunk(columns, start, rows=rows, n_dropped=n_read - part.num_rows)
+
+    def _joined(self, parts: list[Chunk], names: list[str]) -> Chunk:
+        n_dropped = sum(part.n_dropped for part in parts)
+        filled = [part for part in parts if part.columns]
+        if not filled:
+            return Chunk({}, 0, n_dropped=n_dropped)
+        columns = {name: self._whole([part.columns[name] for part in filled], name) for name in names}
+        rows = None
+        if n_dropped:
+            rows = np.concatenate(
+                [
+                    part.start + np.arange(len(part.columns[names[0]])) if part.rows is None else part.rows
+                    for part in filled
+                ]
+            )
+        return Chunk(columns, 0, rows=rows, n_dropped=n_dropped)
 
     def is_text(self, name: str) -> bool:
         """Say whether a column holds text."""
@@ -154,7 +186,7 @@ class ParquetReader(ColumnReader):
     def _column(self, column: Any, name: str, start: int) -> Array:
         if column.null_count:
             row = start + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-            raise self.fail(f"`{name}` has a missing value in row {row}. Drop or fill such rows.")
+            raise self.fail(f"`{name}` has a missing value in row {row}. {_drop_or_fill()}")
         types = self._arrow.types
         if not (types.is_list(column.type) or types.is_large_list(column.type)):
             if types.is_fixed_size_list(column.type):
@@ -169,8 +201,8 @@ class ParquetReader(ColumnReader):
         if width == 0:
             raise self.fail(f"`{name}` holds empty lists. There is nothing to score.")
         values = column.flatten()
-        if values.null_count:
-            raise self.fail(f"`{name}` has a missing value in a list. Drop or fill such rows.")
+        if values.null_count and not self.drop_missing:
+            raise self.fail(f"`{name}` has a missing value in a list. {_drop_or_fill()}")
         numbers: Array = values.to_numpy(zero_copy_only=False)
         return numbers.reshape(-1, width)
 
@@ -204,6 +236,10 @@ class ParquetReader(ColumnReader):
     def _corrupt(self, error: Exception) -> DataError:
         reason = first_line(error, most=160)
         return self.fail(f"is cut off, damaged, or no Parquet file ({reason}). Copy or write it again.")
+
+
+def _drop_or_fill() -> str:
+    return f"Drop or fill such rows; {argument('drop_missing', 'True')} leaves them out."
 
 
 def write_parquet(path: Path, columns: WrittenColumns, notes: Notes) -> None:
