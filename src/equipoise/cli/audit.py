@@ -12,7 +12,7 @@ import click
 from equipoise.cli.engines import Engine, engine_options
 from equipoise.cli.inputs import column_options
 from equipoise.cli.limits import MARGIN, METRIC_LIMIT
-from equipoise.cli.scoring import cluster_option, scoring_options
+from equipoise.cli.scoring import cluster_option, scoring_options, target_options
 from equipoise.cli.shared import check_output, check_report, json_option, print_json, quiet_option
 from equipoise.cli.states import refuse_clusters, refuse_options_of_rows, state_paths
 from equipoise.core.escaping import without_secrets
@@ -31,6 +31,7 @@ Examples:
   equipoise audit predictions.npz
   equipoise audit 'part-*.parquet' --by site --max ece=0.03 --min accuracy=90%
   equipoise audit new.npz --against old.npz --not-worse nll --not-worse accuracy=0.5%
+  equipoise audit fraud.csv --positive fraud --max ece=5%
   equipoise audit today.parquet --save-state today.state
   equipoise audit today.state --against last-month.state --not-worse ece
 """
@@ -43,6 +44,7 @@ Examples:
     "--by", multiple=True, metavar="NAME", help="Column of groups to look at one by one; repeatable."
 )
 @scoring_options
+@target_options
 @cluster_option
 @click.option(
     "--max", "maxima", type=METRIC_LIMIT, multiple=True, help="Exit with 1 if a metric is above this."
@@ -110,6 +112,10 @@ def command(
     METRIC is accuracy, nll, brier, ece, ada_ece, classwise_ece, mce, rms_ce, smece, ks, auroc or another key of the
     scores that --json prints. Numbers are fractions or percent: ece=0.03 is ece=3%.
 
+    With --target positive, or --positive CLASS, every number, gate and comparison is about the probability of one of
+    two classes and whether it happened. Without a target, a file of two classes with clearly unequal frequencies is
+    judged in both views, and gates apply to both.
+
     Exit codes: 0 all is well, 1 a gate failed (--max, --min, --not-worse), 2 the files or options are wrong, 3 a
     bug of equipoise, with a traceback.
     """
@@ -136,13 +142,14 @@ def command(
     limits = [Limit(key, "max", number) for key, number in maxima]
     limits += [Limit(key, "min", number) for key, number in minima]
     gates = check_limits(found.card, limits, bound=bound)
-    if comparison is not None:
-        gates += check_not_worse(comparison, not_worse, level=settings["level"])
+    for part in (comparison, result.comparison_of_event):
+        if part is not None:
+            gates += check_not_worse(part, not_worse, level=settings["level"])
     if save_state is not None:
         write_audit_state(result.sums, save_state)
     if report is not None:
         _write_report(report, result, files)
-    _print(found, comparison, gates, files, as_json=as_json, quiet=quiet)
+    _print(found, comparison, result.comparison_of_event, gates, files, as_json=as_json, quiet=quiet)
     return 0 if all(gate.passed for gate in gates) else 1
 
 
@@ -165,6 +172,7 @@ def _write_report(path: Path, result: Result, files: tuple[str, ...]) -> None:
 def _print(
     found: Audit,
     comparison: Differences | None,
+    comparison_of_event: Differences | None,
     gates: Sequence[Gate],
     files: tuple[str, ...],
     *,
@@ -174,7 +182,7 @@ def _print(
     if as_json:
         content = {"files": [without_secrets(file) for file in files]} | found.to_dict()
         if comparison is not None:
-            content["comparison"] = [row._asdict() for row in comparison]
+            content["comparison"] = [row._asdict() for row in (*comparison, *(comparison_of_event or ()))]
         content["gates"] = [gate._asdict() for gate in gates]
         content["passed"] = all(gate.passed for gate in gates)
         print_json(content)
@@ -185,9 +193,9 @@ def _print(
         show_audit(found, quiet=quiet)
     else:
         click.echo(found.describe(quiet=quiet))
-    if comparison is not None:
-        click.echo(f"\n{_heading(comparison)}")
-        click.echo(str(comparison))
+    for part in filter(None, (comparison, comparison_of_event)):
+        click.echo(f"\n{_heading(part)}")
+        click.echo(str(part))
     if gates:
         click.echo("")
     for gate in gates:

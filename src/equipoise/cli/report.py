@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from equipoise.cli.inputs import column_options
 from equipoise.cli.report_sources import Rows, are_runs, named_rows, shown, stem_of, words_of
-from equipoise.cli.scoring import cluster_option, read_along, scoring_options
+from equipoise.cli.scoring import cluster_option, read_along, scoring_options, target_options
 from equipoise.cli.shared import SHARE, check_report, json_option, print_json, quiet_option
 from equipoise.cli.states import read_states, refuse_clusters, refuse_options_of_rows, state_paths
 from equipoise.core.atomic_files import write_text
@@ -62,6 +62,7 @@ _FOR_RUNS = ("paths", "output", "title", "baseline", "as_json", "quiet")
 )
 @column_options
 @scoring_options
+@target_options
 @cluster_option
 @click.option(
     "--card", type=click.Path(path_type=Path, dir_okay=False), help="Write a model card's YAML here too."

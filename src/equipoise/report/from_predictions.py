@@ -42,6 +42,8 @@ def report_of(
     n_resamples: int = 1000,
     seed: int = 0,
     clusters: Any = None,
+    target: str | None = None,
+    positive: str | int | None = None,
 ) -> Report:
     """Score predictions and gather what a report tells about them.
 
@@ -66,6 +68,8 @@ def report_of(
         seed: The same seed gives the same report.
         clusters: Where rows depend on each other, such as pixels of one image or posts of one author: one value per
             row, or the name of a column of groups. Clusters are then resampled, not rows.
+        target: What is judged: ``"top"``, ``"positive"`` or ``"classwise"``, as for :func:`equipoise.score`.
+        positive: The positive class, by name or number; by default class 1. Naming one means ``target="positive"``.
 
     Returns:
         The records; :func:`write_report` makes a file of them.
@@ -90,7 +94,14 @@ def report_of(
     if first not in named:
         raise DataError(f"report_of: the baseline must be one of {sorted(named)}, got {baseline!r}.")
     settings = _Settings(
-        n_bins=n_bins, closed=closed, level=level, n_resamples=n_resamples, seed=seed, clusters=clusters
+        n_bins=n_bins,
+        closed=closed,
+        level=level,
+        n_resamples=n_resamples,
+        seed=seed,
+        clusters=clusters,
+        target=target,
+        positive=positive,
     )
     pairs = dict(versus or {}) | _compared(named, first, set(versus or ()), settings)
     found = {
@@ -139,6 +150,8 @@ class _Settings(TypedDict):
     n_resamples: int
     seed: int
     clusters: Any
+    target: str | None
+    positive: str | int | None
 
 
 def _compared(
