@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from equipoise.cli.engines import Engine, engine_options
-from equipoise.cli.inputs import column_options
+from equipoise.cli.inputs import COLUMN_OPTIONS, column_options, given_words
 from equipoise.cli.limits import MARGIN, METRIC_LIMIT
 from equipoise.cli.scoring import cluster_option, scoring_options, target_options
 from equipoise.cli.shared import check_output, check_report, json_option, print_json, quiet_option
@@ -20,7 +21,7 @@ from equipoise.core.escaping import without_secrets
 if TYPE_CHECKING:
     from equipoise.cli.audit_inputs import Result
     from equipoise.core.reading import Columns
-    from equipoise.evaluate import Audit, Gate
+    from equipoise.evaluate import Audit, Gate, Limit
     from equipoise.evaluate.differences import Differences
     from equipoise.evaluate.gates import Bound
 
@@ -32,6 +33,7 @@ Examples:
   equipoise audit 'part-*.parquet' --by site --max ece=0.03 --min accuracy=90%
   equipoise audit new.npz --against old.npz --not-worse nll --not-worse accuracy=0.5%
   equipoise audit fraud.csv --positive fraud --max ece=5%
+  equipoise audit rows.parquet --by site --max ece=3% --worst-group
   equipoise audit today.parquet --save-state today.state
   equipoise audit today.state --against last-month.state --not-worse ece
 """
@@ -57,6 +59,12 @@ Examples:
     type=click.Choice(["low", "value", "high"]),
     help="What is held against limits: the estimate or an end of its interval. "
     "By default the unfavourable end: high for --max, low for --min.",
+)
+@click.option(
+    "--worst-group",
+    is_flag=True,
+    help="Hold every group of --by to --max and --min too; intervals are corrected for the number of groups. A group "
+    "fails if its whole interval is beyond the limit; groups with too few rows to decide are named and do not fail.",
 )
 @click.option(
     "--against",
@@ -94,6 +102,7 @@ def command(
     maxima: tuple[tuple[str, float], ...],
     minima: tuple[tuple[str, float], ...],
     bound: Bound | None,
+    worst_group: bool,
     against: str | None,
     not_worse: tuple[tuple[str, float | None], ...],
     save_state: Path | None,
@@ -119,6 +128,8 @@ def command(
     Exit codes: 0 all is well, 1 a gate failed (--max, --min, --not-worse), 2 the files or options are wrong, 3 a
     bug of equipoise, with a traceback.
     """
+    if worst_group and not (maxima or minima):
+        raise click.UsageError("--worst-group needs a limit for every group: --max or --min.")
     if not_worse and against is None:
         raise click.UsageError("--not-worse needs --against FILE, the predictions to compare with.")
     from equipoise.cli.audit_inputs import Asked
@@ -142,6 +153,8 @@ def command(
     limits = [Limit(key, "max", number) for key, number in maxima]
     limits += [Limit(key, "min", number) for key, number in minima]
     gates = check_limits(found.card, limits, bound=bound)
+    if worst_group:
+        gates += _check_groups(result, limits, bound, settings, by)
     for part in (comparison, result.comparison_of_event):
         if part is not None:
             gates += check_not_worse(part, not_worse, level=settings["level"])
@@ -153,6 +166,23 @@ def command(
     return 0 if all(gate.passed for gate in gates) else 1
 
 
+def _check_groups(
+    result: Result, limits: Sequence[Limit], bound: Bound | None, settings: dict[str, Any], by: Sequence[str]
+) -> tuple[Gate, ...]:
+    from equipoise.evaluate import check_groups
+
+    state, clusters = result.sums, result.found.card.clusters
+    drawn = {name: settings[name] for name in ("level", "n_resamples", "seed")}
+    return check_groups(
+        state.with_groups(by) if by else state,
+        limits,
+        bound=bound,
+        target=state.find_target(settings["target"], settings["positive"], where="audit"),
+        inflation=1.0 if clusters is None else clusters.inflation(settings["level"]),
+        **drawn,
+    )
+
+
 def _write_report(path: Path, result: Result, files: tuple[str, ...]) -> None:
     """Write what was found as a report, without looking at the rows again."""
     from equipoise.evaluate import PairedDifferences
@@ -160,13 +190,25 @@ def _write_report(path: Path, result: Result, files: tuple[str, ...]) -> None:
 
     name = Path(without_secrets(files[0])).stem if len(files) == 1 else "all files"
     title = f"Audit of {name}"
+    hint = "" if state_paths(files) else _hint(files)
     if result.baseline is None:
-        report = report_of({name: result.found}, title=title)
+        report = report_of({name: result.found}, title=title, hint=hint)
     else:
         paired = result.comparison if isinstance(result.comparison, PairedDifferences) else None
         versus = {} if paired is None else {name: paired}
         report = report_of({"baseline": result.baseline, name: result.found}, title=title, versus=versus)
     write_report(report, path)
+
+
+def _hint(files: Sequence[str]) -> str:
+    """Return the command that asks for advice about these files."""
+    words, columns = [without_secrets(file) for file in files], given_words(*COLUMN_OPTIONS)
+    if len(words) > 1:  # `report` takes several files for several models
+        return shlex.join(
+            ["equipoise", "calibrate", *words, *columns, "--holdout", "0.7", "-o", "calibrator.json"]
+        )
+    judged = given_words("by", "cluster", "target", "positive")
+    return shlex.join(["equipoise", "report", *words, *columns, *judged, "--calib-share", "0.3"])
 
 
 def _print(
@@ -198,9 +240,14 @@ def _print(
         click.echo(str(part))
     if gates:
         click.echo("")
-    for gate in gates:
+    kept = [gate for gate in gates if gate.group and gate.passed and gate.decided]
+    for gate in sorted((gate for gate in gates if gate not in kept), key=lambda gate: not gate.decided):
         mark = click.style("PASS", fg="green") if gate.passed else click.style("FAIL", fg="red", bold=True)
+        mark = mark if gate.decided else click.style("UNDECIDED", fg="yellow")
         click.echo(f"{mark}  {gate.text}.")
+    n_groups = sum(1 for gate in gates if gate.group)
+    if n_groups:
+        click.echo(f"{len(kept):,} of {n_groups:,} gates of groups are shown to be kept.")
 
 
 def _heading(comparison: Differences) -> str:

@@ -89,8 +89,8 @@ def chance_words(found: Audit) -> str:
     said = "confidences" if target.kind == "top" else "probabilities"
     return (
         f"On these rows a calibrated model with the same {said} has an {target.titled('ECE')} of "
-        f"{100 * test.expected:.2f} % on average, and above {100 * test.highest:.2f} % only once in twenty; this one has "
-        f"{100 * test.value:.2f} %."
+        f"{100 * test.expected:.2f} % on average, and above {100 * test.highest:.2f} % only once in twenty; this one "
+        f"has {100 * test.value:.2f} %."
     )
 
 

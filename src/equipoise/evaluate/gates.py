@@ -13,7 +13,7 @@ from equipoise.evaluate.verdict import p_text
 from equipoise.metrics.facts import MetricFacts, metric_facts
 from equipoise.metrics.target import POSITIVE_KEYS, target_facts
 
-__all__ = ["Bound", "Gate", "Limit", "check_limits", "check_not_worse"]
+__all__ = ["Bound", "Gate", "Limit", "check_limits", "check_not_worse", "check_range", "shown"]
 
 #: Which number is held against a limit: an end of the interval, or the estimate.
 Bound: TypeAlias = Literal["low", "value", "high"]
@@ -94,12 +94,7 @@ def _check(card: Scorecard, limit: Limit, bound: Bound | None) -> Gate:
             f"gate: {title} cannot be held to a limit here: "
             f"{card.missing.get(limit.metric) or facts.absence or 'it is not known'}."
         )
-    if not facts.low <= limit.number <= facts.high:
-        percent = f" For percent write {limit.metric}={limit.number:g}%." if facts.percent else ""
-        raise SpecError(
-            f"gate: the limit of {limit.metric} must be a number from {facts.low:g} to {facts.high:g}, which it can "
-            f"reach, got {limit.number:g}.{percent if limit.number > 1 else ''}"
-        )
+    check_range(facts, limit)
     end = bound or ("high" if limit.side == "max" else "low")
     found = getattr(card.scores[limit.metric], end)
     passed = bool(found <= limit.number if limit.side == "max" else found >= limit.number)
@@ -112,10 +107,24 @@ def _check(card: Scorecard, limit: Limit, bound: Bound | None) -> Gate:
     return Gate(
         limit.metric,
         passed,
-        f"{where} {_shown(facts, found)}, {'within' if passed else beyond} the limit of "
-        f"{_shown(facts, limit.number, exact=True)}",
+        f"{where} {shown(facts, found)}, {'within' if passed else beyond} the limit of "
+        f"{shown(facts, limit.number, exact=True)}",
         card.target.label,
     )
+
+
+def check_range(facts: MetricFacts, limit: Limit) -> None:
+    """Raise for a limit that nothing can miss.
+
+    Raises:
+        SpecError: With the range of the metric.
+    """
+    if not facts.low <= limit.number <= facts.high:
+        percent = f" For percent write {limit.metric}={limit.number:g}%." if facts.percent else ""
+        raise SpecError(
+            f"gate: the limit of {limit.metric} must be a number from {facts.low:g} to {facts.high:g}, which it can "
+            f"reach, got {limit.number:g}.{percent if limit.number > 1 else ''}"
+        )
 
 
 def check_not_worse(
@@ -182,11 +191,12 @@ def _not_worse(row: Difference, margin: float | None, level: float) -> Gate:
     )
 
 
-def _shown(facts: MetricFacts, number: float, *, exact: bool = False) -> str:
+def shown(facts: MetricFacts, number: float, *, exact: bool = False) -> str:
+    """Return a value of a metric with its unit; a limit as it was given."""
     if not exact:
         return facts.text(number)
     return f"{facts.scale * number:.6g}{' %' if facts.percent else ''}"
 
 
 def _lost(facts: MetricFacts, number: float, *, exact: bool = False) -> str:
-    return _shown(facts, number, exact=exact).replace(" %", " points")
+    return shown(facts, number, exact=exact).replace(" %", " points")
