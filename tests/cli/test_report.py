@@ -183,7 +183,7 @@ def test_one_file_is_divided_and_shown_before_and_after(files, capsys):
     assert "without the rows to fit on (seed 3)" in page
     assert "After temperature" in page
     assert "--holdout 0.6 --seed 3 --method " in page
-    assert "new.npz" in page
+    assert f"equipoise apply sure-temperature.json {both[0]} -o sure-calibrated.npz" in page
     assert main(["report", *both, *share]) == 0
     capsys.readouterr()
     assert main(["report", both[0], *share, "--calib", both[1]]) == 2

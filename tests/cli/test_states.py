@@ -86,7 +86,7 @@ def test_drift_is_drawn(days, capsys):
     page = (days / "drift.html").read_text()
     assert code == 0
     assert "Over time" in page
-    assert "1 mon, 2 tue, 3 wed" in page
+    assert "Worse since wed: ECE" in page
     assert run(capsys, "report", "mon.state", "-o", "one.md", *FEW)[0] == 0
 
 

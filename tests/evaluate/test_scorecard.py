@@ -90,6 +90,7 @@ def test_to_dict_and_rows_have_the_promised_form():
         "low": 0,
         "high": 0,
         "p_value": None,
+        "target": "top",
         "split": "test",
         "n_samples": 600,
         "n_bins": 15,

@@ -51,7 +51,7 @@ def test_the_page_shows_what_it_adds(halves):
 
 def test_without_held_out_rows_the_page_says_how_to_get_advice(halves):
     page = to_html(report_of(halves[1], n_resamples=50))
-    assert "--calib held-out.npz" in page
+    assert "report_of(predictions, calib=held_out)" in page
 
 
 def test_judged_rows_may_not_be_fitted_on(halves):

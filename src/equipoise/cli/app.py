@@ -29,7 +29,7 @@ _LONGEST = 600
 _TERMINATED = 128 + signal.SIGTERM
 _COMPLETION = "_EQUIPOISE_COMPLETE"
 #: The option that stands for an argument in messages.
-_OPTIONS = {**OPTION_OF, "root": "--data"}
+_OPTIONS = {**OPTION_OF, "root": "--data", "positive": "--positive", "by": "--by"}
 
 
 @click.group(

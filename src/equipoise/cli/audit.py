@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from equipoise.cli.engines import Engine, engine_options
-from equipoise.cli.inputs import column_options
+from equipoise.cli.inputs import COLUMN_OPTIONS, column_options, given_words
 from equipoise.cli.limits import MARGIN, METRIC_LIMIT
-from equipoise.cli.scoring import cluster_option, scoring_options
+from equipoise.cli.scoring import cluster_option, scoring_options, target_options
 from equipoise.cli.shared import check_output, check_report, json_option, print_json, quiet_option
 from equipoise.cli.states import refuse_clusters, refuse_options_of_rows, state_paths
 from equipoise.core.escaping import without_secrets
@@ -20,7 +21,7 @@ from equipoise.core.escaping import without_secrets
 if TYPE_CHECKING:
     from equipoise.cli.audit_inputs import Result
     from equipoise.core.reading import Columns
-    from equipoise.evaluate import Audit, Gate
+    from equipoise.evaluate import Audit, Gate, Limit
     from equipoise.evaluate.differences import Differences
     from equipoise.evaluate.gates import Bound
 
@@ -31,6 +32,8 @@ Examples:
   equipoise audit predictions.npz
   equipoise audit 'part-*.parquet' --by site --max ece=0.03 --min accuracy=90%
   equipoise audit new.npz --against old.npz --not-worse nll --not-worse accuracy=0.5%
+  equipoise audit fraud.csv --positive fraud --max ece=5%
+  equipoise audit rows.parquet --by site --max ece=3% --worst-group
   equipoise audit today.parquet --save-state today.state
   equipoise audit today.state --against last-month.state --not-worse ece
 """
@@ -43,6 +46,7 @@ Examples:
     "--by", multiple=True, metavar="NAME", help="Column of groups to look at one by one; repeatable."
 )
 @scoring_options
+@target_options
 @cluster_option
 @click.option(
     "--max", "maxima", type=METRIC_LIMIT, multiple=True, help="Exit with 1 if a metric is above this."
@@ -55,6 +59,12 @@ Examples:
     type=click.Choice(["low", "value", "high"]),
     help="What is held against limits: the estimate or an end of its interval. "
     "By default the unfavourable end: high for --max, low for --min.",
+)
+@click.option(
+    "--worst-group",
+    is_flag=True,
+    help="Hold every group of --by to --max and --min too; intervals are corrected for the number of groups. A group "
+    "fails if its whole interval is beyond the limit; groups with too few rows to decide are named and do not fail.",
 )
 @click.option(
     "--against",
@@ -92,6 +102,7 @@ def command(
     maxima: tuple[tuple[str, float], ...],
     minima: tuple[tuple[str, float], ...],
     bound: Bound | None,
+    worst_group: bool,
     against: str | None,
     not_worse: tuple[tuple[str, float | None], ...],
     save_state: Path | None,
@@ -111,9 +122,15 @@ def command(
     METRIC is accuracy, nll, brier, ece, ada_ece, classwise_ece, mce, rms_ce, smece, ks, auroc, correct_brier or another
     key of the scores that --json prints. Numbers are fractions or percent: ece=0.03 is ece=3%.
 
+    With --target positive, or --positive CLASS, every number, gate and comparison is about the probability of one of
+    two classes and whether it happened. Without a target, a file of two classes with clearly unequal frequencies is
+    judged in both views, and gates apply to both.
+
     Exit codes: 0 all is well, 1 a gate failed (--max, --min, --not-worse), 2 the files or options are wrong, 3 a
     bug of equipoise, with a traceback.
     """
+    if worst_group and not (maxima or minima):
+        raise click.UsageError("--worst-group needs a limit for every group: --max or --min.")
     if not_worse and against is None:
         raise click.UsageError("--not-worse needs --against FILE, the predictions to compare with.")
     from equipoise.cli.audit_inputs import Asked
@@ -137,14 +154,34 @@ def command(
     limits = [Limit(key, "max", number) for key, number in maxima]
     limits += [Limit(key, "min", number) for key, number in minima]
     gates = check_limits(found.card, limits, bound=bound)
-    if comparison is not None:
-        gates += check_not_worse(comparison, not_worse, level=settings["level"])
+    if worst_group:
+        gates += _check_groups(result, limits, bound, settings, by)
+    for part in (comparison, result.comparison_of_event):
+        if part is not None:
+            gates += check_not_worse(part, not_worse, level=settings["level"])
     if save_state is not None:
         write_audit_state(result.sums, save_state)
     if report is not None:
         _write_report(report, result, files)
-    _print(found, comparison, gates, files, as_json=as_json, quiet=quiet)
+    _print(found, comparison, result.comparison_of_event, gates, files, as_json=as_json, quiet=quiet)
     return 0 if all(gate.passed for gate in gates) else 1
+
+
+def _check_groups(
+    result: Result, limits: Sequence[Limit], bound: Bound | None, settings: dict[str, Any], by: Sequence[str]
+) -> tuple[Gate, ...]:
+    from equipoise.evaluate import check_groups
+
+    state, clusters = result.sums, result.found.card.clusters
+    drawn = {name: settings[name] for name in ("level", "n_resamples", "seed")}
+    return check_groups(
+        state.with_groups(by) if by else state,
+        limits,
+        bound=bound,
+        target=state.find_target(settings["target"], settings["positive"], where="audit"),
+        inflation=1.0 if clusters is None else clusters.inflation(settings["level"]),
+        **drawn,
+    )
 
 
 def _write_report(path: Path, result: Result, files: tuple[str, ...]) -> None:
@@ -154,8 +191,9 @@ def _write_report(path: Path, result: Result, files: tuple[str, ...]) -> None:
 
     name = Path(without_secrets(files[0])).stem if len(files) == 1 else "all files"
     title = f"Audit of {name}"
+    hint = "" if state_paths(files) else _hint(files)
     if result.baseline is None:
-        report = report_of({name: result.found}, title=title)
+        report = report_of({name: result.found}, title=title, hint=hint)
     else:
         paired = result.comparison if isinstance(result.comparison, PairedDifferences) else None
         versus = {} if paired is None else {name: paired}
@@ -163,9 +201,21 @@ def _write_report(path: Path, result: Result, files: tuple[str, ...]) -> None:
     write_report(report, path)
 
 
+def _hint(files: Sequence[str]) -> str:
+    """Return the command that asks for advice about these files."""
+    words, columns = [without_secrets(file) for file in files], given_words(*COLUMN_OPTIONS)
+    if len(words) > 1:  # `report` takes several files for several models
+        return shlex.join(
+            ["equipoise", "calibrate", *words, *columns, "--holdout", "0.7", "-o", "calibrator.json"]
+        )
+    judged = given_words("by", "cluster", "target", "positive")
+    return shlex.join(["equipoise", "report", *words, *columns, *judged, "--calib-share", "0.3"])
+
+
 def _print(
     found: Audit,
     comparison: Differences | None,
+    comparison_of_event: Differences | None,
     gates: Sequence[Gate],
     files: tuple[str, ...],
     *,
@@ -175,7 +225,7 @@ def _print(
     if as_json:
         content = {"files": [without_secrets(file) for file in files]} | found.to_dict()
         if comparison is not None:
-            content["comparison"] = [row._asdict() for row in comparison]
+            content["comparison"] = [row._asdict() for row in (*comparison, *(comparison_of_event or ()))]
         content["gates"] = [gate._asdict() for gate in gates]
         content["passed"] = all(gate.passed for gate in gates)
         print_json(content)
@@ -186,14 +236,19 @@ def _print(
         show_audit(found, quiet=quiet)
     else:
         click.echo(found.describe(quiet=quiet))
-    if comparison is not None:
-        click.echo(f"\n{_heading(comparison)}")
-        click.echo(str(comparison))
+    for part in filter(None, (comparison, comparison_of_event)):
+        click.echo(f"\n{_heading(part)}")
+        click.echo(str(part))
     if gates:
         click.echo("")
-    for gate in gates:
+    kept = [gate for gate in gates if gate.group and gate.passed and gate.decided]
+    for gate in sorted((gate for gate in gates if gate not in kept), key=lambda gate: not gate.decided):
         mark = click.style("PASS", fg="green") if gate.passed else click.style("FAIL", fg="red", bold=True)
+        mark = mark if gate.decided else click.style("UNDECIDED", fg="yellow")
         click.echo(f"{mark}  {gate.text}.")
+    n_groups = sum(1 for gate in gates if gate.group)
+    if n_groups:
+        click.echo(f"{len(kept):,} of {n_groups:,} gates of groups are shown to be kept.")
 
 
 def _heading(comparison: Differences) -> str:

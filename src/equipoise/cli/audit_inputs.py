@@ -22,11 +22,12 @@ from equipoise.evaluate.audit_state import AuditState
 from equipoise.evaluate.compare import compare
 from equipoise.evaluate.compare_states import compare_states
 from equipoise.evaluate.differences import Differences
-from equipoise.metrics.clusters import find_clusters, sum_clusters
+from equipoise.metrics.clusters import find_clusters
 
 __all__ = ["Asked", "Result"]
 
 _DRAWN = ("level", "n_resamples", "seed")
+_EVENT = {"target": "positive"}
 
 
 class Result(NamedTuple):
@@ -37,12 +38,14 @@ class Result(NamedTuple):
         sums: What it was read from.
         baseline: The audit of what it was compared with.
         comparison: Baseline first.
+        comparison_of_event: The same of the probability of class 1, where the audit judges both.
     """
 
     found: Audit
     sums: AuditState
     baseline: Audit | None = None
     comparison: Differences | None = None
+    comparison_of_event: Differences | None = None
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ class Asked:
             return Result(audit(saved, by=self.by or None, **self.settings), saved)
         if self.engine.name == "ray":
             state = self.engine.sums(self.files, self._grouped, self.by or None, self.settings)
-            return Result(audit_sums(state, None, **self._chosen(*_DRAWN)), state)
+            return Result(audit(state, **self.settings), state)
         chunks = progress(
             iter_predictions(one_or_several(self.files), **self._grouped),
             label="auditing",
@@ -86,21 +89,24 @@ class Asked:
 
     def _of_rows(self, rows: Predictions | Iterable[Predictions]) -> Result:
         by = None if not self.by and self.cluster is None else self.by
-        state, held = sum_up(rows, by=by, **self._chosen("n_bins", "closed"))
-        sums = None
-        if self.cluster is not None and held is not None:
-            drawn = self._chosen("n_bins", "closed", "seed")
-            sums = sum_clusters(held, self.cluster, where="audit", **drawn)
-        return Result(audit_sums(state, held, clusters=sums, **self._chosen(*_DRAWN)), state)
+        state, held = sum_up(rows, by=by, **self._chosen("n_bins", "closed", "positive"))
+        chosen = state.find_target(self.settings["target"], self.settings["positive"], where="audit")
+        drawn = self._chosen(*_DRAWN)
+        return Result(audit_sums(state, held, clusters=self.cluster, target=chosen, **drawn), state)
 
     def beside(self, against: str) -> Result:
         """Return the audit and a comparison with another file: of the same rows, or of sums where one has no rows."""
         states = state_paths((against,))
         if states or state_paths(self.files):
             mine, other = self.alone(), replace(self, files=(against,), by=()).alone()
-            sums = [part.sums.calibration for part in (other, mine)]
+            judged = self._chosen(*_DRAWN, "target", "positive")
+            both = mine.found.card.event is not None and other.sums.event is not None
             return mine._replace(
-                baseline=other.found, comparison=compare_states(*sums, **self._chosen(*_DRAWN))
+                baseline=other.found,
+                comparison=compare_states(other.sums, mine.sums, **judged),
+                comparison_of_event=compare_states(other.sums, mine.sums, **judged | _EVENT)
+                if both
+                else None,
             )
         if self.engine.name == "ray":
             raise click.UsageError(
@@ -117,8 +123,12 @@ class Asked:
         settings = self.settings
         if self.cluster is not None:
             settings = settings | {"clusters": find_clusters(self.cluster, rows, baseline, where="audit")}
-        comparison = compare(baseline, rows, **settings)
-        return mine._replace(baseline=audit(baseline, by=shared, **settings), comparison=comparison)
+        both = mine.found.card.event is not None and baseline.has_scores
+        return mine._replace(
+            baseline=audit(baseline, by=shared, **settings),
+            comparison=compare(baseline, rows, **settings),
+            comparison_of_event=compare(baseline, rows, **settings | _EVENT) if both else None,
+        )
 
     @property
     def _grouped(self) -> Columns:

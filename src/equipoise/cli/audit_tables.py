@@ -13,22 +13,23 @@ from rich.text import Text
 
 from equipoise.evaluate.audit import Audit
 from equipoise.evaluate.audit_text import (
-    SLICE_HEADS,
     chance_words,
     later_cautions,
     slice_cells,
+    slice_heads,
     slice_words,
     titled_slices,
 )
 from equipoise.evaluate.scorecard_text import circumstances, remarks, score_cells
-from equipoise.evaluate.verdict import verdict_of_card
-from equipoise.metrics.facts import metric_facts, metrics_where
+from equipoise.evaluate.verdict import both_words, views_of_card
+from equipoise.metrics.facts import metrics_where
+from equipoise.metrics.target import target_facts
 
 __all__ = ["console", "show_audit"]
 
 _WIDEST = 100
 #: Metrics that people look for first.
-_PROMINENT = {metric_facts(key).label for key in metrics_where(is_main=True)}
+_PROMINENT = metrics_where(is_main=True)
 
 
 def console() -> Console:
@@ -40,6 +41,7 @@ def console() -> Console:
 def show_audit(found: Audit, *, quiet: bool) -> None:
     """Print an audit on a terminal."""
     out, card = console(), found.card
+    prominent = {target_facts(key, card.target).label for key in _PROMINENT}
     if not quiet:
         first, second = circumstances(card).split("\n", 1)
         out.print(Text(f"Audit of {first}", style="bold"))
@@ -47,14 +49,18 @@ def show_audit(found: Audit, *, quiet: bool) -> None:
         out.print()
     for caution in card.cautions:
         _print_labelled(out, "Warning", caution.text, "bold yellow")
-    verdict = verdict_of_card(card)
-    out.print(Text(str(verdict), style="bold green" if verdict.is_calibrated else "bold yellow"))
+    for verdict in views_of_card(card):
+        out.print(Text(str(verdict), style="bold green" if verdict.is_calibrated else "bold yellow"))
+    if card.event is not None:
+        out.print(Text(both_words(card)))
     out.print(Text(chance_words(found)))
-    out.print(_table(("", "value", f"{100 * card.level:g} % interval"), score_cells(card), bold=_PROMINENT))
+    if card.event is not None:
+        out.print(Text("Predicted class:"))
+    out.print(_table(("", "value", f"{100 * card.level:g} % interval"), score_cells(card), bold=prominent))
     for title, slices in titled_slices(found):
         out.print(Text(slice_words(found, title, slices)))
         worst = found.worst(slices)
-        out.print(_table(SLICE_HEADS, map(slice_cells, worst)) if worst else "")
+        out.print(_table(slice_heads(card.target), map(slice_cells, worst)) if worst else "")
     if quiet:
         return
     for caution in later_cautions(found):

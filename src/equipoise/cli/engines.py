@@ -36,7 +36,7 @@ class Engine(NamedTuple):
         """Return the sums of all files, one task per file."""
         from equipoise.integrations.ray import sum_on_ray
 
-        binned = {name: settings[name] for name in ("n_bins", "closed")}
+        binned = {name: settings[name] for name in ("n_bins", "closed", "positive")}
         return sum_on_ray(one_or_several(files), by=by, address=self.address, **binned, **columns)
 
 

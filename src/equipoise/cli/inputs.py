@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
+from click.core import ParameterSource
 
+from equipoise.core.escaping import without_secrets
 from equipoise.core.reading import Columns
 from equipoise.core.splits import SPLITS
 
 if TYPE_CHECKING:
     from equipoise.core.reading.files import SourceLike
 
-__all__ = ["OPTION_OF", "column_options", "naming_ids", "one_or_several"]
+__all__ = ["COLUMN_OPTIONS", "OPTION_OF", "column_options", "given_words", "naming_ids", "one_or_several"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -102,6 +104,25 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "help": "How large a file may become in memory, such as 4GB; by default 256 MiB, or 200 times its size.",
     },
 }
+
+
+#: The options that describe a file.
+COLUMN_OPTIONS = tuple(_OPTIONS)
+
+
+def given_words(*names: str) -> list[str]:
+    """Return the options of these parameters as they were given on the command line, to be given again."""
+    context = click.get_current_context()
+    words = []
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if name not in names or context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+            continue
+        value = context.params[name]
+        for one in value if isinstance(value, tuple) else (value,):
+            text = ",".join(one) if isinstance(one, list) else without_secrets(str(one))
+            words += [parameter.opts[0], text]
+    return words
 
 
 def column_options(function: F) -> F:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from click.core import ParameterSource
 
-from equipoise.cli.inputs import column_options, naming_ids
+from equipoise.cli.inputs import COLUMN_OPTIONS, column_options, given_words, naming_ids
 from equipoise.cli.report_sources import Rows, are_runs, named_rows, shown, stem_of, words_of
-from equipoise.cli.scoring import cluster_option, read_along, scoring_options
+from equipoise.cli.scoring import cluster_option, read_along, scoring_options, target_options
 from equipoise.cli.shared import SHARE, check_report, json_option, print_json, quiet_option
 from equipoise.cli.states import read_states, refuse_clusters, refuse_options_of_rows, state_paths
 from equipoise.core.atomic_files import write_text
@@ -62,6 +62,7 @@ _FOR_RUNS = ("paths", "output", "title", "baseline", "as_json", "quiet")
 )
 @column_options
 @scoring_options
+@target_options
 @cluster_option
 @click.option(
     "--card", type=click.Path(path_type=Path, dir_okay=False), help="Write a model card's YAML here too."
@@ -94,7 +95,7 @@ def command(
     One file of predictions is reported on its own; several, of the same rows in the same order, are compared with the
     first or with --baseline. With one labelled file only, --calib-share 0.3 shows what calibration would do: fitted on
     30 % of its rows, which --seed decides, before and after on the others. States that `equipoise audit --save-state`
-    kept are one model over time, in order.
+    kept are one model over time, in order: the report says whether it changed and since when.
     """
     if card is not None and not dataset:
         raise click.UsageError("--card needs --dataset, the name of the dataset.")
@@ -132,6 +133,7 @@ def command(
         calib=told.held_out,
         sources=told.shown,
         command=_again(paths),
+        hint=f"{_again(paths)} --calib-share 0.3",
         clusters=cluster,
         **settings,
     )
@@ -185,7 +187,7 @@ def _divided(whole: _Told, share: float, seed: int, cluster: str | None) -> _Tol
     parts = divide(rows, share, seed=seed, clusters=clusters)
     kept_back = ["--holdout", f"{1 - share:g}", "--seed", str(seed)]
     return _Told(
-        sources=dict.fromkeys(whole.sources, "new.npz"),
+        sources=whole.sources,
         judged={name: rest for name, (_, rest) in zip(whole.judged, parts, strict=True)},
         held_out={name: fit for name, (fit, _) in zip(whole.judged, parts, strict=True)},
         shown={
@@ -237,18 +239,19 @@ def _report_states(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Report on saved states of one model, in the order in which they are named: how it fared over time."""
-    from equipoise.evaluate import audit
+    """Report on saved states of one model, in the order in which they are named: did it change, and since when?"""
     from equipoise.report import report_of, write_report
 
     refuse_options_of_rows()
     sources = named_rows(paths, names)
-    found = {
-        name: audit(read_states([source]), **settings) for name, source in zip(sources, paths, strict=True)
-    }
-    origins = {name: shown(source) for name, source in sources.items()}
     report = report_of(
-        found, title=title or "Calibration over time", sources=origins, over_time=True, command=_again(paths)
+        {name: read_states([path]) for name, path in zip(sources, paths, strict=True)},
+        title=title or "Calibration over time",
+        sources={name: shown(source) for name, source in sources.items()},
+        over_time=True,
+        command=_again(paths),
+        hint="",
+        **settings,
     )
     write_report(report, output)
     _tell(report, output, as_json=as_json, quiet=quiet)
@@ -267,19 +270,9 @@ def _refuse_for_runs() -> None:
 
 def _again(paths: Sequence[str]) -> str:
     """Return the command that makes the report again: the files, and the options that were given."""
-    context = click.get_current_context()
-    words = ["equipoise", "report", *map(without_secrets, paths)]
-    for parameter in context.command.params:
-        name = parameter.name or ""
-        if name in ("paths", "as_json", "quiet") or context.get_parameter_source(name) is not _GIVEN:
-            continue
-        value = context.params[name]
-        for one in value if isinstance(value, tuple) else (value,):
-            words += [
-                parameter.opts[0],
-                ",".join(one) if isinstance(one, list) else without_secrets(str(one)),
-            ]
-    return shlex.join(words)
+    names = [parameter.name or "" for parameter in click.get_current_context().command.params]
+    kept = [name for name in names if name not in ("paths", "as_json", "quiet")]
+    return shlex.join(["equipoise", "report", *map(without_secrets, paths), *given_words(*kept)])
 
 
 def _with_commands(report: Report, sources: Mapping[str, Rows], fits: Mapping[str, Sequence[str]]) -> Report:
@@ -297,8 +290,9 @@ def _with_commands(report: Report, sources: Mapping[str, Rows], fits: Mapping[st
         judged = words_of(sources[method.name])
         held_out = fits[method.name]
         kept = f"{stem_of(held_out[0])}-{method.advice.chosen}.json"
-        fit = ["equipoise", "calibrate", *held_out, "--method", method.advice.chosen, "-o", kept]
-        use = ["equipoise", "apply", kept, *judged, "-o", f"{stem_of(judged[0])}-calibrated.npz"]
+        columns = given_words(*COLUMN_OPTIONS)
+        fit = ["equipoise", "calibrate", *held_out, *columns, "--method", method.advice.chosen, "-o", kept]
+        use = ["equipoise", "apply", kept, *judged, *columns, "-o", f"{stem_of(judged[0])}-calibrated.npz"]
         code = f"{shlex.join(fit)}\n{shlex.join(use)}"
         return replace(method, advice=replace(method.advice, code=code))
 
@@ -309,13 +303,15 @@ def _record(report: Report, output: Path) -> dict[str, object]:
     from equipoise.report.conclusion import conclusion_of
 
     conclusion = conclusion_of(report)
-    judged = {one.name: one.kind for one in conclusion.judgements}
-    return {
+    record: dict[str, object] = {
         "report": str(output),
         "headline": conclusion.headline,
         "tone": conclusion.tone,
-        "methods": judged,
+        "target": report.base.first.target._asdict(),
     }
+    if report.trend is not None:
+        return record | {"trend": report.trend.to_dict()}
+    return record | {"methods": {one.name: one.kind for one in conclusion.judgements}}
 
 
 def _tell(report: Report, output: Path, *, as_json: bool, quiet: bool) -> None:

@@ -8,15 +8,13 @@ import click
 
 from equipoise.cli.engines import Engine, engine_options
 from equipoise.cli.inputs import column_options, one_or_several
-from equipoise.cli.scoring import cluster_option, read_along, scoring_options
+from equipoise.cli.scoring import cluster_option, read_along, scoring_options, target_options
 from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.cli.states import read_states, refuse_clusters, refuse_options_of_rows, state_paths
 from equipoise.core.escaping import visible, without_secrets
 
 if TYPE_CHECKING:
-    from equipoise.core import Predictions
     from equipoise.core.reading import Columns
-    from equipoise.metrics import CalibrationState
 
 __all__ = ["command"]
 
@@ -25,6 +23,7 @@ __all__ = ["command"]
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @column_options
 @scoring_options
+@target_options
 @cluster_option
 @engine_options
 @json_option
@@ -42,22 +41,23 @@ def command(
 
     FILE holds logits, probabilities, or predicted class and confidence, with the true labels; or confidence and whether
     the prediction was right: .npz, .csv, .jsonl, .parquet, .safetensors, or a pair of .npy files. Several files are
-    read as one. A state that `equipoise audit --save-state` kept is scored without rows.
+    read as one. A state that `equipoise audit --save-state` kept is scored without rows. With --target positive, the
+    numbers are those of the probability of one of two classes.
     """
     from equipoise import read_predictions, score
+    from equipoise.evaluate import audit
 
     states = state_paths(files)
-    rows: Predictions | CalibrationState
     if states:
         refuse_options_of_rows()
         refuse_clusters(cluster, because="a saved state")
-        rows = read_states(states).calibration
+        card = audit(read_states(states), **settings).card
     elif engine.name == "ray":
         refuse_clusters(cluster, because="what --engine ray sums")
-        rows = engine.sums(files, columns, (), settings).calibration
+        card = audit(engine.sums(files, columns, (), settings), **settings).card
     else:
         rows = read_predictions(one_or_several(files), **read_along(columns, (), cluster))
-    card = score(rows, clusters=cluster, **settings)
+        card = score(rows, clusters=cluster, **settings)
     named = visible(" ".join(map(without_secrets, files)))
     if as_json:
         print_json({"file": named, **card.to_dict()})

@@ -13,7 +13,7 @@ from equipoise.core.choices import MOST_BINS
 if TYPE_CHECKING:
     from equipoise.core.reading import Columns
 
-__all__ = ["cluster_option", "read_along", "scoring_options"]
+__all__ = ["cluster_option", "read_along", "scoring_options", "target_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,6 +54,20 @@ _OPTIONS = {
         "--seed", default=0, type=click.IntRange(min=0), show_default=True, help="Seed of the resamples."
     ),
 }
+_TARGET_OPTIONS = {
+    "target": click.option(
+        "--target",
+        type=click.Choice(["top", "positive", "classwise"]),
+        help="What is judged: the confidence of the predicted class, the probability of the positive class of two, or "
+        "the probability of every class. By default the predicted class; both of the first if two classes have clearly "
+        "unequal frequencies.",
+    ),
+    "positive": click.option(
+        "--positive",
+        metavar="CLASS",
+        help="The positive class, by name or number; by default class 1. Implies --target positive.",
+    ),
+}
 
 
 #: For commands that read rows.
@@ -83,6 +97,21 @@ def scoring_options(function: F) -> F:
 
     described: Any = command
     for option in reversed(_OPTIONS.values()):
+        described = option(described)
+    result: F = described
+    return result
+
+
+def target_options(function: F) -> F:
+    """Add ``--target`` and ``--positive`` below the options of scoring, whose ``settings`` get them."""
+
+    @wraps(function)
+    def command(*args: Any, settings: dict[str, Any], **options: Any) -> Any:
+        chosen = {name: options.pop(name) for name in _TARGET_OPTIONS}
+        return function(*args, settings=settings | chosen, **options)
+
+    described: Any = command
+    for option in reversed(_TARGET_OPTIONS.values()):
         described = option(described)
     result: F = described
     return result

@@ -7,12 +7,14 @@ from equipoise.evaluate.compare import PairedDifferences, compare
 from equipoise.evaluate.compare_states import UnpairedDifferences, compare_states
 from equipoise.evaluate.differences import Difference
 from equipoise.evaluate.gates import Gate, Limit, check_limits, check_not_worse
+from equipoise.evaluate.group_gates import check_groups
 from equipoise.evaluate.scorecard import Score, Scorecard, score
 from equipoise.evaluate.shift import DETECTION, ShiftScores, score_detection
 from equipoise.evaluate.slices import Slice, SliceSums, score_by_class, score_by_group
 from equipoise.evaluate.slow_metrics import EXTRA, score_extra
 from equipoise.evaluate.standard_error import StandardError, mean_over_seeds
 from equipoise.evaluate.sweep import Sweep
+from equipoise.evaluate.trend import Change, Trend, find_trend
 
 __all__ = [
     "DETECTION",
@@ -20,6 +22,7 @@ __all__ = [
     "Audit",
     "AuditState",
     "Caution",
+    "Change",
     "Difference",
     "Gate",
     "Limit",
@@ -31,12 +34,15 @@ __all__ = [
     "SliceSums",
     "StandardError",
     "Sweep",
+    "Trend",
     "UnpairedDifferences",
     "audit",
+    "check_groups",
     "check_limits",
     "check_not_worse",
     "compare",
     "compare_states",
+    "find_trend",
     "mean_over_seeds",
     "read_audit_state",
     "score",

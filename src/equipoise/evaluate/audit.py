@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict, final
+from typing import Any, final
 
 import numpy as np
 
-from equipoise.core.errors import DataError, first_line
+from equipoise.core.argument_names import argument
+from equipoise.core.errors import DataError, SpecError, first_line
 from equipoise.core.frames import to_frame
 from equipoise.core.predictions import Predictions
 from equipoise.core.predictions.concatenate import concatenate
@@ -16,13 +17,14 @@ from equipoise.evaluate.audit_state import AuditState
 from equipoise.evaluate.audit_text import describe_audit, html_of_audit
 from equipoise.evaluate.card_checks import check_audit
 from equipoise.evaluate.cautions import Caution, slips_among
-from equipoise.evaluate.scorecard import Scorecard, score_state
-from equipoise.evaluate.slices import Slice, slices_off, with_class_names
+from equipoise.evaluate.scorecard import Drawn, Scorecard, event_card, judge, score_state
+from equipoise.evaluate.slices import Slice, one_vs_rest, slices_off, with_class_names
 from equipoise.metrics.area_under_risk_coverage import RiskCoverage, risk_coverage, risk_of_cells
-from equipoise.metrics.clusters import ClusterSums, sum_clusters
+from equipoise.metrics.clusters import ClusterSums, find_clusters, sum_clusters
 from equipoise.metrics.consistency import ConsistencyTest
 from equipoise.metrics.inputs import as_predictions
 from equipoise.metrics.state import CalibrationState
+from equipoise.metrics.target import Target, event_view
 
 __all__ = ["Audit", "audit", "audit_sums", "sum_up"]
 
@@ -33,9 +35,10 @@ class Audit:
     """What an audit found; print it to read it.
 
     Attributes:
-        card: Every metric with its interval.
+        card: Every metric with its interval, and the target it is of; ``card.event`` judges the probability of class 1
+            where two classes have clearly unequal frequencies and no target was named.
         classes: Calibration when each class is predicted, those first that chance does not explain, corrected by Holm's
-            rule.
+            rule. For the target ``"classwise"``: probability of each class against its frequency, over all rows.
         groups: The same by value of each column of groups.
         risk: Error rate among the most confident rows, by how many are kept.
         cautions: What to know before believing the numbers.
@@ -119,7 +122,8 @@ class Audit:
             >>> found.to_frame()["by"].tolist()
             ['predicted class', 'predicted class', 'site', 'site']
         """
-        tables = {"predicted class": self.classes, **self.groups}
+        first = "class" if self.card.target.kind == "classwise" else "predicted class"
+        tables = {first: self.classes, **self.groups}
         return to_frame({"by": by, **part._asdict()} for by, parts in tables.items() for part in parts)
 
     def describe(self, *, quiet: bool = False) -> str:
@@ -129,7 +133,7 @@ class Audit:
             quiet: Results only, without heading and notes; of the warnings those that cast doubt on every number.
 
         Example:
-            >>> print(audit(Predictions(probs=[0.9] * 50, labels=[1] * 45 + [0] * 5)).describe(quiet=True))
+            >>> print(audit(Predictions(probs=[0.5] * 50, labels=[1, 0] * 25)).describe(quiet=True))
             Consistent with a calibrated model...
         """
         return describe_audit(self, quiet=quiet)
@@ -157,6 +161,8 @@ def audit(
     n_resamples: int = 1000,
     seed: int = 0,
     clusters: Any = None,
+    target: str | None = None,
+    positive: str | int | None = None,
 ) -> Audit:
     """Audit predictions: scorecard, consistency test, worst classes and groups, and signs of mistakes in the file.
 
@@ -174,6 +180,8 @@ def audit(
         clusters: Where rows depend on each other, such as pixels of one image or posts of one author: one value per
             row, or the name of a column of groups. Clusters are then resampled, not rows; all chunks are held in
             memory for this.
+        target: What is judged: ``"top"``, ``"positive"`` or ``"classwise"``, as for :func:`equipoise.score`.
+        positive: The positive class, by name or number; by default class 1. Naming one means ``target="positive"``.
 
     Returns:
         A record; print it to read it.
@@ -181,6 +189,7 @@ def audit(
     Raises:
         DataError: If there are no rows, or a column asked for has too many different values; if there is only one
             cluster, or clusters were given with a state, which keeps none.
+        SpecError: If the target does not fit the classes, or a state keeps too little for it.
         SplitError: If the rows were used to fit the calibrator that made these predictions.
 
     Example:
@@ -188,25 +197,22 @@ def audit(
         >>> round(found.card["ece"].value, 3), found.consistency.p_value < 0.01
         (0.4, True)
     """
-    drawn = _Drawn(level=level, n_resamples=n_resamples, seed=seed)
+    drawn = Drawn(level=level, n_resamples=n_resamples, seed=seed)
     if isinstance(predictions, AuditState):
         if clusters is not None:
             raise DataError("audit: a state keeps no clusters, so none can be resampled. Audit the rows.")
-        return audit_sums(predictions if by is None else predictions.with_groups(by), None, **drawn)
-    if clusters is None:
-        return audit_sums(*sum_up(predictions, by=by, n_bins=n_bins, closed=closed), **drawn)
-    rows = predictions if isinstance(predictions, Predictions) else concatenate(list(predictions))
-    sums = sum_clusters(rows, clusters, n_bins=n_bins, closed=closed, seed=seed, where="audit")
-    if by is None:
-        by = tuple(name for name in rows.groups if name != sums.column)
-    state, _ = sum_up(rows, by=by, n_bins=n_bins, closed=closed)
-    return audit_sums(state, rows, clusters=sums, **drawn)
-
-
-class _Drawn(TypedDict):
-    level: float
-    n_resamples: int
-    seed: int
+        chosen = predictions.find_target(target, positive, where="audit")
+        state = predictions if by is None else predictions.with_groups(by)
+        return audit_sums(state, None, target=chosen, **drawn)
+    rows = predictions
+    if clusters is not None:
+        rows = predictions if isinstance(predictions, Predictions) else concatenate(list(predictions))
+        if by is None:
+            column = find_clusters(clusters, rows, where="audit").name
+            by = tuple(name for name in rows.groups if name != column)
+    state, alone = sum_up(rows, by=by, n_bins=n_bins, closed=closed, positive=positive)
+    chosen = state.find_target(target, positive, where="audit")
+    return audit_sums(state, alone, clusters=clusters, target=chosen, **drawn)
 
 
 def audit_sums(
@@ -216,9 +222,19 @@ def audit_sums(
     level: float,
     n_resamples: int,
     seed: int,
-    clusters: ClusterSums | None = None,
+    clusters: Any = None,
+    target: Target | None = None,
 ) -> Audit:
     """Audit rows that are summed already; what the sums do not give exactly is read from the rows, if they are at hand.
+
+    Args:
+        state: The sums.
+        alone: The rows themselves, if they are at hand; clusters need them.
+        level: Level of the intervals and of the verdicts.
+        n_resamples: Resamples behind the intervals.
+        seed: Random seed of the resamples.
+        clusters: One value per row, or the name of a column of groups.
+        target: What is judged, as :meth:`AuditState.find_target` gives it.
 
     Example:
         >>> rows = Predictions(probs=[0.9, 0.2], labels=[1, 0])
@@ -229,24 +245,55 @@ def audit_sums(
     rows = None if alone is None else as_predictions(alone, None, where="audit")
     refused = (Caution("too_many_groups", text) for text in state.refused.values())
     cautions = (*state.evidence.cautions(state.class_names), *refused)
-    settings = _Drawn(level=level, n_resamples=n_resamples, seed=seed)
-    card = score_state(
+    drawn = Drawn(level=level, n_resamples=n_resamples, seed=seed)
+    n_bins, closed = state.calibration.n_bins, state.calibration.closed
+
+    def sums_of(part: Predictions | None) -> ClusterSums | None:
+        if clusters is None or part is None:
+            return None
+        return sum_clusters(part, clusters, n_bins=n_bins, closed=closed, seed=seed, where="audit")
+
+    def of_event(plain: Scorecard, judged: Target) -> Scorecard:
+        assert state.event is not None
+        view = None if rows is None else event_view(rows, state.event.positive)
+        named = judged._replace(positive=state.event.positive, name=_name(state, state.event.positive))
+        return event_card(plain, state.event.calibration, view, named, clusters=sums_of(view), **drawn)
+
+    plain = score_state(
         state.calibration,
         rows,
         cautions=slips_among(cautions),
-        clusters=clusters,
+        clusters=sums_of(rows),
         n_dropped=state.n_dropped,
-        **settings,
+        **drawn,
     )
+    known = None if state.event is None else of_event
+    card = judge(plain, state.calibration, target, state.class_names, known)
     inflation = 1.0 if card.clusters is None else card.clusters.inflation(level)
-    classes = state.classes.slices(level=level, inflation=inflation)
+    kind = "top" if target is None else target.kind
+    if kind == "classwise":
+        if state.groups and not state.optional:
+            raise SpecError(
+                "audit: groups need target 'top' or 'positive', got 'classwise': over all classes, probabilities and "
+                f"frequencies of any rows are equal on average. Leave {argument('by')} out."
+            )
+        classes = one_vs_rest(state.calibration, level=level, inflation=inflation)
+        groups: dict[str, tuple[Slice, ...]] = {}
+    else:
+        part = state.event if kind == "positive" and state.event is not None else state
+        classes = part.classes.slices(level=level, inflation=inflation)
+        groups = {name: sums.slices(level=level, inflation=inflation) for name, sums in part.groups.items()}
     return Audit(
         card=card,
         classes=with_class_names(classes, state.class_names),
-        groups={name: sums.slices(level=level, inflation=inflation) for name, sums in state.groups.items()},
+        groups=groups,
         risk=(_sketched_risk(state.calibration) if rows is None else risk_coverage(rows)).thinned(),
         cautions=cautions,
     )
+
+
+def _name(state: AuditState, place: int) -> str:
+    return state.class_names[place] if state.class_names else str(place)
 
 
 def sum_up(
@@ -255,6 +302,7 @@ def sum_up(
     by: Sequence[str] | None,
     n_bins: int = 15,
     closed: str = "right",
+    positive: str | int | None = None,
 ) -> tuple[AuditState, Predictions | None]:
     """Return the sums of all chunks, and the chunk itself if there is only one."""
     held: list[Predictions | None] = []
@@ -266,7 +314,7 @@ def sum_up(
             yield chunk
 
     chunks = (predictions,) if isinstance(predictions, Predictions) else predictions
-    state = AuditState.of(watched(chunks), by=by, n_bins=n_bins, closed=closed)
+    state = AuditState.of(watched(chunks), by=by, n_bins=n_bins, closed=closed, positive=positive)
     return state, held[0]
 
 

@@ -13,7 +13,7 @@ import torch
 
 from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array
-from equipoise.core.errors import DataError, first_line
+from equipoise.core.errors import DataError, SpecError, first_line
 from equipoise.core.escaping import visible
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
@@ -25,12 +25,33 @@ from equipoise.evaluate.slices import SliceSums
 from equipoise.evaluate.state_checks import check_state
 from equipoise.metrics.inputs import as_predictions
 from equipoise.metrics.state import CalibrationState
+from equipoise.metrics.target import Target, event_view, find_target
 
-__all__ = ["AuditState", "merge_states", "read_audit_state", "write_audit_state"]
+__all__ = ["AuditState", "EventSums", "merge_states", "read_audit_state", "write_audit_state"]
 
 _WHERE = "AuditState"
-_KIND, _VERSION = "equipoise.audit", 2
+_KIND, _VERSION = "equipoise.audit", 3
+#: The version of states without sums of an event, which earlier releases read too.
+_WITHOUT_EVENT = 2
 _MOST_CLASSES = 100_000
+
+
+@final
+@dataclass(eq=False, repr=False)
+class EventSums:
+    """What an audit sums to judge the probability of one of two classes.
+
+    Attributes:
+        positive: The class.
+        calibration: Sums over bins of its probability.
+        classes: The same by predicted class.
+        groups: The same by the values of each column of groups.
+    """
+
+    positive: int
+    calibration: CalibrationState
+    classes: SliceSums
+    groups: dict[str, SliceSums]
 
 
 @final
@@ -51,6 +72,7 @@ class AuditState:
         optional: Whether columns of groups were taken because they were there, not because they were asked for.
         identity: Which rows were added, so that no row is counted twice.
         n_dropped: How many rows were left out because of missing values.
+        event: Sums of the probability of the positive class; None unless there are scores of two classes.
 
     Example:
         >>> monday = AuditState.of(Predictions(probs=[0.9, 0.8], labels=[1, 1], groups={"site": ["a", "b"]}))
@@ -69,6 +91,7 @@ class AuditState:
     optional: bool
     identity: RowIdentity
     n_dropped: int = 0
+    event: EventSums | None = None
 
     @classmethod
     def of(
@@ -78,6 +101,7 @@ class AuditState:
         by: Sequence[str] | None = None,
         n_bins: int = 15,
         closed: str = "right",
+        positive: str | int | None = None,
     ) -> AuditState:
         """Return the sums of predictions, or of chunks of them, which are visited once.
 
@@ -86,13 +110,15 @@ class AuditState:
             by: Columns of groups to look at one by one; by default all that the predictions have.
             n_bins: Bins of equal width.
             closed: Which side of a bin belongs to it.
+            positive: Of two classes, the one whose probability is summed too, by name or number; by default class 1.
 
         Raises:
             DataError: If there are no rows, or a column asked for has too many different values.
+            SpecError: If there is no such class, or there are more than two.
         """
         state: AuditState | None = None
         for chunk in (predictions,) if isinstance(predictions, Predictions) else predictions:
-            state = state or cls.like(chunk, by=by, n_bins=n_bins, closed=closed)
+            state = state or cls.like(chunk, by=by, n_bins=n_bins, closed=closed, positive=positive)
             state.update(chunk)
         if state is None:
             raise DataError("audit: no predictions were given. Pass at least one chunk.")
@@ -100,7 +126,13 @@ class AuditState:
 
     @classmethod
     def like(
-        cls, first: Predictions, *, by: Sequence[str] | None = None, n_bins: int = 15, closed: str = "right"
+        cls,
+        first: Predictions,
+        *,
+        by: Sequence[str] | None = None,
+        n_bins: int = 15,
+        closed: str = "right",
+        positive: str | int | None = None,
     ) -> AuditState:
         """Return sums without rows, for predictions of the form of these.
 
@@ -111,10 +143,17 @@ class AuditState:
         names = list(first.groups) if by is None else list(by)
         for name in names:
             look_up(name, first.groups, what="column of groups")
+        event = None
+        if n_classes == 2 or positive is not None:
+            chosen = find_target(
+                "positive", positive, n_classes=n_classes, class_names=first.class_names, where="audit"
+            )
+            event = _empty_event(chosen.positive if chosen else 1, names, n_bins, closed)
         return cls(
             calibration=CalibrationState(n_classes, n_bins=n_bins, closed=closed),
             classes=SliceSums(n_bins=n_bins, closed=closed, most=_MOST_CLASSES),
             groups={name: SliceSums(n_bins=n_bins, closed=closed) for name in names},
+            event=event,
             evidence=Evidence(),
             class_names=first.class_names,
             refused={},
@@ -146,6 +185,12 @@ class AuditState:
                 sums.update(rows, rows.groups[name], name=name)
             except DataError as error:
                 self._refuse(name, error)
+        if self.event is not None:
+            view = event_view(rows, self.event.positive)
+            self.event.calibration.update(view)
+            self.event.classes.update(view, rows.predicted, name="predicted classes")
+            for name, sums in self.event.groups.items():
+                sums.update(view, rows.groups[name], name=name)
 
     def merge(self, other: AuditState, *, same_source: bool = False) -> None:
         """Add the rows of another state to this one.
@@ -176,6 +221,59 @@ class AuditState:
                 self._refuse(name, error)
         for name in self.refused:
             self.groups.pop(name, None)
+        self._merge_event(other.event)
+
+    def _merge_event(self, other: EventSums | None) -> None:
+        if self.event is None or other is None:
+            self.event = None  # earlier releases kept none
+            return
+        self.event.calibration.merge(other.calibration)
+        self.event.classes.merge(other.classes, name="predicted classes")
+        for name in list(self.event.groups):
+            if name in self.groups:
+                self.event.groups[name].merge(other.groups[name], name=name)
+            else:
+                del self.event.groups[name]
+
+    def find_target(self, target: str | None, positive: str | int | None, *, where: str) -> Target | None:
+        """Return what is to be judged, if this state keeps the sums for it; None if nothing was said.
+
+        Raises:
+            SpecError: If the target does not fit the classes, or the state keeps too little for it.
+
+        Example:
+            >>> state = AuditState.of(Predictions(probs=[0.9, 0.8], labels=[1, 1]))
+            >>> state.find_target(None, 0, where="audit")
+            Traceback (most recent call last):
+            ...
+            equipoise.core.errors.SpecError: audit: the state keeps sums of P(1), not of P(0). Sum the rows again ...
+        """
+        chosen = find_target(
+            target,
+            positive,
+            n_classes=self.calibration.n_classes,
+            class_names=self.class_names,
+            where=where,
+        )
+        if chosen is None or chosen.kind != "positive":
+            return chosen
+        if self.event is None:
+            raise SpecError(
+                f"{where}: the state keeps no sums of {chosen.label}: an earlier release wrote it. "
+                "Sum the rows again."
+            )
+        if positive is None and target == "positive":
+            kept = self.event.positive
+            return Target("positive", kept, self.class_names[kept] if self.class_names else str(kept))
+        if chosen.positive != self.event.positive:
+            kept_name = (
+                self.class_names[self.event.positive] if self.class_names else str(self.event.positive)
+            )
+            raise SpecError(
+                f"{where}: the state keeps sums of P({visible(kept_name)}), not of {chosen.label}. Sum the rows again "
+                f"with {argument('positive')}."
+            )
+        return chosen
 
     def with_groups(self, by: Sequence[str]) -> AuditState:
         """Return the same sums with some of the columns of groups.
@@ -185,13 +283,18 @@ class AuditState:
         """
         hint = "the state was saved without groups."
         kept = {name: look_up(name, self.groups, what="column of groups", hint=hint) for name in by}
-        return replace(self, groups=kept, refused={}, optional=False)
+        event = self.event
+        if event is not None:
+            event = replace(event, groups={name: event.groups[name] for name in by})
+        return replace(self, groups=kept, refused={}, optional=False, event=event)
 
     def _refuse(self, name: str, error: DataError) -> None:
         if not self.optional:
             raise error
         # Nobody asked for this column: it stands in the file under a name that marks groups.
         del self.groups[name]
+        if self.event is not None:
+            self.event.groups.pop(name, None)
         self.refused[name] = visible(error)
 
     def _check_alike(self, other: AuditState) -> None:
@@ -200,6 +303,8 @@ class AuditState:
         mine["groups"], theirs["groups"] = (
             tuple(sorted({*one.groups, *one.refused})) for one in (self, other)
         )
+        if self.event is not None and other.event is not None:
+            mine["positive class"], theirs["positive class"] = self.event.positive, other.event.positive
         for what, value in mine.items():
             if value != theirs[what]:
                 raise DataError(
@@ -228,7 +333,7 @@ def write_audit_state(state: AuditState, path: AnyPath) -> None:
         >>> read_audit_state(path).n_samples
         2
     """
-    write_record(path, _KIND, _VERSION, _packed(state))
+    write_record(path, _KIND, _WITHOUT_EVENT if state.event is None else _VERSION, _packed(state))
 
 
 def read_audit_state(path: AnyPath) -> AuditState:
@@ -314,9 +419,15 @@ def _packed(state: AuditState) -> Record:
     identity, hashes = state.identity.parts()
     arrays = {f"evidence.{name}": part for name, part in counted.items()}
     arrays |= {f"identity.{name}": part for name, part in hashes.items()}
-    sums = state.calibration.sums.parts().items()
-    arrays |= {f"calibration.{name}": part.cpu().numpy() for name, part in sums}
-    slices = {"classes": state.classes, **{f"groups.{n}": g for n, g in enumerate(state.groups.values())}}
+    slices: dict[str, SliceSums] = {}
+    kept: dict[str, AuditState | EventSums] = {"": state}
+    if state.event is not None:
+        kept["event."] = state.event
+    for start, part in kept.items():
+        sums = part.calibration.sums.parts().items()
+        arrays |= {f"{start}calibration.{name}": one.cpu().numpy() for name, one in sums}
+        slices[f"{start}classes"] = part.classes
+        slices |= {f"{start}groups.{n}": part.groups[name] for n, name in enumerate(state.groups)}
     names = {}
     for place, one in slices.items():
         names[place], parts = one.parts()
@@ -331,6 +442,7 @@ def _packed(state: AuditState) -> Record:
         "evidence": told,
         "identity": identity,
         **({"n_dropped": state.n_dropped} if state.n_dropped else {}),
+        **({} if state.event is None else {"positive": state.event.positive}),
     }
     return Record(plain, arrays)
 
@@ -340,13 +452,10 @@ def _unpacked(record: Record) -> AuditState:
     for name, array in arrays.items():
         if not np.isfinite(array).all():
             raise ValueError(f"`{name}` is not finite")
-    calibration = _calibration(_below("calibration", arrays), plain["closed"])
-    n_bins, closed = calibration.n_bins, calibration.closed
-    classes = SliceSums(n_bins=n_bins, closed=closed, most=_MOST_CLASSES)
-    classes.fill(plain["names"]["classes"], _below("classes", arrays))
-    groups = {name: SliceSums(n_bins=n_bins, closed=closed) for name in plain["groups"]}
-    for number, sums in enumerate(groups.values()):
-        sums.fill(plain["names"][f"groups.{number}"], _below(f"groups.{number}", arrays))
+    calibration, classes, groups = _summed("", plain, arrays)
+    event = None
+    if "positive" in plain:
+        event = EventSums(plain["positive"], *_summed("event.", plain, arrays))
     evidence, identity = Evidence(), RowIdentity()
     evidence.fill(plain["evidence"], _below("evidence", arrays))
     identity.fill(plain["identity"], _below("identity", arrays))
@@ -361,12 +470,36 @@ def _unpacked(record: Record) -> AuditState:
         optional=plain["optional"],
         identity=identity,
         n_dropped=plain.get("n_dropped", 0),
+        event=event,
     )
     check_state(state)
     again = _packed(state)
     if again.plain != plain or again.arrays.keys() != arrays.keys():
         raise ValueError("it holds more, or less, than is written")
     return state
+
+
+def _summed(
+    start: str, plain: Mapping[str, Any], arrays: Mapping[str, Array]
+) -> tuple[CalibrationState, SliceSums, dict[str, SliceSums]]:
+    calibration = _calibration(_below(f"{start}calibration", arrays), plain["closed"])
+    n_bins, closed = calibration.n_bins, calibration.closed
+    classes = SliceSums(n_bins=n_bins, closed=closed, most=_MOST_CLASSES)
+    classes.fill(plain["names"][f"{start}classes"], _below(f"{start}classes", arrays))
+    groups = {name: SliceSums(n_bins=n_bins, closed=closed) for name in plain["groups"]}
+    for number, sums in enumerate(groups.values()):
+        place = f"{start}groups.{number}"
+        sums.fill(plain["names"][place], _below(place, arrays))
+    return calibration, classes, groups
+
+
+def _empty_event(positive: int | None, names: Sequence[str], n_bins: int, closed: str) -> EventSums:
+    return EventSums(
+        positive=1 if positive is None else positive,
+        calibration=CalibrationState(0, n_bins=n_bins, closed=closed),
+        classes=SliceSums(n_bins=n_bins, closed=closed, most=_MOST_CLASSES),
+        groups={name: SliceSums(n_bins=n_bins, closed=closed) for name in names},
+    )
 
 
 def _calibration(sums: Mapping[str, Array], closed: str) -> CalibrationState:

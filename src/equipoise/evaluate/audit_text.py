@@ -10,7 +10,7 @@ from equipoise.core.escaping import visible
 from equipoise.core.notebook import html_table
 from equipoise.evaluate.scorecard_text import circumstances, html_of_card, remarks, score_cells
 from equipoise.evaluate.slices import slices_off
-from equipoise.evaluate.verdict import p_number, verdict_of_card
+from equipoise.evaluate.verdict import both_words, p_number, views_of_card
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from equipoise.evaluate.audit import Audit
     from equipoise.evaluate.cautions import Caution
     from equipoise.evaluate.slices import Slice
+    from equipoise.metrics.target import Target
 
 __all__ = [
-    "SLICE_HEADS",
     "chance_words",
     "describe_audit",
     "html_of_audit",
@@ -29,11 +29,10 @@ __all__ = [
     "plain_table",
     "printable",
     "slice_cells",
+    "slice_heads",
     "slice_words",
 ]
 
-#: The columns of a table of slices.
-SLICE_HEADS = ("", "rows", "says", "is right", "gap", "interval", "p")
 _WIDTH = 100
 _LONGEST_NAME = 32
 
@@ -44,12 +43,15 @@ def describe_audit(found: Audit, *, quiet: bool = False) -> str:
     lines = [] if quiet else [f"Audit of {circumstances(card)}", ""]
     for caution in card.cautions:
         lines += [*_wrapped(f"Warning: {caution.text}"), ""]
-    lines += [*_wrapped(str(verdict_of_card(card))), *_wrapped(chance_words(found)), ""]
+    for verdict in views_of_card(card):
+        lines += _wrapped(str(verdict))
+    lines += [*_wrapped(both_words(card)), *_wrapped(chance_words(found)), ""]
+    lines += ["Predicted class:"] if card.event is not None else []
     lines += plain_table([], score_cells(card))
     for title, slices in titled_slices(found):
         lines += ["", *_wrapped(slice_words(found, title, slices))]
         worst = found.worst(slices)
-        lines += plain_table(SLICE_HEADS, map(slice_cells, worst)) if worst else []
+        lines += plain_table(slice_heads(card.target), map(slice_cells, worst)) if worst else []
     warnings = [f"Warning: {caution.text}" for caution in later_cautions(found)]
     notes = [f"Note: {remark}" for remark in remarks(card)]
     for text in () if quiet else (*warnings, *notes):
@@ -62,7 +64,9 @@ def html_of_audit(found: Audit) -> str:
     parts = [html_of_card(found.card)]
     for title, slices in titled_slices(found):
         worst = map(slice_cells, found.worst(slices))
-        parts.append(html_table(SLICE_HEADS, worst, above=slice_words(found, title, slices)))
+        parts.append(
+            html_table(slice_heads(found.card.target), worst, above=slice_words(found, title, slices))
+        )
     parts += [f"<p>Warning: {escape(caution.text)}</p>" for caution in later_cautions(found)]
     return "".join(parts)
 
@@ -75,17 +79,19 @@ def later_cautions(found: Audit) -> tuple[Caution, ...]:
 def titled_slices(found: Audit) -> Iterator[tuple[str, Sequence[Slice]]]:
     """Yield every set of slices with a title."""
     if found.classes:
-        yield "Predicted classes", found.classes
+        yield "Classes" if found.card.target.kind == "classwise" else "Predicted classes", found.classes
     for name, slices in found.groups.items():
         yield f"Groups by {printable(name)}", slices
 
 
 def chance_words(found: Audit) -> str:
     """Say what a calibrated model would score on as many rows."""
-    test = found.consistency
+    test, target = found.consistency, found.card.target
+    said = "confidences" if target.kind == "top" else "probabilities"
     return (
-        f"On these rows a calibrated model with the same confidences has an ECE of {100 * test.expected:.2f} % on "
-        f"average, and above {100 * test.highest:.2f} % only once in twenty; this one has {100 * test.value:.2f} %."
+        f"On these rows a calibrated model with the same {said} has an {target.titled('ECE')} of "
+        f"{100 * test.expected:.2f} % on average, and above {100 * test.highest:.2f} % only once in twenty; this one "
+        f"has {100 * test.value:.2f} %."
     )
 
 
@@ -109,6 +115,22 @@ def off_words(slices: Sequence[Slice], *, level: float) -> str:
     number = f"{n_off} of {len(slices):,} are" if n_off else "none is"
     rule = f"at level {100 * level:g} %, corrected for all {len(slices):,} by Holm's rule"
     return f"{number} off by more than chance explains ({rule})"
+
+
+def slice_heads(target: Target) -> tuple[str, ...]:
+    """Return the columns of a table of slices.
+
+    Example:
+        >>> from equipoise.metrics.target import Target
+        >>> slice_heads(Target("positive", 1, "fraud"))[2:4]
+        ('P(fraud)', 'is fraud')
+    """
+    said, true = {
+        "top": ("says", "is right"),
+        "positive": (target.label, f"is {target.event}"),
+        "classwise": ("probability", "frequency"),
+    }[target.kind]
+    return ("", "rows", said, true, "gap", "interval", "p")
 
 
 def slice_cells(part: Slice) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 from equipoise.core.bins import check_bins
 from equipoise.core.splits import SPLITS
 from equipoise.metrics.facts import FACTS
+from equipoise.metrics.target import TARGETS
 
 if TYPE_CHECKING:
     from equipoise.evaluate.audit import Audit
@@ -47,10 +48,22 @@ def check_card(card: Scorecard) -> None:
             low - _ROUNDING <= one <= high + _ROUNDING for one in score[:3]
         )
         _require(inside and score.low <= score.high and _is_chance(score.p_value), f"score {key!r}")
+    _check_target(card)
     test = card.consistency
     _require(_are_numbers(test[1:]) and all(0 <= one <= 1 for one in test[1:]), "the consistency test")
     _require(test.metric == "ece" and test.value == card.scores["ece"].value, "the consistency test")
     _check_curve(card)
+
+
+def _check_target(card: Scorecard) -> None:
+    kind, positive, name = card.target
+    _require(kind in TARGETS and type(name) is str, "the target")
+    _require(
+        positive is None if kind != "positive" else type(positive) is int and positive in (0, 1), "the target"
+    )
+    if card.event is not None:
+        same = (card.target.kind, card.event.target.kind, card.event.event) == ("top", "positive", None)
+        _require(same and card.event.n_samples == card.n_samples, "the scorecard of the event")
 
 
 def _check_curve(card: Scorecard) -> None:
@@ -64,6 +77,9 @@ def _check_curve(card: Scorecard) -> None:
     hits = (outcome >= -slack) & (outcome <= weight + slack)
     _require((inside & hits).all(), "the sums of the bins")
     known = {"ece": curve.expected_error(), "accuracy": float(outcome.sum() / weight.sum())}
+    if card.target.kind != "top":
+        # The bins hold the frequency of a class, and over all classes each class has an error of its own.
+        known = {"ece": known["ece"]} if card.target.kind == "positive" else {}
     for key, value in known.items():
         _require(abs(card.scores[key].value - value) <= _ROUNDING, f"score {key!r} and the bins")
 
@@ -77,7 +93,10 @@ def check_audit(audit: Audit) -> None:
     for slices in (audit.classes, *audit.groups.values()):
         for part in slices:
             _check_slice(part)
-        _require(sum(part.n_samples for part in slices) <= audit.card.n_samples, "the rows of the slices")
+        # Over all classes every slice holds all rows.
+        rows = [part.n_samples for part in slices] or [0]
+        most = max(rows) if audit.card.target.kind == "classwise" else sum(rows)
+        _require(most <= audit.card.n_samples, "the rows of the slices")
     _require(all(type(name) is str for name in audit.groups), "the name of a group")
     _require(all(type(text) is str for caution in audit.cautions for text in caution), "a caution")
     columns = list(audit.risk)

@@ -17,6 +17,7 @@ from equipoise.metrics.clusters import find_clusters
 from equipoise.metrics.inputs import as_predictions
 from equipoise.metrics.intervals import check_resamples
 from equipoise.metrics.row_draws import draw_rows, shared_metrics
+from equipoise.metrics.target import TOP, find_target
 
 __all__ = ["PairedDifferences", "compare", "correct_for_many"]
 
@@ -80,6 +81,8 @@ def compare(
     n_resamples: int = 1000,
     seed: int = 0,
     clusters: Any = None,
+    target: str | None = None,
+    positive: str | int | None = None,
 ) -> PairedDifferences:
     """Compare two models on the same rows.
 
@@ -97,12 +100,16 @@ def compare(
         seed: The same seed gives the same answer.
         clusters: Where rows depend on each other: one value per row, or the name of a column of groups that one of
             the predictions has. Clusters are then resampled, not rows.
+        target: What is judged: ``"top"``, ``"positive"`` or ``"classwise"``, as for :func:`equipoise.score`; by default
+            the predicted class.
+        positive: The positive class, by name or number; by default class 1. Naming one means ``target="positive"``.
 
     Returns:
         One difference per metric, second minus first, with interval, p-value and verdict.
 
     Raises:
         DataError: If the rows are not the same.
+        SpecError: If the target does not fit the classes.
 
     Example:
         >>> first = Predictions(probs=[[0.99, 0.01]] * 40, labels=[0] * 24 + [1] * 16)
@@ -114,7 +121,20 @@ def compare(
     check_resamples(n_resamples, where=_WHERE)
     first, second = align(first, second, where=_WHERE)
     _check_paired(first, second)
+    chosen = [
+        find_target(
+            target,
+            positive,
+            n_classes=part.n_classes or 0 if part.has_scores else 0,
+            class_names=part.class_names or first.class_names,
+            where=_WHERE,
+        )
+        or TOP
+        for part in (first, second)
+    ]
     known = dict.fromkeys(shared_metrics(first, second))
+    if chosen[0].kind == "classwise":
+        known = dict.fromkeys(("accuracy", "nll", "brier", "ece"))
     for key in metrics or ():
         look_up(key, known, what="metric to compare")
     codes = None if clusters is None else find_clusters(clusters, first, second, where=_WHERE).codes
@@ -126,11 +146,13 @@ def compare(
             n_resamples=n_resamples,
             seed=seed,
             clusters=codes,
+            target=judged,
         )
-        for part in (first, second)
+        for part, judged in zip((first, second), chosen, strict=True)
     )
     return PairedDifferences(
-        paired_difference(key, [before], [after], level=level) for key in metrics or known
+        paired_difference(key, [before], [after], level=level)._replace(target=chosen[0].label)
+        for key in metrics or known
     )
 
 

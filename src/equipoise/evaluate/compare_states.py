@@ -11,8 +11,10 @@ import numpy as np
 from scipy.special import ndtri
 
 from equipoise.core.arrays import Array
-from equipoise.core.errors import DataError
+from equipoise.core.errors import DataError, SpecError
+from equipoise.evaluate.audit_state import AuditState
 from equipoise.evaluate.differences import Difference, Differences, difference_test
+from equipoise.evaluate.scorecard import Drawn
 from equipoise.evaluate.standard_error import StandardError
 from equipoise.evaluate.values import sketched_values
 from equipoise.metrics.facts import metric_facts, metrics_where
@@ -20,6 +22,7 @@ from equipoise.metrics.intervals import check_resamples
 from equipoise.metrics.readings import read_state
 from equipoise.metrics.resample import Resampler
 from equipoise.metrics.state import CalibrationState
+from equipoise.metrics.target import POSITIVE_KEYS, TOP, Target, find_target
 
 __all__ = ["UnpairedDifferences", "compare_states"]
 
@@ -43,12 +46,14 @@ class UnpairedDifferences(Differences):
 
 
 def compare_states(
-    first: CalibrationState,
-    second: CalibrationState,
+    first: CalibrationState | AuditState,
+    second: CalibrationState | AuditState,
     *,
     level: float = 0.95,
     n_resamples: int = 1000,
     seed: int = 0,
+    target: str | None = None,
+    positive: str | int | None = None,
 ) -> UnpairedDifferences:
     """Compare two states of other rows, such as last month and today; no rows are needed.
 
@@ -65,12 +70,16 @@ def compare_states(
         level: Level of the intervals. The verdict is a tie if and only if the interval contains zero.
         n_resamples: Resamples of each.
         seed: The same seed gives the same answer.
+        target: What is judged: ``"top"``, ``"positive"`` or ``"classwise"``, as for :func:`equipoise.score`; by default
+            the predicted class. The positive class needs states of audits.
+        positive: The positive class, by name or number; by default class 1. Naming one means ``target="positive"``.
 
     Returns:
         One difference per metric, with interval, p-value and verdict.
 
     Raises:
         DataError: If the states have other bins or classes.
+        SpecError: If the target does not fit the classes, or a state keeps too little for it.
 
     Example:
         >>> day, night = CalibrationState(2), CalibrationState(2)
@@ -80,6 +89,55 @@ def compare_states(
         {'tie'}
     """
     check_resamples(n_resamples, where=_WHERE)
+    drawn = Drawn(level=level, n_resamples=n_resamples, seed=seed)
+    chosen = [_target(state, target, positive) for state in (first, second)]
+    if chosen[0] != chosen[1]:
+        raise DataError(
+            f"{_WHERE}: both states must be of the same positive class, got {chosen[0].label} and {chosen[1].label}. "
+            "Sum both with the same one."
+        )
+    plain = _compared(
+        *(state.calibration if isinstance(state, AuditState) else state for state in (first, second)), **drawn
+    )
+    kind, label = chosen[0].kind, chosen[0].label
+    if kind == "top":
+        return UnpairedDifferences(plain)
+    shared = [row for row in plain if row.metric in ("accuracy", "nll", "brier")]
+    if kind == "classwise":
+        errors = [row._replace(metric="ece") for row in plain if row.metric == "classwise_ece"]
+    else:
+        shared = [_halved(row) if row.metric == "brier" else row for row in shared]
+        events = _compared(_event_sums(first), _event_sums(second), **drawn)
+        errors = [row for row in events if row.metric in POSITIVE_KEYS]
+    return UnpairedDifferences(row._replace(target=label) for row in (*shared, *errors))
+
+
+def _target(state: CalibrationState | AuditState, target: str | None, positive: str | int | None) -> Target:
+    if isinstance(state, AuditState):
+        return state.find_target(target, positive, where=_WHERE) or TOP
+    chosen = find_target(target, positive, n_classes=state.n_classes, class_names=None, where=_WHERE) or TOP
+    if chosen.kind == "positive":
+        raise SpecError(
+            f"{_WHERE}: a CalibrationState keeps too little to judge the probability of one class. Pass AuditStates."
+        )
+    return chosen
+
+
+def _event_sums(state: CalibrationState | AuditState) -> CalibrationState:
+    assert isinstance(state, AuditState)
+    assert state.event is not None
+    return state.event.calibration
+
+
+def _halved(row: Difference) -> Difference:
+    """Return the Brier score of the event, of which that of two classes counts both."""
+    numbers = {name: 0.5 * getattr(row, name) for name in ("first", "second", "difference", "low", "high")}
+    return row._replace(error=row.error._replace(rows=0.5 * row.error.rows), **numbers)
+
+
+def _compared(
+    first: CalibrationState, second: CalibrationState, *, level: float, n_resamples: int, seed: int
+) -> list[Difference]:
     if first.settings() != second.settings():
         raise DataError(
             f"{_WHERE}: both states must have the same bins and classes, got {first.settings()} and "
@@ -114,7 +172,7 @@ def compare_states(
             variance = max(_variance(drawn, sizes), _variance(pooled_draws, sizes))
             error = StandardError(float(np.sqrt(variance)), df)
             found.append(difference_test(key, both[0], both[1], error, level=level))
-    return UnpairedDifferences(found)
+    return found
 
 
 def _resampler(

@@ -14,6 +14,7 @@ from equipoise.evaluate.standard_error import StandardError, error_over_seeds
 from equipoise.evaluate.verdict import p_number
 from equipoise.metrics.facts import metric_facts
 from equipoise.metrics.row_draws import RowDraws
+from equipoise.metrics.target import TOP, Target, target_facts
 
 __all__ = [
     "Difference",
@@ -46,6 +47,7 @@ class Difference(NamedTuple):
         n_seeds: Trainings of each method; one is a comparison of two networks.
         comparisons: How many comparisons were made together; see :func:`correct_family`.
         correction: By how much the level of the test and of the interval is stricter for it.
+        target: What the numbers are of: ``"top"``, ``"classwise"``, or the probability, such as ``"P(fraud)"``.
     """
 
     metric: str
@@ -60,6 +62,20 @@ class Difference(NamedTuple):
     n_seeds: int = 1
     comparisons: int = 1
     correction: float = 1.0
+    target: str = "top"
+
+    @property
+    def title(self) -> str:
+        """The title of the metric, with what it is of.
+
+        Example:
+            >>> Difference("ece", 0.1, 0.2, 0.1, 0.05, 0.15, 0.001, "first better", target="P(fraud)").title
+            'ECE of P(fraud)'
+        """
+        if self.target in ("top", "classwise"):
+            return target_facts(self.metric, TOP if self.target == "top" else Target("classwise")).title
+        event = self.target.removeprefix("P(").removesuffix(")")
+        return target_facts(self.metric, Target("positive", None, event)).title
 
     @property
     def second_is(self) -> Literal["better", "worse", "tie"]:
@@ -261,7 +277,7 @@ def _difference_cells(row: Difference) -> tuple[str, ...]:
     facts = metric_facts(row.metric)
     low, high = (f"{facts.scale * end:+.4f}" for end in (row.low, row.high))
     return (
-        facts.title,
+        row.title,
         *(f"{facts.scale * value:.4f}" for value in (row.first, row.second)),
         f"{facts.scale * row.difference:+.4f}",
         f"[{low}, {high}]",

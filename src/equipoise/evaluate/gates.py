@@ -11,8 +11,9 @@ from equipoise.evaluate.differences import Difference
 from equipoise.evaluate.scorecard import Scorecard
 from equipoise.evaluate.verdict import p_text
 from equipoise.metrics.facts import MetricFacts, metric_facts
+from equipoise.metrics.target import POSITIVE_KEYS, target_facts
 
-__all__ = ["Bound", "Gate", "Limit", "check_limits", "check_not_worse"]
+__all__ = ["Bound", "Gate", "Limit", "check_limits", "check_not_worse", "check_range", "shown"]
 
 #: Which number is held against a limit: an end of the interval, or the estimate.
 Bound: TypeAlias = Literal["low", "value", "high"]
@@ -39,15 +40,24 @@ class Gate(NamedTuple):
         metric: The metric's key.
         passed: Whether it is kept.
         text: The reason, as a sentence.
+        target: What the number is of: ``"top"``, ``"classwise"``, or the probability, such as ``"P(fraud)"``.
+        group: The group that was judged, as ``"site=a"``; empty for all rows.
+        decided: Whether the rows are enough to decide; a gate on a group that is not decided passes.
     """
 
     metric: str
     passed: bool
     text: str
+    target: str = "top"
+    group: str = ""
+    decided: bool = True
 
 
 def check_limits(card: Scorecard, limits: Iterable[Limit], *, bound: Bound | None = None) -> tuple[Gate, ...]:
     """Hold a scorecard against limits.
+
+    A card that judges the probability of class 1 beside the predicted class (``card.event``) must keep every limit in
+    both views, so that a rare class cannot pass unseen; name a target to judge one.
 
     Args:
         card: The scores.
@@ -57,7 +67,7 @@ def check_limits(card: Scorecard, limits: Iterable[Limit], *, bound: Bound | Non
             ``max``, the lower for ``min``.
 
     Returns:
-        One gate per limit, in order.
+        One gate per limit and view, in order.
 
     Raises:
         SpecError: For an unknown metric, one that these predictions do not give, or a limit that nothing can miss.
@@ -68,20 +78,20 @@ def check_limits(card: Scorecard, limits: Iterable[Limit], *, bound: Bound | Non
         >>> print(check_limits(card, [Limit("ece", "max", 0.05)], bound="value")[0].text)
         ECE is 40.00 %, above the limit of 5 %
     """
-    return tuple(_check(card, limit, bound) for limit in limits)
+    gates = []
+    for limit in limits:
+        gates.append(_check(card, limit, bound))
+        if card.event is not None and limit.metric in POSITIVE_KEYS and limit.metric in card.event.scores:
+            gates.append(_check(card.event, limit, bound))
+    return tuple(gates)
 
 
 def _check(card: Scorecard, limit: Limit, bound: Bound | None) -> Gate:
-    facts = metric_facts(limit.metric)
-    title = facts.title
+    facts = target_facts(limit.metric, card.target)
+    title = facts.title if card.event is None else f"{facts.title} of the predicted class"
     if limit.metric not in card.scores:
         raise SpecError(f"gate: {title} cannot be held to a limit here: {card.why_missing(limit.metric)}.")
-    if not facts.low <= limit.number <= facts.high:
-        percent = f" For percent write {limit.metric}={limit.number:g}%." if facts.percent else ""
-        raise SpecError(
-            f"gate: the limit of {limit.metric} must be a number from {facts.low:g} to {facts.high:g}, which it can "
-            f"reach, got {limit.number:g}.{percent if limit.number > 1 else ''}"
-        )
+    check_range(facts, limit)
     end = bound or ("high" if limit.side == "max" else "low")
     found = getattr(card.scores[limit.metric], end)
     passed = bool(found <= limit.number if limit.side == "max" else found >= limit.number)
@@ -94,9 +104,24 @@ def _check(card: Scorecard, limit: Limit, bound: Bound | None) -> Gate:
     return Gate(
         limit.metric,
         passed,
-        f"{where} {_shown(facts, found)}, {'within' if passed else beyond} the limit of "
-        f"{_shown(facts, limit.number, exact=True)}",
+        f"{where} {shown(facts, found)}, {'within' if passed else beyond} the limit of "
+        f"{shown(facts, limit.number, exact=True)}",
+        card.target.label,
     )
+
+
+def check_range(facts: MetricFacts, limit: Limit) -> None:
+    """Raise for a limit that nothing can miss.
+
+    Raises:
+        SpecError: With the range of the metric.
+    """
+    if not facts.low <= limit.number <= facts.high:
+        percent = f" For percent write {limit.metric}={limit.number:g}%." if facts.percent else ""
+        raise SpecError(
+            f"gate: the limit of {limit.metric} must be a number from {facts.low:g} to {facts.high:g}, which it can "
+            f"reach, got {limit.number:g}.{percent if limit.number > 1 else ''}"
+        )
 
 
 def check_not_worse(
@@ -134,7 +159,7 @@ def check_not_worse(
 
 def _not_worse(row: Difference, margin: float | None, level: float) -> Gate:
     facts = metric_facts(row.metric)
-    title, loss = facts.title, facts.badness(row.difference)
+    title, loss = row.title, facts.badness(row.difference)
     worst = max(map(facts.badness, (row.low, row.high)))
     if margin is None:
         passed = row.second_is != "worse"
@@ -143,27 +168,32 @@ def _not_worse(row: Difference, margin: float | None, level: float) -> Gate:
         else:
             how = "better than" if row.second_is == "better" else "not shown to be worse than"
             text = f"{title} is {how} the baseline's ({p_text(row.p_value)})"
-        return Gate(row.metric, passed, text)
+        return Gate(row.metric, passed, text, row.target)
     if margin < 0:
         raise SpecError(f"gate: the margin of {row.metric} must be 0 or more, got {margin:g}.")
     passed = bool(worst <= margin)
     if worst <= 0:
         return Gate(
-            row.metric, True, f"{title} is no worse than the baseline's, whole {100 * level:g} % interval"
+            row.metric,
+            True,
+            f"{title} is no worse than the baseline's, whole {100 * level:g} % interval",
+            row.target,
         )
     return Gate(
         row.metric,
         passed,
         f"{title} may be worse than the baseline's by {_lost(facts, worst)} ({100 * level:g} % interval), "
         f"{'within' if passed else 'beyond'} the margin of {_lost(facts, margin, exact=True)}",
+        row.target,
     )
 
 
-def _shown(facts: MetricFacts, number: float, *, exact: bool = False) -> str:
+def shown(facts: MetricFacts, number: float, *, exact: bool = False) -> str:
+    """Return a value of a metric with its unit; a limit as it was given."""
     if not exact:
         return facts.text(number)
     return f"{facts.scale * number:.6g}{' %' if facts.percent else ''}"
 
 
 def _lost(facts: MetricFacts, number: float, *, exact: bool = False) -> str:
-    return _shown(facts, number, exact=exact).replace(" %", " points")
+    return shown(facts, number, exact=exact).replace(" %", " points")

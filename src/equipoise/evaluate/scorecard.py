@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterator, KeysView, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple, final
+from collections.abc import Callable, Iterator, KeysView, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypedDict, final
+
+import numpy as np
 
 from equipoise.core.errors import DataError, SpecError, first_line
 from equipoise.core.frames import to_frame
@@ -30,10 +32,13 @@ from equipoise.metrics.intervals import (
 from equipoise.metrics.readings import read_state
 from equipoise.metrics.resample import Resampler
 from equipoise.metrics.state import CalibrationState
+from equipoise.metrics.target import POSITIVE_KEYS, TOP, Target, event_view, find_target
 
-__all__ = ["Score", "Scorecard", "score", "score_state"]
+__all__ = ["Drawn", "Score", "Scorecard", "are_unequal", "event_card", "judge", "score", "score_state"]
 
 _FORMAT = 1
+#: What curves call the targets.
+_CURVES = {"top": "top_label", "positive": "positive", "classwise": "classwise"}
 _SETTINGS = (
     "n_samples",
     "n_classes",
@@ -45,6 +50,27 @@ _SETTINGS = (
     "seed",
     "fingerprint",
 )
+
+
+#: A class is clearly rarer than the other if its share is shown to be below this.
+_RARE = 1 / 3
+#: Metrics that all targets share, and what they are multiplied by for the event of two classes.
+_SHARED = {
+    "accuracy": 1.0,
+    "nll": 1.0,
+    "brier": 0.5,
+    "brier_calibration": 0.5,
+    "brier_refinement": 0.5,
+    "root_brier": 0.5**0.5,
+}
+
+
+class Drawn(TypedDict):
+    """How intervals are resampled."""
+
+    level: float
+    n_resamples: int
+    seed: int
 
 
 class Score(NamedTuple):
@@ -81,7 +107,7 @@ class Scorecard:
         scores: Scores by key.
         missing: What could not be computed, and why.
         notes: Sentences a reader should know.
-        curve: The reliability curve of the top label.
+        curve: The reliability curve of the target.
         consistency: Whether a calibrated model could score this ECE by chance.
         n_samples: Number of rows.
         n_classes: Number of classes, if known.
@@ -95,6 +121,9 @@ class Scorecard:
         cautions: Signs that the input is not what it is called; they are told first.
         clusters: The clusters that were resampled; None if rows were.
         n_dropped: How many rows were left out when the file was read, because of missing values.
+        target: What is judged; by default the predicted class.
+        event: The scorecard of the probability of class 1, where two classes have clearly unequal frequencies and no
+            target was named: the predicted class then says little about that probability. None otherwise.
 
     Example:
         >>> card = score(Predictions(probs=[0.9, 0.2, 0.7], labels=[1, 0, 1]), n_resamples=50)
@@ -123,6 +152,8 @@ class Scorecard:
     cautions: tuple[Caution, ...] = ()
     clusters: Clusters | None = None
     n_dropped: int = 0
+    target: Target = TOP
+    event: Scorecard | None = None
 
     def __getitem__(self, key: str) -> Score:
         if key in self.scores:
@@ -159,7 +190,7 @@ class Scorecard:
         Example:
             >>> card = score(Predictions(probs=[0.9, 0.2, 0.7], labels=[1, 0, 1]), n_resamples=50)
             >>> sorted(card.to_dict())
-            ['bins', 'cautions', 'consistency', 'format', 'missing', 'notes', 'scores', 'settings']
+            ['bins', 'cautions', 'consistency', 'format', 'missing', 'notes', 'scores', 'settings', 'target']
             >>> sorted(card.to_dict()["scores"]["ece"])
             ['high', 'low', 'p_value', 'value']
         """
@@ -172,8 +203,10 @@ class Scorecard:
             "bins": self.curve.to_list(),
             "notes": list(self.notes),
             "cautions": [caution._asdict() for caution in self.cautions],
+            "target": self.target._asdict(),
             **({} if self.clusters is None else {"clusters": self.clusters._asdict()}),
             **({"n_dropped": self.n_dropped} if self.n_dropped else {}),
+            **({} if self.event is None else {"event": self.event.to_dict()}),
         }
 
     @classmethod
@@ -196,16 +229,23 @@ class Scorecard:
             )
         try:
             settings = {name: content["settings"][name] for name in _SETTINGS}
-            clusters = content.get("clusters")
+            clusters, event = content.get("clusters"), content.get("event")
+            target = (
+                Target(*(content["target"][name] for name in Target._fields)) if "target" in content else TOP
+            )
             card = cls(
                 scores={key: Score(**one) for key, one in content["scores"].items()},
                 missing=dict(content["missing"]),
                 notes=tuple(content["notes"]),
                 cautions=slips_among(Caution(**one) for one in content.get("cautions", ())),
-                curve=ReliabilityCurve.from_list(content["bins"], closed=settings["closed"]),
+                curve=ReliabilityCurve.from_list(
+                    content["bins"], target=_CURVES.get(target.kind, ""), closed=settings["closed"]
+                ),
                 consistency=ConsistencyTest(**content["consistency"]),
                 clusters=None if clusters is None else Clusters(**clusters),
                 n_dropped=content.get("n_dropped", 0),
+                target=target,
+                event=None if event is None else cls.from_dict(event),
                 **settings,
             )
             check_card(card)
@@ -225,6 +265,7 @@ class Scorecard:
             'accuracy'
         """
         context = {
+            "target": self.target.label,
             "split": self.split,
             "n_samples": self.n_samples,
             "n_bins": self.n_bins,
@@ -254,6 +295,7 @@ class Scorecard:
     def __repr__(self) -> str:
         about = [f"n={self.n_samples}", *([f"k={self.n_classes}"] if self.n_classes else [])]
         about += [f"split={self.split}"] if self.split else []
+        about += [] if self.target.kind == "top" else [f"target={self.target.label}"]
         main = [key for key in metrics_where(is_main=True) if key in self.scores]
         about += [f"{key}={metric_facts(key).text(self.scores[key].value)}" for key in main]
         return f"Scorecard({', '.join(about)})"
@@ -271,6 +313,8 @@ def score(
     n_resamples: int = 1000,
     seed: int = 0,
     clusters: Any = None,
+    target: str | None = None,
+    positive: str | int | None = None,
 ) -> Scorecard:
     """Score predictions: accuracy, proper scores and the family of calibration errors, with intervals.
 
@@ -284,12 +328,17 @@ def score(
         seed: The same seed gives the same intervals.
         clusters: Where rows depend on each other, such as pixels of one image or posts of one author: one value per
             row, or the name of a column of groups. Clusters are then resampled, not rows.
+        target: What is judged: ``"top"``, the confidence of the predicted class; ``"positive"``, the probability of the
+            positive class of two; ``"classwise"``, the probability of every class. By default the predicted class;
+            where two classes have clearly unequal frequencies, ``card.event`` then judges the probability of class 1.
+        positive: The positive class, by name or number; by default class 1. Naming one means ``target="positive"``.
 
     Returns:
         A record of scores; print it for a table.
 
     Raises:
         DataError: If there is only one cluster, or clusters were given with a state, which keeps none.
+        SpecError: If the target does not fit the classes, or a state keeps too little for it.
         SplitError: If the rows were used to fit the calibrator that made these predictions.
 
     Example:
@@ -304,24 +353,54 @@ def score(
             raise DataError(
                 "score: a state keeps no clusters, so none can be resampled. Pass the Predictions."
             )
-        return score_state(predictions, None, level=level, n_resamples=n_resamples, seed=seed)
+        return _score_sums(predictions, target, positive, level=level, n_resamples=n_resamples, seed=seed)
     rows = as_predictions(predictions, None, where="score")
     state = CalibrationState.of(rows, n_bins=n_bins, closed=closed)
+    chosen = find_target(
+        target, positive, n_classes=state.n_classes, class_names=rows.class_names, where="score"
+    )
     evidence = Evidence()
     evidence.update(rows)
-    sums = None
-    if clusters is not None:
-        sums = sum_clusters(rows, clusters, n_bins=n_bins, closed=closed, seed=seed, where="score")
-    return score_state(
+    drawn = Drawn(level=level, n_resamples=n_resamples, seed=seed)
+
+    def sums_of(part: Predictions) -> ClusterSums | None:
+        if clusters is None:
+            return None
+        return sum_clusters(part, clusters, n_bins=n_bins, closed=closed, seed=seed, where="score")
+
+    def of_event(plain: Scorecard, judged: Target) -> Scorecard:
+        view = event_view(rows, judged.positive or 0)
+        sums = CalibrationState.of(view, n_bins=n_bins, closed=closed)
+        return event_card(plain, sums, view, judged, clusters=sums_of(view), **drawn)
+
+    plain = score_state(
         state,
         rows,
-        level=level,
-        n_resamples=n_resamples,
-        seed=seed,
         cautions=slips_among(evidence.cautions()),
-        clusters=sums,
+        clusters=sums_of(rows),
         n_dropped=rows.n_dropped,
+        **drawn,
     )
+    return judge(plain, state, chosen, rows.class_names, of_event)
+
+
+def _score_sums(
+    state: CalibrationState,
+    target: str | None,
+    positive: str | int | None,
+    *,
+    level: float,
+    n_resamples: int,
+    seed: int,
+) -> Scorecard:
+    chosen = find_target(target, positive, n_classes=state.n_classes, class_names=None, where="score")
+    if chosen is not None and chosen.kind == "positive":
+        raise SpecError(
+            "score: a CalibrationState keeps too little to judge the probability of one class. Pass the Predictions, "
+            "or audit an AuditState."
+        )
+    plain = score_state(state, None, level=level, n_resamples=n_resamples, seed=seed)
+    return judge(plain, state, chosen, None, None)
 
 
 def score_state(
@@ -386,6 +465,136 @@ def score_state(
         cautions=cautions,
         clusters=None if clustered is None else clustered.summary,
         n_dropped=n_dropped,
+    )
+
+
+def judge(
+    plain: Scorecard,
+    state: CalibrationState,
+    target: Target | None,
+    class_names: Sequence[str] | None,
+    of_event: Callable[[Scorecard, Target], Scorecard] | None,
+) -> Scorecard:
+    """Return the scorecard of a target, from that of the predicted class.
+
+    Args:
+        plain: The scorecard of the predicted class.
+        state: The sums behind it.
+        target: What is judged; None: the predicted class, with the probability of class 1 beside it if two classes
+            have clearly unequal frequencies.
+        class_names: Names of the classes.
+        of_event: Makes the scorecard of the probability of a class; None if its sums are not known.
+    """
+    if target is None:
+        if of_event is None or not are_unequal(state):
+            return plain
+        default = Target("positive", 1, class_names[1] if class_names else "1")
+        return replace(plain, event=of_event(plain, default))
+    if target.kind == "classwise":
+        return _classwise_card(plain, state)
+    if target.kind == "positive" and of_event is not None:
+        return of_event(plain, target)
+    return plain
+
+
+def are_unequal(state: CalibrationState) -> bool:
+    """Return whether one of two classes is clearly rarer: the 95% interval of its share ends below a third.
+
+    Example:
+        >>> state = CalibrationState(2); state.update(probs=[0.1] * 100, labels=[0] * 95 + [1] * 5)
+        >>> are_unequal(state)
+        True
+    """
+    if state.n_classes != 2:
+        return False
+    share = state.sums.classwise[..., 2].sum(1).cpu().numpy() / state.total_weight
+    n, z = state.effective_samples, 1.96
+    rare = float(np.clip(share.min(), 0, 1))
+    highest = (rare + z**2 / (2 * n) + z * np.sqrt(rare * (1 - rare) / n + z**2 / (4 * n**2))) / (
+        1 + z**2 / n
+    )
+    return bool(highest < _RARE)
+
+
+def event_card(
+    plain: Scorecard,
+    state: CalibrationState,
+    view: Predictions | None,
+    target: Target,
+    *,
+    level: float,
+    n_resamples: int,
+    seed: int,
+    clusters: ClusterSums | None = None,
+) -> Scorecard:
+    """Return the scorecard of the probability of a positive class.
+
+    Accuracy and log-loss are those of the predicted class, and the Brier score of the event is half of that of two
+    classes, so they are taken from there.
+
+    Args:
+        plain: The scorecard of the predicted class.
+        state: Sums of :func:`~equipoise.metrics.target.event_view`.
+        view: The rows behind them, if they are at hand.
+        target: The positive class.
+        level: Level of the intervals.
+        n_resamples: Resamples.
+        seed: Random seed of the resamples.
+        clusters: Sums of clusters of the same rows.
+    """
+    card = score_state(state, view, level=level, n_resamples=n_resamples, seed=seed, clusters=clusters)
+    scores: dict[str, Score] = {}
+    for key in FACTS:
+        if key in _SHARED and key in plain.scores:
+            scores[key] = _scaled(plain.scores[key], _SHARED[key])
+        elif key in POSITIVE_KEYS and key in card.scores:
+            scores[key] = card.scores[key]
+    reasons = {
+        "auroc": f"all rows are {target.event}, or none is",
+        "top5_accuracy": plain.missing.get("top5_accuracy", ""),
+        "aurc": "it is about the predicted class",
+        "classwise_ece": "it is about all classes",
+    }
+    absent = [key for key in FACTS if key not in scores]
+    return replace(
+        card,
+        scores=scores,
+        missing={key: reasons.get(key) or "not defined for these rows" for key in absent},
+        notes=tuple(dict.fromkeys((*plain.notes, *card.notes))),
+        curve=replace(card.curve, target="positive"),
+        n_classes=plain.n_classes,
+        split=plain.split,
+        fingerprint=plain.fingerprint,
+        cautions=plain.cautions,
+        target=target,
+    )
+
+
+def _scaled(score: Score, factor: float) -> Score:
+    return Score(factor * score.value, factor * score.low, factor * score.high, score.p_value)
+
+
+def _classwise_card(plain: Scorecard, state: CalibrationState) -> Scorecard:
+    """Return the scorecard of all classes against the rest: its ECE is the classwise one."""
+    ece = plain.scores["classwise_ece"]
+    kept = (*_SHARED, "top5_accuracy", "classwise_ece")
+    scores = {
+        key: ece if key == "ece" else plain.scores[key] for key in plain.scores if key in (*kept, "ece")
+    }
+    resampler = Resampler(state, n_resamples=plain.n_resamples, seed=plain.seed)
+    inflation = 1.0 if plain.clusters is None else plain.clusters.inflation(plain.level)
+    drawn = resampler.calibrated()["classwise_ece"] * np.sqrt(inflation)
+    weight, probability, positive = state.sums.classwise.sum(0).cpu().numpy().T
+    others = dict.fromkeys(
+        (key for key in plain.scores if key not in scores), "it is about the predicted class"
+    )
+    return replace(
+        plain,
+        scores=scores,
+        missing={**plain.missing, **others},
+        curve=ReliabilityCurve(weight, probability, positive, target="classwise", closed=state.closed),
+        consistency=ConsistencyTest.of("ece", ece.value, drawn),
+        target=Target("classwise"),
     )
 
 

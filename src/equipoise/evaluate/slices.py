@@ -17,11 +17,13 @@ from equipoise.core.rows import Rows
 from equipoise.evaluate.chance import gap_p_values, holm
 from equipoise.metrics.curve import calibration_errors
 from equipoise.metrics.inputs import as_predictions
+from equipoise.metrics.state import CalibrationState
 
 __all__ = [
     "Slice",
     "SliceSums",
     "distinct",
+    "one_vs_rest",
     "score_by_class",
     "score_by_group",
     "slices_off",
@@ -186,37 +188,69 @@ class SliceSums:
             raise ValueError(f"slices: `level` must be between 0 and 1, got {level}. 0.95 is usual.")
         kept = np.flatnonzero(self._bins[..., 0].sum(axis=1) > 0)
         names = [list(self._names)[place] for place in kept]
-        weight, confidence, correct = np.moveaxis(self._bins[kept], -1, 0)
-        errors = calibration_errors(weight, confidence, correct)
-        total = weight.sum(axis=1)
-        accuracy, gap = correct.sum(axis=1) / total, errors["confidence_gap"]
-        effective = total**2 / self._squares[kept, 0] / inflation
-        margin = self._margins(kept, accuracy, gap, effective, level)
-        # Weights count rows only up to a factor: what a row of effective size one adds is told by their squares.
-        scale = (effective / total)[:, None]
-        mean = np.divide(confidence, weight, out=np.zeros_like(weight), where=weight > 0)
-        p_values = holm(gap_p_values(weight * scale, mean, correct * scale))
-        columns = {
-            "n_samples": self._rows[kept],
-            "accuracy": accuracy,
-            "confidence": accuracy + gap,
-            "gap": gap,
-            "low": np.maximum(gap - margin, -1.0),
-            "high": np.minimum(gap + margin, 1.0),
-            "ece": errors["ece"],
-            "p_value": p_values,
-        }
-        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-        found = [Slice(name, *row) for name, row in zip(names, rows, strict=True)]
-        # Tiny p-values do not say where it matters most; the gap does.
-        return tuple(sorted(found, key=lambda part: (part.p_value >= 1 - level, -abs(part.gap), part.name)))
+        return _slices_of(names, self._rows[kept], self._bins[kept], self._squares[kept], level, inflation)
 
-    def _margins(self, kept: Array, accuracy: Array, gap: Array, effective: Array, level: float) -> Array:
-        squares, gaps, squared_gaps = self._squares[kept].T
-        spread = np.maximum(squared_gaps - 2 * gap * gaps + gap**2 * squares, 0.0) / squares
-        variance = (effective * spread + accuracy**2 + (1 - accuracy) ** 2) / (effective + 2)
-        margin: Array = stdtrit(effective + 1, (1 + level) / 2) * np.sqrt(variance / effective)
-        return margin
+
+def _slices_of(
+    names: Sequence[str], rows: Array, bins: Array, sums: Array, level: float, inflation: float
+) -> tuple[Slice, ...]:
+    """Return slices from sums by slice and bin of weight, confidence and hits, and sums of squared weights and gaps."""
+    weight, confidence, correct = np.moveaxis(bins, -1, 0)
+    errors = calibration_errors(weight, confidence, correct)
+    total = weight.sum(axis=1)
+    accuracy, gap = correct.sum(axis=1) / total, errors["confidence_gap"]
+    squares, gaps, squared_gaps = sums.T
+    effective = total**2 / squares / inflation
+    spread = np.maximum(squared_gaps - 2 * gap * gaps + gap**2 * squares, 0.0) / squares
+    variance = (effective * spread + accuracy**2 + (1 - accuracy) ** 2) / (effective + 2)
+    margin = stdtrit(effective + 1, (1 + level) / 2) * np.sqrt(variance / effective)
+    # Weights count rows only up to a factor: what a row of effective size one adds is told by their squares.
+    scale = (effective / total)[:, None]
+    mean = np.divide(confidence, weight, out=np.zeros_like(weight), where=weight > 0)
+    columns = {
+        "n_samples": rows,
+        "accuracy": accuracy,
+        "confidence": accuracy + gap,
+        "gap": gap,
+        "low": np.maximum(gap - margin, -1.0),
+        "high": np.minimum(gap + margin, 1.0),
+        "ece": errors["ece"],
+        "p_value": holm(gap_p_values(weight * scale, mean, correct * scale)),
+    }
+    table = zip(*(column.tolist() for column in columns.values()), strict=True)
+    found = [Slice(name, *row) for name, row in zip(names, table, strict=True)]
+    # Tiny p-values do not say where it matters most; the gap does.
+    return tuple(sorted(found, key=lambda part: (part.p_value >= 1 - level, -abs(part.gap), part.name)))
+
+
+def one_vs_rest(state: CalibrationState, *, level: float = 0.95, inflation: float = 1.0) -> tuple[Slice, ...]:
+    """Return the probability of each class against its frequency, over all rows.
+
+    Args:
+        state: Sums of predictions with the scores of every class.
+        level: Level of the intervals.
+        inflation: By how much the variance of a gap is larger than for independent rows.
+
+    Returns:
+        One slice per class: ``confidence`` is its mean probability, ``accuracy`` its frequency. Those come first that
+        chance does not explain, and of them the widest gap.
+
+    Example:
+        >>> state = CalibrationState(2); state.update(probs=[0.4] * 200, labels=[0] * 190 + [1] * 10)
+        >>> [(part.name, round(part.gap, 2)) for part in one_vs_rest(state)]
+        [('0', -0.35), ('1', 0.35)]
+    """
+    table = state.sums.classwise.cpu().numpy()
+    weight, probability, positive = np.moveaxis(table, -1, 0)
+    mean = np.divide(probability, weight, out=np.zeros_like(weight), where=weight > 0)
+    gaps = (probability - positive).sum(axis=1)
+    squared = (positive * (1 - mean) ** 2 + (weight - positive) * mean**2).sum(axis=1)
+    squares = float(state.sums.squares)
+    factor = squares / state.total_weight
+    sums = np.stack([np.full(len(table), squares), factor * gaps, factor * squared], axis=-1)
+    names = [str(place) for place in range(len(table))]
+    rows = np.full(len(table), state.n_samples)
+    return _slices_of(names, rows, table, sums, level, inflation)
 
 
 def distinct(column: Array) -> tuple[Array, Array]:

@@ -46,6 +46,7 @@ def check_state(state: AuditState) -> None:
             _check_slices(sums, state.calibration, f"groups of {name!r}", weighted=weighted)
         if state.evidence.form["kind"] != "confidence":
             _check_counts_by_class(state, weighted=weighted)
+        _check_event(state, weighted=weighted)
     _require(state.identity.n_rows == state.n_samples, "sources and sums hold different numbers of rows")
 
 
@@ -280,6 +281,34 @@ def _check_counts_by_class(state: AuditState, *, weighted: bool) -> None:
             _require(
                 agrees and sum(found) == state.n_samples, f"evidence: `{name}` are not those of the sums"
             )
+
+
+def _check_event(state: AuditState, *, weighted: bool) -> None:
+    """Raise unless the sums of the positive class are of the same rows as the others."""
+    event, total = state.event, state.calibration.total_weight
+    if event is None:
+        return
+    _require(type(event.positive) is int and event.positive in (0, 1), "the positive class is unknown")
+    _require(state.calibration.n_classes == 2, "a positive class is for two classes")
+    sums, names = event.calibration, state.classes.parts()[0]
+    _require(sums.n_classes == 0 and sums.n_samples == state.n_samples, "the event has other rows")
+    _check_confidence(sums, weighted=weighted)
+    _check_scores(sums, weighted=weighted)
+    weight, probability, positive = (
+        float(part) for part in state.calibration.sums.classwise[event.positive].sum(0)
+    )
+    cells = sums.sums.cells.cpu().numpy()
+    found = (float(cells[..., 0].sum()), float(cells[..., 1].sum()), float(cells[:, 1, 0].sum()))
+    agree = zip(found, (weight, probability, positive), (_ROUNDING, _TOLERANCE, _ROUNDING), strict=True)
+    _require(all(abs(one - two) <= slack * total for one, two, slack in agree), "the event has other rows")
+    _require(list(event.groups) == list(state.groups), "the event has other groups")
+    _require(event.classes.parts()[0] == names, "the event has other predicted classes")
+    pairs = [(event.classes, state.classes), *zip(event.groups.values(), state.groups.values(), strict=True)]
+    for one, other in pairs:
+        _check_slices(one, sums, "the event", weighted=weighted)
+        (own, own_parts), (their, their_parts) = one.parts(), other.parts()
+        same = own == their and (own_parts["rows"] == their_parts["rows"]).all()
+        _require(same, "the event has other slices")
 
 
 def _check_squares(weight: Array, total: Array, squares: Array, what: str) -> None:

@@ -32,6 +32,7 @@ def sum_on_ray(
     by: Sequence[str] | None = None,
     n_bins: int = 15,
     closed: str = "right",
+    positive: str | int | None = None,
     address: str | None = None,
     **columns: Unpack[Columns],
 ) -> AuditState:
@@ -47,6 +48,7 @@ def sum_on_ray(
         by: Columns of groups to look at one by one; by default all that the predictions have.
         n_bins: Bins of equal width.
         closed: Which side of a bin belongs to it.
+        positive: Of two classes, the one whose probability is summed too; by default class 1.
         address: The cluster, ``"auto"`` for the one this machine belongs to; None starts one here.
         **columns: What the columns are, as in :func:`equipoise.read_predictions`.
 
@@ -64,7 +66,7 @@ def sum_on_ray(
     total: AuditState | None = None
     with ray_cluster(ray, address):
         remote = ray.remote(num_cpus=1, max_retries=_RETRIES, retry_exceptions=False)(_sum_file)
-        tasks = (remote.remote(source, said, by, n_bins, closed) for source in sources)
+        tasks = (remote.remote(source, said, by, n_bins, closed, positive) for source in sources)
         for source, found in zip(sources, _in_order(ray, tasks), strict=True):
             total = _added(total, found, source)
     if total is None:
@@ -73,14 +75,19 @@ def sum_on_ray(
 
 
 def _sum_file(
-    source: FileSource, columns: Columns, by: Sequence[str] | None, n_bins: int, closed: str
+    source: FileSource,
+    columns: Columns,
+    by: Sequence[str] | None,
+    n_bins: int,
+    closed: str,
+    positive: str | int | None = None,
 ) -> AuditState | None:
     """Sum one file where a worker runs; None if every row of it is ignored."""
     chunks = iter_file(source, columns)
     first = next(chunks, None)
     if first is None:
         return None
-    state = AuditState.like(first, by=by, n_bins=n_bins, closed=closed)
+    state = AuditState.like(first, by=by, n_bins=n_bins, closed=closed, positive=positive)
     state.update(first)
     for chunk in chunks:
         state.update(chunk)

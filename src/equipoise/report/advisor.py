@@ -79,6 +79,8 @@ def remedies_of(
     n_resamples: int = 1000,
     seed: int = 0,
     clusters: Any = None,
+    target: str | None = None,
+    positive: str | int | None = None,
 ) -> tuple[Advice, tuple[AfterCalibrator, ...], dict[str, Predictions]]:
     """Ask the advisor about held-out predictions, and judge its choice, and plain temperature, on others.
 
@@ -92,6 +94,8 @@ def remedies_of(
         n_resamples: Bootstrap resamples behind them.
         seed: The same seed gives the same answer.
         clusters: Where the judged rows depend on each other: one value per row, or the name of a column of groups.
+        target: What is judged.
+        positive: The positive class.
 
     Returns:
         The advice, the predictions' scores after each calibrator, and the predictions themselves after each.
@@ -117,6 +121,7 @@ def remedies_of(
         maps = {"temperature": TemperatureScaling().fit(held_out), **maps}
     settings: dict[str, Any] = {"n_bins": n_bins, "closed": closed, "level": level}
     settings |= {"n_resamples": n_resamples, "seed": seed, "clusters": clusters}
+    settings |= {"target": target, "positive": positive}
     after, predictions = [], {}
     for name, calibrator in maps.items():
         if name == "identity":

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from equipoise.evaluate.scorecard import Score
+from equipoise.evaluate.trend import Change, Trend
 from equipoise.metrics.facts import metric_facts
 from equipoise.report.markup import Markup, join, tag
 from equipoise.report.numbers import interval, number, percent, title
 from equipoise.report.records import MethodResult
 from equipoise.report.svg import Frame, nice_ticks, picture
 
-__all__ = ["Series", "legend", "line_chart", "risk_series", "scatter_chart"]
+__all__ = ["Series", "legend", "line_chart", "risk_series", "scatter_chart", "trend_chart"]
 
 #: Name, horizontal and vertical values.
 Series = tuple[str, Sequence[float], Sequence[float]]
@@ -111,6 +113,60 @@ def _marks(series: Sequence[Series], frame: Frame, factor: float, x_label: str, 
         for x, y in zip(across, up, strict=True)
         if math.isfinite(y)
     ]
+
+
+def trend_chart(trend: Trend, change: Change, scores: Sequence[Score], *, label: str) -> Markup:
+    """Return a metric over time: a point with its interval per state, and the run of states that is different."""
+    facts, n = metric_facts(change.metric), len(scores)
+    low, high = (
+        facts.scale * f(getattr(score, end) for score in scores) for f, end in ((min, "low"), (max, "high"))
+    )
+    ticks = nice_ticks(min(low, 0.0) if facts.is_error else low, high)
+    frame = Frame(left=52, top=10, width=456, height=230, across=(-0.5, n - 0.5), up=(ticks[0], ticks[-1]))
+    parts = [
+        frame.axes(x_ticks=(), y_ticks=ticks, y_label=f"{facts.short} (%)" if facts.percent else facts.short)
+    ]
+    if change.significant:
+        start, stop = change.start - 0.5, change.stop - 0.5
+        parts.append(frame.box(start, ticks[0], stop, ticks[-1], class_=f"changed {change.kind}"))
+        for begin, end, value in (
+            (-0.5, start, change.others),
+            (start, stop, change.value),
+            (stop, n - 0.5, change.others),
+        ):
+            if end > begin:
+                parts.append(frame.line(begin, facts.scale * value, end, facts.scale * value, class_="usual"))
+    values = [facts.scale * score.value for score in scores]
+    parts.append(frame.path(list(range(n)), values, class_="series s0 thin"))
+    for place, (name, score) in enumerate(zip(trend.names, scores, strict=True)):
+        tip = f"{name}\n{label} {number(change.metric, score.value)}  [{interval(change.metric, score)}]"
+        ends = (facts.scale * score.low, facts.scale * score.high)
+        parts.append(
+            tag(
+                "g",
+                frame.line(place, ends[0], place, ends[1], class_="cross s0"),
+                _point(0, frame.x(place), frame.y(values[place]), 4),
+                class_="mark",
+                data_tip=tip,
+            )
+        )
+    parts += _state_names(frame, trend.names)
+    words = f"{label} over {n} states, from {trend.names[0]} to {trend.names[-1]}."
+    return picture(*parts, width=520, height=310, label=words, class_="lines", steps=n <= _MARKS)
+
+
+def _state_names(frame: Frame, names: Sequence[str]) -> list[Markup]:
+    """Return names below the axis, as many as have room; long ones slanted."""
+    step = -(-len(names) // 12)
+    shown = [name if len(name) <= 14 else f"{name[:11]}..." for name in names]
+    slanted = max(map(len, shown[::step])) * 6 > frame.width / len(names) * step
+    drawn = []
+    for place in range(0, len(names), step):
+        x, y = frame.x(place), frame.bottom + 14
+        turn = f"rotate(-35 {x:g} {y:g})" if slanted else None
+        anchor = "end" if slanted else "middle"
+        drawn.append(tag("text", shown[place], x=x, y=y, text_anchor=anchor, transform=turn, class_="tick"))
+    return drawn
 
 
 def risk_series(method: MethodResult) -> Series | None:

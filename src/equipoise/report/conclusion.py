@@ -12,6 +12,8 @@ import numpy as np
 from equipoise.evaluate.compare import PairedDifferences
 from equipoise.evaluate.differences import Difference
 from equipoise.evaluate.scorecard import Score
+from equipoise.evaluate.trend import Trend
+from equipoise.evaluate.verdict import both_words, verdict_of_card, views_of_card
 from equipoise.metrics.facts import metric_facts
 from equipoise.report.numbers import chance, number, points, typeset
 from equipoise.report.records import MethodResult, Report
@@ -58,13 +60,26 @@ class Conclusion:
 
 def conclusion_of(report: Report) -> Conclusion:
     """Return the conclusion of a report: on one model, or on several against a baseline."""
+    if report.trend is not None:
+        return _over_time(report.trend)
     return _on_one(report.methods[0]) if len(report.methods) == 1 else _on_several(report)
 
 
+def _over_time(trend: Trend) -> Conclusion:
+    """Return whether a model changed, and how good it is over all states."""
+    whole = verdict_of_card(trend.card)
+    sentences = [*trend.sentences, f"Over all states: {whole.headline}. {whole.claims}"]
+    tone = "bad" if trend.is_worse else "good" if whole.is_calibrated and not trend.found else "mixed"
+    return Conclusion(tone, typeset(trend.headline), tuple(map(typeset, sentences)))
+
+
 def _on_one(method: MethodResult) -> Conclusion:
-    verdict = method.verdict()
-    sentences = [*verdict.sentences, *_after(method)]
-    tone = "good" if verdict.is_calibrated else "bad"
+    verdict, others, why = method.verdict(), [], ""
+    if len(method.runs) == 1 and method.first.event is not None:
+        verdict, top = views_of_card(method.first)
+        others, why = [f"{top.headline}.", *top.sentences], both_words(method.first)
+    sentences = [*verdict.sentences, *others, *filter(None, [why]), *_after(method)]
+    tone = "good" if verdict.is_calibrated and method.verdict().is_calibrated else "bad"
     return Conclusion(tone, typeset(verdict.headline), tuple(map(typeset, sentences)))
 
 
@@ -113,7 +128,9 @@ def _judge(name: str, versus: PairedDifferences | None, base: str) -> Judgement:
         return Judgement(name, "unknown", f"Not compared with {base} row by row.")
     rows = {row.metric: row for row in versus}
     ece = rows["ece"]
-    words = [f"ECE {number('ece', ece.second)} instead of {number('ece', ece.first)} ({chance(ece.p_value)})"]
+    words = [
+        f"{ece.title} {number('ece', ece.second)} instead of {number('ece', ece.first)} ({chance(ece.p_value)})"
+    ]
     if "nll" in rows:
         words.append(f"log-likelihood {_word(_kind(rows['nll']))} ({chance(rows['nll'].p_value)})")
     words.append(_cost(rows["accuracy"]))

@@ -17,11 +17,14 @@ from equipoise.evaluate.audit import Audit, audit
 from equipoise.evaluate.audit_state import AuditState
 from equipoise.evaluate.compare import PairedDifferences, compare
 from equipoise.evaluate.scorecard import Scorecard
+from equipoise.evaluate.trend import find_trend
 from equipoise.report.advisor import remedies_of
 from equipoise.report.records import AfterCalibrator, MethodResult, Provenance, Report, RunResult
 
 __all__ = ["Reportable", "method_of_audit", "report_of"]
 
+#: How to ask for advice in Python.
+_HINT = "report_of(predictions, calib=held_out)"
 #: What a report may be about: predictions, chunks of them that are visited once, their sums, or an audit of them.
 Reportable: TypeAlias = Predictions | Iterable[Predictions] | AuditState | Audit
 
@@ -38,12 +41,15 @@ def report_of(
     sources: Mapping[str, str] | None = None,
     command: str = "",
     over_time: bool = False,
+    hint: str = _HINT,
     n_bins: int = 15,
     closed: str = "right",
     level: float = 0.95,
     n_resamples: int = 1000,
     seed: int = 0,
     clusters: Any = None,
+    target: str | None = None,
+    positive: str | int | None = None,
 ) -> Report:
     """Score predictions and gather what a report tells about them.
 
@@ -60,7 +66,9 @@ def report_of(
             predictions that are held in memory, models stand side by side and are not compared.
         sources: Where the predictions come from, by name of the model.
         command: What makes the report again.
-        over_time: Whether these are one model at several times, in order; the report then draws its drift.
+        over_time: Whether these are one model at several times, in order: predictions, chunks or states. The report
+            then says whether and since when it changed; see :func:`equipoise.evaluate.find_trend`.
+        hint: What the report advises to run where calibration may help and no ``calib`` was given.
         n_bins: Bins of equal width.
         closed: Which side of a bin belongs to it.
         level: Level of the intervals.
@@ -68,6 +76,8 @@ def report_of(
         seed: The same seed gives the same report.
         clusters: Where rows depend on each other, such as pixels of one image or posts of one author: one value per
             row, or the name of a column of groups. Clusters are then resampled, not rows.
+        target: What is judged: ``"top"``, ``"positive"`` or ``"classwise"``, as for :func:`equipoise.score`.
+        positive: The positive class, by name or number; by default class 1. Naming one means ``target="positive"``.
 
     Returns:
         The records; :func:`write_report` makes a file of them.
@@ -82,7 +92,10 @@ def report_of(
         >>> [method.name for method in report.methods]
         ['before', 'after']
     """
-    named = dict(predictions) if isinstance(predictions, Mapping) else {"model": predictions}
+    trend = None
+    named: dict[str, Reportable] = (
+        dict(predictions) if isinstance(predictions, Mapping) else {"model": predictions}
+    )
     held_out = {next(iter(named), "model"): calib} if isinstance(calib, Predictions) else dict(calib or {})
     if not named:
         raise DataError("report_of: nothing to report, no predictions were given. Pass at least one.")
@@ -91,13 +104,32 @@ def report_of(
     first = baseline or next(iter(named))
     if first not in named:
         raise DataError(f"report_of: the baseline must be one of {sorted(named)}, got {baseline!r}.")
-    named, held_out = _aligned(named, held_out, first)
+    if not over_time:
+        named, held_out = _aligned(named, held_out, first)
+    elif len(named) > 1:
+        summed = {
+            name: _sums_of(name, part, by, n_bins=n_bins, closed=closed, positive=positive)
+            for name, part in named.items()
+        }
+        named = dict(summed)
+        trend = find_trend(
+            summed, level=level, n_resamples=n_resamples, seed=seed, target=target, positive=positive
+        )
+        # All states are judged by the target of the whole.
+        target, positive = trend.card.target.kind, trend.card.target.positive
     settings = _Settings(
-        n_bins=n_bins, closed=closed, level=level, n_resamples=n_resamples, seed=seed, clusters=clusters
+        n_bins=n_bins,
+        closed=closed,
+        level=level,
+        n_resamples=n_resamples,
+        seed=seed,
+        clusters=clusters,
+        target=target,
+        positive=positive,
     )
     pairs = dict(versus or {}) | _compared(named, first, set(versus or ()), settings)
     found = {
-        name: part if isinstance(part, Audit) else audit(part, by=tuple(by), **settings)
+        name: part if isinstance(part, Audit) else _audited(part, by, settings)
         for name, part in named.items()
     }
     methods = {name: method_of_audit(name, one, versus=pairs.get(name)) for name, one in found.items()}
@@ -114,7 +146,25 @@ def report_of(
         provenance=Provenance(facts=(*facts, *_circumstances(found[first].card)), command=command),
         notes=tuple(dict.fromkeys(notes)),
         over_time=over_time,
+        trend=trend,
+        hint=hint,
     )
+
+
+def _sums_of(name: str, part: Reportable, by: Sequence[str], **settings: Any) -> AuditState:
+    if isinstance(part, Audit):
+        raise DataError(
+            f"report_of: a trend needs the sums of {name!r}, got an audit. Pass its AuditState or its Predictions."
+        )
+    return part if isinstance(part, AuditState) else AuditState.of(part, by=tuple(by), **settings)
+
+
+def _audited(
+    part: Predictions | Iterable[Predictions] | AuditState, by: Sequence[str], settings: _Settings
+) -> Audit:
+    # A state was summed with groups of its own; all of them are looked at if none is named.
+    columns = None if isinstance(part, AuditState) and not by else tuple(by)
+    return audit(part, by=columns, **settings)
 
 
 def method_of_audit(name: str, found: Audit, *, versus: PairedDifferences | None = None) -> MethodResult:
@@ -142,6 +192,8 @@ class _Settings(TypedDict):
     n_resamples: int
     seed: int
     clusters: Any
+    target: str | None
+    positive: str | int | None
 
 
 def _aligned(

@@ -70,20 +70,24 @@ def _comparison(report: Report) -> list[str]:
         for key in keys:
             score = method.score(key)
             shown = number(key, score.value)
-            shown = f"**{shown}**" if score.value == best[key] else shown
+            shown = f"**{shown}**" if score.value == best[key] and not report.over_time else shown
             cells.append(f"{shown} ({interval(key, score)}){_SIGNS[kind_of(versus.get(method.name), key)]}")
         rows.append(cells)
     base = _text(report.base.name)
     signs = f"▲ better, ▼ worse than {base} on the same rows; = no significant difference."
     if report.is_of_networks:
         signs = f"▲, ▼: this network scores higher or lower than that of {base}; = no significant difference."
-    return [*_table(["method", *map(short, keys)], rows), signs, ""]
+    heads = [short(key, report.base.first.target) for key in keys]
+    if report.over_time:
+        return _table(["state", *heads], rows)
+    return [*_table(["method", *heads], rows), signs, ""]
 
 
 def _scorecard(method: MethodResult) -> list[str]:
     scores = [(key, method.score(key)) for key in FACTS if key in method.keys]
     rows = [
-        [title(key), number(key, one.value), interval(key, one), chance(one.p_value)] for key, one in scores
+        [title(key, method.first.target), number(key, one.value), interval(key, one), chance(one.p_value)]
+        for key, one in scores
     ]
     return _table(["metric", "value", f"{100 * method.first.level:g} % interval", "by chance"], rows)
 
@@ -115,5 +119,5 @@ def _slices(report: Report) -> list[str]:
     ]  # fmt: skip
     if not rows:
         return []
-    head = ["method", "slice", "rows", "claimed", "right", "corrected p"]
+    head = ["state" if report.over_time else "method", "slice", "rows", "claimed", "came true", "corrected p"]
     return ["## Where it is off", "", *_table(head, rows)]

@@ -8,6 +8,7 @@ import re
 from equipoise.evaluate.scorecard import Score
 from equipoise.evaluate.verdict import p_text
 from equipoise.metrics.facts import metric_facts
+from equipoise.metrics.target import TOP, Target, target_facts
 
 __all__ = ["chance", "count", "interval", "number", "percent", "points", "short", "title", "typeset"]
 
@@ -15,19 +16,19 @@ __all__ = ["chance", "count", "interval", "number", "percent", "points", "short"
 _UNIT = "\u00a0%"
 
 
-def title(key: str) -> str:
-    """Return the name of a metric."""
-    return metric_facts(key).title
+def title(key: str, target: Target = TOP) -> str:
+    """Return the name of a metric of a target."""
+    return target_facts(key, target).title
 
 
-def short(key: str) -> str:
+def short(key: str, target: Target = TOP) -> str:
     """Return the name of a metric where there is little room.
 
     Example:
         >>> short("nll"), short("ece")
         ('NLL', 'ECE')
     """
-    return metric_facts(key).short
+    return target_facts(key, target).short
 
 
 def number(key: str, value: float) -> str:

@@ -91,7 +91,12 @@ def _about(report: Report) -> Markup:
         facts.append(f"{card.n_classes} classes")
     if card.split:
         facts.append(f"split {card.split}")
-    if len(report.methods) > 1:
+    if report.trend is not None:
+        facts[0] = f"{report.trend.card.n_samples:,} rows"
+        facts.insert(
+            0, f"{len(report.methods)} states, {report.methods[0].name} to {report.methods[-1].name}"
+        )
+    elif len(report.methods) > 1:
         facts.insert(0, f"{len(report.methods)} methods")
     elif len(report.base.runs) > 1:
         facts.insert(0, f"mean of {len(report.base.runs)} runs")

@@ -18,6 +18,7 @@ from equipoise.evaluate.shift import ShiftScores
 from equipoise.evaluate.slices import Slice
 from equipoise.evaluate.standard_error import mean_over_seeds
 from equipoise.evaluate.sweep import Sweep
+from equipoise.evaluate.trend import Trend
 from equipoise.evaluate.verdict import Verdict, verdict_of_runs
 from equipoise.metrics.area_under_risk_coverage import RiskCoverage
 from equipoise.metrics.curve import ReliabilityCurve
@@ -242,6 +243,8 @@ class Report:
         sweeps: Methods whose setting was chosen, and what each setting gave.
         shifts: What each method, after each calibrator, scored on further test sets.
         over_time: Whether the methods are one model at several times, in order.
+        trend: What changed over time; None unless there are several times.
+        hint: A command, or lines of Python, that ask for advice about these predictions; empty if there is none.
     """
 
     title: str
@@ -252,6 +255,8 @@ class Report:
     sweeps: tuple[Sweep, ...] = ()
     shifts: tuple[ShiftScores, ...] = ()
     over_time: bool = False
+    trend: Trend | None = None
+    hint: str = ""
 
     def __post_init__(self) -> None:
         names = [method.name for method in self.methods]

@@ -2,29 +2,61 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from equipoise.metrics.curve import ReliabilityCurve
+from equipoise.metrics.target import TOP, Target
 from equipoise.report.markup import Markup, join, tag
 from equipoise.report.numbers import count, percent, points
 from equipoise.report.svg import Frame, picture, text
 
-__all__ = ["bin_table", "reliability_chart"]
+__all__ = ["Words", "bin_table", "reliability_chart", "words_of"]
 
 _ABOVE = Frame(left=44, top=8, width=266, height=266)
 
 
-def reliability_chart(curve: ReliabilityCurve, *, level: float, name: str) -> Markup:
-    """Return bars of accuracy by confidence, gaps, intervals, and the histogram of confidence underneath."""
+class Words(NamedTuple):
+    """What a diagram calls its axes.
+
+    Attributes:
+        claimed: What is on the horizontal axis.
+        came: What is on the vertical axis.
+        right: What a row is that came true.
+    """
+
+    claimed: str = "confidence"
+    came: str = "accuracy"
+    right: str = "right"
+
+
+def words_of(target: Target) -> Words:
+    """Return what a diagram of a target calls its axes.
+
+    Example:
+        >>> words_of(Target("positive", 1, "fraud")).claimed
+        'P(fraud)'
+    """
+    return {
+        "top": Words(),
+        "positive": Words(target.label, f"frequency of {target.event}", target.event),
+        "classwise": Words("probability of a class", "frequency", "of the class"),
+    }[target.kind]
+
+
+def reliability_chart(curve: ReliabilityCurve, *, level: float, name: str, target: Target = TOP) -> Markup:
+    """Return bars of frequency by probability, gaps, intervals, and the histogram of probabilities underneath."""
+    words = words_of(target)
     below = Frame(left=44, top=300, width=266, height=58, up=(0.0, float(curve.weight.max())))
     means = [float(part.sum() / curve.weight.sum()) for part in (curve.confidence_sum, curve.outcome_sum)]
     ticks = [0, 0.2, 0.4, 0.6, 0.8, 1]
     label = (
-        f"Reliability diagram of {name}: mean confidence {percent(means[0])}, accuracy {percent(means[1])}, "
+        f"Reliability diagram of {name}: mean {words.claimed} {percent(means[0])}, {words.came} {percent(means[1])}, "
         f"ECE {percent(curve.expected_error())}. Arrow keys step through the bins; the table below holds the same."
     )
     return picture(
-        _ABOVE.axes(x_ticks=(), y_ticks=ticks, y_label="accuracy"),
-        below.axes(x_ticks=ticks, y_ticks=(), x_label="confidence"),
-        *_bins(curve, below, level),
+        _ABOVE.axes(x_ticks=(), y_ticks=ticks, y_label=words.came),
+        below.axes(x_ticks=ticks, y_ticks=(), x_label=words.claimed),
+        *_bins(curve, below, level, words),
         _ABOVE.line(0, 0, 1, 1, class_="ideal"),
         text(38, 304, count(float(curve.weight.max())), anchor="end"),
         below.line(means[0], 0, means[0], below.up[1], class_="mean claimed"),
@@ -37,7 +69,7 @@ def reliability_chart(curve: ReliabilityCurve, *, level: float, name: str) -> Ma
     )
 
 
-def _bins(curve: ReliabilityCurve, below: Frame, level: float) -> list[Markup]:
+def _bins(curve: ReliabilityCurve, below: Frame, level: float, words: Words) -> list[Markup]:
     lows, highs = curve.intervals(level=level)
     drawn = []
     for row, low, high in zip(curve.rows(), lows.tolist(), highs.tolist(), strict=True):
@@ -55,29 +87,32 @@ def _bins(curve: ReliabilityCurve, below: Frame, level: float) -> list[Markup]:
                 _ABOVE.line(left, came, right, came, class_="top"),
                 _ABOVE.line(middle, low, middle, high, class_="whisker"),
                 class_="mark",
-                data_tip=_tip(row, low, high),
+                data_tip=_tip(row, low, high, words),
             )
         )
     return drawn
 
 
-def _tip(row: dict[str, float], low: float, high: float) -> str:
+def _tip(row: dict[str, float], low: float, high: float, words: Words) -> str:
     gap = row["confidence"] - row["frequency"]
     return "\n".join(
         [
-            f"Confidence {row['low']:.2f} to {row['high']:.2f}",
+            f"{words.claimed[0].upper()}{words.claimed[1:]} {row['low']:.2f} to {row['high']:.2f}",
             f"{count(row['weight'])} rows",
             f"claimed {percent(row['confidence'])}",
-            f"right {percent(row['frequency'])}  [{percent(low)}, {percent(high)}]",
-            f"{'over' if gap > 0 else 'under'}-confident by {points(gap)}",
+            f"{words.right} {percent(row['frequency'])}  [{percent(low)}, {percent(high)}]",
+            f"{'over' if gap > 0 else 'under'}-confident by {points(gap)}"
+            if words.right == "right"
+            else f"too {'high' if gap > 0 else 'low'} by {points(gap)}",
         ]
     )
 
 
-def bin_table(curve: ReliabilityCurve, *, level: float) -> Markup:
+def bin_table(curve: ReliabilityCurve, *, level: float, target: Target = TOP) -> Markup:
     """Return the same bins as a table, for those who cannot hover."""
     lows, highs = curve.intervals(level=level)
-    head = ("confidence", "rows", "claimed", "right", "interval")
+    words = words_of(target)
+    head = (words.claimed, "rows", "claimed", words.right, "interval")
     rows = [
         tag(
             "tr",

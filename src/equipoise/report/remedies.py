@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from equipoise.report.conclusion import judgements_of
+from equipoise.report.conclusion import conclusion_of, judgements_of
 from equipoise.report.markup import Markup, join, tag
 from equipoise.report.numbers import count, percent, short, typeset
 from equipoise.report.records import Advice, Option, Report
@@ -64,19 +64,20 @@ def advice_section(report: Report) -> Markup | None:
     ]
     if parts:
         return join(*parts)
-    return _hint() if not several and not report.methods[0].verdict().is_calibrated else None
+    off = not several and conclusion_of(report).tone != "good"
+    return _hint(report.hint) if off and report.hint else None
 
 
-def _hint() -> Markup:
-    """Say how to get advice: it needs rows that are not judged here."""
+def _hint(command: str) -> Markup:
+    """Return how to get advice: it needs rows that are not judged here."""
     return tag(
         "div",
         tag(
             "p",
-            "A map fitted afterwards may mend this without touching the network. It must be fitted on rows that are "
-            "not judged here; with such predictions the advisor chooses one and this report shows what it adds:",
+            "A calibrator fitted afterwards may correct this without touching the network. It must be fitted on rows "
+            "that are not judged here; with such rows the advisor chooses one, and the report shows what it adds:",
         ),
-        tag("pre", tag("code", "equipoise report predictions.npz --calib held-out.npz")),
+        tag("pre", tag("code", command)),
         class_="advice",
     )
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
 from equipoise.evaluate.scorecard import Score
 from equipoise.evaluate.scorecard_text import unknown_words
 from equipoise.evaluate.sweep import Sweep
 from equipoise.metrics.curve import ReliabilityCurve
 from equipoise.metrics.facts import metric_facts
-from equipoise.report.charts import Series, line_chart, risk_series, scatter_chart
+from equipoise.metrics.target import TOP, Target
+from equipoise.report.charts import Series, line_chart, risk_series, scatter_chart, trend_chart
 from equipoise.report.conclusion import conclusion_of
 from equipoise.report.formula import formula_markup
 from equipoise.report.markup import Markup, join, tag
 from equipoise.report.numbers import interval, number, title
-from equipoise.report.records import MethodCard, MethodResult, Report
-from equipoise.report.reliability_chart import bin_table, reliability_chart
+from equipoise.report.records import MethodCard, MethodResult, Report, RunResult
+from equipoise.report.reliability_chart import bin_table, reliability_chart, words_of
 from equipoise.report.remedies import advice_section, posthoc_section
 from equipoise.report.tables import comparison_table, judgement_list, scorecard_table
 from equipoise.report.under_shift import shift_section
@@ -22,6 +28,8 @@ from equipoise.report.worst import slices_section
 __all__ = ["sections_of", "verdict_section"]
 
 _TILES = ("accuracy", "ece", "confidence_gap", "nll", "brier")
+#: After two tiles about the probability of the positive class.
+_TILES_OF_BOTH = ("ece", "accuracy", "nll")
 
 
 def verdict_section(report: Report) -> Markup:
@@ -42,34 +50,42 @@ def verdict_section(report: Report) -> Markup:
 
 
 def _tiles(method: MethodResult) -> Markup:
-    tiles = []
-    for key in (key for key in _TILES if key in method.keys):
-        score = method.score(key)
-        tiles.append(
-            tag(
-                "div",
-                tag("dt", title(key)),
-                tag("dd", number(key, score.value), class_="value"),
-                tag("dd", interval(key, score), class_="range"),
-            )
+    event, target = method.first.event, method.first.target
+    found = []
+    if event is not None:
+        found += [(title(key, event.target), key, event[key]) for key in ("ece", "confidence_gap")]
+    for key in (key for key in (_TILES if event is None else _TILES_OF_BOTH) if key in method.keys):
+        of = " of the predicted class" if event is not None and key == "ece" else ""
+        found.append((title(key, target) + of, key, method.score(key)))
+    tiles = [
+        tag(
+            "div",
+            tag("dt", name),
+            tag("dd", number(key, score.value), class_="value"),
+            tag("dd", interval(key, score), class_="range"),
         )
+        for name, key, score in found
+    ]
     return tag("dl", *tiles, class_="tiles", aria_label="Main numbers with their intervals")
 
 
 def reliability_section(report: Report) -> Markup:
     """Return a reliability diagram per method, and after its calibrators."""
     several = len(report.methods) > 1
-    figures = [figure for method in report.methods for figure in _diagrams(method, several=several)]
+    methods = _curves_over_time(report) if report.over_time else report.methods
+    figures = [figure for method in methods for figure in _diagrams(method, several=several)]
+    words = words_of(methods[0].first.target)
     key = tag(
         "ul",
         tag("li", tag("i", class_="k-came"), "came true"),
         tag("li", tag("i", class_="k-gap"), "gap to what was claimed"),
-        tag("li", tag("i", class_="k-claimed"), "mean confidence"),
-        tag("li", tag("i", class_="k-right"), "accuracy"),
+        tag("li", tag("i", class_="k-claimed"), f"mean {words.claimed}"),
+        tag("li", tag("i", class_="k-right"), words.came),
         class_="key",
     )
     about = (
-        "Each bar gathers predictions of about the same confidence; its height is how often they were right. "
+        f"Each bar gathers predictions of about the same {words.claimed}; its height is how often they were "
+        f"{words.right}. "
         "On the dashed diagonal claims come true. Bins without rows stay empty; the grey bars count rows."
     )
     return join(
@@ -83,23 +99,39 @@ def _diagrams(method: MethodResult, *, several: bool) -> list[Markup]:
     """Return the diagram of a method, and those after its calibrators."""
     level, titled = method.first.level, several or bool(method.calibrated)
     before = method.name if several or not method.calibrated else "before"
-    drawn = [_diagram(before, method.curve(), method.score("ece"), level=level, titled=titled)]
+    target, event = method.first.target, method.first.event
+    if event is not None:
+        # Both views: the event first, since that is what the rare class is about.
+        drawn = [
+            _diagram(
+                event.target.label, event.curve, event["ece"], level=level, titled=True, target=event.target
+            )
+        ]
+        before = f"{before}, predicted class" if several or method.calibrated else "predicted class"
+        drawn.append(_diagram(before, method.curve(), method.score("ece"), level=level, titled=True))
+    else:
+        drawn = [
+            _diagram(before, method.curve(), method.score("ece"), level=level, titled=titled, target=target)
+        ]
     for one in method.calibrated:
         name = f"{method.name} after {one.name}" if several else f"after {one.name}"
-        drawn.append(_diagram(name, one.curve(), one.score("ece"), level=level, titled=True))
+        drawn.append(_diagram(name, one.curve(), one.score("ece"), level=level, titled=True, target=target))
     return drawn
 
 
-def _diagram(name: str, curve: ReliabilityCurve, ece: Score, *, level: float, titled: bool) -> Markup:
-    caption = tag("figcaption", tag("bdi", name), tag("span", f"  ECE {number('ece', ece.value)}"))
+def _diagram(
+    name: str, curve: ReliabilityCurve, ece: Score, *, level: float, titled: bool, target: Target = TOP
+) -> Markup:
+    shown = f"  {target.titled('ECE')} {number('ece', ece.value)}"
+    caption = tag("figcaption", tag("bdi", name), tag("span", shown))
     table = tag(
         "details",
         tag("summary", "Bins as a table"),
-        bin_table(curve, level=level),
+        bin_table(curve, level=level, target=target),
         data_print="no",
         open=not titled,
     )
-    drawn = reliability_chart(curve, level=level, name=name)
+    drawn = reliability_chart(curve, level=level, name=name, target=target)
     return tag("figure", caption if titled else None, drawn, table)
 
 
@@ -113,6 +145,11 @@ def table_section(report: Report) -> Markup:
         only = report.methods[0]
         unknown = (tag("p", words, class_="lead") for words in unknown_words(only.first))
         return join(tag("p", about, class_="lead"), scorecard_table(only), *unknown)
+    if report.over_time:
+        about = (
+            f"One row per state, with {100 * report.base.first.level:g}% intervals. Choose a heading to sort."
+        )
+        return join(tag("p", about, class_="lead"), comparison_table(report))
     subject = "this network with that of " if report.is_of_networks else "with "
     about = (
         f"Values with {100 * report.base.first.level:g}% intervals. The sign compares {subject}"
@@ -122,35 +159,57 @@ def table_section(report: Report) -> Markup:
     return join(tag("p", about, class_="lead"), comparison_table(report))
 
 
-def drift_section(report: Report) -> Markup | None:
-    """Return calibration and accuracy over time, with their intervals, if the methods are times of one model."""
-    if not report.over_time or len(report.methods) == 1:
-        return None
-    places = [float(place) for place in range(1, len(report.methods) + 1)]
-    figures = []
-    for key in ("ece", "accuracy"):
-        scores = [method.score(key) for method in report.methods]
-        ends = {"estimate": "value", "lower end": "low", "upper end": "high"}
-        series: list[Series] = [
-            (name, places, [getattr(score, end) for score in scores]) for name, end in ends.items()
-        ]
-        label = f"{title(key)} (%)"
-        chart = line_chart(
-            series, x_label="file", y_label=label, percent_up=True, label=f"{title(key)} over time."
-        )
-        figures.append(tag("figure", chart))
-    names = ", ".join(
-        f"{place:g} {method.name}" for place, method in zip(places, report.methods, strict=True)
+def _curves_over_time(report: Report) -> tuple[MethodResult, ...]:
+    """Return what is worth a diagram of its own over time: the states before and since a change, or all together."""
+    trend = report.trend
+    change = trend.found[0] if trend is not None and trend.found else None
+    if change is None:
+        return (_together(report.methods, "all states"),)
+    inside, others = report.methods[change.start : change.stop], list(report.methods)
+    del others[change.start : change.stop]
+    since = change.stop == len(report.methods)
+    names = (
+        ("before", f"since {change.first}") if since else ("other states", f"{change.first} to {change.last}")
     )
+    return tuple(_together(part, name) for part, name in zip((others, inside), names, strict=True))
+
+
+def _together(methods: Sequence[MethodResult], name: str) -> MethodResult:
+    """Return a result whose curve is that of all rows of some states."""
+    cards = [method.first for method in methods]
+    first = cards[0]
+    weight, confidence, outcome = (
+        np.sum([getattr(card.curve, part) for card in cards], axis=0)
+        for part in ("weight", "confidence_sum", "outcome_sum")
+    )
+    curve = replace(first.curve, weight=weight, confidence_sum=confidence, outcome_sum=outcome)
+    value = curve.expected_error()
+    card = replace(first, curve=curve, scores={**first.scores, "ece": Score(value, value, value)})
+    return MethodResult(name=name, runs=(RunResult(scores=card),))
+
+
+def drift_section(report: Report) -> Markup | None:
+    """Return calibration, log-loss and accuracy over time, with their intervals, where a change is marked."""
+    if not report.over_time or report.trend is None:
+        return None
+    trend = report.trend
+    cards = [method.first for method in report.methods]
+    figures = []
+    for change in trend.changes:
+        label = title(change.metric, trend.card.target)
+        scores = [card[change.metric] for card in cards]
+        caption = tag("figcaption", f"{label[0].upper()}{label[1:]}")
+        figures.append(tag("figure", caption, trend_chart(trend, change, scores, label=label)))
     about = (
-        f"In the order in which the files were named: {names}. Each estimate with the ends of its interval."
+        "In the order in which the files were named. Each point is one state with its interval; a shaded run of states "
+        "differs from the others by more than chance explains, and dashed lines are the values in and outside of it."
     )
     return join(tag("p", about, class_="lead"), tag("div", *figures, class_="pair"))
 
 
 def scatter_section(report: Report) -> Markup | None:
     """Return accuracy against ECE, if there is more than one method."""
-    if len(report.methods) == 1:
+    if len(report.methods) == 1 or report.over_time:
         return None
     about = "Above and to the left is better. The crosses are intervals."
     return join(tag("p", about, class_="lead"), tag("figure", scatter_chart(report.methods)))
@@ -301,9 +360,12 @@ _LAST = (
 def sections_of(report: Report) -> list[tuple[str, str, Markup]]:
     """Return anchor, heading and content of the sections after the verdict, those without content left out.
 
-    A comparison begins with its table, a single model with its diagram.
+    A comparison begins with its table, a single model with its diagram, a trend with its figures.
     """
     several = len(report.methods) > 1
-    order = (_NUMBERS, _DIAGRAM, *_AFTER) if several else (_DIAGRAM, *_AFTER, _NUMBERS)
+    order = [_NUMBERS, _DIAGRAM, *_AFTER] if several else [_DIAGRAM, *_AFTER, _NUMBERS]
+    if several and report.over_time:
+        drift, *after = _AFTER
+        order = [drift, _DIAGRAM, _NUMBERS, *after]
     made = [(anchor, heading, build(report)) for anchor, heading, build in (*order, *_LAST)]
     return [(anchor, heading, content) for anchor, heading, content in made if content]

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 from equipoise.evaluate.compare import PairedDifferences
 from equipoise.evaluate.scorecard import Score
-from equipoise.metrics.facts import FACTS, best_of, columns, metric_facts
+from equipoise.metrics.facts import FACTS, best_of, columns
+from equipoise.metrics.target import target_facts
 from equipoise.report.conclusion import Judgement, kind_of
 from equipoise.report.markup import Markup, join, name_markup, tag
-from equipoise.report.numbers import chance, interval, number, short, title
+from equipoise.report.numbers import chance, interval, number, short
 from equipoise.report.records import MethodResult, Report
 
 __all__ = [
@@ -122,6 +123,7 @@ def score_cell(
 def comparison_table(report: Report) -> Markup:
     """Return methods by metrics."""
     keys = [key for key in columns() if all(key in method.keys for method in report.methods)]
+    target, first = report.base.first.target, "state" if report.over_time else "method"
     best = {key: best_of(key, [method.score(key).value for method in report.methods]) for key in keys}
     rows, versus = [], report.versus()
     for method in report.methods:
@@ -129,14 +131,15 @@ def comparison_table(report: Report) -> Markup:
         cells = [TableCell(join(name_markup(method.name), seeds), method.name)]
         for key in keys:
             score = method.score(key)
-            is_best = score.value == best[key]
+            is_best = score.value == best[key] and not report.over_time
             cells.append(
                 score_cell(
                     key, score, versus.get(method.name), best=is_best, of_networks=report.is_of_networks
                 )
             )
-        rows.append((cells, "baseline" if method is report.base else ""))
-    return sortable(("method", *map(short, keys)), rows, caption="Methods by metrics")
+        rows.append((cells, "baseline" if method is report.base and not report.over_time else ""))
+    heads = (first, *(short(key, target) for key in keys))
+    return sortable(heads, rows, caption=f"{first.capitalize()}s by metrics")
 
 
 def scorecard_table(method: MethodResult) -> Markup:
@@ -144,14 +147,15 @@ def scorecard_table(method: MethodResult) -> Markup:
     rows = []
     for key in (key for key in FACTS if key in method.keys):
         score = method.score(key)
+        facts = target_facts(key, method.first.target)
         rows.append(
             (
                 [
-                    TableCell(title(key)),
+                    TableCell(facts.title),
                     TableCell(number(key, score.value), score.value),
                     TableCell(interval(key, score), score.low),
                     TableCell(chance(score.p_value), score.p_value),
-                    TableCell(metric_facts(key).meaning),
+                    TableCell(facts.meaning),
                 ],
                 "",
             )

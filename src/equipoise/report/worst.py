@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from equipoise.evaluate.audit_text import off_words
+from equipoise.evaluate.audit_text import off_words, slice_heads
 from equipoise.evaluate.scorecard import Score
 from equipoise.evaluate.slices import Slice, slices_off
+from equipoise.metrics.target import Target
 from equipoise.report.markup import Markup, join, tag
 from equipoise.report.numbers import chance, count, interval, number, percent, typeset
 from equipoise.report.records import MethodResult, Report
@@ -23,7 +24,7 @@ def slices_section(report: Report) -> Markup | None:
     parts = [
         (_folded if several else _open)(method, what, slices)
         for method in report.methods
-        for what, slices in (("predicted class", method.classes), *method.groups.items())
+        for what, slices in ((_classes(method), method.classes), *method.groups.items())
         if len(slices) > 1
     ]
     if not parts:
@@ -35,10 +36,14 @@ def slices_section(report: Report) -> Markup | None:
     return join(tag("p", about, class_="lead"), *parts)
 
 
+def _classes(method: MethodResult) -> str:
+    return "class" if method.first.target.kind == "classwise" else "predicted class"
+
+
 def _open(method: MethodResult, what: str, slices: Sequence[Slice]) -> Markup:
     level = method.first.level
     heading = tag("h3", "By ", tag("bdi", what), ": ", _found(slices, level))
-    return join(heading, _table(what, slices, level))
+    return join(heading, _table(what, slices, level, method.first.target))
 
 
 def _folded(method: MethodResult, what: str, slices: Sequence[Slice]) -> Markup:
@@ -46,7 +51,8 @@ def _folded(method: MethodResult, what: str, slices: Sequence[Slice]) -> Markup:
     summary = tag(
         "summary", tag("b", tag("bdi", method.name)), " by ", tag("bdi", what), ": ", _found(slices, level)
     )
-    return tag("details", summary, _table(what, slices, level), data_print="no", class_="fold")
+    table = _table(what, slices, level, method.first.target)
+    return tag("details", summary, table, data_print="no", class_="fold")
 
 
 def _found(slices: Sequence[Slice], level: float) -> str:
@@ -55,10 +61,11 @@ def _found(slices: Sequence[Slice], level: float) -> str:
     return typeset(off_words(slices, level=level)) + shown
 
 
-def _table(what: str, slices: Sequence[Slice], level: float) -> Markup:
+def _table(what: str, slices: Sequence[Slice], level: float, target: Target) -> Markup:
     shown = slices[:_WORST]
     caption = f"The {len(shown)} worst by {what}" if len(shown) < len(slices) else f"By {what}"
-    head = (what, "rows", "claimed", "right", "gap", "corrected p")
+    _, _, said, true, *_ = ("", "", "claimed", "right") if target.kind == "top" else slice_heads(target)
+    head = (what, "rows", said, true, "gap", "corrected p")
     return sortable(head, [(_row(part, level), "") for part in shown], caption=caption)
 
 
