@@ -32,7 +32,7 @@ def as_claims(predictions: Predictions) -> Predictions:
     """
     claims = Predictions(
         probs=predictions.confidence,
-        labels=predictions.correct.astype("int64"),
+        labels=predictions.correct.astype("int64") if predictions.has_labels else None,
         weights=predictions.weights,
         split=predictions.split,
         ids=predictions.rows,

@@ -413,7 +413,7 @@ class Predictions:
             >>> raw.with_confidence([0.8]).fingerprint == raw.fingerprint
             True
         """
-        fresh = Predictions(labels=self.labels, predicted=self.predicted, confidence=confidence)
+        fresh = Predictions(labels=self._labels, predicted=self.predicted, confidence=confidence)
         return self._copy(
             _top=fresh._top,
             precision=fresh.precision,

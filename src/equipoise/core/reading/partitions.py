@@ -93,6 +93,16 @@ class PartReader(ColumnReader):
         self.row_shapes = {**inner.row_shapes, **dict.fromkeys(self._values, ())}
         self.notes, self.size, self.max_bytes = inner.notes, inner.size, inner.max_bytes
 
+    @property
+    def inner(self) -> ColumnReader:
+        """The file itself."""
+        return self._inner
+
+    @property
+    def constants(self) -> Mapping[str, Value]:
+        """What the folders say of all rows."""
+        return self._values
+
     def close(self) -> None:
         """Let go of the file."""
         self._inner.close()

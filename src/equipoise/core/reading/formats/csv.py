@@ -6,28 +6,32 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
-from equipoise.core.reading.formats.base import Chunk, ColumnReader, Reading, WrittenColumns
+from equipoise.core.reading.formats.base import Chunk, ColumnReader, NewScores, Reading, WrittenColumns
 from equipoise.core.reading.formats.cells import Cells, is_integer
-from equipoise.core.reading.formats.notes import Notes, parse
+from equipoise.core.reading.formats.notes import Notes, parse, side_file
 from equipoise.core.reading.formats.steady_file import SteadyFile
 from equipoise.core.reading.storage import File
 
-__all__ = ["NOTES", "CsvReader", "write_csv", "write_tsv"]
+__all__ = ["NOTES", "CsvReader", "rewrite_csv", "write_csv", "write_tsv"]
 
 #: The column whose first cell holds the notes of a file written here.
 NOTES = "equipoise"
 
 _LONGEST_LINE = 1 << 22
 _LONGEST_CELL = 131_072
+
+#: Notes beside a file are not larger than the file, or than this.
+_LARGEST_NOTES = 1 << 24
 
 #: A cell has room for so many hashes of rows that a calibrator was fitted on.
 _MOST_ROWS = 4096
@@ -43,6 +47,7 @@ class CsvReader(ColumnReader):
 
     def __init__(self, path: File, max_bytes: int | None = None) -> None:
         file = SteadyFile(path)
+        self._path = path
         self._delimiters = "\t,;" if path.suffix.lower() == ".tsv" else ",\t;"
         self.where, self.size, self.max_bytes = path.name, file.length, max_bytes
         self._stream = io.BufferedReader(file, 1 << 17)
@@ -59,14 +64,59 @@ class CsvReader(ColumnReader):
             raise self.fail("holds a header and no rows. There is nothing to score.")
         self._first = dict(zip(self._names, first, strict=True))
         self.row_shapes = {name: () for name in self._names if name != NOTES}
-        text = self._first.get(NOTES, "")
-        self.notes = Notes.from_json(text, where=self.where)
-        dtypes = parse(text, where=self.where).get("dtypes")
+        text, where = self._notes_text()
+        self.notes = Notes.from_json(text, where=where)
+        lost = [name for name in self.notes.calibrated or () if name not in self.row_shapes]
+        if lost:
+            raise DataError(
+                f"{where}: belongs to a table with a column {lost[0][:60]!r}, which {self.where} does not have. Delete "
+                "it if the table is another one."
+            )
+        dtypes = parse(text, where=where).get("dtypes")
         self._dtypes = dtypes if isinstance(dtypes, dict) else {}
+
+    def _notes_text(self) -> tuple[str, str]:
+        """Return the notes and the name of the file that holds them."""
+        side = side_file(self._path) if isinstance(self._path, Path) else None
+        if NOTES in self._first or side is None or not side.exists():
+            return self._first.get(NOTES, ""), self.where
+        with SteadyFile(side) as file:
+            if file.length > max(_LARGEST_NOTES, self.size):
+                raise DataError(
+                    f"{side.name}: has {file.length} bytes, more than the table itself. Delete it."
+                )
+            try:
+                return file.take(0, file.length).tobytes().decode("utf-8"), side.name
+            except UnicodeDecodeError:
+                raise DataError(f"{side.name}: is not UTF-8 text. Delete it, or copy it again.") from None
 
     def close(self) -> None:
         """Let go of the file."""
         self._stream.close()
+
+    @property
+    def names(self) -> list[str]:
+        """The columns in order, that of the notes included."""
+        return self._names
+
+    @property
+    def delimiter(self) -> str:
+        """What separates the cells."""
+        return self._delimiter
+
+    @property
+    def dtypes(self) -> Mapping[str, Any]:
+        """The types that columns had before they were written, where that is known."""
+        return self._dtypes
+
+    def delimiter_for(self, path: Path) -> str:
+        """Return what separates the cells of a table made from this one: the same, unless the ending differs."""
+        ending = path.suffix.lower()
+        return self._delimiter if ending == self._path.suffix.lower() else "\t" if ending == ".tsv" else ","
+
+    def plain(self, cell: str) -> str:
+        """Return the content of a cell as it is written."""
+        return next(csv.reader([cell], delimiter=self._delimiter), [""])[0] if '"' in cell else cell
 
     def chunks(self, readings: Mapping[str, Reading], *, n_rows: int | None) -> Iterator[Chunk]:
         """Yield the rows of some columns in order."""
@@ -134,8 +184,41 @@ class CsvReader(ColumnReader):
             )
         return delimiter, names
 
-    def _records(self, stream: BinaryIO) -> Iterator[tuple[int, list[str]]]:
-        reader = csv.reader(self._lines(stream), delimiter=self._delimiter, strict=True)
+    def raw_records(self) -> Iterator[tuple[list[str], str]]:
+        """Yield every row as its cells are written, quotes included, and how its line ends; the header is first."""
+        self._stream.seek(0)
+        raw = self._decoded(self._stream.readline(_LONGEST_LINE), 1)
+        mark = _BYTE_ORDER_MARK.decode()
+        cells, end = self._raw_cells(raw.removeprefix(mark), self._names)
+        yield [mark + cells[0] if raw.startswith(mark) else cells[0], *cells[1:]], end
+        seen: list[str] = []
+        for _, record in self._records(self._stream, seen):
+            # Lines without a cell are no rows.
+            yield self._raw_cells("".join(seen).lstrip("\r\n"), record)
+            seen.clear()
+
+    def _raw_cells(self, raw: str, record: list[str]) -> tuple[list[str], str]:
+        text = raw.rstrip("\r\n")
+        end = raw[len(text) :]
+        if '"' not in text:
+            found = text.split(self._delimiter)
+        else:
+            sign = re.escape(self._delimiter)
+            found = re.findall(rf'((?:"(?:[^"]|"")*"|[^"{sign}][^{sign}]*|))(?:{sign}|$(?!\n))', text)[
+                : len(record)
+            ]
+        rejoined = self._delimiter.join(found) == text
+        return (found if rejoined and len(found) == len(record) else self._quoted(record)), end
+
+    def _quoted(self, record: list[str]) -> list[str]:
+        return [_quoted_cell(cell, self._delimiter) for cell in record]
+
+    def _records(self, stream: BinaryIO, seen: list[str] | None = None) -> Iterator[tuple[int, list[str]]]:
+        """Yield rows with their lines; ``seen`` gets the lines of each as they are written."""
+        lines = self._lines(stream)
+        if seen is not None:
+            lines = (seen.append(line) or line for line in lines)  # type: ignore[func-returns-value]
+        reader = csv.reader(lines, delimiter=self._delimiter, strict=True)
         width = len(self._names)
         while True:
             try:
@@ -178,10 +261,90 @@ def _joined(parts: list[Cells], start: int) -> Chunk:
     return Chunk(columns, start, np.concatenate([part.lines for part in parts]))
 
 
-def write_csv(path: Path, columns: WrittenColumns, notes: Notes, *, delimiter: str = ",") -> None:
+def _quoted_cell(cell: str, delimiter: str) -> str:
+    doubled = cell.replace('"', '""')
+    return f'"{doubled}"' if any(sign in cell for sign in f'"\r\n{delimiter}') else cell
+
+
+def rewrite_csv(
+    readers: Sequence[ColumnReader], path: Path, scores: NewScores, notes: Notes, *, side: Path
+) -> None:
+    """Write tables with other scores; every other cell, the quotes, the line ends and the order stay as they are.
+
+    Args:
+        readers: The tables, whose rows follow each other; all have the same columns.
+        path: Where the table goes; by its ending cells are separated by commas or by tabs if those of the first
+            table are not separated by what its own ending says.
+        scores: The new scores.
+        notes: Notes about the table.
+        side: Where the notes go.
+
+    Raises:
+        DataError: If the tables have different columns.
+    """
+    first = _as_csv(readers[0])
+    placed = scores.place([name for name in first.names if name != NOTES])
+    delimiter = first.delimiter_for(path)
+    dtypes = {name: dtype for name, dtype in first.dtypes.items() if name in dict(placed)}
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        for place, one in enumerate(map(_as_csv, readers)):
+            if one.names != first.names:
+                raise one.fail(f"its columns differ from those of {first.where}. Pass one file at a time.")
+            _rewrite_rows(stream, one, scores, placed, delimiter=delimiter, header=not place)
+    side.write_text(notes.to_json({"dtypes": dtypes}), encoding="utf-8")
+
+
+def _rewrite_rows(
+    stream: TextIO,
+    reader: CsvReader,
+    scores: NewScores,
+    placed: Sequence[tuple[str, str | None]],
+    *,
+    delimiter: str,
+    header: bool,
+) -> None:
+    position = {name: place for place, name in enumerate(reader.names)}
+    records = reader.raw_records()
+    cells, line_end = next(records)
+    line_end = line_end or "\n"
+    if header:
+        named = [
+            cells[position[name]] if old is None else _quoted_cell(name, delimiter) for name, old in placed
+        ]
+        if cells[0].startswith(_BYTE_ORDER_MARK.decode()) and placed[0][1] is not None:
+            named[0] = _BYTE_ORDER_MARK.decode() + named[0]
+        stream.write(delimiter.join(named) + line_end)
+    kept = [None if old is not None else position[name] for name, old in placed]
+    same = delimiter == reader.delimiter
+    while block := list(islice(records, max(1, _CELLS // len(placed)))):
+        fresh = {name: column.astype(np.str_).tolist() for name, column in scores.columns(len(block)).items()}
+        for row, (written, _) in enumerate(block):
+            record = written if same else [_quoted_cell(reader.plain(cell), delimiter) for cell in written]
+            parts = [
+                fresh[str(old)][row] if place is None else record[place]
+                for place, (_, old) in zip(kept, placed, strict=True)
+            ]
+            stream.write(delimiter.join(parts) + line_end)
+
+
+def _as_csv(reader: ColumnReader) -> CsvReader:
+    assert isinstance(reader, CsvReader)
+    return reader
+
+
+def write_csv(
+    path: Path, columns: WrittenColumns, notes: Notes, *, delimiter: str = ",", side: Path | None = None
+) -> None:
     """Write columns as text that reads back to the same numbers, and notes into a column of their own.
 
     Scores of several classes become one column per class, named after the classes where that is unambiguous.
+
+    Args:
+        path: Where the table goes.
+        columns: Its columns.
+        notes: Notes about it.
+        delimiter: What separates cells.
+        side: Where the notes go, if not into a column.
 
     Example:
         >>> import tempfile
@@ -190,12 +353,15 @@ def write_csv(path: Path, columns: WrittenColumns, notes: Notes, *, delimiter: s
         >>> path.read_text().split()
         ['prob_0,prob_1,labels', '0.25,0.75,1']
     """
-    if notes.fitted_on is not None:
+    if notes.fitted_on is not None and side is None:
         notes = replace(notes, fitted_on=notes.fitted_on.sketch(_MOST_ROWS))
     flat, kept = _one_column_each(columns, notes)
     text = kept.to_json(
         {"dtypes": {name: column.dtype.str for name, column in flat.items() if _unusual(name, column)}}
     )
+    if side is not None:
+        side.write_text(text, encoding="utf-8")
+        text = ""
     if len(text) > _LONGEST_CELL // 2:
         raise DataError(
             f"{path.name}: one cell has no room for {len(text)} letters of class names and types. Write .npz."
@@ -231,11 +397,13 @@ def _one_column_each(columns: WrittenColumns, notes: Notes) -> tuple[dict[str, A
             flat[name] = column
             continue
         names, named = notes.class_names, _can_be_suffixes(notes.class_names)
-        for number in range(column.shape[1]):
-            suffix = names[number] if names and named else number
-            flat[f"{name.removesuffix('s')}_{suffix}"] = column[:, number]
-        if named:
-            notes = Notes(None, notes.split, None, notes.fitted_on)
+        suffixes = [names[number] if names and named else number for number in range(column.shape[1])]
+        parts = [f"{name.removesuffix('s')}_{suffix}" for suffix in suffixes]
+        flat |= {part: column[:, number] for number, part in enumerate(parts)}
+        if named and not notes.beside:
+            notes = replace(notes, class_names=None, n_classes=None)
+        if notes.calibrated == (name,):
+            notes = replace(notes, calibrated=tuple(parts))
     return flat, notes
 
 
@@ -247,7 +415,7 @@ def _can_be_suffixes(names: tuple[str, ...] | None) -> bool:
     )
 
 
-def write_tsv(path: Path, columns: WrittenColumns, notes: Notes) -> None:
+def write_tsv(path: Path, columns: WrittenColumns, notes: Notes, *, side: Path | None = None) -> None:
     """Write like :func:`write_csv`, with tabs.
 
     Example:
@@ -257,4 +425,4 @@ def write_tsv(path: Path, columns: WrittenColumns, notes: Notes) -> None:
         >>> path.read_text().splitlines()[0]
         'labels'
     """
-    write_csv(path, columns, notes, delimiter="\t")
+    write_csv(path, columns, notes, delimiter="\t", side=side)
