@@ -226,6 +226,14 @@ class ArrayReader(ColumnReader):
             stop = min(start + step, length)
             yield Chunk({name: read(start, stop) for name, read in readers.items()}, start)
 
+    def shape_of(self, name: str) -> tuple[int, ...]:
+        """Return the shape of an array."""
+        return self._shapes[name]
+
+    def check_arrays(self, names: Sequence[str]) -> None:
+        """Raise if arrays would take far more memory than the size of the file tells."""
+        self.check_growth(sum(self._n_bytes[name] for name in names))
+
     def length_of(self, name: str) -> int:
         """Return how many rows an array has."""
         return self._length([name])
