@@ -65,8 +65,8 @@ class RawInputs(nn.Module):
         unit = 255.0 if images else 1.0
         mean = torch.zeros(()) if data.mean is None else data.mean
         std = torch.ones(()) if data.std is None else data.std
-        mean, std = torch.broadcast_tensors(mean.double(), std.double())
-        return cls("image" if images else "features", (unit * mean).float(), (unit * std).float())
+        center, spread = mean.double() + torch.zeros_like(std), std.double() + torch.zeros_like(mean)
+        return cls("image" if images else "features", (unit * center).float(), (unit * spread).float())
 
     def describe(self, shape: Sequence[int] | None = None) -> str:
         """Return in words what inputs a model with this scaling takes.

@@ -288,7 +288,7 @@ def _difference(
         )
         inner = network.network if isinstance(network, ScaledNetwork) else network
         with torch.inference_mode():
-            reference = as_logits(call_network(inner, batch.inputs[: len(example)]), where="load_run")
+            reference = as_logits(call_network(inner, batch.inputs), where="load_run")[: len(example)]
         return float((logits[: len(reference)].softmax(1) - reference.softmax(1)).abs().max())
     stored = run.predictions("test").take(slice(0, len(example)))
     if not np.array_equal(stored.labels, built.data.labels[built.data.rows("test")[: len(example)]].numpy()):

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, Self, TypeAlias
 
 import numpy as np
 
@@ -166,7 +166,7 @@ class ColumnReader(ABC):
     def close(self) -> None:  # noqa: B027 - not every table keeps its file open
         """Let go of the file."""
 
-    def __enter__(self) -> ColumnReader:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
