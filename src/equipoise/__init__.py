@@ -13,6 +13,7 @@ __all__ = [
     "compare_methods",
     "compare_seeds",
     "iter_predictions",
+    "load_model",
     "read_predictions",
     "register",
     "score",
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from equipoise.core import Predictions, iter_predictions, read_predictions, write_predictions
     from equipoise.evaluate import PairedDifferences, Scorecard, compare, score
     from equipoise.experiments import compare_methods, compare_seeds, register
+    from equipoise.integrations.saved_model import load_model
 else:
     # Nothing below is loaded before it is used: torch takes seconds, and `equipoise --help` needs none of it.
     __getattr__, __dir__ = _lazy_names(
@@ -55,6 +57,7 @@ else:
             "compare_methods": "equipoise.experiments",
             "compare_seeds": "equipoise.experiments",
             "iter_predictions": "equipoise.core",
+            "load_model": "equipoise.integrations.saved_model",
             "read_predictions": "equipoise.core",
             "register": "equipoise.experiments",
             "score": "equipoise.evaluate",

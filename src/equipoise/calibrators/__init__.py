@@ -7,6 +7,7 @@ from equipoise.calibrators.choose import Choice, Trial, choose
 from equipoise.calibrators.dirichlet import DirichletCalibration
 from equipoise.calibrators.ensemble import average_predictions
 from equipoise.calibrators.ensemble_temperature import EnsembleTemperatureScaling
+from equipoise.calibrators.files import calibrate_file
 from equipoise.calibrators.focal_recovery import FocalRecovery
 from equipoise.calibrators.histogram import HistogramBinning
 from equipoise.calibrators.identity import Identity
@@ -49,6 +50,7 @@ __all__ = [
     "Trial",
     "VectorScaling",
     "average_predictions",
+    "calibrate_file",
     "choose",
     "from_artifact",
     "load",

@@ -169,12 +169,12 @@ class Calibrator(ABC):
             mapped = self._mapped(as_claims(predictions).logits)
             right = (mapped if self.gives == "probs" else softmax(mapped))[:, 1]
             return predictions.with_confidence(
-                np.ascontiguousarray(right), fitted_on=self._fitted_on(predictions)
+                np.ascontiguousarray(right), fitted_on=self.fitted_on(predictions.rows)
             )
         if isinstance(predictions, Predictions):
             rows = self._mapped(predictions.logits)
             column = one_column(rows, gives=self.gives) if predictions.one_column else rows
-            return predictions.with_scores(**{self.gives: column}, fitted_on=self._fitted_on(predictions))
+            return predictions.with_scores(**{self.gives: column}, fitted_on=self.fitted_on(predictions.rows))
         rows = self._mapped(as_rows(predictions, where=type(self).__name__))
         return restore(rows, predictions, gives=self.gives)
 
@@ -360,14 +360,20 @@ class Calibrator(ABC):
                 "or fit one on these scores."
             )
 
-    def _fitted_on(self, predictions: Predictions) -> Rows:
-        """Return the rows behind the map; none of them tells all the same that a map was applied."""
+    @final
+    def fitted_on(self, rows: Rows) -> Rows:
+        """Return the rows behind the map, as those that it is applied to are to know them.
+
+        An empty set still shows that a map was applied.
+
+        Args:
+            rows: The rows that the map is applied to. If they are all that it was fitted on, they are returned, for
+                the map may have kept a part of them only.
+        """
         known = self.fingerprint
-        if known is not None and predictions.fingerprint == known:
-            return (
-                predictions.rows
-            )  # all of them; the map may keep a sketch, and early files only a fingerprint
-        return self._rows or Rows(np.empty(0, np.uint64), predictions.rows.named)
+        if known is not None and rows.fingerprint == known:
+            return rows
+        return self._rows or Rows(np.empty(0, np.uint64), rows.named)
 
 
 def _check_total(weights: Array | None, *, where: str) -> None:

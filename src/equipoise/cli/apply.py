@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -17,15 +17,34 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+_EXAMPLES = """\b
+Examples:
+  equipoise apply calibrator.json production.csv
+  equipoise apply calibrator.json test.parquet -o calibrated.parquet --suffix _calibrated
+"""
 
-@click.command("apply", epilog="Example:  equipoise apply calibrator.json test.npz -o calibrated.npz")
+
+@click.command("apply", epilog=_EXAMPLES)
 @click.argument("calibrator", type=click.Path(path_type=Path))
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--output",
     "-o",
     type=click.Path(path_type=Path),
-    help="Where the predictions go; by default beside FILE, as NAME.calibrated.npz.",
+    help="Where the table goes, its ending names the format; by default beside FILE, as NAME.calibrated.csv for "
+    "NAME.csv.",
+)
+@click.option(
+    "--as",
+    "scores",
+    type=click.Choice(["logits", "probs"]),
+    help="What the calibrated scores are; by default what those in FILE are.",
+)
+@click.option(
+    "--suffix",
+    default="",
+    metavar="TEXT",
+    help="Keep the raw scores, and add calibrated ones in columns of their names with TEXT, such as _calibrated.",
 )
 @click.option(
     "--force",
@@ -39,6 +58,8 @@ def command(
     calibrator: Path,
     files: tuple[str, ...],
     output: Path | None,
+    scores: Literal["logits", "probs"] | None,
+    suffix: str,
     force: bool,
     columns: Columns,
     as_json: bool,
@@ -46,43 +67,41 @@ def command(
 ) -> None:
     """Apply CALIBRATOR, saved by `equipoise calibrate`, to the predictions in FILE.
 
-    Labels, if there are any, groups and names stay as they are. The new file remembers the rows that the calibrator
-    was fitted on, and is refused when scored if it holds some of them.
+    The table stays as it is: the same columns and rows in the same order, with calibrated scores in place of the raw
+    ones. The new file remembers the rows that the calibrator was fitted on, and is refused when scored if it holds some
+    of them. CSV files have no place for such notes: they are written to NAME.csv.equipoise.json beside NAME.csv.
     """
     from equipoise.calibrators import load
-    from equipoise.core import read_predictions, write_predictions
+    from equipoise.calibrators.files import calibrate_file
 
     output = _checked(output, files, force=force)
     fitted = load(calibrator)
-    raw = read_predictions(one_or_several(files), **columns)
-    # Rows known by scores that are no longer theirs have been through a calibrator.
-    if not force and (raw.fitted_on is not None or (raw.has_kept_rows and not raw.rows.named)):
-        raise DataError(
-            f"{' '.join(files)}: a calibrator was applied to these predictions already; twice makes them worse. "
-            "Take the raw ones, or add --force."
-        )
     try:
-        predictions = fitted(raw)
+        made = calibrate_file(
+            fitted, one_or_several(files), output, scores=scores, suffix=suffix, force=force, **columns
+        )
     except RuntimeError as error:
         # A hash tells damage, not malice: the numbers of a forged file need not fit together.
         raise DataError(
             f"{calibrator}: does not work on these predictions ({error}). Fit it again."
         ) from error
-    write_predictions(predictions, output)
     if as_json:
         print_json(
             {
                 "output": str(output),
+                "notes": None if made.notes is None else str(made.notes),
                 "method": fitted.kind,
                 "words": fitted.result.words if fitted.needs_fit else "",
-                "n_samples": len(predictions),
-                "kind": predictions.kind,
+                "n_samples": made.n_rows,
+                "kind": made.kind,
+                "columns": list(made.columns),
             }
         )
     elif not quiet:
+        beside = "" if made.notes is None else f" Notes on the calibrator: {made.notes.name}."
         click.echo(
-            f"Wrote {len(predictions):,} rows of {predictions.kind} to {output}, through {fitted.kind}."
-            f"{'' if predictions.has_labels else ' They have no labels.'}"
+            f"Wrote {made.n_rows:,} rows of {made.kind} to {output}, through {fitted.kind}.{beside}"
+            f"{'' if made.has_labels else ' They have no labels.'}"
         )
 
 
@@ -98,9 +117,13 @@ def _checked(output: Path | None, files: Sequence[str], *, force: bool) -> Path:
 
 
 def _beside(files: Sequence[str], *, force: bool) -> Path:
-    """Return where predictions go if nobody says: beside the one file they are made from, where nothing is yet."""
+    """Return where the table goes by default: beside the one file it is made from, where nothing is yet."""
+    from equipoise.core.reading.formats import WRITERS
+
     first = Path(files[0])
-    output = first.with_name(f"{first.stem}.calibrated.npz")
+    # Formats that are read only, such as .npy, which holds a single array and no notes, become .npz.
+    ending = first.suffix if first.suffix.lower() in WRITERS else ".npz"
+    output = first.with_name(f"{first.stem}.calibrated{ending}")
     if len(files) > 1 or any(mark in files[0] for mark in "*?["):
         raise click.UsageError("Several files: say where the predictions go with --output.")
     if output.exists() and not force:

@@ -117,7 +117,7 @@ def command(
             f"and after (second):\n{found}"
         )
     if not quiet:
-        click.echo(f"Saved {output}. Use it:  equipoise apply {output} FILE -o calibrated.npz")
+        click.echo(f"Saved {output}. Use it:  equipoise apply {output} FILE")
 
 
 def _content(calibrator: Calibrator, choice: Choice | None, output: Path) -> dict[str, object]:

@@ -70,7 +70,7 @@ COMMANDS: Mapping[str, CommandPlace] = MappingProxyType(
         "export": CommandPlace(
             "export",
             "command",
-            "Export MODEL, written by `save_model` with its architecture, to ONNX: inputs in, calibrated `probs` out.",
+            "Export a RUN of `train` or `compare`, or a MODEL of `save`, to ONNX: inputs in, calibrated `probs` out.",
         ),
         "list": CommandPlace("listing", "list_command", "List methods by name, with paper and fidelity."),
         "merge": CommandPlace(
@@ -90,6 +90,11 @@ COMMANDS: Mapping[str, CommandPlace] = MappingProxyType(
         ),
         "runs": CommandPlace(
             "runs", "runs_command", "List the runs in FOLDER: finished, half-finished, failed, broken."
+        ),
+        "save": CommandPlace(
+            "save",
+            "command",
+            "Save the model of RUN, made by `train` or `compare`, as one file: network, calibrator, scaling of inputs.",
         ),
         "score": CommandPlace(
             "score", "command", "Print every calibration metric of FILE with its interval."

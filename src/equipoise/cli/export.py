@@ -1,4 +1,4 @@
-"""``equipoise export``: a saved model and its calibrator as one ONNX graph."""
+"""``equipoise export``: a run, or a saved model, and its calibrator as one ONNX graph."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from equipoise.cli.save import describe_run, model_of_run, run_options
 from equipoise.cli.shared import check_output, json_option, print_json, quiet_option
 
 __all__ = ["command"]
@@ -15,29 +16,73 @@ __all__ = ["command"]
 _EXAMPLE_VALUES = 1 << 22
 
 
-@click.command("export", epilog="Example:  equipoise export model.safetensors -o model.onnx")
-@click.argument("model", type=click.Path(path_type=Path))
+_EXAMPLES = """\b
+Examples:
+  equipoise export runs --method focal --seed 0 -o model.onnx
+  equipoise export model.safetensors -o model.onnx
+"""
+
+
+@click.command("export", epilog=_EXAMPLES)
+@click.argument("model", metavar="RUN|MODEL", type=click.Path(path_type=Path))
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Where the graph goes.")
-@click.option(
-    "--calibrator", type=click.Path(path_type=Path), help="A map to use instead of the model's own."
-)
-@click.option("--shape", help="Shape of one input, such as 3,32,32, if the model's file does not say.")
+@click.option("--shape", help="Shape of one input, such as 3,32,32, if a saved model's file does not say.")
+@run_options
 @json_option
 @quiet_option
 def command(
-    model: Path, output: Path, calibrator: Path | None, shape: str | None, as_json: bool, quiet: bool
+    model: Path,
+    output: Path,
+    shape: str | None,
+    calibrator: str | None,
+    method: str | None,
+    seed: int | None,
+    root: str | None,
+    code: str | None,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
-    """Export MODEL, written by `save_model` with its architecture, to ONNX: inputs in, calibrated `probs` out.
+    """Export a RUN of `train` or `compare`, or a MODEL of `save`, to ONNX: inputs in, calibrated `probs` out.
 
-    The graph is compared with the original before it is given its name; if they differ, no file is left.
+    The graph is compared with the original before it is given its name; if they differ, no file is left. The inputs are
+    those of the data's files: images as uint8 from 0 to 255, features in their own units. A model that `save_model`
+    wrote without a scaling of inputs takes what its network takes.
     """
     check_output(output, (".onnx",))
+    if model.is_dir():
+        if shape is not None:
+            raise click.UsageError("--shape goes with a saved model; a run knows the shape of its inputs.")
+        from equipoise.integrations.run_model import export_run
+
+        found = model_of_run(model, calibrator=calibrator, method=method, seed=seed, root=root, code=code)
+        facts = describe_run(found)
+        difference = export_run(found, output)
+    else:
+        for option, value in (("--method", method), ("--seed", seed), ("--data", root), ("--code", code)):
+            if value is not None:
+                raise click.UsageError(f"{option} goes with a folder of runs, and {model} is not a folder.")
+        difference, facts = _export_saved(model, output, calibrator, shape)
+    if as_json:
+        print_json({"output": str(output), **facts, "largest_difference": difference})
+    elif not quiet:
+        inputs = f"\nInputs: {facts['inputs']}." if facts.get("inputs") else ""
+        click.echo(
+            f"Wrote {output}, through {facts['calibrator']}; its probabilities differ by {difference:.1e} at most."
+            f"{inputs}"
+        )
+
+
+def _export_saved(
+    model: Path, output: Path, calibrator: str | None, shape: str | None
+) -> tuple[float, dict[str, object]]:
+    """Export a file that `equipoise save` or `save_model` wrote."""
     import torch
 
     from equipoise.calibrators import load
     from equipoise.core.errors import DataError
     from equipoise.integrations.bounded_network import check_input_shape
     from equipoise.integrations.onnx import export_onnx  # these packages are heavy, and extras
+    from equipoise.integrations.raw_inputs import ScaledNetwork
     from equipoise.integrations.saved_model import load_model
 
     loaded = load_model(model)
@@ -54,12 +99,18 @@ def command(
             "Pass a calibrator fitted on this network's predictions."
         )
     rows = max(2, min(16, _EXAMPLE_VALUES // prod(sizes)))
-    example = torch.randn(rows, *sizes, generator=torch.Generator().manual_seed(0))
-    found = export_onnx(output, loaded.network, used, example, class_names=loaded.class_names)
-    if as_json:
-        print_json({"output": str(output), "calibrator": used.kind, "largest_difference": found})
-    elif not quiet:
-        click.echo(f"Wrote {output}, through {used.kind}; its probabilities differ by {found:.1e} at most.")
+    generator = torch.Generator().manual_seed(0)
+    example = torch.randn(rows, *sizes, generator=generator)
+    network, facts = loaded.network, dict[str, object](calibrator=used.kind)
+    notes: dict[str, str] = {}
+    if loaded.raw_inputs is not None:
+        network = ScaledNetwork(loaded.raw_inputs, network)
+        notes = {"inputs": loaded.raw_inputs.describe(sizes)}
+        facts["inputs"] = notes["inputs"]
+        if loaded.raw_inputs.kind == "image":
+            example = torch.randint(0, 256, example.shape, generator=generator).to(torch.uint8)
+    found = export_onnx(output, network, used, example, class_names=loaded.class_names, notes=notes)
+    return found, facts
 
 
 def _shape(text: str) -> tuple[int, ...]:

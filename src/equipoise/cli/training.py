@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from equipoise.cli.limits import equivalence_option
+from equipoise.cli.save import use_of_runs
 from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.cli.tables import print_table, terminal_width
 from equipoise.experiments import HISTORIES
@@ -180,7 +181,7 @@ def train_command(
     rows = [row for row in folder.rows() if row["split"] == "test" and row["metric"] in shown]
     print_table(("calibrator", "metric", "value", "interval"), [_cells(row) for row in rows])
     if not asked.quiet:
-        click.echo(f"\n{folder.path}")
+        click.echo(f"\n{folder.path}\n{use_of_runs(folder.path)}")
 
 
 def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -255,6 +256,10 @@ def print_result(result: ComparisonResult, *, style: str, as_json: bool, quiet: 
             click.echo(f"\n{further}")
         if not quiet:
             click.echo(f"\nresults: {result.results}")
+            if result.summary.done:
+                first = result.summary.done[0]
+                spec = first.spec()
+                click.echo(use_of_runs(first.path.parent, method=spec.method.label, seed=spec.seed))
     failed = result.summary.failed
     if quiet or as_json:  # else they were told when they happened
         for label, sentence in failed.items():

@@ -11,9 +11,9 @@ from equipoise.core.atomic_files import atomic_path
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.reading.files import AnyPath, ending_of
-from equipoise.core.reading.formats import WRITERS
+from equipoise.core.reading.formats import WITHOUT_METADATA, WRITERS
 from equipoise.core.reading.formats.base import LONGEST_TEXT
-from equipoise.core.reading.formats.notes import Notes
+from equipoise.core.reading.formats.notes import Notes, side_file
 from equipoise.core.reading.formats.npy import write_npy
 
 __all__ = ["write_predictions"]
@@ -57,6 +57,8 @@ def write_predictions(predictions: Predictions, path: AnyPath | tuple[AnyPath, A
             WRITERS[ending](temporary, columns, notes)
         except DataError as error:  # writers name the file they write to
             raise DataError(str(error).replace(temporary.name, target.name)) from None
+    if ending in WITHOUT_METADATA:
+        side_file(target).unlink(missing_ok=True)  # notes on an older file of that name
 
 
 def _columns(predictions: Predictions) -> dict[str, Array]:

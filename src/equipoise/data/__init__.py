@@ -12,6 +12,7 @@ from equipoise.data.augment import (
     shift_crop,
 )
 from equipoise.data.batches import Batch, Batches, batches
+from equipoise.data.columns import from_columns
 from equipoise.data.corruptions import CORRUPTIONS, corrupt, corrupt_images
 from equipoise.data.dataset import Dataset, FileRecord
 from equipoise.data.few import few
@@ -46,6 +47,7 @@ __all__ = [
     "flip_images",
     "focal_split",
     "from_arrays",
+    "from_columns",
     "gaussian_mixture",
     "jitter_colours",
     "load",

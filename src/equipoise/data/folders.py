@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 import os
 import zipfile
-import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.core.argument_names import argument
 from equipoise.core.errors import DataError
+from equipoise.core.reading.formats.npy import NpyReader
+from equipoise.core.reading.formats.npz import NpzReader
 from equipoise.data.dataset import FileRecord
 from equipoise.data.download import fetch
 from equipoise.data.official import OFFICIAL
@@ -146,12 +146,19 @@ def read_npy(path: Path) -> NDArray[Any]:
         array([0, 1, 2])
     """
     try:
-        with path.open("rb") as stream:
-            return np.lib.format.read_array(stream, allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
+        with NpyReader({"array": path}) as reader:
+            return _whole(reader, "array")
+    except OSError as error:
         raise DataError(
             f"{path}: a .npy file of numbers was wanted, got {error}. Get the file again."
         ) from error
+
+
+def _whole(reader: NpyReader | NpzReader, name: str) -> NDArray[Any]:
+    """Return an array; the length of its header and the bytes behind it were compared before."""
+    shape = reader.shape_of(name)
+    values: NDArray[Any] = reader.rows_of(name)(0, shape[0] if shape else 1)
+    return values.reshape(shape)
 
 
 def read_npz_arrays(path: Path, keys: Iterable[str] | None = None) -> dict[str, NDArray[Any]]:
@@ -179,17 +186,17 @@ def read_npz_arrays(path: Path, keys: Iterable[str] | None = None) -> dict[str, 
             f"{path}: a .npz file was wanted, got something else or only its beginning. Get it again."
         )
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            names = list(stored.files if keys is None else keys)
-            absent = [name for name in names if name not in stored.files]
+        with NpzReader(path) as reader:
+            held = list(reader.row_shapes)
+            names = list(held if keys is None else keys)
+            absent = [name for name in names if name not in held]
             if absent:
                 raise DataError(
-                    f"{path}: must hold {', '.join(names)}, got {', '.join(stored.files)}. Save them all."
+                    f"{path}: must hold {', '.join(names)}, got {', '.join(held)}. Save them all."
                 )
-            return {name: stored[name] for name in names}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        if isinstance(error, DataError):
-            raise
+            reader.check_arrays(names)
+            return {name: _whole(reader, name) for name in names}
+    except OSError as error:
         raise DataError(
             f"{path}: a .npz file of plain arrays was wanted, got {error}. Get it again."
         ) from error

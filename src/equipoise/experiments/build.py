@@ -45,6 +45,7 @@ __all__ = [
     "make_loss",
     "make_network",
     "make_recipe",
+    "network_options",
     "split_source",
 ]
 
@@ -156,10 +157,24 @@ def make_network(model: ModelSpec, data: Dataset, spec: Spec | None = None) -> n
     check_match(model.name, data.name, (data.kind,))
     entry = CATALOGUE["models"][model.name]
     options = {key: value for key, value in entry.parameters.items() if key not in sizes}
-    network: Network = call_with(entry.factory, sizes, {**options, **number_keys(model.options)})
+    network: Network = entry.factory(**{**options, **network_options(model, data)})
     if data.kind == "text" and data.embedding is not None:
         return Network(_Embedded(data.embedding, network.body), network.head)
     return network
+
+
+def network_options(model: ModelSpec, data: Dataset) -> dict[str, Any]:
+    """Return what a network of the catalogue is made with for a dataset, beyond the catalogue's own settings.
+
+    Example:
+        >>> spec = Spec.from_table({"data": "digits", "model": "mlp"})
+        >>> network_options(spec.model, data_of(spec))
+        {'n_classes': 10, 'n_inputs': 64}
+    """
+    known = inspect.signature(CATALOGUE["models"][model.name].factory).parameters
+    sizes = {"n_classes": data.n_classes, **_input_sizes(data)}
+    asked = {key: value for key, value in sizes.items() if key in known}
+    return {**asked, **number_keys(model.options)}
 
 
 def _own_network(code: Code, sizes: dict[str, int], options: Mapping[str, Any]) -> nn.Module:

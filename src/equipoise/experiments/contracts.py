@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, final
 
 import numpy as np
@@ -16,7 +17,8 @@ from torch.utils.data import default_collate
 from equipoise.core.errors import DataError, SpecError
 from equipoise.core.names import nearest
 from equipoise.core.splits import check_split
-from equipoise.data import Dataset, from_arrays
+from equipoise.data import Dataset, from_arrays, from_columns, load
+from equipoise.data.columns import is_columns
 from equipoise.experiments.user_code import load_code
 
 __all__ = ["Code", "UserLoss", "as_dataset", "as_test_set", "call_with", "check_keywords"]
@@ -176,7 +178,8 @@ def as_dataset(found: Any, *, name: str, seed: int) -> Dataset:
     """Return what a data function gave as a dataset.
 
     Args:
-        found: A :class:`~equipoise.data.Dataset`; ``(inputs, labels)`` arrays, of which splits are drawn; or
+        found: A :class:`~equipoise.data.Dataset`; ``(inputs, labels)`` arrays, of which splits are drawn; a data frame
+            or columns, as :func:`~equipoise.data.from_columns` takes them; the path of a folder of images by class; or
             map-style datasets of ``(input, label)`` by split.
         name: What to call it.
         seed: Of drawn splits.
@@ -190,6 +193,10 @@ def as_dataset(found: Any, *, name: str, seed: int) -> Dataset:
     """
     if isinstance(found, Dataset):
         return replace_name(found, name)
+    if isinstance(found, Path):
+        return replace_name(load("image_folder", seed=seed, options={"path": str(found)}), name)
+    if is_columns(found):
+        return from_columns(found, name=name, seed=seed)
     if isinstance(found, tuple) and len(found) == 2:
         inputs, labels = (torch.as_tensor(part) for part in found)
         return _from_tensors(inputs, labels, name=name, seed=seed, splits=None)
@@ -200,7 +207,7 @@ def as_dataset(found: Any, *, name: str, seed: int) -> Dataset:
             )
         return _from_splits(found, name)
     raise DataError(
-        f"{name}: a Dataset, (inputs, labels), or map-style datasets by split were wanted, got "
+        f"{name}: a Dataset, (inputs, labels), a data frame, columns, or map-style datasets by split were wanted, got "
         f"{type(found).__name__}. Return one of these."
     )
 

@@ -22,6 +22,8 @@ from equipoise.core.arrays import Array
 from equipoise.core.atomic_files import atomic_path
 from equipoise.core.errors import DataError, needs
 from equipoise.integrations.calibrated import CalibratedNetwork
+from equipoise.training.batch_source import Inputs
+from equipoise.training.network_call import as_logits, call_network
 
 with needs("onnx", extra="onnx", purpose="export to ONNX"):
     import onnx
@@ -40,9 +42,10 @@ def export_onnx(
     path: str | os.PathLike[str],
     network: nn.Module,
     calibrator: Calibrator | None,
-    example: Tensor,
+    example: Inputs,
     *,
     class_names: Sequence[str] | None = None,
+    notes: Mapping[str, str] | None = None,
     tolerance: float = 1e-4,
 ) -> float:
     """Write network and map as one ONNX graph from ``inputs`` to ``probs``; no file is left if it answers otherwise.
@@ -52,10 +55,13 @@ def export_onnx(
 
     Args:
         path: A name that ends in ``.onnx``.
-        network: Gives logits ``(n, k)``; it is copied and put into evaluation mode.
+        network: Gives logits ``(n, k)``, or an object with ``logits``; it is copied and put into evaluation mode.
         calibrator: A fitted calibrator; None leaves the logits alone.
-        example: A batch of real inputs. The number of rows stays free in the graph.
+        example: A batch of real inputs: a tensor, or named tensors such as ``input_ids`` and ``attention_mask``, which
+            become the inputs of the graph. The number of rows stays free in the graph. So does the length of token
+            numbers (integers of shape ``(n, length)``), if the network takes other lengths.
         class_names: Kept in the file's metadata.
+        notes: Further texts for the metadata, by name.
         tolerance: Largest difference of a probability that is accepted.
 
     Returns:
@@ -75,9 +81,11 @@ def export_onnx(
     if Path(path).suffix != ".onnx":
         raise ValueError(f"export_onnx: the name must end in .onnx, got {str(path)!r}.")
     network = copy.deepcopy(network).eval().cpu()
+    # An own kind of mapping, such as that of a tokenizer, would be traced as one object.
+    example = dict(example) if isinstance(example, Mapping) else example
     with atomic_path(path) as temporary:
         _write(temporary, CalibratedNetwork(network, calibrator).eval(), example, "inputs")
-        _describe(temporary, calibrator, class_names)
+        _describe(temporary, calibrator, class_names, notes or {})
         found = check_parity(temporary, CalibratedNetwork(network, calibrator).eval(), example)
         if calibrator is not None:
             found = max(found, _map_parity(temporary.parent, calibrator, network, example))
@@ -89,33 +97,69 @@ def export_onnx(
     return found
 
 
-def check_parity(path: str | os.PathLike[str], model: nn.Module, inputs: Tensor) -> float:
+def check_parity(path: str | os.PathLike[str], model: nn.Module, inputs: Inputs) -> float:
     """Return the largest difference between what a graph answers and what a module does.
 
     Args:
-        path: An ONNX file with one input and one output.
+        path: An ONNX file with one output.
         model: What it was made from.
-        inputs: A batch; it is also asked about one row alone.
+        inputs: A batch, as a tensor or as named tensors; one row alone is compared too, and token numbers that are one
+            shorter, if the graph takes other lengths.
     """
-    return float(max(_gaps(path, model, batch).max(initial=0.0) for batch in (inputs, inputs[:1])))
+    batches = [inputs, _cut(inputs, rows=1)]
+    if _has_free_length(path):
+        batches.append(_cut(inputs, shorter=True))
+    return float(max(_gaps(path, model, batch).max(initial=0.0) for batch in batches))
 
 
-def _gaps(path: str | os.PathLike[str], model: nn.Module, inputs: Tensor) -> Array:
-    """Return the largest difference in each row; infinite where one side is no number."""
+def _cut(inputs: Inputs, *, rows: int | None = None, shorter: bool = False) -> Inputs:
+    if isinstance(inputs, Mapping):
+        return {name: _cut_tensor(one, rows, shorter=shorter) for name, one in inputs.items()}
+    return _cut_tensor(inputs, rows, shorter=shorter)
+
+
+def _cut_tensor(values: Tensor, rows: int | None, *, shorter: bool) -> Tensor:
+    return values[:rows, :-1] if shorter and _is_tokens(values) else values[:rows]
+
+
+def _is_tokens(values: Tensor) -> bool:
+    """Say whether a tensor holds token numbers, or a mask of them: rows of integers."""
+    return (
+        values.ndim == 2
+        and not values.is_floating_point()
+        and values.dtype != torch.uint8
+        and values.shape[1] > 2
+    )
+
+
+def _session(path: str | os.PathLike[str]) -> Any:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    (answer,) = session.run(None, {session.get_inputs()[0].name: inputs.numpy()})
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def _has_free_length(path: str | os.PathLike[str]) -> bool:
+    shapes = [one.shape for one in _session(path).get_inputs()]
+    return any(len(shape) == 2 and isinstance(shape[1], str) for shape in shapes)
+
+
+def _gaps(path: str | os.PathLike[str], model: nn.Module, inputs: Inputs) -> Array:
+    """Return the largest difference in each row; infinite where one side is no number."""
+    session = _session(path)
+    wanted_inputs = [one.name for one in session.get_inputs()]
+    given = inputs if isinstance(inputs, Mapping) else {wanted_inputs[0]: inputs}
+    # What a network does not use is no input of its graph.
+    (answer,) = session.run(None, {name: given[name].numpy() for name in wanted_inputs})
     with torch.no_grad():
         wanted = model(inputs).double().numpy()
     gaps = np.abs(answer.astype(np.float64) - wanted).reshape(len(wanted), -1).max(axis=1)
     return np.where(np.isfinite(gaps), gaps, np.inf)
 
 
-def _map_parity(folder: Path, calibrator: Calibrator, network: nn.Module, example: Tensor) -> float:
+def _map_parity(folder: Path, calibrator: Calibrator, network: nn.Module, example: Inputs) -> float:
     """Return the largest difference of the map alone, on logits that a network rarely gives."""
     with torch.no_grad():
-        n_classes = network(example).shape[1]
+        n_classes = as_logits(call_network(network, example), where="export_onnx").shape[1]
     hostile, edges = _hostile_logits(n_classes), _edge_logits(n_classes, calibrator)
     file = folder / f".map-parity-{os.getpid()}.onnx"
     module = CalibratedNetwork(nn.Identity(), calibrator)
@@ -153,20 +197,55 @@ def _known(calibrator: Calibrator) -> tuple[Mapping[str, Array], str]:
     return (calibrator.result.parameters, calibrator.result.words) if calibrator.needs_fit else ({}, "")
 
 
-def _write(path: Path, model: nn.Module, example: Tensor, name: str) -> None:
+def _write(path: Path, model: nn.Module, example: Inputs, name: str) -> None:
+    """Write a graph whose number of rows is free, and the length of token numbers if the network allows it."""
+    lengths = {one.shape[1] for one in _tensors(example) if _is_tokens(one)}
+    if len(lengths) == 1:
+        try:
+            _write_graph(path, model, example, name, sequence=torch.export.Dim("sequence", min=2))
+            return
+        except Exception:  # noqa: BLE001 - the exporter wraps whatever a network of one length raises
+            path.write_bytes(b"")
+    _write_graph(path, model, example, name, sequence=None)
+
+
+def _write_graph(path: Path, model: nn.Module, example: Inputs, name: str, *, sequence: Any) -> None:
+    batch = torch.export.Dim("batch", min=1)
+
+    def free(values: Tensor) -> dict[int, Any]:
+        return {0: batch, 1: sequence} if sequence is not None and _is_tokens(values) else {0: batch}
+
+    shapes = (
+        {key: free(one) for key, one in example.items()} if isinstance(example, Mapping) else free(example)
+    )
     with _quiet():
         program = torch.onnx.export(
-            model,
-            (example,),
+            _OneArgument(model),
+            kwargs={"inputs": example},  # as a position, a mapping would be taken for keywords
             dynamo=True,
-            dynamic_shapes=({0: torch.export.Dim("batch", min=1)},),
-            input_names=[name],
+            dynamic_shapes={"inputs": shapes},
+            input_names=list(example) if isinstance(example, Mapping) else [name],
             output_names=["probs"],
             custom_translation_table={torch.ops.aten.searchsorted.Tensor: _searchsorted},
             verbose=False,
         )
     assert program is not None
     program.save(str(path))
+
+
+class _OneArgument(nn.Module):
+    """A model whose only argument is the batch: the exporter does not take further ones by keyword."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, inputs: Inputs) -> Any:
+        return self.model(inputs)
+
+
+def _tensors(inputs: Inputs) -> list[Tensor]:
+    return list(inputs.values()) if isinstance(inputs, Mapping) else [inputs]
 
 
 @contextmanager
@@ -199,9 +278,12 @@ def _searchsorted(  # the arguments are named by the operator that is translated
     return op.ReduceSum(counted, op.Constant(value_ints=[-1]), keepdims=0)
 
 
-def _describe(path: Path, calibrator: Calibrator | None, class_names: Sequence[str] | None) -> None:
+def _describe(
+    path: Path, calibrator: Calibrator | None, class_names: Sequence[str] | None, notes: Mapping[str, str]
+) -> None:
     model = onnx.load(str(path))
     told: Mapping[str, Any] = {
+        **notes,
         "equipoise": __version__,
         "torch": torch.__version__,
         "class_names": json.dumps(None if class_names is None else list(class_names)),

@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 import torch
@@ -28,12 +28,17 @@ from equipoise.integrations.bounded_network import (
     count_classes,
 )
 from equipoise.integrations.calibrated import CalibratedNetwork
+from equipoise.integrations.raw_inputs import RawInputs, ScaledNetwork
+from equipoise.training.batch_source import Inputs
 
 __all__ = ["SavedModel", "load_model", "save_model"]
 
+#: What a model in use is called with.
+ArrayInputs: TypeAlias = Array | Tensor | Mapping[str, Array | Tensor]
+
 _FORMAT = "equipoise.model"
-_VERSION = 1
-_NETWORK, _CALIBRATOR = "network.", "calibrator."
+_VERSION = 2
+_NETWORK, _CALIBRATOR, _INPUTS = "network.", "calibrator.", "raw_inputs."
 
 
 @final
@@ -46,22 +51,39 @@ class SavedModel:
         calibrator: The map behind it; the identity if there was none.
         class_names: One name per class, if they were saved.
         input_shape: Shape of one input, if it was saved.
+        raw_inputs: What is done to inputs before the network gets them; None passes them on as they are.
     """
 
     network: nn.Module
     calibrator: Calibrator
     class_names: tuple[str, ...] | None = None
     input_shape: tuple[int, ...] | None = None
+    raw_inputs: RawInputs | None = None
 
-    def predict_proba(self, inputs: Array | Tensor) -> Array:
+    def predict_proba(self, inputs: ArrayInputs) -> Array:
         """Return calibrated probabilities ``(n, k)`` of a batch of inputs.
 
+        Args:
+            inputs: An array or tensor, or a mapping of them by name for networks that take named tensors. A model with
+                ``raw_inputs`` takes them in the units of the data's files: images as uint8 from 0 to 255.
+
         Raises:
-            DataError: If the network's outputs are not finite: an input is NaN or infinite, or a number overflowed.
+            DataError: If the inputs are not of the kind that the model takes, or the network's outputs are not finite:
+                an input is NaN or infinite, or a number overflowed.
         """
-        given = inputs if isinstance(inputs, Tensor) else torch.from_numpy(np.ascontiguousarray(inputs))
+        given: Inputs
+        if isinstance(inputs, Mapping):
+            given = {str(name): _as_tensor(one) for name, one in inputs.items()}
+        else:
+            given = _as_tensor(inputs)
+        network = self.network
+        if self.raw_inputs is not None:
+            if isinstance(given, Mapping):
+                raise DataError("SavedModel.predict_proba: expected one array of inputs, got named ones.")
+            given = self.raw_inputs.check(given, where="SavedModel.predict_proba")
+            network = ScaledNetwork(self.raw_inputs, network)
         with torch.inference_mode():
-            probs: Array = CalibratedNetwork(self.network, self.calibrator)(given).numpy()
+            probs: Array = CalibratedNetwork(network, self.calibrator)(given).numpy()
         bad = int((~np.isfinite(probs).all(axis=1)).sum())
         if bad:
             raise DataError(
@@ -70,11 +92,15 @@ class SavedModel:
             )
         return probs
 
-    def predict(self, inputs: Array | Tensor) -> Array:
+    def predict(self, inputs: ArrayInputs) -> Array:
         """Return the most probable class of each input: its name, or its number if there are no names."""
         numbers = self.predict_proba(inputs).argmax(axis=1)
         named: Array = numbers if self.class_names is None else np.array(self.class_names)[numbers]
         return named
+
+
+def _as_tensor(values: Array | Tensor) -> Tensor:
+    return values if isinstance(values, Tensor) else torch.from_numpy(np.ascontiguousarray(values))
 
 
 def save_model(
@@ -86,6 +112,7 @@ def save_model(
     architecture: str | None = None,
     options: Mapping[str, Any] | None = None,
     input_shape: Sequence[int] | None = None,
+    raw_inputs: RawInputs | None = None,
 ) -> None:
     """Write weights and calibrator into one file, with a digest over all of it; never a pickle.
 
@@ -97,6 +124,7 @@ def save_model(
         architecture: The network's name in the catalogue, so that the file can be loaded by itself.
         options: What it was made with, such as ``{"n_classes": 10}``.
         input_shape: Shape of one input, without the batch; wanted for the export.
+        raw_inputs: What is done to inputs before the network gets them, so that the file takes them raw.
 
     Raises:
         ValueError: For another ending.
@@ -116,6 +144,8 @@ def save_model(
     """
     if Path(path).suffix != ".safetensors":
         raise ValueError(f"save_model: the name must end in .safetensors, got {str(path)!r}.")
+    if isinstance(calibrator, Identity):
+        calibrator = None
     packed = None if calibrator is None else calibrator.to_artifact()
     parameters = {} if packed is None else packed.pop("parameters")
     weights = _weights(network)
@@ -128,17 +158,21 @@ def save_model(
     _check_sizes(network, calibrator, names, shape, named=made_of is not None, where="save_model")
     told = {
         "format": _FORMAT,
-        "version": _VERSION,
+        # Versions that know no scaling of inputs must not read a file with one.
+        "version": 1 if raw_inputs is None else _VERSION,
         "written_by": {"equipoise": __version__, "torch": torch.__version__},
         "architecture": made_of,
         "class_names": None if names is None else list(names),
         "input_shape": None if shape is None else list(shape),
         "calibrator": packed,
+        **({} if raw_inputs is None else {"raw_inputs": raw_inputs.kind}),
     }
     tensors = {_NETWORK + name: value for name, value in weights.items()}
     for name, entry in parameters.items():
         values = torch.tensor(entry["values"], dtype=torch.float64, device="cpu").reshape(entry["shape"])
         tensors[_CALIBRATOR + name] = values
+    for name, value in {} if raw_inputs is None else raw_inputs.state_dict().items():
+        tensors[_INPUTS + name] = value.clone()
     told["digest"] = _digest(told, tensors)
     metadata = {_FORMAT: json.dumps(told)}
     with atomic_path(path) as temporary:
@@ -177,7 +211,13 @@ def load_model(path: str | os.PathLike[str], *, network: nn.Module | None = None
         check_weights(filled, weights, where=where)
         _check_sizes(filled, calibrator, names, shape, named=network is None, where=where)
         filled.load_state_dict(weights)
-        return SavedModel(network=filled.eval(), calibrator=calibrator, class_names=names, input_shape=shape)
+        return SavedModel(
+            network=filled.eval(),
+            calibrator=calibrator,
+            class_names=names,
+            input_shape=shape,
+            raw_inputs=_raw_inputs(told, tensors, shape),
+        )
     except EquipoiseError:
         raise
     except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
@@ -193,6 +233,20 @@ def _calibrator(told: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Calib
         if name.startswith(_CALIBRATOR)
     }
     return from_artifact({**told["calibrator"], "parameters": parameters})
+
+
+def _raw_inputs(
+    told: Mapping[str, Any], tensors: Mapping[str, Tensor], shape: tuple[int, ...] | None
+) -> RawInputs | None:
+    if told.get("raw_inputs") is None:
+        return None
+    found = RawInputs(told["raw_inputs"], tensors[f"{_INPUTS}center"], tensors[f"{_INPUTS}spread"])
+    fits = {"image": 0, "features": -1}.get(found.kind)
+    if shape and found.center.ndim and (fits is None or len(found.center) not in (1, shape[fits])):
+        raise DataError(
+            f"load_model: a scaling of {len(found.center)} values does not fit inputs of shape {shape}."
+        )
+    return found
 
 
 def _weights(network: nn.Module) -> dict[str, Tensor]:

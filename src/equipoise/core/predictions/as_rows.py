@@ -118,6 +118,8 @@ def row_ids(ids: Any, labels: Array, keep: Keep) -> Rows:
         6
     """
     rows = ids if isinstance(ids, Rows) else Rows.from_ids(ids)
+    if isinstance(ids, Rows) and len(rows.hashes) == labels.size:
+        return Rows(keep(rows.hashes), rows.named)
     hashes = per_row(rows.hashes, labels, name="ids")
     if labels.ndim > 1:
         place = np.arange(hashes.size, dtype=np.uint64) % np.uint64(max(1, int(np.prod(labels.shape[1:]))))

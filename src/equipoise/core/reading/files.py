@@ -99,7 +99,9 @@ def open_source(
     """
     try:
         if isinstance(source, FilePart):
-            return PartReader(open_source(source.file, max_bytes, drop_missing=drop_missing), source)
+            return PartReader(
+                open_source(source.file, max_bytes, drop_missing=drop_missing, percent=percent), source
+            )
         opened = (
             NpyReader(source, max_bytes)
             if isinstance(source, Mapping)

@@ -60,6 +60,11 @@ class Layout:
     first_label: Literal[1] | None = None
     no_labels: str = ""
 
+    @property
+    def score_columns(self) -> tuple[str, ...]:
+        """The columns that hold scores, or the confidence in the top-1 form."""
+        return self.scores or tuple(name for name in (self.confidence,) if name is not None)
+
     def readings(self) -> dict[str, Reading]:
         """Return every column that is needed and how it is meant."""
         roles: list[tuple[Sequence[str | None], Reading]] = [
@@ -167,6 +172,11 @@ class _Finder:
             return "probs", *self._named(probs_given, "probs")
         if "predicted" in self._columns or "confidence" in self._columns:
             return self._confidence_form(), (), None
+        if self._reader.notes.beside:
+            raise self._reader.fail(
+                f"holds scores before and after a calibrator; {_listed(self._reader.notes.calibrated or ())} are "
+                f"calibrated. Name those to use: {argument('logits')}, {argument('probs')} or {argument('confidence')}."
+            )
         logits, probs = self._known_scores("logits"), self._known_scores("probs")
         if logits and probs:
             raise self._reader.fail(
@@ -263,7 +273,8 @@ class _Finder:
     def _named(self, given: str | Sequence[str], role: str) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
         if not isinstance(given, str):
             names = tuple(self._exact(name, role) for name in given)
-            return names, tuple(name.strip() for name in names) if len(names) > 1 else None
+            named = len(names) > 1 and names != self._reader.notes.calibrated
+            return names, tuple(name.strip() for name in names) if named else None
         if "*" not in given or given in self._reader.row_shapes:
             return (self._exact(given, role),), None
         pattern = re.compile(".*".join(re.escape(part) for part in given.split("*")), re.IGNORECASE)
@@ -271,6 +282,11 @@ class _Finder:
         found = [name for name in self._names if pattern.fullmatch(name.strip())]
         if not found:
             raise self._missing(given, role)
+        if self._reader.notes.beside:
+            calibrated = self._reader.notes.calibrated or ()
+            found = [name for name in found if name not in calibrated] or found
+            if tuple(found) == calibrated:
+                return calibrated, None
         suffixes = [name.strip()[stem:] for name in found]
         if all(suffix.isascii() and suffix.isdigit() for suffix in suffixes):
             return tuple(sorted(found, key=lambda name: int(name.strip()[stem:]))), None

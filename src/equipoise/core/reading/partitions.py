@@ -94,6 +94,16 @@ class PartReader(ColumnReader):
         self.notes, self.size, self.max_bytes = inner.notes, inner.size, inner.max_bytes
         self.drop_missing, self.percent = inner.drop_missing, inner.percent
 
+    @property
+    def inner(self) -> ColumnReader:
+        """The file itself."""
+        return self._inner
+
+    @property
+    def constants(self) -> Mapping[str, Value]:
+        """What the folders say of all rows."""
+        return self._values
+
     def close(self) -> None:
         """Let go of the file."""
         self._inner.close()

@@ -36,23 +36,43 @@ class PredictionReader:
         self._ids = UniqueIds()
         self._start: int | None = None
 
-    def chunks(self, source: FileSource, n_rows: int | None) -> Iterator[tuple[str, Predictions]]:
-        """Yield the chunks of one file with its name; 0 rows stands for a moderate size, None for all."""
+    def chunks(
+        self, source: FileSource, n_rows: int | None, *, only_scores: bool = False
+    ) -> Iterator[tuple[str, Predictions]]:
+        """Yield the chunks of one file with its name.
+
+        Args:
+            source: The file.
+            n_rows: The most rows of a chunk; 0 stands for a moderate size, None for all.
+            only_scores: Leave labels, weights, groups and ids out, so that they neither need to be valid nor make a
+                row be left out.
+        """
         with self._opened(source) as reader:
             self.where = reader.where
             layout = self._layout(reader)
+            if only_scores:
+                layout = replace(
+                    layout, labels=None, correct=None, weights=None, groups={}, ids=None, hashes=None
+                )
             text = labels_are_text(reader, layout)
             names = self._class_names(reader, layout, text)
             readings = layout.readings()
             if text:
                 readings |= {name: "name" for name in (layout.labels, layout.predicted) if name is not None}
             step = reader.chunk_rows(readings) if n_rows == 0 else n_rows
-            held, n_dropped = None, 0
+            held, n_dropped, seen = None, 0, 0
+            names_rows = reader.notes.rows is not None and _is_calibrated(reader, layout)
+            if names_rows and reader.drop_missing:
+                raise reader.fail(
+                    "a calibrator was applied to this table, and its notes name all rows: none can be left out. Leave "
+                    f"{argument('drop_missing')} out, or drop the rows before the calibrator is applied."
+                )
             for found in reader.chunks(readings, n_rows=step):
                 chunk = without_missing(found) if reader.drop_missing else found
                 n_dropped += chunk.n_dropped
                 if not chunk.columns:
                     continue
+                seen = (chunk.start + len(chunk.columns[layout.score_columns[0]])) * _places(chunk, layout)
                 if layout.ids is not None:
                     self._ids.add(reader, chunk, layout.ids)
                 if n_rows is None or not self._all_ignored(chunk, layout):
@@ -65,6 +85,8 @@ class PredictionReader:
                         held = None
             if held is not None:
                 yield reader.where, held.with_dropped(held.n_dropped + n_dropped)
+            if names_rows and reader.notes.rows is not None and seen != len(reader.notes.rows.hashes):
+                raise reader.fail(str(_other_rows(reader)))
 
     def _opened(self, source: FileSource) -> ColumnReader:
         said = self._columns
@@ -223,11 +245,11 @@ class PredictionReader:
             weights=_weights(columns, layout),
             groups={name: columns[column] for name, column in layout.groups.items()},
             class_names=names,
-            ids=_ids(reader, columns, layout),
+            ids=_ids(reader, chunk, layout),
             split=said.get("split") or reader.notes.split,
-            ignore_index=said.get("ignore_index"),
+            ignore_index=said.get("ignore_index") if layout.labels else None,
             n_classes=said.get("n_classes") or (reader.notes.n_classes if top1 else None),
-            fitted_on=reader.notes.fitted_on,
+            fitted_on=reader.notes.fitted_on if _is_calibrated(reader, layout) else None,
         ).with_reason(layout.no_labels)
         if layout.weights and predictions.weights is None:
             return predictions.with_weights(np.zeros(len(predictions)))
@@ -276,10 +298,17 @@ def _flat(reader: ColumnReader, column: Any, name: str) -> Array:
     return array
 
 
-def _ids(reader: ColumnReader, columns: Any, layout: Layout) -> Any:
+def _is_calibrated(reader: ColumnReader, layout: Layout) -> bool:
+    """Say whether the notes on a calibrator concern the scores that are read."""
+    return reader.notes.calibrated in (None, layout.score_columns)
+
+
+def _ids(reader: ColumnReader, chunk: Chunk, layout: Layout) -> Any:
+    if layout.ids is not None:
+        return chunk.columns[layout.ids]
     if layout.hashes is None:
-        return None if layout.ids is None else columns[layout.ids]
-    hashes = _flat(reader, columns[layout.hashes], layout.hashes)
+        return _kept_ids(reader, chunk, layout)
+    hashes = _flat(reader, chunk.columns[layout.hashes], layout.hashes)
     if hashes.dtype not in (np.uint64, np.int64):
         raise reader.fail(
             f"`{layout.hashes}` must hold 64-bit integers, its type is {hashes.dtype}. Remove it."
@@ -287,16 +316,45 @@ def _ids(reader: ColumnReader, columns: Any, layout: Layout) -> Any:
     return Rows(hashes.astype(np.uint64), named=layout.hashes == "id_hash")
 
 
+def _kept_ids(reader: ColumnReader, chunk: Chunk, layout: Layout) -> Rows | None:
+    """Return which rows these were before a calibrator, if the notes tell.
+
+    Raises:
+        DataError: If the file has gained or lost rows since the notes were written.
+    """
+    rows = reader.notes.rows
+    if rows is None or not _is_calibrated(reader, layout):
+        return None
+    places = _places(chunk, layout)
+    start = chunk.start * places
+    stop = start + len(chunk.columns[layout.score_columns[0]]) * places
+    if stop > len(rows.hashes):
+        raise _other_rows(reader)
+    return Rows(rows.hashes[start:stop], rows.named)
+
+
+def _other_rows(reader: ColumnReader) -> DataError:
+    rows = reader.notes.rows
+    return DataError(
+        f"rows were added or removed since a calibrator was applied: the notes are on "
+        f"{0 if rows is None else len(rows.hashes)} rows. Apply the calibrator to the table as it is now."
+    )
+
+
+def _places(chunk: Chunk, layout: Layout) -> int:
+    """Return the rows of predictions per row of the file: one, or the pixels of an image."""
+    if layout.labels is not None:
+        labels = as_numpy(chunk.columns[layout.labels])
+        return int(labels.size // max(1, len(labels)))
+    if layout.scores:
+        return int(np.prod(as_numpy(chunk.columns[layout.scores[0]]).shape[2:]))
+    return 1
+
+
 def _placed(error: DataError, chunk: Chunk, layout: Layout) -> DataError:
     if chunk.lines is not None or chunk.rows is not None:
         return renumbered(error, chunk.place)
-    places = 1  # per sample: the pixels of an image
-    if layout.labels is not None:
-        labels = as_numpy(chunk.columns[layout.labels])
-        places = labels.size // max(1, len(labels))
-    elif layout.scores:
-        places = int(np.prod(as_numpy(chunk.columns[layout.scores[0]]).shape[2:]))
-    before = chunk.start * places
+    before = chunk.start * _places(chunk, layout)
     return renumbered(error, lambda row: f"row {before + row}")
 
 

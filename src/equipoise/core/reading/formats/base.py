@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, Self, TypeAlias
 
 import numpy as np
 
@@ -15,7 +15,17 @@ from equipoise.core.errors import DataError
 from equipoise.core.reading.formats.notes import Notes
 from equipoise.core.reading.formats.steady_file import check_growth
 
-__all__ = ["LONGEST_TEXT", "ArrayReader", "Chunk", "ColumnReader", "Reading", "WrittenColumns", "as_text"]
+__all__ = [
+    "LONGEST_TEXT",
+    "ArrayReader",
+    "Chunk",
+    "ColumnReader",
+    "NewScores",
+    "Reading",
+    "WrittenColumns",
+    "as_text",
+    "stored_as",
+]
 
 #: How a column is meant: "label" is a class number, "name" a class name, "correct" true or false. Formats
 #: with types of their own need not
@@ -81,6 +91,60 @@ class Chunk:
         return f"row {self.start + row if self.rows is None else self.rows[row]}"
 
 
+@dataclass(frozen=True)
+class NewScores:
+    """Scores that replace those of a table, or join them.
+
+    Attributes:
+        old: The columns of scores in the table: one array, or one column per class.
+        new: What each of them is called afterwards.
+        beside: Whether the old columns stay; the new ones then follow all others.
+        take: Gives the next rows: ``(n,)`` for one column, ``(n, k)`` for a column per class, otherwise the shape
+            of the old array.
+    """
+
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+    beside: bool
+    take: Callable[[int], Array]
+
+    def columns(self, n_rows: int) -> dict[str, Array]:
+        """Return the next rows of each old column."""
+        values = self.take(n_rows)
+        if len(self.old) == 1:
+            return {self.old[0]: values}
+        return {name: values[:, place] for place, name in enumerate(self.old)}
+
+    def place(self, names: Sequence[str]) -> list[tuple[str, str | None]]:
+        """Return the columns of the new table in order: the name, and the old column whose new scores it holds.
+
+        Raises:
+            DataError: If two columns would have one name.
+        """
+        renamed = dict(zip(self.old, self.new, strict=True))
+        kept = [name for name in names if self.beside or name not in renamed]
+        twice = [name for name in self.new if name in kept]
+        if twice:
+            raise DataError(
+                f"the table has a column {twice[0][:60]!r} already, which calibrated scores would be called. "
+                "Rename or drop it, or choose another suffix."
+            )
+        if self.beside:
+            return [(name, None) for name in names] + [(new, old) for old, new in renamed.items()]
+        return [(renamed.get(name, name), name if name in renamed else None) for name in names]
+
+
+def stored_as(values: Array, dtype: Any) -> Array:
+    """Return scores in the type that a table stores them in, or in float64 if that is no floating-point type.
+
+    Example:
+        >>> stored_as(np.array([0.5]), np.dtype(np.float32)).dtype, stored_as(np.array([0.5]), np.dtype(int)).dtype
+        (dtype('float32'), dtype('float64'))
+    """
+    kind = np.dtype(dtype)
+    return values.astype(kind if kind.kind == "f" else np.float64, copy=False)
+
+
 class ColumnReader(ABC):
     """The columns of one file.
 
@@ -90,6 +154,9 @@ class ColumnReader(ABC):
             None where only reading tells.
         notes: What the file says about itself.
     """
+
+    #: Arrays that say something about the whole file, and are no columns.
+    note_names: Collection[str] = ()
 
     where: str
     row_shapes: Mapping[str, tuple[int, ...] | None]
@@ -114,7 +181,7 @@ class ColumnReader(ABC):
     def close(self) -> None:  # noqa: B027 - not every table keeps its file open
         """Let go of the file."""
 
-    def __enter__(self) -> ColumnReader:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -173,6 +240,18 @@ class ArrayReader(ColumnReader):
         for start in range(0, length, step):
             stop = min(start + step, length)
             yield Chunk({name: read(start, stop) for name, read in readers.items()}, start)
+
+    def shape_of(self, name: str) -> tuple[int, ...]:
+        """Return the shape of an array."""
+        return self._shapes[name]
+
+    def check_arrays(self, names: Sequence[str]) -> None:
+        """Raise if arrays would take far more memory than the size of the file tells."""
+        self.check_growth(sum(self._n_bytes[name] for name in names))
+
+    def length_of(self, name: str) -> int:
+        """Return how many rows an array has."""
+        return self._length([name])
 
     def _length(self, names: list[str]) -> int:
         for name in names:

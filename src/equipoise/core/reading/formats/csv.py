@@ -6,23 +6,24 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO, TextIO
 
 import numpy as np
 
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
-from equipoise.core.reading.formats.base import WrittenColumns
+from equipoise.core.reading.formats.base import ColumnReader, NewScores, WrittenColumns
 from equipoise.core.reading.formats.cells import Cells, is_integer, unusual_types
-from equipoise.core.reading.formats.notes import Notes, parse
+from equipoise.core.reading.formats.notes import Notes
 from equipoise.core.reading.formats.steady_file import SteadyFile
 from equipoise.core.reading.formats.text_rows import LONGEST_LINE, MOST_CELLS, TextReader
 from equipoise.core.reading.storage import File
 
-__all__ = ["NOTES", "CsvReader", "write_csv", "write_tsv"]
+__all__ = ["NOTES", "CsvReader", "rewrite_csv", "write_csv", "write_tsv"]
 
 #: The column whose first cell holds the notes of a file written here.
 NOTES = "equipoise"
@@ -42,6 +43,7 @@ class CsvReader(TextReader[list[str]]):
 
     def __init__(self, path: File, max_bytes: int | None = None) -> None:
         file = SteadyFile(path)
+        self._path = path
         self._delimiters = "\t,;" if path.suffix.lower() == ".tsv" else ",\t;"
         self.where, self.size, self.max_bytes = path.name, file.length, max_bytes
         self._stream = io.BufferedReader(file, 1 << 17)
@@ -60,14 +62,30 @@ class CsvReader(TextReader[list[str]]):
             raise self.fail("holds a header and no rows. There is nothing to score.")
         self.n_columns = len(self._names)
         self.row_shapes = {name: () for name in self._names if name != NOTES}
-        text = self.cell(first, NOTES) if NOTES in self._position else ""
-        self.notes = Notes.from_json(text, where=self.where)
-        dtypes = parse(text, where=self.where).get("dtypes")
-        self._dtypes = dtypes if isinstance(dtypes, dict) else {}
+        self.read_notes(self._path, self.cell(first, NOTES) if NOTES in self._position else None)
 
     def close(self) -> None:
         """Let go of the file."""
         self._stream.close()
+
+    @property
+    def names(self) -> list[str]:
+        """The columns in order, that of the notes included."""
+        return self._names
+
+    @property
+    def delimiter(self) -> str:
+        """What separates the cells."""
+        return self._delimiter
+
+    def delimiter_for(self, path: Path) -> str:
+        """Return what separates the cells of a table made from this one: the same, unless the ending differs."""
+        ending = path.suffix.lower()
+        return self._delimiter if ending == self._path.suffix.lower() else "\t" if ending == ".tsv" else ","
+
+    def plain(self, cell: str) -> str:
+        """Return the content of a cell as it is written."""
+        return next(csv.reader([cell], delimiter=self._delimiter), [""])[0] if '"' in cell else cell
 
     def is_text(self, name: str) -> bool:
         """Say whether the first cell of a column is not a whole number."""
@@ -87,10 +105,6 @@ class CsvReader(TextReader[list[str]]):
         """Return an empty block; commas are decimal marks where they do not separate cells."""
         marks = None if self._delimiter == "," else self._marks
         return Cells(self.where, lines, marks=marks, percent=self.percent)
-
-    def dtype(self, name: str) -> Any:
-        """Return the type a column had before it was written, if the file tells."""
-        return self._dtypes.get(name)
 
     def _header(self, stream: BinaryIO) -> tuple[str, list[str]]:
         raw = stream.readline(LONGEST_LINE)
@@ -114,8 +128,41 @@ class CsvReader(TextReader[list[str]]):
             )
         return delimiter, names
 
-    def _records(self, stream: BinaryIO) -> Iterator[tuple[int, list[str]]]:
-        reader = csv.reader(self._lines(stream), delimiter=self._delimiter, strict=True)
+    def raw_records(self) -> Iterator[tuple[list[str], str]]:
+        """Yield every row as its cells are written, quotes included, and how its line ends; the header is first."""
+        self._stream.seek(0)
+        raw = self._decoded(self._stream.readline(LONGEST_LINE), 1)
+        mark = _BYTE_ORDER_MARK.decode()
+        cells, end = self._raw_cells(raw.removeprefix(mark), self._names)
+        yield [mark + cells[0] if raw.startswith(mark) else cells[0], *cells[1:]], end
+        seen: list[str] = []
+        for _, record in self._records(self._stream, seen):
+            # Lines without a cell are no rows.
+            yield self._raw_cells("".join(seen).lstrip("\r\n"), record)
+            seen.clear()
+
+    def _raw_cells(self, raw: str, record: list[str]) -> tuple[list[str], str]:
+        text = raw.rstrip("\r\n")
+        end = raw[len(text) :]
+        if '"' not in text:
+            found = text.split(self._delimiter)
+        else:
+            sign = re.escape(self._delimiter)
+            found = re.findall(rf'((?:"(?:[^"]|"")*"|[^"{sign}][^{sign}]*|))(?:{sign}|$(?!\n))', text)[
+                : len(record)
+            ]
+        rejoined = self._delimiter.join(found) == text
+        return (found if rejoined and len(found) == len(record) else self._quoted(record)), end
+
+    def _quoted(self, record: list[str]) -> list[str]:
+        return [_quoted_cell(cell, self._delimiter) for cell in record]
+
+    def _records(self, stream: BinaryIO, seen: list[str] | None = None) -> Iterator[tuple[int, list[str]]]:
+        """Yield rows with their lines; ``seen`` gets the lines of each as they are written."""
+        lines = self._lines(stream)
+        if seen is not None:
+            lines = (seen.append(line) or line for line in lines)  # type: ignore[func-returns-value]
+        reader = csv.reader(lines, delimiter=self._delimiter, strict=True)
         width = len(self._names)
         while True:
             try:
@@ -153,10 +200,97 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def write_csv(path: Path, columns: WrittenColumns, notes: Notes, *, delimiter: str = ",") -> None:
+def _quoted_cell(cell: str, delimiter: str) -> str:
+    doubled = cell.replace('"', '""')
+    return f'"{doubled}"' if any(sign in cell for sign in f'"\r\n{delimiter}') else cell
+
+
+def rewrite_csv(
+    readers: Sequence[ColumnReader], path: Path, scores: NewScores, notes: Notes, *, side: Path
+) -> None:
+    """Write tables with other scores; every other cell, the quotes, the line ends and the order stay as they are.
+
+    Args:
+        readers: The tables, whose rows follow each other; all have the same columns.
+        path: Where the table goes; by its ending cells are separated by commas or by tabs if those of the first
+            table are not separated by what its own ending says.
+        scores: The new scores.
+        notes: Notes about the table.
+        side: Where the notes go.
+
+    Raises:
+        DataError: If the tables have different columns.
+    """
+    first = _as_csv(readers[0])
+    placed = scores.place([name for name in first.names if name != NOTES])
+    delimiter = first.delimiter_for(path)
+    dtypes = {name: dtype for name, dtype in first.dtypes.items() if name in dict(placed)}
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        for place, one in enumerate(map(_as_csv, readers)):
+            if one.names != first.names:
+                raise one.fail(f"its columns differ from those of {first.where}. Pass one file at a time.")
+            _rewrite_rows(stream, one, scores, placed, delimiter=delimiter, header=not place)
+    side.write_text(notes.to_json({"dtypes": dtypes}), encoding="utf-8")
+
+
+def _rewrite_rows(
+    stream: TextIO,
+    reader: CsvReader,
+    scores: NewScores,
+    placed: Sequence[tuple[str, str | None]],
+    *,
+    delimiter: str,
+    header: bool,
+) -> None:
+    position = {name: place for place, name in enumerate(reader.names)}
+    records = reader.raw_records()
+    cells, line_end = next(records)
+    line_end = line_end or "\n"
+    if header:
+        named = [
+            cells[position[name]] if old is None else _quoted_cell(name, delimiter) for name, old in placed
+        ]
+        if cells[0].startswith(_BYTE_ORDER_MARK.decode()) and placed[0][1] is not None:
+            named[0] = _BYTE_ORDER_MARK.decode() + named[0]
+        stream.write(delimiter.join(named) + line_end)
+    kept = [None if old is not None else position[name] for name, old in placed]
+    same, raw_scores = delimiter == reader.delimiter, [position[name] for name in scores.old]
+    has_commas = False
+    while block := list(islice(records, max(1, MOST_CELLS // len(placed)))):
+        fresh = {name: column.astype(np.str_).tolist() for name, column in scores.columns(len(block)).items()}
+        if same and delimiter != ",":  # the decimal mark of the file stays
+            has_commas = has_commas or any(
+                "," in written[place] for written, _ in block for place in raw_scores
+            )
+            if has_commas:
+                fresh = {name: [cell.replace(".", ",") for cell in cells] for name, cells in fresh.items()}
+        for row, (written, _) in enumerate(block):
+            record = written if same else [_quoted_cell(reader.plain(cell), delimiter) for cell in written]
+            parts = [
+                fresh[str(old)][row] if place is None else record[place]
+                for place, (_, old) in zip(kept, placed, strict=True)
+            ]
+            stream.write(delimiter.join(parts) + line_end)
+
+
+def _as_csv(reader: ColumnReader) -> CsvReader:
+    assert isinstance(reader, CsvReader)
+    return reader
+
+
+def write_csv(
+    path: Path, columns: WrittenColumns, notes: Notes, *, delimiter: str = ",", side: Path | None = None
+) -> None:
     """Write columns as text that reads back to the same numbers, and notes into a column of their own.
 
     Scores of several classes become one column per class, named after the classes where that is unambiguous.
+
+    Args:
+        path: Where the table goes.
+        columns: Its columns.
+        notes: Notes about it.
+        delimiter: What separates cells.
+        side: Where the notes go, if not into a column.
 
     Example:
         >>> import tempfile
@@ -165,10 +299,13 @@ def write_csv(path: Path, columns: WrittenColumns, notes: Notes, *, delimiter: s
         >>> path.read_text().split()
         ['prob_0,prob_1,labels', '0.25,0.75,1']
     """
-    if notes.fitted_on is not None:
+    if notes.fitted_on is not None and side is None:
         notes = replace(notes, fitted_on=notes.fitted_on.sketch(_MOST_ROWS))
     flat, kept = _one_column_each(columns, notes)
     text = kept.to_json({"dtypes": unusual_types(flat)})
+    if side is not None:
+        side.write_text(text, encoding="utf-8")
+        text = ""
     if len(text) > _LONGEST_CELL // 2:
         raise DataError(
             f"{path.name}: one cell has no room for {len(text)} letters of class names and types. Write .npz."
@@ -198,11 +335,13 @@ def _one_column_each(columns: WrittenColumns, notes: Notes) -> tuple[dict[str, A
             flat[name] = column
             continue
         names, named = notes.class_names, _can_be_suffixes(notes.class_names)
-        for number in range(column.shape[1]):
-            suffix = names[number] if names and named else number
-            flat[f"{name.removesuffix('s')}_{suffix}"] = column[:, number]
-        if named:
-            notes = Notes(None, notes.split, None, notes.fitted_on)
+        suffixes = [names[number] if names and named else number for number in range(column.shape[1])]
+        parts = [f"{name.removesuffix('s')}_{suffix}" for suffix in suffixes]
+        flat |= {part: column[:, number] for number, part in enumerate(parts)}
+        if named and not notes.beside:
+            notes = replace(notes, class_names=None, n_classes=None)
+        if notes.calibrated == (name,):
+            notes = replace(notes, calibrated=tuple(parts))
     return flat, notes
 
 
@@ -214,7 +353,7 @@ def _can_be_suffixes(names: tuple[str, ...] | None) -> bool:
     )
 
 
-def write_tsv(path: Path, columns: WrittenColumns, notes: Notes) -> None:
+def write_tsv(path: Path, columns: WrittenColumns, notes: Notes, *, side: Path | None = None) -> None:
     """Write like :func:`write_csv`, with tabs.
 
     Example:
@@ -224,4 +363,4 @@ def write_tsv(path: Path, columns: WrittenColumns, notes: Notes) -> None:
         >>> path.read_text().splitlines()[0]
         'labels'
     """
-    write_csv(path, columns, notes, delimiter="\t")
+    write_csv(path, columns, notes, delimiter="\t", side=side)

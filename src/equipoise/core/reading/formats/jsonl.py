@@ -5,22 +5,23 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from equipoise.core.errors import DataError
-from equipoise.core.reading.formats.base import Reading, WrittenColumns
+from equipoise.core.reading.formats.base import ColumnReader, NewScores, Reading, WrittenColumns
 from equipoise.core.reading.formats.cells import Cells, is_integer, unusual_types
 from equipoise.core.reading.formats.notes import Notes
 from equipoise.core.reading.formats.steady_file import SteadyFile
 from equipoise.core.reading.formats.text_rows import LONGEST_LINE, MOST_CELLS, TextReader
 from equipoise.core.reading.storage import File
 
-__all__ = ["JsonlReader", "write_jsonl"]
+__all__ = ["JsonlReader", "rewrite_jsonl", "write_jsonl"]
 
 #: The key under which the first object of a file written here holds the notes.
 NOTES = "equipoise"
@@ -40,7 +41,7 @@ class JsonlReader(TextReader[dict[str, Any]]):
     """
 
     def __init__(self, path: File, max_bytes: int | None = None) -> None:
-        file = SteadyFile(path)
+        file, self._path = SteadyFile(path), path
         self.where, self.size, self.max_bytes = path.name, file.length, max_bytes
         self._stream = io.BufferedReader(file, 1 << 17)
         try:
@@ -63,11 +64,9 @@ class JsonlReader(TextReader[dict[str, Any]]):
         )
         self._outcomes = {name for name, value in first.items() if isinstance(value, bool)}
         notes = first.get(NOTES)
-        dtypes = notes.get("dtypes") if isinstance(notes, dict) else None
-        self._dtypes: dict[str, Any] = dtypes if isinstance(dtypes, dict) else {}
         if notes is not None and not isinstance(notes, dict):
             raise self.fail(f"the notes under `{NOTES}` must be an object. Remove them.")
-        self.notes = Notes.from_json(json.dumps(notes) if notes else "", where=self.where)
+        self.read_notes(self._path, json.dumps(notes) if notes else None)
 
     def _first_values(self) -> dict[str, Any]:
         """Return the first value of every key of the first lines; a null is a value only if nothing else follows."""
@@ -120,10 +119,6 @@ class JsonlReader(TextReader[dict[str, Any]]):
     def cells(self, lines: list[int]) -> Cells:
         """Return an empty block of columns."""
         return Cells(self.where, lines, percent=self.percent, empty="null or nothing", column="key")
-
-    def dtype(self, name: str) -> Any:
-        """Return the type a column had before it was written, if the file tells."""
-        return self._dtypes.get(name)
 
     def pruned(self, record: dict[str, Any], readings: Mapping[str, Reading]) -> dict[str, Any]:
         """Return the values that are read; others, such as a prompt, may be long."""
@@ -194,8 +189,52 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def write_jsonl(path: Path, columns: WrittenColumns, notes: Notes) -> None:
+def rewrite_jsonl(
+    readers: Sequence[ColumnReader], path: Path, scores: NewScores, notes: Notes, *, side: Path
+) -> None:
+    """Write objects with other scores; every other key and the order stay as they are.
+
+    Args:
+        readers: The tables, whose rows follow each other.
+        path: Where the objects go.
+        scores: The new scores.
+        notes: Notes about the table.
+        side: Where the notes go.
+    """
+    names = dict(zip(scores.old, scores.new, strict=True))
+    dtypes: dict[str, Any] = {}
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        for reader in readers:
+            assert isinstance(reader, JsonlReader)
+            scores.place(list(reader.row_shapes))
+            dtypes = dtypes or {name: dtype for name, dtype in reader.dtypes.items() if name not in names}
+            records = reader.records()
+            while block := list(islice(records, max(1, MOST_CELLS // max(1, reader.n_columns)))):
+                fresh = {name: column.tolist() for name, column in scores.columns(len(block)).items()}
+                for row, (_, record) in enumerate(block):
+                    new = {names[old]: values[row] for old, values in fresh.items()}
+                    made = {
+                        key: value
+                        for name, old_value in record.items()
+                        if name != NOTES
+                        for key, value in (
+                            [(names[name], new[names[name]])]
+                            if name in names and not scores.beside
+                            else [(name, old_value)]
+                        )
+                    }
+                    stream.write(json.dumps(made | new, ensure_ascii=False) + "\n")
+    side.write_text(notes.to_json({"dtypes": dtypes}), encoding="utf-8")
+
+
+def write_jsonl(path: Path, columns: WrittenColumns, notes: Notes, *, side: Path | None = None) -> None:
     r"""Write an object per row that reads back to the same numbers; the first also holds the notes.
+
+    Args:
+        path: Where to.
+        columns: The columns; those of several numbers per row become lists.
+        notes: Notes about the table.
+        side: Where the notes go; by default into the first object.
 
     Example:
         >>> import tempfile
@@ -208,9 +247,12 @@ def write_jsonl(path: Path, columns: WrittenColumns, notes: Notes) -> None:
         raise DataError(
             f"{path.name}: a column is called {NOTES!r}, under which files hold their notes. Rename it."
         )
-    if notes.fitted_on is not None:
+    if notes.fitted_on is not None and side is None:
         notes = replace(notes, fitted_on=notes.fitted_on.sketch(_MOST_ROWS))
     text = notes.to_json({"dtypes": unusual_types(columns)})
+    if side is not None:
+        side.write_text(text, encoding="utf-8")
+        text = ""
     length = len(next(iter(columns.values())))
     step = max(1, MOST_CELLS // max(1, sum(int(np.prod(column.shape[1:])) for column in columns.values())))
     with path.open("w", encoding="utf-8", newline="") as stream:

@@ -6,12 +6,13 @@ import json
 import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from equipoise.core.errors import DataError
 from equipoise.core.rows import Rows
 
-__all__ = ["Notes"]
+__all__ = ["Notes", "side_file"]
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,10 @@ class Notes:
         split: The split the rows are from.
         n_classes: The number of classes, where no columns tell it.
         fitted_on: The rows a calibrator behind the scores was fitted on.
+        rows: The identity of every row before that calibrator, in order, if some of them are among ``fitted_on``.
+        calibrator: The calibrator in words.
+        calibrated: The columns that it made; the notes on it do not concern other scores. None concerns all.
+        beside: Whether the scores before it are in the file too.
 
     Example:
         >>> Notes.from_json(Notes(split="test").to_json(), where="a.csv").split
@@ -33,6 +38,10 @@ class Notes:
     split: str | None = None
     n_classes: int | None = None
     fitted_on: Rows | None = None
+    rows: Rows | None = None
+    calibrator: str | None = None
+    calibrated: tuple[str, ...] | None = None
+    beside: bool = False
 
     def to_json(self, extra: Mapping[str, Any] | None = None) -> str:
         """Return the notes as text; empty if there is nothing to note.
@@ -44,10 +53,14 @@ class Notes:
             "class_names": self.class_names and list(self.class_names),
             "split": self.split,
             "n_classes": self.n_classes,
+            "calibrator": self.calibrator,
+            "calibrated": self.calibrated and list(self.calibrated),
+            "beside": self.beside,
             **(extra or {}),
         }
-        if self.fitted_on is not None:
-            content["fitted_on"] = self.fitted_on.packed()
+        for name, rows in (("fitted_on", self.fitted_on), ("rows", self.rows)):
+            if rows is not None:
+                content[name] = rows.packed()
         kept = {name: value for name, value in content.items() if value}
         return json.dumps(kept, ensure_ascii=False) if kept else ""
 
@@ -60,12 +73,19 @@ class Notes:
         """
         content = parse(text, where=where)
         try:
-            names = _optional(list, content.get("class_names"))
+            fitted_on, rows = (
+                None if content.get(name) is None else Rows.unpacked(content[name])
+                for name in ("fitted_on", "rows")
+            )
             return cls(
-                class_names=None if names is None else tuple(_required(str, name) for name in names),
+                class_names=_texts(content.get("class_names")),
                 split=_optional(str, content.get("split")),
                 n_classes=_optional(int, content.get("n_classes")),
-                fitted_on=None if content.get("fitted_on") is None else Rows.unpacked(content["fitted_on"]),
+                fitted_on=fitted_on,
+                rows=rows,
+                calibrator=_optional(str, content.get("calibrator")),
+                calibrated=_texts(content.get("calibrated")),
+                beside=content.get("beside") is True,
             )
         except (ValueError, TypeError) as error:
             raise DataError(
@@ -92,6 +112,21 @@ def parse(text: str, *, where: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise DataError(f"{where}: the notes under `equipoise` must be a JSON object. Remove them.")
     return content
+
+
+def side_file(path: Path) -> Path:
+    """Return where the notes of a file stand whose format has no place for them.
+
+    Example:
+        >>> side_file(Path("rows/a.csv")).as_posix()
+        'rows/a.csv.equipoise.json'
+    """
+    return path.with_name(f"{path.name}.equipoise.json")
+
+
+def _texts(value: Any) -> tuple[str, ...] | None:
+    found = _optional(list, value)
+    return None if found is None else tuple(_required(str, one) for one in found)
 
 
 def _optional(kind: type, value: Any) -> Any:

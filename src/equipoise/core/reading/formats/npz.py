@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import shutil
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -14,14 +16,21 @@ import numpy as np
 
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError, first_line
-from equipoise.core.reading.formats.base import ArrayReader, WrittenColumns, as_text
+from equipoise.core.reading.formats.base import (
+    ArrayReader,
+    ColumnReader,
+    NewScores,
+    WrittenColumns,
+    as_text,
+    stored_as,
+)
 from equipoise.core.reading.formats.notes import Notes
 from equipoise.core.reading.formats.npy_header import Header, check_dtype, check_text, read_header
 from equipoise.core.reading.formats.steady_file import SteadyFile
 from equipoise.core.reading.storage import File
 from equipoise.core.rows import Rows
 
-__all__ = ["NpzReader", "write_npz"]
+__all__ = ["NpzReader", "rewrite_npz", "write_npz"]
 
 _PIECE = 1 << 20
 
@@ -40,6 +49,9 @@ _NOTES = {
     "fitted_on_id_hash": ("u", 1),
     "fitted_on_row_hash": ("u", 1),
     "fitted_on_below": ("u", 0),
+    "equipoise": ("U", 0),
+    "equipoise_id_hash": ("u", 1),
+    "equipoise_row_hash": ("u", 1),
 }
 
 _FAULTS = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError)
@@ -47,6 +59,8 @@ _FAULTS = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, Runtim
 
 class NpzReader(ArrayReader):
     """The arrays of one archive; members that nobody asks for are not read beyond their headers."""
+
+    note_names = tuple(_NOTES)
 
     def __init__(self, path: File, max_bytes: int | None = None) -> None:
         file = SteadyFile(path)
@@ -89,6 +103,25 @@ class NpzReader(ArrayReader):
         """Say whether a column holds text."""
         return self._headers[name].dtype.kind == "U"
 
+    def type_of(self, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """Return the shape and the type of an array."""
+        return self._headers[name].shape, self._headers[name].dtype
+
+    def copy_member(self, name: str, archive: zipfile.ZipFile) -> None:
+        """Copy an array to another archive as it is, without looking into it.
+
+        Raises:
+            DataError: If it is damaged.
+        """
+        info = self._members[name]
+        try:
+            with self._archive.open(info) as old, archive.open(f"{name}.npy", "w", force_zip64=True) as new:
+                shutil.copyfileobj(old, new, _PIECE)
+        except DataError:
+            raise
+        except _FAULTS as error:
+            raise _corrupt(f"{self.where}: `{name}`", error) from None
+
     def rows_of(self, name: str) -> Callable[[int, int], Any]:
         """Return a function that gives the rows from start to stop, called in order."""
         header = self._headers[name]
@@ -124,7 +157,14 @@ class NpzReader(ArrayReader):
         split, n_classes, names = (self._note(name) for name in ("split", "n_classes", "class_names"))
         fitted = (self._note("fitted_on_id_hash"), self._note("fitted_on_row_hash"))
         hashes = next((note for note in fitted if note is not None), None)
-        return Notes(
+        kept = {named: self._note(f"equipoise_{kind}_hash") for named, kind in ((True, "id"), (False, "row"))}
+        text = self._note("equipoise")
+        return replace(
+            Notes.from_json("" if text is None else str(text), where=self.where),
+            rows=next(
+                (Rows(note.astype(np.uint64), named) for named, note in kept.items() if note is not None),
+                None,
+            ),
             class_names=None if names is None else tuple(names.tolist()),
             split=None if split is None else str(split),
             n_classes=None if n_classes is None else int(n_classes),
@@ -145,7 +185,7 @@ class NpzReader(ArrayReader):
         values: Array = self.rows_of(name)(0, header.shape[0] if header.shape else 1)
         if header.dtype.kind in kinds and len(header.shape) == dimensions:
             return values.reshape(header.shape)
-        if name.startswith("fitted_on") or dimensions == len(header.shape):
+        if name.startswith(("fitted_on", "equipoise")) or dimensions == len(header.shape):
             raise self.fail(
                 f"`{name}` has the type {header.dtype} and the shape {header.shape}, which cannot be understood. "
                 "Save it under another name."
@@ -250,7 +290,53 @@ def write_npz(path: Path, columns: WrittenColumns, notes: Notes) -> None:
         >>> str(np.load(path)["split"])
         'test'
     """
-    arrays = dict(columns)
+    arrays = {**columns, **_note_arrays(path, notes)}
+    with _new_archive(path) as archive:
+        for name, array in arrays.items():
+            _write_member(archive, name, array)
+
+
+def rewrite_npz(
+    readers: Sequence[ColumnReader], path: Path, scores: NewScores, notes: Notes, *, side: Path
+) -> None:
+    """Write an archive with other scores; every other member is copied byte for byte and never read.
+
+    Args:
+        readers: The archive, alone.
+        path: Where it goes.
+        scores: The new scores.
+        notes: Notes about the archive, which become arrays in it.
+        side: Not used: the archive has a place for its notes.
+    """
+    (reader,) = readers
+    assert isinstance(reader, NpzReader)
+    arrays = _note_arrays(path, notes)
+    names = [name for name in reader.row_shapes if name not in arrays and not name.startswith("fitted_on_")]
+    length = reader.length_of(scores.old[0])
+    fresh = scores.columns(length)
+    with _new_archive(path) as archive:
+        for name, old in scores.place(names):
+            if old is None:
+                reader.copy_member(name, archive)
+            else:
+                shape, dtype = reader.type_of(old)
+                _write_member(archive, name, stored_as(fresh[old].reshape(shape), dtype))
+        for name, array in arrays.items():
+            _write_member(archive, name, array)
+
+
+def _new_archive(path: Path) -> zipfile.ZipFile:
+    return zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, allowZip64=True)
+
+
+def _write_member(archive: zipfile.ZipFile, name: str, array: Array) -> None:
+    with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
+        np.lib.format.write_array(stream, np.asarray(array), allow_pickle=False)
+
+
+def _note_arrays(path: Path, notes: Notes) -> dict[str, Array]:
+    """Return notes as arrays by name."""
+    arrays: dict[str, Array] = {}
     if notes.class_names is not None:
         arrays["class_names"] = as_text(notes.class_names, where=f"{path.name}: `class_names`")
     if notes.split is not None:
@@ -262,7 +348,9 @@ def write_npz(path: Path, columns: WrittenColumns, notes: Notes) -> None:
         arrays[name] = notes.fitted_on.hashes
         if notes.fitted_on.is_sketch:
             arrays["fitted_on_below"] = np.array(notes.fitted_on.below, np.uint64)
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
-        for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
-                np.lib.format.write_array(stream, np.asarray(array), allow_pickle=False)
+    if notes.rows is not None:
+        arrays["equipoise_id_hash" if notes.rows.named else "equipoise_row_hash"] = notes.rows.hashes
+    text = Notes(calibrator=notes.calibrator, calibrated=notes.calibrated, beside=notes.beside).to_json()
+    if text:
+        arrays["equipoise"] = as_text([text], where=f"{path.name}: `equipoise`").reshape(())
+    return arrays

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from equipoise.core.reading.formats.base import (
     LONGEST_TEXT,
     Chunk,
     ColumnReader,
+    NewScores,
     Reading,
     WrittenColumns,
     as_text,
@@ -25,7 +26,7 @@ from equipoise.core.reading.formats.parquet_pages import unfolded_size
 from equipoise.core.reading.formats.steady_file import SteadyFile
 from equipoise.core.reading.storage import File
 
-__all__ = ["ParquetReader", "write_parquet"]
+__all__ = ["ParquetReader", "rewrite_parquet", "write_parquet"]
 
 _NOTES = b"equipoise"
 
@@ -160,6 +161,26 @@ class ParquetReader(ColumnReader):
         kind = kind.value_type if types.is_dictionary(kind) else kind
         return bool(types.is_string(kind) or types.is_large_string(kind))
 
+    @property
+    def schema(self) -> Any:
+        """Names and types of the columns, and the file's metadata."""
+        return self._schema
+
+    @property
+    def compression(self) -> str:
+        """How the file is packed, by its first column."""
+        groups = self._file.metadata
+        packed = groups.row_group(0).column(0).compression if groups.num_row_groups else "SNAPPY"
+        return "none" if packed == "UNCOMPRESSED" else str(packed).lower()
+
+    def batches(self) -> Iterator[Any]:
+        """Yield all columns as they are stored, some rows at a time."""
+        names = list(self._schema.names)
+        self._checked_rows(names)
+        for part in self._parts(self.chunk_rows(dict.fromkeys(names, "text")), names):
+            table = self._arrow.Table.from_batches([part])
+            yield table.cast(self._schema) if table.schema != self._schema else table
+
     def _parts(self, size: int, names: list[str]) -> Iterator[Any]:
         try:
             for part in self._file.iter_batches(batch_size=size, columns=names):
@@ -268,3 +289,87 @@ def write_parquet(path: Path, columns: WrittenColumns, notes: Notes) -> None:
     if text:
         table = table.replace_schema_metadata({_NOTES: text.encode()})
     parquet.write_table(table, path, row_group_size=max(1024, (1 << 22) // width), write_page_checksum=True)
+
+
+def rewrite_parquet(
+    readers: Sequence[ColumnReader], path: Path, scores: NewScores, notes: Notes, *, side: Path
+) -> None:
+    """Write tables with other scores; the values and types of every other column stay as they are.
+
+    Args:
+        readers: The tables, whose rows follow each other; all have the same columns.
+        path: Where the table goes.
+        scores: The new scores.
+        notes: Notes about the table, which go to its metadata.
+        side: Not used: the file has a place for its notes.
+
+    Raises:
+        DataError: If the tables have different columns.
+    """
+    arrow = require("pyarrow", extra="parquet", purpose="write .parquet files")
+    parquet = require("pyarrow.parquet", extra="parquet", purpose="write .parquet files")
+    opened = [_opened_part(reader) for reader in readers]
+    first, constants = opened[0]
+    said = {name: arrow.array([values[name] for _, values in opened]).type for name in constants}
+    names = [*first.schema.names, *said]
+    placed = scores.place(names)
+    types = {old: _score_type(arrow, first.schema.field(old).type) for old in scores.old}
+    fields = {
+        **{one.name: one for one in first.schema},
+        **{name: arrow.field(name, said[name]) for name in said},
+    }
+    metadata = {**(first.schema.metadata or {}), _NOTES: notes.to_json().encode()}
+    schema = arrow.schema(
+        [fields[name] if old is None else arrow.field(name, types[old]) for name, old in placed],
+        metadata=metadata,
+    )
+    with parquet.ParquetWriter(
+        path, schema, compression=first.compression, write_page_checksum=True
+    ) as writer:
+        for reader, values in opened:
+            if not reader.schema.equals(first.schema) or list(values) != list(constants):
+                raise reader.fail(f"its columns differ from those of {first.where}. Pass one file at a time.")
+            for part in reader.batches():
+                fresh = scores.columns(part.num_rows)
+                arrays = {name: part.column(name) for name in part.column_names}
+                arrays |= {
+                    name: arrow.array([value] * part.num_rows, type=said[name])
+                    for name, value in values.items()
+                }
+                made = [
+                    arrays[name] if old is None else _score_array(arrow, fresh[old], types[old])
+                    for name, old in placed
+                ]
+                writer.write_table(arrow.Table.from_arrays(made, schema=schema))
+
+
+def _opened_part(reader: ColumnReader) -> tuple[ParquetReader, Mapping[str, Any]]:
+    """Return the file of a reader, and what the names of its folders say of all its rows."""
+    inner, constants = getattr(reader, "inner", reader), getattr(reader, "constants", {})
+    assert isinstance(inner, ParquetReader)
+    return inner, constants
+
+
+def _score_type(arrow: Any, kind: Any) -> Any:
+    """Return the type of new scores: that of the old ones, or double precision for integers."""
+    types = arrow.types
+    if types.is_fixed_size_list(kind):
+        return arrow.list_(_score_type(arrow, kind.value_type), kind.list_size)
+    if types.is_list(kind) or types.is_large_list(kind):
+        inner = _score_type(arrow, kind.value_type)
+        return arrow.large_list(inner) if types.is_large_list(kind) else arrow.list_(inner)
+    return kind if types.is_floating(kind) else arrow.float64()
+
+
+def _score_array(arrow: Any, values: Array, kind: Any) -> Any:
+    types = arrow.types
+    if values.ndim == 1 and not (
+        types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    ):
+        return arrow.array(values.astype(kind.to_pandas_dtype()), type=kind)
+    rows = values.reshape(len(values), -1)
+    flat = arrow.array(rows.reshape(-1).astype(kind.value_type.to_pandas_dtype()), type=kind.value_type)
+    if types.is_fixed_size_list(kind):
+        return arrow.FixedSizeListArray.from_arrays(flat, type=kind)
+    maker = arrow.LargeListArray if types.is_large_list(kind) else arrow.ListArray
+    return maker.from_arrays(np.arange(len(rows) + 1) * rows.shape[1], flat, type=kind)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,24 @@ import torch
 from equipoise.core.arrays import Array
 from equipoise.core.atomic_files import save_tensors
 from equipoise.core.errors import DataError
-from equipoise.core.reading.formats.base import LONGEST_TEXT, ArrayReader, WrittenColumns, as_text
+from equipoise.core.reading.formats.base import (
+    LONGEST_TEXT,
+    ArrayReader,
+    ColumnReader,
+    NewScores,
+    WrittenColumns,
+    as_text,
+    stored_as,
+)
 from equipoise.core.reading.formats.notes import Notes, parse
 from equipoise.core.reading.formats.npy_header import check_text
 from equipoise.core.reading.formats.steady_file import SteadyFile
 from equipoise.core.reading.storage import File
 
-__all__ = ["SafetensorsReader", "write_safetensors"]
+__all__ = ["SafetensorsReader", "rewrite_safetensors", "write_safetensors"]
 
 _LONGEST_HEADER = 16 << 20
+_PIECE = 1 << 20
 
 #: How each type is stored; bfloat16, which NumPy does not know, as the upper half of float32.
 _TYPES = {
@@ -59,12 +69,13 @@ class SafetensorsReader(ArrayReader):
     def _open(self, max_bytes: int | None) -> None:
         header, begin = _header(self._file)
         metadata = header.pop("__metadata__", {})
+        self.metadata: dict[str, Any] = metadata if isinstance(metadata, dict) else {}
         self._tensors = {
             name: _tensor(facts, begin, f"{self._file.where}: `{name[:60]}`")
             for name, facts in header.items()
         }
         _check_places(self._tensors.values(), begin, self._file)
-        text = str(metadata.get("equipoise", "")) if isinstance(metadata, dict) else ""
+        text = str(self.metadata.get("equipoise", ""))
         content = parse(text, where=self._file.where)
         self._tensors = _in_order(self._tensors, content.get("columns"))
         super().__init__(self._file.where, self._tensors, size=self._file.length, max_bytes=max_bytes)
@@ -79,6 +90,20 @@ class SafetensorsReader(ArrayReader):
     def is_text(self, name: str) -> bool:
         """Say whether a column holds text."""
         return name in self._words
+
+    def stored(self, name: str) -> tuple[str, tuple[int, ...], Callable[[int, int], Array]]:
+        """Return the type and shape of a tensor as the file says them, and a function that gives its bytes."""
+        tensor = self._tensors[name]
+        return tensor.kind, tensor.shape, lambda at, count: self._file.take(tensor.begin + at, count)
+
+    def bytes_of(self, name: str) -> int:
+        """Return how many bytes a tensor takes."""
+        return self._tensors[name].n_bytes
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """The texts behind columns of text."""
+        return self._words
 
     def rows_of(self, name: str) -> Callable[[int, int], Any]:
         """Return a function that gives the rows from start to stop."""
@@ -192,3 +217,55 @@ def write_safetensors(path: Path, columns: WrittenColumns, notes: Notes) -> None
     text = notes.to_json({"words": words, "columns": list(tensors) if len(tensors) > 1 else None})
     metadata = {"equipoise": text} if text else {}
     save_tensors(path, tensors, metadata=metadata, framework="numpy", purpose="write .safetensors files")
+
+
+def rewrite_safetensors(
+    readers: Sequence[ColumnReader], path: Path, scores: NewScores, notes: Notes, *, side: Path
+) -> None:
+    """Write a file with other scores; the bytes and the types of every other tensor stay as they are.
+
+    Args:
+        readers: The file, alone.
+        path: Where it goes.
+        scores: The new scores.
+        notes: Notes about the file, which go to its metadata.
+        side: Not used: the file has a place for its notes.
+    """
+    (reader,) = readers
+    assert isinstance(reader, SafetensorsReader)
+    fresh = scores.columns(reader.length_of(scores.old[0]))
+    header: dict[str, Any] = {}
+    contents: list[Callable[[int, int], Array]] = []
+    place, placed = 0, scores.place(list(reader.row_shapes))
+    for name, old in placed:
+        kind, shape, take = reader.stored(name if old is None else old)
+        if old is not None:
+            kind, content = _as_bytes(fresh[old].reshape(shape), kind)
+            take = partial(_slice, content)
+        size = reader.bytes_of(name) if old is None else prod(shape) * np.dtype(_TYPES[kind]).itemsize
+        header[name] = {"dtype": kind, "shape": list(shape), "data_offsets": [place, place + size]}
+        contents.append(take)
+        place += size
+    own = notes.to_json({"words": reader.words, "columns": list(header) if len(header) > 1 else None})
+    metadata = {key: str(value) for key, value in reader.metadata.items()} | {"equipoise": own}
+    text = json.dumps({"__metadata__": metadata, **header}, ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    with path.open("wb") as stream:
+        stream.write(len(text).to_bytes(8, "little") + text)
+        for facts, take in zip(header.values(), contents, strict=True):
+            first, last = facts["data_offsets"]
+            for at in range(0, last - first, _PIECE):
+                stream.write(take(at, min(_PIECE, last - first - at)).data)
+
+
+def _slice(content: Array, at: int, count: int) -> Array:
+    return content[at : at + count]
+
+
+def _as_bytes(values: Array, kind: str) -> tuple[str, Array]:
+    """Return the type in which scores are stored, and their bytes."""
+    if kind == "BF16":
+        words = torch.tensor(values, dtype=torch.bfloat16, device="cpu").view(torch.int16).numpy()
+        return kind, words.reshape(-1).view(np.uint8)
+    stored = np.ascontiguousarray(stored_as(values, _TYPES[kind]))
+    return {8: "F64", 4: "F32", 2: "F16"}[stored.itemsize], stored.reshape(-1).view(np.uint8)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from equipoise.core.errors import DataError
 from equipoise.core.reading.formats.base import Chunk, ColumnReader, Reading
 from equipoise.core.reading.formats.cells import Cells, is_missing
+from equipoise.core.reading.formats.notes import Notes, parse, side_file
+from equipoise.core.reading.formats.steady_file import SteadyFile
+from equipoise.core.reading.storage import File
 
 __all__ = ["LONGEST_LINE", "MOST_CELLS", "TextReader"]
 
@@ -17,6 +22,8 @@ __all__ = ["LONGEST_LINE", "MOST_CELLS", "TextReader"]
 LONGEST_LINE = 1 << 22
 #: Cells that are held as text at a time.
 MOST_CELLS = 1 << 18
+#: Notes beside a file are not larger than the file, or than this.
+_LARGEST_NOTES = 1 << 24
 
 Record = TypeVar("Record")
 
@@ -26,9 +33,11 @@ class TextReader(ColumnReader, Generic[Record]):
 
     Attributes:
         n_columns: About how many cells a record has.
+        dtypes: The types that columns had before they were written, where that is known.
     """
 
     n_columns: int
+    dtypes: Mapping[str, Any]
 
     @abstractmethod
     def records(self) -> Iterator[tuple[int, Record]]:
@@ -48,7 +57,25 @@ class TextReader(ColumnReader, Generic[Record]):
 
     def dtype(self, name: str) -> Any:
         """Return the type a column had before it was written, if the file tells."""
-        return None
+        return self.dtypes.get(name)
+
+    def read_notes(self, path: File, text: str | None) -> None:
+        """Read the notes of the table: those in it, or in the file beside it.
+
+        Args:
+            path: The table.
+            text: The notes in the table; None if it has none.
+        """
+        text, where = (_side_notes(path, self) or ("", self.where)) if text is None else (text, self.where)
+        self.notes = Notes.from_json(text, where=where)
+        lost = [name for name in self.notes.calibrated or () if name not in self.row_shapes]
+        if lost:
+            raise DataError(
+                f"{where}: belongs to a table with a column {lost[0][:60]!r}, which {self.where} does not have. Delete "
+                "it if the table is another one."
+            )
+        dtypes = parse(text, where=where).get("dtypes")
+        self.dtypes = dtypes if isinstance(dtypes, dict) else {}
 
     def add_column(self, block: Cells, name: str, records: list[Record], reading: Reading) -> None:
         """Add a column of some records to a block."""
@@ -128,6 +155,20 @@ class TextReader(ColumnReader, Generic[Record]):
             name: np.concatenate([part.columns[name] for part in filled]) for name in filled[0].columns
         }
         return Chunk(columns, start, np.concatenate([part.lines for part in filled]), n_dropped=n_dropped)
+
+
+def _side_notes(path: File, table: ColumnReader) -> tuple[str, str] | None:
+    """Return the notes in the file beside a table, and its name, if there is one."""
+    side = side_file(path) if isinstance(path, Path) else None
+    if side is None or not side.exists():
+        return None
+    with SteadyFile(side) as file:
+        if file.length > max(_LARGEST_NOTES, table.size):
+            raise DataError(f"{side.name}: has {file.length} bytes, more than the table itself. Delete it.")
+        try:
+            return file.take(0, file.length).tobytes().decode("utf-8"), side.name
+        except UnicodeDecodeError:
+            raise DataError(f"{side.name}: is not UTF-8 text. Delete it, or copy it again.") from None
 
 
 def _row_bytes(block: Cells, name: str) -> int:
