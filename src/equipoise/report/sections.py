@@ -21,7 +21,7 @@ from equipoise.report.worst import slices_section
 
 __all__ = ["sections_of", "verdict_section"]
 
-_TILES = ("accuracy", "ece", "confidence_gap", "nll", "brier")
+_TILES = ("accuracy", "ece", "confidence_gap", "nll", "brier", "correct_nll", "correct_brier")
 
 
 def verdict_section(report: Report) -> Markup:
