@@ -274,6 +274,9 @@ def _again(paths: Sequence[str]) -> str:
         if name in ("paths", "as_json", "quiet") or context.get_parameter_source(name) is not _GIVEN:
             continue
         value = context.params[name]
+        if getattr(parameter, "is_flag", False):
+            words.append(parameter.opts[0])
+            continue
         for one in value if isinstance(value, tuple) else (value,):
             words += [
                 parameter.opts[0],
