@@ -174,3 +174,12 @@ def test_clusters_are_held_out_as_wholes(tmp_path, capsys, monkeypatch):
     ((fit, judged),) = sides
     assert len(fit) == 0.4 * N
     assert not set(fit.groups["author"]) & set(judged.groups["author"])
+
+
+def test_the_command_of_a_report_keeps_flags(tmp_path, capsys):
+    (tmp_path / "a.csv").write_text("confidence,correct\n" + "85,1\n60,0\n,1\n" * 20)
+    words = ["--percent", "--drop-missing", "--resamples", 20]
+    assert run(capsys, "report", tmp_path / "a.csv", "-o", tmp_path / "r.html", *words)[0] == 0
+    text = (tmp_path / "r.html").read_text()
+    assert "--drop-missing --percent" in text
+    assert "--percent True" not in text

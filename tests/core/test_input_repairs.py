@@ -109,6 +109,13 @@ class TestNormalize:
         with pytest.raises(DataError, match=r"row 0 sums to 1\.61"):
             normalized(np.array([[0.812345678, 0.7976543]]))
 
+    def test_what_needs_no_repair_is_taken(self):
+        from equipoise.core.reading.repairs import normalized
+
+        probs = np.random.default_rng(0).dirichlet(np.ones(4), 50)
+        np.testing.assert_allclose(normalized(1.0008 * probs), probs)
+        np.testing.assert_allclose(normalized(probs.astype(np.float16)), probs, atol=1e-3)
+
     @pytest.mark.parametrize(
         "text", ["logit_0,logit_1,label\n1,2,0\n", "prob,label\n0.5,1\n", "confidence,correct\n0.5,1\n"]
     )

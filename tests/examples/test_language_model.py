@@ -26,5 +26,5 @@ def test_the_map_takes_the_gap_away():
     before, after = (audit(part, n_resamples=20).card["ece"].value for part in (today, mapped))
     assert after < before / 3
     assert audit(mapped, by=["subject"], n_resamples=20).groups["subject"][0].name == "law"
-    assert mapped.predicted.tolist() == today.predicted.tolist()
+    assert mapped.correct.tolist() == today.correct.tolist()
     assert before == pytest.approx(0.15, abs=0.03)

@@ -20,9 +20,13 @@ from equipoise.experiments.scores import RunScores
 from equipoise.experiments.scoring import ScoringSettings, score_mapped, score_plain
 from equipoise.experiments.table import COLUMNS, ResultTable, table_of
 from equipoise.metrics.clusters import find_clusters
+from equipoise.metrics.facts import metrics_where
 from equipoise.report import MethodCard, Provenance, Report
 
 __all__ = ["SeedComparison", "compare_seeds"]
+
+#: As in tables of runs, and what is scored where only confidences are known.
+_COLUMNS = (*COLUMNS, *metrics_where(only_confidence=True))
 
 Seeds = Mapping[str, Predictions | Sequence[Predictions]]
 
@@ -108,7 +112,7 @@ def compare_seeds(
     calib: Seeds | None = None,
     calibrators: Sequence[str | MapSpec | Mapping[str, Any] | Calibrator | OwnMap] = ("temperature",),
     baseline: str | None = None,
-    metrics: Sequence[str | Mapping[str, Any] | Callable[[Predictions], float]] = COLUMNS,
+    metrics: Sequence[str | Mapping[str, Any] | Callable[[Predictions], float]] = _COLUMNS,
     name: str = "predictions",
     n_bins: int = 15,
     closed: str = "right",

@@ -80,7 +80,7 @@ def shared_metrics(*models: Predictions) -> tuple[str, ...]:
 
     Example:
         >>> shared_metrics(Predictions(predicted=[1], confidence=[0.9], labels=[1]))[:2]
-        ('accuracy', 'ece')
+        ('accuracy', 'correct_nll')
     """
     if all(model.has_scores for model in models):
         return metrics_where(is_paired=True, only_confidence=False)

@@ -19,7 +19,11 @@ def posthoc_section(report: Report) -> Markup | None:
     scaled = [method for method in report.methods if method.calibrated]
     if not scaled:
         return None
-    keys = [key for key in ("accuracy", "ece", "smece", "nll", "brier") if key in report.base.keys]
+    keys = [
+        key
+        for key in ("accuracy", "ece", "smece", "nll", "brier", "correct_nll", "correct_brier")
+        if key in report.base.keys
+    ]
     several = len(report.methods) > 1
     gains = report.gains()
     rows: list[tuple[Sequence[TableCell], str]] = []

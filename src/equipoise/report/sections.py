@@ -27,7 +27,7 @@ from equipoise.report.worst import slices_section
 
 __all__ = ["sections_of", "verdict_section"]
 
-_TILES = ("accuracy", "ece", "confidence_gap", "nll", "brier")
+_TILES = ("accuracy", "ece", "confidence_gap", "nll", "brier", "correct_nll", "correct_brier")
 #: After two tiles about the probability of the positive class.
 _TILES_OF_BOTH = ("ece", "accuracy", "nll")
 

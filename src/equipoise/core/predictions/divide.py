@@ -60,7 +60,7 @@ def divide(
         unit, what = np.unique(first.rows.hashes, return_inverse=True)[1], "id"
     sizes = np.bincount(unit)
     if len(sizes) < 2:
-        raise DataError(f"{_WHERE}: one {what} cannot be divided, and {first!r} has no more.")
+        raise DataError(f"{_WHERE}: one {what} cannot be divided, and {first!r} has no more. Pass more rows.")
     order = numpy_generator(seed, _WHERE).permutation(len(sizes))
     reached = np.cumsum(sizes[order])[:-1]
     n_fit = 1 + int(np.argmin(np.abs(reached - share * len(first))))

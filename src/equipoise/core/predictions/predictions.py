@@ -265,10 +265,10 @@ class Predictions:
     @property
     def _scores(self) -> Array:
         if self.scores is None:
+            known = "the predicted class and its confidence are" if self.kind == "top1" else "a confidence is"
             raise DataError(
-                f"{_WHERE}: only {'the predicted class and its' if self.kind == 'top1' else 'a'} confidence is known "
-                "here, not the scores of every class."
-                " Save logits or probabilities to get this number."
+                f"{_WHERE}: only {known} known here, not the scores of every class. Save logits or probabilities to "
+                "get this number."
             )
         return self.scores
 

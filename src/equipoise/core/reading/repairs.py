@@ -17,6 +17,8 @@ __all__ = ["as_share", "check_scale", "rescaled", "without_missing"]
 
 #: Rows whose sum is further from one than this are not distributions, whatever their rounding.
 _FARTHEST = 0.5
+#: How far the sum of a row may be from one without being divided by it.
+_NEAR = 1e-3
 #: How far half precision may take the sum of a row from one.
 _HALF_PRECISION = 1e-2
 _MOST_DECIMALS = 6
@@ -109,8 +111,9 @@ def normalized(probs: Any) -> Array:
 def _farthest_by_rounding(table: Array) -> float:
     for decimals in range(_MOST_DECIMALS + 1):
         steps = table * 10.0**decimals
-        if np.abs(steps - np.round(steps)).max(initial=0) < 1e-6 * 10.0**decimals + 1e-9:
-            return min(_FARTHEST, float(table.shape[1] / 2 * 10.0**-decimals))
+        # Single precision keeps seven digits.
+        if np.abs(steps - np.round(steps)).max(initial=0) < 1e-7 * 10.0**decimals + 1e-9:
+            return min(_FARTHEST, max(_NEAR, float(table.shape[1] / 2 * 10.0**-decimals)))
     return _HALF_PRECISION
 
 
