@@ -308,6 +308,13 @@ def _record(report: Report, output: Path) -> dict[str, object]:
         "headline": conclusion.headline,
         "tone": conclusion.tone,
         "methods": judged,
+        "sentences": [one.replace("\u00a0", " ") for one in conclusion.sentences],
+        "warnings": [
+            {"method": method.name, "calibrator": one.name, "warning": text}
+            for method in report.methods
+            for one in method.calibrated
+            for text in one.warnings
+        ],
     }
 
 

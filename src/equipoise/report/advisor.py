@@ -133,6 +133,7 @@ def remedies_of(
                 words=calibrator.result.words,
                 temperatures=() if value is None else (float(value),),
                 versus=versus,
+                warnings=calibrator.result.warnings,
             )
         )
     return advice_of(choice), tuple(after), predictions
