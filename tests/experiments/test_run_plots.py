@@ -161,6 +161,17 @@ def test_many_series_have_styles_of_their_own():
     assert len({(colour, str(dash)) for colour, _, dash in styles}) == 24
 
 
+@pytest.mark.parametrize("kind", ["confidence", "reliability"])
+@pytest.mark.parametrize("calibrator", ["identity", "temperature"])
+def test_titles_stay_inside_the_figure(draw, kind, calibrator):
+    figure = draw(kind, calibrator=calibrator)
+    figure.canvas.draw()
+    for ax in figure.axes:
+        title = ax._left_title.get_window_extent()
+        assert title.y1 <= figure.bbox.y1
+        assert title.x1 <= figure.bbox.x1
+
+
 @pytest.mark.parametrize("kind", ["bars", "tradeoff", "reliability"])
 def test_a_warning_of_a_fit_stands_below_the_figure(draw, kind):
     text = draw(kind, calibrator="temperature").get_supxlabel()

@@ -200,7 +200,7 @@ def draw_reliability_diagrams(
         4
     """
     check_not_empty(curves, where="draw_reliability_diagrams")
-    figure, grid = panels(len(curves), size=(3.6, 5.3), heights=(3.0, 1.0))
+    figure, grid = panels(len(curves), size=(3.6, 5.7), heights=(3.0, 1.0))
     starts = {upper.get_position().x0 for upper, _ in grid}
     for (name, curve), (upper, lower) in zip(curves.items(), grid, strict=True):
         smoothed = (smooth or {}).get(name)

@@ -194,9 +194,9 @@ def band_opacity(n_bands: int) -> float:
 def add_caption(figure: Figure, sentences: Sequence[str]) -> None:
     """Write sentences below a figure."""
     if sentences:
-        letters = max(40, int(figure.get_figwidth() * 15))
+        letters = max(40, int(figure.get_figwidth() * 17))
         text = "\n".join(textwrap.fill(sentence, letters) for sentence in sentences)
-        figure.set_figheight(figure.get_figheight() + 0.16 * (text.count("\n") + 1))
+        figure.set_figheight(figure.get_figheight() + 0.18 * (text.count("\n") + 1))
         figure.supxlabel(text.replace("$", r"\$"), x=0.01, ha="left", fontsize="x-small", color=INK)
 
 
