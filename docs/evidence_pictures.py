@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from equipoise.evaluate import Score, ShiftScores
 from equipoise.metrics.facts import metric_facts
 from equipoise.plots import draw_shift
-from equipoise.plots.style import BLUE, GREY, INK, RED, dress
+from equipoise.plots.style import BLUE, GREY, INK, RED, dress, legend_width
 
 #: Shown in pictures with few lines.
 SHOWN = ("focal", "dual_focal", "label_smoothing", "cals_alm", "deep_ensemble(n_members=3)")
@@ -132,9 +132,6 @@ def front(arena: str) -> str:
 
 def shift_lines(arena: str, family: str) -> str:
     """Draw the ECE of some methods against severity, and of cross-entropy with temperature scaling."""
-    figure = Figure(figsize=(6.2, 3.6))
-    figure.subplots_adjust(left=0.1, right=0.97, bottom=0.14, top=0.92)
-    ax: Axes = figure.add_subplot()
     lines = [
         ("ce", "identity"),
         ("ce", "temperature"),
@@ -149,6 +146,10 @@ def shift_lines(arena: str, family: str) -> str:
             for level, split in levels.items()
         }
         found.append(ShiftScores(label, calibrator, {family: curve}, {}))
+    width = 6.2 + legend_width([one.name for one in found])
+    figure = Figure(figsize=(width, 3.6))
+    figure.subplots_adjust(left=0.62 / width, right=6.0 / width, bottom=0.14, top=0.92)
+    ax: Axes = figure.add_subplot()
     draw_shift(found, family=family, ax=ax)
     ax.set_ylabel(metric_facts("ece").head)
     return _text(figure)

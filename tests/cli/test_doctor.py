@@ -1,6 +1,8 @@
 """`equipoise doctor`: what is there, what is not, and how to get it."""
 
 import json
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -48,8 +50,20 @@ def test_the_cache_is_looked_at(place, tmp_path, capsys, monkeypatch):
     assert ("kept in" in cache) == (place == "folder")
 
 
-def test_extras_are_those_of_the_package():
-    from importlib.metadata import metadata
+def test_extras_are_all_that_add_something_for_users():
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    offered = project["optional-dependencies"]
+    groups = {"all", "test", "hosts", "dev", "release", "docs", "bench"}
+    assert set(doctor._EXTRAS) == set(offered) - groups
+    for extra, (_, packages) in doctor._EXTRAS.items():
+        assert list(packages) == [name.partition(">")[0] for name in offered[extra]]
 
-    offered = set(metadata("equipoise").get_all("Provides-Extra"))
-    assert set(doctor._EXTRAS) <= offered
+
+def test_every_integration_is_listed(capsys):
+    import equipoise.integrations
+
+    assert main(["doctor", "--json"]) == 0
+    listed = set(json.loads(capsys.readouterr().out)["extras"])
+    assert set(dir(equipoise.integrations)) & {"lightning", "wandb"}
+    modules = {name for name in dir(equipoise.integrations) if not name.startswith("_")}
+    assert modules - {"TYPE_CHECKING"} <= listed | {"saved_model"}

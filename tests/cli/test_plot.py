@@ -26,7 +26,7 @@ def runs(tmp_path_factory):
     return str(folder / "runs")
 
 
-MORE = {"knob": ["--knob", "gamma"], "history": ["--smooth", "2"], "phi": ["--gamma", "3"]}
+MORE = {"hyperparameter": ["--parameter", "gamma"], "history": ["--smooth", "2"], "phi": ["--gamma", "3"]}
 
 
 def test_help_names_every_kind_in_words_that_are_whole(capsys):
@@ -59,7 +59,11 @@ def test_theory_needs_no_runs(kind, ending, tmp_path):
         (["plot", "bars"], "needs a folder of runs"),
         (["plot", "bars", "RUNS", "-o", "x.gif"], "must end in"),
         (["plot", "bars", "RUNS", "--metric", "eec"], "did you mean 'ece'"),
-        (["plot", "knob", "RUNS", "--knob", "margin"], "--knob must name a parameter"),
+        (
+            ["plot", "hyperparameter", "RUNS", "--parameter", "margin"],
+            "expected in --parameter a hyperparameter",
+        ),
+        (["plot", "knob", "RUNS"], "'knob' is not one of"),
         (["plot", "shift", "RUNS", "--corruption", "contrst"], "did you mean 'contrast'"),
         (["plot", "history", "RUNS", "--column", "tune_eec"], "did you mean 'tune_ece'"),
         (["plot", "bars", "RUNS", "--calibrator", "vector"], "vector"),

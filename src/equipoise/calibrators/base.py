@@ -203,6 +203,27 @@ class Calibrator(ABC):
         return self._result is not None or not self.needs_fit
 
     @property
+    def keeps_logit_level(self) -> bool:
+        """Whether a constant added to all logits of a row still shows after the map.
+
+        Scores that read the size of the logits, such as energy and the largest logit, have a meaning only if it does.
+        Maps that return probabilities, or begin with a softmax, lose it. The fitted map itself is asked, so that the
+        answer holds for maps of users too.
+
+        Example:
+            >>> from equipoise.calibrators import StructuredVectorScaling, TemperatureScaling
+            >>> rows = [[3.0, 0.0], [3.0, 0.0], [0.0, 3.0]], [0, 1, 1]
+            >>> [one.fit(*rows).keeps_logit_level for one in (TemperatureScaling(), StructuredVectorScaling())]
+            [True, False]
+        """
+        if self.gives == "probs" or self._n_classes == ONE_CONFIDENCE:
+            return False
+        logits = np.random.default_rng(0).normal(size=(8, self._n_classes or 2))
+        mapped = self._mapped(logits)
+        change = np.abs(self._mapped(logits + 1.0) - mapped).max()
+        return bool(change > 1e-6 * np.ptp(mapped))  # whatever the temperature
+
+    @property
     def n_classes(self) -> int | None:
         """Number of classes the map was fitted for, 1 for a single confidence; None before the fit."""
         return self._n_classes

@@ -28,7 +28,7 @@ from equipoise.core.predictions import Predictions
 from equipoise.core.probabilities import softmax
 from equipoise.core.seeds import numpy_generator
 
-__all__ = ["CANDIDATES", "CLAIM_CANDIDATES", "Choice", "Trial", "choose"]
+__all__ = ["CANDIDATES", "CLAIM_CANDIDATES", "Advisor", "Choice", "Trial", "choose"]
 
 #: What is tried unless the caller says otherwise, simple maps first.
 CANDIDATES = ("identity", "temperature", "ets", "platt", "svs", "vector", "beta", "isotonic", "sms")
@@ -183,6 +183,41 @@ def choose(
         improvement=gain,
         interval=(gain - 1.96 * error, gain + 1.96 * error),
     )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advisor:
+    """The advisor in the place of a calibrator: its fit is the calibrator that :func:`choose` recommends.
+
+    Args:
+        candidates: Names of calibrators to try; by default those of :func:`choose`.
+        rule: ``"one_standard_error"`` or ``"best"``.
+        folds: Parts of the cross-validation.
+        seed: Decides which row is in which part.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> logits = rng.normal(size=(500, 3)) * 2
+        >>> labels = (logits + rng.gumbel(size=(500, 3))).argmax(1)
+        >>> Advisor(candidates=["temperature"]).fit(Predictions(logits=3 * logits, labels=labels)).kind
+        'temperature'
+    """
+
+    candidates: Sequence[str] | None = None
+    rule: Rule = "one_standard_error"
+    folds: int = 5
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_choice(self.rule, RULES, where="auto", name="rule")
+        _named(self.candidates or ())
+
+    def fit(self, predictions: Predictions) -> Calibrator:
+        """Return the recommended calibrator, fitted on all rows; it may be the identity."""
+        return choose(
+            predictions, candidates=self.candidates, rule=self.rule, folds=self.folds, seed=self.seed
+        ).calibrator
 
 
 def _named(candidates: Sequence[str | Calibrator]) -> dict[str, Calibrator]:

@@ -24,8 +24,20 @@ _EXTRAS = {
     "parquet": ("read and write .parquet", ("pyarrow",)),
     "safetensors": ("read and write .safetensors", ("safetensors",)),
     "data": ("datasets by name", ("scikit-learn", "pillow")),
-    "train": ("train on several devices", ("lightning-fabric",)),
-    "plots": ("pictures and reports", ("matplotlib",)),
+    "train": ("training and comparisons", ("lightning-fabric", "filelock", "latex2mathml")),
+    "plots": ("figures and reports", ("matplotlib",)),
+    "pandas": ("data frames", ("pandas",)),
+    "ray": ("runs and audits on a cluster", ("ray",)),
+    "optuna": ("search of hyperparameters", ("optuna",)),
+    "sklearn": ("scikit-learn estimators", ("scikit-learn",)),
+    "torchmetrics": ("TorchMetrics", ("torchmetrics",)),
+    "skorch": ("skorch callbacks", ("skorch",)),
+    "onnx": ("export to ONNX", ("onnx", "onnxruntime", "onnxscript")),
+    "lightning": ("Lightning callbacks", ("lightning",)),
+    "huggingface": ("Hugging Face models and trainers", ("transformers", "accelerate")),
+    "tensorboard": ("logs for TensorBoard", ("tensorboard",)),
+    "mlflow": ("logs for MLflow", ("mlflow-skinny", "sqlalchemy", "alembic")),
+    "wandb": ("logs for Weights & Biases", ("wandb",)),
 }
 
 

@@ -119,6 +119,9 @@ def given_words(*names: str) -> list[str]:
         if name not in names or context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
             continue
         value = context.params[name]
+        if getattr(parameter, "is_flag", False):
+            words.append(parameter.opts[0])
+            continue
         for one in value if isinstance(value, tuple) else (value,):
             text = ",".join(one) if isinstance(one, list) else without_secrets(str(one))
             words += [parameter.opts[0], text]

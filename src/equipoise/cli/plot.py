@@ -30,7 +30,7 @@ _ENDINGS = (".svg", ".png", ".pdf")
 @click.option("--calibrator", help="After which calibrator.")
 @click.option("--column", help="history: a column; multipliers: what was learnt.")
 @click.option("--smooth", type=click.IntRange(min=1), default=1, help="history: epochs of a moving average.")
-@click.option("--knob", help="knob: the parameter.")
+@click.option("--parameter", help="hyperparameter: its name, such as gamma.")
 @click.option("--corruption", "family", help="shift: which corruption; by default all.")
 @click.option("--gamma", default=5.0, show_default=True, help="phi: the focusing parameter.")
 @quiet_option
@@ -42,15 +42,15 @@ def command(
     calibrator: str | None,
     column: str | None,
     smooth: int,
-    knob: str | None,
+    parameter: str | None,
     family: str | None,
     gamma: float,
     quiet: bool,
 ) -> None:
     """Draw a KIND of picture of the finished runs in folders RUNS; one file per dataset and network.
 
-    KIND is bars, confidence, gammas, history, knob, logits, multipliers, reliability, shift, sweep or tradeoff;
-    or a picture of theory, which needs no runs: penalties or phi.
+    KIND is bars, confidence, gammas, history, hyperparameter, logits, multipliers, reliability, shift, sweep or
+    tradeoff; or a picture of theory, which needs no runs: penalties or phi.
     """
     if (kind in NEEDS_NO_RUNS) == bool(runs):
         raise click.UsageError(
@@ -70,7 +70,7 @@ def command(
         calibrator=calibrator,
         column=column,
         smooth=smooth,
-        knob=knob,
+        parameter=parameter,
         family=family,
         gamma=gamma,
     )

@@ -308,6 +308,13 @@ def _record(report: Report, output: Path) -> dict[str, object]:
         "headline": conclusion.headline,
         "tone": conclusion.tone,
         "target": report.base.first.target._asdict(),
+        "sentences": [one.replace("\u00a0", " ") for one in conclusion.sentences],
+        "warnings": [
+            {"method": method.name, "calibrator": one.name, "warning": text}
+            for method in report.methods
+            for one in method.calibrated
+            for text in one.warnings
+        ],
     }
     if report.trend is not None:
         return record | {"trend": report.trend.to_dict()}

@@ -172,11 +172,30 @@ def _record(run: RunFolder) -> dict[str, object]:
     }
 
 
-@click.command("table", epilog="Example:  equipoise table runs --format markdown")
+@click.command("table", epilog="Example:  equipoise table runs --method ce --method 'focal*'")
 @click.argument("folder", default="runs", type=click.Path(path_type=Path))
 @click.option("--format", "style", type=click.Choice(["text", "markdown", "latex", "csv"]), default="text")
 @click.option("--baseline", help="The method others are compared with; the first by default.")
 @click.option("--metric", "metrics", multiple=True, help="Columns; repeat for several.")
+@click.option(
+    "--method",
+    "methods",
+    multiple=True,
+    metavar="LABEL",
+    help="Only this method, by its label or a pattern such as 'focal*'; repeat for several.",
+)
+@click.option(
+    "--calibrator",
+    "calibrators",
+    multiple=True,
+    metavar="NAME",
+    help="Only after this calibrator; identity is none. Repeat for several.",
+)
+@click.option(
+    "--fidelity/--no-fidelity",
+    default=None,
+    help="Whether a column says how far methods were checked; by default in markdown only.",
+)
 @equivalence_option
 @json_option
 @quiet_option
@@ -185,13 +204,20 @@ def table_command(
     style: str,
     baseline: str | None,
     metrics: tuple[str, ...],
+    methods: tuple[str, ...],
+    calibrators: tuple[str, ...],
+    fidelity: bool | None,
     margins: tuple[tuple[str, float], ...],
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Print the table of the finished runs in FOLDER: methods in rows, metrics in columns, ties marked."""
+    """Print the table of the finished runs in FOLDER: methods in rows, metrics in columns, ties marked.
+
+    Methods and calibrators stand in the order of the comparison that made the runs.
+    """
     from equipoise.experiments import find_runs, format_shifts, format_tables, group_runs
     from equipoise.experiments.folder import UNUSABLE
+    from equipoise.experiments.run_groups import select_from
     from equipoise.experiments.table import COLUMNS, tables_of_groups
 
     runs = {run: run.status() for run in find_runs(folder)}
@@ -201,19 +227,23 @@ def table_command(
         raise SpecError(f"{folder}: no finished run. `equipoise runs {folder}` shows what is there.")
     if left_out and not (quiet or as_json):
         click.echo(f"{left_out} runs are left out; `equipoise runs {folder} --why` says why.\n", err=True)
-    groups = group_runs(finished)
+    groups = select_from(group_runs(finished), methods=methods, calibrators=calibrators)
     tables = tables_of_groups(groups, baseline=baseline, metrics=metrics or COLUMNS, margins=dict(margins))
     if as_json:
-        rows = [row for run in finished for row in run.rows() if not metrics or row["metric"] in metrics]
+        shown = {run.name for group in groups for run in group.runs}
+        rows = [row for run in finished if not methods or run.name in shown for row in run.rows()]
+        differences = [row for table in tables for row in table.difference_records()]
+        keys = {key for group in groups for key in group.calibrators}
+        wanted = [row for row in rows if not calibrators or row["calibrator"] in keys]
         print_json(
             {
-                "rows": rows,
+                "rows": [row for row in wanted if not metrics or row["metric"] in metrics],
                 "table": [row for table in tables for row in table.records()],
-                "differences": [row for table in tables for row in table.difference_records()],
+                "differences": [row for row in differences if not metrics or row["metric"] in metrics],
             }
         )
         return
-    click.echo(format_tables(tables, style, width=terminal_width()))
+    click.echo(format_tables(tables, style, width=terminal_width(), fidelity=fidelity))
     further = "" if style == "csv" else format_shifts(groups, style, width=terminal_width())
     if further:
         click.echo(f"\n{further}")

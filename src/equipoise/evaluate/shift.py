@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from equipoise.calibrators import Calibrator
 from equipoise.core.predictions import Predictions
 from equipoise.core.seeds import numpy_generator
 from equipoise.evaluate.scorecard import Score
 from equipoise.metrics.facts import DETECTION_FACTS, MetricFacts
 from equipoise.metrics.intervals import check_resamples, mean_interval
-from equipoise.metrics.out_of_distribution import SURENESS, DetectionCells, detection_cells, sureness
+from equipoise.metrics.out_of_distribution import (
+    NEED_LOGIT_LEVEL,
+    SURENESS,
+    DetectionCells,
+    detection_cells,
+    sureness,
+)
 
-__all__ = ["DETECTION", "ShiftScores", "score_detection"]
+__all__ = ["DETECTION", "ShiftScores", "describe_missing_scores", "score_detection"]
 
 #: The three numbers of detection.
 DETECTION: Mapping[str, MetricFacts] = DETECTION_FACTS
@@ -29,6 +36,7 @@ def score_detection(
     level: float = 0.95,
     n_resamples: int = 1000,
     seed: int = 0,
+    calibrator: Calibrator | None = None,
 ) -> dict[str, dict[str, Score]]:
     """Return how well each score of a network tells known rows from foreign ones, with intervals.
 
@@ -38,6 +46,8 @@ def score_detection(
         level: Level of the intervals.
         n_resamples: Resamples of both sets behind them.
         seed: Of the resamples.
+        calibrator: The fitted calibrator that both went through, if any. Scores that read the size of the logits are
+            left out after a calibrator that loses it (:attr:`~equipoise.calibrators.Calibrator.keeps_logit_level`).
 
     Returns:
         By score (``confidence``, ``entropy``, and of logits ``energy`` and ``max_logit``) and number: ``ood_auroc``,
@@ -50,9 +60,13 @@ def score_detection(
         1.0
     """
     check_resamples(n_resamples, where="score_detection")
-    both_logits = known.kind == foreign.kind == "logits"
+    has_level = known.kind == foreign.kind == "logits" and (
+        calibrator is None or calibrator.keeps_logit_level
+    )
     found = {}
-    for name in SURENESS if both_logits else SURENESS[:2]:
+    for name in SURENESS:
+        if name in NEED_LOGIT_LEVEL and not has_level:
+            continue
         scores = [sureness(part, name) for part in (known, foreign)]
         values = _read(detection_cells(scores[0], scores[1]))
         coarse = detection_cells(scores[0], scores[1], most=_CELLS)
@@ -97,3 +111,34 @@ class ShiftScores(NamedTuple):
     def name(self) -> str:
         """What tables and pictures call it."""
         return self.method if self.calibrator == "identity" else f"{self.method} + {self.calibrator}"
+
+
+def describe_missing_scores(shifts: Sequence[ShiftScores], name: str) -> str:
+    """Return which scores of a foreign set are not shown after which calibrators, and why; empty if all are shown.
+
+    Args:
+        shifts: What methods scored.
+        name: The foreign set.
+
+    Example:
+        >>> auroc = {"ood_auroc": Score(0.9, 0.8, 1.0)}
+        >>> before = {"confidence": auroc, "energy": auroc}
+        >>> found = [
+        ...     ShiftScores("ce", "identity", {}, {"letters": before}),
+        ...     ShiftScores("ce", "svs", {}, {"letters": {"confidence": auroc}}),
+        ... ]
+        >>> print(describe_missing_scores(found, "letters"))
+        energy is not shown after svs: it normalizes the logits of every row, and this score reads their size.
+    """
+    known = [one for one in shifts if name in one.foreign]
+    every = dict.fromkeys(score for one in known for score in one.foreign[name])
+    missing = [score for score in every if any(score not in one.foreign[name] for one in known)]
+    if not missing:
+        return ""
+    after = dict.fromkeys(one.calibrator for one in known if any(m not in one.foreign[name] for m in missing))
+    verb, what = ("is", "this score reads") if len(missing) == 1 else ("are", "these scores read")
+    who = "it normalizes" if len(after) == 1 else "they normalize"
+    return (
+        f"{' and '.join(missing)} {verb} not shown after {', '.join(after)}: {who} the logits of every row, and "
+        f"{what} their size."
+    )

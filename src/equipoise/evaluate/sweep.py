@@ -1,4 +1,4 @@
-"""A knob of a method, tried at several settings: what each gave on the rows that choose, and on the rows that judge."""
+"""A hyperparameter of a method at several settings: what each gave on the rows that choose and on those that judge."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ class Sweep(NamedTuple):
         test: What each gave on the rows that took no part in it.
         chosen: How many seeds chose each setting.
         words: What was chosen, how, and what it cost, in a sentence.
+        own_settings: Whether every seed tried settings of its own, as a search does; each score is then of one seed.
 
     Example:
         >>> none = Score(0.5, 0.4, 0.6)
         >>> sweep = Sweep("focal", "nll", ({"gamma": 1.0}, {"gamma": 2.0}), (none, none), (none, none), (1, 0), "")
-        >>> sweep.values, sweep.knobs
+        >>> sweep.values, sweep.parameters
         ((1.0, 2.0), 'gamma')
     """
 
@@ -35,15 +36,16 @@ class Sweep(NamedTuple):
     test: tuple[Score, ...]
     chosen: tuple[int, ...]
     words: str
+    own_settings: bool = False
 
     @property
-    def knobs(self) -> str:
-        """Names of the knobs."""
+    def parameters(self) -> str:
+        """Names of the hyperparameters."""
         return ", ".join(self.settings[0])
 
     @property
     def values(self) -> tuple[float, ...] | None:
-        """The settings as numbers, if there is one knob and it takes numbers; else None."""
+        """The settings as numbers, if there is one hyperparameter and it takes numbers; else None."""
         found = [value for setting in self.settings for value in setting.values()]
         numbers = [float(value) for value in found if isinstance(value, (int, float))]
         return tuple(numbers) if len(numbers) == len(found) == len(self.settings) else None

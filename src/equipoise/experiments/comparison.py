@@ -20,6 +20,7 @@ from equipoise.experiments.rows import write_rows
 from equipoise.experiments.run_groups import RunGroup, group_runs
 from equipoise.experiments.searching import Sought, search_settings
 from equipoise.experiments.shift_scores import format_shifts
+from equipoise.experiments.shown_order import ShownOrder, write_order
 from equipoise.experiments.single_run import RunOptions
 from equipoise.experiments.spec import Spec
 from equipoise.experiments.spec_data import data_of
@@ -102,6 +103,9 @@ def run_comparison(
     def ready(runs: Sequence[Spec]) -> Sequence[Spec]:
         return prepare(runs, where=comparison.where, root=chosen.root, download=chosen.download)
 
+    keys = [one.key for one in comparison.calibrators]
+    order = ShownOrder(methods=comparison.methods, calibrators=tuple(keys), baseline=comparison.baseline)
+    write_order(base, comparison.name, order)
     sought = search_settings(comparison.choices, _places(comparison), ready, run_all)
     known = {spec.identity for spec in specs}
     tried = {
@@ -109,19 +113,19 @@ def run_comparison(
     }
     specs = [*specs, *tried.values()]
     summary = run_all(specs)
-    order = {spec.identity: number for number, spec in enumerate(specs)}
-    summary.done.sort(key=lambda run: order[run.name])
+    positions = {spec.identity: number for number, spec in enumerate(specs)}
+    summary.done.sort(key=lambda run: positions[run.name])
     kept = base / f"{comparison.name}.choices.json"
     choices = _choose(comparison, specs, summary.done, sought, choices_before(kept))
     write_choices(kept, choices)
-    groups = group_runs(summary.done, choices, specs={spec.identity: spec for spec in specs})
+    found = group_runs(summary.done, choices, specs={spec.identity: spec for spec in specs}, orders=[order])
+    groups = [group.select(calibrators=keys) for group in found]
     tables = _tables(comparison, groups, margins)
     differences = [row for table in tables for row in table.difference_records()]
     if differences:
         write_rows(base / f"{comparison.name}.differences.csv", differences)
     results = base / f"{comparison.name}.results.csv"
     places = {name: group for group in groups for name in group.specs}
-    keys = [one.key for one in comparison.calibrators]
     rows = [row for run in summary.done for row in places[run.name].rows(run, keys)]
     write_rows(results, rows)
     texts = [format_tables(tables, "markdown"), format_shifts(groups, "markdown")]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from equipoise.core.escaping import csv_cell, latex_text, markdown_text, visible
@@ -42,13 +43,22 @@ _CSV = (
     "detectable",
     "equivalent",
     "printed",
+    "warnings",
 )
 _MARKS = {"best": "*", "tied": "≈", "": " "}
+#: Stands behind the name of a row whose calibrator's fit warned of something.
+_WARNED = " †"
 _SIGNS = {"better": "+", "worse": "-", "network better": "(+)", "network worse": "(-)"}
 
 
-def format_table(table: ResultTable, style: str = "text") -> str:
+def format_table(table: ResultTable, style: str = "text", *, fidelity: bool | None = None) -> str:
     """Return a table as ``text``, ``markdown``, ``latex`` or ``csv``.
+
+    Args:
+        table: From :func:`make_tables`.
+        style: How.
+        fidelity: Whether a last column says how far methods were checked against their papers; by default in Markdown
+            only.
 
     Raises:
         SpecError: If there is no such format.
@@ -71,10 +81,16 @@ def format_table(table: ResultTable, style: str = "text") -> str:
         >>> print(format_table(table, "markdown").splitlines()[2])
         | ce | **5.00** | ours |
     """
-    return format_tables([table], style)
+    return format_tables([table], style, fidelity=fidelity)
 
 
-def format_tables(tables: Sequence[ResultTable], style: str = "text", *, width: int | None = None) -> str:
+def format_tables(
+    tables: Sequence[ResultTable],
+    style: str = "text",
+    *,
+    width: int | None = None,
+    fidelity: bool | None = None,
+) -> str:
     """Return several tables one below the other; as ``csv`` they are one file with one head.
 
     Args:
@@ -82,18 +98,20 @@ def format_tables(tables: Sequence[ResultTable], style: str = "text", *, width: 
         style: ``text``, ``markdown``, ``latex`` or ``csv``.
         width: Of text: metrics that do not fit stand in blocks below, each beside the methods' names. None is
             without limit.
+        fidelity: Whether a last column says how far methods were checked against their papers; by default in Markdown
+            only. CSV has none.
 
     Returns:
-        The tables.
+        The tables. Those of LaTeX have labels, and need the package booktabs.
 
     Example:
         >>> format_tables([])
         ''
     """
     styles: dict[str, Callable[[ResultTable], str]] = {
-        "text": partial(_text, width=width),
-        "markdown": _markdown,
-        "latex": _latex,
+        "text": partial(_text, width=width, fidelity=bool(fidelity)),
+        "markdown": partial(_markdown, fidelity=fidelity is not False),
+        "latex": partial(_latex, fidelity=bool(fidelity)),
     }
     make = look_up(style, {**styles, "csv": None}, what="table format")
     return _csv(tables) if make is None else "\n\n".join(make(table) for table in tables)
@@ -133,15 +151,22 @@ def _name(row: TableRow) -> str:
     if row.calibrator == "identity":
         return row.method
     values = [cell.temperature for cell in row.cells.values() if cell.temperature is not None]
-    return f"{row.method} + {row.calibrator}" + (f" ({values[0]:.2f})" if values else "")
+    return f"{row.method} + {row.calibrator}" + (f" ({_temperature(values[0])})" if values else "")
 
 
-def _grid(
-    table: ResultTable, cell: Callable[[TableRow, str], str], *, fidelity: bool = True
-) -> list[list[str]]:
+def _temperature(value: float) -> str:
+    """Return a temperature with two decimals, or two digits where that would hide how small or large it is."""
+    return f"{value:.2f}" if 0.1 <= value < 1000 else f"{value:.2g}"
+
+
+def _grid(table: ResultTable, cell: Callable[[TableRow, str], str], *, fidelity: bool) -> list[list[str]]:
     head = ["method", *(metric_facts(metric).head for metric in table.metrics)]
     body = [
-        [_name(row), *(cell(row, m) if m in row.cells else "–" for m in table.metrics)] for row in table.rows
+        [
+            _name(row) + (_WARNED if row.warnings else ""),
+            *(cell(row, m) if m in row.cells else "–" for m in table.metrics),
+        ]
+        for row in table.rows
     ]
     last = ["fidelity", *(row.fidelity for row in table.rows)]
     return (
@@ -149,9 +174,9 @@ def _grid(
     )
 
 
-def _text(table: ResultTable, *, width: int | None = None) -> str:
+def _text(table: ResultTable, *, width: int | None = None, fidelity: bool = False) -> str:
     cell = partial(_text_cell, marks=_MARKS)
-    names, *columns = zip(*_grid(table, cell, fidelity=False), strict=True)
+    names, *columns = zip(*_grid(table, cell, fidelity=fidelity), strict=True)
     names = tuple(map(visible, names))
     blocks = ["\n".join(_block(table, names, part)) for part in _packed(names, columns, width)]
     notes = map(visible, [_text_caption(table), *_lines_below(table)])
@@ -202,13 +227,22 @@ def _lines(names: Column, columns: Sequence[Column]) -> list[str]:
 
 
 def _lines_below(table: ResultTable) -> list[str]:
-    """Return what could have been detected, what was chosen, and what papers printed."""
-    return [*_power_lines(table), *table.notes] + [
+    """Return what fits warned of, what could have been detected, what was chosen, and what papers printed."""
+    return [*_warning_lines(table), *_power_lines(table), *table.notes] + [
         f"printed: {_name(row)}: "
         + "; ".join(f"{metric_facts(m).head} {text}" for m, text in row.printed.items())
         for row in table.rows
         if row.printed
     ]
+
+
+def _warning_lines(table: ResultTable) -> list[str]:
+    """Return what fits warned of, each warning once with the rows that it is about."""
+    found: dict[str, list[str]] = {}
+    for row in table.rows:
+        for text in row.warnings:
+            found.setdefault(text, []).append(_name(row))
+    return [f"† {', '.join(names)}: {text}." for text, names in found.items()]
 
 
 def _power_lines(table: ResultTable) -> list[str]:
@@ -236,60 +270,78 @@ def _amount(metric: str, value: float) -> str:
     return f"{facts.scale * value:.{facts.digits}f}"
 
 
-def _markdown(table: ResultTable) -> str:
+def _markdown(table: ResultTable, *, fidelity: bool) -> str:
     def cell(row: TableRow, metric: str) -> str:
         number = _numbers(row, metric)
         bold = f"**{number}**" if row.marks[metric] == "best" else number
         marks = ("≈" if row.marks[metric] == "tied" else "") + _sign(row, metric)
         return f"{bold} {marks}".rstrip()
 
-    grid = _grid(table, cell)
-    rule = ["---", *("---:" for _ in table.metrics), "---"]
-    lines = [
-        "| " + " | ".join(line) + " |"
-        for line in [
-            grid[0],
-            rule,
-            *([markdown_text(first), *cells, markdown_text(last)] for first, *cells, last in grid[1:]),
-        ]
-    ]
+    head, *body = _grid(table, cell, fidelity=fidelity)
+    rule = ["---", *("---:" for _ in table.metrics), *(["---"] if fidelity else [])]
+    end = 1 + len(table.metrics)  # texts stand before and behind the numbers
+    shown = [[markdown_text(line[0]), *line[1:end], *map(markdown_text, line[end:])] for line in body]
+    lines = ["| " + " | ".join(line) + " |" for line in [head, rule, *shown]]
     below = [f"\n{markdown_text(line)}" for line in _lines_below(table)]
     return "\n".join([*lines, "", markdown_text(table.caption), *below])
 
 
-def _latex(table: ResultTable) -> str:
+def _latex(table: ResultTable, *, fidelity: bool) -> str:
     def cell(row: TableRow, metric: str) -> str:
         number = _numbers(row, metric, plus=r" \pm ")
         shown = rf"\mathbf{{{number}}}" if row.marks[metric] == "best" else number
         marks = (r"\approx" if row.marks[metric] == "tied" else "") + _sign(row, metric)
         return f"${shown}^{{{marks}}}$" if marks else f"${shown}$"
 
-    head, *body = _grid(table, cell)
-    lines = [" & ".join(map(latex_text, head)) + r" \\"]
-    for first, *numbers, last in body:
-        shown = [text.replace("–", "--") for text in numbers]
-        lines.append(" & ".join([latex_text(first), *shown, latex_text(last)]) + r" \\")
-    columns = "l" + "r" * len(table.metrics) + "l"
+    head, *body = _grid(table, cell, fidelity=fidelity)
+    end = 1 + len(table.metrics)
+    lines: list[str] = []
+    for place, line in enumerate(body):
+        if place and table.rows[place].calibrator != table.rows[place - 1].calibrator:
+            lines.append(r"\midrule")
+        numbers = [text.replace("–", "--") for text in line[1:end]]
+        lines.append(_latex_line([latex_text(line[0]), *numbers, *map(latex_text, line[end:])]))
     below = [line if line.endswith(".") else f"{line}." for line in _lines_below(table)]
-    caption = latex_text(" ".join([table.caption, *below]))
+    return _latex_table(
+        " ".join([table.caption, *below]),
+        "-".join(filter(None, (table.data, table.model))),
+        "l" + "r" * len(table.metrics) + "l" * fidelity,
+        [_latex_line(map(latex_text, head)), r"\midrule", *lines],
+    )
+
+
+def _latex_line(cells: Iterable[str]) -> str:
+    return " & ".join(cells) + r" \\"
+
+
+def _latex_table(caption: str, label: str, columns: str, lines: Sequence[str]) -> str:
+    """Return a table of LaTeX with rules of booktabs, its caption above it as papers have it, and a label."""
+    key = re.sub(r"[^\w.]+", "-", label).strip("-")
     return "\n".join(
         [
+            r"% \usepackage{booktabs}",
             r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{latex_text(caption)}}}",
+            rf"\label{{tab:{key}}}",
             rf"\begin{{tabular}}{{{columns}}}",
-            r"\hline",
-            lines[0],
-            r"\hline",
-            *lines[1:],
-            r"\hline",
+            r"\toprule",
+            *lines,
+            r"\bottomrule",
             r"\end{tabular}",
-            rf"\caption{{{caption}}}",
             r"\end{table}",
         ]
     )
 
 
 def format_grid(
-    caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, style: str, width: int | None = None
+    caption: str,
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    label: str = "",
+    *,
+    style: str,
+    width: int | None = None,
 ) -> str:
     """Return texts as a table with its caption below, as ``text``, ``markdown`` or ``latex``.
 
@@ -297,6 +349,7 @@ def format_grid(
         caption: What it shows.
         head: What stands above the columns.
         rows: Their cells; the first two say what a row is of.
+        label: What LaTeX refers to it by.
         style: How.
         width: Of text: columns that do not fit stand in blocks below, each beside the first two.
 
@@ -320,17 +373,8 @@ def format_grid(
         lines = [[markdown_text(text) for text in line] for line in (head, *rows)]
         lines.insert(1, ["---"] * len(head))
         return "\n".join([*("| " + " | ".join(line) + " |" for line in lines), "", markdown_text(caption)])
-    body = [" & ".join(map(latex_text, line)) + r" \\" for line in (head, *rows)]
-    return "\n".join(
-        [
-            r"\begin{table}",
-            rf"\begin{{tabular}}{{{'l' * len(head)}}}",
-            *body,
-            r"\end{tabular}",
-            rf"\caption{{{latex_text(caption)}}}",
-            r"\end{table}",
-        ]
-    )
+    above, *below = (_latex_line(map(latex_text, line)) for line in (head, *rows))
+    return _latex_table(caption, label, "l" * len(head), [above, r"\midrule", *below])
 
 
 def _csv(tables: Sequence[ResultTable]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from equipoise.calibrators import Calibrator
+from equipoise.calibrators.choose import Advisor
 from equipoise.calibrators.load import KINDS
 from equipoise.calibrators.own import as_calibrator
 from equipoise.core.errors import SpecError
@@ -17,13 +18,16 @@ from equipoise.experiments.references import is_code
 from equipoise.experiments.spec_parsing import number_keys, read_named
 from equipoise.experiments.wanted import Wanted
 
-__all__ = ["MapSpec", "as_map"]
+__all__ = ["AUTO", "MapSpec", "as_map", "is_auto"]
+
+#: The name under which the advisor stands among calibrators: it chooses one for every training.
+AUTO = "auto"
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class MapSpec(Wanted):
-    """A post-hoc map that shall be fitted: a calibrator of the catalogue, or code.
+    """A post-hoc map that shall be fitted: a calibrator of the catalogue, ``"auto"`` for the advisor, or code.
 
     Example:
         >>> MapSpec(name="dirichlet", options={"off_diagonal": 0.1}).key
@@ -38,13 +42,15 @@ class MapSpec(Wanted):
         name = re.sub(r"[/\\:]+", "-", self.name).lstrip(".-")
         return re.sub(r"[^\w.=,()+-]+", "", name + self.settings(",")) if self.options else name
 
-    def make(self) -> Calibrator:
-        """Return it, not yet fitted.
+    def make(self) -> Calibrator | Advisor:
+        """Return it, not yet fitted; its ``fit`` returns a fitted calibrator.
 
         Raises:
             SpecError: If code is not there, or gives no map.
         """
         options = number_keys(self.options)
+        if self.name == AUTO:
+            return Advisor(**options)
         if not is_code(self.name):
             made: Calibrator = CATALOGUE["calibrators"][self.name].make(**options)
             return made
@@ -60,6 +66,16 @@ class MapSpec(Wanted):
             return found
         check_keywords(found, self.options, name=self.name)
         return found(**number_keys(self.options))
+
+
+def is_auto(key: str) -> bool:
+    """Return whether a calibrator of this key was chosen by the advisor.
+
+    Example:
+        >>> is_auto("auto(rule=best)"), is_auto("temperature")
+        (True, False)
+    """
+    return key.partition("(")[0] == AUTO
 
 
 def as_map(given: Any, *, where: str, home: str | None = None) -> MapSpec:
@@ -87,9 +103,9 @@ def as_map(given: Any, *, where: str, home: str | None = None) -> MapSpec:
     try:
         if is_code(found.name):
             return found.at(home)
-        hint = "`equipoise list calibrators` shows all; code of your own is 'file.py:name'."
-        entry = look_up(found.name, CATALOGUE["calibrators"], what="calibrator", hint=hint)
-        check_keywords(entry.factory, found.options, name=found.name)
+        hint = "`equipoise list calibrators` shows all; 'auto' lets the advisor choose; your own is 'file.py:name'."
+        entry = look_up(found.name, {AUTO: None, **CATALOGUE["calibrators"]}, what="calibrator", hint=hint)
+        check_keywords(Advisor if entry is None else entry.factory, found.options, name=found.name)
         found.make()
     except (ValueError, TypeError) as error:
         raise SpecError(f"{where}: {error}") from error

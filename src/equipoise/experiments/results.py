@@ -13,8 +13,9 @@ from equipoise.evaluate import Difference, Score, StandardError
 from equipoise.evaluate.differences import difference_test, paired_difference
 from equipoise.evaluate.standard_error import error_over_seeds, mean_over_seeds, shared_draws
 from equipoise.experiments.scores import RunScores
+from equipoise.metrics.row_draws import RowDraws
 
-__all__ = ["Cell", "cell_of", "compare_methods", "score_over_seeds"]
+__all__ = ["Cell", "cell_of", "chosen_kinds", "compare_methods", "fit_warnings", "score_over_seeds"]
 
 
 @final
@@ -75,13 +76,55 @@ def score_over_seeds(scores: Sequence[RunScores], metric: str) -> Score:
     )
 
 
+def fit_warnings(seeds: Mapping[int, RunScores]) -> tuple[str, ...]:
+    """Return what the fits of a calibrator warned of, each warning once, with the seeds that it is about.
+
+    Args:
+        seeds: What a method scored after the calibrator, by seed.
+
+    Example:
+        >>> fit_warnings({})
+        ()
+    """
+    return _by_seed({seed: part.warnings for seed, part in seeds.items()})
+
+
+def chosen_kinds(seeds: Mapping[int, RunScores]) -> tuple[str, ...]:
+    """Return which calibrators the advisor chose, each once, with the seeds that it was chosen for."""
+    return _by_seed({seed: (part.kind,) for seed, part in seeds.items()})
+
+
+def _by_seed(texts: Mapping[int, Sequence[str]]) -> tuple[str, ...]:
+    """Return every text once; with several seeds it says of how many it is, or of which."""
+    found: dict[str, list[int]] = {}
+    for seed, parts in texts.items():
+        for text in parts:
+            found.setdefault(text, []).append(seed)
+    if len(texts) == 1:
+        return tuple(found)
+    return tuple(
+        f"{text} ({f'all {len(texts)} seeds' if len(own) == len(texts) else _listed_seeds(own)})"
+        for text, own in found.items()
+    )
+
+
+def _listed_seeds(seeds: Sequence[int]) -> str:
+    return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
+
+
 def _error(scores: Sequence[RunScores], metric: str) -> StandardError:
     """Return the standard error of a mean over seeds."""
     values = [part.value(metric) for part in scores]
-    draws = shared_draws(metric, [part.draws for part in scores])
-    if draws and scores[0].draws is not None:
-        return error_over_seeds(values, draws, scores[0].draws.plan.n_units)
+    runs = _shared_runs(metric, scores)
+    if runs:
+        return error_over_seeds(values, [run.draws[metric] for run in runs], runs[0].plan.n_units)
     return _error_by_intervals(values, float(np.mean([part.row_error(metric) for part in scores])))
+
+
+def _shared_runs(metric: str, scores: Sequence[RunScores]) -> list[RowDraws]:
+    """Return the resamples of runs, one each, if all have a metric in the same ones; else nothing."""
+    draws = [part.draws for part in scores]
+    return [run for run in draws if run is not None] if shared_draws(metric, draws) else []
 
 
 def _error_by_intervals(values: Sequence[float], rows: float) -> StandardError:
@@ -125,9 +168,9 @@ def compare_methods(
         return _unpaired(metric, list(first.values()), list(second.values()), level)
     seeds = [(seed, seed) for seed in common] or [(min(first), min(second))]
     before, after = [first[one] for one, _ in seeds], [second[other] for _, other in seeds]
-    parts = [part.draws for part in (*before, *after) if part.draws is not None]
-    if shared_draws(metric, [part.draws for part in (*before, *after)]):
-        return paired_difference(metric, parts[: len(seeds)], parts[len(seeds) :], level=level)
+    runs = _shared_runs(metric, [*before, *after])
+    if runs:
+        return paired_difference(metric, runs[: len(seeds)], runs[len(seeds) :], level=level)
     values = [two.value(metric) - one.value(metric) for one, two in zip(before, after, strict=True)]
     rows = [float(np.mean([part.row_error(metric) for part in parts])) for parts in (before, after)]
     error = _error_by_intervals(values, math.hypot(*rows))

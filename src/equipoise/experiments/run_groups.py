@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from equipoise.core.errors import SpecError, located
@@ -14,11 +15,12 @@ from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.methods import method_entry
 from equipoise.experiments.paper_results import printed_for
 from equipoise.experiments.scores import RunScores, tidy_rows
+from equipoise.experiments.shown_order import ShownOrder, orders_beside
 from equipoise.experiments.spec import Spec
 from equipoise.experiments.spec_parsing import plain
 from equipoise.experiments.tuning_outcome import SeedChoice, choices_beside
 
-__all__ = ["RunGroup", "check_baseline", "group_runs"]
+__all__ = ["RunGroup", "check_baseline", "group_runs", "select_from"]
 
 
 class RunGroup(NamedTuple):
@@ -33,6 +35,7 @@ class RunGroup(NamedTuple):
         scores: What every run scored, by its name and the calibrator; runs that were tried and not chosen have
             scores, and are of no method.
         choices: What was chosen for each seed, by label of the method.
+        usual_baseline: Label of the method that the comparison behind the runs names as its baseline; may be empty.
     """
 
     data: str
@@ -42,6 +45,7 @@ class RunGroup(NamedTuple):
     specs: Mapping[str, Spec]
     scores: Mapping[str, Mapping[str, RunScores]]
     choices: Mapping[str, Sequence[SeedChoice]] = ReadOnly()
+    usual_baseline: str = ""
 
     @property
     def title(self) -> str:
@@ -59,8 +63,41 @@ class RunGroup(NamedTuple):
         return [run for group in self.methods.values() for run in group]
 
     def baseline(self, wanted: str | None) -> str:
-        """Return the wanted method's label if there are runs of it, else that of the first method."""
-        return wanted if wanted in self.methods and wanted is not None else next(iter(self.methods))
+        """Return the wanted method's label if there are runs of it, else the usual one, else that of the first."""
+        known = (
+            label for label in (wanted, self.usual_baseline) if label is not None and label in self.methods
+        )
+        return next(known, next(iter(self.methods)))
+
+    def select(
+        self, *, methods: Sequence[str] | None = None, calibrators: Sequence[str] | None = None
+    ) -> RunGroup:
+        """Return the group with these methods and calibrators only; their order stays as it is.
+
+        Args:
+            methods: Labels; None keeps all.
+            calibrators: Keys, ``"identity"`` for no calibration; None keeps all.
+        """
+        kept = {label: runs for label, runs in self.methods.items() if methods is None or label in methods}
+        scores = {
+            run: {key: one for key, one in parts.items() if calibrators is None or key in calibrators}
+            for run, parts in self.scores.items()
+        }
+        choices = {label: seeds for label, seeds in self.choices.items() if label in kept}
+        return self._replace(methods=kept, scores=scores, choices=choices)
+
+    def in_order(self, orders: Sequence[ShownOrder]) -> RunGroup:
+        """Return the group with methods and calibrators in the order of the comparisons that list them."""
+        labels = [*(label for one in orders for label in one.methods), *self.methods]
+        keys = [*(key for one in orders for key in one.calibrators), *self.calibrators]
+        return self._replace(
+            methods={label: self.methods[label] for label in labels if label in self.methods},
+            scores={
+                run: {key: parts[key] for key in (*keys, *parts) if key in parts}
+                for run, parts in self.scores.items()
+            },
+            usual_baseline=next((one.baseline for one in orders if one.baseline in self.methods), ""),
+        )
 
     @property
     def calibrators(self) -> list[str]:
@@ -106,6 +143,7 @@ def group_runs(
     choices: Sequence[SeedChoice] | None = None,
     *,
     specs: Mapping[str, Spec] | None = None,
+    orders: Sequence[ShownOrder] | None = None,
 ) -> list[RunGroup]:
     """Group finished runs by data, network and recipe, all their settings included, and read what they scored.
 
@@ -114,6 +152,7 @@ def group_runs(
         choices: What was chosen among them; by default what is written beside them. A choice stands for its runs.
         specs: What was asked for now, by name of the run; by default what was asked for when it was made. They may
             differ in what is shown.
+        orders: In which order methods and calibrators are shown; by default that of the comparisons beside the runs.
 
     Raises:
         DataError: If a file of a run is damaged.
@@ -130,7 +169,8 @@ def group_runs(
         groups.setdefault(json.dumps(_settings(specs[run.name]), sort_keys=True), []).append(run)
     known = choices_beside(runs) if choices is None else choices
     made = (_group(group, _note(json.loads(key), groups), specs) for key, group in groups.items())
-    return [_with_choices(group, known) for group in made]
+    shown = orders_beside(runs) if orders is None else orders
+    return [_with_choices(group, known).in_order(shown) for group in made]
 
 
 def _settings(spec: Spec) -> dict[str, Any]:
@@ -217,3 +257,41 @@ def check_baseline(baseline: str | None, groups: Sequence[RunGroup]) -> None:
     if baseline is not None and known:
         with located("baseline"):
             look_up(baseline, known, what="run of a method")
+
+
+def select_from(
+    groups: Sequence[RunGroup], *, methods: Sequence[str] = (), calibrators: Sequence[str] = ()
+) -> list[RunGroup]:
+    """Return groups with some of their methods and calibrators; groups that have none of them are left out.
+
+    Args:
+        groups: From :func:`group_runs`.
+        methods: Labels, or patterns such as ``"focal*"``; none keeps all.
+        calibrators: Keys, or patterns; none keeps all.
+
+    Raises:
+        SpecError: If there is no such method or calibrator, with the nearest there is.
+
+    Example:
+        >>> select_from([], methods=[])
+        []
+    """
+    labels = dict.fromkeys(label for group in groups for label in group.methods)
+    keys = dict.fromkeys(key for group in groups for key in group.calibrators)
+    chosen = _matching(methods, labels, what="run of a method")
+    after = _matching(calibrators, keys, what="calibrator that runs were scored after")
+    found = [group.select(methods=chosen, calibrators=after) for group in groups]
+    return [group for group in found if group.methods and group.calibrators]
+
+
+def _matching(wanted: Sequence[str], known: Mapping[str, None], *, what: str) -> list[str] | None:
+    """Return the known names that are wanted, or match a pattern; None if nothing is asked for."""
+    if not wanted:
+        return None
+    found: list[str] = []
+    for one in wanted:
+        matches = [one] if one in known else [name for name in known if fnmatchcase(name, one)]
+        if not matches:
+            look_up(one, known, what=what)
+        found += matches
+    return found

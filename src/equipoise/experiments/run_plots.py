@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, final
 
 from equipoise import plots
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
-from equipoise.plots.style import new_figure
+from equipoise.plots.style import add_caption, panels, share_legend, wrapped
 
 if TYPE_CHECKING:
     from equipoise.evaluate import Score
     from equipoise.experiments.folder import RunFolder
     from equipoise.experiments.run_groups import RunGroup
+    from equipoise.experiments.scores import RunScores
+    from equipoise.experiments.spec import MethodSpec
+    from equipoise.metrics.curve import ReliabilityCurve
 
 __all__ = ["NEEDS_NO_RUNS", "PLOTS", "PlotOptions", "plot_runs"]
 
@@ -29,7 +33,7 @@ class PlotOptions:
         calibrator: After which map; None is without, or all where the kind shows variants.
         column: A column of the training history, or what an adaptive loss learnt.
         smooth: Epochs of a moving average.
-        knob: A parameter of methods.
+        parameter: A hyperparameter of methods.
         family: A corruption.
         gamma: Of the theory's curves.
     """
@@ -38,43 +42,67 @@ class PlotOptions:
     calibrator: str | None = None
     column: str | None = None
     smooth: int = 1
-    knob: str | None = None
+    parameter: str | None = None
     family: str | None = None
     gamma: float = 5.0
 
 
-def _first(group: RunGroup) -> dict[str, RunFolder]:
-    return {label: runs[0] for label, runs in group.methods.items()}
-
-
-def _cards(group: RunGroup, options: PlotOptions) -> dict[str, Any]:
+def _scored(group: RunGroup, options: PlotOptions) -> dict[str, list[RunScores]]:
+    """Return what all seeds of each method scored after the calibrator of the picture."""
     name = options.calibrator or "identity"
     found = {label: list(group.seeds(label, name).values()) for label in group.methods}
-    return {label: scores[0].test for label, scores in found.items() if scores}
+    return {label: scores for label, scores in found.items() if scores}
+
+
+def _title(label: str, n_seeds: int) -> str:
+    """Return the title of a panel that shows the mean of a method's seeds."""
+    return f"{label}\nmean of {n_seeds} seeds" if n_seeds > 1 else label
+
+
+def _curves(group: RunGroup, options: PlotOptions) -> dict[str, tuple[ReliabilityCurve, Score | None]]:
+    """Return the mean curve of each method's seeds by its title, with the mean ECE where there are several."""
+    from equipoise.experiments.results import score_over_seeds
+    from equipoise.metrics.curve import mean_curve
+
+    return {
+        _title(label, len(scores)): (
+            mean_curve([one.test.curve for one in scores]),
+            score_over_seeds(scores, "ece") if len(scores) > 1 else None,
+        )
+        for label, scores in _scored(group, options).items()
+    }
 
 
 def _reliability(group: RunGroup, options: PlotOptions) -> Any:
+    found = _curves(group, options)
     return plots.draw_reliability_diagrams(
-        {name: card.curve for name, card in _cards(group, options).items()}
+        {name: curve for name, (curve, _) in found.items()},
+        errors={name: error for name, (_, error) in found.items() if error is not None},
     )
 
 
 def _confidence(group: RunGroup, options: PlotOptions) -> Any:
-    cards = _cards(group, options)
-    figure, grid = new_figure(1, len(cards), size=(3.4 * len(cards), 3.0))
-    for (name, card), ax in zip(cards.items(), grid[0], strict=True):
-        plots.draw_confidence_histogram(card.curve, ax=ax).set_title(name, fontsize="medium")
+    found = _curves(group, options)
+    figure, grid = panels(len(found), size=(3.6, 3.0))
+    for (name, (curve, _)), (ax,) in zip(found.items(), grid, strict=True):
+        plots.draw_confidence_histogram(curve, title=name, ax=ax)
     return figure
 
 
+def _histories(group: RunGroup) -> dict[str, list[list[dict[str, Any]]]]:
+    """Return the history of every seed of each method."""
+    return {label: [run.history() for run in runs] for label, runs in group.methods.items()}
+
+
 def _history(group: RunGroup, options: PlotOptions) -> Any:
-    histories = {label: run.history() for label, run in _first(group).items()}
     column = options.column or f"tune_{options.metric}"
-    return plots.draw_history(histories, column=column, smooth=options.smooth)
+    return plots.draw_history(_histories(group), column=column, smooth=options.smooth)
 
 
 def _logits(group: RunGroup, options: PlotOptions) -> Any:
-    return plots.draw_max_logits({label: run.predictions("test") for label, run in _first(group).items()})
+    return plots.draw_max_logits(
+        {label: [run.predictions("test") for run in runs] for label, runs in group.methods.items()}
+    )
 
 
 def _gammas(group: RunGroup, options: PlotOptions) -> Any:
@@ -82,20 +110,36 @@ def _gammas(group: RunGroup, options: PlotOptions) -> Any:
 
 
 def _multipliers(group: RunGroup, options: PlotOptions, *, of: str = "") -> Any:
-    histories = {label: run.history() for label, run in _first(group).items()}
     found = {
-        (label, name): rows
-        for label, rows in histories.items()
-        for name in _learnt(rows)
+        (label, name): seeds
+        for label, seeds in _histories(group).items()
+        for name in _learnt(seeds[0])
         if options.column in (None, name) and name.startswith(of)
     }
     if not found:
         what = f"{of}s" if of else "multipliers, gammas or the like"
         raise DataError(f"plot: no run learnt {what}. Only losses that adapt, and gamma-net, do.")
-    figure, grid = new_figure(len(found), 1, size=(4.5, 3.2 * len(found)))
-    for ((label, name), rows), (ax,) in zip(found.items(), grid, strict=True):
-        plots.draw_multipliers(rows, buffer=name, ax=ax).set_title(label, fontsize="medium")
+    figure, grid = panels(len(found), size=(4.0, 3.2), most=3)
+    for ((label, name), seeds), (ax,) in zip(found.items(), grid, strict=True):
+        plots.draw_multipliers(_over_seeds(seeds, name), buffer=name, ax=ax)
+        ax.set_title(wrapped(_title(label, len(seeds))), fontsize="medium")
+    share_legend([ax for (ax,) in grid])
     return figure
+
+
+def _over_seeds(seeds: Sequence[Sequence[Mapping[str, Any]]], name: str) -> list[dict[str, float]]:
+    """Return what seeds learnt epoch by epoch: the mean of their means, the least and the largest of all."""
+    parts: dict[str, Callable[[list[float]], float]] = {"mean": fmean, "min": min, "max": max}
+    epochs: dict[float, list[Mapping[str, Any]]] = {}
+    for row in (row for rows in seeds for row in rows if all(f"{name}_{end}" in row for end in parts)):
+        epochs.setdefault(row["epoch"], []).append(row)
+    return [
+        {
+            "epoch": epoch,
+            **{f"{name}_{end}": f([row[f"{name}_{end}"] for row in rows]) for end, f in parts.items()},
+        }
+        for epoch, rows in sorted(epochs.items())
+    ]
 
 
 def _learnt(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -104,29 +148,48 @@ def _learnt(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return [stem for stem in stems if {f"{stem}_min", f"{stem}_max"} <= set(names)]
 
 
-def _knob(group: RunGroup, options: PlotOptions) -> Any:
-    """Draw all runs that set a parameter, tried ones included, at every setting over its seeds."""
+def _hyperparameter(group: RunGroup, options: PlotOptions) -> Any:
+    """Draw all runs that set a hyperparameter, tried ones included: one line per method, one point per value."""
     from equipoise.experiments.results import score_over_seeds
 
-    found: dict[float, list[str]] = {}
-    for name, spec in group.specs.items():
-        value = {**spec.method.parameters, **spec.method.loss_parameters}.get(options.knob or "")
-        if isinstance(value, (int, float)):
-            found.setdefault(float(value), []).append(name)
-    if len(found) < 2:
+    name, calibrator = options.parameter or "", options.calibrator or "identity"
+    found: dict[str, dict[float, list[RunScores]]] = {}
+    for run, spec in group.specs.items():
+        method = spec.method
+        value = {**method.parameters, **method.loss_parameters}.get(name)
+        if isinstance(value, (int, float)) and calibrator in group.scores[run]:
+            values = found.setdefault(_without(method, name).label, {})
+            values.setdefault(float(value), []).append(group.scores[run][calibrator])
+    if not any(len(values) > 1 for values in found.values()):
         raise DataError(
-            f"plot: --knob must name a parameter that runs set to two numbers at least, got {options.knob!r}. "
-            "Compare a method at several settings, or let `choose` try them."
+            f"plot: expected in --parameter a hyperparameter that runs of one method set to two numbers at least, got "
+            f"{options.parameter!r}. Compare a method at several settings, or let `choose` try them."
         )
-    calibrator = options.calibrator or "identity"
     scores = {
-        metric: [
-            score_over_seeds([group.scores[name][calibrator] for name in names], metric)
-            for _, names in sorted(found.items())
-        ]
+        metric: {
+            label: {value: score_over_seeds(runs, metric) for value, runs in values.items()}
+            for label, values in found.items()
+        }
         for metric in dict.fromkeys((options.metric, "accuracy"))
     }
-    return plots.draw_knob(sorted(found), scores, knob=str(options.knob))
+    n_seeds = [len(runs) for values in found.values() for runs in values.values()]
+    return plots.draw_hyperparameter(scores, parameter=name, title=_seeds_title(n_seeds))
+
+
+def _without(method: MethodSpec, name: str) -> MethodSpec:
+    """Return a method whose label does not name a parameter."""
+    parameters, loss_parameters = (
+        {key: value for key, value in part.items() if key != name}
+        for part in (method.parameters, method.loss_parameters)
+    )
+    return replace(method, title=None, parameters=parameters, loss_parameters=loss_parameters)
+
+
+def _seeds_title(numbers: Sequence[int]) -> str | None:
+    few, many = min(numbers), max(numbers)
+    if many == 1:
+        return None
+    return f"means of {many if few == many else f'{few} to {many}'} seeds"
 
 
 def _sweep(group: RunGroup, options: PlotOptions) -> Any:
@@ -135,9 +198,10 @@ def _sweep(group: RunGroup, options: PlotOptions) -> Any:
     sweeps = [sweep for sweep in map(sweep_of, group.choices.values()) if sweep is not None]
     if not sweeps:
         raise DataError("plot: nothing was chosen here. Give a method `choose` in the comparison.")
-    figure, grid = new_figure(1, len(sweeps), size=(4.5 * len(sweeps), 3.4))
-    for sweep, ax in zip(sweeps, grid[0], strict=True):
+    figure, grid = panels(len(sweeps), size=(4.2, 3.4), most=3)
+    for sweep, (ax,) in zip(sweeps, grid, strict=True):
         plots.draw_sweep(sweep, ax=ax)
+    share_legend([ax for (ax,) in grid])
     return figure
 
 
@@ -157,7 +221,15 @@ def _bars(group: RunGroup, options: PlotOptions) -> Any:
 
 
 def _tradeoff(group: RunGroup, options: PlotOptions) -> Any:
-    return plots.draw_accuracy_against_error(_cards(group, options), metric=options.metric)
+    from equipoise.experiments.results import score_over_seeds
+
+    found = _scored(group, options)
+    scores = {
+        label: {key: score_over_seeds(parts, key) for key in dict.fromkeys((options.metric, "accuracy"))}
+        for label, parts in found.items()
+    }
+    title = _seeds_title([len(parts) for parts in found.values()])
+    return plots.draw_accuracy_against_error(scores, metric=options.metric, title=title)
 
 
 def _shift(group: RunGroup, options: PlotOptions) -> Any:
@@ -173,9 +245,10 @@ def _shift(group: RunGroup, options: PlotOptions) -> Any:
         if options.family is None
         else [look_up(options.family, dict.fromkeys(families, options.family), what="corruption")]
     )
-    figure, grid = new_figure(1, len(wanted), size=(4.5 * len(wanted), 3.4))
-    for family, ax in zip(wanted, grid[0], strict=True):
+    figure, grid = panels(len(wanted), size=(4.0, 3.4), most=3)
+    for family, (ax,) in zip(wanted, grid, strict=True):
         plots.draw_shift(found, family=family, metric=options.metric, ax=ax)
+    share_legend([ax for (ax,) in grid])
     return figure
 
 
@@ -185,7 +258,7 @@ PLOTS: dict[str, Callable[[RunGroup, PlotOptions], Any]] = {
     "confidence": _confidence,
     "gammas": _gammas,
     "history": _history,
-    "knob": _knob,
+    "hyperparameter": _hyperparameter,
     "logits": _logits,
     "multipliers": _multipliers,
     "reliability": _reliability,
@@ -193,6 +266,8 @@ PLOTS: dict[str, Callable[[RunGroup, PlotOptions], Any]] = {
     "sweep": _sweep,
     "tradeoff": _tradeoff,
 }
+#: Pictures of what comes out of calibrators.
+_AFTER_CALIBRATORS = frozenset({"bars", "confidence", "hyperparameter", "reliability", "shift", "tradeoff"})
 #: Pictures of theory, which need none.
 NEEDS_NO_RUNS: dict[str, Callable[[PlotOptions], Any]] = {
     "penalties": lambda options: plots.draw_penalties(),
@@ -231,7 +306,25 @@ def plot_runs(kind: str, runs: Sequence[RunFolder], options: PlotOptions | None 
     known = list(dict.fromkeys(name for group in groups for name in group.calibrators))
     if chosen.calibrator not in (None, *known):
         raise DataError(f"plot: no run was scored after {chosen.calibrator!r}. There are {', '.join(known)}.")
-    return {group.slug: _figure(draw(group, chosen)) for group in groups}
+    figures = {group.slug: _figure(draw(group, chosen)) for group in groups}
+    if kind in _AFTER_CALIBRATORS:
+        for group in groups:
+            add_caption(figures[group.slug], _warnings(kind, group, chosen))
+    return figures
+
+
+def _warnings(kind: str, group: RunGroup, options: PlotOptions) -> list[str]:
+    """Return what the fits of the calibrators that a picture shows warned of."""
+    from equipoise.experiments.results import fit_warnings
+
+    wanted = group.calibrators if kind == "bars" and not options.calibrator else [options.calibrator]
+    return [
+        f"{label} + {name}: {text}."
+        for name in wanted
+        if name is not None
+        for label in group.methods
+        for text in fit_warnings(group.seeds(label, name))
+    ]
 
 
 def _figure(drawn: Any) -> Any:

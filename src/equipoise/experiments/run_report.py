@@ -9,8 +9,9 @@ from pathlib import Path
 from equipoise.evaluate import PairedDifferences
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.integrity import check_content, read_json
+from equipoise.experiments.maps import is_auto
 from equipoise.experiments.methods import method_entry, split_method
-from equipoise.experiments.results import compare_methods
+from equipoise.experiments.results import chosen_kinds, compare_methods, fit_warnings
 from equipoise.experiments.run_groups import RunGroup, group_runs
 from equipoise.experiments.scored_group import ScoredGroup
 from equipoise.experiments.shift_scores import shift_scores
@@ -134,14 +135,16 @@ def _calibrated(group: ScoredGroup, table: ResultTable, label: str, name: str) -
     before, after = group.seeds(label, "identity"), group.seeds(label, name)
     scores = list(after.values())
     gains = [compare_methods(key, before, after, level=scores[0].test.level) for key in scores[0].compared]
+    chosen = f"the advisor chose {', '.join(chosen_kinds(after))}" if is_auto(name) else ""
     return AfterCalibrator(
         name=name,
         scores=tuple(one.test for one in scores),
-        words=scores[0].words,
-        temperatures=tuple(one.temperature for one in scores if one.temperature is not None),
+        words=chosen or scores[0].words,
+        temperatures=tuple(one.temperature for one in scores if one.temperature is not None and not chosen),
         versus=PairedDifferences(one for one in gains if one is not None) or None,
         draws=tuple(one.draws for one in scores),
         versus_base=_versus(table, label, name),
+        warnings=fit_warnings(after),
     )
 
 

@@ -35,6 +35,8 @@ _CARD = {
 _CONTENT = {
     "calibrator": str,
     "words": str,
+    "warnings?": [str],
+    "kind?": str,
     "temperature": _NUMBER_OR_NONE,
     "cards": dict,
     "classes": [list],
@@ -56,6 +58,8 @@ class RunScores:
     Attributes:
         calibrator: Key of the post-hoc map; ``"identity"`` is none.
         words: What the map found, as a sentence.
+        warnings: What the fit warned of.
+        kind: Kind of the fitted map: for ``"auto"`` the calibrator that the advisor chose.
         temperature: The number logits are divided by, for maps that have one.
         cards: Scorecards by split; ``test`` is always there.
         classes: Slices of ``test`` by predicted class, the worst first; without calibration only.
@@ -68,6 +72,8 @@ class RunScores:
 
     calibrator: str
     words: str = ""
+    warnings: tuple[str, ...] = ()
+    kind: str = ""
     temperature: float | None = None
     cards: Mapping[str, Scorecard]
     classes: tuple[Slice, ...] = ()
@@ -102,7 +108,12 @@ class RunScores:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one tidy row per split and metric, with the settings behind the intervals."""
-        about = {"calibrator": self.calibrator, "temperature": self.temperature, "words": self.words}
+        about = {
+            "calibrator": self.calibrator,
+            "temperature": self.temperature,
+            "words": self.words,
+            "warnings": "; ".join(self.warnings),
+        }
         return (
             [
                 {**about, "split": split, **{key: row[key] for key in _KEPT}, "resample_seed": card.seed}
@@ -142,6 +153,8 @@ def write_scores(scores: RunScores, path: Path) -> None:
         {
             "calibrator": scores.calibrator,
             "words": scores.words,
+            "warnings": list(scores.warnings),
+            "kind": scores.kind,
             "temperature": scores.temperature,
             "cards": {split: card.to_dict() for split, card in scores.cards.items()},
             "classes": [list(part) for part in scores.classes],
@@ -182,6 +195,8 @@ def read_scores(path: Path) -> RunScores:
         return RunScores(
             calibrator=content["calibrator"],
             words=content["words"],
+            warnings=tuple(content.get("warnings", ())),
+            kind=content.get("kind", ""),
             temperature=content["temperature"],
             cards={split: Scorecard.from_dict(table) for split, table in content["cards"].items()},
             classes=tuple(Slice(*part) for part in content["classes"]),

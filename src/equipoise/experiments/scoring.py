@@ -240,10 +240,12 @@ class _Scoring:
         cards, detection = dict(scores.cards), dict(scores.detection)
         for name, shift in shifts_of(self._target).items():
             found = self._predictions(set_name(name))
-            after = found if calibrator == "identity" else self._fitted(calibrator)(found)
+            fitted = None if calibrator == "identity" else self._fitted(calibrator)
+            after = found if fitted is None else fitted(found)
             if shift.kind == "ood":
-                clean = self._clean(calibrator)
-                detection[name] = score_detection(clean, after, **self._settings.resampling)
+                detection[name] = score_detection(
+                    self._clean(calibrator), after, calibrator=fitted, **self._settings.resampling
+                )
             else:
                 cards[set_name(name)] = score(after, **self._settings.of_card)
         return replace(scores, cards=cards, detection=detection)
@@ -348,6 +350,8 @@ def score_mapped(
     return RunScores(
         calibrator=calibrator,
         words=fitted.result.words,
+        warnings=fitted.result.warnings,
+        kind=fitted.kind,
         temperature=None if temperature is None else float(temperature),
         cards={"test": score(after, clusters=clusters, **table)},
         draws=_draws(after, settings, clusters),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from equipoise.calibrators import Calibrator, OwnMap
+from equipoise.calibrators.choose import Advisor
 from equipoise.calibrators.own import as_calibrator
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
@@ -128,7 +129,7 @@ def compare_seeds(
         predictions: Predictions to judge by method, one per training; seed by seed they are compared in pairs.
         calib: Held-out predictions of the same trainings. If given, calibrators are fitted on them.
         calibrators: Post-hoc maps to show, if there is ``calib``: names, tables of name and options, or maps of your
-            own.
+            own. ``"auto"`` lets the advisor choose one for each training.
         baseline: The method others are compared with; by default the first.
         metrics: Columns: keys, or functions of predictions that give a number.
         name: What the rows are called.
@@ -191,7 +192,7 @@ def _metric(given: Any) -> str | MetricSpec | GivenMetric:
     return GivenMetric(given) if callable(given) else as_metric(given, where="compare_seeds")
 
 
-def _map(given: Any) -> tuple[str, Callable[[], Calibrator]]:
+def _map(given: Any) -> tuple[str, Callable[[], Calibrator | Advisor]]:
     """Return what a calibrator is called, and what makes it anew for each training."""
     if isinstance(given, (Calibrator, OwnMap)) and not isinstance(given, type):
         name = type(given).__name__
@@ -246,7 +247,7 @@ def _aligned(
 def _score(
     test: Predictions,
     calib: Predictions | None,
-    calibrators: Mapping[str, Callable[[], Calibrator]],
+    calibrators: Mapping[str, Callable[[], Calibrator | Advisor]],
     settings: ScoringSettings,
     clusters: Any,
 ) -> dict[str, RunScores]:

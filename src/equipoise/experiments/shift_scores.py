@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from equipoise.evaluate import DETECTION, Score, ShiftScores, mean_over_seeds
+from equipoise.evaluate.shift import describe_missing_scores
 from equipoise.experiments.formatting import format_grid
 from equipoise.experiments.run_groups import RunGroup
 from equipoise.experiments.scores import RunScores
@@ -69,6 +70,7 @@ class _Grid(NamedTuple):
     caption: str
     head: list[str]
     rows: list[list[str]]
+    label: str
 
 
 def format_shifts(groups: Sequence[RunGroup], style: str, *, width: int | None = None) -> str:
@@ -105,7 +107,7 @@ def _grids(group: RunGroup) -> list[_Grid]:
             if family in one.curves
         ]
         caption = f"{place}, under {family} by severity; calibrators are fitted on clean rows. Intervals in brackets."
-        grids.append(_Grid(caption, head, rows))
+        grids.append(_Grid(caption, head, rows, f"{place}, {family}"))
     for name in dict.fromkeys(name for one in found for name in one.foreign):
         head = ["method", "score", *(facts.head for facts in DETECTION.values())]
         rows = [
@@ -117,7 +119,8 @@ def _grids(group: RunGroup) -> list[_Grid]:
             f"{place} against {name}: test rows told from foreign ones by how sure the network is. AUPR takes test "
             "rows for positive. Intervals in brackets."
         )
-        grids.append(_Grid(caption, head, rows))
+        missing = describe_missing_scores(found, name)
+        grids.append(_Grid(" ".join(filter(None, (caption, missing))), head, rows, f"{place}, {name}"))
     return grids
 
 

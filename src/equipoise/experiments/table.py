@@ -13,7 +13,8 @@ from equipoise.evaluate import Difference
 from equipoise.evaluate.differences import correct_family
 from equipoise.experiments.costs import COST_NOTE, Cost, asks_for_costs, cost_cells, costs_of
 from equipoise.experiments.folder import RunFolder
-from equipoise.experiments.results import Cell, cell_of, compare_methods
+from equipoise.experiments.maps import is_auto
+from equipoise.experiments.results import Cell, cell_of, chosen_kinds, compare_methods, fit_warnings
 from equipoise.experiments.run_groups import RunGroup, check_baseline, group_runs
 from equipoise.experiments.scored_group import ScoredGroup
 from equipoise.experiments.tuning_outcome import describe_choice
@@ -43,6 +44,7 @@ class TableRow:
             methods that are compared with the baseline in this metric after this calibrator.
         equivalent: By metric that has a margin: whether the difference is shown to be smaller than the margin.
         printed: By metric: what a paper printed for the same data, network and method, with its source.
+        warnings: What the fits of the calibrator warned of, with the seeds.
     """
 
     method: str
@@ -54,6 +56,7 @@ class TableRow:
     printed: Mapping[str, str]
     differences: Mapping[str, Difference] = field(default_factory=dict)
     equivalent: Mapping[str, bool] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
 
 @final
@@ -189,6 +192,7 @@ class ResultTable:
                 "versus": row.versus[metric],
                 **_difference_record(row, metric, self.level),
                 "printed": row.printed.get(metric),
+                "warnings": "; ".join(row.warnings),
             }
             for row in self.rows
             for metric, cell in row.cells.items()
@@ -295,12 +299,26 @@ def tables_of_groups(
             group,
             baseline=group.baseline(baseline),
             metrics=metrics,
-            notes=(*map(describe_choice, group.choices.values()), *([COST_NOTE] if priced else [])),
+            notes=(
+                *map(describe_choice, group.choices.values()),
+                *([COST_NOTE] if priced else []),
+            ),
             costs=costs_of(group) if priced else None,
             margins=margins,
         )
         for group in groups
         if group.methods
+    ]
+
+
+def _advised(group: ScoredGroup) -> list[str]:
+    """Say which calibrators the advisor chose, where it was asked to."""
+    return [
+        f"{label} + {key}: the advisor chose {', '.join(chosen_kinds(seeds))}."
+        for key in group.calibrators
+        if is_auto(key)
+        for label in group.methods
+        if (seeds := group.seeds(label, key))
     ]
 
 
@@ -324,7 +342,7 @@ def table_of(
         margins: By metric: a difference that is shown to be smaller is called equivalent.
     """
     found = _Blocks(group, baseline, metrics, costs or {}, margins or {}).table()
-    return replace(found, notes=tuple(notes), margins=dict(margins or {}))
+    return replace(found, notes=(*notes, *_advised(group)), margins=dict(margins or {}))
 
 
 @final
@@ -409,6 +427,7 @@ class _Blocks:
                 for m, margin in self._margins.items()
                 if m in differences
             },
+            warnings=fit_warnings(self._scores[calibrator, label]),
         )
 
     def _rivals(self, calibrator: str, metric: str) -> list[str]:

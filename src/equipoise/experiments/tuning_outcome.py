@@ -187,7 +187,9 @@ def _sought_sweep(seeds: Sequence[SeedChoice], words: str) -> Sweep:
         for place in range(len(one.settings))
     ]
     settings, tune, test, counts = zip(*tried, strict=True)
-    return Sweep(seeds[0].label, metric_facts(JUDGES[seeds[0].by]).key, settings, tune, test, counts, words)
+    return Sweep(
+        seeds[0].label, metric_facts(JUDGES[seeds[0].by]).key, settings, tune, test, counts, words, True
+    )
 
 
 def write_choices(path: Path, choices: Sequence[SeedChoice]) -> None:

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from equipoise.core.arrays import Array
 from equipoise.core.bins import bin_edges, expected_error
 
-__all__ = ["ReliabilityCurve", "calibration_errors"]
+__all__ = ["ReliabilityCurve", "calibration_errors", "mean_curve"]
 
 
 def calibration_errors(weight: Array, confidence: Array, outcome: Array) -> dict[str, Array]:
@@ -174,6 +174,24 @@ class ReliabilityCurve:
     def __repr__(self) -> str:
         rows = f"{self.weight.sum():,.6g}"
         return f"ReliabilityCurve({self.target}, bins={len(self.weight)}, rows={rows}, ece={self.expected_error():.4f})"
+
+
+def mean_curve(curves: Sequence[ReliabilityCurve]) -> ReliabilityCurve:
+    """Return the mean of the curves of several trainings on the same rows; they share their rows, so counts stay.
+
+    Its error is not the mean of their errors: where trainings err in opposite directions, it is smaller.
+
+    Example:
+        >>> one = ReliabilityCurve(np.array([4.0]), np.array([3.6]), np.array([3.0]))
+        >>> other = ReliabilityCurve(np.array([4.0]), np.array([3.2]), np.array([2.0]))
+        >>> mean_curve([one, other]).outcome_sum.tolist()
+        [2.5]
+    """
+    weight, confidence, outcome = (
+        np.mean([getattr(curve, name) for curve in curves], axis=0)
+        for name in ("weight", "confidence_sum", "outcome_sum")
+    )
+    return ReliabilityCurve(weight, confidence, outcome, target=curves[0].target, closed=curves[0].closed)
 
 
 def _ratio(above: Array, below: Array) -> Array:

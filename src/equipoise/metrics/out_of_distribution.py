@@ -13,10 +13,12 @@ from equipoise.core.names import check_choice
 from equipoise.core.predictions import Predictions
 from equipoise.metrics.area_under_roc import auroc_of_cells
 
-__all__ = ["SURENESS", "DetectionCells", "detection_cells", "sureness"]
+__all__ = ["NEED_LOGIT_LEVEL", "SURENESS", "DetectionCells", "detection_cells", "sureness"]
 
-#: Scores that are high for rows a network knows. The last two need logits.
+#: Scores that are high for rows a network knows.
 SURENESS = ("confidence", "entropy", "energy", "max_logit")
+#: Those that read the size of the logits: a constant added to all logits of a row changes them.
+NEED_LOGIT_LEVEL = ("energy", "max_logit")
 
 
 def sureness(predictions: Predictions, score: str) -> Array:

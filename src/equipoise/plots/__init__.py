@@ -12,7 +12,7 @@ __all__ = [
     "draw_gammas",
     "draw_gradient_weights",
     "draw_history",
-    "draw_knob",
+    "draw_hyperparameter",
     "draw_max_logits",
     "draw_multipliers",
     "draw_penalties",
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from equipoise.plots.gammas import draw_gammas
     from equipoise.plots.gradient_weights import draw_gradient_weights
     from equipoise.plots.history import draw_history
-    from equipoise.plots.knob import draw_knob
+    from equipoise.plots.hyperparameter import draw_hyperparameter
     from equipoise.plots.max_logits import draw_max_logits
     from equipoise.plots.multipliers import draw_multipliers
     from equipoise.plots.penalties import draw_penalties
@@ -62,7 +62,7 @@ else:
             "draw_gammas": "equipoise.plots.gammas",
             "draw_gradient_weights": "equipoise.plots.gradient_weights",
             "draw_history": "equipoise.plots.history",
-            "draw_knob": "equipoise.plots.knob",
+            "draw_hyperparameter": "equipoise.plots.hyperparameter",
             "draw_max_logits": "equipoise.plots.max_logits",
             "draw_multipliers": "equipoise.plots.multipliers",
             "draw_penalties": "equipoise.plots.penalties",

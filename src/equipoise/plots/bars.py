@@ -10,7 +10,7 @@ import numpy as np
 
 from equipoise.evaluate.scorecard import Score
 from equipoise.metrics.facts import metric_facts
-from equipoise.plots.style import COLOURS, INK, check_not_empty, dress, on_axes
+from equipoise.plots.style import COLOURS, INK, check_not_empty, dress, on_axes, outside_legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +39,8 @@ def draw_bars(
     check_not_empty(scores, where="draw_bars")
     facts = metric_facts(metric)
     variants = list(dict.fromkeys(name for part in scores.values() for name in part))
-    ax = on_axes(ax, size=(max(4.5, 0.5 * len(scores) * len(variants) + 1.5), 3.4))
+    shown = variants if len(variants) > 1 else []
+    ax = on_axes(ax, size=(max(4.5, 0.24 * len(scores) * len(variants) + 1.5), 3.4), names=shown)
     width = 0.8 / len(variants)
     for place, (variant, colour) in enumerate(zip(variants, cycle(COLOURS), strict=False)):
         found = [(at, part[variant]) for at, part in enumerate(scores.values()) if variant in part]
@@ -50,5 +51,5 @@ def draw_bars(
         ax.errorbar(across, values, yerr=reach, color=INK, linestyle="none", elinewidth=1, capsize=2)
     ax.set_xticks(range(len(scores)), list(scores), rotation=30, ha="right", fontsize="small")
     if len(variants) > 1:
-        ax.legend(frameon=False, fontsize="small")
+        outside_legend(ax)
     return dress(ax, x="", y=facts.head)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import cycle
 from typing import TYPE_CHECKING
 
-from equipoise.plots.style import COLOURS, DASHES, GREY, check_not_empty, dress, on_axes
+from equipoise.plots.style import GREY, check_not_empty, dress, on_axes, outside_legend, series_styles
 from equipoise.theory.gradients import GradientWeight
 
 if TYPE_CHECKING:
@@ -37,9 +36,8 @@ def draw_gradient_weights(weights: Mapping[str, GradientWeight], *, ax: Axes | N
     check_not_empty(weights, where="draw_gradient_weights")
     ax = on_axes(ax, size=(5.4, 3.6))
     ax.axhline(0.0, color=GREY, linewidth=1)
-    styles = zip(cycle(COLOURS), cycle(DASHES), strict=False)
-    for (name, record), (colour, dash) in zip(weights.items(), styles, strict=False):
+    for (name, record), (colour, _, dash) in zip(weights.items(), series_styles(), strict=False):
         ax.plot(record.confidence, record.weight, color=colour, linestyle=dash, linewidth=1.6, label=name)
     ax.set(xlim=(0, 1))
-    ax.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    outside_legend(ax)
     return dress(ax, x="probability of the true class", y=r"pull on its logit")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import cycle
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from equipoise.core.names import look_up
 from equipoise.metrics.facts import FACTS
-from equipoise.plots.style import COLOURS, DASHES, check_not_empty, dress, on_axes
+from equipoise.plots.style import band_opacity, check_not_empty, dress, on_axes, outside_legend, series_styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +18,7 @@ __all__ = ["draw_history"]
 
 
 def draw_history(
-    histories: Mapping[str, Sequence[Mapping[str, float]]],
+    histories: Mapping[str, Sequence[Mapping[str, float]] | Sequence[Sequence[Mapping[str, float]]]],
     *,
     column: str = "tune_ece",
     smooth: int = 1,
@@ -28,7 +27,8 @@ def draw_history(
     """Draw a column of the training history of one or several methods over epochs.
 
     Args:
-        histories: Rows, one per epoch, by the name of the method.
+        histories: Rows, one per epoch, by the name of the method; or several such histories, one per seed. Of several
+            the line is their mean, and a band reaches from the lowest to the highest.
         column: Which number, such as ``"tune_ece"``, ``"tune_nll"`` or ``"loss"``.
         smooth: Epochs of a moving average, the last ones up to each; the plain line stays, thinner.
         ax: Where to draw; by default a new figure.
@@ -44,26 +44,59 @@ def draw_history(
     check_not_empty(histories, where="draw_history")
     if smooth < 1:
         raise ValueError(f"draw_history: `smooth` must be at least 1, got {smooth}. 1 draws what is there.")
-    known = {name: name for rows in histories.values() for row in rows for name in row}
+    seeds = {name: _trainings(rows) for name, rows in histories.items()}
+    known = {key: key for trainings in seeds.values() for rows in trainings for row in rows for key in row}
     look_up(column, known, what="column of the history")
-    ax = on_axes(ax)
+    numbers = {len(trainings) for trainings in seeds.values()}
+    title = None
+    if max(numbers) > 1:
+        few, many = min(numbers), max(numbers)
+        title = f"mean and range of {many if few == many else f'{few} to {many}'} seeds"
+    ax = on_axes(ax, names=[*seeds, title or ""])
     split, _, key = column.partition("_")
     facts = FACTS.get(key)
     factor = 1.0 if facts is None else facts.scale
-    styles = zip(cycle(COLOURS), cycle(DASHES), strict=False)
-    for (name, rows), (colour, dash) in zip(histories.items(), styles, strict=False):
-        epochs = [row.get("epoch", place) + 1 for place, row in enumerate(rows)]
-        values = factor * np.array([row.get(column, np.nan) for row in rows])
+    for (name, trainings), (colour, _, dash) in zip(seeds.items(), series_styles(), strict=False):
+        epochs, values = _table(trainings, column)
+        values = factor * values
         if smooth > 1:
-            ax.plot(epochs, values, color=colour, linewidth=0.6, alpha=0.5)
-        shown = values if smooth == 1 else _average(values, smooth)
-        ax.plot(epochs, shown, color=colour, linestyle=dash, linewidth=1.6, label=name)
-    ax.legend(frameon=False, fontsize="small")
+            ax.plot(epochs, _mean(values), color=colour, linewidth=0.6, alpha=0.5)
+            values = np.stack([_average(row, smooth) for row in values])
+        if len(values) > 1:
+            low, high = (f(values, axis=0) for f in (np.fmin.reduce, np.fmax.reduce))
+            ax.fill_between(epochs, low, high, color=colour, alpha=band_opacity(len(seeds)), linewidth=0)
+        ax.plot(epochs, _mean(values), color=colour, linestyle=dash, linewidth=1.6, label=name)
+    outside_legend(ax, title=title)
     return dress(
         ax,
         x="epoch",
         y=column if facts is None else f"{facts.short} on {split}{' (%)' if facts.percent else ''}",
     )
+
+
+def _trainings(rows: Sequence[Any]) -> list[Sequence[Mapping[str, float]]]:
+    """Return the histories of several seeds as they are, and a single one as the only one."""
+    return [rows] if not rows or isinstance(rows[0], Mapping) else list(rows)
+
+
+def _table(trainings: Sequence[Sequence[Mapping[str, float]]], column: str) -> tuple[list[float], np.ndarray]:
+    """Return epochs, and the values of each training at them; NaN where a training has none."""
+    found = [
+        {row.get("epoch", place) + 1: row.get(column, np.nan) for place, row in enumerate(rows)}
+        for rows in trainings
+    ]
+    epochs = sorted({epoch for one in found for epoch in one})
+    values = [[np.nan if one.get(epoch) is None else one[epoch] for epoch in epochs] for one in found]
+    return epochs, np.array(values, dtype=np.float64).reshape(len(found), len(epochs))
+
+
+def _mean(values: np.ndarray) -> np.ndarray:
+    """Return the mean of the values that are known, NaN where none is."""
+    known = np.isfinite(values)
+    total = np.where(known, values, 0.0).sum(axis=0)
+    counts = known.sum(axis=0)
+    result: np.ndarray = np.divide(total, counts, out=np.full(values.shape[1], np.nan), where=counts > 0)
+    return result
 
 
 def _average(values: np.ndarray, window: int) -> np.ndarray:

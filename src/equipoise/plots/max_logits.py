@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import cycle
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from equipoise.core.predictions import Predictions
-from equipoise.plots.style import COLOURS, check_not_empty, dress, on_axes
+from equipoise.plots.style import band_opacity, check_not_empty, dress, on_axes, outside_legend, series_styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,12 +17,15 @@ __all__ = ["draw_max_logits"]
 
 
 def draw_max_logits(
-    predictions: Mapping[str, Predictions], *, n_bins: int = 40, ax: Axes | None = None
+    predictions: Mapping[str, Predictions | Sequence[Predictions]],
+    *,
+    n_bins: int = 40,
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw the distribution of the largest logit, one outline per method.
 
     Args:
-        predictions: Predictions with logits, by the name of the method.
+        predictions: Predictions with logits, by the name of the method; those of several seeds are pooled.
         n_bins: Bars over the common range.
         ax: Where to draw; by default a new figure.
 
@@ -32,17 +34,27 @@ def draw_max_logits(
 
     Example:
         >>> shown = Predictions(logits=[[3.0, 0.0], [1.0, 0.0]], labels=[0, 0])
-        >>> len(draw_max_logits({"ce": shown}, n_bins=4).patches)
-        1
+        >>> draw_max_logits({"ce": shown}, n_bins=4).get_legend_handles_labels()[1]
+        ['ce']
     """
     check_not_empty(predictions, where="draw_max_logits")
-    ax = on_axes(ax)
-    largest = {name: part.logits.max(axis=1) for name, part in predictions.items()}
+    ax = on_axes(ax, names=predictions)
+    seeds = {name: [part] if isinstance(part, Predictions) else part for name, part in predictions.items()}
+    largest = {
+        name: np.concatenate([one.logits.max(axis=1) for one in parts]) for name, parts in seeds.items()
+    }
     edges = np.histogram_bin_edges(np.concatenate(list(largest.values())), n_bins)
-    for (name, values), colour in zip(largest.items(), cycle(COLOURS), strict=False):
+    for (name, values), (colour, _, dash) in zip(largest.items(), series_styles(), strict=False):
         heights, _ = np.histogram(values, edges, density=True)
         ax.stairs(
-            heights, edges, fill=True, facecolor=colour + "30", edgecolor=colour, linewidth=1.4, label=name
+            heights,
+            edges,
+            fill=True,
+            facecolor=f"{colour}{round(255 * band_opacity(len(largest))):02x}",
+            edgecolor=colour,
+            linestyle=dash,
+            linewidth=1.4,
+            label=name,
         )
-    ax.legend(frameon=False, fontsize="small")
+    outside_legend(ax)
     return dress(ax, x="largest logit", y="density")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from equipoise.core.errors import DataError
-from equipoise.plots.style import BLUE, dress, on_axes
+from equipoise.plots.style import BLUE, dress, on_axes, outside_legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,10 +43,10 @@ def draw_multipliers(
             f"draw_multipliers: the history must have the columns {', '.join(names)}, and has none. "
             "Only losses that adapt write them."
         )
-    ax = on_axes(ax)
+    ax = on_axes(ax, names=["least to largest"])
     epochs = [row["epoch"] + 1 for row in kept]
     mean, low, high = ([row[name] for row in kept] for name in names)
     ax.fill_between(epochs, low, high, color=BLUE, alpha=0.2, linewidth=0, label="least to largest")
     ax.plot(epochs, mean, color=BLUE, linewidth=1.6, label="mean")
-    ax.legend(frameon=False, fontsize="small")
+    outside_legend(ax)
     return dress(ax, x="epoch", y=buffer)

@@ -9,12 +9,12 @@ import numpy as np
 
 from equipoise.core.predictions import Predictions
 from equipoise.evaluate.audit import Audit
-from equipoise.evaluate.scorecard import Scorecard
+from equipoise.evaluate.scorecard import Score, Scorecard
 from equipoise.metrics.curve import ReliabilityCurve
 from equipoise.metrics.expected_calibration_error import reliability_curve
 from equipoise.metrics.smooth_curve import SmoothCurve
 from equipoise.plots.smooth_reliability import add_smooth_curve
-from equipoise.plots.style import BLUE, GREY, INK, RED, check_not_empty, dress, new_figure, on_axes
+from equipoise.plots.style import BLUE, GREY, INK, RED, check_not_empty, dress, on_axes, panels, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -111,13 +111,14 @@ def _curve_of(held: ReliabilityCurve | Predictions | Scorecard | Audit) -> Relia
 
 
 def draw_confidence_histogram(
-    curve: ReliabilityCurve, *, counts: bool = True, ax: Axes | None = None
+    curve: ReliabilityCurve, *, counts: bool = True, title: str | None = None, ax: Axes | None = None
 ) -> Axes:
     """Draw how many rows each bin holds, with mean confidence and accuracy as dashed lines.
 
     Args:
         curve: The record to draw.
         counts: Write each bin's number of rows over its bar.
+        title: What stands above the legend.
         ax: Where to draw; by default a new figure.
 
     Returns:
@@ -168,20 +169,25 @@ def draw_confidence_histogram(
         columnspacing=1.2,
         handlelength=1.6,
     )
-    return dress(ax, x=_CONFIDENCE[curve.target], y="rows")
+    dress(ax, x=_CONFIDENCE[curve.target], y="rows")
+    if title:
+        ax.set_title(wrapped(title), loc="left", fontsize="medium", fontweight="bold", color=INK, pad=20)
+    return ax
 
 
 def draw_reliability_diagrams(
     curves: Mapping[str, ReliabilityCurve],
     *,
     smooth: Mapping[str, SmoothCurve] | None = None,
+    errors: Mapping[str, Score] | None = None,
     level: float = 0.95,
 ) -> Figure:
-    """Draw one or several models side by side, each with its histogram of confidence underneath.
+    """Draw one or several models side by side, four in a row, each with its histogram of confidence underneath.
 
     Args:
         curves: Records by the name that stands above them.
         smooth: Smooth versions by the same names; models without one get bins alone.
+        errors: The ECE that a panel prints, by the same names, where it is not that of its curve: the mean over seeds.
         level: Level of the bins' intervals.
 
     Returns:
@@ -194,30 +200,39 @@ def draw_reliability_diagrams(
         4
     """
     check_not_empty(curves, where="draw_reliability_diagrams")
-    figure, (above, below) = new_figure(2, len(curves), size=(3.6 * len(curves), 5.3), heights=(3.0, 1.0))
-    for (name, curve), upper, lower in zip(curves.items(), above, below, strict=True):
-        draw_reliability(curve, smooth=(smooth or {}).get(name), level=level, title=name, ax=upper)
-        upper.text(
-            0.04,
-            0.95,
-            f"ECE {100 * curve.expected_error():.1f} %",
-            transform=upper.transAxes,
-            va="top",
+    figure, grid = panels(len(curves), size=(3.6, 5.7), heights=(3.0, 1.0))
+    starts = {upper.get_position().x0 for upper, _ in grid}
+    for (name, curve), (upper, lower) in zip(curves.items(), grid, strict=True):
+        smoothed = (smooth or {}).get(name)
+        draw_reliability(curve, smooth=smoothed, level=level, ax=upper)
+        upper.set_title(wrapped(name), loc="left", fontsize="medium", fontweight="bold", color=INK, pad=18)
+        upper.annotate(
+            _error_text(curve, (errors or {}).get(name)),
+            (0, 1),
+            (0, 4),
+            xycoords="axes fraction",
+            textcoords="offset points",
             color=INK,
-            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 2},
-            zorder=6,
+            fontsize="small",
+            annotation_clip=False,
         )
         upper.set_xlabel("")
         draw_confidence_histogram(curve, ax=lower).set_box_aspect(1 / 3)
-        if upper is not above[0]:
+        if upper.get_position().x0 > min(starts):
             upper.set_ylabel("")
             lower.set_ylabel("")
     return figure
 
 
+def _error_text(curve: ReliabilityCurve, score: Score | None) -> str:
+    if score is None:
+        return f"ECE {100 * curve.expected_error():.1f} %"
+    return f"mean ECE {100 * score.value:.1f} % ({100 * score.low:.1f} to {100 * score.high:.1f})"
+
+
 def _short(number: float) -> str:
-    """Return a count in at most four characters."""
+    """Return a count in at most four characters; means of counts and weights need not be whole."""
     for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= 10 * limit or (number >= limit and unit != "k"):
             return f"{number / limit:.3g}{unit}"
-    return f"{number:.4g}"
+    return f"{number:.0f}" if number >= 10 else f"{number:.2g}"

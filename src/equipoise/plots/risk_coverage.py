@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import cycle
 from typing import TYPE_CHECKING
 
 from equipoise.metrics.area_under_risk_coverage import RiskCoverage
-from equipoise.plots.style import COLOURS, check_not_empty, dress, on_axes
+from equipoise.plots.style import check_not_empty, dress, on_axes, outside_legend, series_styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,10 +31,12 @@ def draw_risk_coverage(curves: Mapping[str, RiskCoverage], *, ax: Axes | None = 
         [0.0, 50.0]
     """
     check_not_empty(curves, where="draw_risk_coverage")
-    ax = on_axes(ax)
-    for (name, curve), colour in zip(curves.items(), cycle(COLOURS), strict=False):
-        ax.plot(100 * curve.coverage, 100 * curve.risk, color=colour, linewidth=1.6, label=name)
+    ax = on_axes(ax, names=curves)
+    for (name, curve), (colour, _, dash) in zip(curves.items(), series_styles(), strict=False):
+        ax.plot(
+            100 * curve.coverage, 100 * curve.risk, color=colour, linestyle=dash, linewidth=1.6, label=name
+        )
     ax.set(xlim=(0, 100))
     ax.set_ylim(bottom=0)
-    ax.legend(frameon=False, fontsize="small")
+    outside_legend(ax)
     return dress(ax, x="rows kept (%)", y="errors among them (%)")

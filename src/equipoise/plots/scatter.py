@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import cycle
 from typing import TYPE_CHECKING
 
-from equipoise.evaluate.scorecard import Scorecard
+from equipoise.evaluate.scorecard import Score, Scorecard
 from equipoise.metrics.facts import metric_facts
-from equipoise.plots.style import COLOURS, MARKERS, check_not_empty, dress, on_axes
+from equipoise.plots.style import check_not_empty, dress, on_axes, outside_legend, series_styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,13 +16,18 @@ __all__ = ["draw_accuracy_against_error"]
 
 
 def draw_accuracy_against_error(
-    cards: Mapping[str, Scorecard], *, metric: str = "ece", ax: Axes | None = None
+    scores: Mapping[str, Scorecard | Mapping[str, Score]],
+    *,
+    metric: str = "ece",
+    title: str | None = None,
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw each method at its error and accuracy, with both intervals; the best corner is above on the left.
 
     Args:
-        cards: Scorecards by the name of the method.
+        scores: By the name of the method: its scorecard, or its accuracy and metric over seeds by their keys.
         metric: What stands on the horizontal axis: a key of the scorecard.
+        title: What stands above the names of the methods.
         ax: Where to draw; by default a new figure.
 
     Returns:
@@ -35,11 +39,11 @@ def draw_accuracy_against_error(
         >>> draw_accuracy_against_error({"ce": card}).get_legend_handles_labels()[1]
         ['ce']
     """
-    check_not_empty(cards, where="draw_accuracy_against_error")
+    check_not_empty(scores, where="draw_accuracy_against_error")
     facts = metric_facts(metric)
-    ax = on_axes(ax)
+    ax = on_axes(ax, names=[*scores, title or ""])
     factor = facts.scale
-    for (name, card), colour, marker in zip(cards.items(), cycle(COLOURS), cycle(MARKERS), strict=False):
+    for (name, card), (colour, marker, _) in zip(scores.items(), series_styles(), strict=False):
         across, up = card[metric], card["accuracy"]
         ax.errorbar(
             factor * across.value,
@@ -54,6 +58,6 @@ def draw_accuracy_against_error(
             linestyle="none",
             label=name,
         )
-    ax.legend(frameon=False, fontsize="small")
+    outside_legend(ax, title=title)
     ax.margins(0.08)
     return dress(ax, x=f"{facts.title} (%)" if facts.percent else facts.title, y="accuracy (%)")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import cycle
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from equipoise.core.errors import DataError
 from equipoise.evaluate.shift import ShiftScores
 from equipoise.metrics.facts import metric_facts
-from equipoise.plots.style import COLOURS, MARKERS, dress, on_axes
+from equipoise.plots.style import band_opacity, dress, on_axes, outside_legend, series_styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,13 +47,22 @@ def draw_shift(
         raise DataError(
             f"draw_shift: no run was scored under {family!r}. Name it in `shift` of the comparison."
         )
-    ax = on_axes(ax)
+    ax = on_axes(ax, names=[one.name for one in known])
     facts = metric_facts(metric)
-    for one, colour, marker in zip(known, cycle(COLOURS), cycle(MARKERS), strict=False):
+    for one, (colour, marker, dash) in zip(known, series_styles(), strict=False):
         curve = dict(sorted(one.curves[family].items()))
         values, low, high = facts.scale * np.array([scores[metric][:3] for scores in curve.values()]).T
-        ax.fill_between(list(curve), low, high, color=colour, alpha=0.12, linewidth=0)
-        ax.plot(list(curve), values, color=colour, marker=marker, markersize=5, linewidth=1.6, label=one.name)
+        ax.fill_between(list(curve), low, high, color=colour, alpha=band_opacity(len(known)), linewidth=0)
+        ax.plot(
+            list(curve),
+            values,
+            color=colour,
+            marker=marker,
+            linestyle=dash,
+            markersize=5,
+            linewidth=1.6,
+            label=one.name,
+        )
     ax.set_xticks(sorted({level for one in known for level in one.curves[family]}))
-    ax.legend(frameon=False, fontsize="small")
+    outside_legend(ax)
     return dress(ax, x="severity", y=facts.head, title=family)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+import textwrap
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager, nullcontext
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from equipoise.core.errors import require
 
@@ -23,11 +25,19 @@ __all__ = [
     "INK",
     "MARKERS",
     "RED",
+    "add_caption",
+    "band_opacity",
     "check_not_empty",
     "dress",
+    "legend_width",
     "new_figure",
     "on_axes",
+    "outside_legend",
     "own_settings",
+    "panels",
+    "series_styles",
+    "share_legend",
+    "wrapped",
 ]
 
 #: Okabe and Ito (2008): eight colours that colour-blind readers can tell apart.
@@ -85,9 +95,109 @@ def _no_settings_files() -> Iterator[None]:
             os.environ["MATPLOTLIBRC"] = before
 
 
-def on_axes(ax: Axes | None, *, size: tuple[float, float] = (4.5, 3.4)) -> Axes:
-    """Return the axes given, or those of a new figure."""
-    return new_figure(size=size)[1][0][0] if ax is None else ax
+def on_axes(ax: Axes | None, *, size: tuple[float, float] = (4.5, 3.4), names: Collection[str] = ()) -> Axes:
+    """Return the axes given, or those of a new figure, wide enough for a legend of these names beside them."""
+    width, height = size
+    if ax is not None:
+        return ax
+    wide = width + (legend_width(names) if names else 0.0)
+    return new_figure(size=(wide, max(height, 0.6 + 0.2 * len(names))))[1][0][0]
+
+
+def legend_width(names: Collection[str]) -> float:
+    """Return how many inches a legend of these names takes beside the axes."""
+    return 0.6 + 0.065 * max(map(len, names), default=0)
+
+
+def outside_legend(ax: Axes, *, title: str | None = None) -> None:
+    """Put the legend to the right of the axes, where it hides no data."""
+    ax.legend(
+        frameon=False,
+        fontsize="small",
+        loc="upper left",
+        bbox_to_anchor=(1.0, 1.0),
+        borderaxespad=0.2,
+        title=title,
+        title_fontsize="small",
+        alignment="left",
+    )
+
+
+def share_legend(axes: Sequence[Axes]) -> None:
+    """Give panels one legend on the right of the figure in the place of one each."""
+    found: dict[str, Any] = {}
+    for ax in axes:
+        found |= {name: handle for handle, name in zip(*ax.get_legend_handles_labels(), strict=True)}
+        legend = ax.get_legend()
+        if legend is not None:
+            legend.remove()
+    figure: Any = axes[0].figure
+    figure.set_figwidth(figure.get_figwidth() + legend_width(found))
+    figure.legend(found.values(), found, frameon=False, fontsize="small", loc="outside right upper")
+
+
+def panels(
+    n_panels: int, *, size: tuple[float, float], heights: tuple[float, ...] = (1.0,), most: int = 4
+) -> tuple[Figure, list[list[Axes]]]:
+    """Return a figure of panels that wrap into rows of equal length.
+
+    Args:
+        n_panels: How many.
+        size: Width and height of a panel.
+        heights: Shares of the axes that a panel has below each other.
+        most: Panels in a row.
+
+    Returns:
+        The figure, and the axes of each panel from top to bottom.
+    """
+    n_rows = -(-n_panels // most)
+    n_columns = -(-n_panels // n_rows)
+    figure, grid = new_figure(
+        n_rows * len(heights),
+        n_columns,
+        size=(size[0] * n_columns, size[1] * n_rows),
+        heights=heights * n_rows,
+    )
+    found = [
+        [grid[row * len(heights) + part][column] for part in range(len(heights))]
+        for row in range(n_rows)
+        for column in range(n_columns)
+    ]
+    for spare in found[n_panels:]:
+        for ax in spare:
+            ax.remove()
+    return figure, found[:n_panels]
+
+
+def series_styles() -> Iterator[tuple[str, str, Any]]:
+    """Return colour, marker and dash of one series after the other; none is repeated before all pairs are used up."""
+    for number in count():
+        turn = number // len(COLOURS)
+        yield (
+            COLOURS[number % len(COLOURS)],
+            MARKERS[(number + turn) % len(MARKERS)],
+            DASHES[(number + turn) % len(DASHES)],
+        )
+
+
+def wrapped(text: str, width: int = 34) -> str:
+    """Return a title in lines that are no wider than its panel; its own line breaks stay."""
+    lines = [part for line in text.splitlines() for part in textwrap.wrap(line, width)]
+    return "\n".join(lines) or text
+
+
+def band_opacity(n_bands: int) -> float:
+    """Return how opaque bands are drawn, so that many of them leave the lines visible."""
+    return min(0.15, 0.6 / n_bands)
+
+
+def add_caption(figure: Figure, sentences: Sequence[str]) -> None:
+    """Write sentences below a figure."""
+    if sentences:
+        letters = max(40, int(figure.get_figwidth() * 17))
+        text = "\n".join(textwrap.fill(sentence, letters) for sentence in sentences)
+        figure.set_figheight(figure.get_figheight() + 0.18 * (text.count("\n") + 1))
+        figure.supxlabel(text.replace("$", r"\$"), x=0.01, ha="left", fontsize="x-small", color=INK)
 
 
 def dress(ax: Axes, *, x: str, y: str, title: str | None = None, grid: bool = True) -> Axes:

@@ -1,23 +1,28 @@
-"""What each setting of a knob gave, where it was chosen and where it was judged."""
+"""What each value of a hyperparameter gave, where it was chosen and where it was judged."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from equipoise.evaluate.sweep import Sweep
 from equipoise.metrics.facts import metric_facts
-from equipoise.plots.style import BLUE, GREY, INK, RED, dress, on_axes
+from equipoise.plots.style import BLUE, GREY, INK, RED, dress, on_axes, outside_legend, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["draw_sweep"]
 
+_CHOSEN = "chosen, by how many seeds"
+
 
 def draw_sweep(sweep: Sweep, *, ax: Axes | None = None) -> Axes:
-    """Draw a metric on ``tune`` and ``test`` against a knob, with intervals; the setting most seeds chose is marked.
+    """Draw a metric on ``tune`` and ``test`` against a hyperparameter, with intervals; choices are marked.
+
+    A dotted line stands at every setting that a seed chose, with the number of seeds above it.
 
     Args:
         sweep: The record to draw.
@@ -34,7 +39,7 @@ def draw_sweep(sweep: Sweep, *, ax: Axes | None = None) -> Axes:
         >>> ax.get_xlabel(), ax.get_ylabel()
         ('gamma', 'NLL')
     """
-    ax = on_axes(ax)
+    ax = on_axes(ax, names=[_CHOSEN])
     facts = metric_facts(sweep.metric)
     across = np.array(range(len(sweep.settings)) if sweep.values is None else sweep.values, dtype=np.float64)
     order = list(sweep.ascending)
@@ -48,14 +53,36 @@ def draw_sweep(sweep: Sweep, *, ax: Axes | None = None) -> Axes:
             marker=marker,
             markersize=5,
             linewidth=1.6,
+            linestyle="none" if sweep.own_settings else "-",
             elinewidth=1,
             capsize=2,
             label=name,
         )
-    picked = across[int(np.argmax(sweep.chosen))]
-    ax.axvline(picked, color=GREY, linewidth=1, linestyle=":", zorder=0)
-    ax.text(picked, 1.0, " chosen", transform=ax.get_xaxis_transform(), color=INK, fontsize="small", va="top")
+    _mark_choices(ax, {x: n for x, n in zip(across.tolist(), sweep.chosen, strict=True) if n})
     if sweep.values is None:
         ax.set_xticks(across, sweep.labels, rotation=30, ha="right", fontsize="small")
-    ax.legend(frameon=False, fontsize="small")
-    return dress(ax, x=sweep.knobs, y=facts.head, title=sweep.name)
+    outside_legend(ax)
+    dress(ax, x=sweep.parameters, y=facts.head)
+    ax.set_title(wrapped(sweep.name), loc="left", fontsize="medium", fontweight="bold", color=INK, pad=22)
+    return ax
+
+
+def _mark_choices(ax: Axes, counts: Mapping[float, int]) -> None:
+    """Mark the settings that were chosen, each with how many seeds chose it; neighbours stand at two heights."""
+    low, high = ax.get_xlim()
+    last, is_raised = -np.inf, False
+    for number, (x, chosen) in enumerate(sorted(counts.items())):
+        ax.axvline(x, color=GREY, linewidth=1, linestyle=":", zorder=0, label=None if number else _CHOSEN)
+        is_raised = not is_raised and x - last < 0.12 * (high - low)
+        last = x
+        ax.annotate(
+            f"{chosen}/{sum(counts.values())}",
+            (x, 1.0),
+            (0, 11 if is_raised else 2),
+            xycoords=ax.get_xaxis_transform(),
+            textcoords="offset points",
+            ha="center",
+            fontsize="x-small",
+            color=INK,
+            annotation_clip=False,
+        )

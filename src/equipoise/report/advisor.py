@@ -136,6 +136,7 @@ def remedies_of(
                 words="; ".join((calibrator.result.words, *calibrator.result.notes)),
                 temperatures=() if value is None else (float(value),),
                 versus=versus,
+                warnings=calibrator.result.warnings,
             )
         )
     return advice_of(choice), tuple(after), predictions

@@ -16,14 +16,15 @@ from equipoise.evaluate.trend import Trend
 from equipoise.evaluate.verdict import both_words, verdict_of_card, views_of_card
 from equipoise.metrics.facts import metric_facts
 from equipoise.report.numbers import chance, number, points, typeset
-from equipoise.report.records import MethodResult, Report
+from equipoise.report.records import AfterCalibrator, MethodResult, Report
 
-__all__ = ["Conclusion", "Judgement", "conclusion_of", "judgements_of", "kind_of"]
+__all__ = ["Conclusion", "Judgement", "conclusion_of", "judged_words", "judgements_of", "kind_of"]
 
 #: An ECE up to the first is small, up to the second noticeable, above it large.
 _SMALL, _NOTICEABLE = 0.02, 0.05
 
 Kind = Literal["better", "tied", "worse", "unknown"]
+Effect = Literal["helps", "hurts", "unclear"]
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def conclusion_of(report: Report) -> Conclusion:
     """Return the conclusion of a report: on one model, or on several against a baseline."""
     if report.trend is not None:
         return _over_time(report.trend)
-    return _on_one(report.methods[0]) if len(report.methods) == 1 else _on_several(report)
+    return _on_one(report) if len(report.methods) == 1 else _on_several(report)
 
 
 def _over_time(trend: Trend) -> Conclusion:
@@ -73,23 +74,74 @@ def _over_time(trend: Trend) -> Conclusion:
     return Conclusion(tone, typeset(trend.headline), tuple(map(typeset, sentences)))
 
 
-def _on_one(method: MethodResult) -> Conclusion:
+def _on_one(report: Report) -> Conclusion:
+    method = report.methods[0]
     verdict, others, why = method.verdict(), [], ""
     if len(method.runs) == 1 and method.first.event is not None:
         verdict, top = views_of_card(method.first)
         others, why = [f"{top.headline}.", *top.sentences], both_words(method.first)
-    sentences = [*verdict.sentences, *others, *filter(None, [why]), *_after(method)]
+    sentences = [*verdict.sentences, *others, why, *_after(report, method)]
     tone = "good" if verdict.is_calibrated and method.verdict().is_calibrated else "bad"
-    return Conclusion(tone, typeset(verdict.headline), tuple(map(typeset, sentences)))
+    return Conclusion(tone, typeset(verdict.headline), tuple(map(typeset, filter(None, sentences))))
 
 
-def _after(method: MethodResult) -> list[str]:
-    """Tell of the best calibrator, if any were tried."""
+def _after(report: Report, method: MethodResult) -> list[str]:
+    """Tell of the best calibrator, if any were tried, and what it did on rows that did not fit it."""
     if not method.calibrated:
         return []
-    found = {one.name: one.score("ece").value for one in method.calibrated}
-    best = _best("ece", found)
-    return [f"After {best} its ECE is {number('ece', found[best])}."]
+    key = _main_metric(report)
+    best = _best(key, {one.name: one.score(key).value for one in method.calibrated})
+    one = report.after(method, best)
+    return [
+        f"After {best} its ECE is {number('ece', one.score('ece').value)}.",
+        judged_words(report, method, best),
+        *_warnings(method, one),
+    ]
+
+
+def judged_words(report: Report, method: MethodResult, calibrator: str | None = None) -> str:
+    """Say whether a calibrator helps on the rows of the report, which did not fit it; nothing if it clearly does.
+
+    Args:
+        report: The report.
+        method: The method.
+        calibrator: The calibrator; by default the one that the advisor recommends.
+    """
+    wanted = calibrator or (method.advice.chosen if method.advice is not None else "")
+    if not any(one.name == wanted for one in method.calibrated):
+        return ""
+    effect, change = _effect(report, method, wanted)
+    if effect == "hurts":
+        return f"Do not use {wanted}: it makes the predictions judged here worse ({change})."
+    if effect == "unclear":
+        return f"The rows judged here do not show whether {wanted} helps ({change})."
+    return ""
+
+
+def _effect(report: Report, method: MethodResult, calibrator: str) -> tuple[Effect, str]:
+    """Return what a calibrator did to a method on rows that did not fit it, and the numbers that show it.
+
+    The log-likelihood decides, and the ECE where the log-likelihood does not differ.
+    """
+    gains = report.gains().get((method.name, calibrator))
+    for key in ("nll", "correct_nll", "ece"):
+        kind = kind_of(gains, key)
+        if kind in ("better", "worse"):
+            return ("helps" if kind == "better" else "hurts"), _change(report, method, calibrator, key)
+    return "unclear", _change(report, method, calibrator, _main_metric(report))
+
+
+def _change(report: Report, method: MethodResult, calibrator: str, key: str) -> str:
+    """Return a metric of a method before and after a calibrator, with the p-value of the difference."""
+    gains = report.gains().get((method.name, calibrator), ())
+    values = method.score(key).value, report.after(method, calibrator).score(key).value
+    tested = [chance(row.p_value) for row in gains if row.metric == key]
+    change = f"{metric_facts(key).short} {number(key, values[0])} → {number(key, values[1])}"
+    return ", ".join([change, *filter(None, tested)])
+
+
+def _warnings(method: MethodResult, one: AfterCalibrator) -> list[str]:
+    return [f"The fit of {one.name} for {method.name} gave a warning: {text}." for text in one.warnings]
 
 
 def _on_several(report: Report) -> Conclusion:
@@ -108,7 +160,7 @@ def _on_several(report: Report) -> Conclusion:
         sentences.append("Methods were trained once: one seed says nothing about the next training.")
     sentences += [*_unlike(report, last), *_detectable(report, last)]
     word, tone = _quality(*_lowest(report), level=report.base.first.level)
-    sentences += [word, _next_step(report, last, settled)]
+    sentences += [word, *_next_step(report, last)]
     kinds = [one.kind for one in settled]
     if tone == "good" and "better" not in kinds and "worse" in kinds:
         tone = "mixed"
@@ -176,7 +228,22 @@ def _headline(report: Report, judgements: Sequence[Judgement], *, still: bool = 
 
 
 def _last_calibrator(report: Report) -> str | None:
-    """Return the calibrator after which methods are compared: of those that all have, the one with the best scores."""
+    """Return the calibrator after which methods are compared: of those that all have, the one with the best scores.
+
+    None if there is none, or if the methods score better without any.
+    """
+    best, key = _best_calibrator(report), _main_metric(report)
+    if best is None:
+        return None
+    sums = {
+        "": sum(method.score(key).value for method in report.methods),
+        best: sum(report.after(method, best).score(key).value for method in report.methods),
+    }
+    return _best(key, sums) or None
+
+
+def _best_calibrator(report: Report) -> str | None:
+    """Return the calibrator with the best scores of those that all methods have."""
     key = _main_metric(report)
     means = {
         name: sum(report.after(method, name).score(key).value for method in report.methods)
@@ -237,30 +304,64 @@ def _quality(name: str, runs: Sequence[Score], *, level: float) -> tuple[str, st
     return f"{shown}, which is large: none of them can be believed as it is.", "bad"
 
 
-def _next_step(report: Report, calibrator: str | None, settled: Sequence[Judgement]) -> str:
-    base = report.base.name
-    if calibrator is None:
+def _next_step(report: Report, calibrator: str | None) -> list[str]:
+    """Say what to do; a calibrator is recommended only where it helps on rows that did not fit it."""
+    tried = calibrator or _best_calibrator(report)
+    if tried is None:
         if all(method.verdict().is_calibrated for method in report.methods):
-            return ""
-        return "What to do: compare them again after a calibrator fitted on held-out rows; it may level them."
+            return []
+        return [
+            "What to do: compare them again after a calibrator fitted on held-out rows; it may level them."
+        ]
     if report.is_of_networks:
-        return f"What to do: fit {calibrator} on held-out rows, and train several seeds before choosing a method."
+        return [
+            f"What to do: {_for_networks(report, tried)}, and train several seeds before choosing a method.",
+            *(text for method in report.methods for text in _warnings(method, report.after(method, tried))),
+        ]
     versus = report.versus(calibrator)
     key = _main_metric(report)
-    better = {
-        method.name: report.after(method, calibrator).score(key).value
+    values = {
+        method.name: (method if calibrator is None else report.after(method, calibrator)).score(key).value
         for method in report.others
         if method.name in versus and _adds(versus[method.name])
     }
-    if not better:
-        return (
-            f"What to do: use {base} and fit {calibrator} on held-out rows; nothing here shows that another method "
-            "adds to it."
-        )
-    best = _best(key, better)
-    cost = _cost(versus[best].of("accuracy"))
-    price = f"; it {cost}" if cost.startswith(("gains", "costs")) else ""
-    return f"What to do: use {best} and fit {calibrator} on held-out rows{price}."
+    chosen = next(
+        (method for method in report.others if values and method.name == _best(key, values)), report.base
+    )
+    effect, change = _effect(report, chosen, tried)
+    use = {
+        "helps": f"use {chosen.name} and fit {tried} on held-out rows",
+        "hurts": f"use {chosen.name} without a calibrator, since {tried} makes it worse on the rows judged here "
+        f"({change})",
+        "unclear": f"use {chosen.name}; the rows judged here do not show whether {tried} helps it ({change})",
+    }[effect]
+    why = "nothing here shows that another method adds to it"
+    if values:
+        cost = _cost(versus[chosen.name].of("accuracy"))
+        why = f"it {cost}" if cost.startswith(("gains", "costs")) else ""
+    return [
+        f"What to do: {'; '.join(filter(None, (use, why)))}.",
+        *_warnings(chosen, report.after(chosen, tried)),
+    ]
+
+
+def _for_networks(report: Report, calibrator: str) -> str:
+    """Say for which of the networks a calibrator is worth fitting."""
+    found: dict[Effect, list[str]] = {"helps": [], "hurts": [], "unclear": []}
+    for method in report.methods:
+        found[_effect(report, method, calibrator)[0]].append(method.name)
+    if len(found["helps"]) == len(report.methods):
+        return f"fit {calibrator} on held-out rows"
+    parts = [
+        f"fit {calibrator} on held-out rows for {_listed(found['helps'])}" if found["helps"] else "",
+        f"do not fit {calibrator} for {_listed(found['hurts'])}, which it makes worse on the rows judged here"
+        if found["hurts"]
+        else "",
+        f"the rows judged here do not show whether {calibrator} helps {_listed(found['unclear'])}"
+        if found["unclear"]
+        else "",
+    ]
+    return "; ".join(filter(None, parts))
 
 
 def _adds(versus: PairedDifferences) -> bool:

@@ -106,7 +106,18 @@ def _calibrated(report: Report) -> list[str]:
     ]
     if not rows:
         return []
-    return ["## After calibration", "", *_table(["method", "calibrator", *map(short, keys)], rows)]
+    warned = [
+        f"- {_text(f'Warning, {method.name} + {one.name}: {text}.')}"
+        for method in report.methods
+        for one in method.calibrated
+        for text in one.warnings
+    ]
+    return [
+        "## After calibration",
+        "",
+        *_table(["method", "calibrator", *map(short, keys)], rows),
+        *(([*warned, ""]) if warned else []),
+    ]
 
 
 def _slices(report: Report) -> list[str]:

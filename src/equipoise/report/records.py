@@ -21,7 +21,7 @@ from equipoise.evaluate.sweep import Sweep
 from equipoise.evaluate.trend import Trend
 from equipoise.evaluate.verdict import Verdict, verdict_of_runs
 from equipoise.metrics.area_under_risk_coverage import RiskCoverage
-from equipoise.metrics.curve import ReliabilityCurve
+from equipoise.metrics.curve import ReliabilityCurve, mean_curve
 from equipoise.metrics.row_draws import RowDraws
 
 __all__ = [
@@ -68,6 +68,7 @@ class AfterCalibrator:
         versus: The paired comparison with no calibrator, over all runs.
         versus_base: The paired comparison with the baseline after the same calibrator, baseline first.
         draws: What each run scored in resamples of the rows that all share, if known.
+        warnings: What the fits warned of.
 
     Example:
         >>> AfterCalibrator(name="temperature", scores=(), temperatures=(1.8, 2.0)).fitted
@@ -81,6 +82,7 @@ class AfterCalibrator:
     versus: PairedDifferences | None = None
     versus_base: PairedDifferences | None = None
     draws: tuple[RowDraws | None, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def fitted(self) -> str:
@@ -88,11 +90,14 @@ class AfterCalibrator:
         if len(self.temperatures) < 2:
             return self.words
         mean, low, high = (float(f(self.temperatures)) for f in (np.mean, min, max))
-        return f"T = {mean:.2f} on average over {len(self.temperatures)} seeds, {low:.2f} to {high:.2f}"
+        mean_text, low_text, high_text = (
+            f"{value:.2f}" if 0.1 <= value < 1000 else f"{value:.2g}" for value in (mean, low, high)
+        )
+        return f"T = {mean_text} on average over {len(self.temperatures)} seeds, {low_text} to {high_text}"
 
     def curve(self) -> ReliabilityCurve:
         """Return the reliability curve over all runs."""
-        return _mean_curve([card.curve for card in self.scores])
+        return mean_curve([card.curve for card in self.scores])
 
     def score(self, key: str) -> Score:
         """Return a number over the runs: their mean with its interval."""
@@ -212,7 +217,7 @@ class MethodResult:
 
     def curve(self) -> ReliabilityCurve:
         """Return the reliability curve over all runs; seeds share their rows, so they add no counts."""
-        return _mean_curve([run.scores.curve for run in self.runs])
+        return mean_curve([run.scores.curve for run in self.runs])
 
 
 @final
@@ -321,14 +326,6 @@ class Report:
             if one.versus is not None
         }
         return correct_for_many(found, level=self.base.first.level)
-
-
-def _mean_curve(curves: Sequence[ReliabilityCurve]) -> ReliabilityCurve:
-    weight, confidence, outcome = (
-        np.mean([getattr(curve, name) for curve in curves], axis=0)
-        for name in ("weight", "confidence_sum", "outcome_sum")
-    )
-    return ReliabilityCurve(weight, confidence, outcome, target=curves[0].target, closed=curves[0].closed)
 
 
 def over_runs(key: str, cards: Sequence[Scorecard], draws: Sequence[RowDraws | None] = ()) -> Score:

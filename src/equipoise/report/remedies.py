@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from equipoise.report.conclusion import conclusion_of, judgements_of
+from equipoise.report.conclusion import conclusion_of, judged_words, judgements_of
 from equipoise.report.markup import Markup, join, tag
 from equipoise.report.numbers import count, percent, short, typeset
 from equipoise.report.records import Advice, Option, Report
@@ -32,7 +32,9 @@ def posthoc_section(report: Report) -> Markup | None:
         rows.append(([*_method(method.name, several), TableCell("none"), *plain], ""))
         for one in method.calibrated:
             what = join(
-                tag("bdi", one.name), tag("span", one.fitted, class_="fitted") if one.fitted else None
+                tag("bdi", one.name),
+                tag("span", one.fitted, class_="fitted") if one.fitted else None,
+                *(tag("span", f"Warning: {text}.", class_="fitted warning") for text in one.warnings),
             )
             after = [score_cell(key, one.score(key), gains.get((method.name, one.name))) for key in keys]
             rows.append(([*_method(method.name, several), TableCell(what, one.name), *after], ""))
@@ -62,7 +64,7 @@ def advice_section(report: Report) -> Markup | None:
     """Return what the advisor recommends, if it was asked."""
     several = len(report.methods) > 1
     parts = [
-        _advice(method.name if several else None, method.advice)
+        _advice(method.name if several else None, method.advice, judged_words(report, method))
         for method in report.methods
         if method.advice is not None
     ]
@@ -86,11 +88,12 @@ def _hint(command: str) -> Markup:
     )
 
 
-def _advice(name: str | None, advice: Advice) -> Markup:
+def _advice(name: str | None, advice: Advice, judged: str) -> Markup:
     said = tag(
         "div",
         tag("h3", tag("bdi", name)) if name is not None else None,
         tag("p", typeset(advice.recommendation)),
+        tag("p", judged) if judged else None,
         tag("pre", tag("code", advice.code)) if advice.code else None,
         class_="advice",
     )

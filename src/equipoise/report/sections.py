@@ -274,7 +274,7 @@ def _sweep(sweep: Sweep) -> Markup:
     ]
     chart = line_chart(
         series,
-        x_label=sweep.knobs if sweep.values else "setting",
+        x_label=sweep.parameters if sweep.values else "setting",
         y_label=facts.head,
         percent_up=facts.percent,
         label=f"{facts.title} of {sweep.name} on tune and test, by setting.",
@@ -291,7 +291,7 @@ def _sweep(sweep: Sweep) -> Markup:
         )
         for label, tune, test, chosen in zip(sweep.labels, sweep.tune, sweep.test, sweep.chosen, strict=True)
     ]
-    heads = (sweep.knobs, f"{facts.short} on tune", f"{facts.short} on test", "seeds that chose it")
+    heads = (sweep.parameters, f"{facts.short} on tune", f"{facts.short} on test", "seeds that chose it")
     head = tag("thead", tag("tr", *(tag("th", text, scope="col") for text in heads)))
     table = tag(
         "div",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from equipoise.evaluate.scorecard import Score
-from equipoise.evaluate.shift import DETECTION, ShiftScores
+from equipoise.evaluate.shift import DETECTION, ShiftScores, describe_missing_scores
 from equipoise.metrics.facts import metric_facts, metrics_where
 from equipoise.report.charts import Series, line_chart
 from equipoise.report.markup import Markup, join, tag
@@ -67,7 +67,13 @@ def _foreign(shifts: tuple[ShiftScores, ...], name: str) -> Markup:
     head = ["method", "score", *(facts.head for facts in DETECTION.values())]
     about = "Test rows told from foreign ones by how sure the network is; AUPR takes test rows for positive."
     table = sortable(head, rows, caption=f"Telling test rows from {name}", words=[1])
-    return join(tag("h3", "Foreign rows: ", tag("bdi", name)), tag("p", about), table)
+    missing = describe_missing_scores(shifts, name)
+    return join(
+        tag("h3", "Foreign rows: ", tag("bdi", name)),
+        tag("p", about),
+        table,
+        tag("p", missing, class_="lead") if missing else None,
+    )
 
 
 def _words(text: str) -> TableCell:
