@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from equipoise.integrations import lightning as lightning
     from equipoise.integrations import mlflow as mlflow
     from equipoise.integrations import onnx as onnx
+    from equipoise.integrations import raw_inputs as raw_inputs
     from equipoise.integrations import ray as ray
+    from equipoise.integrations import run_model as run_model
     from equipoise.integrations import saved_model as saved_model
     from equipoise.integrations import sklearn as sklearn
     from equipoise.integrations import skorch as skorch
@@ -28,7 +30,9 @@ else:
             "lightning",
             "mlflow",
             "onnx",
+            "raw_inputs",
             "ray",
+            "run_model",
             "saved_model",
             "sklearn",
             "skorch",

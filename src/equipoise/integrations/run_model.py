@@ -206,7 +206,8 @@ def save_run(model: RunModel, path: str | os.PathLike[str]) -> float:
         )
     except DataError as error:
         raise DataError(
-            f"{error} A method with several networks cannot be saved as one of the catalogue: export it to ONNX."
+            f"{error} A method with several networks cannot be saved as one of the catalogue; use `equipoise export` "
+            "and export it to ONNX."
         ) from error
     twin = None if model.architecture is not None else model.network
     found = load_model(path, network=twin).predict_proba(model.example)

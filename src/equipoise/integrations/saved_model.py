@@ -192,6 +192,15 @@ def load_model(path: str | os.PathLike[str], *, network: nn.Module | None = None
     Raises:
         DataError: If the file is not such a model, is damaged or from a newer version, or its weights, class names,
             calibrator or input shape do not fit the network. Sizes are compared before the network is built.
+
+    Example:
+        >>> import tempfile
+        >>> from equipoise.models import mlp
+        >>> options = {"n_inputs": 4, "n_classes": 2}
+        >>> path = Path(tempfile.mkdtemp()) / "model.safetensors"
+        >>> save_model(path, mlp(**options), class_names=["cat", "dog"], architecture="mlp", options=options)
+        >>> load_model(path).predict(torch.zeros(3, 4)).shape
+        (3,)
     """
     told, tensors = _read(path)
     where = f"load_model: {path}"
@@ -244,7 +253,7 @@ def _raw_inputs(
     fits = {"image": 0, "features": -1}.get(found.kind)
     if shape and found.center.ndim and (fits is None or len(found.center) not in (1, shape[fits])):
         raise DataError(
-            f"load_model: a scaling of {len(found.center)} values does not fit inputs of shape {shape}."
+            f"load_model: expected a scaling that fits inputs of shape {shape}, got {len(found.center)} values."
         )
     return found
 

@@ -94,7 +94,9 @@ class ScoreTable:
             reader = PredictionReader(self._sources, self._columns)
             parts = [part.rows for source in self._sources for _, part in reader.chunks(source, 0)]
             if not parts:
-                raise DataError(f"{self.where}: no rows to calibrate: every label is ignored.")
+                raise DataError(
+                    f"{self.where}: no rows to calibrate: every label is ignored. Choose another label to ignore."
+                )
             self._rows = Rows(np.concatenate([part.hashes for part in parts]), parts[0].named)
         return self._rows
 
