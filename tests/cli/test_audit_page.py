@@ -41,6 +41,12 @@ def folder(tmp_path_factory):
     np.savez(place / "scores.npz", scores=logits, truth=labels)
     top = rows(2)
     lines = [f"{y},{p},{c}" for y, p, c in zip(labels, top.predicted, top.confidence, strict=True)]
+    chance = 1 / (1 + np.exp(3 - generator.normal(size=1200)))
+    events = np.where(generator.random(1200) < chance, "fraud", "legit")
+    both = [
+        f"{1 - 5 * p / (1 + 4 * p)},{5 * p / (1 + 4 * p)},{y}" for p, y in zip(chance, events, strict=True)
+    ]
+    (place / "fraud.csv").write_text("p_legit,p_fraud,label\n" + "\n".join(both) + "\n")
     (place / "top1.csv").write_text("true_label,pred_label,confidence\n" + "\n".join(lines) + "\n")
     return place
 

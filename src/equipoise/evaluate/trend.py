@@ -203,6 +203,14 @@ def find_trend(
     Raises:
         DataError: If there are fewer than two states, they share rows, or were summed with other bins or classes.
         SpecError: If the target does not fit the classes, or a state keeps too little for it.
+
+    Example:
+        >>> from equipoise import Predictions
+        >>> def day(p, share):
+        ...     return AuditState.of(Predictions(probs=[p] * 400, labels=[1] * share + [0] * (400 - share)))
+        >>> states = {"mon": day(0.7, 280), "tue": day(0.69, 276), "wed": day(0.71, 180)}
+        >>> find_trend(states, n_resamples=99).changes[0].first
+        'wed'
     """
     check_resamples(n_resamples, where=_WHERE)
     if len(states) < 2:
