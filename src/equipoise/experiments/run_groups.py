@@ -195,7 +195,11 @@ def _with_choices(group: RunGroup, choices: Sequence[SeedChoice]) -> RunGroup:
 
 def _check_bins(scores: Mapping[str, Mapping[str, RunScores]]) -> None:
     """Numbers of other bins are other numbers, and must not stand in one table."""
-    known = {part.test.n_bins: run for run, parts in scores.items() for part in parts.values()}
+    known = {
+        f"{part.test.n_bins} {part.test.closed}-closed": run
+        for run, parts in scores.items()
+        for part in parts.values()
+    }
     if len(known) > 1:
         (one, first), (other, second), *_ = known.items()
         raise SpecError(

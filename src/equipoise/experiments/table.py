@@ -16,6 +16,7 @@ from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.results import Cell, cell_of, compare_methods
 from equipoise.experiments.run_groups import RunGroup, check_baseline, group_runs
 from equipoise.experiments.scored_group import ScoredGroup
+from equipoise.experiments.spec_data import fit_split
 from equipoise.experiments.tuning_outcome import describe_choice
 from equipoise.metrics.clusters import Clusters
 from equipoise.metrics.facts import COST_FACTS, columns, metric_facts
@@ -295,13 +296,27 @@ def tables_of_groups(
             group,
             baseline=group.baseline(baseline),
             metrics=metrics,
-            notes=(*map(describe_choice, group.choices.values()), *([COST_NOTE] if priced else [])),
+            notes=(
+                *map(describe_choice, group.choices.values()),
+                *_protocol_notes(group),
+                *([COST_NOTE] if priced else []),
+            ),
             costs=costs_of(group) if priced else None,
             margins=margins,
         )
         for group in groups
         if group.methods
     ]
+
+
+def _protocol_notes(group: RunGroup) -> list[str]:
+    """Return a sentence for each choice of protocol that is not the usual one."""
+    notes = []
+    if any(fit_split(spec.data) == "tune" for spec in group.specs.values()):
+        notes.append("Calibrators were fitted on the whole validation set, which training may use too.")
+    if any(part.test.closed == "left" for parts in group.scores.values() for part in parts.values()):
+        notes.append("Bins are left-closed.")
+    return notes
 
 
 def table_of(
