@@ -10,7 +10,9 @@ from equipoise.core.errors import SpecError, SplitError
 from equipoise.data import load, whole_validation
 from equipoise.experiments import ComparisonSpec, Spec, make_tables, run_comparison
 from equipoise.experiments.build import build
+from equipoise.experiments.run_groups import RunGroup
 from equipoise.experiments.tuned_method import badness, pick_setting
+from equipoise.experiments.tuning_outcome import SeedChoice
 from equipoise.metrics import expected_calibration_error
 from helpers import toys
 from helpers.tiny_runs import QUICK, TABLE
@@ -104,3 +106,10 @@ def test_settings_are_chosen_with_the_bins_of_the_scores():
     assert badness(other, by="ece", n_bins=4, closed="left") == pytest.approx(0.4125)
     assert pick_setting([edge, other], by="ece", rule="best", n_bins=4, closed="right") == 1
     assert pick_setting([edge, other], by="ece", rule="best", n_bins=4, closed="left") == 0
+
+
+def test_a_group_knows_which_parameters_were_chosen():
+    seeds = [SeedChoice(label="m", seed=0, by="ece", rule="best", settings=({"gamma": 1.0},), runs=("a",))]
+    group = RunGroup("digits", "mlp", "", {}, {}, {}, {"m": seeds})
+    assert group.tuned("m") == ["gamma"]
+    assert group.tuned("other") == []

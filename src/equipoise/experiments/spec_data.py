@@ -35,7 +35,7 @@ def data_of(spec: Spec, *, root: str | None = None, download: bool = False) -> D
 
 
 def fit_split(data: DataSpec) -> str:
-    """Return the split that post-hoc calibrators are fitted on: ``calib``, or ``tune`` if it is the whole validation set.
+    """Return the split that post-hoc calibrators are fitted on: ``tune`` for the whole validation set, else ``calib``.
 
     Example:
         >>> fit_split(DataSpec(name="digits")), fit_split(DataSpec(name="digits", options={"validation": "whole"}))
