@@ -113,3 +113,11 @@ def test_a_group_knows_which_parameters_were_chosen():
     group = RunGroup("digits", "mlp", "", {}, {}, {}, {"m": seeds})
     assert group.tuned("m") == ["gamma"]
     assert group.tuned("other") == []
+
+
+def test_members_of_an_ensemble_in_a_spec_see_subsets_of_the_training_rows():
+    ensemble = {"name": "deep_ensemble", "parameters": {"n_members": 2, "subset": 0.75}}
+    built = build(Spec.from_table({**TABLE, "method": ensemble}))
+    train = built.data.rows("train")
+    assert built.objective.subsets.sum(1).tolist() == [round(0.75 * len(train))] * 2
+    assert built.objective.subsets.any(0).nonzero().flatten().tolist() == train.tolist()
