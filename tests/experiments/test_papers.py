@@ -140,6 +140,13 @@ def paper_specs():
     )
 
 
+def test_the_page_of_the_papers_names_every_comparison_and_no_other():
+    page = (SPECS.parents[1] / "docs" / "papers.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"[\w-]+\.toml", page))
+    assert named <= {path.name for path in SPECS.glob("*.toml")}
+    assert {path.name for path in paper_specs() if not path.stem.endswith("-fixed")} <= named
+
+
 @pytest.mark.parametrize("path", paper_specs(), ids=lambda path: path.stem)
 def test_the_header_says_what_is_ours(path):
     text = path.read_text(encoding="utf-8")
