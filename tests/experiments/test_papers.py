@@ -1,14 +1,23 @@
 """Every number that the papers print has a run in a shipped comparison."""
 
 import csv
+import re
 from functools import cache
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
 
 import pytest
 
-from equipoise.experiments import read_comparison
-from equipoise.experiments.paper_results import find_paper_results, paper_results, paper_results_for
+from equipoise.data import read_shifts
+from equipoise.experiments import Spec, read_comparison
+from equipoise.experiments.paper_results import (
+    find_paper_results,
+    paper_results,
+    paper_results_for,
+    printed_for,
+)
+from equipoise.experiments.table import COLUMNS
 from equipoise.metrics.facts import metric_facts
 from equipoise.models import resnet18
 
@@ -20,44 +29,184 @@ OTHERS = {
         ["model=densenet40", "recipe=kull_densenet40"],
     ]
 }
-#: A network whose size is not printed, and numbers that are no column of a table but have one of their own.
+#: A network whose size is not printed.
 WITHOUT = {("CIFAR-100", "Wide-ResNet")}
-APART = {"CIFAR-10/SVHN": "svhn", "CIFAR-10/CIFAR-10-C": "cifar10c"}
+#: Numbers about out-of-distribution data, which stand in a table of their own.
+OUTSIDE = {"CIFAR-10/SVHN": "svhn", "CIFAR-10/CIFAR-10-C": "cifar10c"}
+
+
+def rows_beside(comparison):
+    """Return the printed rows that stand beside ours in the tables of a comparison."""
+    shown = comparison.metrics or COLUMNS
+    runs = [(spec, ()) for spec in comparison.specs if spec.method.label in comparison.methods]
+    for choice in comparison.choices:
+        first = choice.candidates[0]
+        runs += [(spec, tuple(choice.settings[0])) for spec in comparison.specs if spec.method == first]
+    for (spec, tuned), one in product(runs, comparison.calibrators):
+        sets = [{"data": shift.data, **shift.options} for shift in read_shifts(comparison.shift)]
+        for ood in ({}, *sets):
+            known = {"tuned": tuned, "ood": ood}
+            text = printed_for(spec, one.key, ["ood_auroc"] if ood else shown, **known)
+            rows = paper_results_for(spec, calibrator=one.key, **known)
+            yield from (row for row in rows if stands_in(row, text.get(row.metric, "")))
+
+
+def stands_in(row, text):
+    """Whether a number stands in a cell with its table."""
+    start = re.escape(f"{metric_facts(row.metric).text(row.value)} ({row.paper}, table")
+    lists = re.findall(rf"(?:^| and ){start}s? ([\w, ]+?)(?:, doubtful|\))", text)
+    return any(row.table in re.findall(r"\w+", found) for found in lists)
 
 
 @cache
-def reached():
+def reached(pattern="*.toml"):
     found = set()
-    for path in SPECS.glob("*.toml"):
+    for path in SPECS.glob(pattern):
         for overrides in [[], *OTHERS.get(path.name, [])]:
-            comparison = read_comparison(path, overrides=overrides)
-            for spec in comparison.specs:
-                for one in comparison.calibrators:
-                    found |= {id(row) for row in paper_results_for(spec, calibrator=one.key)}
+            found |= {id(row) for row in rows_beside(read_comparison(path, overrides=overrides))}
     return found
 
 
-@pytest.mark.parametrize(
-    ("paper", "table"),
-    sorted({(row.paper, row.table) for row in paper_results() if row.dataset not in APART}),
-)
-def test_every_printed_number_has_a_run(paper, table):
+@pytest.mark.parametrize(("paper", "table"), sorted({(row.paper, row.table) for row in paper_results()}))
+def test_every_printed_number_stands_beside_ours_in_a_table(paper, table):
     missing = [
-        (row.dataset, row.model, row.method, row.stage, row.note)
+        (row.dataset, row.model, row.method, row.metric, row.stage, row.note)
         for row in paper_results()
         if (row.paper, row.table) == (paper, table) and id(row) not in reached()
     ]
     assert {(dataset, model) for dataset, model, *_ in missing} <= WITHOUT, missing
 
 
-def test_foreign_data_are_told_apart_in_a_comparison_of_their_own():
-    comparison = read_comparison(SPECS / "dual-focal-ood.toml")
-    assert [entry["data"] for entry in comparison.shift] == list(APART.values())
-    runs = {(spec.model.name, spec.method.name) for spec in comparison.specs}
-    networks = {"ResNet-50": "resnet50", "DenseNet-121": "densenet121"}
-    for row in paper_results():
-        if row.dataset in APART:
-            assert {(networks[row.model], key) for key in row.method_keys} & runs
+def test_table_13_is_one_table():
+    rows = [row for row in paper_results() if (row.paper, row.table) == ("dual_focal", "13")]
+    assert len(rows) == 25
+    assert {id(row) for row in rows} <= reached("dual-focal-gamma.toml")
+
+
+def test_numbers_about_out_of_distribution_data_stand_in_their_comparison():
+    rows = [row for row in paper_results() if row.dataset in OUTSIDE]
+    assert len(rows) == 54
+    assert {id(row) for row in rows} <= reached("dual-focal-ood.toml")
+
+
+@pytest.mark.parametrize("name", ["", "-tiny", "-newsgroups", "-ood", "-seeds"])
+def test_gammas_of_dual_focal_are_chosen_as_in_the_paper_and_fixed_in_a_variant(name):
+    main, fixed = (read_comparison(SPECS / f"dual-focal{name}{end}.toml") for end in ("", "-fixed"))
+    chosen = {one.candidates[0].name: one for one in main.choices}
+    assert set(chosen) == {"dual_focal", "inverse_focal"}
+    assert {one.rule for one in chosen.values()} == {"best"}
+    printed = {row.settings["gamma"] for row in paper_results() if row.table == "13"}
+    assert {setting["gamma"] for setting in chosen["dual_focal"].settings} == printed
+    assert not fixed.choices
+    assert set(main.methods) - {one.label for one in main.choices} < set(fixed.methods)
+    assert {"dual_focal", "inverse_focal"} < set(fixed.methods)
+
+
+def test_a_gamma_that_was_chosen_matches_the_paper_that_chose_it_only():
+    table = {
+        "data": "cifar10",
+        "model": "resnet50",
+        "method": {"name": "dual_focal", "parameters": {"gamma": 3.0}},
+    }
+    spec = Spec.from_table(table)
+    assert {row.table for row in paper_results_for(spec)} == {"13"}
+    assert "1" in {row.table for row in paper_results_for(spec, tuned=["gamma"])}
+    margin = {"name": "cals_alm", "parameters": {"margin": 5.0}}
+    cals = Spec.from_table({"data": "tiny_imagenet", "model": "resnet50_tiny", "method": margin})
+    assert not paper_results_for(cals, tuned=["margin"])
+
+
+def test_cross_entropy_without_the_papers_weight_decay_is_another_method():
+    table = {"data": "cifar10", "model": "resnet50", "method": "ce", "recipe": "focal_cifar"}
+    without = {**table, "recipe": {"name": "focal_cifar", "weight_decay": 0.0}}
+    assert any(row.paper == "dual_focal" for row in paper_results_for(Spec.from_table(table)))
+    assert not any(row.paper == "dual_focal" for row in paper_results_for(Spec.from_table(without)))
+
+
+def test_newsgroups_is_trained_with_the_optimizer_that_the_paper_names():
+    recipe = read_comparison(SPECS / "dual-focal-newsgroups.toml").specs[0].training
+    assert (recipe.optimizer, recipe.momentum, recipe.weight_decay) == ("sgd", 0.9, 5e-4)
+    assert read_comparison(SPECS / "dual-focal-newsgroups-adam.toml").specs[0].training.optimizer == "adam"
+
+
+def paper_specs():
+    return sorted(
+        path
+        for path in SPECS.glob("*.toml")
+        if path.name.startswith(
+            ("dual-focal", "cals", "gamma-net", "diff-dml", "losses", "voc", "weight-decay")
+        )
+        or path.name == "newsgroups.toml"
+    )
+
+
+def test_the_page_of_the_papers_names_every_comparison_and_no_other():
+    page = (SPECS.parents[1] / "docs" / "papers.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"[\w-]+\.toml", page))
+    assert named <= {path.name for path in SPECS.glob("*.toml")}
+    assert {path.name for path in paper_specs() if not path.stem.endswith("-fixed")} <= named
+
+
+@pytest.mark.parametrize("path", paper_specs(), ids=lambda path: path.stem)
+def test_the_header_says_what_is_ours(path):
+    text = path.read_text(encoding="utf-8")
+    header = text[: text.index("\nname = ")]
+    assert all(line.startswith("# ") for line in header.splitlines())
+    assert any(word in header for word in ("Ours", "Unlike the paper", "As in the paper")), path.name
+
+
+@pytest.mark.parametrize("path", paper_specs(), ids=lambda path: path.stem)
+def test_the_papers_have_one_validation_set(path):
+    for spec in read_comparison(path).specs:
+        whole = spec.data.options.get("validation") == "whole"
+        # Neither source says what was held out.
+        assert whole != path.name.startswith(("diff-dml", "losses", "weight-decay"))
+
+
+@pytest.mark.parametrize("path", sorted(SPECS.glob("gamma-net*.toml")), ids=lambda path: path.stem)
+def test_gamma_net_holds_out_the_same_rows_everywhere(path):
+    for spec in read_comparison(path).specs:
+        options = spec.data.options
+        n_train = {"cifar10": 50_000, "cifar100": 50_000, "tiny_imagenet": 100_000}[spec.data.name]
+        assert spec.training.meta == 0.5
+        assert options["tune"] + options["calib"] == 0.2 * n_train
+
+
+def test_gamma_net_is_compared_as_its_paper_does():
+    assert {spec.data.name for spec in read_comparison(SPECS / "gamma-net-bandwidth.toml").specs} == {
+        "cifar100"
+    }
+    assert read_comparison(SPECS / "gamma-net-cost.toml").baseline == "focal"
+    for name in ("gamma-net", "gamma-net-tiny"):
+        assert {"ece", "mce", "ada_ece", "classwise_ece"} <= set(
+            read_comparison(SPECS / f"{name}.toml").metrics
+        )
+
+
+def test_figure_s1_of_diff_dml_has_a_comparison():
+    comparison = read_comparison(SPECS / "diff-dml-cifar100.toml")
+    assert {spec.data.name for spec in comparison.specs} == {"cifar100"}
+    names = {spec.method.name for spec in comparison.specs}
+    assert names == {"ce", "focal+mdca", "differentiated_mutual_learning"}
+
+
+@pytest.mark.parametrize(
+    ("name", "knob", "main"), [("penalties", "penalty", "phr"), ("margins", "margin", 10.0)]
+)
+def test_figure_3c_of_cals_has_a_comparison(name, knob, main):
+    comparison = read_comparison(SPECS / f"cals-{name}.toml")
+    settings = [setting[knob] for setting in comparison.choices[0].settings]
+    assert main in settings
+    listed = {spec.method.parameters[knob] for spec in comparison.specs}
+    assert listed == set(settings)
+    assert {"accuracy", "ece"} <= set(comparison.metrics)
+
+
+def test_weight_decay_has_a_comparison():
+    comparison = read_comparison(SPECS / "weight-decay.toml")
+    decays = {spec.training.weight_decay for spec in comparison.specs}
+    assert {0.0, 5e-4} < decays
+    assert len(comparison.methods) == len(decays)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +223,7 @@ def test_each_question_of_gamma_net_has_a_comparison(name):
             ("gamma_net",),
             *(("gamma_net", ("sees", what)) for what in ("body.layer2", "random", "noise")),
         },
-        "gamma-net-cost": {("ce",), ("gamma_net",)},
+        "gamma-net-cost": {("focal",), ("flsd",), ("gamma_net",)},
     }[name]
     assert all(method in methods for method in wanted)
     if name == "gamma-net-cost":
@@ -109,7 +258,7 @@ def test_printed_names_have_one_key_each():
 
 
 def test_areas_of_foreign_data_do_not_stand_under_right_against_wrong():
-    assert {row.dataset for row in paper_results() if row.metric == "ood_auroc"} == set(APART)
+    assert {row.dataset for row in paper_results() if row.metric == "ood_auroc"} == set(OUTSIDE)
     assert not find_paper_results(method="ce", metric="auroc")
 
 

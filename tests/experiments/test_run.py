@@ -260,7 +260,8 @@ def test_initial_weights_follow_the_seed(table):
 
 
 @pytest.mark.parametrize(
-    "method", ["focal+mdca", "adafocal", "mutual_learning", "gamma_net", "pruned", "deep_ensemble"]
+    "method",
+    ["focal+mdca", "adafocal", "mutual_learning", "gamma_net", "pruned", "deep_ensemble", "sample_adaptive"],
 )
 def test_kinds_of_methods_run_to_the_end(table, quick, tmp_path, method):
     table["method"] = method

@@ -19,6 +19,7 @@ from equipoise.objectives import (
     MetaLabelSmoothing,
     MutualLearning,
     Pruned,
+    SampleAdaptive,
     Supervised,
 )
 from equipoise.training import SGD, Cosine, Hardware, Objective, Recipe
@@ -120,6 +121,14 @@ OBJECTIVES: dict[str, Callable[[int], Objective]] = {
     ),
     "deep_ensemble": lambda seed: DeepEnsemble(
         [Supervised(make_network(seed + k), losses.AdaFocalLoss(n_bins=5), recipe=RECIPE) for k in range(2)]
+    ),
+    "deep_ensemble_subsets": lambda seed: DeepEnsemble(
+        [Supervised(make_network(seed + k), nn.CrossEntropyLoss(), recipe=RECIPE) for k in range(2)],
+        subset=0.8,
+        n_samples=N_TRAIN,
+    ),
+    "sample_adaptive": lambda seed: SampleAdaptive(
+        make_network(seed), n_samples=N_TRAIN, n_classes=N_CLASSES, margin=1.0, recipe=RECIPE
     ),
     "gamma_net": lambda seed: GammaNet(make_network(seed), Blobs(10, batch_size=4, seed=2), recipe=RECIPE),
     "gamma_net_all": lambda seed: GammaNet(

@@ -110,10 +110,11 @@ def parts(entry):
     bilevel = "held_out" in entry.needs
     return Parts(
         make_network=lambda: toys.make_network(0),
-        make_loss=None if bilevel else equipoise.losses.BrierLoss,
+        make_loss=None if bilevel or entry.key == "sample_adaptive" else equipoise.losses.BrierLoss,
         recipe=toys.RECIPE,
         held_out=toys.TUNE if bilevel else None,
         n_samples=toys.N_TRAIN,
+        n_classes=toys.N_CLASSES,
     )
 
 

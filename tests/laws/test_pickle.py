@@ -260,6 +260,7 @@ EXAMPLES = {
     "MutualLearning": partial(objective, "mutual_learning"),
     "Parts": lambda: objectives.Parts(make_network=partial(nn.Linear, 2, 3)),
     "Pruned": partial(objective, "pruned"),
+    "SampleAdaptive": partial(objective, "sample_adaptive"),
     "Smoothing": lambda: objectives.Smoothing(3),
     "Supervised": partial(objective, "supervised"),
     "Advice": lambda: report.Advice(recommendation="none"),

@@ -59,6 +59,13 @@ def test_nothing_moves_while_no_constraint_was_ever_broken() -> None:
     assert loss.multipliers.tolist() == pytest.approx([0.1, 0.1])
 
 
+def test_a_cost_that_appears_after_costs_of_zero_raises_nothing() -> None:
+    loss = ClassAdaptiveHeuristicLoss(n_classes=2)
+    for gap in (1.0, 20.0):  # eq. 15 would raise the second multiplier, the authors' code does not
+        loss.update(torch.tensor([[gap, 0.0]]), FIRST)
+    assert loss.multipliers.tolist() == pytest.approx([0.1, 0.1])
+
+
 def test_refusals() -> None:
     with pytest.raises(ValueError, match=r"logits\.shape\[1\]"):
         ClassAdaptiveHeuristicLoss(n_classes=0)

@@ -7,7 +7,7 @@ from torch import nn
 from equipoise.losses import AdaFocalLoss
 from equipoise.objectives import DeepEnsemble, MeanNetwork, Pruned, Supervised
 from equipoise.objectives.deep_ensemble import mean_log_probs
-from equipoise.training import fit
+from equipoise.training import SGD, Recipe, fit
 from helpers import toys
 from helpers.golden import CASES, double
 
@@ -63,6 +63,51 @@ def test_each_member_adapts_to_its_own_predictions():
     fit(ensemble, toys.TRAIN, epochs=1, tune=toys.TUNE, hardware=toys.CPU)
     one, two = ([*m.loss.buffers()] for m in ensemble.members)
     assert any(not torch.equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+def test_members_see_subsets_of_the_same_size_that_cover_all_samples():
+    rows = torch.arange(3, 40)
+    ensemble = DeepEnsemble([member(k) for k in range(3)], subset=0.5, n_samples=50, rows=rows)
+    seen = ensemble.subsets
+    assert seen.sum(1).tolist() == [round(0.5 * len(rows))] * 3
+    assert seen.any(0).nonzero().flatten().tolist() == rows.tolist()
+    assert not torch.equal(seen[0], seen[1])
+
+
+def test_a_member_of_subsets_trains_as_if_alone_on_its_samples():
+    ensemble = DeepEnsemble([member(0), member(1)], subset=0.6, n_samples=toys.N_TRAIN)
+    alone, own = member(1), ensemble.subsets[1]
+    fit(ensemble, toys.TRAIN, epochs=2, hardware=toys.CPU)
+
+    def only_own(**where):
+        parts = [(batch, own[batch.index]) for batch in toys.TRAIN(**where)]
+        return [toys.Rows(b.inputs[kept], b.targets[kept], b.index[kept]) for b, kept in parts]
+
+    fit(alone, only_own, epochs=2, hardware=toys.CPU)
+    toys.assert_equal(ensemble.members[1].network().state_dict(), alone.network().state_dict())
+
+
+def test_logits_of_a_sample_are_the_mean_of_the_members_that_see_it():
+    networks = [toys.Says(9 * torch.rand(4, 3)) for _ in range(2)]
+    still = Recipe(optimizer=SGD(rate=1e-30, weight_decay=0.0))
+    members = [Supervised(network, nn.CrossEntropyLoss(), recipe=still) for network in networks]
+    ensemble = DeepEnsemble(members, subset=0.75, n_samples=4)
+    ensemble.subsets.copy_(torch.tensor([[True, True, True, False], [False, True, True, True]]))
+    index = torch.arange(4)
+    found = ensemble.step(toys.Rows(index, torch.zeros(4, dtype=torch.int64), index)).logits
+    one, two = (network(index).log_softmax(1).detach() for network in networks)
+    both = mean_log_probs([one, two])
+    torch.testing.assert_close(found, torch.stack([one[0], both[1], both[2], two[3]]))
+
+
+def test_refusals_of_subsets():
+    with pytest.raises(ValueError, match=r"share from 1 / 2.*got 0\.4"):
+        DeepEnsemble([member(0), member(1)], subset=0.4, n_samples=10)
+    with pytest.raises(ValueError, match="needs the length of the dataset"):
+        DeepEnsemble([member(0), member(1)], subset=0.8)
+    few = DeepEnsemble([member(0), member(1)], subset=0.5, n_samples=toys.N_TRAIN)
+    with pytest.raises(ValueError, match="no member sees two samples"):
+        few.step(toys.Rows(torch.zeros(1, 2), torch.tensor([0]), torch.tensor([0])))
 
 
 def test_refusals():

@@ -21,7 +21,13 @@ from equipoise.data.long_tail import long_tail
 from equipoise.data.ood import OodPair, ood_pair
 from equipoise.data.ordering import trim_documents
 from equipoise.data.readers.mixtures import GaussianMixture, gaussian_mixture
-from equipoise.data.row_splits import focal_split, meta_part, stratified_split
+from equipoise.data.row_splits import (
+    VALIDATIONS,
+    focal_split,
+    meta_part,
+    stratified_split,
+    whole_validation,
+)
 from equipoise.data.shift import Shift, load_shift, read_shifts
 from equipoise.data.streaming import ImageFiles
 
@@ -29,6 +35,7 @@ __all__ = [
     "COMMON_OPTIONS",
     "CORRUPTIONS",
     "READERS",
+    "VALIDATIONS",
     "Augment",
     "Batch",
     "Batches",
@@ -61,4 +68,5 @@ __all__ = [
     "shift_crop",
     "stratified_split",
     "trim_documents",
+    "whole_validation",
 ]

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from equipoise.core.errors import SpecError
-from equipoise.core.names import look_up, nearest
+from equipoise.core.names import check_choice, look_up, nearest
 from equipoise.data.dataset import Dataset
 from equipoise.data.few import few
 from equipoise.data.long_tail import long_tail
@@ -28,11 +28,12 @@ from equipoise.data.readers.svhn import svhn
 from equipoise.data.readers.table import table
 from equipoise.data.readers.tiny_imagenet import tiny_imagenet
 from equipoise.data.readers.voc2012 import voc2012
+from equipoise.data.row_splits import VALIDATIONS, whole_validation
 
 __all__ = ["COMMON_OPTIONS", "READERS", "load"]
 
 #: Options that :func:`load` takes for every dataset, beside those of its reader.
-COMMON_OPTIONS = ("long_tail", "n_train")
+COMMON_OPTIONS = ("long_tail", "n_train", "validation")
 
 #: Every dataset that can be loaded by name.
 READERS: Mapping[str, Callable[..., Dataset]] = MappingProxyType(
@@ -77,7 +78,8 @@ def load(
         seed: Of the splits, and of whatever else is random.
         download: Bring the official files if they are not there.
         options: Further parameters of the reader, for example ``{"path": "mine.npz"}``; ``n_train``, how many
-            training rows of any dataset are kept; and ``long_tail``, the imbalance factor to which they are thinned.
+            training rows of any dataset are kept; ``long_tail``, the imbalance factor to which they are thinned; and
+            ``validation``, ``"whole"`` for one validation set in ``tune`` instead of ``tune`` and ``calib``.
 
     Returns:
         The dataset.
@@ -91,8 +93,11 @@ def load(
         tensor(898)
     """
     options = dict(options)
-    factor, n_train = (options.pop(key, None) for key in COMMON_OPTIONS)
+    factor, n_train, validation = (options.pop(key, None) for key in COMMON_OPTIONS)
+    check_choice(validation or VALIDATIONS[0], VALIDATIONS, where=name, name="validation")
     dataset = _read(name, root=root, seed=seed, download=download, options=options)
+    if validation == "whole":
+        dataset = whole_validation(dataset)
     if n_train is not None:
         dataset = few(dataset, n_train, seed=seed)
     return dataset if factor is None else long_tail(dataset, factor=factor, seed=seed)

@@ -11,13 +11,24 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from equipoise.core.errors import SplitError
 from equipoise.core.names import check_choice
 from equipoise.data.shuffling import permutation
 
 if TYPE_CHECKING:
     from equipoise.data.dataset import Dataset
 
-__all__ = ["focal_split", "meta_part", "official_splits", "stratified_split"]
+__all__ = [
+    "VALIDATIONS",
+    "focal_split",
+    "meta_part",
+    "official_splits",
+    "stratified_split",
+    "whole_validation",
+]
+
+#: What may happen to the validation rows: halved into ``tune`` and ``calib``, or all in ``tune``.
+VALIDATIONS = ("halves", "whole")
 
 
 def stratified_split(
@@ -162,6 +173,36 @@ def meta_part(dataset: Dataset, *, share: float = 0.5, seed: int = 0) -> tuple[D
         )
     rest = {**dataset.splits, "tune": parts["tune"]}
     return replace(dataset, splits=rest), replace(dataset, splits={"tune": parts["meta"]})
+
+
+def whole_validation(dataset: Dataset) -> Dataset:
+    """Put all validation rows into ``tune``, as the papers do; there is no ``calib`` then.
+
+    Post-hoc calibrators of runs are fitted on ``tune`` in this case, on rows that training may have looked at.
+
+    Args:
+        dataset: With ``tune`` and ``calib``, or one of them.
+
+    Returns:
+        A dataset that shares the memory of the given one.
+
+    Raises:
+        SplitError: If it has neither.
+
+    Example:
+        >>> from equipoise.data import from_arrays
+        >>> data = from_arrays(torch.zeros(200, 1), torch.arange(200) % 2, name="mine")
+        >>> whole_validation(data)
+        Dataset('mine', features (200, 1), 2 classes, train 120, tune 40, test 40)
+    """
+    parts = [dataset.splits[name] for name in ("tune", "calib") if name in dataset.splits]
+    rows = torch.cat(parts).sort().values if parts else torch.empty(0, dtype=torch.int64)
+    if not len(rows):
+        raise SplitError(
+            f"{dataset.name}: validation = 'whole' needs rows in 'tune' or 'calib', got none. Keep some rows for them."
+        )
+    kept = {name: part for name, part in dataset.splits.items() if name != "calib"}
+    return replace(dataset, splits={**kept, "tune": rows})
 
 
 def official_splits(

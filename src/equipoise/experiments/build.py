@@ -108,6 +108,7 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False) -> Bui
         held_out=tune if meta is None else split_source(meta, "tune", spec),
         n_samples=len(data),
         rows=data.rows("train"),
+        n_classes=data.n_classes,
     )
     objective = _make_objective(chosen, loss, parts)
     selection = Selection(metric=spec.training.select, patience=spec.training.patience or None)  # type: ignore[arg-type]

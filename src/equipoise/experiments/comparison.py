@@ -23,7 +23,7 @@ from equipoise.experiments.shift_scores import format_shifts
 from equipoise.experiments.shown_order import ShownOrder, write_order
 from equipoise.experiments.single_run import RunOptions
 from equipoise.experiments.spec import Spec
-from equipoise.experiments.spec_data import data_of
+from equipoise.experiments.spec_data import data_of, fit_split
 from equipoise.experiments.table import COLUMNS, ResultTable, tables_of_groups
 from equipoise.experiments.tuning_outcome import SeedChoice, choices_before, choose_setting, write_choices
 
@@ -152,6 +152,7 @@ def _ready(comparison: ComparisonSpec, options: RunOptions) -> tuple[Sequence[Sp
         metrics=tuple(metrics),
         shift=comparison.shift,
         history=comparison.history,
+        closed=comparison.closed or options.closed,
     )
 
 
@@ -173,10 +174,11 @@ def _check_splits(specs: Iterable[Spec], comparison: ComparisonSpec, options: Ru
         return
     for spec in {spec.data.label: spec for spec in specs}.values():
         data = data_of(spec, root=options.root, download=options.download)
-        if len(comparison.calibrators) > 1 and not len(data.splits.get("calib", ())):
+        split = fit_split(spec.data)
+        if len(comparison.calibrators) > 1 and not len(data.splits.get(split, ())):
             names = ", ".join(one.key for one in comparison.calibrators[1:])
             raise SpecError(
-                f"{comparison.where}.calibrators: {data.name!r} has no 'calib' split to fit {names} on. "
+                f"{comparison.where}.calibrators: {data.name!r} has no {split!r} split to fit {names} on. "
                 "Give it rows, or write calibrators = []."
             )
         if comparison.choices and not len(data.splits.get("tune", ())):

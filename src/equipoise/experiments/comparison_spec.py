@@ -19,6 +19,7 @@ from equipoise.experiments.measures import MetricSpec, as_metric
 from equipoise.experiments.preparation import Beside
 from equipoise.experiments.references import is_code, split_reference
 from equipoise.experiments.spec import Spec, current_keys
+from equipoise.experiments.spec_data import fit_split
 from equipoise.experiments.spec_parsing import check_keys, plain, set_key
 from equipoise.experiments.toml import parse_override, read_toml
 from equipoise.experiments.tuned_method import TunedMethod, is_tuned, read_tuned_method
@@ -28,7 +29,7 @@ __all__ = ["ComparisonSpec", "read_comparison"]
 _LISTS = ("data", "model", "recipe", "method", "seed")
 _NAME = re.compile(r"[^./\\\x00-\x1f][^/\\\x00-\x1f]*")
 _LONGEST = 100
-_KEYS = (*_LISTS, "name", "calibrators", "baseline", "shift", "metrics", "history")
+_KEYS = (*_LISTS, "name", "calibrators", "baseline", "shift", "metrics", "history", "closed")
 
 
 @final
@@ -45,6 +46,7 @@ class ComparisonSpec:
         metrics: Columns of the table; None for the usual ones.
         measures: What of them is no part of a scorecard and is computed besides; metrics of one's own, too.
         history: ``"test"`` if scores on ``test`` of every epoch are wanted for curves; nothing is chosen by them.
+        closed: Which side of a bin belongs to it, in all binned metrics; None leaves it to the options of the command.
         shift: Further test sets, as :func:`equipoise.data.read_shifts` takes them.
         choices: Methods whose setting is chosen on ``tune``; their candidates are among the runs.
         where: The file it was read from.
@@ -66,6 +68,7 @@ class ComparisonSpec:
     metrics: tuple[str, ...] | None = None
     measures: tuple[MetricSpec, ...] = ()
     history: str = "tune"
+    closed: str | None = None
     where: str = "comparison"
 
     @classmethod
@@ -108,7 +111,10 @@ class ComparisonSpec:
             shift=shift,
             metrics=None if metrics is None else tuple(metrics),
             measures=tuple(one for one in (metrics or {}).values() if isinstance(one, MetricSpec)),
-            history=_history(table.get("history", "tune"), where),
+            history=_choice(table.get("history", "tune"), HISTORIES, where, "history"),
+            closed=_choice(table["closed"], ("right", "left"), where, "closed")
+            if "closed" in table
+            else None,
             choices=tuple({run.choice.label: run.choice for run in runs if run.choice}.values()),
             where=where,
         )
@@ -173,7 +179,8 @@ def _distinct(runs: Iterable[_Run]) -> tuple[Spec, ...]:
 
 def _usual_calibrators(runs: Sequence[_Run]) -> list[str]:
     """Return what is scored unless the spec says: a temperature, if any data keep rows to fit it on."""
-    return ["temperature"] if any(run.spec.data.options.get("calib") != 0 for run in runs) else []
+    has_rows = any(run.spec.data.options.get(fit_split(run.spec.data)) != 0 for run in runs)
+    return ["temperature"] if has_rows else []
 
 
 def _name(name: Any, where: str) -> str:
@@ -197,12 +204,12 @@ def _metrics(given: Any, where: str, home: str | None) -> dict[str, str | Metric
     return {one if isinstance(one, str) else one.key: one for one in chosen}
 
 
-def _history(split: Any, where: str) -> str:
+def _choice(given: Any, choices: Sequence[str], where: str, name: str) -> str:
     try:
-        check_choice(split, HISTORIES, where=where, name="history")
+        check_choice(given, choices, where=where, name=name)
     except ValueError as error:
         raise SpecError(str(error)) from error
-    return str(split)
+    return str(given)
 
 
 def _calibrators(given: Any, where: str, home: str | None) -> tuple[MapSpec, ...]:

@@ -62,6 +62,7 @@ def predict_dense(
         ignore_index=ignore_index,
         n_pixels=N_PIXELS,
         n_bins=settings["n_bins"],
+        closed=settings.get("closed", "right"),
         split=split,
         seed=seed,
     )

@@ -39,7 +39,14 @@ UNUSABLE: tuple[Status, ...] = ("broken", "old", "unreadable")
 Stage = Literal["started", "trained", "predicted", "shifted", "scored"]
 STAGES: tuple[Stage, ...] = ("started", "trained", "predicted", "shifted", "scored")
 
-_SETTINGS = {"n_bins": int, "level": NUMBER, "n_resamples": int, "seed": int, "metrics?": [str]}
+_SETTINGS = {
+    "n_bins": int,
+    "level": NUMBER,
+    "n_resamples": int,
+    "seed": int,
+    "closed?": str,
+    "metrics?": [str],
+}
 #: What each stage writes beyond its files; keys with a question mark are not in every record.
 _RECORDS: Mapping[str, Mapping[str, Any]] = {
     "started": {},

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from equipoise.experiments.spec import Spec
@@ -13,6 +14,8 @@ from equipoise.experiments.spec import Spec
 __all__ = ["PaperResult", "find_paper_results", "paper_results", "paper_results_for", "printed_for"]
 
 _UNITS = {"percent": 0.01, "1e-3": 0.001, "fraction": 1.0}
+#: By paper and method: parameters that the paper chose on its validation set, for each dataset and network.
+_CHOSEN = {("dual_focal", "dual_focal"): {"gamma"}, ("dual_focal", "inverse_focal"): {"gamma"}}
 
 
 class PaperResult(NamedTuple):
@@ -32,7 +35,8 @@ class PaperResult(NamedTuple):
         data_key: Our key of the data; empty if we cannot run on them.
         model_keys: Our keys of the network; two different networks are called ResNet-110.
         method_keys: Our keys of the method.
-        settings: Parameters of the method that are not our defaults; with ``data.`` before them, options of the data.
+        settings: Parameters of the method that are not our defaults; with ``data.`` before them, options of the data;
+            with ``ood.``, key and options of out-of-distribution data.
         loss_key: Key of the loss inside the method, if the table names one that is not our default.
         auxiliary_key: Key of the helping network, for methods that have one.
         calibrator_keys: After which of our calibrators the number holds; none for settings that we do not have.
@@ -139,12 +143,21 @@ def find_paper_results(
     ]
 
 
-def paper_results_for(spec: Spec, *, calibrator: str = "identity") -> list[PaperResult]:
+def paper_results_for(
+    spec: Spec,
+    *,
+    calibrator: str = "identity",
+    tuned: Collection[str] = (),
+    ood: Mapping[str, Any] = MappingProxyType({}),
+) -> list[PaperResult]:
     """Return what papers printed for a run's data, network, method and setting, after a calibrator.
 
     Args:
         spec: The run.
         calibrator: Key of the post-hoc map; temperature scaling counts however its temperature was chosen.
+        tuned: Parameters that were chosen on ``tune``. They match the numbers of a paper that chose them too, whatever
+            was chosen.
+        ood: Key (``data``) and options of the out-of-distribution data, for numbers about such data.
 
     Returns:
         Rows that match; none if the run has a setting that no paper printed.
@@ -161,16 +174,23 @@ def paper_results_for(spec: Spec, *, calibrator: str = "identity") -> list[Paper
         and spec.model.name in row.model_keys
         and spec.method.name in row.method_keys
         and calibrator in row.calibrator_keys
-        and _is_setting(row, spec)
+        and _is_setting(row, spec, tuned, ood)
     ]
 
 
-def _is_setting(row: PaperResult, spec: Spec) -> bool:
+def _is_setting(row: PaperResult, spec: Spec, tuned: Collection[str], ood: Mapping[str, Any]) -> bool:
     """Whether a row is of a run's setting of the method."""
     method = spec.method
+    chosen = _CHOSEN.get((row.paper, row.method), set()) & {
+        name.removeprefix("parameters.") for name in tuned
+    }
+    fixed = {key: value for key, value in method.parameters.items() if key not in chosen}
+    foreign = {f"ood.{key}": value for key, value in ood.items()}
     # Trained on all rows, with nothing held out, it is another network than the one of the same name beside it.
     whole = {f"data.{key}": 0.0 for key in ("tune", "calib") if spec.data.options.get(key) == 0}
-    if {**method.parameters, **whole} != row.settings or method.loss_parameters:
+    if {**fixed, **whole, **foreign} != row.settings or method.loss_parameters:
+        return False
+    if _noted_weight_decay(row) not in (None, spec.training.weight_decay):
         return False
     if method.loss not in (None, row.loss_key or None):
         return False
@@ -179,28 +199,60 @@ def _is_setting(row: PaperResult, spec: Spec) -> bool:
     return method.auxiliary is None
 
 
-def printed_for(spec: Spec, calibrator: str, columns: Sequence[str]) -> dict[str, str]:
+def _noted_weight_decay(row: PaperResult) -> float | None:
+    """Return the weight decay that tells a row of cross-entropy from others, if it names one."""
+    _, found, rest = row.note.partition("weight_decay=")
+    return float(rest.partition(";")[0]) if found else None
+
+
+def printed_for(
+    spec: Spec,
+    calibrator: str,
+    columns: Sequence[str],
+    *,
+    tuned: Collection[str] = (),
+    ood: Mapping[str, Any] = MappingProxyType({}),
+) -> dict[str, str]:
     """Return what papers printed for a run's dataset, network and method, by metric, with the source.
+
+    Args:
+        spec: The run.
+        calibrator: Key of the post-hoc calibrator.
+        columns: Keys of metrics.
+        tuned: Parameters that were chosen on ``tune``.
+        ood: Key and options of the out-of-distribution data, for numbers about such data.
 
     Example:
         >>> spec = Spec.from_table({"data": "tiny_imagenet", "model": "resnet50_tiny", "method": "cals_alm"})
         >>> printed_for(spec, "identity", ["accuracy"])
         {'accuracy': '65.03 % (cals, table 1)'}
+        >>> spec = Spec.from_table({"data": "cifar10", "model": "resnet50", "method": "adafocal"})
+        >>> printed_for(spec, "identity", ["ece"])
+        {'ece': '0.66 % (dual_focal, table 3)'}
     """
     from equipoise.metrics.facts import metric_facts  # loads torch, which a list of methods does without
 
     result = {}
-    rows = paper_results_for(spec, calibrator=calibrator)
+    rows = paper_results_for(spec, calibrator=calibrator, tuned=tuned, ood=ood)
     for metric in columns:
-        firsts = {row.paper: row for row in reversed(rows) if row.metric == metric}
-        facts = metric_facts(metric)
-        texts = [
-            f"{facts.text(row.value)} ({row.paper}, table {row.table}{_doubt(row)})"
-            for row in reversed(firsts.values())
+        text = metric_facts(metric).text
+        tables: dict[tuple[str, str, str], list[str]] = {}
+        for row in rows:
+            if row.metric == metric:
+                found = tables.setdefault((text(row.value), row.paper, _doubt(row)), [])
+                found += [row.table] if row.table not in found else []
+        sources = [
+            f"{value} ({paper}, {_tables(found)}{doubt})" for (value, paper, doubt), found in tables.items()
         ]
-        if texts:
-            result[metric] = " and ".join(texts)
+        if sources:
+            result[metric] = " and ".join(sources)
     return result
+
+
+def _tables(numbers: Sequence[str]) -> str:
+    if len(numbers) == 1:
+        return f"table {numbers[0]}"
+    return f"tables {', '.join(numbers[:-1])} and {numbers[-1]}"
 
 
 def _doubt(row: PaperResult) -> str:

@@ -128,7 +128,11 @@ class RunGroup(NamedTuple):
 
     def printed(self, label: str, calibrator: str, metrics: Sequence[str]) -> dict[str, str]:
         """Return what papers printed for the same dataset, network and method, by metric, with the source."""
-        return printed_for(self.spec(label), calibrator, metrics)
+        return printed_for(self.spec(label), calibrator, metrics, tuned=self.tuned(label))
+
+    def tuned(self, label: str) -> list[str]:
+        """Return the parameters of a method that were chosen on ``tune``."""
+        return list(self.choices[label][0].settings[0]) if label in self.choices else []
 
     def rows(self, run: RunFolder, calibrators: Sequence[str]) -> list[dict[str, Any]]:
         """Return a run's tidy rows; data that differ in a setting have names that differ."""
@@ -235,7 +239,11 @@ def _with_choices(group: RunGroup, choices: Sequence[SeedChoice]) -> RunGroup:
 
 def _check_bins(scores: Mapping[str, Mapping[str, RunScores]]) -> None:
     """Numbers of other bins are other numbers, and must not stand in one table."""
-    known = {part.test.n_bins: run for run, parts in scores.items() for part in parts.values()}
+    known = {
+        f"{part.test.n_bins} {part.test.closed}-closed": run
+        for run, parts in scores.items()
+        for part in parts.values()
+    }
     if len(known) > 1:
         (one, first), (other, second), *_ = known.items()
         raise SpecError(

@@ -19,6 +19,7 @@ from equipoise.experiments.references import is_code
 from equipoise.experiments.rows import write_rows
 from equipoise.experiments.scores import RunScores, tidy_rows, write_scores
 from equipoise.experiments.shifted import set_name, shifts_of
+from equipoise.experiments.spec_data import fit_split
 from equipoise.metrics.area_under_risk_coverage import risk_coverage
 from equipoise.metrics.clusters import find_clusters
 from equipoise.metrics.row_draws import RowDraws, draw_rows
@@ -268,12 +269,13 @@ class _Scoring:
         own = self._wanted_code(calibrator)
         if self._target.map_name(calibrator) is not None and calibrator not in self._stale:
             return self._target.calibrator(calibrator, own=None if own is None else own.make_own())
-        if "calib" not in self._target.splits():
+        split = fit_split(self._target.spec().data)
+        if split not in self._target.splits():
             raise SpecError(
-                f"{self._target.path}: the data have no 'calib' split to fit {calibrator!r} on. Use 'identity'."
+                f"{self._target.path}: the data have no {split!r} split to fit {calibrator!r} on. Use 'identity'."
             )
         wanted = self._wanted.get(calibrator) or MapSpec(name=calibrator)
-        fitted: Calibrator = wanted.make().fit(self._predictions("calib"))
+        fitted: Calibrator = wanted.make().fit(self._predictions(split))
         (self._target.path / "calibrators").mkdir(exist_ok=True)
         small, large = (self._target.path / name for name in map_names(calibrator))
         for old in (small, large):

@@ -105,8 +105,9 @@ class _Study:
             return
         tune = run.predictions("tune")
         judged = scaled(tune)[0] if self._choice.by == "nll_scaled" else tune
-        n_bins = run.scores().test.n_bins
-        self._study.tell(self._trial, badness(judged, by=self._choice.by, n_bins=n_bins))
+        card = run.scores().test
+        value = badness(judged, by=self._choice.by, n_bins=card.n_bins, closed=card.closed)
+        self._study.tell(self._trial, value)
 
     def sought(self) -> Sought:
         """Return all that was tried, in order."""

@@ -8,12 +8,16 @@ from typing import NamedTuple
 from equipoise.evaluate import DETECTION, Score, ShiftScores, mean_over_seeds
 from equipoise.evaluate.shift import describe_missing_scores
 from equipoise.experiments.formatting import format_grid
+from equipoise.experiments.paper_results import printed_for
 from equipoise.experiments.run_groups import RunGroup
 from equipoise.experiments.scores import RunScores
 from equipoise.experiments.shifted import set_name, shifts_of
 from equipoise.metrics.facts import metric_facts, metrics_where
 
 __all__ = ["format_shifts", "shift_scores"]
+
+#: What papers print about out-of-distribution data, and the score of the network that their code takes it from.
+_PRINTED_METRIC, _PRINTED_SCORE = "ood_auroc", "entropy"
 
 
 def shift_scores(group: RunGroup) -> list[ShiftScores]:
@@ -109,9 +113,12 @@ def _grids(group: RunGroup) -> list[_Grid]:
         caption = f"{place}, under {family} by severity; calibrators are fitted on clean rows. Intervals in brackets."
         grids.append(_Grid(caption, head, rows, f"{place}, {family}"))
     for name in dict.fromkeys(name for one in found for name in one.foreign):
+        printed = {one.name: _printed(group, one, name) for one in found}
         head = ["method", "score", *(facts.head for facts in DETECTION.values())]
+        head += ["printed"] if any(printed.values()) else []
         rows = [
             [one.name, score, *(_cell(key, numbers[key]) for key in DETECTION)]
+            + ([printed[one.name] if score == _PRINTED_SCORE else ""] if any(printed.values()) else [])
             for one in found
             for score, numbers in one.foreign.get(name, {}).items()
         ]
@@ -122,6 +129,19 @@ def _grids(group: RunGroup) -> list[_Grid]:
         missing = describe_missing_scores(found, name)
         grids.append(_Grid(" ".join(filter(None, (caption, missing))), head, rows, f"{place}, {name}"))
     return grids
+
+
+def _printed(group: RunGroup, one: ShiftScores, name: str) -> str:
+    """Return the area under the ROC curve that a paper printed for a method, with its source; empty if none did."""
+    shift = shifts_of(group.methods[one.method][0])[name]
+    found = printed_for(
+        group.spec(one.method),
+        one.calibrator,
+        [_PRINTED_METRIC],
+        tuned=group.tuned(one.method),
+        ood={"data": shift.data, **shift.options},
+    )
+    return found.get(_PRINTED_METRIC, "")
 
 
 def _cell(key: str, score: Score) -> str:

@@ -16,6 +16,7 @@ from typing import Any, final
 import torch
 from torch import nn
 
+from equipoise.core.bins import check_bins
 from equipoise.core.errors import SpecError
 from equipoise.core.names import check_choice
 from equipoise.core.predictions import Predictions
@@ -61,6 +62,7 @@ class RunOptions:
         history: ``"test"`` writes the scores on ``test`` of every epoch beside those on ``tune``, for curves;
             nothing is chosen by them.
         n_bins: Bins of the binned metrics.
+        closed: Which side of a bin belongs to it.
         level: Level of the intervals.
         n_resamples: Resamples behind them.
         resample_seed: Seed of the resamples.
@@ -81,6 +83,7 @@ class RunOptions:
     metrics: tuple[str | MetricSpec, ...] = ()
     history: str = "tune"
     n_bins: int = 15
+    closed: str = "right"
     level: float = 0.95
     n_resamples: int = 1000
     resample_seed: int = 0
@@ -91,6 +94,7 @@ class RunOptions:
         """What numbers and intervals depend on; a run that was scored with other settings is scored again."""
         return ScoringSettings(
             n_bins=self.n_bins,
+            closed=self.closed,
             level=self.level,
             n_resamples=self.n_resamples,
             seed=self.resample_seed,
@@ -127,6 +131,7 @@ def run(spec: Spec, folder: str | os.PathLike[str], *, options: RunOptions | Non
     options = replace(options, metrics=options.measures)
     read_shifts(options.shift)
     check_choice(options.history, HISTORIES, where="RunOptions", name="history")
+    check_bins(options.n_bins, options.closed, where="RunOptions")
     spec = pin(spec, root=options.root, download=options.download)
     target = RunFolder(Path(folder) / spec.identity)
     _refuse_old(spec, target)

@@ -20,7 +20,7 @@ from equipoise.experiments.references import is_code
 from equipoise.experiments.spec import DataSpec, Spec
 from equipoise.experiments.spec_parsing import number_keys, plain
 
-__all__ = ["content_digest", "data_of", "load_data"]
+__all__ = ["content_digest", "data_of", "fit_split", "load_data"]
 
 
 def data_of(spec: Spec, *, root: str | None = None, download: bool = False) -> Dataset:
@@ -32,6 +32,16 @@ def data_of(spec: Spec, *, root: str | None = None, download: bool = False) -> D
     """
     code = code_of(spec.data.name, spec) if is_code(spec.data.name) else None
     return load_data(_sized(spec), root=root, download=download, code=code)
+
+
+def fit_split(data: DataSpec) -> str:
+    """Return the split that post-hoc calibrators are fitted on: ``tune`` for the whole validation set, else ``calib``.
+
+    Example:
+        >>> fit_split(DataSpec(name="digits")), fit_split(DataSpec(name="digits", options={"validation": "whole"}))
+        ('calib', 'tune')
+    """
+    return "tune" if data.options.get("validation") == "whole" else "calib"
 
 
 def content_digest(data: Dataset) -> str:

@@ -17,6 +17,7 @@ from equipoise.experiments.maps import is_auto
 from equipoise.experiments.results import Cell, cell_of, chosen_kinds, compare_methods, fit_warnings
 from equipoise.experiments.run_groups import RunGroup, check_baseline, group_runs
 from equipoise.experiments.scored_group import ScoredGroup
+from equipoise.experiments.spec_data import fit_split
 from equipoise.experiments.tuning_outcome import describe_choice
 from equipoise.metrics.clusters import Clusters
 from equipoise.metrics.facts import COST_FACTS, columns, metric_facts
@@ -301,6 +302,7 @@ def tables_of_groups(
             metrics=metrics,
             notes=(
                 *map(describe_choice, group.choices.values()),
+                *_protocol_notes(group),
                 *([COST_NOTE] if priced else []),
             ),
             costs=costs_of(group) if priced else None,
@@ -320,6 +322,16 @@ def _advised(group: ScoredGroup) -> list[str]:
         for label in group.methods
         if (seeds := group.seeds(label, key))
     ]
+
+
+def _protocol_notes(group: RunGroup) -> list[str]:
+    """Return a sentence for each choice of protocol that is not the usual one."""
+    notes = []
+    if any(fit_split(spec.data) == "tune" for spec in group.specs.values()):
+        notes.append("Calibrators were fitted on the whole validation set, which training may use too.")
+    if any(part.test.closed == "left" for parts in group.scores.values() for part in parts.values()):
+        notes.append("Bins are left-closed.")
+    return notes
 
 
 def table_of(

@@ -244,7 +244,9 @@ def _path(knob: str, table: Mapping[str, Any], where: str) -> list[str]:
     return [group, *([part] if part else []), key]
 
 
-def pick_setting(parts: Sequence[Predictions], *, by: str, rule: str, n_bins: int = 15) -> int:
+def pick_setting(
+    parts: Sequence[Predictions], *, by: str, rule: str, n_bins: int = 15, closed: str = "right"
+) -> int:
     """Return the place of the setting to use, judged by its predictions on ``tune``.
 
     Args:
@@ -253,6 +255,7 @@ def pick_setting(parts: Sequence[Predictions], *, by: str, rule: str, n_bins: in
         by: What judges.
         rule: How far from the best a simpler setting may be.
         n_bins: Bins, if the ECE judges.
+        closed: Which side of a bin belongs to it.
 
     Example:
         >>> nearly = Predictions(probs=[[0.89, 0.11]] * 10, labels=[0] * 9 + [1])
@@ -263,18 +266,19 @@ def pick_setting(parts: Sequence[Predictions], *, by: str, rule: str, n_bins: in
         1
     """
     metric = JUDGES[by]
-    best = int(np.argmin([badness(part, by=by, n_bins=n_bins) for part in parts]))
+    best = int(np.argmin([badness(part, by=by, n_bins=n_bins, closed=closed) for part in parts]))
     if rule == "best":
         return best
     width = 2 * float(ndtri((1 + _LEVEL) / 2))
     for place, part in enumerate(parts[:best]):
-        worse = compare(parts[best], part, metrics=[metric], n_bins=n_bins, level=_LEVEL).of(metric)
+        judged = compare(parts[best], part, metrics=[metric], n_bins=n_bins, closed=closed, level=_LEVEL)
+        worse = judged.of(metric)
         if worse.difference <= (worse.high - worse.low) / width:
             return place
     return best
 
 
-def badness(tune: Predictions, *, by: str, n_bins: int = 15) -> float:
+def badness(tune: Predictions, *, by: str, n_bins: int = 15, closed: str = "right") -> float:
     """Return what a setting is judged by, the lower the better; for ``"nll_scaled"`` of what is :func:`scaled`.
 
     Example:
@@ -282,7 +286,7 @@ def badness(tune: Predictions, *, by: str, n_bins: int = 15) -> float:
         0.6931...
     """
     if JUDGES[by] == "ece":
-        return expected_calibration_error(tune, n_bins=n_bins)
+        return expected_calibration_error(tune, n_bins=n_bins, closed=closed)
     return negative_log_likelihood(tune)
 
 

@@ -112,7 +112,8 @@ def choose_setting(
     if choice.by == "nll_scaled":
         tuned, maps = map(list, zip(*map(scaled, tuned), strict=True))
     scores = [run.scores() for run in found]
-    place = pick_setting(tuned, by=choice.by, rule=choice.rule, n_bins=scores[0].test.n_bins)
+    card = scores[0].test
+    place = pick_setting(tuned, by=choice.by, rule=choice.rule, n_bins=card.n_bins, closed=card.closed)
     pairs = [_values(*one, choice.by) for one in zip(found, scores, tuned, maps, strict=True)]
     tune, test = zip(*pairs, strict=True)
     return SeedChoice(**about, tune=tune, test=test, place=place)

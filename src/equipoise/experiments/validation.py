@@ -7,7 +7,7 @@ from typing import Any
 
 from equipoise.core.errors import SpecError, located
 from equipoise.core.names import check_choice, look_up
-from equipoise.data import COMMON_OPTIONS
+from equipoise.data import COMMON_OPTIONS, VALIDATIONS
 from equipoise.experiments.catalogue import CATALOGUE, Entry, check_match, missing_names
 from equipoise.experiments.contracts import Code, UserLoss, check_keywords
 from equipoise.experiments.methods import SumFactory, split_method
@@ -93,6 +93,10 @@ def _check_data(spec: Spec, *, where: str) -> tuple[str, ...] | None:
     if entry is None:
         return None
     check_parameters(entry, spec.data.options, where=f"{where}.options", also=COMMON_OPTIONS)
+    with located(f"{where}.options"):
+        check_choice(
+            spec.data.options.get("validation", VALIDATIONS[0]), VALIDATIONS, where="data", name="validation"
+        )
     return entry.kinds
 
 

@@ -52,8 +52,9 @@ def class_adaptive_heuristic_loss(
         Liu et al. (2023), Class adaptive network calibration, eq. (15).
 
     Differs from the authors' code:
-        Nothing known. As in their code, and unlike the text, the held-out cost that is compared from epoch to
-        epoch contains the multiplier.
+        Nothing known; it differs from the paper's eq. (15) in two points, as their code does. The held-out
+        cost that is compared from epoch to epoch contains the multiplier. While the costs of all classes were
+        0 in the epoch before, no multiplier is raised, although any positive cost is a growth.
     """
     cross_entropy = nn.functional.cross_entropy(logits, labels, reduction="none")
     weights = multipliers.to(logits) / (1 if over_classes == "sum" else logits.shape[-1])

@@ -55,7 +55,7 @@ def dual_focal_loss(
         tensor([0.0111])
 
     Reference:
-        Tao et al. (2023), Dual focal loss for calibration, eq. (6).
+        Tao et al. (2023), Dual focal loss for calibration, eq. (3).
 
     Differs from the authors' code:
         Its default gamma is 0, which is cross-entropy, and it sums over the batch; ours are the paper's

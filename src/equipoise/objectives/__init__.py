@@ -10,6 +10,7 @@ from equipoise.objectives.factories import (
     make_meta_label_smoothing,
     make_mutual_learning,
     make_pruned,
+    make_sample_adaptive,
     make_supervised,
 )
 from equipoise.objectives.gamma_net import GammaMap, GammaNet
@@ -17,6 +18,7 @@ from equipoise.objectives.kl import kl_divergence
 from equipoise.objectives.meta_label_smoothing import MetaLabelSmoothing, Smoothing
 from equipoise.objectives.mutual_learning import MutualLearning
 from equipoise.objectives.pruned import Pruned
+from equipoise.objectives.sample_adaptive import SampleAdaptive
 from equipoise.objectives.supervised import Supervised
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "MutualLearning",
     "Parts",
     "Pruned",
+    "SampleAdaptive",
     "Smoothing",
     "Supervised",
     "kl_divergence",
@@ -38,5 +41,6 @@ __all__ = [
     "make_meta_label_smoothing",
     "make_mutual_learning",
     "make_pruned",
+    "make_sample_adaptive",
     "make_supervised",
 ]

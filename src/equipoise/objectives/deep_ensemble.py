@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import cast, final
 
 import torch
@@ -59,6 +60,11 @@ class DeepEnsemble(Objective):
 
     Args:
         members: Objectives, each with its own network, initialised apart.
+        subset: Share of the training samples that each member sees, drawn at random for each; None shows all to all.
+            Every sample is seen by one member at least. A member passes over batches with fewer than two of its
+            samples.
+        n_samples: Numbers that ``batch.index`` may hold run from 0 to this, exclusive; needed for subsets.
+        rows: Numbers of the training samples, where a dataset also holds others; None takes all.
 
     Example:
         >>> from equipoise.objectives import Supervised
@@ -74,8 +80,16 @@ class DeepEnsemble(Objective):
     """
 
     members: Sequence[Objective]
+    subsets: Tensor | None
 
-    def __init__(self, members: Sequence[Objective]) -> None:
+    def __init__(
+        self,
+        members: Sequence[Objective],
+        *,
+        subset: float | None = None,
+        n_samples: int | None = None,
+        rows: Tensor | None = None,
+    ) -> None:
         super().__init__()
         if len(members) < 2:
             raise ValueError(
@@ -84,16 +98,35 @@ class DeepEnsemble(Objective):
         self.members = cast("Sequence[Objective]", nn.ModuleList(members))
         # Not a child of its own: its networks already are, through the members.
         self._mean = (MeanNetwork([member.network() for member in members]),)
+        subsets = None if subset is None else _draw_subsets(len(members), subset, n_samples, rows)
+        self.register_buffer("subsets", subsets)
 
     def step(self, batch: BatchLike) -> Step:
         """Step every member."""
+        if self.subsets is not None:
+            return self._step_subsets(batch, self.subsets[:, batch.index])
         steps = [member.step(batch) for member in self.members]
-        scalars = {
-            name: torch.stack([step.scalars[name] for step in steps]).mean()
-            for name in steps[0].scalars
-            if all(name in step.scalars for step in steps)
-        }
-        return Step(mean_log_probs([step.logits for step in steps]), scalars)
+        return Step(mean_log_probs([step.logits for step in steps]), _mean_scalars(steps))
+
+    def _step_subsets(self, batch: BatchLike, chosen: Tensor) -> Step:
+        """Step every member on its samples; a sample's logits are the mean of the members that see it."""
+        parts = [_take(batch, own) for own in chosen]
+        steps = [
+            member.step(part) if len(part.index) > 1 else None
+            for member, part in zip(self.members, parts, strict=True)
+        ]
+        done = [step for step in steps if step is not None]
+        if not done:
+            raise ValueError(
+                f"DeepEnsemble: no member sees two samples of a batch of {len(batch.index)}. Enlarge the batches or "
+                "`subset`."
+            )
+        total = done[0].logits.new_full((len(batch.index), *done[0].logits.shape[1:]), -torch.inf)
+        for own, step in zip(chosen, steps, strict=True):
+            if step is not None:
+                total[own] = torch.logaddexp(total[own], torch.log_softmax(step.logits, 1))
+        logits = torch.log_softmax(torch.where(torch.isfinite(total), total, 0.0), 1)
+        return Step(logits, _mean_scalars(done))
 
     def network(self) -> MeanNetwork:
         """Return the members' networks as one."""
@@ -116,3 +149,51 @@ class DeepEnsemble(Objective):
         """Let every member end its epoch with its own network's held-out predictions."""
         for member in self.members:
             member.end_epoch(held_out)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Some samples of a batch."""
+
+    inputs: Inputs
+    targets: Tensor
+    index: Tensor
+
+
+def _take(batch: BatchLike, chosen: Tensor) -> _Part:
+    inputs = batch.inputs
+    taken = (
+        inputs[chosen]
+        if isinstance(inputs, Tensor)
+        else {name: part[chosen] for name, part in inputs.items()}
+    )
+    return _Part(taken, batch.targets[chosen], batch.index[chosen])
+
+
+def _mean_scalars(steps: Sequence[Step]) -> dict[str, Tensor]:
+    """Return the means of the numbers that all steps have."""
+    return {
+        name: torch.stack([step.scalars[name] for step in steps]).mean()
+        for name in steps[0].scalars
+        if all(name in step.scalars for step in steps)
+    }
+
+
+def _draw_subsets(n_members: int, share: float, n_samples: int | None, rows: Tensor | None) -> Tensor:
+    """Return which samples each member sees: the same number for each, and every sample for one member at least."""
+    if n_samples is None:
+        raise ValueError("DeepEnsemble: `subset` needs the length of the dataset. Give it as `n_samples`.")
+    if not 1 / n_members <= share < 1:
+        raise ValueError(
+            f"DeepEnsemble: `subset` must be a share from 1 / {n_members}, so that every sample is seen, to below 1, "
+            f"got {share}. None shows all samples to all members."
+        )
+    visited = torch.arange(n_samples) if rows is None else rows.cpu()
+    subsets = torch.zeros(n_members, n_samples, dtype=torch.bool)
+    # Parts that together are all samples, each filled up at random.
+    for member, own in enumerate(visited[torch.randperm(len(visited))].tensor_split(n_members)):
+        subsets[member, own] = True
+        others = visited[~subsets[member, visited]]
+        n_more = max(round(share * len(visited)) - len(own), 0)
+        subsets[member, others[torch.randperm(len(others))[:n_more]]] = True
+    return subsets

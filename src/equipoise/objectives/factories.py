@@ -9,6 +9,8 @@ from typing import Literal, final
 from torch import Tensor, nn
 
 from equipoise.core.names import look_up
+from equipoise.losses.cals_alm import PenaltyName
+from equipoise.losses.options import OverClasses
 from equipoise.losses.sece import SmoothECE
 from equipoise.objectives.deep_ensemble import DeepEnsemble
 from equipoise.objectives.differentiated_mutual_learning import DifferentiatedMutualLearning
@@ -16,6 +18,7 @@ from equipoise.objectives.gamma_net import GammaNet, Positive
 from equipoise.objectives.meta_label_smoothing import Form, MetaLabelSmoothing
 from equipoise.objectives.mutual_learning import MutualLearning
 from equipoise.objectives.pruned import Pruned
+from equipoise.objectives.sample_adaptive import SampleAdaptive
 from equipoise.objectives.supervised import Supervised
 from equipoise.objectives.views import VIEWS
 from equipoise.training import SGD, Adam, Inputs, Recipe, Source
@@ -28,6 +31,7 @@ __all__ = [
     "make_meta_label_smoothing",
     "make_mutual_learning",
     "make_pruned",
+    "make_sample_adaptive",
     "make_supervised",
 ]
 
@@ -45,6 +49,7 @@ class Parts:
         held_out: Batches for objectives that measure calibration as they train.
         n_samples: Length of the dataset, for objectives that remember samples.
         rows: Numbers of its training samples; None takes all.
+        n_classes: Number of classes, for objectives that keep numbers for each.
 
     Example:
         >>> parts = Parts(make_network=lambda: nn.Linear(2, 3))
@@ -59,6 +64,7 @@ class Parts:
     held_out: Source | None = None
     n_samples: int | None = None
     rows: Tensor | None = None
+    n_classes: int | None = None
 
     def loss(self) -> nn.Module:
         """Return a fresh loss."""
@@ -172,19 +178,21 @@ def make_differentiated_mutual_learning(
     )
 
 
-def make_deep_ensemble(parts: Parts, *, n_members: int = 5) -> DeepEnsemble:
+def make_deep_ensemble(parts: Parts, *, n_members: int = 5, subset: float | None = None) -> DeepEnsemble:
     """Return members of one kind, initialised apart.
 
     Args:
         parts: What the experiment brings: networks, loss, recipe, held-out batches.
         n_members: How many networks are averaged.
+        subset: As in :class:`DeepEnsemble`.
 
     Example:
         >>> objective = make_deep_ensemble(Parts(make_network=lambda: nn.Linear(2, 3)), n_members=3)
         >>> type(objective).__name__
         'DeepEnsemble'
     """
-    return DeepEnsemble([make_supervised(parts) for _ in range(n_members)])
+    members = [make_supervised(parts) for _ in range(n_members)]
+    return DeepEnsemble(members, subset=subset, n_samples=parts.n_samples, rows=parts.rows)
 
 
 def make_gamma_net(
@@ -310,4 +318,54 @@ def make_pruned(parts: Parts, *, period: int, fraction: float, momentum: float) 
         fraction=fraction,
         momentum=momentum,
         rows=parts.rows,
+    )
+
+
+def make_sample_adaptive(
+    parts: Parts,
+    *,
+    margin: float = 10.0,
+    penalty: PenaltyName = "phr",
+    over_classes: OverClasses = "mean",
+    growth: float = 1.2,
+    patience: float = 0.9,
+    period: int = 1,
+    rho_max: float = 10.0,
+) -> SampleAdaptive:
+    """Return one network whose margin penalty has a multiplier for every sample and class.
+
+    Args:
+        parts: What the experiment brings: networks, recipe, numbers of samples and classes.
+        margin: As in :class:`SampleAdaptive`.
+        penalty: As in :class:`SampleAdaptive`.
+        over_classes: As in :class:`SampleAdaptive`.
+        growth: As in :class:`SampleAdaptive`.
+        patience: As in :class:`SampleAdaptive`.
+        period: As in :class:`SampleAdaptive`.
+        rho_max: As in :class:`SampleAdaptive`.
+
+    Example:
+        >>> parts = Parts(make_network=lambda: nn.Linear(2, 3), n_samples=9, n_classes=3)
+        >>> type(make_sample_adaptive(parts)).__name__
+        'SampleAdaptive'
+    """
+    if parts.make_loss is not None:
+        raise ValueError("sample_adaptive: it brings its own loss, but another is given. Leave the loss out.")
+    if parts.n_samples is None or parts.n_classes is None:
+        raise ValueError(
+            "sample_adaptive: it keeps numbers for every sample and class. Give `n_samples` and `n_classes`."
+        )
+    return SampleAdaptive(
+        parts.network("sample_adaptive"),
+        n_samples=parts.n_samples,
+        n_classes=parts.n_classes,
+        margin=margin,
+        penalty=penalty,
+        over_classes=over_classes,
+        growth=growth,
+        patience=patience,
+        period=period,
+        rho_max=rho_max,
+        rows=parts.rows,
+        recipe=parts.recipe,
     )

@@ -51,7 +51,7 @@ def draw_phi(
             linewidth=1.8,
             label=name,
         )
-        unit = marks.v_prime if rival == 0 else dual_focal_regions(gamma=gamma, rival=rival).v_prime
+        unit = dual_focal_regions(gamma=gamma, rival=rival).v_uc
         ax.plot(unit, float(dual_focal_phi(unit, rival, gamma=gamma)), marker="o", color=colour, markersize=5)
     ax.set(xlim=(0, 1))
     top = ax.get_ylim()[1] * 1.12

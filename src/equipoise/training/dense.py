@@ -142,6 +142,7 @@ def score_dense(
     n_pixels: int = 100_000,
     reach: int = 3,
     n_bins: int = 15,
+    closed: str = "right",
     split: str | None = None,
     seed: int = 0,
 ) -> DenseScores:
@@ -157,6 +158,7 @@ def score_dense(
         n_pixels: Size of the sample.
         reach: How near a boundary is near, in pixels.
         n_bins: Bins of the calibration errors.
+        closed: Which side of a bin belongs to it.
         split: The name of the split they come from.
         seed: Of the sample.
 
@@ -175,7 +177,7 @@ def score_dense(
         >>> scores.state.n_samples, len(scores.sample), scores.share
         (32, 5, 0.15625)
     """
-    states = [CalibrationState(n_classes, n_bins=n_bins) for _ in range(2)]
+    states = [CalibrationState(n_classes, n_bins=n_bins, closed=closed) for _ in range(2)]
     images: tuple[list[NDArray[np.float64]], ...] = ([], [])
     sample, counts = PixelSample(n_pixels, seed=seed), []
     with evaluating(network):
@@ -193,7 +195,7 @@ def score_dense(
             counts.append(_overlaps(logits.argmax(1), labels, known, n_classes))
     if not sample.seen:
         raise DataError("score_dense: there is no pixel with a class to score. Is the split empty?")
-    together = CalibrationState(n_classes, n_bins=n_bins)
+    together = CalibrationState(n_classes, n_bins=n_bins, closed=closed)
     for state in states:
         together.merge(state)
     intersections, unions = (np.concatenate(parts) for parts in zip(*counts, strict=True))
@@ -215,7 +217,7 @@ def _add_image(
     state: CalibrationState, logits: Tensor, labels: Tensor, chosen: Tensor
 ) -> NDArray[np.float64]:
     """Add some pixels of one image to a state, and return their sums by bin and correctness."""
-    part = CalibrationState(state.n_classes, n_bins=state.n_bins)
+    part = CalibrationState(state.n_classes, n_bins=state.n_bins, closed=state.closed)
     if chosen.any():
         part.update(logits=logits[chosen], labels=labels[chosen])
         state.merge(part)

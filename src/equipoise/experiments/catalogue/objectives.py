@@ -86,6 +86,20 @@ OBJECTIVES: dict[str, Entry] = {
         r"(\theta - \eta \nabla_\theta \mathrm{CE}(p_\theta, t_\omega(y)))",
         needs=frozenset({"held_out", "features"}),
     ),
+    "sample_adaptive": Entry(
+        key="sample_adaptive",
+        title="Sample-adaptive label smoothing (CALS, one multiplier per sample)",
+        made_by="equipoise.objectives:make_sample_adaptive",
+        paper="Liu et al. (2023), Class adaptive network calibration",
+        fidelity="formula only",
+        parameters={"margin": 10.0, "penalty": "phr", "period": 1},
+        summary="A margin cost for every sample and class, its multipliers learnt from the training samples.",
+        use_when="You compare with CALS-ALM, whose general form it is.",
+        avoid_when="The data are many: four numbers are kept for every training sample and class.",
+        formula=r"-\log p_y + \frac{1}{k} \sum_j P(h_j, \rho_{ij}, \lambda_{ij}), \quad "
+        r"\lambda_{ij} \leftarrow P'(h_j, \rho_{ij}, \lambda_{ij})",
+        needs=frozenset({"index", "n_classes"}),
+    ),
     "pruned": Entry(
         key="pruned",
         title="Dynamic data pruning (DTDP)",
