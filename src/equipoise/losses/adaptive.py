@@ -84,6 +84,7 @@ def check_saved_state(loss: Any, logits: Tensor, labels: Tensor, *, where: str) 
         ...     gamma = 1.0
         ...     def update(self, logits, labels):
         ...         self.gamma *= 2
+        >>> Mine.__module__ = "mine"
         >>> check_saved_state(Mine(), *made_up_rows(2), where="doc")
         Traceback (most recent call last):
         ...

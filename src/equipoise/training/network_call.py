@@ -30,6 +30,7 @@ def call_network(network: Callable[..., Any], inputs: Inputs, *, like: nn.Module
         What the network returns.
 
     Example:
+        >>> import torch
         >>> class Sum(nn.Module):
         ...     def forward(self, one, two):
         ...         return one + two
@@ -70,6 +71,7 @@ def as_logits(output: Any, *, where: str = "fit") -> Tensor:
         TypeError: If there are no logits in it.
 
     Example:
+        >>> import torch
         >>> as_logits(torch.tensor([[2.0]]))
         tensor([[0., 2.]])
     """
