@@ -38,7 +38,16 @@ def test_the_line_never_wraps(tmp_path, monkeypatch):
 
 def test_a_pipe_gets_whole_lines_only(tmp_path):
     stream = io.StringIO()
-    spec, status = line(tmp_path, iter([0.0]), stream)
+    spec, status = line(tmp_path, iter([0.0, 1.0, 2.0]), stream)
     status.show(done=0, running=[spec])
     status.tell("1/4 done")
     assert stream.getvalue() == "1/4 done\n"
+
+
+def test_a_pipe_gets_a_line_about_running_runs_once_a_minute(tmp_path):
+    stream = io.StringIO()
+    times = iter([0.0, 30.0, 61.0, 61.0, 61.0, 90.0])
+    spec, status = line(tmp_path, times, stream)
+    for _ in range(3):
+        status.show(done=0, running=[spec])
+    assert stream.getvalue() == "0/4 runs done · ce seed 0 epoch 0/2\n"

@@ -133,3 +133,38 @@ def test_a_checkpoint_without_the_loss_is_refused(tmp_path):
 def test_a_loss_that_does_not_adapt_is_refused():
     with pytest.raises(TypeError, match="adapts"):
         AdaptLoss(nn.CrossEntropyLoss())
+
+
+class OwnAdaptive(nn.Module):
+    """A loss that inherits nothing of ours; its state is a buffer, or an attribute that nothing saves."""
+
+    def __init__(self, *, saved=True):
+        super().__init__()
+        self.saved, self.steps = saved, 0
+        self.register_buffer("smoothing", torch.tensor(0.0))
+
+    def forward(self, logits, labels):
+        return nn.functional.cross_entropy(logits, labels, label_smoothing=float(self.smoothing))
+
+    def update(self, logits, labels):
+        self.smoothing += 0.05
+        if not self.saved:
+            self.steps += 1
+
+
+@pytest.mark.parametrize("saved", [True, False])
+def test_a_loss_of_ones_own_is_updated_or_refused_before_the_first_step(saved, tmp_path):
+    loss = OwnAdaptive(saved=saved)
+    adapt = AdaptLoss(loss)
+    made = trainer(
+        tmp_path, model(), loss, rows=sentences(8, tokens=False), eval_dataset=sentences(8, tokens=False, seed=1),
+        callbacks=[adapt], compute_metrics=adapt.compute_metrics, num_train_epochs=2, eval_strategy="epoch",
+        save_strategy="no",
+    )  # fmt: skip
+    if saved:
+        made.train()
+        assert float(loss.smoothing) == pytest.approx(0.1)
+    else:
+        with pytest.raises(TypeError, match=r"OwnAdaptive\.update changes `steps`"):
+            made.train()
+        assert made.state.global_step == 0

@@ -14,7 +14,12 @@ pytestmark = [pytest.mark.hosts, pytest.mark.filterwarnings("ignore")]
 from equipoise import Predictions, score  # noqa: E402
 from equipoise.calibrators import TemperatureScaling  # noqa: E402
 from equipoise.core.errors import DataError  # noqa: E402
-from equipoise.integrations.lightning import AdaptLoss, CalibrationLogger, fit_temperature  # noqa: E402
+from equipoise.integrations.lightning import (  # noqa: E402
+    AdaptLoss,
+    CalibrationLogger,
+    SeedEpochs,
+    fit_temperature,
+)
 from equipoise.losses import AdaFocalLoss, ClassAdaptiveLoss, MarginLoss  # noqa: E402
 from helpers.host_training import loader, make_module, rows, train_in_two  # noqa: E402
 
@@ -53,6 +58,61 @@ def test_a_resumed_run_equals_the_straight_one_bit_for_bit(name, tmp_path):
     assert any(
         not torch.equal(value, fresh[key]) for key, value in straight.state_dict().items() if "loss" in key
     )
+
+
+def trained_with_chance(epochs, folder, *, resume=None):
+    """Train with dropout and shuffled rows, from another random state each time."""
+    torch.seed()
+    module = make_module(AdaFocalLoss(n_bins=4))
+    module.network = torch.nn.Sequential(module.network, torch.nn.Dropout(0.5))
+    trainer = pl.Trainer(
+        accelerator="cpu", max_epochs=epochs, logger=False, default_root_dir=folder, enable_progress_bar=False,
+        enable_model_summary=False, callbacks=[AdaptLoss(), SeedEpochs(3)],
+    )  # fmt: skip
+    data = torch.utils.data.TensorDataset(*rows())
+    shuffled = torch.utils.data.DataLoader(data, batch_size=30, shuffle=True)
+    trainer.fit(module, shuffled, loader(*rows(60, seed=1)), ckpt_path=resume)
+    return trainer, module.state_dict()
+
+
+def test_seeded_epochs_resume_bit_for_bit_with_shuffling_and_dropout(tmp_path):
+    _, straight = trained_with_chance(4, tmp_path)
+    half, _ = trained_with_chance(2, tmp_path)
+    half.save_checkpoint(tmp_path / "half.ckpt")
+    _, resumed = trained_with_chance(4, tmp_path, resume=tmp_path / "half.ckpt")
+    for key, value in straight.items():
+        assert torch.equal(value, resumed[key]), key
+
+
+class OwnAdaptive(torch.nn.Module):
+    """A loss that inherits nothing of ours; its state is a buffer, or an attribute that nothing saves."""
+
+    def __init__(self, *, saved=True):
+        super().__init__()
+        self.saved, self.steps = saved, 0
+        self.register_buffer("smoothing", torch.tensor(0.0))
+
+    def forward(self, logits, labels):
+        return torch.nn.functional.cross_entropy(logits, labels, label_smoothing=float(self.smoothing))
+
+    def update(self, logits, labels):
+        self.smoothing += 0.05
+        if not self.saved:
+            self.steps += 1
+
+
+def test_a_loss_of_ones_own_is_updated_by_its_method(tmp_path):
+    module = make_module(OwnAdaptive())
+    trained(module, 3, tmp_path, [AdaptLoss()], enable_checkpointing=False)
+    assert float(module.loss.smoothing) == pytest.approx(0.15)
+
+
+def test_state_that_is_not_saved_is_refused_before_the_first_step(tmp_path):
+    module = make_module(OwnAdaptive(saved=False))
+    before = copy.deepcopy(module.state_dict())
+    with pytest.raises(TypeError, match=r"OwnAdaptive.update changes `steps`.*register_buffer"):
+        trained(module, 1, tmp_path, [AdaptLoss()], enable_checkpointing=False)
+    assert all(torch.equal(before[key], value) for key, value in module.state_dict().items())
 
 
 def test_the_loss_learns_once_per_epoch_and_not_from_the_sanity_check(tmp_path):

@@ -46,6 +46,11 @@ def wanted(runs):
     return series, dict(log.scores)
 
 
+def test_columns_of_test_are_logged_as_those_of_test():
+    row = {"epoch": 2, "loss": 0.5, "tune_ece": 0.1, "test_ece": 0.2, "tuned": 1.0}
+    assert epoch_values(row)[1] == {"train/loss": 0.5, "tune/ece": 0.1, "test/ece": 0.2, "train/tuned": 1.0}
+
+
 def from_tensorboard(out):
     event_accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     [folder] = [path for path in out.iterdir() if path.is_dir()]

@@ -70,3 +70,47 @@ def test_what_cannot_be_meant_is_refused(data):
         net(nn.CrossEntropyLoss, callbacks=[AdaptLoss()]).fit(*data)
     with pytest.raises(ValueError, match="train_split"):
         net(AdaFocalLoss, callbacks=[AdaptLoss()], train_split=None).fit(*data)
+
+
+class OwnAdaptive(nn.Module):
+    """A loss that inherits nothing of ours; its state is a buffer, or an attribute that nothing saves."""
+
+    def __init__(self, saved=True):
+        super().__init__()
+        self.saved, self.steps = saved, 0
+        self.register_buffer("smoothing", torch.tensor(0.0))
+
+    def forward(self, logits, labels):
+        return nn.functional.cross_entropy(logits, labels, label_smoothing=float(self.smoothing))
+
+    def update(self, logits, labels):
+        self.smoothing += 0.05
+        if not self.saved:
+            self.steps += 1
+
+
+def own_rows():
+    generator = np.random.default_rng(0)
+    return generator.normal(size=(60, 2)).astype(np.float32), np.arange(60) % 2
+
+
+def test_a_loss_of_ones_own_is_updated_by_its_method():
+    net = make_classifier(nn.Linear(2, 2), OwnAdaptive, callbacks=[AdaptLoss()], max_epochs=2, verbose=0)
+    net.set_params(callbacks__print_log=None).fit(*own_rows())
+    assert float(net.criterion_.smoothing) == pytest.approx(0.1)
+
+
+def test_state_that_is_not_saved_is_refused_before_the_first_step():
+    net = make_classifier(
+        nn.Linear(2, 2), OwnAdaptive, criterion__saved=False, callbacks=[AdaptLoss()], max_epochs=1, verbose=0
+    )
+    with pytest.raises(TypeError, match=r"OwnAdaptive\.update changes `steps`"):
+        net.set_params(callbacks__print_log=None).fit(*own_rows())
+    assert len(net.history) == 0
+
+
+def test_a_network_of_one_output_gives_probabilities_of_two_classes():
+    net = make_classifier(nn.Linear(2, 1), FocalLoss, max_epochs=1, verbose=0)
+    found = net.set_params(callbacks__print_log=None).fit(*own_rows()).predict_proba(own_rows()[0])
+    assert found.shape == (60, 2)
+    np.testing.assert_allclose(found.sum(1), 1, rtol=1e-6)

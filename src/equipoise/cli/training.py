@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
@@ -47,6 +48,23 @@ class _Asked(NamedTuple):
     quiet: bool
 
 
+class _Part(click.ParamType):  # type: ignore[type-arg]
+    """``i/n``: the i-th of n parts."""
+
+    name = "i/n"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, context: click.Context | None
+    ) -> tuple[int, int]:
+        """Return both numbers."""
+        if isinstance(value, tuple):
+            return value
+        number, _, total = str(value).partition("/")
+        if not (number.isdecimal() and total.isdecimal() and 1 <= int(number) <= int(total)):
+            self.fail(f"expected i/n with i from 1 to n, such as 2/8, got {value!r}.", param, context)
+        return int(number), int(total)
+
+
 def _run_options(function: F) -> F:
     """Add the options that training and comparing share; the command gets them as one argument ``asked``."""
 
@@ -59,6 +77,13 @@ def _run_options(function: F) -> F:
         overrides: tuple[str, ...],
         threads: int,
         accelerator: str,
+        devices: int | None,
+        nodes: int | None,
+        strategy: str | None,
+        compile: bool | None,
+        loader_workers: int | None,
+        precision: str | None,
+        sync_batchnorm: bool | None,
         keep_memory: bool,
         resamples: int,
         no_code: bool,
@@ -66,13 +91,23 @@ def _run_options(function: F) -> F:
         quiet: bool,
         **others: Any,
     ) -> Any:
-        from equipoise.experiments import RunOptions
+        from equipoise.experiments import Execution, RunOptions
 
+        execution = Execution(
+            devices=devices, nodes=nodes, strategy=strategy, compile=compile, loader_workers=loader_workers
+        )
+        recipe = {"precision": precision and json.dumps(precision), "sync_batchnorm": sync_batchnorm}
+        overrides += tuple(
+            f"recipe.{key}={str(value).lower() if isinstance(value, bool) else value}"
+            for key, value in recipe.items()
+            if value is not None
+        )
         options = RunOptions(
             root=root,
             download=download,
             threads=threads,
             accelerator=accelerator,
+            execution=execution,
             keep_memory=keep_memory,
             n_resamples=resamples,
             quiet=quiet or as_json,
@@ -107,6 +142,25 @@ def _run_options(function: F) -> F:
             ),
             click.option("--accelerator", default="auto", show_default=True, help="cpu, cuda, mps ..."),
             click.option(
+                "--devices",
+                type=click.IntRange(min=1),
+                help="Devices, and so processes, of each run on a machine; under torchrun leave it out.",
+            ),
+            click.option("--nodes", type=click.IntRange(min=1), help="Machines of one run."),
+            click.option("--strategy", help="How processes share a run: ddp ... (Lightning Fabric's names)."),
+            click.option("--precision", help="32-true, bf16-mixed, 64-true ...; part of a run's identity."),
+            click.option("--compile/--no-compile", default=None, help="Train through torch.compile."),
+            click.option(
+                "--loader-workers",
+                type=click.IntRange(min=0),
+                help="Processes that read images from disk, for each process of a run.",
+            ),
+            click.option(
+                "--sync-batchnorm/--no-sync-batchnorm",
+                default=None,
+                help="Batch norm over all processes (the default), or in each; part of a run's identity.",
+            ),
+            click.option(
                 "--keep-memory/--no-keep-memory",
                 default=True,
                 show_default=True,
@@ -126,11 +180,12 @@ def _run_options(function: F) -> F:
 def _announce_code(specs: Sequence[Spec], beside: Sequence[Beside], where: str, asked: _Asked) -> None:
     """Say which files will be run before any is; or refuse them."""
     from equipoise.experiments import code_files, refuse_code
+    from equipoise.training.processes import is_first_process
 
     if asked.no_code:
         refuse_code(specs, where=where, beside=beside)
     files = code_files(specs, where=where, beside=beside)
-    if files and not asked.quiet:
+    if files and not asked.quiet and is_first_process():
         click.echo(f"{where} runs code: {', '.join(map(_near, files))}", err=True)
 
 
@@ -162,6 +217,7 @@ def train_command(
     from equipoise.experiments.preparation import Beside
     from equipoise.experiments.references import is_code
     from equipoise.metrics.facts import columns
+    from equipoise.training.processes import is_first_process
 
     options = replace(
         asked.options, calibrators=tuple(dict.fromkeys(("identity", *calibrators))), history=history
@@ -171,17 +227,23 @@ def train_command(
     beside = [Beside(one.name, "calibrator", one.home) for one in maps if is_code(one.name)]
     _announce_code([wanted], beside, str(spec), asked)
     [wanted] = prepare([wanted], where=str(spec), root=options.root, download=options.download, maps=maps)
-    if RunFolder(asked.out / wanted.identity).is_finished() and not options.quiet:
+    is_finished = RunFolder(asked.out / wanted.identity).is_finished()
+    if is_finished and not options.quiet and is_first_process():
         click.echo(f"already finished: {wanted.label}", err=True)
     folder = run(wanted, asked.out, options=options)
+    if not is_first_process():
+        return
     if asked.as_json:
-        print_json({"run": folder.name, "path": str(folder.path), "scores": folder.rows()})
+        print_json(
+            {"name": wanted.name, "run": folder.name, "path": str(folder.path), "scores": folder.rows()}
+        )
         return
     shown = columns()[:_MOST_SHOWN]
     rows = [row for row in folder.rows() if row["split"] == "test" and row["metric"] in shown]
     print_table(("calibrator", "metric", "value", "interval"), [_cells(row) for row in rows])
     if not asked.quiet:
-        click.echo(f"\n{folder.path}\n{use_of_runs(folder.path)}")
+        named = f"{wanted.name}: {folder.path}" if wanted.name else str(folder.path)
+        click.echo(f"\n{named}\n{use_of_runs(folder.path)}")
 
 
 def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -199,6 +261,11 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
 @click.option(
     "--workers", type=click.IntRange(min=1), help="Processes on this machine; by default one per core."
 )
+@click.option(
+    "--part",
+    type=_Part(),
+    help="Do the i-th of n parts of the runs, counted from 1: for job arrays of Slurm and other schedulers.",
+)
 @click.option("--address", help="Ray cluster; 'auto' for the one this machine belongs to.")
 @click.option("--format", "style", type=click.Choice(["text", "markdown", "latex", "csv"]), default="text")
 @equivalence_option
@@ -207,6 +274,7 @@ def compare_command(
     comparison: Path,
     engine: str,
     workers: int | None,
+    part: tuple[int, int] | None,
     address: str | None,
     style: str,
     margins: tuple[tuple[str, float], ...],
@@ -231,8 +299,28 @@ def compare_command(
         workers=workers,
         address=address,
         margins=dict(margins),
+        part=part,
     )
+    if part is not None and not result.tables:
+        return _print_part(result, part, str(comparison), asked)
     return print_result(result, style=style, as_json=asked.as_json, quiet=asked.quiet)
+
+
+def _print_part(result: ComparisonResult, part: tuple[int, int], where: str, asked: _Asked) -> int:
+    """Print what a part of a comparison did; the tables follow when all runs are there."""
+    number, total = part
+    summary = result.summary
+    if asked.as_json:
+        runs = [run.name for run in summary.done]
+        print_json({"part": f"{number}/{total}", "runs": runs, "failed": summary.failed, "left": result.left})
+    else:
+        click.echo(
+            f"part {number}/{total}: {len(summary.done)} runs done, {len(summary.failed)} failed; {result.left} runs "
+            "of the comparison are left"
+        )
+        if not asked.quiet:
+            click.echo(f"\nwhen all parts are done: equipoise compare {where} --out {asked.out}")
+    return 0 if summary.is_whole else 1
 
 
 def print_result(result: ComparisonResult, *, style: str, as_json: bool, quiet: bool) -> int:

@@ -20,12 +20,26 @@ __all__ = [
     "freeze",
     "has_bad_text",
     "label_remedy",
+    "log_odds_as_logits",
 ]
 
 Array: TypeAlias = NDArray[Any]
 
 #: Beyond this, floats skip whole numbers.
 _LARGEST_WHOLE = 2.0**53
+
+
+def log_odds_as_logits(logits: torch.Tensor) -> torch.Tensor:
+    """Return two columns ``(0, z)`` for one column ``z`` of log-odds of class 1; other logits as they are.
+
+    Args:
+        logits: ``(n, k)`` or ``(n, k, ...)``; a network with one output gives ``k = 1``.
+
+    Example:
+        >>> log_odds_as_logits(torch.tensor([[2.0]]))
+        tensor([[0., 2.]])
+    """
+    return torch.cat([torch.zeros_like(logits), logits], 1) if logits.shape[1] == 1 else logits
 
 
 def as_numpy(values: Any) -> Array:

@@ -1,13 +1,13 @@
-"""A progress bar for anything that may take longer than two seconds."""
+"""A progress bar on a terminal for anything that may take longer than two seconds, and plain lines elsewhere."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sized
-from typing import TextIO, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sized
+from typing import TextIO, TypeVar, final
 
-__all__ = ["clock_text", "progress"]
+__all__ = ["PlainLines", "clock_text", "progress"]
 
 T = TypeVar("T")
 
@@ -23,7 +23,8 @@ def progress(
 ) -> Iterator[T]:
     """Pass items through, and draw a bar once two seconds have gone by.
 
-    Nothing is drawn when the stream is not a terminal, so pipes and log files stay clean.
+    Nothing is drawn when the stream is not a terminal, so pipes and log files stay clean; :class:`PlainLines` are for
+    these.
 
     Args:
         items: What to iterate over.
@@ -60,6 +61,49 @@ def progress(
         if shown:
             out.write("\r\x1b[K")
             out.flush()
+
+
+@final
+class PlainLines:
+    r"""Lines of progress for log files and pipes; on a terminal, where there is a bar, nothing is written.
+
+    The first and the last line are written, and others when some seconds have gone by since the one before.
+
+    Args:
+        seconds: Least time between two lines.
+        stream: Where to write; standard error by default.
+        clock: Tells the time.
+
+    Example:
+        >>> import io
+        >>> out, times = io.StringIO(), iter([0, 5, 60, 61])
+        >>> lines = PlainLines(seconds=10, stream=out, clock=lambda: next(times))
+        >>> for number in range(1, 5):
+        ...     lines.write(f"epoch {number}", last=number == 4)
+        >>> out.getvalue().split("\n")
+        ['epoch 1', 'epoch 3', 'epoch 4', '']
+    """
+
+    def __init__(
+        self,
+        *,
+        seconds: float = 10.0,
+        stream: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._seconds, self._stream, self._clock = seconds, stream, clock
+        self._written: float | None = None
+
+    def write(self, line: str, *, last: bool = False) -> None:
+        """Write a line, unless another was written just before."""
+        out = sys.stderr if self._stream is None else self._stream
+        if out.isatty():
+            return
+        now = self._clock()
+        if last or self._written is None or now - self._written >= self._seconds:
+            out.write(f"{line}\n")
+            out.flush()
+            self._written = now
 
 
 def _line(label: str, done: int, total: int | None, unit: str, seconds: float) -> str:

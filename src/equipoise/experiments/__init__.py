@@ -13,6 +13,7 @@ __all__ = [
     "ComparisonSpec",
     "DataSpec",
     "Entry",
+    "Execution",
     "MethodSpec",
     "ModelSpec",
     "PaperResult",
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from equipoise.experiments.comparison import ComparisonResult, run_comparison
     from equipoise.experiments.comparison_spec import ComparisonSpec, read_comparison
     from equipoise.experiments.engines import RunSummary
+    from equipoise.experiments.execution import Execution
     from equipoise.experiments.finding_runs import find_runs
     from equipoise.experiments.folder import RunFolder
     from equipoise.experiments.formatting import format_table, format_tables
@@ -99,6 +101,7 @@ else:
             "ResultTable": "equipoise.experiments.table",
             "RunFolder": "equipoise.experiments.folder",
             "RunGroup": "equipoise.experiments.run_groups",
+            "Execution": "equipoise.experiments.execution",
             "RunOptions": "equipoise.experiments.single_run",
             "RunScores": "equipoise.experiments.scores",
             "RunSummary": "equipoise.experiments.engines",

@@ -70,13 +70,14 @@ class Built:
     selection: Selection
 
 
-def build(spec: Spec, *, root: str | None = None, download: bool = False) -> Built:
+def build(spec: Spec, *, root: str | None = None, download: bool = False, loader_workers: int = 0) -> Built:
     """Return what a spec names.
 
     Args:
         spec: A checked spec.
         root: The data folder.
         download: Bring the official files if they are not there.
+        loader_workers: Processes that read images from disk.
 
     Returns:
         Data, objective and batches; the same initial weights for the same seed.
@@ -91,7 +92,11 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False) -> Bui
         meta_part(data, share=spec.training.meta, seed=spec.data.seed) if spec.training.meta else (data, None)
     )
     chosen, loss = split_method(spec.method, spec)
-    tune = split_source(data, "tune", spec) if len(data.splits.get("tune", ())) else None
+    tune = (
+        split_source(data, "tune", spec, loader_workers=loader_workers)
+        if len(data.splits.get("tune", ()))
+        else None
+    )
     if tune is None and (spec.training.keep == "best" or spec.training.patience):
         raise SpecError(
             f"recipe: `keep = \"best\"` and `patience` need a 'tune' split to judge by, and {data.name!r} has none. "
@@ -105,7 +110,7 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False) -> Bui
         else partial(make_network, spec.method.auxiliary, data, spec),
         make_loss=None if loss is None else partial(_make_loss, loss, data),
         recipe=make_recipe(spec.training),
-        held_out=tune if meta is None else split_source(meta, "tune", spec),
+        held_out=tune if meta is None else split_source(meta, "tune", spec, loader_workers=loader_workers),
         n_samples=len(data),
         rows=data.rows("train"),
         n_classes=data.n_classes,
@@ -115,7 +120,7 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False) -> Bui
     return Built(
         data=data,
         objective=objective,
-        train=split_source(data, "train", spec),
+        train=split_source(data, "train", spec, loader_workers=loader_workers),
         tune=tune,
         selection=selection,
     )
@@ -278,7 +283,7 @@ def make_recipe(recipe: RecipeSpec) -> Recipe:
     )
 
 
-def split_source(data: Dataset, split: str, spec: Spec) -> Source:
+def split_source(data: Dataset, split: str, spec: Spec, *, loader_workers: int = 0) -> Source:
     """Return the batches of a split; only ``train`` is shuffled and augmented.
 
     Example:
@@ -308,4 +313,5 @@ def split_source(data: Dataset, split: str, spec: Spec) -> Source:
         seed=spec.seed,
         augment=augment,
         drop_last=split == "train" and len(data.rows(split)) >= recipe.batch_size,
+        workers=loader_workers,
     )

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from equipoise.core.atomic_files import write_text
 from equipoise.core.errors import DataError, SpecError
@@ -27,7 +27,9 @@ from equipoise.experiments.spec_data import data_of, fit_split
 from equipoise.experiments.table import COLUMNS, ResultTable, tables_of_groups
 from equipoise.experiments.tuning_outcome import SeedChoice, choices_before, choose_setting, write_choices
 
-__all__ = ["ComparisonResult", "run_comparison"]
+__all__ = ["ComparisonResult", "part_of", "run_comparison"]
+
+T = TypeVar("T")
 
 
 class ComparisonResult(NamedTuple):
@@ -39,6 +41,7 @@ class ComparisonResult(NamedTuple):
         results: The file of tidy rows.
         groups: The runs behind the tables.
         rows: The tidy rows.
+        left: How many runs of the comparison other parts have yet to finish; nothing but the runs is written then.
 
     Example:
         >>> ComparisonResult(RunSummary(), [], Path("runs/mine.results.csv")).summary.is_whole
@@ -50,6 +53,7 @@ class ComparisonResult(NamedTuple):
     results: Path
     groups: Sequence[RunGroup] = ()
     rows: Sequence[Mapping[str, Any]] = ()
+    left: int = 0
 
     def _repr_html_(self) -> str:
         return "".join(table._repr_html_() for table in self.tables)
@@ -64,8 +68,12 @@ def run_comparison(
     workers: int | None = None,
     address: str | None = None,
     margins: Mapping[str, float] | None = None,
+    part: tuple[int, int] | None = None,
 ) -> ComparisonResult:
     """Do what is left of a comparison, and write its results and tables.
+
+    With ``part``, only every n-th run is done here, so that several machines share a comparison; the part that
+    finishes the last run writes the results. Parts may run at the same time, on a folder that all of them see.
 
     Args:
         comparison: What to run.
@@ -75,12 +83,14 @@ def run_comparison(
         workers: Processes of the local engine.
         address: Cluster of the Ray engine.
         margins: By metric: a difference that is shown to be smaller is called equivalent.
+        part: ``(i, n)`` does the i-th of n parts, counted from 1.
 
     Returns:
         Which runs are done, the tables, and the file of tidy rows.
 
     Raises:
         DataError: If data are missing or wrong; this is said before the first run.
+        ValueError: If there is no such part.
 
     Example:
         >>> import tempfile
@@ -91,14 +101,19 @@ def run_comparison(
         (True, 'ce')
     """
     check_choice(engine, ("local", "ray"), where="run_comparison", name="engine")
+    if part is not None and not 1 <= part[0] <= part[1]:
+        raise ValueError(
+            f"run_comparison: `part` must be (i, n) with i from 1 to n, got {part}. Count parts from 1."
+        )
     specs, chosen = _ready(comparison, options or RunOptions())
     base = Path(folder)
     base.mkdir(parents=True, exist_ok=True)
 
-    def run_all(runs: Sequence[Spec]) -> RunSummary:
+    def run_all(runs: Sequence[Spec], *, quiet: bool = False) -> RunSummary:
+        told = replace(chosen, quiet=chosen.quiet or quiet)
         if engine == "ray":
-            return run_on_ray(runs, base, options=chosen, address=address)
-        return run_locally(runs, base, options=chosen, workers=workers)
+            return run_on_ray(runs, base, options=told, address=address)
+        return run_locally(runs, base, options=told, workers=workers)
 
     def ready(runs: Sequence[Spec]) -> Sequence[Spec]:
         return prepare(runs, where=comparison.where, root=chosen.root, download=chosen.download)
@@ -106,13 +121,21 @@ def run_comparison(
     keys = [one.key for one in comparison.calibrators]
     order = ShownOrder(methods=comparison.methods, calibrators=tuple(keys), baseline=comparison.baseline)
     write_order(base, comparison.name, order)
-    sought = search_settings(comparison.choices, _places(comparison), ready, run_all)
+    mine = dict(part_of(list(_places(comparison).items()), part))
+    sought = search_settings(comparison.choices, mine, ready, run_all)
+    if part is not None:
+        summary = run_all(part_of(specs, part))
+        left = [spec for spec in specs if not RunFolder(base / spec.identity).is_finished()]
+        # The trials of a search belong to other parts, too, and are not known here.
+        is_searching = any(choice.search is not None for choice in comparison.choices)
+        if left or (is_searching and part[1] > 1):
+            return ComparisonResult(summary, [], base / f"{comparison.name}.results.csv", left=len(left))
     known = {spec.identity for spec in specs}
     tried = {
         spec.identity: spec for one in sought.values() for spec in one.specs if spec.identity not in known
     }
     specs = [*specs, *tried.values()]
-    summary = run_all(specs)
+    summary = run_all(specs, quiet=part is not None)
     positions = {spec.identity: number for number, spec in enumerate(specs)}
     summary.done.sort(key=lambda run: positions[run.name])
     kept = base / f"{comparison.name}.choices.json"
@@ -131,6 +154,20 @@ def run_comparison(
     texts = [format_tables(tables, "markdown"), format_shifts(groups, "markdown")]
     write_text(base / f"{comparison.name}.table.md", "\n\n".join(filter(None, texts)) + "\n")
     return ComparisonResult(summary, tables, results, groups, rows)
+
+
+def part_of(items: Sequence[T], part: tuple[int, int] | None) -> Sequence[T]:
+    """Return every n-th item, from the i-th on; parts are disjoint, and together they are all items.
+
+    Args:
+        items: In the order of the spec, which is the same for every part.
+        part: ``(i, n)``, counted from 1; None is all.
+
+    Example:
+        >>> [part_of("abcde", (number, 2)) for number in (1, 2)]
+        ['ace', 'bd']
+    """
+    return items if part is None else items[part[0] - 1 :: part[1]]
 
 
 def _ready(comparison: ComparisonSpec, options: RunOptions) -> tuple[Sequence[Spec], RunOptions]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -18,7 +17,7 @@ from equipoise.experiments.maps import MapSpec, as_map
 from equipoise.experiments.measures import MetricSpec, as_metric
 from equipoise.experiments.preparation import Beside
 from equipoise.experiments.references import is_code, split_reference
-from equipoise.experiments.spec import Spec, current_keys
+from equipoise.experiments.spec import Spec, check_name, current_keys
 from equipoise.experiments.spec_data import fit_split
 from equipoise.experiments.spec_parsing import check_keys, plain, set_key
 from equipoise.experiments.toml import parse_override, read_toml
@@ -27,9 +26,7 @@ from equipoise.experiments.tuned_method import TunedMethod, is_tuned, read_tuned
 __all__ = ["ComparisonSpec", "read_comparison"]
 
 _LISTS = ("data", "model", "recipe", "method", "seed")
-_NAME = re.compile(r"[^./\\\x00-\x1f][^/\\\x00-\x1f]*")
-_LONGEST = 100
-_KEYS = (*_LISTS, "name", "calibrators", "baseline", "shift", "metrics", "history", "closed")
+_KEYS = (*_LISTS, "name", "calibrators", "baseline", "shift", "metrics", "history", "closed", "execution")
 
 
 @final
@@ -103,7 +100,7 @@ class ComparisonSpec:
                 split_reference(one.data)
         metrics = _metrics(table["metrics"], where, home) if "metrics" in table else None
         return cls(
-            name=_name(table.get("name", Path(where).stem), where),
+            name=check_name(table.get("name", Path(where).stem), where=where),
             specs=_distinct(runs),
             calibrators=_calibrators(table.get("calibrators", _usual_calibrators(runs)), where, home),
             baseline=baseline,
@@ -146,11 +143,13 @@ def _every_run(table: Mapping[str, Any], where: str, home: str | None) -> list[_
         if not values:
             raise SpecError(f"{where}.{key}: is an empty list. Give at least one, or leave the key out.")
     lists["method"] = _every_method(lists["method"], where)
+    shared = {key: table[key] for key in ("execution",) if key in table}
     runs: dict[tuple[str | None, str], _Run] = {}
     for combination in product(*lists.values()):
         parts = dict(zip(lists, combination, strict=True))
         method, choice = parts["method"]
-        run = _Run(Spec.from_table({**parts, "method": method}, where=where, home=home), choice)
+        given = {**parts, **shared, "method": method}
+        run = _Run(Spec.from_table(given, where=where, home=home), choice)
         place = (choice and choice.label, run.spec.identity)
         if place in runs:
             raise SpecError(f"{where}: {run.spec.label!r} is listed twice. Leave one out.")
@@ -181,16 +180,6 @@ def _usual_calibrators(runs: Sequence[_Run]) -> list[str]:
     """Return what is scored unless the spec says: a temperature, if any data keep rows to fit it on."""
     has_rows = any(run.spec.data.options.get(fit_split(run.spec.data)) != 0 for run in runs)
     return ["temperature"] if has_rows else []
-
-
-def _name(name: Any, where: str) -> str:
-    """Return a name that is one, and no way out of the folder."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > _LONGEST:
-        raise SpecError(
-            f"{where}.name: must be a name for files, of at most {_LONGEST} letters, without slashes and not beginning "
-            f"with a dot, got {name!r}. `--out` says where files go."
-        )
-    return name
 
 
 def _as_list(value: Any) -> list[Any]:

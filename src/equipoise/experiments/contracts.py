@@ -20,6 +20,7 @@ from equipoise.core.splits import check_split
 from equipoise.data import Dataset, from_arrays, from_columns, load
 from equipoise.data.columns import is_columns
 from equipoise.experiments.user_code import load_code
+from equipoise.losses.adaptive import is_adaptive
 
 __all__ = ["Code", "UserLoss", "as_dataset", "as_test_set", "call_with", "check_keywords"]
 
@@ -103,7 +104,14 @@ class UserLoss:
                 f"{self.code.name}: a loss of (logits, labels) was wanted, got {type(made).__name__}. Name a class, a "
                 "function that makes a loss, or a function of (logits, labels)."
             )
-        return made if isinstance(made, nn.Module) else _FunctionLoss(made)
+        if isinstance(made, nn.Module):
+            return made
+        if is_adaptive(made):
+            raise SpecError(
+                f"{self.code.name}: has `update` but is not a torch module, so that checkpoints do not hold what it "
+                "learns. Let it be a subclass of torch.nn.Module that keeps its state in buffers."
+            )
+        return _FunctionLoss(made)
 
 
 @final

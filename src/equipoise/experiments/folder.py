@@ -50,7 +50,7 @@ _SETTINGS = {
 #: What each stage writes beyond its files; keys with a question mark are not in every record.
 _RECORDS: Mapping[str, Mapping[str, Any]] = {
     "started": {},
-    "trained": {"epochs?": int, "seconds?": NUMBER, "parameters?": int},
+    "trained": {"epochs?": int, "seconds?": NUMBER, "parameters?": int, "processes?": int},
     "predicted": {"splits": [str], "sample?": {str: NUMBER}},
     "shifted": {"sets": {str: dict}, "digests?": {str: str}},
     "scored": {

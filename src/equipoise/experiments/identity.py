@@ -44,6 +44,7 @@ BORN: Mapping[str, Mapping[str, Any]] = {
         "erase": 0.0,
         "size": 0,
         "meta": 0.0,
+        "sync_batchnorm": True,
     },
 }
 #: How many of these fields recipes had before runs were known by the content of their data.

@@ -29,6 +29,7 @@ from equipoise.experiments.user_code import (
     find_source,
 )
 from equipoise.experiments.wanted import Wanted
+from equipoise.losses.adaptive import check_saved_state, made_up_rows
 from equipoise.training.network_call import as_logits, call_network
 
 __all__ = ["Beside", "code_files", "code_names", "pin", "pinned", "prepare", "refuse_code"]
@@ -289,6 +290,7 @@ def _try_loss(spec: Spec, data: Dataset) -> None:
             f"{spec.method.name}: one number with a gradient was wanted from (logits, labels), got {got}. Average over "
             "the batch, and compute with torch."
         )
+    check_saved_state(loss, *made_up_rows(data.n_classes), where=spec.method.name)
 
 
 @contextmanager

@@ -7,8 +7,8 @@ import shutil
 import time
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, final
@@ -26,6 +26,7 @@ from equipoise.data import Dataset, read_shifts
 from equipoise.experiments.build import Built, build, split_source
 from equipoise.experiments.dense import DENSE, predict_dense
 from equipoise.experiments.environment import describe_environment
+from equipoise.experiments.execution import Execution
 from equipoise.experiments.folder import STAGES, RunFolder, Stage
 from equipoise.experiments.integrity import write_json
 from equipoise.experiments.maps import MapSpec, as_map
@@ -35,7 +36,8 @@ from equipoise.experiments.scoring import ScoringSettings, score_run
 from equipoise.experiments.shifted import predict_shifts
 from equipoise.experiments.spec import Spec, write_spec
 from equipoise.kernels.dispatch import use_backend
-from equipoise.training import BatchLike, Hardware, fit, predict, read_checkpoint
+from equipoise.training import BatchLike, Hardware, History, fit, load_weights, predict, read_checkpoint
+from equipoise.training.processes import Processes
 
 __all__ = ["RunOptions", "keep_predictions", "load_network", "run"]
 
@@ -56,6 +58,7 @@ class RunOptions:
         download: Bring official files if they are not there.
         threads: Threads of this process; 0 leaves torch's own number.
         accelerator: In the words of Lightning Fabric.
+        execution: Devices, processes and loaders; what it leaves open is up to the spec.
         keep_memory: Let the process keep memory between steps (:class:`Hardware` says what that changes). Commands,
             whose processes are their own, ask for it; Python does not unless told to.
         metrics: Numbers beyond the scorecard: ``"kde_ece"``, or metrics of one's own.
@@ -79,6 +82,7 @@ class RunOptions:
     download: bool = False
     threads: int = 0
     accelerator: str = "auto"
+    execution: Execution = field(default_factory=Execution)
     keep_memory: bool = False
     metrics: tuple[str | MetricSpec, ...] = ()
     history: str = "tune"
@@ -88,6 +92,20 @@ class RunOptions:
     n_resamples: int = 1000
     resample_seed: int = 0
     quiet: bool = False
+
+    def hardware(self, spec: Spec) -> Hardware:
+        """Return what a run is given: what these options say, then what its spec says."""
+        chosen = self.execution.over(spec.execution)
+        return Hardware(
+            accelerator=self.accelerator if self.accelerator != "auto" else chosen.accelerator or "auto",
+            devices=chosen.devices,
+            nodes=chosen.nodes,
+            strategy=chosen.strategy or "auto",
+            compile=bool(chosen.compile),
+            precision=spec.training.precision,
+            keep_memory=self.keep_memory,
+            sync_batchnorm=spec.training.sync_batchnorm,
+        )
 
     @property
     def scoring(self) -> ScoringSettings:
@@ -110,6 +128,9 @@ class RunOptions:
 
 def run(spec: Spec, folder: str | os.PathLike[str], *, options: RunOptions | None = None) -> RunFolder:
     """Do what is left of a run; a finished run is not touched, a half-finished one goes on where it stopped.
+
+    Several processes train together; the first one does everything else, and alone writes to the folder. The others
+    return when it is done.
 
     Args:
         spec: What to run.
@@ -134,27 +155,42 @@ def run(spec: Spec, folder: str | os.PathLike[str], *, options: RunOptions | Non
     check_bins(options.n_bins, options.closed, where="RunOptions")
     spec = pin(spec, root=options.root, download=options.download)
     target = RunFolder(Path(folder) / spec.identity)
-    _refuse_old(spec, target)
+    processes = Processes(options.hardware(spec))
+    todo = _Todo(spec, target, options, maps, processes)
     # The numbers of a run must be the same to the last bit, whatever was compiled before: only the fallback is used.
-    with use_backend("fallback"), _threads(options.threads), target.locked():
-        stage = "prepare"
-        try:
-            _prepare(spec, target)
-            todo = _Todo(spec, target, options, maps)
-            stages = {
-                "start": todo.start,
-                "train": todo.train,
-                "predict": todo.predict,
-                "shift": todo.shift,
-                "score": todo.score,
-            }
-            for name, work in stages.items():
-                stage = name
-                work()
-        except Exception as error:
-            target.note_failure(stage, error, traceback.format_exc())
-            raise
+    with use_backend("fallback"), _threads(options.threads), closing(processes):
+        if processes.is_first:
+            _lead(todo, spec, target)
+        else:
+            todo.follow()
     return target
+
+
+def _lead(todo: _Todo, spec: Spec, target: RunFolder) -> None:
+    """Go through the stages; other processes learn what they shall take part in, and how it ended."""
+    stage = "prepare"
+    try:
+        _refuse_old(spec, target)
+        with target.locked():
+            try:
+                _prepare(spec, target)
+                stages = {
+                    "start": todo.start,
+                    "train": todo.train,
+                    "predict": todo.predict,
+                    "shift": todo.shift,
+                    "score": todo.score,
+                }
+                for name, work in stages.items():
+                    stage = name
+                    work()
+            except Exception as error:
+                target.note_failure(stage, error, traceback.format_exc())
+                raise
+    except Exception as error:
+        todo.release(str(error) or type(error).__name__)
+        raise
+    todo.release(None)
 
 
 @contextmanager
@@ -227,15 +263,57 @@ def _is_resumable(spec: Spec, target: RunFolder) -> bool:
 class _Todo:
     """The stages of one run; data and networks are built when a stage first needs them."""
 
-    def __init__(self, spec: Spec, target: RunFolder, options: RunOptions, maps: Sequence[MapSpec]) -> None:
-        self._maps = maps
+    def __init__(
+        self,
+        spec: Spec,
+        target: RunFolder,
+        options: RunOptions,
+        maps: Sequence[MapSpec],
+        processes: Processes,
+    ) -> None:
+        self._maps, self._processes = maps, processes
+        self._is_decided = self._is_fitting = False
         self._spec, self._target, self._options = spec, target, options
         self._made: Built | None = None
 
     def _built(self) -> Built:
         if self._made is None:
-            self._made = build(self._spec, root=self._options.root, download=self._options.download)
+            self._made = build(
+                self._spec,
+                root=self._options.root,
+                download=self._options.download,
+                loader_workers=self._loader_workers,
+            )
         return self._made
+
+    @property
+    def _loader_workers(self) -> int:
+        return self._options.execution.over(self._spec.execution).loader_workers or 0
+
+    def _decide(self, *, is_due: bool) -> None:
+        """Let the other processes know whether there is something to train."""
+        self._is_decided = True
+        self._processes.share(is_due)
+
+    def follow(self) -> None:
+        """Take part in training, and wait until the first process has done the rest.
+
+        Raises:
+            RuntimeError: If it failed, with what it said.
+        """
+        if self._processes.share():
+            self._fit(self._built())
+        problem = self._processes.share()
+        if problem is not None:
+            raise RuntimeError(f"the first process failed: {problem}")
+
+    def release(self, problem: str | None) -> None:
+        """Let the other processes go; those that are in the middle of training learn of it from torch."""
+        if self._is_fitting:
+            return
+        if not self._is_decided:
+            self._decide(is_due=False)
+        self._processes.share(problem)
 
     def start(self) -> None:
         if self._target.is_over("started"):
@@ -264,32 +342,45 @@ class _Todo:
                     f"{self._target.path}: was trained without scores on test of every epoch, and they cannot be had "
                     "afterwards. Delete the folder to train it again, or leave `history` out."
                 )
+            self._decide(is_due=False)
             return
         built = self._built()
         began = time.monotonic()
-        history = fit(
-            built.objective,
-            built.train,
-            epochs=self._spec.training.epochs,
-            tune=built.tune,
-            test=split_source(built.data, "test", self._spec) if watched else None,
-            folder=self._target.path,
-            selection=built.selection,
-            hardware=Hardware(
-                accelerator=self._options.accelerator,
-                precision=self._spec.training.precision,
-                keep_memory=self._options.keep_memory,
-            ),
-            seed=self._spec.seed,
-            ignore_index=built.data.ignore_index,
-            quiet=self._options.quiet,
-        )
+        self._decide(is_due=True)
+        self._is_fitting = True
+        history = self._fit(built)
+        self._is_fitting = False
         seconds = round(time.monotonic() - began, 3)
         if not (self._target.path / "history.csv").exists():
             history.write(self._target.path / "history.csv")  # was lost after the last epoch
         made = [name for name in ("history.csv", "last.pt", "best.pt") if (self._target.path / name).exists()]
         learnt = sum(part.numel() for part in built.objective.parameters() if part.requires_grad)
-        self._target.write_record("trained", made, epochs=len(history), seconds=seconds, parameters=learnt)
+        self._target.write_record(
+            "trained",
+            made,
+            epochs=len(history),
+            seconds=seconds,
+            parameters=learnt,
+            processes=self._processes.count,
+        )
+
+    def _fit(self, built: Built) -> History:
+        watched = self._options.history == "test"
+        return fit(
+            built.objective,
+            built.train,
+            epochs=self._spec.training.epochs,
+            tune=built.tune,
+            test=split_source(built.data, "test", self._spec, loader_workers=self._loader_workers)
+            if watched
+            else None,
+            folder=self._target.path,
+            selection=built.selection,
+            hardware=self._options.hardware(self._spec),
+            seed=self._spec.seed,
+            ignore_index=built.data.ignore_index,
+            quiet=self._options.quiet,
+        )
 
     def predict(self) -> None:
         if self._target.is_over("predicted"):
@@ -299,7 +390,10 @@ class _Todo:
         network = load_network(self._target, built)
         device = next(network.parameters()).device
         splits = [split for split in _SPLITS if len(built.data.splits.get(split, ()))]
-        sources = {split: split_source(built.data, split, self._spec) for split in splits}
+        sources = {
+            split: split_source(built.data, split, self._spec, loader_workers=self._loader_workers)
+            for split in splits
+        }
         parts = {
             split: source(epoch=0, visit=None, start=0, rank=0, world_size=1, device=device)
             for split, source in sources.items()
@@ -307,7 +401,10 @@ class _Todo:
         if built.data.kind == "segmentation":
             self._predict_pixels(network, parts, built.data)
             return
-        keep_predictions(self._target, (predict(network, part, split=split) for split, part in parts.items()))
+        keep_predictions(
+            self._target,
+            (predict(network, part, split=split, joined=False) for split, part in parts.items()),
+        )
 
     def _predict_pixels(
         self, network: nn.Module, parts: Mapping[str, Iterable[BatchLike]], data: Dataset
@@ -340,9 +437,9 @@ class _Todo:
                 )
             network = load_network(self._target, built)
             device = next(network.parameters()).device
-            source = split_source(data, "test", self._spec)
+            source = split_source(data, "test", self._spec, loader_workers=self._loader_workers)
             found = source(epoch=0, visit=None, start=0, rank=0, world_size=1, device=device)
-            return predict(network, found, split="test")
+            return predict(network, found, split="test", joined=False)
 
         predict_shifts(
             self._target,
@@ -360,7 +457,7 @@ class _Todo:
 
 
 def load_network(target: RunFolder, built: Built) -> nn.Module:
-    """Return the network of a run with the weights of the epoch that is kept.
+    """Return the network of a run with the weights of the epoch that is kept, in the precision they were saved in.
 
     Args:
         target: A run that is trained.
@@ -368,10 +465,10 @@ def load_network(target: RunFolder, built: Built) -> nn.Module:
     """
     if target.spec().training.keep == "best":
         content: dict[str, Any] = read_checkpoint(target.path / "best.pt")
-        built.objective.network().load_state_dict(content["network"])
+        load_weights(built.objective.network(), content["network"])
     else:
         content = read_checkpoint(target.path / "last.pt")
-        built.objective.load_state_dict(content["objective"])
+        load_weights(built.objective, content["objective"])
     return built.objective.network()
 
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, final
 
 from equipoise.core.atomic_files import write_text
 from equipoise.core.errors import SpecError
 from equipoise.core.read_only import ReadOnly
+from equipoise.experiments.execution import Execution
 from equipoise.experiments.identity import BORN, first_identity, identity_of
 from equipoise.experiments.spec_parsing import plain, record_from_table, set_key
 from equipoise.experiments.toml import format_toml, parse_override, read_toml
+
+_NAME = re.compile(r"[^./\\\x00-\x1f][^/\\\x00-\x1f]*")
+_LONGEST = 100
 
 __all__ = [
     "DataSpec",
@@ -21,6 +26,7 @@ __all__ = [
     "ModelSpec",
     "RecipeSpec",
     "Spec",
+    "check_name",
     "current_keys",
     "read_spec",
     "read_stored_spec",
@@ -159,6 +165,8 @@ class RecipeSpec:
         select: ``"tune_nll"``, ``"tune_nll_scaled"``, ``"tune_accuracy"`` or ``"tune_ece"``.
         patience: Epochs without a new best after which training stops; 0 never stops.
         precision: In the words of Lightning Fabric.
+        sync_batchnorm: With several processes, take the statistics of batch norms over all of them; False lets each
+            process use its own part of a batch, which is another experiment.
 
     Example:
         >>> RecipeSpec(epochs=3).batch_size
@@ -193,6 +201,7 @@ class RecipeSpec:
     select: str = "tune_nll"
     patience: int = 0
     precision: str = "32-true"
+    sync_batchnorm: bool = True
 
 
 @final
@@ -208,6 +217,8 @@ class Spec:
         seed: Of initial weights, order, augmentation and everything else that is random.
         code: Digest of each file or module of code that is named, filled in when it is found.
         home: The folder that files of code are relative to; it is no part of a run's identity.
+        name: A short name that commands show; it is no part of a run's identity.
+        execution: Devices, processes and loaders; no part of a run's identity.
 
     Example:
         >>> spec = Spec.from_table({"data": "digits", "model": "mlp", "method": "focal", "recipe": "quick"})
@@ -224,6 +235,8 @@ class Spec:
     seed: int = 0
     code: Mapping[str, str] = field(default_factory=ReadOnly)
     home: str | None = field(default=None, compare=False)
+    name: str | None = field(default=None, compare=False)
+    execution: Execution = field(default_factory=Execution, compare=False)
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any], *, where: str = "spec", home: str | None = None) -> Spec:
@@ -246,7 +259,10 @@ class Spec:
             raise SpecError(f"{where}: no key 'home'; files of code are relative to the spec.")
         if "recipe" in filled:
             filled["recipe"] = fill_recipe(filled["recipe"], where=f"{where}.recipe")
-        spec = record_from_table(cls, {**filled, "home": home}, where=where)
+        execution = Execution.from_table(filled.pop("execution", {}), where=f"{where}.execution")
+        if "name" in filled:
+            check_name(filled["name"], where=where)
+        spec = replace(record_from_table(cls, {**filled, "home": home}, where=where), execution=execution)
         check_spec(spec, where=where)
         return spec
 
@@ -254,7 +270,8 @@ class Spec:
         """Return plain values, ready for TOML or JSON."""
         table = plain(self)
         table["recipe"].pop("name", None)
-        table.pop("home", None)
+        for key in ("home", "name", "execution"):
+            table.pop(key, None)
         if not self.data.digest:
             del table["data"]["digest"]
         result: dict[str, Any] = table
@@ -330,6 +347,24 @@ def read_stored_spec(path: str | os.PathLike[str]) -> Spec:
     if isinstance(recipe, Mapping):
         table["recipe"] = {**BORN["recipe"], **recipe}
     return Spec.from_table(table, where=str(path))
+
+
+def check_name(name: Any, *, where: str) -> str:
+    """Return a name that can be part of the name of a file.
+
+    Raises:
+        SpecError: If it is none, or a way out of the folder.
+
+    Example:
+        >>> check_name("mine", where="doc")
+        'mine'
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > _LONGEST:
+        raise SpecError(
+            f"{where}.name: must be a name for files, of at most {_LONGEST} letters, without slashes and not beginning "
+            f"with a dot, got {name!r}. `--out` says where files go."
+        )
+    return name
 
 
 def current_keys(table: Mapping[str, Any], *, where: str) -> dict[str, Any]:

@@ -12,8 +12,9 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
+from equipoise.core.arrays import log_odds_as_logits
 from equipoise.core.errors import DataError, needs
-from equipoise.losses.sum import Adaptive
+from equipoise.losses.adaptive import check_saved_state, is_adaptive, made_up_rows
 from equipoise.metrics.readings import read_state
 from equipoise.metrics.state import CalibrationState
 from equipoise.training.checkpoint import read_checkpoint, write_checkpoint
@@ -57,7 +58,7 @@ def compute_loss_func(loss: nn.Module) -> Callable[..., Tensor]:
 
     def function(outputs: Any, labels: Tensor, num_items_in_batch: Any = None) -> Tensor:
         logits = _logits(outputs)
-        value: Tensor = loss(logits.movedim(-1, 1), labels)
+        value: Tensor = loss(log_odds_as_logits(logits.movedim(-1, 1)), labels)
         if num_items_in_batch is None:
             return value
         # A step without any label has no items; its loss is 0, not 0 / 0.
@@ -118,10 +119,10 @@ class AdaptLoss(TrainerCallback):  # type: ignore[misc]
     """
 
     def __init__(self, loss: nn.Module, metrics: CalibrationMetrics | None = None) -> None:
-        if not isinstance(loss, Adaptive):
+        if not is_adaptive(loss) or not isinstance(loss, nn.Module):
             raise TypeError(
-                f"AdaptLoss: `loss` must be one that adapts, such as AdaFocalLoss, got {type(loss).__name__}. Others "
-                "need no callback."
+                "AdaptLoss: `loss` must be one that adapts, a torch module with update(logits, labels), got "
+                f"{type(loss).__name__}. Others need no callback."
             )
         self.loss, self.metrics, self.epoch = loss, metrics or CalibrationMetrics(), 0
         self._rows: list[tuple[Tensor, Tensor]] = []
@@ -143,7 +144,7 @@ class AdaptLoss(TrainerCallback):  # type: ignore[misc]
             return
         logits, labels = (torch.cat(part) for part in zip(*rows, strict=True))
         device = next((buffer.device for buffer in self.loss.buffers()), torch.device("cpu"))
-        self.loss.update(logits.to(device), labels.to(device))
+        self.loss.update(logits.to(device), labels.to(device))  # type: ignore[operator]
         self.epoch = epoch
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -153,7 +154,10 @@ class AdaptLoss(TrainerCallback):  # type: ignore[misc]
             write_checkpoint(_folder(args, state) / _FILE, content)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Read the loss's state back when training is resumed."""
+        """Read the loss's state back when training is resumed; before that, try an update on a copy."""
+        n_classes = getattr(getattr(kwargs.get("model"), "config", None), "num_labels", None)
+        if n_classes:
+            check_saved_state(self.loss, *made_up_rows(max(n_classes, 2)), where="AdaptLoss")
         if state.global_step == 0:
             return
         file = _folder(args, state) / _FILE
@@ -210,4 +214,4 @@ def _logits(outputs: Any) -> Tensor:
 def _rows(evaluation: Any) -> tuple[Tensor, Tensor]:
     scores, labels = evaluation.predictions, evaluation.label_ids
     logits = torch.as_tensor(scores[0] if isinstance(scores, tuple) else scores, device="cpu").float()
-    return logits, torch.as_tensor(labels, device="cpu")
+    return log_odds_as_logits(logits.movedim(-1, 1)).movedim(1, -1), torch.as_tensor(labels, device="cpu")

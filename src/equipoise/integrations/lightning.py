@@ -11,17 +11,19 @@ import torch
 from torch import Tensor
 
 from equipoise.calibrators.temperature import TemperatureScaling
+from equipoise.core.arrays import log_odds_as_logits
 from equipoise.core.errors import DataError, needs
 from equipoise.core.predictions import Predictions
+from equipoise.losses.adaptive import check_saved_state, is_adaptive
 from equipoise.losses.gather import gather_rows
-from equipoise.losses.sum import Adaptive
 from equipoise.metrics.readings import read_state
 from equipoise.metrics.state import CalibrationState
+from equipoise.training.randomness import seed_epoch
 
 with needs("lightning", extra="lightning", purpose="train with Lightning"):
     from lightning.pytorch import Callback
 
-__all__ = ["AdaptLoss", "CalibrationLogger", "fit_temperature"]
+__all__ = ["AdaptLoss", "CalibrationLogger", "SeedEpochs", "fit_temperature"]
 
 
 @final
@@ -40,6 +42,7 @@ class AdaptLoss(Callback):  # type: ignore[misc]
     def __init__(self, loss: str = "loss", *, dataloader_idx: int = 0) -> None:
         self.loss, self.dataloader_idx = loss, dataloader_idx
         self.epoch = -1
+        self._is_checked = False
         self._rows: list[tuple[Tensor, Tensor]] = []
 
     @property
@@ -58,10 +61,10 @@ class AdaptLoss(Callback):  # type: ignore[misc]
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
         """Refuse a module whose loss does not adapt, before anything is trained."""
         loss = getattr(pl_module, self.loss, None)
-        if not isinstance(loss, Adaptive) or not isinstance(loss, torch.nn.Module):
+        if not is_adaptive(loss) or not isinstance(loss, torch.nn.Module):
             raise TypeError(
-                f"AdaptLoss: `{type(pl_module).__name__}.{self.loss}` must be a loss that adapts, such as "
-                f"AdaFocalLoss, got {type(loss).__name__}. Name its attribute: AdaptLoss(loss=...)."
+                f"AdaptLoss: `{type(pl_module).__name__}.{self.loss}` must be a loss that adapts, a torch module "
+                f"with update(logits, labels), got {type(loss).__name__}. Name its attribute: AdaptLoss(loss=...)."
             )
 
     def on_validation_epoch_start(self, trainer: Any, pl_module: Any) -> None:
@@ -71,7 +74,12 @@ class AdaptLoss(Callback):  # type: ignore[misc]
     def on_validation_batch_end(
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
     ) -> None:
-        """Keep the rows of a batch, if they will be learnt from."""
+        """Keep the rows of a batch, if they will be learnt from; the first ones try an update on a copy."""
+        if dataloader_idx == self.dataloader_idx and not self._is_checked:
+            with torch.inference_mode(mode=False):
+                logits, labels = (part.clone() for part in _rows(outputs, where="AdaptLoss"))
+                check_saved_state(getattr(pl_module, self.loss), logits, labels, where="AdaptLoss")
+            self._is_checked = True
         if dataloader_idx == self.dataloader_idx and self._is_due(trainer):
             logits, labels = _rows(outputs, where="AdaptLoss")
             self._rows.append((logits.detach(), labels))
@@ -94,6 +102,43 @@ class AdaptLoss(Callback):  # type: ignore[misc]
     def _is_due(self, trainer: Any) -> bool:
         fitting = trainer.state.fn == "fit" and not trainer.sanity_checking
         return fitting and trainer.current_epoch != self.epoch
+
+
+@final
+class SeedEpochs(Callback):  # type: ignore[misc]
+    """Seed torch, NumPy and Python at the start of every epoch, so that no epoch depends on how it was reached.
+
+    Lightning's checkpoints hold no random state: without this, a resumed run shuffles rows and drops units otherwise
+    than the straight one. With it, a run that is resumed from a checkpoint of the end of an epoch equals the straight
+    run bit for bit on a CPU, if both have the same seed here. Checkpoints from the middle of an epoch are not covered.
+
+    Args:
+        seed: Random seed of the run.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed, self.epoch = seed, 0
+        self._is_first = True
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the epoch that comes next."""
+        return {"epoch": self.epoch}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take what :meth:`state_dict` gave."""
+        self.epoch = state_dict["epoch"]
+
+    def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
+        """Seed the first epoch already here: Lightning draws its order of rows before the epoch starts."""
+        self._is_first = True
+        seed_epoch(self.seed, self.epoch, rank=trainer.global_rank)
+
+    def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        """Seed every later epoch, by its number and the process."""
+        if not self._is_first:
+            seed_epoch(self.seed, trainer.current_epoch, rank=trainer.global_rank)
+        self._is_first = False
+        self.epoch = trainer.current_epoch + 1
 
 
 @final
@@ -196,9 +241,10 @@ def fit_temperature(
 
 def _rows(outputs: Any, *, where: str) -> tuple[Tensor, Tensor]:
     try:
-        return outputs["logits"], outputs["labels"]
+        logits, labels = outputs["logits"], outputs["labels"]
     except (KeyError, TypeError, IndexError):
         raise DataError(
             f"{where}: validation_step must return {{'logits': ..., 'labels': ...}}, got {type(outputs).__name__}. "
             "Return both from it; the loss may stand beside them."
         ) from None
+    return log_odds_as_logits(logits[:, None] if logits.ndim == 1 else logits), labels

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
+from equipoise.core.splits import HISTORIES
 from equipoise.experiments import RunFolder
 from equipoise.training.history import Row
 
@@ -69,15 +70,17 @@ def epoch_values(row: Row) -> tuple[int, dict[str, float]]:
     """Return the number of an epoch, and its values by where they come from.
 
     Example:
-        >>> epoch_values({"epoch": 3, "loss": 0.5, "tune_ece": 0.02})
-        (3, {'train/loss': 0.5, 'tune/ece': 0.02})
+        >>> epoch_values({"epoch": 3, "loss": 0.5, "tune_ece": 0.02, "test_ece": 0.03})
+        (3, {'train/loss': 0.5, 'tune/ece': 0.02, 'test/ece': 0.03})
     """
-    values = {
-        name.replace("tune_", "tune/", 1) if name.startswith("tune_") else f"train/{name}": float(value)
-        for name, value in row.items()
-        if name != "epoch"
-    }
+    values = {_by_split(name): float(value) for name, value in row.items() if name != "epoch"}
     return int(row["epoch"]), values
+
+
+def _by_split(column: str) -> str:
+    """Return the name of a history's column for a logger; columns without a split are of training."""
+    split, _, name = column.partition("_")
+    return f"{split}/{name}" if split in HISTORIES and name else f"train/{column}"
 
 
 def _flat(table: Mapping[str, Any], stem: str = "") -> Iterator[tuple[str, str | int | float | bool]]:

@@ -7,8 +7,9 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
+from equipoise.core.arrays import log_odds_as_logits
 from equipoise.core.errors import needs
-from equipoise.losses.sum import Adaptive
+from equipoise.losses.adaptive import check_saved_state, is_adaptive, made_up_rows
 
 with needs("skorch", extra="skorch", purpose="train with skorch"):
     from skorch import NeuralNetClassifier
@@ -20,11 +21,13 @@ __all__ = ["AdaptLoss", "make_classifier", "softmax_of"]
 def softmax_of(logits: Tensor) -> Tensor:
     """Return the softmax over classes, on axis 1; what ``predict_nonlinearity`` must be for our losses.
 
+    One column of log-odds stands for two classes.
+
     Example:
         >>> softmax_of(torch.zeros(1, 4))
         tensor([[0.2500, 0.2500, 0.2500, 0.2500]])
     """
-    return logits.softmax(1)
+    return log_odds_as_logits(logits).softmax(1)
 
 
 def make_classifier(module: Any, criterion: type[nn.Module], **options: Any) -> Any:
@@ -72,11 +75,14 @@ class AdaptLoss(Callback):  # type: ignore[misc]
 
     def on_train_begin(self, net: Any, X: Any = None, y: Any = None, **kwargs: Any) -> None:  # noqa: N803
         """Refuse a loss that does not adapt, and a net that holds no rows out."""
-        if not isinstance(net.criterion_, Adaptive):
+        if not is_adaptive(net.criterion_) or not isinstance(net.criterion_, nn.Module):
             raise TypeError(
-                f"AdaptLoss: the criterion must be a loss that adapts, such as AdaFocalLoss, got "
+                "AdaptLoss: the criterion must be a loss that adapts, a torch module with update(logits, labels), got "
                 f"{type(net.criterion_).__name__}. Others need no callback."
             )
+        if y is not None:
+            n_classes = int(torch.as_tensor(y).max()) + 1
+            check_saved_state(net.criterion_, *made_up_rows(max(n_classes, 2)), where="AdaptLoss")
         if net.train_split is None:
             raise ValueError("AdaptLoss: `train_split` must hold rows out to learn from, got None.")
 

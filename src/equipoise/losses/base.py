@@ -5,6 +5,8 @@ A method writes one formula over flat samples; the classes here make it a drop-i
 
 * logits are ``(n, k)``, ``(n, k, d1, ...)`` or ``(k,)``; labels are class numbers of the shape without ``k``,
   or, where the formula allows, soft targets of the shape of the logits;
+* one column of logits, ``(n, 1)`` or ``(n,)`` with labels ``(n,)``, holds log-odds of class 1 and stands for the
+  two columns ``(0, z)``;
 * float16 and bfloat16 are computed in float32, also under autocast; float64 stays;
 * a sample whose label is ``ignore_index`` does not exist; any other label that is no class is refused, on the
   device itself, so that no step waits for it;
@@ -25,7 +27,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from equipoise.core.arrays import label_remedy
+from equipoise.core.arrays import label_remedy, log_odds_as_logits
 from equipoise.core.names import check_choice
 from equipoise.losses.gather import gather_rows
 from equipoise.losses.sum import Term
@@ -95,6 +97,7 @@ def flatten(
         >>> flat.labels, flat.weights
         (tensor([1, 0]), tensor([5., 0.]))
     """
+    logits = _two_columns(logits, labels)
     soft = _check(logits, labels, soft_targets=soft_targets, where=where)
     axis = min(1, logits.ndim - 1)
     n_classes, shape = logits.shape[axis], logits.shape[:axis] + logits.shape[axis + 1 :]
@@ -115,6 +118,13 @@ def flatten(
     _check_range(numbers, n_classes, ignore_index=ignore_index, where=where)
     weights = counted.to(flat) if weight is None else weight[numbers].where(counted, 0.0)
     return Samples(flat, numbers, weights, counted, shape)
+
+
+def _two_columns(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return logits whose one column ``z`` has become ``(0, z)``; others as they are."""
+    if logits.ndim == 1 and labels.shape == logits.shape and not labels.is_floating_point():
+        return log_odds_as_logits(logits[:, None])
+    return log_odds_as_logits(logits) if logits.ndim > 1 and logits.shape[1] == 1 else logits
 
 
 def _check_range(numbers: Tensor, n_classes: int, *, ignore_index: int, where: str) -> None:

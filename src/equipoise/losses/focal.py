@@ -142,6 +142,11 @@ class FocalLoss(Loss, Adaptive):
         self.register_buffer("epoch", torch.tensor(0))
         self.register_buffer("current_gamma", torch.tensor(float(gamma), dtype=torch.float32))
 
+    @property
+    def adapts(self) -> bool:
+        """Whether there is a schedule to advance."""
+        return bool(self.schedule)
+
     def per_sample(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return :func:`focal_loss` with the gamma of this epoch."""
         gamma = self.current_gamma if self.schedule else self.gamma

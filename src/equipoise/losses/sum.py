@@ -10,6 +10,7 @@ from typing import Any, final
 from torch import Tensor, nn
 
 from equipoise.core.buffers import FullPrecisionBuffers
+from equipoise.losses.adaptive import adapts, is_adaptive
 
 __all__ = ["Adaptive", "Scaled", "Sum", "Term", "shown_parameters"]
 
@@ -22,11 +23,18 @@ class Adaptive(ABC):
     data parallelism every process must be given the same held-out predictions; then every process holds
     the same state.
 
+    No loss has to inherit from this: any torch module with a method ``update(logits, labels)`` is updated.
+
     Example:
         >>> from equipoise.losses import BrierLoss, FocalLoss
         >>> isinstance(FocalLoss(), Adaptive), isinstance(BrierLoss(), Adaptive)
         (True, False)
     """
+
+    @property
+    def adapts(self) -> bool:
+        """Whether :meth:`update` changes anything, under the settings of this loss."""
+        return True
 
     @abstractmethod
     def update(self, logits: Tensor, labels: Tensor) -> None:
@@ -91,6 +99,11 @@ class Scaled(Term, Adaptive):
         """The reduction of the term inside."""
         return getattr(self.term, "reduction", None)
 
+    @property
+    def adapts(self) -> bool:
+        """Whether the term inside does."""
+        return adapts(self.term)
+
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return the scaled value."""
         value: Tensor = self.term(logits, labels)
@@ -124,6 +137,11 @@ class Sum(Term, Adaptive):
         super().__init__()
         self.terms = nn.ModuleList(part for term in terms for part in _parts(term))
         self.reduction = _common_reduction(self.terms)
+
+    @property
+    def adapts(self) -> bool:
+        """Whether any term does."""
+        return any(map(adapts, self.terms))
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return the sum of all terms."""
@@ -167,8 +185,8 @@ def _parts(term: nn.Module) -> Iterable[nn.Module]:
 
 def _update(terms: Iterable[nn.Module], logits: Tensor, labels: Tensor) -> None:
     for term in terms:
-        if isinstance(term, Adaptive):
-            term.update(logits, labels)
+        if is_adaptive(term):
+            term.update(logits, labels)  # type: ignore[operator]
 
 
 def _common_reduction(terms: nn.ModuleList) -> str | None:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from equipoise.core.arrays import as_tensor
-from equipoise.losses.sum import Adaptive, Scaled, Sum
+from equipoise.losses.adaptive import adapts, is_adaptive
+from equipoise.losses.sum import Scaled, Sum
 from equipoise.training import HeldOut
 
 __all__ = ["adapt", "check_mean", "loss_terms"]
 
 
-def check_mean(loss: nn.Module, *, where: str) -> None:
+def check_mean(loss: Any, *, where: str) -> None:
     """Raise unless a loss is a mean over the batch, which is what recipes reckon with.
 
     Raises:
@@ -23,6 +25,11 @@ def check_mean(loss: nn.Module, *, where: str) -> None:
     Example:
         >>> check_mean(nn.CrossEntropyLoss(), where="doc")
     """
+    if not isinstance(loss, nn.Module) and is_adaptive(loss):
+        raise TypeError(
+            f"{where}: {type(loss).__name__} has `update` but is not a torch module, so that checkpoints do not hold "
+            "what it learns. Let it be a subclass of torch.nn.Module that keeps its state in buffers."
+        )
     if isinstance(loss, nn.BCEWithLogitsLoss | nn.BCELoss):
         raise ValueError(
             f"{where}: `loss` must be of logits (n, k) and class numbers (n,), got {type(loss).__name__}. Pass "
@@ -64,7 +71,7 @@ def _name(term: nn.Module) -> str:
 
 
 def adapt(loss: nn.Module, network: nn.Module, held_out: HeldOut | None, *, where: str) -> None:
-    """Re-tune a loss that adapts, from a network's held-out predictions.
+    """Re-tune a loss that adapts, ours or any with ``update(logits, labels)``, from held-out predictions.
 
     Raises:
         ValueError: If the loss has something to re-tune and there are no held-out predictions.
@@ -72,10 +79,7 @@ def adapt(loss: nn.Module, network: nn.Module, held_out: HeldOut | None, *, wher
     Example:
         >>> adapt(nn.CrossEntropyLoss(), nn.Linear(2, 2), None, where="doc")
     """
-    if not isinstance(loss, Adaptive):
-        return
-    state = [buffer for name, buffer in loss.named_buffers() if name.rsplit(".", 1)[-1] != "weight"]
-    if not state:
+    if not adapts(loss):
         return
     if held_out is None:
         raise ValueError(
@@ -83,5 +87,5 @@ def adapt(loss: nn.Module, network: nn.Module, held_out: HeldOut | None, *, wher
             "there are none. Pass tune= to fit."
         )
     predictions = held_out(network)
-    device = state[0].device
-    loss.update(as_tensor(predictions.logits).to(device), as_tensor(predictions.labels).to(device))
+    device = next((one.device for one in (*loss.buffers(), *loss.parameters())), torch.device("cpu"))
+    loss.update(as_tensor(predictions.logits).to(device), as_tensor(predictions.labels).to(device))  # type: ignore[operator]

@@ -2,7 +2,7 @@
 
 from equipoise.core.deprecation import answer_old_names as _answer_old_names
 from equipoise.training.batch_source import BatchLike, Inputs, Loader, Source, gather
-from equipoise.training.checkpoint import read_checkpoint, write_checkpoint
+from equipoise.training.checkpoint import load_weights, read_checkpoint, write_checkpoint
 from equipoise.training.cycle import Cycle
 from equipoise.training.dense import DenseScores, boundary_mask, score_dense
 from equipoise.training.evaluation import evaluating, predict
@@ -45,6 +45,7 @@ __all__ = [
     "evaluating",
     "fit",
     "gather",
+    "load_weights",
     "predict",
     "read_checkpoint",
     "score_dense",

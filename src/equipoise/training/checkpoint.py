@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from equipoise.core.atomic_files import atomic_path
 from equipoise.core.errors import DataError, FileError
 
-__all__ = ["read_checkpoint", "write_checkpoint"]
+__all__ = ["load_weights", "read_checkpoint", "write_checkpoint"]
 
 _FORMAT = 2
 
@@ -84,6 +84,30 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
     if not _is_sound(content.pop("digest", None), content):
         raise DataError(f"{path}: damaged: its content does not match its digest. Delete it to start over.")
     return content
+
+
+def load_weights(module: nn.Module, state: Mapping[str, Any]) -> None:
+    """Load a ``state_dict`` in the precision it was saved in; ``load_state_dict`` alone rounds it to the module's own.
+
+    Args:
+        module: What takes the weights; its parameters and buffers are cast to the types in ``state``.
+        state: What ``state_dict`` of such a module gave.
+
+    Example:
+        >>> module, saved = nn.Linear(2, 2), nn.Linear(2, 2).double()
+        >>> load_weights(module, saved.state_dict())
+        >>> module.weight.dtype
+        torch.float64
+    """
+    owners = dict(module.named_modules(remove_duplicate=False))
+    for path, value in state.items():
+        place, _, name = path.rpartition(".")
+        owner = owners.get(place)
+        for table in () if owner is None else (owner._parameters, owner._buffers):
+            found = table.get(name)
+            if isinstance(found, Tensor) and isinstance(value, Tensor) and found.is_floating_point():
+                found.data = found.data.to(value.dtype)
+    module.load_state_dict(state)
 
 
 def _is_sound(digest: Any, content: Any) -> bool:

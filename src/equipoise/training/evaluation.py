@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, final
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
-from equipoise.training.batch_source import BatchLike, Inputs, Source, draw, gather
+from equipoise.training.batch_source import BatchLike, Source, draw, gather
 from equipoise.training.network_call import as_logits, call_network
 from equipoise.training.pixel_sample import PixelSample
 
@@ -52,9 +52,9 @@ def predict(
     *,
     split: str | None = None,
     ignore_index: int | None = None,
-    convert: Callable[[Inputs], Inputs] = lambda inputs: inputs,
     n_pixels: int | None = None,
     seed: int = 0,
+    joined: bool = True,
 ) -> Predictions:
     """Return what a network says about batches; several processes join their parts.
 
@@ -63,10 +63,10 @@ def predict(
         batches: What to predict.
         split: The name of the split they come from.
         ignore_index: Label of rows to leave out.
-        convert: What is done to inputs first, for networks that are not in float32.
         n_pixels: Of dense outputs keep a uniform random sample of at most so many pixels, so that memory does not
             grow with the number of images; None keeps all. Other outputs are kept whole.
         seed: Of that sample.
+        joined: Whether each of several processes has its part of every batch. False if this one has all rows.
 
     Returns:
         Predictions whose rows are known by the batches' index; of a sample, by the place of the pixel among all.
@@ -86,8 +86,9 @@ def predict(
     sample, parts = None if n_pixels is None else PixelSample(n_pixels, seed=seed), []
     with evaluating(network):
         for batch in batches:
-            logits = as_logits(call_network(network, convert(batch.inputs)), where="predict")
-            part = gather(logits, batch.targets, batch.index)
+            logits = as_logits(call_network(network, batch.inputs), where="predict")
+            part: tuple[Tensor, ...] = (logits, batch.targets, batch.index)
+            part = gather(*part) if joined else part
             if sample is None or logits.ndim == 2:
                 parts.append(part)
             else:
@@ -136,7 +137,6 @@ class SplitPredictions:
                     draw(self._source, fabric, epoch=0),
                     split=self._split,
                     ignore_index=self._ignore_index,
-                    convert=fabric.strategy.precision.convert_input,
                     n_pixels=_EPOCH_PIXELS,
                 )
         return self._made[network]

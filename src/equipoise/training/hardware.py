@@ -32,8 +32,9 @@ class Hardware:
 
     Attributes:
         accelerator: ``"auto"``, ``"cpu"``, ``"cuda"``, ``"mps"`` ...
-        devices: How many per machine; None takes the number torchrun says, or one without torchrun.
-        nodes: How many machines; None takes the number torchrun says, or one.
+        devices: Number of devices, and so of processes, per machine. By default the number that torchrun
+            started, or one without torchrun.
+        nodes: Number of machines. By default the number that torchrun started, or one.
         strategy: ``"auto"``, ``"ddp"`` ...
         precision: ``"32-true"``, ``"bf16-mixed"``, ``"16-mixed"``, ``"64-true"`` ...
         compile: Train networks through ``torch.compile``. Every shape of a batch is compiled apart, so that a run
@@ -41,6 +42,8 @@ class Hardware:
         keep_memory: On a CPU under Linux, keep all memory that a step has freed for the next one. Otherwise what
             is free beyond 64 MB is given back to the system, which clears it anew in every step. It changes the
             allocator of the whole process, which then keeps its peak of memory.
+        sync_batchnorm: With several processes, let batch norms take their statistics over all of them, so that the
+            run gives what one process would give; False lets each process use its own part of a batch.
 
     Example:
         >>> Hardware(accelerator="cpu").make_fabric().world_size
@@ -54,6 +57,26 @@ class Hardware:
     precision: str = "32-true"
     compile: bool = False
     keep_memory: bool = False
+    sync_batchnorm: bool = True
+
+    @property
+    def processes(self) -> tuple[int, int]:
+        """Number of processes per machine, and of machines.
+
+        Raises:
+            ValueError: If torchrun started another number of processes than this asks for.
+        """
+        # torchrun sets both variables. A process that Fabric started has WORLD_SIZE only, which is then no sign of
+        # several machines.
+        local = int(os.environ.get("LOCAL_WORLD_SIZE", "0"))
+        started = int(os.environ.get("WORLD_SIZE", "1")) if local else 1
+        devices, nodes = self.devices or local or 1, self.nodes or (started // local if local else 1)
+        if local and devices * nodes not in (1, started):
+            raise ValueError(
+                f"Hardware: expected {devices} x {nodes} processes (`devices` x `nodes`), but torchrun started "
+                f"{started}. Leave both out; torchrun's --nproc-per-node and --nnodes say how many there are."
+            )
+        return devices, nodes
 
     def make_fabric(self) -> Fabric:
         """Return a Fabric that was launched: from here on there are as many processes as asked for.
@@ -64,12 +87,11 @@ class Hardware:
         """
         with _quiet_import():
             fabric = require("lightning_fabric", extra="train", purpose="train networks")
-        local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-        machines = int(os.environ.get("WORLD_SIZE", "1")) // local
+        devices, nodes = self.processes
         made: Any = fabric.Fabric(
             accelerator=self.accelerator,
-            devices=self.devices or local,
-            num_nodes=self.nodes or machines,
+            devices=devices,
+            num_nodes=nodes,
             strategy=self.strategy,
             precision=self.precision,
         )

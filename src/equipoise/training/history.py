@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from equipoise.core.atomic_files import write_text
 from equipoise.core.notebook import html_table
-from equipoise.losses.sum import Adaptive
+from equipoise.training.adapting import adaptive_losses
 from equipoise.training.epoch_scores import tune_scores
 from equipoise.training.learner import Learner
 from equipoise.training.objective import HeldOut, Objective
@@ -199,13 +199,11 @@ def epoch_row(epoch: int, log: EpochLog, objective: Objective, held_out: HeldOut
     }
 
 
-def _adapted(objective: nn.Module) -> Row:
+def _adapted(objective: Objective) -> Row:
     """Summarise the floating-point buffers of adaptive losses: gammas, multipliers, thresholds."""
     row: Row = {}
-    for module in objective.modules():
-        if not isinstance(module, Adaptive) or not isinstance(module, nn.Module):
-            continue
-        for path, buffer in module.named_buffers():
+    for loss in adaptive_losses(objective):
+        for path, buffer in loss.named_buffers():
             name = path.rsplit(".", 1)[-1]
             if name in _NOT_LEARNT or not buffer.is_floating_point() or not buffer.numel():
                 continue

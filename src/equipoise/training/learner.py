@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 import torch
 from torch import Tensor, nn
 
+from equipoise.training.batch_norm import synchronize_batch_norm
 from equipoise.training.hardware import Hardware
 from equipoise.training.network_call import as_logits, call_network
 from equipoise.training.recipes import Recipe
@@ -50,13 +51,17 @@ class Learner(nn.Module, Generic[NetworkT]):
         # A tuple, so that the wrapped network does not become a second child beside the network itself.
         self._attached: tuple[Fabric, Any, Any] | None = None
 
-    def attach(self, fabric: Fabric, *, compile: bool = False) -> None:
+    def attach(self, fabric: Fabric, *, compile: bool = False, sync_batchnorm: bool = False) -> None:
         """Move to a device and take part in its processes; the loop does this before the first epoch.
 
         Args:
             fabric: The processes and devices.
             compile: Whether :meth:`forward` goes through ``torch.compile``; ``network`` itself stays as it is.
+            sync_batchnorm: Whether batch norms take their statistics over all processes.
         """
+        if sync_batchnorm and fabric.world_size > 1:
+            synchronized: Any = synchronize_batch_norm(self.network, device=fabric.device)
+            self.network = synchronized
         network: Any = torch.compile(self.network, dynamic=False) if compile else self.network
         module, optimizer = fabric.setup(network, self._optimizer)
         self._attached = (fabric, module, optimizer)

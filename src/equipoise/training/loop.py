@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, final
 import torch
 from torch import Tensor
 
-from equipoise.core.progress import progress
+from equipoise.core.errors import DataError
+from equipoise.core.progress import PlainLines, clock_text, progress
+from equipoise.training.adapting import check_losses, may_lose_state
 from equipoise.training.batch_source import BatchLike, Source, as_source, draw
 from equipoise.training.checkpoint import read_checkpoint, write_checkpoint
 from equipoise.training.divergence import divergence_error
 from equipoise.training.epoch_scores import scores_on_test
-from equipoise.training.evaluation import SplitPredictions
+from equipoise.training.evaluation import SplitPredictions, predict
 from equipoise.training.hardware import Hardware
 from equipoise.training.history import EpochLog, History, Row, epoch_row
 from equipoise.training.interruption import Interruption
@@ -33,6 +35,8 @@ __all__ = ["fit"]
 
 # How often processes or devices that would have to wait for each other are asked.
 _PERIOD = 20
+# An update is tried on so many pixels of dense labels.
+_FEW_PIXELS = 10_000
 
 
 def fit(
@@ -74,7 +78,7 @@ def fit(
         hardware: Devices, precision, processes.
         seed: Of every random number drawn during training; initial weights are the caller's.
         ignore_index: Label of rows of ``tune`` that are no class, for dense labels.
-        quiet: Draw no progress bar.
+        quiet: Draw no progress bar on a terminal, and print no lines about epochs elsewhere.
         on_epoch: Called with a copy of each epoch's row once it is saved, on the first process: for live logs. What
             it raises ends the run, which can be resumed.
 
@@ -101,7 +105,7 @@ def fit(
     objective.to(fabric.device)
     learners = [module for module in objective.modules() if isinstance(module, Learner)]
     for learner in learners:
-        learner.attach(fabric, compile=hardware.compile)
+        learner.attach(fabric, compile=hardware.compile, sync_batchnorm=hardware.sync_batchnorm)
     objective.train()
     run = _Run(
         objective=objective,
@@ -118,6 +122,7 @@ def fit(
         quiet=quiet,
         on_epoch=on_epoch,
     )
+    run.check_losses()
     if resume:
         run.load()
     else:
@@ -155,6 +160,20 @@ class _Run:
     log: EpochLog = field(default_factory=EpochLog)
     random: dict[str, Any] | None = None
     began: tuple[float, float] = (0.0, 0.0)
+    lines: PlainLines = field(default_factory=PlainLines)
+
+    def check_losses(self) -> None:
+        """Raise before the first step if what a loss learns would not be saved; random numbers stay as they are."""
+        if self.tune is None or not may_lose_state(self.objective):
+            return
+        before = random_state()
+        first = next(iter(draw(self.tune, self.fabric, epoch=0)), None)
+        if first is not None:
+            with self.fabric.autocast():
+                network = self.objective.network()
+                found = predict(network, [first], ignore_index=self.ignore_index, n_pixels=_FEW_PIXELS)
+            check_losses(self.objective, found)
+        restore_random_state(before)
 
     def is_over(self) -> bool:
         """Whether all epochs are done, or patience is used up."""
@@ -199,6 +218,7 @@ class _Run:
 
     def end_epoch(self) -> None:
         """Score, adapt, remember, save."""
+        self._share_buffers()
         held_out = None if self.tune is None else self._predictions(self.tune, "tune")
         row = epoch_row(self.epoch, self.log.joined(self.fabric), self.objective, held_out)
         row |= self._scores_on_test(row)
@@ -207,8 +227,25 @@ class _Run:
         self.history.add({**row, "seconds": seconds, "cpu_seconds": of_cpu})
         self.epoch, self.batch, self.log = self.epoch + 1, 0, EpochLog()
         self._save()
+        if self.fabric.is_global_zero and not self.quiet:
+            self.lines.write(self._line(), last=self.is_over())
         if self.on_epoch is not None and self.fabric.is_global_zero:
             self.on_epoch(dict(self.history[-1]))
+
+    def _line(self) -> str:
+        """Return the last epoch in a line: its loss, its scores on ``tune``, and how long the others will take."""
+        row = self.history[-1]
+        shown = [f"{name} {row[name]:.4f}" for name in ("loss", "tune_nll", "tune_accuracy") if name in row]
+        left = (self.epochs - self.epoch) * row["seconds"]
+        shown += [f"{row['seconds']:.1f} s", *([f"about {clock_text(left)} left"] if left >= 1 else [])]
+        return f"epoch {self.epoch}/{self.epochs}: {', '.join(shown)}"
+
+    def _share_buffers(self) -> None:
+        """Give all processes the buffers of the first, which are saved: batch norms may have parts of a batch each."""
+        if self.fabric.world_size > 1:
+            for learner in self.learners:
+                for buffer in learner.network.buffers():
+                    torch.distributed.broadcast(buffer, src=0)
 
     def _predictions(self, source: Source, split: str) -> SplitPredictions:
         return SplitPredictions(source, fabric=self.fabric, split=split, ignore_index=self.ignore_index)
@@ -273,9 +310,9 @@ class _Run:
 
     def load(self) -> None:
         """Go back to where ``last.pt`` was written, if there is one."""
-        if self.folder is None or not (self.folder / "last.pt").exists():
+        content = self._read_last()
+        if content is None:
             return
-        content = read_checkpoint(self.folder / "last.pt")
         self._check_same(content)
         try:
             self.objective.load_state_dict(content["objective"])
@@ -290,6 +327,21 @@ class _Run:
         if self.fabric.global_rank < len(content["random"]):
             self.random = content["random"][self.fabric.global_rank]
         self.fabric.strategy.precision.load_state_dict(content["precision"])
+
+    def _read_last(self) -> dict[str, Any] | None:
+        """Return the checkpoint, if there is one; the first process reads it for all, whose disks may differ."""
+        found: Any = None
+        if self.fabric.is_global_zero and self.folder is not None and (self.folder / "last.pt").exists():
+            try:
+                found = read_checkpoint(self.folder / "last.pt")
+            except (DataError, OSError) as error:
+                found = error
+        if self.fabric.world_size > 1:
+            found = self.fabric.broadcast(found)
+        if isinstance(found, Exception):
+            raise found
+        content: dict[str, Any] | None = found
+        return content
 
     def _check_same(self, content: dict[str, Any]) -> None:
         kind = type(self.objective).__name__

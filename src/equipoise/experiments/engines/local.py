@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -11,15 +12,17 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import final
+from typing import IO, final
 
 from equipoise.core.child_processes import SAFE_PATH
+from equipoise.core.errors import SpecError
+from equipoise.experiments.engines.gpus import VISIBLE, share_gpus, visible_gpus
 from equipoise.experiments.engines.progress import RunSummary, StatusLine
-from equipoise.experiments.engines.worker import encode_job
+from equipoise.experiments.engines.worker import OWNER, encode_job
 from equipoise.experiments.folder import RunFolder
 from equipoise.experiments.single_run import RunOptions, run
 from equipoise.experiments.spec import Spec
@@ -70,13 +73,37 @@ def run_locally(
         What is done, and what failed and why.
     """
     base = Path(folder)
-    n_workers = min(workers or usable_cores(), len(specs)) or 1
-    options = replace(options, threads=options.threads or fair_threads(n_workers))
+    devices = _devices(specs, options)
+    gpus = visible_gpus(options.hardware(specs[0]).accelerator) if specs else []
+    usual = min(usable_cores(), len(gpus) // devices or 1) if gpus else usable_cores() // devices or 1
+    n_workers = min(workers or usual, len(specs)) or 1
+    options = replace(options, threads=options.threads or fair_threads(n_workers * devices))
     line = StatusLine(specs, base, quiet=options.quiet)
     line.tell_finished(specs)
-    if n_workers == 1:
+    if n_workers == devices == 1:
         return _one_by_one(specs, base, options, line)
-    return _side_by_side(specs, base, replace(options, quiet=True), line, n_workers)
+    shares = share_gpus(gpus, n_workers, devices=devices)
+    return _side_by_side(specs, base, replace(options, quiet=True), line, shares, devices)
+
+
+def _devices(specs: Sequence[Spec], options: RunOptions) -> int:
+    """Return how many processes each run has; all runs of a comparison have the same number.
+
+    Raises:
+        SpecError: If a run asks for several machines, or torchrun has started several processes here.
+    """
+    chosen = [options.execution.over(spec.execution) for spec in specs]
+    if any((one.nodes or 1) > 1 for one in chosen):
+        raise SpecError(
+            "compare: runs of a comparison use one machine each, got `nodes` above 1. Give each machine its part of "
+            "the runs with --part, or train one run on several machines with `equipoise train`."
+        )
+    if int(os.environ.get("LOCAL_WORLD_SIZE", "1")) > 1:
+        raise SpecError(
+            "compare: starts the processes of its runs itself, but torchrun has started several. Leave torchrun out "
+            "and pass --devices, or give each process its part of the runs with --part."
+        )
+    return max((one.devices or 1 for one in chosen), default=1)
 
 
 def _one_by_one(specs: Sequence[Spec], base: Path, options: RunOptions, line: StatusLine) -> RunSummary:
@@ -92,10 +119,18 @@ def _one_by_one(specs: Sequence[Spec], base: Path, options: RunOptions, line: St
 
 
 def _side_by_side(
-    specs: Sequence[Spec], base: Path, options: RunOptions, line: StatusLine, n_workers: int
+    specs: Sequence[Spec],
+    base: Path,
+    options: RunOptions,
+    line: StatusLine,
+    shares: Sequence[str | None],
+    devices: int,
 ) -> RunSummary:
-    crew = _Crew(specs, base, options, line)
-    threads = [threading.Thread(target=crew.serve, name=f"worker-{n}", daemon=True) for n in range(n_workers)]
+    crew = _Crew(specs, base, options, line, devices=devices)
+    threads = [
+        threading.Thread(target=crew.serve, args=(gpus,), name=f"worker-{number}", daemon=True)
+        for number, gpus in enumerate(shares)
+    ]
     for thread in threads:
         thread.start()
     try:
@@ -117,17 +152,24 @@ def _side_by_side(
 class _Crew:
     """Workers that share one queue of runs; each is served by a thread of this process."""
 
-    def __init__(self, specs: Sequence[Spec], base: Path, options: RunOptions, line: StatusLine) -> None:
+    def __init__(
+        self, specs: Sequence[Spec], base: Path, options: RunOptions, line: StatusLine, *, devices: int = 1
+    ) -> None:
+        self._devices = devices
         self._waiting = deque(specs)
         self._base, self._options, self._line, self._total = base, options, line, len(specs)
         self._deaths: dict[str, int] = {}
-        self._processes: set[_Worker] = set()
+        self._processes: set[_Worker | _Group] = set()
         self._dismissed = False
         self.report = RunSummary()
         self.running: dict[int, Spec] = {}
 
-    def serve(self) -> None:
-        """Hand runs to a worker until none is left; replace the worker if it dies."""
+    def serve(self, gpus: str | None = None) -> None:
+        """Hand runs to a worker until none is left; replace the worker if it dies.
+
+        Args:
+            gpus: The graphics cards of this worker, by name; None leaves them as they are.
+        """
         worker = None
         while not self._dismissed:
             try:
@@ -136,7 +178,7 @@ class _Crew:
                 break
             self.running[threading.get_ident()] = spec
             try:
-                worker = self._hire(worker)
+                worker = self._hire(worker, gpus)
                 self._take(spec, worker.ask(encode_job(spec, self._base, self._options)), worker)
             except Exception as error:  # noqa: BLE001 - a run that cannot be started is a run that failed
                 self._fail(spec, str(error) or type(error).__name__)
@@ -145,17 +187,23 @@ class _Crew:
             worker.close()
             self._processes.discard(worker)
 
-    def _hire(self, worker: _Worker | None) -> _Worker:
+    def _hire(self, worker: _Worker | _Group | None, gpus: str | None) -> _Worker | _Group:
         """Return a worker that lives: this one, or a new one in its place."""
         if worker is not None and worker.is_alive():
             return worker
         if worker is not None:
             worker.close()
-        new = _Worker(self._options.threads)
+        environment = {
+            **os.environ,
+            **SAFE_PATH,
+            "OMP_NUM_THREADS": str(self._options.threads),
+            **({} if gpus is None else {VISIBLE: gpus}),
+        }
+        new = _Worker(environment) if self._devices == 1 else _Group(environment, self._devices)
         self._processes.add(new)
         return new
 
-    def _take(self, spec: Spec, answer: dict[str, str] | None, worker: _Worker) -> None:
+    def _take(self, spec: Spec, answer: dict[str, str] | None, worker: _Worker | _Group) -> None:
         if answer is None:
             deaths = self._deaths[spec.identity] = self._deaths.get(spec.identity, 0) + 1
             self._processes.discard(worker)
@@ -198,7 +246,7 @@ class _Crew:
 class _Worker:
     """A worker process. It has a session of its own: a Ctrl-C reaches it through its parent, once."""
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, environment: Mapping[str, str]) -> None:
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         try:
             self._process = subprocess.Popen(
@@ -207,7 +255,7 @@ class _Worker:
                 stdout=subprocess.PIPE,
                 stderr=self._words,
                 text=True,
-                env={**os.environ, **SAFE_PATH, "OMP_NUM_THREADS": str(threads)},
+                env=environment,
                 start_new_session=True,
             )
         except OSError:
@@ -237,11 +285,7 @@ class _Worker:
 
     def last_words(self) -> str:
         """Return how it died, and the last lines it wrote."""
-        code = self._process.returncode
-        killed = f", the last time by signal {-code}. Out of memory?" if code and code < 0 else "."
-        self._words.seek(0)
-        lines = self._words.read().decode(errors="replace").strip().splitlines()[-_LAST_WORDS:]
-        return killed + (f" Its last words: {' | '.join(line.strip() for line in lines)}" if lines else "")
+        return _last_words(self._process.returncode, self._words)
 
     def terminate(self) -> None:
         """Ask it to save and leave."""
@@ -263,3 +307,70 @@ class _Worker:
                     stream.close()
         self._process.wait()
         self._words.close()
+
+
+@final
+class _Group:
+    """Several processes that torchrun starts for one run, and that end with it."""
+
+    def __init__(self, environment: Mapping[str, str], devices: int) -> None:
+        self._environment, self._devices = environment, devices
+        self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the group
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def is_alive(self) -> bool:
+        """Whether it can take a job; every job has new processes."""
+        return True
+
+    def ask(self, job: str) -> dict[str, str] | None:
+        """Start the processes of a job and wait for the answer of the first; None if they died."""
+        torchrun = [sys.executable, "-P", "-m", "torch.distributed.run", "--standalone"]
+        worker = [f"--nproc-per-node={self._devices}", "-m", "equipoise.experiments.engines.worker"]
+        with tempfile.TemporaryDirectory() as folder:
+            request, answer = Path(folder, "job.json"), Path(folder, "answer.json")
+            request.write_text(job, encoding="utf-8")
+            self._process = subprocess.Popen(  # noqa: S603 - our own words
+                [*torchrun, *worker, str(request), str(answer)],
+                stdin=subprocess.DEVNULL,
+                stdout=self._words,
+                stderr=self._words,
+                env={**self._environment, OWNER: str(os.getpid())},
+                start_new_session=True,
+            )
+            self._process.wait()
+            if not answer.exists():
+                return None
+            found: dict[str, str] = json.loads(answer.read_text(encoding="utf-8"))
+            return found
+
+    def last_words(self) -> str:
+        """Return how it died, and the last lines its processes wrote."""
+        return _last_words(None if self._process is None else self._process.returncode, self._words)
+
+    def terminate(self) -> None:
+        """Ask all processes to save and leave; torchrun hands the signal on."""
+        if self._process is not None:
+            self._process.terminate()
+
+    def wait(self, *, timeout: float) -> None:
+        """Wait until the processes are gone; end them if they do not go."""
+        if self._process is None:
+            return
+        try:
+            self._process.wait(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+    def close(self) -> None:
+        """Let it go."""
+        self.wait(timeout=30)
+        self._words.close()
+
+
+def _last_words(code: int | None, words: IO[bytes]) -> str:
+    killed = f", the last time by signal {-code}. Out of memory?" if code and code < 0 else "."
+    words.seek(0)
+    lines = words.read().decode(errors="replace").strip().splitlines()[-_LAST_WORDS:]
+    return killed + (f" Its last words: {' | '.join(line.strip() for line in lines)}" if lines else "")

@@ -16,6 +16,9 @@ from equipoise.experiments.spec import Spec
 
 __all__ = ["RunSummary", "StatusLine"]
 
+#: Seconds between two lines about runs that are under way, where there is no terminal.
+_PERIOD = 60.0
+
 
 @final
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ class StatusLine:
         self._live = not quiet and self._stream.isatty()
         self._lines = not quiet and not self._live
         self._began = clock()
+        self._told = self._began
         self._first: float | None = None
 
     def text(self, *, done: int, running: Sequence[Spec]) -> str:
@@ -95,7 +99,9 @@ class StatusLine:
         return f"epoch {self._epochs(spec)}/{spec.training.epochs}"
 
     def show(self, *, done: int, running: Sequence[Spec]) -> None:
-        """Draw the line over the last one, if there is a terminal."""
+        """Draw the line over the last one, if there is a terminal; elsewhere write it once a minute."""
+        if self._lines and self._clock() - self._told >= _PERIOD:
+            self.tell(self.text(done=done, running=running))
         if self._live:
             width = shutil.get_terminal_size().columns - 1
             self._stream.write("\r\x1b[K" + self.text(done=done, running=running)[:width])
@@ -109,6 +115,7 @@ class StatusLine:
 
     def tell(self, sentence: str) -> None:
         """Write a line that stays."""
+        self._told = self._clock()
         if self._live:
             self._stream.write(f"\r\x1b[K{sentence}\n")
         elif self._lines:

@@ -61,7 +61,8 @@ def run_on_ray(
         line.tell_finished(specs)
         try:
             for spec in specs:
-                running[remote.remote(spec.to_table(), str(base), there, spec.home)] = spec
+                chosen = replace(there, execution=there.execution.over(spec.execution))
+                running[remote.remote(spec.to_table(), str(base), chosen, spec.home)] = spec
             return _gather(ray, running, line, base)
         except BaseException:
             for reference in running:

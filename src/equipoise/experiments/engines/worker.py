@@ -12,17 +12,23 @@ import sys
 import threading
 import time
 import warnings
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TextIO
 
+from equipoise.core.atomic_files import write_text
+from equipoise.experiments.execution import Execution
 from equipoise.experiments.maps import MapSpec
 from equipoise.experiments.measures import MetricSpec
 from equipoise.experiments.single_run import RunOptions, run
 from equipoise.experiments.spec import Spec
 from equipoise.kernels.locks import LockWarning
+from equipoise.training.processes import is_first_process
 
-__all__ = ["decode_job", "die_with_parent", "encode_job", "main", "work"]
+#: The variable that names the process which started torchrun.
+OWNER = "EQUIPOISE_OWNER"
+
+__all__ = ["OWNER", "decode_job", "die_with_parent", "encode_job", "main", "work"]
 
 
 def work(table: dict[str, Any], folder: str, options: RunOptions, home: str | None = None) -> str:
@@ -32,6 +38,7 @@ def work(table: dict[str, Any], folder: str, options: RunOptions, home: str | No
 
 def encode_job(spec: Spec, folder: Path, options: RunOptions) -> str:
     """Return a job as one line."""
+    options = replace(options, execution=options.execution.over(spec.execution))
     job = {"spec": spec.to_table(), "home": spec.home, "folder": str(folder), "options": asdict(options)}
     return json.dumps(job)
 
@@ -47,24 +54,38 @@ def decode_job(line: str) -> tuple[dict[str, Any], str, RunOptions, str | None]:
     """
     job = json.loads(line)
     given = job["options"]
-    made = {
+    made: dict[str, Any] = {
         key: tuple(kind(**one) if isinstance(one, dict) else one for one in given[key])
         for key, kind in (("calibrators", MapSpec), ("metrics", MetricSpec))
     }
+    made["execution"] = Execution(**given["execution"])
     options = RunOptions(**{**given, **made, "shift": tuple(given["shift"])})
     return job["spec"], job["folder"], options, job["home"]
 
 
 def die_with_parent() -> None:
-    """End this process soon after its parent has gone, so that a killed comparison leaves nobody at work."""
-    parent = os.getppid()
+    """End this process soon after its parent has gone, so that a killed comparison leaves nobody at work.
+
+    A process that torchrun started also ends when the process has gone that started torchrun.
+    """
+    parent, owner = os.getppid(), int(os.environ.get(OWNER, "0"))
 
     def watch() -> None:
-        while os.getppid() == parent:
+        while os.getppid() == parent and (not owner or _is_alive(owner)):
             time.sleep(0.2)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True, name="watch-parent").start()
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _send_lock_warnings(answers: TextIO) -> None:
@@ -81,20 +102,29 @@ def _send_lock_warnings(answers: TextIO) -> None:
     warnings.showwarning = show
 
 
+def _answer(line: str) -> dict[str, str]:
+    try:
+        return {"path": work(*decode_job(line))}
+    except Exception as error:  # noqa: BLE001 - the parent tells it; the next job may be fine
+        return {"error": f"{error}" or type(error).__name__}
+
+
 def main() -> None:
-    """Answer jobs until there are no more."""
+    """Answer jobs until there are no more; or one job from a file into another, together with other processes."""
     die_with_parent()
+    if len(sys.argv) == 3:
+        job, answer = map(Path, sys.argv[1:])
+        found = _answer(job.read_text(encoding="utf-8"))
+        if is_first_process():
+            write_text(answer, json.dumps(found))
+        return
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
     os.dup2(
         sys.stderr.fileno(), sys.stdout.fileno()
     )  # whatever a library prints must not look like an answer
     _send_lock_warnings(answers)
     for line in sys.stdin:
-        try:
-            answer = {"path": work(*decode_job(line))}
-        except Exception as error:  # noqa: BLE001 - the parent tells it; the next job may be fine
-            answer = {"error": f"{error}" or type(error).__name__}
-        answers.write(json.dumps(answer) + "\n")
+        answers.write(json.dumps(_answer(line)) + "\n")
 
 
 if __name__ == "__main__":
