@@ -58,11 +58,9 @@ def floor_of(data: Predictions) -> Floor:
 
     Example:
         >>> rng = np.random.default_rng(0)
-        >>> logits = rng.normal(size=(500, 3)) * 2
-        >>> labels = (logits + rng.gumbel(size=(500, 3))).argmax(1)
-        >>> probs = Predictions(logits=3 * logits, labels=labels).probs.round(3)
-        >>> floor_of(Predictions(probs=probs / probs.sum(1, keepdims=True).round(2), labels=labels)).note
-        'probabilities are rounded to 3 decimals; ...'
+        >>> votes = rng.binomial(25, 0.1, size=500) / 25
+        >>> floor_of(Predictions(probs=votes, labels=rng.random(500) < votes)).note
+        'probabilities are multiples of 0.04; an exact 0 or 1 counts as ... away from it, in ... of 500 rows'
     """
     if data not in _known:
         _known[data] = _found(data)
@@ -80,10 +78,10 @@ def _found(data: Predictions) -> Floor:
     part = _likeliest_part(data, zeros, grid.half_steps)
     values = tuple(max(part * half, float(np.finfo(np.float32).tiny)) for half in grid.half_steps)
     counted = " and ".join(f"{value:.2g}" for value in dict.fromkeys(values))
-    note = (
-        f"probabilities are {grid.words}; an exact 0 counts as {counted}, "
-        f"in {len(rows):,} of {len(data):,} rows"
-    )
+    rule = f"an exact 0 counts as {counted}"
+    if data.one_column:
+        rule = f"an exact 0 or 1 counts as {counted} away from it"
+    note = f"probabilities are {grid.words}; {rule}, in {len(rows):,} of {len(data):,} rows"
     return Floor(values, note, len(rows))
 
 
