@@ -94,13 +94,20 @@ def floored(logits: Tensor, floor: Sequence[float]) -> Tensor:
 
     Example:
         >>> floored(torch.tensor([[0.0, -80.0]]), [0.01]).exp()
-        tensor([[1.0000, 0.0100]])
+        tensor([[0.9900, 0.0100]])
     """
     log_probs = logits.log_softmax(-1)
-    if len(floor) == 1:
-        return log_probs.clamp(min=log(floor[0]))
-    columns = [log_probs[..., j].clamp(min=log(value)) for j, value in enumerate(floor)]
-    return torch.stack(columns, -1)
+    least = torch.zeros_like(log_probs) + log(floor[0])
+    if len(floor) > 1:
+        least = torch.stack(
+            [torch.zeros_like(log_probs[..., j]) + log(one) for j, one in enumerate(floor)], -1
+        )
+    low = log_probs < least
+    # The other classes make room, so that a zero counts the same in every row and equal scores stay equal.
+    added = torch.where(low, least.exp(), 0.0).sum(-1, keepdim=True)
+    rest = torch.where(low, 0.0, log_probs.exp()).sum(-1, keepdim=True)
+    shift = (1 - added).clamp(min=0.5).log() - rest.log()
+    return torch.where(low, least, torch.maximum(log_probs + shift, least))
 
 
 def with_floor(data: Predictions, floor: Sequence[float]) -> Predictions:
