@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+from equipoise import Predictions
 from equipoise.calibrators import HistogramBinning, IsotonicCalibration, TemperatureScaling
 from equipoise.calibrators.load import KINDS
 from equipoise.cli.app import run
@@ -63,6 +64,22 @@ def test_network_and_map_are_one_graph_for_any_number_of_rows(data, tmp_path):
         (probs,) = session.run(["probs"], {"inputs": inputs[:rows].numpy()})
         np.testing.assert_allclose(probs, wanted[:rows], atol=1e-5)
     assert [file.name for file in tmp_path.iterdir()] == ["m.onnx"]
+
+
+def test_a_calibrator_of_rounded_probabilities_is_exported_with_its_floor(tmp_path):
+    rng = np.random.default_rng(0)
+    logits = 2 * rng.normal(size=(800, 3))
+    labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    probs = np.round(Predictions(logits=3 * logits).probs, 4)
+    fitted = TemperatureScaling().fit(Predictions(probs=probs, labels=labels))
+    assert fitted.result.floor
+    path = tmp_path / "model.onnx"
+    sharp = torch.tensor([[0.0, -60.0, -90.0], [0.0, -1.0, -2.0]])
+    export_onnx(path, nn.Identity(), fitted, sharp)
+    (found,) = onnxruntime.InferenceSession(str(path)).run(None, {"inputs": sharp.numpy()})
+    expected = fitted(Predictions(probs=torch.softmax(sharp.double(), 1))).probs
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert 1 - found[0, 0] > 1e-3  # not what the temperature alone makes of such logits
 
 
 def test_a_graph_that_answers_otherwise_is_not_written(data, tmp_path, monkeypatch):

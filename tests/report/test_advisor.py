@@ -1,10 +1,13 @@
 """The advisor in a report: fitted on held-out rows, judged on others."""
 
+import json
+
 import numpy as np
 import pytest
 
-from equipoise import Predictions, score
+from equipoise import Predictions, score, write_predictions
 from equipoise.calibrators import TemperatureScaling, choose
+from equipoise.cli import main
 from equipoise.core.errors import SpecError, SplitError
 from equipoise.report import advice_of, report_of, to_html
 
@@ -64,3 +67,31 @@ def test_judged_rows_may_not_be_fitted_on(halves):
 def test_held_out_rows_of_an_unknown_model_are_refused(halves):
     with pytest.raises(SpecError, match="did you mean 'net'"):
         report_of({"net": halves[1]}, calib={"nett": halves[0]}, n_resamples=20)
+
+
+def test_report_and_calibrate_choose_alike(halves, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    calib, test = halves
+    write_predictions(calib, "calib.npz")
+    assert main(["calibrate", "calib.npz", "-o", "map.json", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    advice = report_of(test, calib=calib, n_resamples=20).methods[0].advice
+    assert [(one.name, one.note) for one in advice.options] == [
+        (one["name"], one["note"]) for one in told["trials"]
+    ]
+    assert advice.recommendation.startswith(told["reason"])
+    assert advice.chosen == told["method"]
+
+
+def test_a_report_on_confidences_is_advised_too():
+    rng = np.random.default_rng(0)
+    confidence = rng.choice([0.6, 0.8, 0.9, 1.0], 2000)
+    right = (rng.random(2000) < 0.7 * confidence).astype(int)
+    rows = Predictions(labels=np.ones(2000, int), predicted=right, confidence=confidence, ids=np.arange(2000))
+    method = report_of(rows.take(slice(0, 1000)), calib=rows.take(slice(1000, 2000)), n_resamples=50).methods[
+        0
+    ]
+    (after,) = method.calibrated
+    assert after.name == method.advice.chosen
+    assert "rounded to 1 decimal; an exact 0 or 1 counts as 0.05 away from it" in after.words
+    assert after.score("ece").value < method.score("ece").value / 3

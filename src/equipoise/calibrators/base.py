@@ -163,7 +163,7 @@ class Calibrator(ABC):
         if isinstance(predictions, Predictions) and self._leaves_scores:
             if predictions.has_scores:
                 self._check_classes(predictions.probs.shape[1])
-            fitted_on = self._fitted_on(predictions).union(predictions.fitted_on)
+            fitted_on = self.fitted_on(predictions.rows).union(predictions.fitted_on)
             return predictions._copy(fitted_on=fitted_on, _ids=predictions.rows)
         if is_claims(predictions):
             mapped = self._mapped(as_claims(predictions).logits)

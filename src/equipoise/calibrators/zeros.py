@@ -58,11 +58,9 @@ def floor_of(data: Predictions) -> Floor:
 
     Example:
         >>> rng = np.random.default_rng(0)
-        >>> logits = rng.normal(size=(500, 3)) * 2
-        >>> labels = (logits + rng.gumbel(size=(500, 3))).argmax(1)
-        >>> probs = Predictions(logits=3 * logits, labels=labels).probs.round(3)
-        >>> floor_of(Predictions(probs=probs / probs.sum(1, keepdims=True).round(2), labels=labels)).note
-        'probabilities are rounded to 3 decimals; ...'
+        >>> votes = rng.binomial(25, 0.1, size=500) / 25
+        >>> floor_of(Predictions(probs=votes, labels=rng.random(500) < votes)).note
+        'probabilities are multiples of 0.04; an exact 0 or 1 counts as ... away from it, in ... of 500 rows'
     """
     if data not in _known:
         _known[data] = _found(data)
@@ -80,10 +78,10 @@ def _found(data: Predictions) -> Floor:
     part = _likeliest_part(data, zeros, grid.half_steps)
     values = tuple(max(part * half, float(np.finfo(np.float32).tiny)) for half in grid.half_steps)
     counted = " and ".join(f"{value:.2g}" for value in dict.fromkeys(values))
-    note = (
-        f"probabilities are {grid.words}; an exact 0 counts as {counted}, "
-        f"in {len(rows):,} of {len(data):,} rows"
-    )
+    rule = f"an exact 0 counts as {counted}"
+    if data.one_column:
+        rule = f"an exact 0 or 1 counts as {counted} away from it"
+    note = f"probabilities are {grid.words}; {rule}, in {len(rows):,} of {len(data):,} rows"
     return Floor(values, note, len(rows))
 
 
@@ -96,13 +94,20 @@ def floored(logits: Tensor, floor: Sequence[float]) -> Tensor:
 
     Example:
         >>> floored(torch.tensor([[0.0, -80.0]]), [0.01]).exp()
-        tensor([[1.0000, 0.0100]])
+        tensor([[0.9900, 0.0100]])
     """
     log_probs = logits.log_softmax(-1)
-    if len(floor) == 1:
-        return log_probs.clamp(min=log(floor[0]))
-    columns = [log_probs[..., j].clamp(min=log(value)) for j, value in enumerate(floor)]
-    return torch.stack(columns, -1)
+    least = torch.zeros_like(log_probs) + log(floor[0])
+    if len(floor) > 1:
+        least = torch.stack(
+            [torch.zeros_like(log_probs[..., j]) + log(one) for j, one in enumerate(floor)], -1
+        )
+    low = log_probs < least
+    # The other classes make room, so that a zero counts the same in every row and equal scores stay equal.
+    added = torch.where(low, least.exp(), 0.0).sum(-1, keepdim=True)
+    rest = torch.where(low, 0.0, log_probs.exp()).sum(-1, keepdim=True)
+    shift = (1 - added).clamp(min=0.5).log() - rest.log()
+    return torch.where(low, least, torch.maximum(log_probs + shift, least))
 
 
 def with_floor(data: Predictions, floor: Sequence[float]) -> Predictions:

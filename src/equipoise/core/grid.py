@@ -57,12 +57,12 @@ def grid_of(probs: Array, precision: Precision = "float64") -> ProbabilityGrid:
         precision: The number format in which they were given.
 
     Example:
-        >>> grid_of(np.array([[0.9312, 0.0688], [1.0, 0.0]]))
+        >>> grid_of(np.array([[0.9313, 0.0687], [1.0, 0.0]]))
         ProbabilityGrid(steps=(0.0001,), words='rounded to 4 decimals')
         >>> grid_of(np.array([0.0, 0.04, 0.96, 0.92])).words
         'multiples of 0.04'
-        >>> grid_of(np.array([0.0, 0.1234567, 1 - 1e-9])).steps
-        (1.0000000827403711e-09, 0.1234567)
+        >>> [f"{step:.1e}" for step in grid_of(np.array([0.0, 0.1234567, 1 - 1e-9])).steps]
+        ['1.0e-09', '1.2e-01']
     """
     values = np.asarray(probs, np.float64)
     sides = 2 if values.ndim == 1 else 1
