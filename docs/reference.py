@@ -21,6 +21,7 @@ PAGES = {
     "calibrators": ("equipoise.calibrators",),
     "metrics": ("equipoise.metrics",),
     "evaluate": ("equipoise.evaluate",),
+    "decisions": ("equipoise.decisions",),
     "training": ("equipoise.training",),
     "objectives": ("equipoise.objectives",),
     "data": ("equipoise.data",),

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from equipoise import cli as cli
     from equipoise import core as core
     from equipoise import data as data
+    from equipoise import decisions as decisions
     from equipoise import evaluate as evaluate
     from equipoise import experiments as experiments
     from equipoise import integrations as integrations
@@ -68,6 +69,7 @@ else:
             "cli",
             "core",
             "data",
+            "decisions",
             "evaluate",
             "experiments",
             "integrations",

@@ -2,7 +2,15 @@
 
 from equipoise.metrics.accuracy import accuracy, top_k_accuracy
 from equipoise.metrics.adaptive_calibration_error import adaptive_calibration_error, adaptive_edges
-from equipoise.metrics.area_under_risk_coverage import RiskCoverage, area_under_risk_coverage, risk_coverage
+from equipoise.metrics.area_under_risk_coverage import (
+    RiskCoverage,
+    area_under_generalized_risk_coverage,
+    area_under_risk_coverage,
+    coverage_at_risk,
+    excess_area_under_risk_coverage,
+    risk_at_coverage,
+    risk_coverage,
+)
 from equipoise.metrics.area_under_roc import area_under_roc, error_auroc, out_of_distribution_auroc
 from equipoise.metrics.average_calibration_error import average_calibration_error
 from equipoise.metrics.brier_score import BrierSplit, brier_score, brier_split, root_brier_score
@@ -11,6 +19,7 @@ from equipoise.metrics.classwise_calibration_error import (
     classwise_calibration_errors,
 )
 from equipoise.metrics.consistency import ConsistencyTest, consistency_test
+from equipoise.metrics.corp import CorpCurve, CorpSplit, corp_curve, corp_split
 from equipoise.metrics.curve import ReliabilityCurve
 from equipoise.metrics.debiased_calibration_error import debiased_calibration_error
 from equipoise.metrics.expected_calibration_error import expected_calibration_error, reliability_curve
@@ -33,6 +42,8 @@ __all__ = [
     "BrierSplit",
     "CalibrationState",
     "ConsistencyTest",
+    "CorpCurve",
+    "CorpSplit",
     "ReliabilityCurve",
     "RiskCoverage",
     "SmoothCurve",
@@ -40,6 +51,7 @@ __all__ = [
     "accuracy",
     "adaptive_calibration_error",
     "adaptive_edges",
+    "area_under_generalized_risk_coverage",
     "area_under_risk_coverage",
     "area_under_roc",
     "average_calibration_error",
@@ -50,8 +62,12 @@ __all__ = [
     "classwise_calibration_errors",
     "confidence_gap",
     "consistency_test",
+    "corp_curve",
+    "corp_split",
+    "coverage_at_risk",
     "debiased_calibration_error",
     "error_auroc",
+    "excess_area_under_risk_coverage",
     "expected_calibration_error",
     "gaussian_calibration_error",
     "kernel_calibration_error",
@@ -61,6 +77,7 @@ __all__ = [
     "out_of_distribution_auroc",
     "over_confidence_error",
     "reliability_curve",
+    "risk_at_coverage",
     "risk_coverage",
     "rival_probability",
     "root_brier_score",

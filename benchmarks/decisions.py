@@ -1,0 +1,368 @@
+"""Certified thresholds: how often the promise is broken, and how many predictions they accept.
+
+Run: python benchmarks/decisions.py [--repeats 10000] [--max-error 0.1] [--answers FOLDER_OR_ARCHIVE]
+
+The first table has known error curves. A cell is broken if the true error among accepted predictions exceeds the limit.
+The schemes are
+
+    one       fixed-sequence testing from the strictest rank that could pass
+    five      the same from five starts, each with a fifth of the risk
+    fallback  five starts that pass their risk on while every test passes (fallback procedure)
+    grid      all ranks of a grid, each with its part of the risk (Bonferroni)
+    band      the same with the exact joint level of the grid (a simultaneous band of the error curve)
+    split     a fifth of the labels chooses the start, the others test
+    ours      equipoise.decisions: starts whose risks add up by Simes' inequality
+
+The second table has answers of language models (one CSV file per model): thresholds are certified on 1,000 labels and
+judged on the remaining ones, 20 times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import sys
+import tarfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
+
+from equipoise.decisions.certify import _placed
+from equipoise.decisions.threshold_tests import (
+    fewest_rows,
+    last_certified,
+    plan_tests,
+    rank_p_values,
+)
+
+ROWS = (100, 200, 500, 1000, 2000, 5000, 20000)
+RISKS = (0.01, 0.05, 0.1)
+SCHEMES = ("one", "five", "fallback", "grid", "band", "split", "ours")
+U = np.linspace(0, 1, 20001)
+
+#: Error rate of the row at each share of coverage, for an error limit r.
+CURVES: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
+    "steep": lambda u, r: 0.1 * r + 0.6 / (1 + np.exp(-(u - 0.6) / 0.04)),
+    "flat": lambda u, r: r * (0.2 + 5.2 * u),
+    "all": lambda u, r: r * (0.5 + u),
+    "none": lambda u, r: np.full_like(u, r * 1.000001),
+    "hole": lambda u, r: r * np.where(u < 0.02, 4.0, np.where(u < 0.3, 0.25, 3.0)),
+}
+#: A discrete score: share of the rows at each value, and error rate in units of the limit.
+DISCRETE = (
+    np.array([0.25, 0.2, 0.05, 0.1, 0.15, 0.05, 0.1, 0.1]),
+    np.array([0.3, 0.6, 1.0, 2.0, 2.5, 3.0, 4.0, 5.0]),
+)
+
+
+def integrate(rate: np.ndarray) -> np.ndarray:
+    return np.concatenate([[0.0], np.cumsum((rate[1:] + rate[:-1]) / 2) * (U[1] - U[0])])
+
+
+def draw(
+    curve: np.ndarray, n: int, ranks: np.ndarray, repeats: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return mistakes among the first rows at some ranks, the true coverage there and the true error."""
+    total = integrate(curve)
+    steps = np.diff(np.concatenate([[0], ranks]))
+    place = np.cumsum(rng.standard_gamma(steps, (repeats, len(ranks))), axis=1)
+    place /= place[:, -1:] + rng.standard_gamma(n + 1 - ranks[-1], (repeats, 1))
+    at = np.interp(place, U, total)
+    low, before = (np.pad(one[:, :-1], ((0, 0), (1, 0))) for one in (place, at))
+    mean = np.clip((at - before) / np.maximum(place - low, 1e-300), 0, 1)
+    wrong = rng.binomial(np.broadcast_to(steps - 1, mean.shape), mean)
+    wrong += rng.random(mean.shape) < np.interp(place, U, curve)
+    return np.cumsum(wrong, axis=1), place, at / place
+
+
+def five_starts(n: int, limit: float, risk: float) -> list[int]:
+    first = fewest_rows(limit, risk / 5)
+    return [first * 2**j for j in range(5) if first * 2**j <= n]
+
+
+def shares_at(ranks: np.ndarray, starts: list[int], share: float) -> np.ndarray:
+    shares = np.zeros(len(ranks))
+    np.add.at(shares, np.minimum(np.searchsorted(ranks, starts), len(ranks) - 1), share)
+    return shares
+
+
+def best_of_five(p: np.ndarray, ranks: np.ndarray, n: int, limit: float, risk: float) -> np.ndarray:
+    best = np.full(p.shape[:-1], -1)
+    for start in five_starts(n, limit, risk):
+        best = np.maximum(best, last_certified(p, shares_at(ranks, [start], 1.0), risk / 5))
+    return best
+
+
+def band_level(ranks: np.ndarray, limit: float, risk: float, repeats: int, rng: np.random.Generator) -> float:
+    """Return the level at which any of the tests passes with the given risk, if all errors are at the limit."""
+    steps = np.diff(np.concatenate([[0], ranks]))
+    wrong = np.cumsum(rng.binomial(np.broadcast_to(steps, (repeats, len(steps))), limit), axis=1)
+    return float(np.quantile(rank_p_values(wrong, ranks, limit).min(axis=1), risk, method="lower"))
+
+
+def last_below(p: np.ndarray, level: float) -> np.ndarray:
+    passed = p <= level
+    return np.where(passed.any(axis=1), p.shape[1] - 1 - passed[:, ::-1].argmax(axis=1), -1)
+
+
+def outcome(
+    best: np.ndarray, coverage: np.ndarray, error: np.ndarray, limit: float
+) -> tuple[float, float, float]:
+    """Return the mean coverage, the share of certified samples and the share of broken promises."""
+    at, found = np.arange(len(best)), best >= 0
+    kept = np.where(found, coverage[at, best], 0.0)
+    return float(kept.mean()), float(found.mean()), float((found & (error[at, best] > limit)).mean())
+
+
+def continuous_cell(
+    curve: np.ndarray, n: int, risk: float, limit: float, repeats: int, rng: np.random.Generator
+) -> dict[str, tuple[float, float, float]]:
+    plan = plan_tests(n, limit, risk)
+    if not len(plan.ranks):
+        return {}
+    first = fewest_rows(limit, risk)
+    ranks = np.unique(
+        np.concatenate([plan.ranks, np.arange(first, min(n, 300) + 1), five_starts(n, limit, risk)])
+    )
+    wrong, coverage, error = draw(curve, n, ranks, repeats, rng)
+    p = rank_p_values(wrong, ranks, limit)
+    coarse = np.unique(np.searchsorted(ranks, np.geomspace(first, n, 30).round()))
+    level = band_level(ranks[coarse], limit, risk, 20000, rng)
+    own = np.searchsorted(ranks, plan.ranks)
+    starts = five_starts(n, limit, risk) or [first]
+    found = {
+        "one": last_certified(p, shares_at(ranks, [first], 1.0), risk),
+        "five": best_of_five(p, ranks, n, limit, risk),
+        "fallback": last_certified(p, shares_at(ranks, starts, 1 / len(starts)), risk, "any"),
+        "grid": _back(last_below(p[:, coarse], risk / len(coarse)), coarse),
+        "band": _back(last_below(p[:, coarse], level), coarse),
+        "ours": _back(last_certified(p[:, own], plan.shares, risk), own),
+    }
+    cell = {name: outcome(best, coverage, error, limit) for name, best in found.items()}
+    cell["split"] = split_cell(curve, n, risk, limit, repeats, rng)
+    return cell
+
+
+def _back(best: np.ndarray, index: np.ndarray) -> np.ndarray:
+    return np.where(best >= 0, index[best], -1)
+
+
+def split_cell(
+    curve: np.ndarray, n: int, risk: float, limit: float, repeats: int, rng: np.random.Generator
+) -> tuple[float, float, float]:
+    """Choose the start with the largest standardized distance from the limit on a fifth of the labels."""
+    n_choose = n // 5
+    n_test, first = n - n_choose, fewest_rows(limit, risk)
+    if n_test < first:
+        return 0.0, 0.0, 0.0
+    seen = np.unique(
+        np.maximum(1, np.geomspace(min(0.9, first / n_test), 1, 30) * n_choose).round().astype(int)
+    )
+    wrong, _, _ = draw(curve, n_choose, seen, repeats, rng)
+    distance = (limit - (wrong + 10 * limit) / (seen + 10)) * np.sqrt(seen)
+    chosen = (distance >= 0.8 * distance.max(axis=1, keepdims=True)).argmax(axis=1)
+    ranks = plan_tests(n_test, limit, risk).ranks
+    wrong, coverage, error = draw(curve, n_test, ranks, repeats, rng)
+    failed = rank_p_values(wrong, ranks, limit) > risk
+    start = np.minimum(np.searchsorted(ranks, seen[chosen] / n_choose * n_test), len(ranks) - 1)
+    failed &= np.arange(len(ranks)) >= start[:, None]
+    stop = np.where(failed.any(axis=1), failed.argmax(axis=1), len(ranks))
+    return outcome(np.where(stop > start, stop - 1, -1), coverage, error, limit)
+
+
+def discrete_cell(
+    n: int, risk: float, limit: float, repeats: int, rng: np.random.Generator
+) -> dict[str, tuple[float, float, float]]:
+    plan = plan_tests(n, limit, risk)
+    if not len(plan.ranks):
+        return {}
+    mass, rate = DISCRETE[0], DISCRETE[1] * limit
+    coverage = np.cumsum(mass)
+    error = np.cumsum(mass * rate) / coverage
+    size = rng.multinomial(n, mass, repeats)
+    rows, wrong = np.cumsum(size, axis=1), np.cumsum(rng.binomial(size, rate), axis=1)
+    p = np.where(rows > 0, rank_p_values(wrong, np.maximum(rows, 1), limit), 1.0)
+    first, starts = fewest_rows(limit, risk), five_starts(n, limit, risk)
+    found: dict[str, list[int]] = {name: [] for name in ("one", "five", "fallback", "grid", "ours")}
+    for at in range(repeats):
+        found["one"].append(int(last_certified(p[at], shares_at(rows[at], [first], 1.0), risk)))
+        found["five"].append(int(best_of_five(p[at], rows[at], n, limit, risk)))
+        shares = shares_at(rows[at], starts or [first], 1 / max(len(starts), 1))
+        found["fallback"].append(int(last_certified(p[at], shares, risk, "any")))
+        found["grid"].append(int(last_below(p[at : at + 1], risk / len(mass))[0]))
+        ends = np.unique(rows[at][rows[at] > 0])
+        tested, shares = _placed(plan, ends)
+        last = int(last_certified(p[at][np.searchsorted(rows[at], ends[tested])], shares, risk))
+        found["ours"].append(-1 if last < 0 else int(np.searchsorted(rows[at], ends[tested[last]])))
+    wide = [np.broadcast_to(one, (repeats, len(mass))) for one in (coverage, error)]
+    return {name: outcome(np.array(best), *wide, limit) for name, best in found.items()}
+
+
+def simulate(
+    names: list[str], rows: list[int], risks: list[float], limit: float, repeats: int
+) -> Iterator[tuple[str, int, float, dict[str, tuple[float, float, float]]]]:
+    for name in names:
+        for n in rows:
+            for risk in risks:
+                rng = np.random.default_rng(
+                    [n, round(1000 * risk), sorted([*CURVES, "discrete"]).index(name)]
+                )
+                if name == "discrete":
+                    cell = discrete_cell(n, risk, limit, repeats, rng)
+                else:
+                    curve = np.clip(CURVES[name](U, limit), 0, 1)
+                    cell = continuous_cell(curve, n, risk, limit, repeats, rng)
+                yield name, n, risk, cell
+
+
+def print_simulations(arguments: argparse.Namespace) -> None:
+    print(
+        f"Error limit {arguments.max_error:.0%}, {arguments.repeats:,} repeats. Mean coverage in percent by scheme;"
+    )
+    print("then certified and broken promises of ours, in percent.\n")
+    print(
+        f"{'curve':9}{'rows':>6}{'risk':>6}"
+        + "".join(f"{one:>9}" for one in SCHEMES)
+        + f"{'cert.':>8}{'broken':>8}"
+    )
+    worst: dict[str, list[float]] = {"five": [], "best": []}
+    names = [name for name in (*CURVES, "discrete") if not arguments.only or name in arguments.only]
+    for name, n, risk, cell in simulate(
+        names, list(ROWS), list(RISKS), arguments.max_error, arguments.repeats
+    ):
+        if not cell:
+            print(f"{name:9}{n:6}{risk:6.2f}  too few rows")
+            continue
+        shown = "".join(f"{100 * cell[one][0]:9.2f}" if one in cell else f"{'':9}" for one in SCHEMES)
+        coverage, certified, broken = cell["ours"]
+        error = 3 * np.sqrt(risk * (1 - risk) / arguments.repeats)
+        mark = " !" if broken > risk + error else ""
+        print(f"{name:9}{n:6}{risk:6.2f}{shown}{100 * certified:8.1f}{100 * broken:8.2f}{mark}", flush=True)
+        best = max(one[0] for one in cell.values())
+        if name != "none" and best > 0:
+            worst["best"].append(coverage / best)
+            if cell["five"][0] > 0.001:
+                worst["five"].append(coverage / cell["five"][0])
+    for name, ratios in worst.items():
+        if ratios:
+            print(
+                f"coverage relative to {name}: smallest {min(ratios):.3f}, mean {np.mean(ratios):.3f}, below 0.9 in "
+                f"{sum(one < 0.9 for one in ratios)} of {len(ratios)} cells"
+            )
+
+
+def answers(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the name and text of every file of answers in a folder or archive."""
+    if path.is_dir():
+        for file in sorted(path.rglob("*_eval_*.csv")):
+            yield file.stem, file.read_text("utf-8")
+        return
+    with tarfile.open(path) as archive:
+        for member in archive.getmembers():
+            stream = archive.extractfile(member) if "_eval_" in member.name else None
+            if stream is not None:
+                yield Path(member.name).stem, stream.read().decode("utf-8")
+
+
+def print_answers(arguments: argparse.Namespace) -> None:
+    from equipoise import Predictions
+    from equipoise.decisions import certify_threshold
+
+    columns = {"verbal": "verbal_numerical_confidence", "logits": "logit_perplexity_confidence"}
+    totals = {kind: {"tuned": [], "ours": [], "five": [], "gate": [], "coverage": []} for kind in columns}
+    models = dict.fromkeys(columns, 0)
+    limit, risk, n = 0.1, 0.05, 1000
+    for model, text in answers(arguments.answers):
+        rows = list(csv.DictReader(io.StringIO(text)))
+        for kind, column in columns.items():
+            kept = [row for row in rows if row.get(column) and row["extracted_answer"]]
+            score = np.clip(np.array([float(row[column]) for row in kept]), 0, 1)
+            right = np.array([row["extracted_answer"] == row["correct_answer"] for row in kept])
+            usable = np.isfinite(score)
+            score, right = score[usable], right[usable]
+            if len(score) < 2 * n:
+                continue
+            models[kind] += 1
+            if (score >= 0.9).any():
+                totals[kind]["gate"].append(float((~right[score >= 0.9]).mean()))
+            for split in range(20):
+                order = np.random.default_rng([split, len(model)]).permutation(len(score))
+                fit, rest = order[:n], order[n:]
+                labelled = Predictions(
+                    predicted=np.ones(n, int), confidence=score[fit], labels=right[fit].astype(int)
+                )
+                rule = certify_threshold(labelled, max_error=limit, confidence=1 - risk)
+                judge = partial(_judged, score[rest], right[rest], limit)
+                totals[kind]["ours"].append(judge(rule.certificate.threshold))
+                totals[kind]["five"].append(judge(_five(score[fit], right[fit], limit, risk)))
+                totals[kind]["tuned"].append(judge(_tuned(score[fit], right[fit], limit)))
+                if rule.certificate.certified:
+                    totals[kind]["coverage"].append(rule.certificate.coverage)
+    print(
+        f"\nLanguage models: {n:,} labels, limit {limit:.0%}, risk {risk:.0%}, 20 splits; percent of model and split"
+    )
+    print(
+        f"{'confidence':12}{'models':>8}{'gate 0.9':>10}{'tuned broken':>14}{'five exists':>13}{'five broken':>13}",
+        end="",
+    )
+    print(f"{'ours exists':>13}{'ours broken':>13}{'coverage':>10}{'models with ours':>18}")
+    for kind, found in totals.items():
+        ours, five, tuned = (
+            np.array(found[name], float).reshape(-1, 2) for name in ("ours", "five", "tuned")
+        )
+        by_model = ours[:, 0].reshape(models[kind], -1).mean(axis=1)
+        print(
+            f"{kind:12}{models[kind]:8}{100 * np.median(found['gate']):10.1f}{100 * tuned[:, 1].mean():14.1f}"
+            f"{100 * five[:, 0].mean():13.1f}{100 * five[:, 1].mean():13.2f}{100 * ours[:, 0].mean():13.1f}"
+            f"{100 * ours[:, 1].mean():13.2f}{100 * np.mean(found['coverage']):10.1f}{(by_model >= 0.5).sum():18}"
+        )
+
+
+def _judged(score: np.ndarray, right: np.ndarray, limit: float, threshold: float | None) -> tuple[bool, bool]:
+    if threshold is None:
+        return False, False
+    accepted = score >= threshold
+    return True, bool(accepted.any() and (~right[accepted]).mean() > limit)
+
+
+def _curve(score: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    values = np.unique(score)[::-1]
+    rows = np.array([(score >= value).sum() for value in values])
+    return values, rows, np.array([(~right[score >= value]).sum() for value in values])
+
+
+def _tuned(score: np.ndarray, right: np.ndarray, limit: float) -> float | None:
+    values, rows, wrong = _curve(score, right)
+    below = np.flatnonzero(wrong / rows <= limit)
+    return float(values[below[-1]]) if len(below) else None
+
+
+def _five(score: np.ndarray, right: np.ndarray, limit: float, risk: float) -> float | None:
+    values, rows, wrong = _curve(score, right)
+    best = int(best_of_five(rank_p_values(wrong, rows, limit), rows, len(score), limit, risk))
+    return None if best < 0 else float(values[best])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--repeats", type=int, default=10000)
+    parser.add_argument("--max-error", type=float, default=0.1)
+    parser.add_argument("--only", nargs="*", help="curves to simulate")
+    parser.add_argument("--answers", type=Path, help="folder or archive of answers of language models")
+    parser.add_argument("--skip-simulation", action="store_true")
+    arguments = parser.parse_args()
+    if not arguments.skip_simulation:
+        print_simulations(arguments)
+    if arguments.answers:
+        print_answers(arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,244 @@
+"""A certified threshold in use: accept a prediction, or abstain."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+from scipy.special import bdtrc
+
+from equipoise.core.arrays import Array
+from equipoise.core.errors import DataError, SplitError
+from equipoise.core.predictions import Predictions
+from equipoise.core.records import Record, read_record, write_record
+from equipoise.core.rows import Rows, check_disjoint
+from equipoise.decisions.certificate import Certificate
+from equipoise.decisions.exact import exact_interval
+from equipoise.decisions.scores import score_rows
+
+__all__ = ["AcceptRule", "PromiseCheck"]
+
+_FORMAT, _VERSION = "equipoise.accept_rule", 1
+_MOST_ROWS = 1 << 14
+
+
+@final
+@dataclass(frozen=True)
+class PromiseCheck:
+    """Whether the promise of a rule was kept on new labelled rows.
+
+    Attributes:
+        kept: False if the exact test shows that the error exceeds the limit.
+        n: Number of rows.
+        n_accepted: Number of accepted rows.
+        coverage: Share of accepted rows.
+        observed_error: Error rate among accepted rows; None without any.
+        error_low: Lower end of its exact interval.
+        error_high: Upper end.
+        p_value: Probability of so many mistakes if the error is at the limit.
+        max_error: The limit that was promised.
+    """
+
+    kept: bool
+    n: int
+    n_accepted: int
+    coverage: float
+    observed_error: float | None
+    error_low: float
+    error_high: float
+    p_value: float
+    max_error: float
+
+
+@final
+class AcceptRule:
+    """Accepts predictions whose score reaches a certified threshold.
+
+    Made by :func:`~equipoise.decisions.certify_threshold` or :meth:`load`. A rule that is not certified, or a group
+    without a certificate, accepts nothing.
+
+    Args:
+        certificate: Record of the certification.
+        score: Name of the score; None if scores were given as an array.
+        by: Name of the column of groups, if there are groups.
+        calibrator: Fitted calibrator that is applied first.
+        rows: Rows that the threshold was certified on.
+
+    Example:
+        >>> from equipoise.decisions import certify_threshold
+        >>> rows = Predictions(probs=np.linspace(0.6, 1, 300), labels=np.ones(300, int))
+        >>> rule = certify_threshold(rows, max_error=0.05, confidence=0.95)
+        >>> rule(Predictions(probs=[0.55, 0.99]))
+        array([False,  True])
+    """
+
+    def __init__(
+        self,
+        *,
+        certificate: Certificate,
+        score: str | None,
+        by: str | None = None,
+        calibrator: Any = None,
+        rows: Rows | None = None,
+    ) -> None:
+        self.certificate, self.score, self.by = certificate, score, by
+        self.calibrator, self._rows = calibrator, rows
+
+    def __repr__(self) -> str:
+        one = self.certificate
+        what = f"threshold={one.threshold}" if one.threshold is not None else f"groups={len(one.groups)}"
+        return f"AcceptRule(certified={one.certified}, {what}, score={self.score!r})"
+
+    def __call__(self, predictions: Predictions, *, score: Any = None) -> Array:
+        """Return which predictions are accepted, ``(n,)`` bool.
+
+        Args:
+            predictions: Predictions, with or without labels.
+            score: Scores ``(n,)``, if the rule was certified on scores of your own.
+        """
+        if self.calibrator is not None:
+            predictions = self.calibrator(predictions)
+        if self.score is None and score is None:
+            raise TypeError(
+                "AcceptRule: the rule was certified on scores of your own, got none. Pass them as `score`."
+            )
+        values = score_rows(predictions, score if self.score is None else self.score, where="AcceptRule")
+        accepted: Array = values >= self._thresholds(predictions)
+        return accepted
+
+    def _thresholds(self, predictions: Predictions) -> Array:
+        """Return the threshold of every row; infinity where nothing is certified."""
+        one = self.certificate
+        if self.by is None or one.threshold is not None:
+            return np.full(len(predictions), np.inf if one.threshold is None else one.threshold)
+        if self.by not in predictions.groups:
+            raise DataError(
+                f"AcceptRule: the rule has one threshold per {self.by!r}, and the predictions have no such column. "
+                "Give it in `groups`."
+            )
+        names, codes = np.unique(predictions.groups[self.by].astype(np.str_), return_inverse=True)
+        found = [one.groups[name].threshold if name in one.groups else None for name in names.tolist()]
+        return np.array([np.inf if value is None else value for value in found])[codes]
+
+    def check(self, predictions: Predictions, *, score: Any = None, level: float = 0.05) -> PromiseCheck:
+        """Test on new labelled rows whether the promised limit is exceeded (exact binomial test).
+
+        Args:
+            predictions: Labelled predictions of other rows than those of the certification.
+            score: Scores ``(n,)``, if the rule was certified on scores of your own.
+            level: Probability of a false alarm if the error is at the limit.
+
+        Raises:
+            SplitError: If the rows were used to certify the threshold or to fit the calibrator.
+        """
+        where = "AcceptRule.check"
+        if predictions.weights is not None:
+            raise DataError(
+                f"{where}: rows with weights cannot be tested exactly. Pass rows without weights."
+            )
+        self.check_disjoint(predictions, where=where)
+        limit = self.certificate.max_error
+        limit = self.certificate.error_bound if limit is None else limit
+        if limit is None:
+            raise DataError(f"{where}: the rule promises nothing, since no threshold was certified.")
+        accepted = self(predictions, score=score)
+        n_accepted = int(accepted.sum())
+        wrong = int((~predictions.correct[accepted]).sum())
+        p_value = 1.0 if wrong == 0 else float(bdtrc(wrong - 1, n_accepted, limit))
+        low, high = exact_interval(wrong, n_accepted, 0.95) if n_accepted else (0.0, 1.0)
+        return PromiseCheck(
+            kept=p_value > level,
+            n=len(predictions),
+            n_accepted=n_accepted,
+            coverage=n_accepted / len(predictions),
+            observed_error=wrong / n_accepted if n_accepted else None,
+            error_low=low,
+            error_high=high,
+            p_value=p_value,
+            max_error=limit,
+        )
+
+    def check_disjoint(self, predictions: Predictions, *, where: str = "AcceptRule") -> None:
+        """Raise if rows were used to certify the threshold.
+
+        Raises:
+            SplitError: With the number of shared rows.
+        """
+        if self._rows is None:
+            return
+        try:
+            check_disjoint(predictions.rows, self._rows, where=where)
+        except SplitError as error:
+            shared = str(error).split(" rows were used")[0]
+            raise SplitError(
+                f"{shared} rows were used to certify the threshold, so they cannot judge it. Pass other rows."
+            ) from None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the rule as JSON with a checksum; the rows of the certification as hashes, the calibrator in full."""
+        if Path(path).suffix.lower() != ".json":
+            raise ValueError(f"AcceptRule.save: the name must end in .json, got {str(path)!r}. Rename it.")
+        write_record(path, _FORMAT, _VERSION, Record(self.as_dict(), {}))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain values; :meth:`from_dict` reads it."""
+        return {
+            "certificate": self.certificate.as_dict(),
+            "score": self.score,
+            "by": self.by,
+            "calibrator": None if self.calibrator is None else self.calibrator.to_artifact(),
+            "rows": None if self._rows is None else self._rows.sketch(_MOST_ROWS).packed(),
+        }
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> AcceptRule:
+        """Read a rule that :meth:`save` wrote.
+
+        Raises:
+            DataError: If the file is not a saved rule, is from a newer version, or was changed.
+        """
+        return cls.from_dict(read_record(path, _FORMAT, _VERSION).plain, where=f"AcceptRule.load: {path}")
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], *, where: str = "AcceptRule.from_dict") -> AcceptRule:
+        """Rebuild a rule from what :meth:`as_dict` gave.
+
+        Raises:
+            DataError: If a part is missing or has the wrong type.
+        """
+        try:
+            certificate = _certificate_from(content["certificate"])
+            score, by, rows, saved = (content[name] for name in ("score", "by", "rows", "calibrator"))
+            if not isinstance(score, str | None) or not isinstance(by, str | None):
+                raise TypeError("`score` and `by` must be text")
+            unpacked = None if rows is None else Rows.unpacked(rows)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DataError(f"{where} is damaged ({error}). Certify and save the rule again.") from None
+        calibrator = None
+        if saved is not None:
+            from equipoise.calibrators import from_artifact  # loads torch
+
+            calibrator = from_artifact(saved)
+        return cls(certificate=certificate, score=score, by=by, calibrator=calibrator, rows=unpacked)
+
+
+_OPTIONAL = ("threshold", "observed_error", "error_bound", "max_error")
+
+
+def _certificate_from(content: Any) -> Certificate:
+    names = [one.name for one in fields(Certificate) if one.name not in ("groups", "shortfall")]
+    if not isinstance(content, Mapping) or set(content) != {*names, "groups"}:
+        raise TypeError("`certificate` must have the fields of a certificate")
+    for name in names:
+        value = content[name]
+        kinds = (bool,) if name == "certified" else (int, float)
+        if type(value) not in kinds and not (value is None and name in _OPTIONAL):
+            raise TypeError(f"`{name}` must be {kinds[-1].__name__}, got {value!r}")
+    if content["certified"] and not content["groups"] and content["threshold"] is None:
+        raise TypeError("a certified rule must have a threshold")
+    groups = {str(name): _certificate_from(one) for name, one in content["groups"].items()}
+    return Certificate(**{name: content[name] for name in names}, groups=groups)

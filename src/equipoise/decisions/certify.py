@@ -1,0 +1,440 @@
+"""Thresholds on a score above which few predictions are wrong, with a guarantee."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from equipoise.core.arrays import Array
+from equipoise.core.errors import DataError, SplitError
+from equipoise.core.predictions import Predictions
+from equipoise.core.rows import check_disjoint
+from equipoise.decisions.accept_rule import AcceptRule
+from equipoise.decisions.betting import betting_p_value
+from equipoise.decisions.certificate import Certificate, Shortfall
+from equipoise.decisions.exact import exact_interval
+from equipoise.decisions.scores import score_rows
+from equipoise.decisions.threshold_tests import (
+    TestPlan,
+    error_upper_bound,
+    fewest_rows,
+    last_certified,
+    plan_tests,
+    rank_p_values,
+)
+
+__all__ = ["certify_threshold"]
+
+_WHERE = "certify_threshold"
+#: Ranks of weighted rows grow by this factor, since each takes a pass over the rows.
+_WEIGHTED_GROWTH = 1.05
+
+
+def certify_threshold(
+    predictions: Predictions,
+    *,
+    max_error: float | None = None,
+    min_coverage: float | None = None,
+    confidence: float = 0.95,
+    score: Any = "confidence",
+    by: str | None = None,
+    shared: bool = False,
+    calibrator: Any = None,
+) -> AcceptRule:
+    """Find the most lenient threshold whose accepted predictions are wrong at most as often as allowed.
+
+    The promise: over the draw of the labelled rows, the probability that the true error rate among accepted predictions
+    exceeds ``max_error`` is at most ``1 - confidence``. It holds for any error curve and requires rows that are drawn
+    independently from the same source as the rows to come. Rows of equal score are accepted or rejected together.
+
+    Args:
+        predictions: Labelled predictions. Weights that are whole numbers count rows; for other weights the promise is
+            about the weighted error rate, and the largest weight is taken for the largest possible one.
+        max_error: Error limit, above 0 and below 1; or
+        min_coverage: share of rows that must be accepted; the least error that can be promised is returned.
+        confidence: Probability with which the promise must hold.
+        score: ``"confidence"``, ``"margin"``, ``"entropy"``, the name of a numeric column of ``groups``, or an array.
+        by: Name of a column of ``groups``; the promise then holds in every group at once.
+        shared: One threshold for all groups instead of one for each.
+        calibrator: Fitted calibrator, applied first and kept in the rule. Its rows must be other rows.
+
+    Returns:
+        The rule, certified or not; its record is in ``certificate``. A rule that is not certified accepts nothing.
+
+    Raises:
+        SplitError: If the rows were used to train or to fit the calibrator.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> confidence = rng.uniform(0.5, 1, 2000)
+        >>> rows = Predictions(probs=confidence, labels=(rng.random(2000) < confidence).astype(int))
+        >>> rule = certify_threshold(rows, max_error=0.1, confidence=0.95)
+        >>> rule.certificate.certified, round(rule.certificate.coverage, 2)
+        (True, 0.33)
+    """
+    _check_arguments(max_error, min_coverage, confidence, by, shared)
+    if calibrator is not None:
+        predictions = calibrator(predictions)
+    if predictions.split == "train":
+        raise SplitError(
+            f"{_WHERE}: the predictions are from the split 'train', which fitted the model. Use 'calib' or 'test'."
+        )
+    if predictions.fitted_on is not None:
+        check_disjoint(predictions.rows, predictions.fitted_on, where=_WHERE)
+    rows = _rows_of(predictions, score)
+    risk = 1 - confidence
+    if by is None:
+        found = _certify(rows, max_error, min_coverage, risk)
+    else:
+        codes, names = _group_codes(predictions, by)
+        parts = {name: rows.take(codes == code) for code, name in enumerate(names)}
+        if shared:
+            found = _certify_shared(rows, parts, max_error, min_coverage, risk)
+        else:
+            found = _certify_groups(rows, parts, max_error, min_coverage, risk)
+    return AcceptRule(
+        certificate=found,
+        score=score if isinstance(score, str) else None,
+        by=by,
+        calibrator=calibrator,
+        rows=predictions.rows,
+    )
+
+
+class _Rows(NamedTuple):
+    """Scores, mistakes and weights of labelled rows; weights are None where every row counts once."""
+
+    score: Array
+    wrong: Array
+    weight: Array | None
+
+    def take(self, mask: Array) -> _Rows:
+        return _Rows(*(None if column is None else column[mask] for column in self))  # type: ignore[arg-type]
+
+    @property
+    def counts(self) -> bool:
+        """Whether weights are whole numbers, which count rows."""
+        return self.weight is None or bool((self.weight == np.floor(self.weight)).all())
+
+    @property
+    def total(self) -> float:
+        return float(len(self.score) if self.weight is None else self.weight.sum())
+
+
+class _Levels(NamedTuple):
+    """All thresholds of some rows, from the strictest on.
+
+    Attributes:
+        threshold: Distinct scores, descending.
+        rows: Number of rows at or above each.
+        wrong: Number of mistakes among them.
+    """
+
+    threshold: Array
+    rows: Array
+    wrong: Array
+
+
+def _rows_of(predictions: Predictions, score: Any) -> _Rows:
+    values = score_rows(predictions, score, where=_WHERE)
+    rows = _Rows(values, ~predictions.correct, predictions.weights)
+    if predictions.weights is not None and not predictions.weights.all():
+        rows = rows.take(predictions.weights > 0)
+    return rows
+
+
+def _levels(rows: _Rows) -> _Levels:
+    order = np.argsort(-rows.score, kind="stable")
+    values = rows.score[order]
+    last = np.flatnonzero(np.concatenate([values[1:] != values[:-1], [True]]))
+    weight = np.ones(len(values)) if rows.weight is None else rows.weight[order]
+    wrong = np.cumsum(weight * rows.wrong[order])
+    return _Levels(values[last], np.cumsum(weight)[last], wrong[last])
+
+
+def _certify(rows: _Rows, max_error: float | None, min_coverage: float | None, risk: float) -> Certificate:
+    if min_coverage is not None:
+        return _certify_coverage(rows, min_coverage, risk)
+    assert max_error is not None
+    levels, level = _levels(rows), _most_lenient(rows, max_error, risk)
+    if level is not None:
+        return _certificate(rows, levels, level, risk, max_error, error_bound=max_error)
+    bound, where = _best_bound(rows, levels, max_error, risk)
+    short = Shortfall(where, _rows_needed(levels, max_error, risk), fewest_rows(max_error, risk))
+    return _nothing(rows, max_error, risk, bound, short)
+
+
+def _most_lenient(rows: _Rows, max_error: float, risk: float) -> int | None:
+    """Return which threshold is certified, among all distinct ones."""
+    levels = _levels(rows)
+    if rows.counts:
+        plan = plan_tests(int(rows.total), max_error, risk)
+        tested, shares = _placed(plan, levels.rows)
+        p_values = rank_p_values(levels.wrong[tested], levels.rows[tested], max_error)
+        found = last_certified(p_values, shares, risk)
+    else:
+        plan = plan_tests(len(rows.score), max_error, risk)
+        tested, shares = _placed(_thinned(plan), _levels(rows._replace(weight=None)).rows)
+        weight = np.asarray(rows.weight)
+        p_values = np.array(
+            [
+                betting_p_value(
+                    weight[kept], rows.wrong[kept], max_error, float(weight.max()), risk=risk * shares.max()
+                )
+                for kept in (rows.score >= levels.threshold[level] for level in tested)
+            ]
+        )
+        found = last_certified(p_values, shares, risk, "any")
+    return None if found < 0 else int(tested[found])
+
+
+def _placed(plan: TestPlan, rows: Array) -> tuple[Array, Array]:
+    """Return which thresholds stand for the planned ranks, and the shares of the risk at them.
+
+    A rank is rounded down to the last row of a group of equal scores. A start is rounded up, since fewer rows could not
+    pass its test.
+    """
+    if len(plan.ranks) == 0:
+        return np.zeros(0, np.int64), np.zeros(0)
+    tested = np.searchsorted(rows, plan.ranks, side="right") - 1
+    at = np.flatnonzero(plan.shares)
+    starts = np.searchsorted(rows, plan.ranks[at])
+    levels = np.unique(np.concatenate([tested[tested >= 0], starts]))
+    levels = levels[levels >= min(starts)]
+    shares = np.zeros(len(levels))
+    np.add.at(shares, np.searchsorted(levels, starts), plan.shares[at])
+    return levels.astype(np.int64), shares
+
+
+def _thinned(plan: TestPlan) -> TestPlan:
+    kept, last = [], 0.0
+    for place, rank in enumerate(plan.ranks):
+        if plan.shares[place] > 0 or rank >= last * _WEIGHTED_GROWTH or place == len(plan.ranks) - 1:
+            kept.append(place)
+            last = float(rank)
+    return TestPlan(plan.ranks[kept], plan.shares[kept])
+
+
+def _certify_coverage(rows: _Rows, min_coverage: float, risk: float) -> Certificate:
+    levels = _levels(rows)
+    level = int(np.argmax(levels.rows >= min_coverage * rows.total * (1 - 1e-12)))
+    if not rows.counts:
+        kept = rows.score >= levels.threshold[level]
+        bound = _betting_bound(rows.take(kept), float(np.asarray(rows.weight).max()), risk)
+    else:
+        # Given the lowest accepted score, the other accepted rows are independent: one row is left out.
+        count = max(int(levels.rows[level]) - 1, 1)
+        bound = error_upper_bound(min(int(levels.wrong[level]), count), count, risk)
+    if bound >= 1:
+        return _nothing(rows, None, risk, None, None)
+    return _certificate(rows, levels, level, risk, None, error_bound=bound)
+
+
+def _betting_bound(rows: _Rows, heaviest: float, risk: float) -> float:
+    """Return the least error limit that the betting test certifies for rows that were chosen beforehand."""
+    low, high = 0.0, 1.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        passed = betting_p_value(np.asarray(rows.weight), rows.wrong, middle, heaviest, risk=risk) <= risk
+        low, high = (low, middle) if passed else (middle, high)
+    return high
+
+
+def _certify_groups(
+    rows: _Rows, parts: dict[str, _Rows], max_error: float | None, min_coverage: float | None, risk: float
+) -> Certificate:
+    """Certify every group at its part of the risk; a group that accepts all its rows passes its part on (Holm)."""
+    found: dict[str, Certificate] = {}
+    open_groups = list(parts)
+    while open_groups:
+        found |= {
+            name: _certify(parts[name], max_error, min_coverage, risk / len(open_groups))
+            for name in open_groups
+        }
+        left = [name for name in open_groups if not (found[name].certified and found[name].coverage == 1)]
+        if min_coverage is not None or len(left) == len(open_groups):
+            break
+        open_groups = left
+    found = {name: replace(found[name], confidence=1 - risk) for name in parts}
+    n_accepted = sum(one.n_accepted for one in found.values())
+    wrong = sum(one.n_accepted * (one.observed_error or 0.0) for one in found.values())
+    low, high = exact_interval(n_accepted, rows.total, 0.95)
+    bounds = [one.error_bound for one in found.values() if one.certified and one.error_bound is not None]
+    return Certificate(
+        certified=all(one.certified for one in found.values()),
+        threshold=None,
+        coverage=n_accepted / rows.total,
+        coverage_low=low,
+        coverage_high=high,
+        observed_error=wrong / n_accepted if n_accepted else None,
+        error_bound=max(bounds, default=None),
+        n=_number(rows.total),
+        n_accepted=_number(n_accepted),
+        max_error=max_error,
+        confidence=1 - risk,
+        groups=found,
+    )
+
+
+def _certify_shared(
+    rows: _Rows, parts: dict[str, _Rows], max_error: float | None, min_coverage: float | None, risk: float
+) -> Certificate:
+    """Certify one threshold that holds in every group: the largest p-value of the groups decides."""
+    if max_error is None:
+        raise ValueError(
+            f"{_WHERE}: `shared` must be used with `max_error`, got `min_coverage` {min_coverage}. Leave `shared` out."
+        )
+    if not rows.counts:
+        raise DataError(
+            f"{_WHERE}: `shared` requires weights that are whole numbers, got other weights. Certify each group."
+        )
+    levels = _levels(rows)
+    each = [_levels(part) for part in parts.values()]
+    place = [np.searchsorted(-one.threshold, -levels.threshold, side="right") - 1 for one in each]
+    count = np.array([np.where(at >= 0, one.rows[at], 0) for one, at in zip(each, place, strict=True)])
+    wrong = np.array([np.where(at >= 0, one.wrong[at], 0) for one, at in zip(each, place, strict=True)])
+    smallest = count.min(axis=0)
+    plan = plan_tests(int(smallest[-1]), max_error, risk)
+    tested, shares = _placed(plan, smallest)
+    p_values = rank_p_values(wrong[:, tested], np.maximum(count[:, tested], 1), max_error)
+    p_values = np.where(count[:, tested] > 0, p_values, 1.0).max(axis=0)
+    found = int(last_certified(p_values, shares, risk, "any"))
+    if found < 0:
+        groups = {name: _certify(part, max_error, None, risk) for name, part in parts.items()}
+        needs = [
+            one.shortfall.n_needed for one in groups.values() if one.shortfall and one.shortfall.n_needed
+        ]
+        short = Shortfall(None, max(needs, default=None), fewest_rows(max_error, risk))
+        return _nothing(rows, max_error, risk, None, short)
+    level = int(tested[found])
+    threshold = float(levels.threshold[level])
+    groups = {
+        name: _certificate(part, one, int(at[level]), risk, max_error, error_bound=max_error)
+        for (name, part), one, at in zip(parts.items(), each, place, strict=True)
+    }
+    groups = {name: replace(one, threshold=threshold) for name, one in groups.items()}
+    found_all = _certificate(rows, levels, level, risk, max_error, error_bound=max_error)
+    return replace(found_all, groups=groups)
+
+
+def _certificate(
+    rows: _Rows, levels: _Levels, level: int, risk: float, max_error: float | None, *, error_bound: float
+) -> Certificate:
+    accepted, wrong = float(levels.rows[level]), float(levels.wrong[level])
+    low, high = exact_interval(accepted, rows.total, 0.95)
+    return Certificate(
+        certified=True,
+        threshold=float(levels.threshold[level]),
+        coverage=accepted / rows.total,
+        coverage_low=low,
+        coverage_high=high,
+        observed_error=wrong / accepted,
+        error_bound=error_bound,
+        n=_number(rows.total),
+        n_accepted=_number(accepted),
+        max_error=max_error,
+        confidence=1 - risk,
+    )
+
+
+def _nothing(
+    rows: _Rows, max_error: float | None, risk: float, bound: float | None, short: Shortfall | None
+) -> Certificate:
+    return Certificate(
+        certified=False,
+        threshold=None,
+        coverage=0.0,
+        coverage_low=0.0,
+        coverage_high=0.0,
+        observed_error=None,
+        error_bound=bound,
+        n=_number(rows.total),
+        n_accepted=0,
+        max_error=max_error,
+        confidence=1 - risk,
+        shortfall=short,
+    )
+
+
+def _best_bound(
+    rows: _Rows, levels: _Levels, max_error: float, risk: float
+) -> tuple[float | None, float | None]:
+    """Return the smallest error limit that these rows could certify, and at which threshold."""
+    low, high, where = max_error, 1 - 1e-9, None
+    for _ in range(12):
+        middle = (low + high) / 2
+        level = _most_lenient(rows, middle, risk)
+        if level is None:
+            low = middle
+        else:
+            high, where = middle, float(levels.threshold[level])
+    return (None, None) if where is None else (high, where)
+
+
+def _rows_needed(levels: _Levels, max_error: float, risk: float) -> int | None:
+    """Return how many labelled rows might certify a threshold whose observed error is its true one."""
+    total = float(levels.rows[-1])
+    best: int | None = None
+    some = np.unique(np.searchsorted(levels.rows, np.geomspace(max(levels.rows[0], 1.0), total, 40)))
+    for level in some[some < len(levels.rows)]:
+        accepted, wrong = float(levels.rows[level]), float(levels.wrong[level])
+        # Half a mistake more: a threshold without a mistake is not free of errors.
+        rate = (wrong + 0.5) / (accepted + 1)
+        if rate >= max_error:
+            continue
+        kept = _accepted_needed(rate, max_error, risk / 5)
+        needed = max(math.ceil(kept * total / accepted), int(total) + 1)
+        best = needed if best is None else min(best, needed)
+    return best
+
+
+def _accepted_needed(rate: float, max_error: float, risk: float) -> int:
+    """Return the number of accepted rows at which the expected number of mistakes passes the test."""
+    low, high = 1, 2
+    while high < 1e9 and rank_p_values(np.ceil(rate * high), np.float64(high), max_error) > risk:
+        low, high = high, high * 2
+    while low < high:
+        middle = (low + high) // 2
+        passed = rank_p_values(np.ceil(rate * middle), np.float64(middle), max_error) <= risk
+        low, high = (low, middle) if passed else (middle + 1, high)
+    return high
+
+
+def _number(value: float) -> float:
+    return int(value) if value == int(value) else value
+
+
+def _group_codes(predictions: Predictions, by: str) -> tuple[Array, list[str]]:
+    if by not in predictions.groups:
+        known = ", ".join(predictions.groups) or "none"
+        raise DataError(f"{_WHERE}: `by` must name a column of groups, got {by!r}. Columns: {known}.")
+    column = predictions.groups[by]
+    weights = predictions.weights
+    kept = column if weights is None or weights.all() else column[weights > 0]
+    names, codes = np.unique(kept, return_inverse=True)
+    return codes, [str(name) for name in names]
+
+
+def _check_arguments(
+    max_error: float | None, min_coverage: float | None, confidence: float, by: str | None, shared: bool
+) -> None:
+    if (max_error is None) == (min_coverage is None):
+        raise TypeError(f"{_WHERE}: give `max_error` or `min_coverage`, and not both.")
+    if max_error == 0:
+        raise ValueError(
+            f"{_WHERE}: `max_error` must be above 0, got 0. No number of rows shows that a model is never wrong; "
+            "0.01 needs about 300 accepted rows without a mistake."
+        )
+    if max_error is not None and not 0 < max_error < 1:
+        raise ValueError(f"{_WHERE}: `max_error` must be between 0 and 1, got {max_error}. 5% is 0.05.")
+    if min_coverage is not None and not 0 < min_coverage <= 1:
+        raise ValueError(
+            f"{_WHERE}: `min_coverage` must be above 0 and at most 1, got {min_coverage}. 80% is 0.8."
+        )
+    if not 0 < confidence < 1:
+        raise ValueError(f"{_WHERE}: `confidence` must be between 0 and 1, got {confidence}. 95% is 0.95.")
+    if shared and by is None:
+        raise TypeError(f"{_WHERE}: `shared` requires `by`, the column of groups.")

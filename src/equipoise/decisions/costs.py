@@ -1,0 +1,210 @@
+"""The action with the least expected cost, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, final
+
+import numpy as np
+
+from equipoise.core.arrays import Array, as_numpy
+from equipoise.core.errors import DataError
+from equipoise.core.predictions import Predictions
+from equipoise.core.rows import check_disjoint
+from equipoise.core.seeds import numpy_generator
+
+__all__ = ["CostSummary", "CostedActions", "least_cost_actions"]
+
+_WHERE = "least_cost_actions"
+#: More rows than this are resampled in random groups.
+_MOST_UNITS = 4096
+
+
+@final
+@dataclass(frozen=True)
+class CostSummary:
+    """Mean cost per row that the probabilities promise, and that the labels show.
+
+    Attributes:
+        expected: Mean expected cost of the chosen actions.
+        expected_low: Lower end of its bootstrap interval.
+        expected_high: Upper end.
+        realized: Mean cost with the true classes; None without labels.
+        realized_low: Lower end of its bootstrap interval.
+        realized_high: Upper end.
+        gap: Realized minus expected cost; above zero if the probabilities are too optimistic.
+        gap_low: Lower end of its bootstrap interval.
+        gap_high: Upper end.
+        shares: Share of the rows for which each action is chosen, by name.
+        n: Number of rows.
+    """
+
+    expected: float
+    expected_low: float
+    expected_high: float
+    realized: float | None
+    realized_low: float | None
+    realized_high: float | None
+    gap: float | None
+    gap_low: float | None
+    gap_high: float | None
+    shares: dict[str, float]
+    n: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values, for JSON."""
+        return asdict(self)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class CostedActions:
+    """An action for every row.
+
+    Attributes:
+        action: Number of the chosen action ``(n,)``.
+        names: Names of the actions.
+        expected: Expected cost of the chosen action ``(n,)``, under the predicted probabilities.
+        realized: Cost of the chosen action given the true class ``(n,)``; None without labels.
+        weights: Weights of the rows, or None.
+    """
+
+    action: Array
+    names: tuple[str, ...]
+    expected: Array
+    realized: Array | None
+    weights: Array | None = None
+
+    def summary(self, *, n_resamples: int = 1000, level: float = 0.95, seed: int = 0) -> CostSummary:
+        """Return mean costs with bootstrap intervals.
+
+        Args:
+            n_resamples: Number of bootstrap resamples.
+            level: Probability with which an interval contains the true mean.
+            seed: Random seed for resampling.
+        """
+        from equipoise.metrics.intervals import check_resamples, mean_interval  # loads torch
+
+        check_resamples(n_resamples, where="CostedActions.summary")
+        columns = [self.expected]
+        if self.realized is not None:
+            columns += [self.realized, self.realized - self.expected]
+        weight = np.ones(len(self.action)) if self.weights is None else self.weights
+        means, draws = _bootstrap_means(np.stack(columns, axis=1), weight, n_resamples, seed)
+        ends = [
+            (float(mean), *mean_interval(float(mean), draws[:, j], level=level))
+            for j, mean in enumerate(means)
+        ]
+        ends += [(None, None, None)] * (3 - len(ends))  # type: ignore[list-item]
+        shares = np.bincount(self.action, weight, len(self.names)) / weight.sum()
+        return CostSummary(
+            *(number for three in ends for number in three),
+            shares=dict(zip(self.names, shares.tolist(), strict=True)),
+            n=len(self.action),
+        )
+
+
+def least_cost_actions(
+    predictions: Predictions,
+    *,
+    wrong: float | None = None,
+    abstain: float | None = None,
+    right: float = 0.0,
+    matrix: Any = None,
+    actions: Sequence[str] | None = None,
+) -> CostedActions:
+    """Choose for every row the action with the least expected cost.
+
+    The choice is only as good as the calibration of the probabilities, so compare expected and realized cost.
+
+    Args:
+        predictions: Predictions with calibrated probabilities.
+        wrong: Cost of an accepted prediction that is wrong; with
+        abstain: cost of an abstention: accept if ``(1 - p) * wrong + p * right`` is less than this.
+        right: Cost of an accepted prediction that is right.
+        matrix: Instead of the above: costs ``(k, a)`` of every action (column) for every true class (row).
+        actions: Names of the actions of the matrix. By default the names of the classes if there is one action per
+            class, and otherwise numbers.
+
+    Returns:
+        Actions with their costs. With ``wrong`` and ``abstain`` they are "abstain" and "accept".
+
+    Raises:
+        SplitError: If the rows were used to fit the calibrator behind the probabilities.
+
+    Example:
+        >>> rows = Predictions(probs=[[0.95, 0.05], [0.7, 0.3]], labels=[0, 1])
+        >>> found = least_cost_actions(rows, wrong=10, abstain=1)
+        >>> [found.names[one] for one in found.action], found.expected.round(2), found.realized
+        (['accept', 'abstain'], array([0.5, 1. ]), array([0., 1.]))
+    """
+    if predictions.fitted_on is not None and predictions.has_labels:
+        check_disjoint(predictions.rows, predictions.fitted_on, where=_WHERE)
+    if matrix is None:
+        if wrong is None or abstain is None:
+            raise TypeError(f"{_WHERE}: give `wrong` and `abstain`, or `matrix`.")
+        _check_costs(np.array([wrong, abstain, right], np.float64))
+        if not wrong > right:
+            raise ValueError(f"{_WHERE}: `wrong` must cost more than `right`, got {wrong} and {right}.")
+        confidence = predictions.confidence.astype(np.float64)
+        accept = (1 - confidence) * wrong + confidence * right
+        table = np.stack([np.full(len(accept), float(abstain)), accept], axis=1)
+        names: tuple[str, ...] = ("abstain", "accept")
+        truth = None
+        if predictions.has_labels:
+            truth = np.stack([table[:, 0], np.where(predictions.correct, right, wrong)], axis=1)
+    else:
+        if wrong is not None or abstain is not None:
+            raise TypeError(f"{_WHERE}: give `wrong` and `abstain`, or `matrix`, and not both.")
+        costs, names = _checked_matrix(matrix, actions, predictions)
+        table = predictions.probs.astype(np.float64) @ costs
+        truth = costs[predictions.labels] if predictions.has_labels else None
+    action = table.argmin(axis=1)
+    at = np.arange(len(action))
+    realized = None if truth is None else truth[at, action]
+    return CostedActions(action, names, table[at, action], realized, predictions.weights)
+
+
+def _checked_matrix(
+    matrix: Any, actions: Sequence[str] | None, predictions: Predictions
+) -> tuple[Array, tuple[str, ...]]:
+    costs = as_numpy(matrix).astype(np.float64)
+    n_classes = predictions.probs.shape[1]
+    if costs.ndim != 2 or costs.shape[0] != n_classes or costs.shape[1] == 0:
+        raise DataError(
+            f"{_WHERE}: `matrix` must have one row per class, ({n_classes}, a), got {costs.shape}. "
+            "Rows are true classes, columns actions."
+        )
+    _check_costs(costs)
+    if actions is None:
+        own = predictions.class_names if costs.shape[1] == n_classes else None
+        actions = own or [str(j) for j in range(costs.shape[1])]
+    if len(actions) != costs.shape[1] or len(set(actions)) != len(actions):
+        raise ValueError(
+            f"{_WHERE}: `actions` must be {costs.shape[1]} different names, got {list(actions)}."
+        )
+    return costs, tuple(actions)
+
+
+def _check_costs(costs: Array) -> None:
+    if not np.isfinite(costs).all():
+        raise DataError(f"{_WHERE}: costs must be finite numbers, got {costs[~np.isfinite(costs)][0]}.")
+
+
+def _bootstrap_means(columns: Array, weight: Array, n_resamples: int, seed: int) -> tuple[Array, Array]:
+    """Return weighted means ``(c,)`` and their draws ``(n_resamples, c)`` under resampling of the rows."""
+    n = len(columns)
+    sums = np.concatenate([columns * weight[:, None], weight[:, None]], axis=1)
+    if n > _MOST_UNITS:
+        unit = numpy_generator(seed, "cost groups", n).permutation(n) % _MOST_UNITS
+        grouped = np.zeros((_MOST_UNITS, sums.shape[1]))
+        np.add.at(grouped, unit, sums)
+        sums = grouped
+    rng = numpy_generator(seed, "costs")
+    counts = rng.multinomial(len(sums), np.full(len(sums), 1 / len(sums)), size=n_resamples)
+    drawn = counts @ sums
+    total = sums.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        draws: Array = np.where(drawn[:, -1:] > 0, drawn[:, :-1] / drawn[:, -1:], np.nan)
+    return total[:-1] / total[-1], draws

@@ -1,0 +1,316 @@
+"""Sets of classes that contain the true one with a given probability (split conformal prediction)."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, final
+
+import numpy as np
+from scipy.special import betaincinv
+
+from equipoise.core.arrays import Array
+from equipoise.core.errors import DataError, NotFittedError, SplitError
+from equipoise.core.names import check_choice
+from equipoise.core.predictions import Predictions
+from equipoise.core.records import Record, read_record, write_record
+from equipoise.core.rows import Rows, check_disjoint
+from equipoise.core.seeds import numpy_generator
+from equipoise.decisions.set_report import ClassSets
+
+__all__ = ["PredictionSets", "set_scores"]
+
+_FORMAT, _VERSION = "equipoise.prediction_sets", 1
+_MOST_ROWS = 1 << 14
+_METHODS = ("lac", "aps", "raps")
+_PENALTIES = (0.001, 0.01, 0.1, 0.2, 0.5)
+#: Rows in a block of scores.
+_BLOCK = 1 << 22
+
+
+def set_scores(
+    probs: Array, method: str, *, uniform: Array | float = 1.0, penalty: float = 0.01, k_reg: int = 5
+) -> Array:
+    r"""Return how badly every class fits every row ``(n, k)``; sets contain the classes with low scores.
+
+    LAC: :math:`1 - p_k`. APS: :math:`\sum_{j: p_j > p_k} p_j + u p_k`. RAPS: APS plus
+    :math:`\lambda \max(0, \mathrm{rank}_k - k_{reg})`.
+
+    Args:
+        probs: Probabilities ``(n, k)``.
+        method: ``"lac"``, ``"aps"`` or ``"raps"``.
+        uniform: One number in [0, 1] per row (*u*); 1 is the version without randomization, whose sets are larger.
+        penalty: Cost of every class beyond the first ``k_reg`` (lambda in the paper), for RAPS.
+        k_reg: Number of classes without a cost, for RAPS.
+
+    Example:
+        >>> set_scores(np.array([[0.5, 0.3, 0.2]]), "aps").round(2)
+        array([[0.5, 0.8, 1. ]])
+
+    Reference:
+        Sadinle, Lei, Wasserman (2019), LAC; Romano, Sesia, Candes (2020), APS; Angelopoulos et al. (2021), RAPS.
+    """
+    probs = probs.astype(np.float64)
+    if method == "lac":
+        return 1.0 - probs
+    order = np.argsort(-probs, axis=1, kind="stable")
+    ordered = np.take_along_axis(probs, order, axis=1)
+    before = np.cumsum(ordered, axis=1) - ordered
+    # Classes of equal probability have the same sum of larger ones.
+    tied = np.concatenate([np.zeros((len(probs), 1), bool), ordered[:, 1:] == ordered[:, :-1]], axis=1)
+    first = np.maximum.accumulate(np.where(tied, 0, np.arange(probs.shape[1])), axis=1)
+    before = np.take_along_axis(before, first, axis=1)
+    score = before + np.reshape(uniform, (-1, 1)) * ordered
+    if method == "raps":
+        score = score + penalty * np.maximum(0, np.arange(1, probs.shape[1] + 1) - k_reg)
+    result = np.empty_like(score)
+    np.put_along_axis(result, order, score, axis=1)
+    return result
+
+
+@final
+@dataclass(eq=False)
+class PredictionSets:
+    """Sets of classes with a guaranteed coverage.
+
+    For rows that are exchangeable with the calibration rows, the true class is in its set with probability at least
+    ``coverage``, whatever the model. Fit on labelled rows that nothing else was fitted on.
+
+    Args:
+        method: ``"lac"`` (smallest sets on average), ``"aps"`` (adaptive sizes) or ``"raps"`` (adaptive, without long
+            tails).
+        coverage: Probability that a set contains the true class.
+        conditional: None, ``"class"`` (coverage within every class) or ``"group"`` (within every group).
+        by: Name of the column of ``groups``, for ``conditional="group"``.
+        randomized: Randomize APS and RAPS, which makes their coverage exact and their sets smaller; sets may be empty.
+        penalty: RAPS: cost of every class beyond the first ``k_reg``.
+        k_reg: RAPS: number of classes without a cost.
+        tune: RAPS: share of the calibration rows on which ``penalty`` and ``k_reg`` are chosen for small sets. These
+            rows take no part in the calibration. 0 uses the given values.
+        seed: Random seed of the randomization and of the choice of rows.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> logits = rng.normal(size=(1000, 4)); labels = (logits + rng.gumbel(size=(1000, 4))).argmax(1)
+        >>> rows = Predictions(logits=logits, labels=labels)
+        >>> sets = PredictionSets("aps", coverage=0.9).fit(rows.take(slice(0, 500)))
+        >>> found = sets(rows.take(slice(500, 1000)))
+        >>> found.members.shape, round(float(found.report().coverage), 2)
+        ((500, 4), 0.91)
+    """
+
+    method: Literal["lac", "aps", "raps"] = "lac"
+    coverage: float = 0.9
+    conditional: Literal["class", "group"] | None = None
+    by: str | None = None
+    randomized: bool = True
+    penalty: float = 0.01
+    k_reg: int = 5
+    tune: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        where = "PredictionSets"
+        check_choice(self.method, _METHODS, where=where, name="method")
+        if self.conditional is not None:
+            check_choice(self.conditional, ("class", "group"), where=where, name="conditional")
+        if not 0 < self.coverage < 1:
+            raise ValueError(f"{where}: `coverage` must be between 0 and 1, got {self.coverage}. 90% is 0.9.")
+        if (self.conditional == "group") != (self.by is not None):
+            raise TypeError(f"{where}: `by` and `conditional='group'` must be given together.")
+        if not 0 <= self.tune < 1:
+            raise ValueError(f"{where}: `tune` must be at least 0 and below 1, got {self.tune}.")
+        if self.tune and self.method != "raps":
+            raise TypeError(f"{where}: `tune` chooses the parameters of 'raps', got {self.method!r}.")
+        self._limits: dict[str, float] | None = None
+        self._counts: dict[str, int] = {}
+        self._n_classes = 0
+        self._rows: Rows | None = None
+
+    def fit(self, predictions: Predictions) -> PredictionSets:
+        """Find the limits of the scores on labelled calibration rows.
+
+        Raises:
+            SplitError: If the rows are from ``train``, or were used to fit the calibrator behind the probabilities.
+        """
+        where = "PredictionSets.fit"
+        if predictions.split == "train":
+            raise SplitError(f"{where}: the predictions are from the split 'train'. Fit on 'calib'.")
+        if predictions.fitted_on is not None:
+            check_disjoint(predictions.rows, predictions.fitted_on, where=where)
+        if predictions.weights is not None:
+            raise DataError(f"{where}: rows with weights are not exchangeable. Pass rows without weights.")
+        self._rows = predictions.rows
+        if self.tune:
+            predictions = self._tuned(predictions)
+        probs, labels = predictions.probs, predictions.labels
+        self._n_classes = probs.shape[1]
+        own = self._scores(predictions, "fit")[np.arange(len(labels)), labels]
+        keys = self._keys(predictions, labels, where)
+        self._counts = dict.fromkeys(self._all_keys(), 0) | {
+            str(key): int((keys == key).sum()) for key in np.unique(keys)
+        }
+        self._limits = {key: self._limit(own[keys == key]) for key in self._counts}
+        return self
+
+    def __call__(self, predictions: Predictions) -> ClassSets:
+        """Return the sets of some rows."""
+        if self._limits is None:
+            raise NotFittedError(
+                "PredictionSets: not fitted yet. Call fit(predictions) with calibration rows first."
+            )
+        if predictions.probs.shape[1] != self._n_classes:
+            raise ValueError(
+                f"PredictionSets: `probs` must have {self._n_classes} classes, as in the fit, got "
+                f"{predictions.probs.shape[1]}. Fit on predictions of this model."
+            )
+        scores = self._scores(predictions, "apply")
+        if self.conditional == "class":
+            limit = np.array([self._limits[key] for key in self._all_keys()])[None, :]
+        else:
+            names, codes = np.unique(self._keys(predictions, None, "PredictionSets"), return_inverse=True)
+            unseen = [name for name in names.tolist() if name not in self._limits]
+            if unseen:
+                raise DataError(
+                    f"PredictionSets: the group {unseen[0]!r} of {self.by!r} has no calibration rows. Fit on rows with "
+                    "every group."
+                )
+            limit = np.array([self._limits[name] for name in names.tolist()])[codes][:, None]
+        return ClassSets(scores <= limit, predictions, self)
+
+    @property
+    def limits(self) -> Mapping[str, float]:
+        """Largest accepted score: one number under the empty name, or one per class number or group."""
+        return dict(self._limits or {})
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Number of calibration rows behind every limit."""
+        return dict(self._counts)
+
+    def expected_coverage(self, level: float = 0.95) -> tuple[float, float]:
+        """Return the interval in which the coverage lies, given one calibration set: Beta(n + 1 - l, l).
+
+        Here ``l`` is the integer part of ``(n + 1) * (1 - coverage)``. Only for sets without a condition.
+        """
+        n = sum(self._counts.values())
+        out = math.floor((n + 1) * (1 - self.coverage) + 1e-9)
+        if self.conditional is not None or out < 1:
+            return self.coverage, 1.0
+        tail = (1 - level) / 2
+        low, high = (float(betaincinv(n + 1 - out, out, q)) for q in (tail, 1 - tail))
+        return low, high
+
+    def check_disjoint(self, predictions: Predictions) -> None:
+        """Raise if rows were used to fit the sets.
+
+        Raises:
+            SplitError: With the number of shared rows.
+        """
+        if self._rows is None:
+            return
+        try:
+            check_disjoint(predictions.rows, self._rows, where="PredictionSets")
+        except SplitError as error:
+            shared = str(error).split(" rows were used")[0]
+            raise SplitError(f"{shared} rows were used to fit the sets, so they cannot judge them.") from None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted sets as JSON with a checksum."""
+        if self._limits is None:
+            raise NotFittedError("PredictionSets.save: not fitted yet. Call fit(predictions) first.")
+        if Path(path).suffix.lower() != ".json":
+            raise ValueError(
+                f"PredictionSets.save: the name must end in .json, got {str(path)!r}. Rename it."
+            )
+        plain = {
+            "settings": {name: getattr(self, name) for name in self.__dataclass_fields__},
+            "limits": {key: None if math.isinf(value) else value for key, value in self._limits.items()},
+            "counts": self._counts,
+            "n_classes": self._n_classes,
+            "rows": None if self._rows is None else self._rows.sketch(_MOST_ROWS).packed(),
+        }
+        write_record(path, _FORMAT, _VERSION, Record(plain, {}))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> PredictionSets:
+        """Read sets that :meth:`save` wrote.
+
+        Raises:
+            DataError: If the file is something else, is from a newer version, or was changed.
+        """
+        plain = read_record(path, _FORMAT, _VERSION).plain
+        try:
+            made = cls(**plain["settings"])
+            made._limits = {
+                str(key): math.inf if value is None else float(value)
+                for key, value in plain["limits"].items()
+            }
+            made._counts = {str(key): int(value) for key, value in plain["counts"].items()}
+            made._n_classes = int(plain["n_classes"])
+            made._rows = None if plain["rows"] is None else Rows.unpacked(plain["rows"])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DataError(
+                f"PredictionSets.load: {path} is damaged ({error}). Fit and save again."
+            ) from None
+        return made
+
+    def _scores(self, predictions: Predictions, purpose: str) -> Array:
+        uniform = np.ones(len(predictions))
+        if self.randomized and self.method != "lac":
+            uniform = numpy_generator(self.seed, "sets", purpose).random(len(predictions))
+        probs = predictions.probs
+        step = max(1, _BLOCK // probs.shape[1])
+        blocks = [
+            set_scores(
+                probs[start : start + step],
+                self.method,
+                uniform=uniform[start : start + step],
+                penalty=self.penalty,
+                k_reg=self.k_reg,
+            )
+            for start in range(0, len(probs), step)
+        ]
+        return np.concatenate(blocks)
+
+    def _limit(self, own: Array) -> float:
+        rank = math.ceil((len(own) + 1) * self.coverage - 1e-9)
+        return math.inf if rank > len(own) else float(np.partition(own, rank - 1)[rank - 1])
+
+    def _all_keys(self) -> list[str]:
+        return [str(j) for j in range(self._n_classes)] if self.conditional == "class" else []
+
+    def _keys(self, predictions: Predictions, labels: Array | None, where: str) -> Array:
+        if self.conditional == "class" and labels is not None:
+            return labels.astype(np.str_)
+        if self.conditional == "group":
+            if self.by not in predictions.groups:
+                known = ", ".join(predictions.groups) or "none"
+                raise DataError(
+                    f"{where}: `by` must name a column of groups, got {self.by!r}. Columns: {known}."
+                )
+            return predictions.groups[str(self.by)].astype(np.str_)
+        return np.full(len(predictions), "")
+
+    def _tuned(self, predictions: Predictions) -> Predictions:
+        """Choose the parameters on some rows; return the others."""
+        n = len(predictions)
+        order = numpy_generator(self.seed, "tune").permutation(n)
+        count = round(self.tune * n)
+        if count < 2 or n - count < 1:
+            raise DataError(f"PredictionSets.fit: `tune` leaves {count} of {n} rows. Give more rows.")
+        apart, rest = predictions.take(np.sort(order[:count])), predictions.take(np.sort(order[count:]))
+        probs, labels = apart.probs, apart.labels
+        ranks = (probs > probs[np.arange(count), labels][:, None]).sum(axis=1) + 1
+        self.k_reg = int(np.quantile(ranks, self.coverage, method="higher"))
+        sizes = {}
+        for penalty in _PENALTIES:
+            self.penalty = penalty
+            scores = self._scores(apart, "tune")
+            limit = self._limit(scores[np.arange(count), labels])
+            sizes[penalty] = float((scores <= limit).sum(axis=1).mean())
+        self.penalty = min(sizes, key=sizes.__getitem__)
+        return rest

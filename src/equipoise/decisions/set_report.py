@@ -1,0 +1,146 @@
+"""Sets of classes for some rows, and how well they cover."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from equipoise.core.arrays import Array
+from equipoise.core.predictions import Predictions
+from equipoise.decisions.exact import exact_interval
+
+if TYPE_CHECKING:
+    from equipoise.decisions.prediction_sets import PredictionSets
+
+__all__ = ["ClassSets", "CoverageRow", "SetReport", "report_sets"]
+
+
+@final
+@dataclass(frozen=True)
+class CoverageRow:
+    """Coverage of some rows.
+
+    Attributes:
+        name: Class, group or set size.
+        n: Number of rows.
+        coverage: Share of the rows whose set contains the true class.
+        coverage_low: Lower end of its exact interval.
+        coverage_high: Upper end.
+        mean_size: Mean number of classes in a set.
+    """
+
+    name: str
+    n: int
+    coverage: float
+    coverage_low: float
+    coverage_high: float
+    mean_size: float
+
+
+@final
+@dataclass(frozen=True)
+class SetReport:
+    """Coverage and sizes of prediction sets.
+
+    Attributes:
+        target: Coverage that was requested.
+        n: Number of rows.
+        coverage: Share of the rows whose set contains the true class.
+        coverage_low: Lower end of its exact interval.
+        coverage_high: Upper end.
+        expected_low: Lower end of the interval in which the coverage lies, given the size of the calibration set.
+        expected_high: Upper end.
+        mean_size: Mean number of classes in a set.
+        sizes: Number of rows by set size, from 0 on.
+        by_class: Coverage by true class.
+        by_size: Coverage by set size.
+        by_group: Coverage by group, for every column of groups.
+    """
+
+    target: float
+    n: int
+    coverage: float
+    coverage_low: float
+    coverage_high: float
+    expected_low: float
+    expected_high: float
+    mean_size: float
+    sizes: tuple[int, ...]
+    by_class: tuple[CoverageRow, ...]
+    by_size: tuple[CoverageRow, ...]
+    by_group: dict[str, tuple[CoverageRow, ...]]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values, for JSON."""
+        return asdict(self)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ClassSets:
+    """A set of classes for every row.
+
+    Attributes:
+        members: Whether each class is in the set ``(n, k)``.
+        predictions: The predictions behind the sets.
+        made_by: The fitted sets.
+    """
+
+    members: Array
+    predictions: Predictions
+    made_by: PredictionSets
+
+    @property
+    def sizes(self) -> Array:
+        """Number of classes in every set ``(n,)``."""
+        result: Array = self.members.sum(axis=1)
+        return result
+
+    def report(self) -> SetReport:
+        """Return coverage and sizes, for labelled rows.
+
+        Raises:
+            SplitError: If the sets were fitted on these rows.
+        """
+        return report_sets(self)
+
+
+def report_sets(sets: ClassSets) -> SetReport:
+    """Return coverage and sizes of sets, for labelled rows."""
+    predictions = sets.predictions
+    labels = predictions.labels
+    sets.made_by.check_disjoint(predictions)
+    covered = sets.members[np.arange(len(labels)), labels]
+    sizes = sets.sizes
+    everything = _row("", covered, sizes)
+    expected = sets.made_by.expected_coverage()
+    names = predictions.class_names
+    by_class = labels if names is None else np.array(names)[labels]
+    return SetReport(
+        target=sets.made_by.coverage,
+        n=len(labels),
+        coverage=everything.coverage,
+        coverage_low=everything.coverage_low,
+        coverage_high=everything.coverage_high,
+        expected_low=expected[0],
+        expected_high=expected[1],
+        mean_size=everything.mean_size,
+        sizes=tuple(np.bincount(sizes).tolist()),
+        by_class=_rows(by_class, covered, sizes),
+        by_size=_rows(sizes, covered, sizes),
+        by_group={name: _rows(column, covered, sizes) for name, column in predictions.groups.items()},
+    )
+
+
+def _rows(column: Array, covered: Array, sizes: Array) -> tuple[CoverageRow, ...]:
+    return tuple(
+        _row(str(value), covered[column == value], sizes[column == value]) for value in np.unique(column)
+    )
+
+
+def _row(name: str, covered: Array, sizes: Array) -> CoverageRow:
+    n, hits = len(covered), int(covered.sum())
+    low, high = exact_interval(hits, n, 0.95)
+    return CoverageRow(name, n, hits / n, low, high, float(sizes.mean()))

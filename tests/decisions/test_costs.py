@@ -1,0 +1,85 @@
+import numpy as np
+import pytest
+
+from equipoise.core import Predictions
+from equipoise.core.errors import DataError
+from equipoise.decisions import least_cost_actions
+
+
+def draw(n, seed=0, factor=1.0):
+    rng = np.random.default_rng(seed)
+    logits = 2 * rng.normal(size=(n, 3))
+    return Predictions(logits=factor * logits, labels=(logits + rng.gumbel(size=(n, 3))).argmax(1))
+
+
+def test_accept_if_the_expected_cost_of_a_mistake_is_less_than_abstaining():
+    rows = Predictions(probs=[[0.91, 0.09], [0.89, 0.11], [0.9, 0.1]], labels=[0, 0, 0])
+    found = least_cost_actions(rows, wrong=10, abstain=1)
+    assert [found.names[one] for one in found.action][:2] == ["accept", "abstain"]
+    assert found.expected[:2] == pytest.approx([0.9, 1.0])
+
+
+def test_matrix_of_wrong_and_abstain_gives_the_same_costs():
+    rows = draw(500)
+    matrix = np.concatenate([10 * (1 - np.eye(3)), np.ones((3, 1))], axis=1)
+    one = least_cost_actions(rows, wrong=10, abstain=1)
+    two = least_cost_actions(rows, matrix=matrix, actions=["a", "b", "c", "abstain"])
+    assert one.expected == pytest.approx(two.expected)
+    assert one.realized == pytest.approx(two.realized)
+    assert ((one.action == 0) == (two.action == 3)).all()
+
+
+def test_no_other_action_has_less_expected_cost():
+    rows, rng = draw(200), np.random.default_rng(1)
+    matrix = rng.normal(size=(3, 5))
+    found = least_cost_actions(rows, matrix=matrix)
+    assert found.expected == pytest.approx((rows.probs @ matrix).min(axis=1))
+
+
+def test_calibrated_probabilities_keep_their_word_and_overconfident_ones_do_not():
+    good = least_cost_actions(draw(4000), wrong=5, abstain=1).summary(n_resamples=300)
+    assert good.gap_low < 0 < good.gap_high
+    bad = least_cost_actions(draw(4000, factor=4.0), wrong=5, abstain=1).summary(n_resamples=300)
+    assert bad.gap_low > 0
+    assert bad.realized > good.realized
+    assert sum(bad.shares.values()) == pytest.approx(1)
+
+
+def test_intervals_cover_the_mean():
+    matrix = 1 - np.eye(3)
+    truth = least_cost_actions(draw(200_000, 99), matrix=matrix).realized.mean()
+    hits = 0
+    for seed in range(100):
+        one = least_cost_actions(draw(200, seed), matrix=matrix).summary(n_resamples=200)
+        hits += one.realized_low <= truth <= one.realized_high
+    assert hits >= 86
+
+
+def test_weights_repeat_rows():
+    rows = draw(300)
+    weights = np.random.default_rng(2).integers(1, 4, 300)
+    one = least_cost_actions(rows.with_weights(weights), wrong=5, abstain=1).summary(n_resamples=10)
+    repeated = rows.take(np.repeat(np.arange(300), weights))
+    two = least_cost_actions(repeated, wrong=5, abstain=1).summary(n_resamples=10)
+    assert one.realized == pytest.approx(two.realized)
+    assert one.shares == pytest.approx(two.shares)
+
+
+def test_unlabelled_rows_have_expected_costs_only():
+    found = least_cost_actions(Predictions(probs=[0.9, 0.4]), wrong=5, abstain=1).summary(n_resamples=10)
+    assert found.realized is None
+    assert found.expected > 0
+
+
+def test_wrong_arguments():
+    rows = draw(10)
+    with pytest.raises(DataError, match="one row per class"):
+        least_cost_actions(rows, matrix=np.ones((2, 2)))
+    with pytest.raises(TypeError, match="and not both"):
+        least_cost_actions(rows, matrix=np.ones((3, 2)), wrong=1, abstain=1)
+    with pytest.raises(TypeError, match="give `wrong` and `abstain`"):
+        least_cost_actions(rows, wrong=1)
+    with pytest.raises(ValueError, match="must cost more"):
+        least_cost_actions(rows, wrong=1, abstain=1, right=2)
+    with pytest.raises(DataError, match="finite"):
+        least_cost_actions(rows, wrong=np.inf, abstain=1)
