@@ -58,7 +58,18 @@ for name in sys.argv[1:]:
     if os.waitpid(child, 0)[1]:
         sys.exit(f"{name} cannot be imported")
 """
-LIGHT = ["losses", "metrics", "calibrators", "core", "data", "decisions", "evaluate", "theory", "plots", "report"]
+LIGHT = [
+    "losses",
+    "metrics",
+    "calibrators",
+    "core",
+    "data",
+    "decisions",
+    "evaluate",
+    "theory",
+    "plots",
+    "report",
+]
 LIGHT_NAMES = ["equipoise", *(f"equipoise.{room}" for room in LIGHT)]
 
 
