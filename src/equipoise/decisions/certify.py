@@ -18,7 +18,7 @@ from equipoise.decisions.certificate import Certificate, Shortfall
 from equipoise.decisions.exact import exact_interval
 from equipoise.decisions.scores import score_rows
 from equipoise.decisions.threshold_tests import (
-    TestPlan,
+    RankPlan,
     error_upper_bound,
     fewest_rows,
     last_certified,
@@ -191,7 +191,7 @@ def _most_lenient(rows: _Rows, max_error: float, risk: float) -> int | None:
     return None if found < 0 else int(tested[found])
 
 
-def _placed(plan: TestPlan, rows: Array) -> tuple[Array, Array]:
+def _placed(plan: RankPlan, rows: Array) -> tuple[Array, Array]:
     """Return which thresholds stand for the planned ranks, and the shares of the risk at them.
 
     A rank is rounded down to the last row of a group of equal scores. A start is rounded up, since fewer rows could not
@@ -209,13 +209,13 @@ def _placed(plan: TestPlan, rows: Array) -> tuple[Array, Array]:
     return levels.astype(np.int64), shares
 
 
-def _thinned(plan: TestPlan) -> TestPlan:
+def _thinned(plan: RankPlan) -> RankPlan:
     kept, last = [], 0.0
     for place, rank in enumerate(plan.ranks):
         if plan.shares[place] > 0 or rank >= last * _WEIGHTED_GROWTH or place == len(plan.ranks) - 1:
             kept.append(place)
             last = float(rank)
-    return TestPlan(plan.ranks[kept], plan.shares[kept])
+    return RankPlan(plan.ranks[kept], plan.shares[kept])
 
 
 def _certify_coverage(rows: _Rows, min_coverage: float, risk: float) -> Certificate:

@@ -92,14 +92,17 @@ class CostedActions:
             columns += [self.realized, self.realized - self.expected]
         weight = np.ones(len(self.action)) if self.weights is None else self.weights
         means, draws = _bootstrap_means(np.stack(columns, axis=1), weight, n_resamples, seed)
-        ends = [
+        ends: list[tuple[Any, Any, Any]] = [
             (float(mean), *mean_interval(float(mean), draws[:, j], level=level))
             for j, mean in enumerate(means)
         ]
-        ends += [(None, None, None)] * (3 - len(ends))  # type: ignore[list-item]
+        ends += [(None, None, None)] * (3 - len(ends))
+        expected, realized, gap = ends
         shares = np.bincount(self.action, weight, len(self.names)) / weight.sum()
         return CostSummary(
-            *(number for three in ends for number in three),
+            *expected,
+            *realized,
+            *gap,
             shares=dict(zip(self.names, shares.tolist(), strict=True)),
             n=len(self.action),
         )

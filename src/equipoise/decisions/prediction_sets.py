@@ -66,7 +66,7 @@ def set_scores(
     score = before + np.reshape(uniform, (-1, 1)) * ordered
     if method == "raps":
         score = score + penalty * np.maximum(0, np.arange(1, probs.shape[1] + 1) - k_reg)
-    result = np.empty_like(score)
+    result: Array = np.empty_like(score)
     np.put_along_axis(result, order, score, axis=1)
     return result
 
