@@ -16,6 +16,7 @@ from equipoise.decisions.accept_rule import AcceptRule
 from equipoise.decisions.betting import betting_p_value
 from equipoise.decisions.certificate import Certificate, Shortfall
 from equipoise.decisions.exact import exact_interval
+from equipoise.decisions.inputs import as_predictions
 from equipoise.decisions.scores import score_rows
 from equipoise.decisions.threshold_tests import (
     RankPlan,
@@ -34,7 +35,8 @@ _WEIGHTED_GROWTH = 1.05
 
 
 def certify_threshold(
-    predictions: Predictions,
+    predictions: Any,
+    labels: Any = None,
     *,
     max_error: float | None = None,
     min_coverage: float | None = None,
@@ -51,8 +53,10 @@ def certify_threshold(
     independently from the same source as the rows to come. Rows of equal score are accepted or rejected together.
 
     Args:
-        predictions: Labelled predictions. Weights that are whole numbers count rows; for other weights the promise is
-            about the weighted error rate, and the largest weight is taken for the largest possible one.
+        predictions: Labelled predictions, or probabilities ``(n, k)`` or ``(n,)`` with ``labels``. Weights that are
+            whole numbers count rows; for other weights the promise is about the weighted error rate, and the largest
+            weight is taken for the largest possible one.
+        labels: True classes ``(n,)``, with probabilities only.
         max_error: Error limit, above 0 and below 1; or
         min_coverage: share of rows that must be accepted; the least error that can be promised is returned.
         confidence: Probability with which the promise must hold.
@@ -76,6 +80,7 @@ def certify_threshold(
         (True, 0.33)
     """
     _check_arguments(max_error, min_coverage, confidence, by, shared)
+    predictions = as_predictions(predictions, labels, where=_WHERE)
     if calibrator is not None:
         predictions = calibrator(predictions)
     if predictions.split == "train":

@@ -13,6 +13,7 @@ from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.rows import check_disjoint
 from equipoise.core.seeds import numpy_generator
+from equipoise.decisions.inputs import as_predictions
 
 __all__ = ["CostSummary", "CostedActions", "least_cost_actions"]
 
@@ -109,7 +110,8 @@ class CostedActions:
 
 
 def least_cost_actions(
-    predictions: Predictions,
+    predictions: Any,
+    labels: Any = None,
     *,
     wrong: float | None = None,
     abstain: float | None = None,
@@ -122,7 +124,8 @@ def least_cost_actions(
     The choice is only as good as the calibration of the probabilities, so compare expected and realized cost.
 
     Args:
-        predictions: Predictions with calibrated probabilities.
+        predictions: Predictions with calibrated probabilities, or probabilities ``(n, k)`` or ``(n,)``.
+        labels: True classes ``(n,)``, with probabilities only; not needed for the choice.
         wrong: Cost of an accepted prediction that is wrong; with
         abstain: cost of an abstention: accept if ``(1 - p) * wrong + p * right`` is less than this.
         right: Cost of an accepted prediction that is right.
@@ -142,6 +145,7 @@ def least_cost_actions(
         >>> [found.names[one] for one in found.action], found.expected.round(2), found.realized
         (['accept', 'abstain'], array([0.5, 1. ]), array([0., 1.]))
     """
+    predictions = as_predictions(predictions, labels, where=_WHERE)
     if predictions.fitted_on is not None and predictions.has_labels:
         check_disjoint(predictions.rows, predictions.fitted_on, where=_WHERE)
     if matrix is None:
