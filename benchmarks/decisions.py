@@ -126,9 +126,8 @@ def continuous_cell(
     if not len(plan.ranks):
         return {}
     first = fewest_rows(limit, risk)
-    ranks = np.unique(
-        np.concatenate([plan.ranks, np.arange(first, min(n, 300) + 1), five_starts(n, limit, risk)])
-    )
+    every = np.concatenate([plan.ranks, np.arange(first, min(n, 300) + 1), five_starts(n, limit, risk)])
+    ranks = np.unique(every).astype(np.int64)
     wrong, coverage, error = draw(curve, n, ranks, repeats, rng)
     p = rank_p_values(wrong, ranks, limit)
     coarse = np.unique(np.searchsorted(ranks, np.geomspace(first, n, 30).round()))

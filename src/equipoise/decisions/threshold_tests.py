@@ -8,7 +8,8 @@ some start, every p-value was at most the sum of the shares of the starts that w
 This is a closed test with Simes' inequality. For any set of thresholds whose error exceeds the limit, the counts
 ``K(m)`` at these ranks are stochastically at least those of independent errors at the limit, whatever the error curve.
 Such counts are positively dependent, so that Simes' inequality holds. The set in which earlier p-values are worst
-decides, and its test is the condition above.
+decides, and its test is the condition above. For scores with ties, ranks are rounded to groups of equal scores, and
+simulations show that the level is kept.
 
 Reference:
     Angelopoulos et al. (2021), Learn then test (one start); Wiens and Dmitrienko (2005), The fallback procedure;
