@@ -126,9 +126,8 @@ def continuous_cell(
     if not len(plan.ranks):
         return {}
     first = fewest_rows(limit, risk)
-    ranks = np.unique(
-        np.concatenate([plan.ranks, np.arange(first, min(n, 300) + 1), five_starts(n, limit, risk)])
-    )
+    every = np.concatenate([plan.ranks, np.arange(first, min(n, 300) + 1), five_starts(n, limit, risk)])
+    ranks = np.unique(every).astype(np.int64)
     wrong, coverage, error = draw(curve, n, ranks, repeats, rng)
     p = rank_p_values(wrong, ranks, limit)
     coarse = np.unique(np.searchsorted(ranks, np.geomspace(first, n, 30).round()))
@@ -279,12 +278,17 @@ def print_answers(arguments: argparse.Namespace) -> None:
     limit, risk, n = 0.1, 0.05, 1000
     for model, text in answers(arguments.answers):
         rows = list(csv.DictReader(io.StringIO(text)))
-        for kind, column in columns.items():
-            kept = [row for row in rows if row.get(column) and row["extracted_answer"]]
-            score = np.clip(np.array([float(row[column]) for row in kept]), 0, 1)
-            right = np.array([row["extracted_answer"] == row["correct_answer"] for row in kept])
-            usable = np.isfinite(score)
-            score, right = score[usable], right[usable]
+        # An answer counts if there is one, and every confidence that the model has is from 0 to 1.
+        table = {
+            kind: np.array([float(row[column] or "nan") for row in rows]) for kind, column in columns.items()
+        }
+        known = [one for one in table.values() if np.isfinite(one).any()]
+        counts = np.array([row["extracted_answer"] != "" for row in rows])
+        counts &= np.all([(one >= 0) & (one <= 1) for one in known], axis=0)
+        true = np.array([row["extracted_answer"] == row["correct_answer"] for row in rows])
+        for kind, values in table.items():
+            usable = counts & np.isfinite(values)
+            score, right = values[usable], true[usable]
             if len(score) < 2 * n:
                 continue
             models[kind] += 1

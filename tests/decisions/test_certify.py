@@ -46,7 +46,7 @@ def true_error(threshold, slope=1.0, levels=None):
     return slope * (1 - values[values >= threshold - 1e-9]).mean()
 
 
-@pytest.mark.parametrize(("slope", "levels"), [(1.0, None), (2.0, None), (2.0, 10)])
+@pytest.mark.parametrize(("slope", "levels"), [(1.0, None), (2.0, 10)])
 @pytest.mark.parametrize("risk", [0.05, 0.1])
 def test_200_simulations_keep_the_promise(slope, levels, risk):
     broken = certified = 0
@@ -62,7 +62,7 @@ def test_200_simulations_keep_the_promise(slope, levels, risk):
 
 def test_a_useless_score_is_hardly_ever_certified():
     found = 0
-    for seed in range(200):
+    for seed in range(60):
         rng = np.random.default_rng(seed)
         rows = Predictions(
             predicted=np.ones(300, int),
@@ -70,7 +70,7 @@ def test_a_useless_score_is_hardly_ever_certified():
             labels=(rng.random(300) > 0.11).astype(int),
         )
         found += certify_threshold(rows, max_error=0.1).certificate.certified
-    assert found <= binom.ppf(0.999, 200, 0.05)
+    assert found <= binom.ppf(0.999, 60, 0.05)
 
 
 def test_rows_of_equal_score_are_accepted_together():

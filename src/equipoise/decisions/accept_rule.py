@@ -18,6 +18,7 @@ from equipoise.core.records import Record, read_record, write_record
 from equipoise.core.rows import Rows, check_disjoint
 from equipoise.decisions.certificate import Certificate
 from equipoise.decisions.exact import exact_interval
+from equipoise.decisions.inputs import as_predictions
 from equipoise.decisions.scores import score_rows
 
 __all__ = ["AcceptRule", "PromiseCheck"]
@@ -93,13 +94,14 @@ class AcceptRule:
         what = f"threshold={one.threshold}" if one.threshold is not None else f"groups={len(one.groups)}"
         return f"AcceptRule(certified={one.certified}, {what}, score={self.score!r})"
 
-    def __call__(self, predictions: Predictions, *, score: Any = None) -> Array:
+    def __call__(self, predictions: Any, *, score: Any = None) -> Array:
         """Return which predictions are accepted, ``(n,)`` bool.
 
         Args:
-            predictions: Predictions, with or without labels.
+            predictions: Predictions, with or without labels; or probabilities ``(n, k)`` or ``(n,)``.
             score: Scores ``(n,)``, if the rule was certified on scores of your own.
         """
+        predictions = as_predictions(predictions, where="AcceptRule")
         if self.calibrator is not None:
             predictions = self.calibrator(predictions)
         if self.score is None and score is None:
@@ -124,11 +126,14 @@ class AcceptRule:
         found = [one.groups[name].threshold if name in one.groups else None for name in names.tolist()]
         return np.array([np.inf if value is None else value for value in found])[codes]
 
-    def check(self, predictions: Predictions, *, score: Any = None, level: float = 0.05) -> PromiseCheck:
+    def check(
+        self, predictions: Any, labels: Any = None, *, score: Any = None, level: float = 0.05
+    ) -> PromiseCheck:
         """Test on new labelled rows whether the promised limit is exceeded (exact binomial test).
 
         Args:
-            predictions: Labelled predictions of other rows than those of the certification.
+            predictions: Labelled predictions of other rows than those of the certification; or probabilities with
+            labels: true classes ``(n,)``.
             score: Scores ``(n,)``, if the rule was certified on scores of your own.
             level: Probability of a false alarm if the error is at the limit.
 
@@ -136,6 +141,7 @@ class AcceptRule:
             SplitError: If the rows were used to certify the threshold or to fit the calibrator.
         """
         where = "AcceptRule.check"
+        predictions = as_predictions(predictions, labels, where=where)
         if predictions.weights is not None:
             raise DataError(
                 f"{where}: rows with weights cannot be tested exactly. Pass rows without weights."

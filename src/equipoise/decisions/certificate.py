@@ -83,8 +83,7 @@ class Certificate:
         return self._sentences(score)
 
     def _sentences(self, score: str) -> str:
-        sure = f"{self.confidence:.4g}".rstrip("0")
-        percent = f"{100 * float(sure):.4g}%"
+        percent = f"{100 * self.confidence:.4g}%"
         if not self.certified:
             return self._refusal(percent)
         bound = f"{100 * (self.error_bound or 0.0):.3g}%"

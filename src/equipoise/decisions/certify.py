@@ -16,9 +16,10 @@ from equipoise.decisions.accept_rule import AcceptRule
 from equipoise.decisions.betting import betting_p_value
 from equipoise.decisions.certificate import Certificate, Shortfall
 from equipoise.decisions.exact import exact_interval
+from equipoise.decisions.inputs import as_predictions
 from equipoise.decisions.scores import score_rows
 from equipoise.decisions.threshold_tests import (
-    TestPlan,
+    RankPlan,
     error_upper_bound,
     fewest_rows,
     last_certified,
@@ -34,7 +35,8 @@ _WEIGHTED_GROWTH = 1.05
 
 
 def certify_threshold(
-    predictions: Predictions,
+    predictions: Any,
+    labels: Any = None,
     *,
     max_error: float | None = None,
     min_coverage: float | None = None,
@@ -51,8 +53,10 @@ def certify_threshold(
     independently from the same source as the rows to come. Rows of equal score are accepted or rejected together.
 
     Args:
-        predictions: Labelled predictions. Weights that are whole numbers count rows; for other weights the promise is
-            about the weighted error rate, and the largest weight is taken for the largest possible one.
+        predictions: Labelled predictions, or probabilities ``(n, k)`` or ``(n,)`` with ``labels``. Weights that are
+            whole numbers count rows; for other weights the promise is about the weighted error rate, and the largest
+            weight is taken for the largest possible one.
+        labels: True classes ``(n,)``, with probabilities only.
         max_error: Error limit, above 0 and below 1; or
         min_coverage: share of rows that must be accepted; the least error that can be promised is returned.
         confidence: Probability with which the promise must hold.
@@ -76,6 +80,7 @@ def certify_threshold(
         (True, 0.33)
     """
     _check_arguments(max_error, min_coverage, confidence, by, shared)
+    predictions = as_predictions(predictions, labels, where=_WHERE)
     if calibrator is not None:
         predictions = calibrator(predictions)
     if predictions.split == "train":
@@ -191,7 +196,7 @@ def _most_lenient(rows: _Rows, max_error: float, risk: float) -> int | None:
     return None if found < 0 else int(tested[found])
 
 
-def _placed(plan: TestPlan, rows: Array) -> tuple[Array, Array]:
+def _placed(plan: RankPlan, rows: Array) -> tuple[Array, Array]:
     """Return which thresholds stand for the planned ranks, and the shares of the risk at them.
 
     A rank is rounded down to the last row of a group of equal scores. A start is rounded up, since fewer rows could not
@@ -209,13 +214,13 @@ def _placed(plan: TestPlan, rows: Array) -> tuple[Array, Array]:
     return levels.astype(np.int64), shares
 
 
-def _thinned(plan: TestPlan) -> TestPlan:
+def _thinned(plan: RankPlan) -> RankPlan:
     kept, last = [], 0.0
     for place, rank in enumerate(plan.ranks):
         if plan.shares[place] > 0 or rank >= last * _WEIGHTED_GROWTH or place == len(plan.ranks) - 1:
             kept.append(place)
             last = float(rank)
-    return TestPlan(plan.ranks[kept], plan.shares[kept])
+    return RankPlan(plan.ranks[kept], plan.shares[kept])
 
 
 def _certify_coverage(rows: _Rows, min_coverage: float, risk: float) -> Certificate:

@@ -13,6 +13,7 @@ from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.rows import check_disjoint
 from equipoise.core.seeds import numpy_generator
+from equipoise.decisions.inputs import as_predictions
 
 __all__ = ["CostSummary", "CostedActions", "least_cost_actions"]
 
@@ -92,21 +93,25 @@ class CostedActions:
             columns += [self.realized, self.realized - self.expected]
         weight = np.ones(len(self.action)) if self.weights is None else self.weights
         means, draws = _bootstrap_means(np.stack(columns, axis=1), weight, n_resamples, seed)
-        ends = [
+        ends: list[tuple[Any, Any, Any]] = [
             (float(mean), *mean_interval(float(mean), draws[:, j], level=level))
             for j, mean in enumerate(means)
         ]
-        ends += [(None, None, None)] * (3 - len(ends))  # type: ignore[list-item]
+        ends += [(None, None, None)] * (3 - len(ends))
+        expected, realized, gap = ends
         shares = np.bincount(self.action, weight, len(self.names)) / weight.sum()
         return CostSummary(
-            *(number for three in ends for number in three),
+            *expected,
+            *realized,
+            *gap,
             shares=dict(zip(self.names, shares.tolist(), strict=True)),
             n=len(self.action),
         )
 
 
 def least_cost_actions(
-    predictions: Predictions,
+    predictions: Any,
+    labels: Any = None,
     *,
     wrong: float | None = None,
     abstain: float | None = None,
@@ -119,7 +124,8 @@ def least_cost_actions(
     The choice is only as good as the calibration of the probabilities, so compare expected and realized cost.
 
     Args:
-        predictions: Predictions with calibrated probabilities.
+        predictions: Predictions with calibrated probabilities, or probabilities ``(n, k)`` or ``(n,)``.
+        labels: True classes ``(n,)``, with probabilities only; not needed for the choice.
         wrong: Cost of an accepted prediction that is wrong; with
         abstain: cost of an abstention: accept if ``(1 - p) * wrong + p * right`` is less than this.
         right: Cost of an accepted prediction that is right.
@@ -139,6 +145,7 @@ def least_cost_actions(
         >>> [found.names[one] for one in found.action], found.expected.round(2), found.realized
         (['accept', 'abstain'], array([0.5, 1. ]), array([0., 1.]))
     """
+    predictions = as_predictions(predictions, labels, where=_WHERE)
     if predictions.fitted_on is not None and predictions.has_labels:
         check_disjoint(predictions.rows, predictions.fitted_on, where=_WHERE)
     if matrix is None:

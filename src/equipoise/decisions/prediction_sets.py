@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, final
+from typing import Any, Literal, final
 
 import numpy as np
 from scipy.special import betaincinv
@@ -19,6 +19,7 @@ from equipoise.core.predictions import Predictions
 from equipoise.core.records import Record, read_record, write_record
 from equipoise.core.rows import Rows, check_disjoint
 from equipoise.core.seeds import numpy_generator
+from equipoise.decisions.inputs import as_predictions
 from equipoise.decisions.set_report import ClassSets
 
 __all__ = ["PredictionSets", "set_scores"]
@@ -66,7 +67,7 @@ def set_scores(
     score = before + np.reshape(uniform, (-1, 1)) * ordered
     if method == "raps":
         score = score + penalty * np.maximum(0, np.arange(1, probs.shape[1] + 1) - k_reg)
-    result = np.empty_like(score)
+    result: Array = np.empty_like(score)
     np.put_along_axis(result, order, score, axis=1)
     return result
 
@@ -130,13 +131,18 @@ class PredictionSets:
         self._n_classes = 0
         self._rows: Rows | None = None
 
-    def fit(self, predictions: Predictions) -> PredictionSets:
+    def fit(self, predictions: Any, labels: Any = None) -> PredictionSets:
         """Find the limits of the scores on labelled calibration rows.
+
+        Args:
+            predictions: Labelled predictions, or probabilities ``(n, k)`` or ``(n,)`` with
+            labels: true classes ``(n,)``.
 
         Raises:
             SplitError: If the rows are from ``train``, or were used to fit the calibrator behind the probabilities.
         """
         where = "PredictionSets.fit"
+        predictions = as_predictions(predictions, labels, where=where)
         if predictions.split == "train":
             raise SplitError(f"{where}: the predictions are from the split 'train'. Fit on 'calib'.")
         if predictions.fitted_on is not None:
@@ -146,18 +152,19 @@ class PredictionSets:
         self._rows = predictions.rows
         if self.tune:
             predictions = self._tuned(predictions)
-        probs, labels = predictions.probs, predictions.labels
-        self._n_classes = probs.shape[1]
-        own = self._scores(predictions, "fit")[np.arange(len(labels)), labels]
-        keys = self._keys(predictions, labels, where)
+        true = predictions.labels
+        self._n_classes = predictions.probs.shape[1]
+        own = self._scores(predictions, "fit")[np.arange(len(true)), true]
+        keys = self._keys(predictions, true, where)
         self._counts = dict.fromkeys(self._all_keys(), 0) | {
             str(key): int((keys == key).sum()) for key in np.unique(keys)
         }
         self._limits = {key: self._limit(own[keys == key]) for key in self._counts}
         return self
 
-    def __call__(self, predictions: Predictions) -> ClassSets:
-        """Return the sets of some rows."""
+    def __call__(self, predictions: Any, labels: Any = None) -> ClassSets:
+        """Return the sets of some rows, given like those of :meth:`fit`; labels are needed for reports only."""
+        predictions = as_predictions(predictions, labels, where="PredictionSets")
         if self._limits is None:
             raise NotFittedError(
                 "PredictionSets: not fitted yet. Call fit(predictions) with calibration rows first."

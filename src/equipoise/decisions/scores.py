@@ -44,7 +44,8 @@ def score_rows(predictions: Predictions, score: Any, *, where: str) -> Array:
     elif score == "entropy":
         log_probs = predictions.log_probs.astype(np.float64)
         entropy = -(predictions.probs * np.where(predictions.probs > 0, log_probs, 0.0)).sum(axis=1)
-        return 1.0 - entropy / np.log(log_probs.shape[1])
+        certainty: Array = 1.0 - entropy / np.log(log_probs.shape[1])
+        return certainty
     else:
         values, name = _column(predictions, score, where), score
     if values.shape != (len(predictions),):

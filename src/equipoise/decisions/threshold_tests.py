@@ -8,7 +8,8 @@ some start, every p-value was at most the sum of the shares of the starts that w
 This is a closed test with Simes' inequality. For any set of thresholds whose error exceeds the limit, the counts
 ``K(m)`` at these ranks are stochastically at least those of independent errors at the limit, whatever the error curve.
 Such counts are positively dependent, so that Simes' inequality holds. The set in which earlier p-values are worst
-decides, and its test is the condition above.
+decides, and its test is the condition above. For scores with ties, ranks are rounded to groups of equal scores, and
+simulations show that the level is kept.
 
 Reference:
     Angelopoulos et al. (2021), Learn then test (one start); Wiens and Dmitrienko (2005), The fallback procedure;
@@ -19,14 +20,14 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.special import bdtr, bdtri
 
 from equipoise.core.arrays import Array, freeze
 
-__all__ = ["TestPlan", "error_upper_bound", "fewest_rows", "last_certified", "plan_tests", "rank_p_values"]
+__all__ = ["RankPlan", "error_upper_bound", "fewest_rows", "last_certified", "plan_tests", "rank_p_values"]
 
 Dependence = Literal["positive", "any"]
 
@@ -41,15 +42,13 @@ _GROWTH = 1.01
 _ROUNDING = 1 + 1e-12
 
 
-class TestPlan(NamedTuple):
+class RankPlan(NamedTuple):
     """Ranks that are tested, and the share of the risk that testing starts with at each.
 
     Attributes:
         ranks: Numbers of accepted rows, ascending.
         shares: Shares of the risk, zero except at starts; they sum to one.
     """
-
-    __test__ = False  # the name is not that of a test
 
     ranks: Array
     shares: Array
@@ -65,7 +64,7 @@ def fewest_rows(max_error: float, risk: float) -> int:
     return math.ceil(math.log(risk) / math.log1p(-max_error) - 1e-9)
 
 
-def rank_p_values(wrong: Array, ranks: Array, max_error: float) -> Array:
+def rank_p_values(wrong: Any, ranks: Any, max_error: float) -> Array:
     """Return the probability of so few mistakes among so many rows if each is wrong with probability ``max_error``.
 
     Example:
@@ -88,7 +87,7 @@ def error_upper_bound(wrong: int, rows: int, risk: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def plan_tests(n_rows: int, max_error: float, risk: float) -> TestPlan:
+def plan_tests(n_rows: int, max_error: float, risk: float) -> RankPlan:
     """Choose the ranks to test and where testing starts, before any label is looked at.
 
     The first start is the smallest rank that its share could certify. The others follow at doubled ranks, up to five;
@@ -109,7 +108,7 @@ def plan_tests(n_rows: int, max_error: float, risk: float) -> TestPlan:
         (array([ 77, 165, 371, 730]), array([0.4, 0.2, 0.2, 0.2]))
     """
     if fewest_rows(max_error, risk) > n_rows:
-        return TestPlan(freeze(np.zeros(0, np.int64)), freeze(np.zeros(0)))
+        return RankPlan(freeze(np.zeros(0, np.int64)), freeze(np.zeros(0)))
     base = fewest_rows(max_error, risk / _MOST_STARTS)
     count = 1
     while count < _MOST_STARTS and base * 2**count <= n_rows:
@@ -134,7 +133,7 @@ def plan_tests(n_rows: int, max_error: float, risk: float) -> TestPlan:
     ranks = ranks[(ranks >= starts[0]) & (ranks <= n_rows)]
     at = np.zeros(len(ranks))
     np.add.at(at, np.searchsorted(ranks, starts), shares)
-    return TestPlan(freeze(ranks), freeze(at))
+    return RankPlan(freeze(ranks), freeze(at))
 
 
 def _near_start(rank: int, n_rows: int, max_error: float, risk: float) -> int:
