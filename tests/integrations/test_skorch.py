@@ -38,11 +38,11 @@ def test_the_loss_learns_from_the_rows_held_out_each_epoch(data):
 
     class Counting(AdaFocalLoss):
         def update(self, logits, labels):
-            calls.append(len(labels))
+            calls.append((id(self), len(labels)))
             super().update(logits, labels)
 
     fitted = net(Counting, callbacks=[AdaptLoss()]).fit(*data)
-    assert calls == [40, 40, 40]
+    assert [n_rows for loss, n_rows in calls if loss == id(fitted.criterion_)] == [40, 40, 40]
     assert (fitted.criterion_.bins.gammas != 1).any()
 
 

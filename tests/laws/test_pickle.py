@@ -24,6 +24,7 @@ from torch import nn
 import equipoise
 from equipoise import (
     data,
+    decisions,
     evaluate,
     experiments,
     integrations,
@@ -177,6 +178,55 @@ def step_rows():
     return toys.TRAIN(epoch=0, visit=None, start=0, rank=0, world_size=1, device=None)[0]
 
 
+def certified():
+    rows = Predictions(probs=np.linspace(0.6, 1, 300), labels=np.ones(300, int))
+    return decisions.certify_threshold(rows, max_error=0.05, confidence=0.95)
+
+
+def set_report():
+    return decisions.PredictionSets("lac", coverage=0.8).fit(ROWS.take(slice(0, 30)))(
+        ROWS.take(slice(30, 60))
+    )
+
+
+def trend():
+    days = {
+        name: evaluate.AuditState.of(ROWS.take(slice(start, start + 20)))
+        for name, start in (("a", 0), ("b", 20))
+    }
+    return evaluate.find_trend(days, n_resamples=20)
+
+
+def run_model():
+    from equipoise.integrations.run_model import RunModel
+
+    return RunModel(
+        label="a run",
+        network=toys.make_network(0, plain=True).eval(),
+        calibrator=TemperatureScaling().fit(LOGITS, LABELS),
+        calibrator_name="temperature",
+        class_names=("x", "y", "z"),
+        raw_inputs=raw_inputs(),
+        input_shape=(4,),
+        architecture=None,
+        options={},
+        example=torch.zeros(1, 4),
+        difference=0.0,
+    )
+
+
+def raw_inputs():
+    from equipoise.integrations.raw_inputs import RawInputs
+
+    return RawInputs("features", center=[1.0, 2.0, 3.0, 4.0], spread=[1.0, 2.0, 3.0, 4.0])
+
+
+def scaled_network():
+    from equipoise.integrations.raw_inputs import ScaledNetwork
+
+    return ScaledNetwork(raw_inputs(), toys.make_network(0, plain=True)).eval()
+
+
 class Halved:
     """A map of someone's own."""
 
@@ -188,6 +238,24 @@ class Halved:
 
 
 EXAMPLES = {
+    "AcceptRule": certified,
+    "Certificate": lambda: certified().certificate,
+    "PromiseCheck": lambda: certified().check(Predictions(probs=[0.9, 0.99], labels=[1, 1])),
+    "Shortfall": lambda: (
+        decisions.certify_threshold(ROWS, max_error=0.001, confidence=0.95).certificate.shortfall
+    ),
+    "CostedActions": lambda: decisions.least_cost_actions(ROWS, wrong=10, abstain=1),
+    "CostSummary": lambda: decisions.least_cost_actions(ROWS, wrong=10, abstain=1).summary(),
+    "ClassSets": set_report,
+    "SetReport": lambda: set_report().report(),
+    "CoverageRow": lambda: set_report().report().by_class[0],
+    "CorpSplit": lambda: metrics.corp_split(ROWS),
+    "CorpCurve": lambda: metrics.corp_curve(ROWS),
+    "Trend": trend,
+    "Change": lambda: trend().changes[0],
+    "RawInputs": raw_inputs,
+    "ScaledNetwork": scaled_network,
+    "RunModel": run_model,
     "OwnCalibrator": lambda: OwnCalibrator(own=Halved()).fit(3 * LOGITS, LABELS),
     "Predictions": lambda: ROWS,
     "Rows": lambda: Rows(np.arange(3, dtype=np.uint64), named=False),

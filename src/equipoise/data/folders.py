@@ -140,6 +140,7 @@ def read_npy(path: Path) -> NDArray[Any]:
 
     Example:
         >>> import tempfile
+        >>> import numpy as np
         >>> file = Path(tempfile.mkdtemp()) / "a.npy"
         >>> np.save(file, np.arange(3))
         >>> read_npy(file)
@@ -176,6 +177,7 @@ def read_npz_arrays(path: Path, keys: Iterable[str] | None = None) -> dict[str, 
 
     Example:
         >>> import tempfile
+        >>> import numpy as np
         >>> file = Path(tempfile.mkdtemp()) / "a.npz"
         >>> np.savez(file, x=np.arange(3))
         >>> read_npz_arrays(file)["x"]

@@ -442,4 +442,4 @@ def _check_arguments(
     if not 0 < confidence < 1:
         raise ValueError(f"{_WHERE}: `confidence` must be between 0 and 1, got {confidence}. 95% is 0.95.")
     if shared and by is None:
-        raise TypeError(f"{_WHERE}: `shared` requires `by`, the column of groups.")
+        raise TypeError(f"{_WHERE}: `shared` requires `by`. Name the column of groups.")

@@ -10,6 +10,8 @@ __all__ = ["METRICS", "NUMBERS_BESIDE"]
 NUMBERS_BESIDE = {
     "ece_over": "it is the over-confident part of 'ece', on every scorecard.",
     "ece_under": "it is the under-confident part of 'ece', on every scorecard.",
+    "correct_nll": "it is the log-loss of the event that the prediction is right, on scorecards of confidences.",
+    "correct_brier": "it is the Brier score of the event that the prediction is right, on scorecards of confidences.",
     "brier_calibration": "it is the first number of 'brier_split', on every scorecard.",
     "brier_refinement": "it is the second number of 'brier_split', on every scorecard.",
     "mean_iou": "it is told by tables of segmentation runs.",
