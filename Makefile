@@ -68,15 +68,15 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python docs/check.py
+	$(BIN)/python tools/docs/check.py
 
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 docs: $(READY)
-	$(BIN)/python docs/generate.py
-	$(BIN)/python docs/check.py
+	$(BIN)/python tools/docs/generate.py
+	$(BIN)/python tools/docs/check.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@echo "site/index.html"
 

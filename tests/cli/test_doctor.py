@@ -63,7 +63,14 @@ def test_extras_are_all_that_add_something_for_users():
 def test_every_adapter_is_listed(capsys):
     import equipoise.integrations
 
-    own = {"bounded_network", "calibrated", "raw_inputs", "run_log", "run_model", "saved_model"}  # no package of others
+    own = {
+        "bounded_network",
+        "calibrated",
+        "raw_inputs",
+        "run_log",
+        "run_model",
+        "saved_model",
+    }  # no package of others
     adapters = {module.name for module in pkgutil.iter_modules(equipoise.integrations.__path__)} - own
     assert main(["doctor", "--json"]) == 0
     assert adapters <= set(json.loads(capsys.readouterr().out)["extras"])

@@ -9,7 +9,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 def load_script(path: str) -> ModuleType:
-    """Return a script of the project, such as ``docs/run_notebooks.py``; it is run once."""
+    """Return a script of the project, such as ``tools/docs/run_notebooks.py``; it is run once."""
     name = Path(path).stem
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, _ROOT / path)

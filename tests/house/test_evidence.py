@@ -25,13 +25,13 @@ CLAIMS = tomllib.loads((EVIDENCE / "claims.toml").read_text("utf-8"))["claim"]
 
 @pytest.fixture
 def pages(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    names = [name for name in sys.modules if name.startswith("evidence_")]
+    monkeypatch.syspath_prepend(str(EVIDENCE))
+    names = [name for name in sys.modules if name == "pages" or name.startswith("pages.")]
     for name in names:
         monkeypatch.delitem(sys.modules, name)
-    import evidence_pages
+    from pages import write
 
-    return evidence_pages
+    return write
 
 
 @pytest.mark.parametrize("name", ["index", "losses", "calibrators", "shift", "defaults"])
@@ -41,24 +41,24 @@ def test_pages_say_what_the_files_say(pages, name):
 
 
 def test_quotes_say_what_the_files_say(pages):
-    import evidence_quotes
+    from pages import quotes
 
-    for path, text in evidence_quotes.quoting_pages():
+    for path, text in quotes.quoting_pages():
         assert path.read_text("utf-8") == text
 
 
 def test_another_number_in_a_file_is_another_page(pages):
-    import evidence_data
+    from pages import results
 
     before = pages.losses()
     row = next(
         row
-        for row in evidence_data.rows("e/scores.csv")
+        for row in results.rows("e/scores.csv")
         if (row["method"], row["metric"], row["calibrator"], row["split"])
         == ("ce", "nll", "identity", "test")
     )
     row["value"] += 0.1
-    evidence_data._values.cache_clear()
+    results._values.cache_clear()
     assert pages.losses() != before
 
 
@@ -245,10 +245,10 @@ def test_costs_are_ratios_within_a_turn(scripts):
 
 
 def test_costs_were_measured_of_methods_that_were_compared(pages):
-    import evidence_data
+    from pages import results
 
-    assert evidence_data.costs("a").keys() <= set(evidence_data.methods("a"))
-    assert evidence_data.costs("a")["ce"]["step"] == 1
+    assert results.costs("a").keys() <= set(results.methods("a"))
+    assert results.costs("a")["ce"]["step"] == 1
 
 
 def test_rows_of_other_seeds_stay_to_the_letter(scripts, tmp_path, monkeypatch):
@@ -276,14 +276,13 @@ def test_specs_can_be_read(file):
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim['method']} against {claim['versus']}")
 def test_claims_are_about_methods_and_cells_that_exist(pages, claim):
-    import evidence_claims
-    import evidence_data
+    from pages import claims, results
 
     known = {key for room in ("losses", "pairs", "objectives") for key in CATALOGUE[room]}
     assert {claim["method"], claim["versus"]} <= known
-    assert set(claim["arenas"]) <= evidence_data.arenas().keys()
+    assert set(claim["arenas"]) <= results.arenas().keys()
     assert set(claim.get("among", ())) <= known
-    assert all(tuple(cell.split("/")) in evidence_claims._printed() for cell in claim["printed"])
+    assert all(tuple(cell.split("/")) in claims._printed() for cell in claim["printed"])
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim['method']} against {claim['versus']}")
@@ -297,21 +296,21 @@ def test_claims_are_asked_where_they_can_be_answered(claim):
 @pytest.fixture
 def told(pages, monkeypatch):
     """Give evidence of two methods and their seeds as if it had been read from files."""
-    import evidence_data
+    from pages import results
 
     def tell(**files):
         known = {f"x/{name}.csv": rows for name, rows in files.items()}
-        monkeypatch.setattr(evidence_data, "rows", lambda name: known.get(name, []))
-        for module in (sys.modules["evidence_claims"], sys.modules["evidence_defaults"], pages):
+        monkeypatch.setattr(results, "rows", lambda name: known.get(name, []))
+        for module in (sys.modules["pages.claims"], sys.modules["pages.defaults"], pages):
             if hasattr(module, "rows"):
-                monkeypatch.setattr(module, "rows", evidence_data.rows)
+                monkeypatch.setattr(module, "rows", results.rows)
         for name in ("seeds_of", "methods", "entrants", "_values", "_verdicts"):
-            getattr(evidence_data, name).cache_clear()
-        return evidence_data
+            getattr(results, name).cache_clear()
+        return results
 
     yield tell
     for name in ("seeds_of", "methods", "entrants", "_values", "_verdicts"):
-        getattr(evidence_data, name).cache_clear()
+        getattr(results, name).cache_clear()
 
 
 def difference_row(method="focal", **changed):
@@ -378,7 +377,7 @@ def test_no_loss_seen_is_not_yet_no_loss(told, monkeypatch):
     def verdict(low):
         row = difference_row(metric="accuracy", verdict="tie", difference=0.0, low=low, high=-low)
         told(differences=[row], runs=runs)
-        return sys.modules["evidence_claims"].outcome(claim, "x")[2]
+        return sys.modules["pages.claims"].outcome(claim, "x")[2]
 
     assert verdict(-0.002) == "**holds**"
     assert verdict(-0.012) == "not shown"
@@ -389,19 +388,18 @@ def test_methods_that_were_not_paired_are_compared_by_their_means(told):
     runs = run_rows("ce", 3) + run_rows("focal", 3)
     scores = score_rows("ce", (0.1, 0.11, 0.12), 0.01) + score_rows("focal", (0.3, 0.31, 0.32), 0.01)
     told(scores=scores, runs=runs, differences=[difference_row("ce"), difference_row(versus="other")])
-    effect, seeds, verdict = sys.modules["evidence_claims"].outcome(claim, "x")
+    effect, seeds, verdict = sys.modules["pages.claims"].outcome(claim, "x")
     assert effect.endswith("not paired")
     assert (seeds, verdict) == ("3", "**fails**: the opposite")
 
 
 def test_what_was_not_run_is_said_to_be(pages, monkeypatch):
-    import evidence_claims
-    import evidence_data
+    from pages import claims, results
 
-    monkeypatch.setattr(evidence_data, "FOLDER", Path("nowhere"))
-    for cached in (evidence_data.rows, evidence_data._verdicts):
+    monkeypatch.setattr(results, "FOLDER", Path("nowhere"))
+    for cached in (results.rows, results._verdicts):
         cached.cache_clear()
-    assert evidence_claims.outcome(CLAIMS[0], "a") == ("", "", "not yet run")
+    assert claims.outcome(CLAIMS[0], "a") == ("", "", "not yet run")
 
 
 def test_a_cell_that_is_repeated_gives_what_was_committed(scripts, tmp_path):

@@ -118,7 +118,7 @@ def test_what_a_fit_found_is_shown():
 
 
 def test_a_notebook_shows_the_pages():
-    notebooks = load_script("docs/run_notebooks.py")
+    notebooks = load_script("tools/docs/run_notebooks.py")
     cells = [{"cell_type": "code", "metadata": {}, "source": [source]} for source in CELLS]
     shown = notebooks.run({"cells": cells})["cells"]
     for cell, wanted in zip(shown, CELLS.values(), strict=True):

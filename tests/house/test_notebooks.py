@@ -9,7 +9,7 @@ from helpers.scripts import load_script
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
-notebooks = load_script("docs/run_notebooks.py")
+notebooks = load_script("tools/docs/run_notebooks.py")
 
 
 def test_there_is_one_for_each_step():
@@ -23,7 +23,9 @@ def test_runs_and_its_output_is_fresh(path, monkeypatch):
     pytest.importorskip("matplotlib").use("Agg")
     kept = notebooks.read(path)
     assert kept["nbformat"] == 4
-    assert notebooks.shape(notebooks.run(kept)) == notebooks.shape(kept), "run python docs/run_notebooks.py"
+    assert notebooks.shape(notebooks.run(kept)) == notebooks.shape(kept), (
+        "run python tools/docs/run_notebooks.py"
+    )
 
 
 def test_an_error_in_a_cell_is_an_error():

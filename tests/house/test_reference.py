@@ -15,11 +15,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def reference():
-    sys.path.insert(0, str(ROOT / "docs"))
+    sys.path.insert(0, str(ROOT / "tools" / "docs"))
     try:
         return importlib.import_module("reference")
     finally:
-        sys.path.remove(str(ROOT / "docs"))
+        sys.path.remove(str(ROOT / "tools" / "docs"))
 
 
 @pytest.fixture(scope="module")

@@ -45,7 +45,8 @@ def test_which_is_better():
 
 def test_what_top1_files_can_be_compared_in():
     assert metrics_where(is_paired=True, needs_scores=False) == (
-        "accuracy", "correct_nll", "correct_brier", "ece", "ece_over", "ece_under", "mce", "rms_ce", "confidence_gap", "over_confidence_error"
+        "accuracy", "correct_nll", "correct_brier", "ece", "ece_over", "ece_under", "mce", "rms_ce", "confidence_gap",
+        "over_confidence_error",
     )  # fmt: skip
 
 

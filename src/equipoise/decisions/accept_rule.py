@@ -150,7 +150,9 @@ class AcceptRule:
         limit = self.certificate.max_error
         limit = self.certificate.error_bound if limit is None else limit
         if limit is None:
-            raise DataError(f"{where}: the rule promises nothing, since no threshold was certified. Certify one on more rows.")
+            raise DataError(
+                f"{where}: the rule promises nothing, since no threshold was certified. Certify one on more rows."
+            )
         accepted = self(predictions, score=score)
         n_accepted = int(accepted.sum())
         wrong = int((~predictions.correct[accepted]).sum())

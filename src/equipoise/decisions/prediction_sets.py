@@ -125,7 +125,9 @@ class PredictionSets:
         if not 0 <= self.tune < 1:
             raise ValueError(f"{where}: `tune` must be at least 0 and below 1, got {self.tune}.")
         if self.tune and self.method != "raps":
-            raise TypeError(f"{where}: `tune` chooses the parameters of 'raps', got {self.method!r}. Leave it out.")
+            raise TypeError(
+                f"{where}: `tune` chooses the parameters of 'raps', got {self.method!r}. Leave it out."
+            )
         self._limits: dict[str, float] | None = None
         self._counts: dict[str, int] = {}
         self._n_classes = 0
@@ -223,7 +225,9 @@ class PredictionSets:
             check_disjoint(predictions.rows, self._rows, where="PredictionSets")
         except SplitError as error:
             shared = str(error).split(" rows were used")[0]
-            raise SplitError(f"{shared} rows were used to fit the sets, so they cannot judge them. Pass other rows.") from None
+            raise SplitError(
+                f"{shared} rows were used to fit the sets, so they cannot judge them. Pass other rows."
+            ) from None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted sets as JSON with a checksum."""

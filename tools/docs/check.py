@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"\]\((?!https?://|mailto:|#)([^)\s#]+)")
 
 
@@ -20,7 +20,7 @@ def broken_links() -> list[str]:
 
 
 def stale_pages() -> list[str]:
-    generator = ROOT / "docs" / "generate.py"
+    generator = ROOT / "tools" / "docs" / "generate.py"
     if not generator.exists():
         return []
     result = subprocess.run(

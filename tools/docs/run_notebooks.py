@@ -1,6 +1,6 @@
 """Run the notebooks and keep what they show; write them as pages when the site is built.
 
-python docs/run_notebooks.py       run docs/notebooks/*.ipynb and write their output into them
+python tools/docs/run_notebooks.py       run docs/notebooks/*.ipynb and write their output into them
 
 The cells are plain Python and run from top to bottom in one process, so nothing of Jupyter is needed; Jupyter opens
 the files as they are.
@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).resolve().parent / "notebooks"
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "notebooks"
 PICTURE = "image/png"
 
 

@@ -8,8 +8,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from evidence_calibrators import FIXED, is_chosen, trials
-from evidence_data import (
+from pages.calibrators import FIXED, is_chosen, trials
+from pages.results import (
     FOLDER,
     SPACE,
     amount,

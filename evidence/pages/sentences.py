@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from evidence_calibrators import best_after, chosen_words, lower_words
-from evidence_data import (
+from pages.calibrators import best_after, chosen_words, lower_words
+from pages.results import (
     amount,
     arenas,
     count_words,

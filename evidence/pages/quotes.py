@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from evidence_data import arenas, is_run, letter, marked, methods, seeds_of, sign, table, written
-from evidence_sentences import in_short
+from pages.results import arenas, is_run, letter, marked, methods, seeds_of, sign, table, written
+from pages.sentences import in_short
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"(<!-- evidence -->\n).*?(<!-- end of evidence -->)", re.DOTALL)
 SHOWN = (
     "ce",

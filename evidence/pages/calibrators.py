@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from evidence_data import (
+from pages.results import (
     SPACE,
     amount,
     arenas,

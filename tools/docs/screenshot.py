@@ -1,6 +1,6 @@
 """Photograph the top of a report for the docs; needs Debian's chromium and chromium-driver.
 
-python docs/screenshot.py          # docs/pictures/report.png
+python tools/docs/screenshot.py          # docs/pictures/report.png
 """
 
 import base64
@@ -9,7 +9,7 @@ import tempfile
 from io import BytesIO
 from pathlib import Path
 
-from pictures import HERE, embedded
+from figures import HERE, embedded
 from PIL import Image
 from selenium import webdriver
 

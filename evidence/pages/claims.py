@@ -9,11 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from evidence_data import FOLDER, arenas, difference, effect, is_run, mean, seeds_of, table, unpaired
+from pages.results import FOLDER, arenas, difference, effect, is_run, mean, seeds_of, table, unpaired
 
 from equipoise.experiments.catalogue import CATALOGUE
 
-PAPERS = Path(__file__).resolve().parent.parent / "src" / "equipoise" / "experiments" / "papers"
+PAPERS = Path(__file__).resolve().parents[2] / "src" / "equipoise" / "experiments" / "papers"
 #: A loss of accuracy below this is none.
 MARGIN = 0.005
 

@@ -21,7 +21,7 @@ from equipoise.metrics.facts import learn_facts, metric_facts
 learn_facts("true_error", {"title": "true error", "percent": True, "low": 0.0, "high": 1.0})
 learn_facts("true_nll", {"title": "NLL of the truth", "percent": False, "low": 0.0})
 
-FOLDER = Path(__file__).resolve().parent.parent / "evidence"
+FOLDER = Path(__file__).resolve().parent.parent
 #: Between the parts of a number, which stay on one line.
 SPACE = "\N{NO-BREAK SPACE}"
 SIGNS = {"better": "+", "worse": "−", "tie": ""}

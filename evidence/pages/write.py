@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from evidence_calibrators import calibrators
-from evidence_claims import claim_table
-from evidence_data import (
+from pages.calibrators import calibrators
+from pages.claims import claim_table
+from pages.defaults import defaults
+from pages.figures import dots, front, shift_lines, undominated
+from pages.files import language_models, outputs
+from pages.results import (
     SPACE,
     amount,
     arenas,
@@ -36,15 +39,12 @@ from evidence_data import (
     values,
     written,
 )
-from evidence_defaults import defaults
-from evidence_files import language_models, outputs
-from evidence_pictures import dots, front, shift_lines, undominated
-from evidence_sentences import SCALED, in_short, ranking_pairs, seeds_words, verdicts
-from evidence_shift import FAMILIES, is_shifted, shift
+from pages.sentences import SCALED, in_short, ranking_pairs, seeds_words, verdicts
+from pages.shift import FAMILIES, is_shifted, shift
 from scipy.stats import studentized_range, t
 
-HOME = Path(__file__).resolve().parent / "evidence"
-NOTE = "<!-- Written by docs/generate.py from the files in evidence/; edit those. -->"
+HOME = Path(__file__).resolve().parents[2] / "docs" / "evidence"
+NOTE = "<!-- Written by tools/docs/generate.py from the files in evidence/; edit those. -->"
 #: Methods that cost less, in steps of cross-entropy, are compared on their own.
 CHEAP = 1.3
 MARKS = (

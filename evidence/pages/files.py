@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from evidence_data import rows, table
+from pages.results import rows, table
 
 from equipoise.metrics.facts import metric_facts
 

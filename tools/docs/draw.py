@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from pages.figures import STYLE
 from torch import Tensor, nn
 
 from equipoise.experiments.catalogue.entry import Entry
@@ -18,15 +19,6 @@ from equipoise.theory import gradient_weight
 
 N_CLASSES = 10
 INK, PLAIN, RIGHT, WRONG = "#1f4e79", "#8a8a8a", "#1f7a4d", "#b3412f"
-#: Text stays text and ids do not change, so that one loss gives one file on every machine.
-STYLE = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "equipoise",
-    "font.family": "sans-serif",
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-}
 
 
 def gradient_picture(entry: Entry) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from evidence_data import (
+from pages.figures import SHOWN
+from pages.results import (
     SPACE,
     amount,
     arenas,
@@ -27,7 +28,6 @@ from evidence_data import (
     values,
     written,
 )
-from evidence_pictures import SHOWN
 
 #: Corruptions whose severities are drawn as curves.
 FAMILIES = ("gaussian_noise", "gaussian_blur")

@@ -1,7 +1,7 @@
 """Write the pages of all methods and of evidence, or check that they are fresh.
 
-python docs/generate.py            write docs/methods/ from the catalogue, docs/evidence/ from evidence/
-python docs/generate.py --check    fail if a page is stale, missing or left over
+python tools/docs/generate.py            write docs/methods/ from the catalogue, docs/evidence/ from evidence/
+python tools/docs/generate.py --check    fail if a page is stale, missing or left over
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "evidence"))
 from draw import caption, gradient_picture
-from evidence_pages import HOME, evidence_pages
-from evidence_quotes import quoting_pages
+from pages.quotes import quoting_pages
+from pages.write import HOME, evidence_pages
 from usages import (
     calibrator_usage,
     data_usage,
@@ -32,8 +34,8 @@ from equipoise.experiments.catalogue import CATALOGUE, Entry
 from equipoise.losses import Pair
 from equipoise.metrics.facts import MetricFacts, metric_facts
 
-FOLDER = Path(__file__).resolve().parent / "methods"
-NOTE = "<!-- Written by docs/generate.py from the catalogue and the docstrings; edit those. -->"
+FOLDER = ROOT / "docs" / "methods"
+NOTE = "<!-- Written by tools/docs/generate.py from the catalogue and the docstrings; edit those. -->"
 SECTION = re.compile(r"^(?P<name>[A-Z][^\n:]*):\n(?P<body>(?:[ ]{4}.*\n?|\n)+)", re.MULTILINE)
 
 
@@ -235,7 +237,7 @@ def main() -> int:
     left_over = sorted(there - set(wanted))
     if check:
         for path in [*stale, *left_over]:
-            print(f"{path.relative_to(FOLDER.parent.parent)} is stale: run python docs/generate.py")
+            print(f"{path.relative_to(ROOT)} is stale: run python tools/docs/generate.py")
         return 1 if stale or left_over else 0
     for path in stale:
         path.parent.mkdir(parents=True, exist_ok=True)
