@@ -341,7 +341,8 @@ def _fresh(arena: str) -> list[str]:
     return [
         f"### {letter(arena)} on {n_rows:,} fresh rows",
         "",
-        f"{arenas()[arena].get('fresh', 'The same networks and calibrators')}, judged on {n_rows:,} rows that no split used instead of "
+        f"{arenas()[arena].get('fresh', 'The same networks and calibrators')}, judged on {n_rows:,} rows that no "
+        "split used instead of "
         f"{split_sizes(arena)[-1]:,}. Both scaled, against cross-entropy: {count_words(after[0])} in NLL (on `test`: "
         f"{count_words(before[0])}), {count_words(after[1])} in ECE (on `test`: {count_words(before[1])}). "
         f"{_chance_words(name)}Mean ± standard error over seeds, and differences from cross-entropy with simultaneous "
