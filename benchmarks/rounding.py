@@ -9,8 +9,12 @@ Each cell is the rise of a score on fresh rows by the calibrator, times 1,000: b
 from __future__ import annotations
 
 import argparse
+import sys
 import warnings
 from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from equipoise.calibrators.load import KINDS
 from helpers.rounding_trials import MODELS, ROUNDINGS, effects
