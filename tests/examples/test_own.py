@@ -28,7 +28,7 @@ def straight(tmp_path_factory):
 def test_the_table_holds_all_methods(straight):
     assert straight.tables[0].metrics[-1] == "metric.py:worst_class(least=5)"
     calibrators = list(dict.fromkeys(row.calibrator for row in straight.tables[0].rows))
-    assert calibrators == ["identity", "shrink.py-Shrunk(steps=100)", "temperature"]
+    assert calibrators == ["identity", "temperature", "shrink.py-Shrunk(steps=100)"]
     assert set(straight.summary.done[0].scores().detection) == {"noise"}
     labels = list(dict.fromkeys(row.method for row in straight.tables[0].rows))
     assert labels == [

@@ -128,7 +128,7 @@ OBJECTIVES: dict[str, Callable[[int], Objective]] = {
         n_samples=N_TRAIN,
     ),
     "sample_adaptive": lambda seed: SampleAdaptive(
-        make_network(seed), n_samples=N_TRAIN, n_classes=N_CLASSES, margin=1.0, recipe=RECIPE
+        make_network(seed), n_samples=N_TRAIN, n_classes=N_CLASSES, margin=3.0, recipe=RECIPE
     ),
     "gamma_net": lambda seed: GammaNet(make_network(seed), Blobs(10, batch_size=4, seed=2), recipe=RECIPE),
     "gamma_net_all": lambda seed: GammaNet(
