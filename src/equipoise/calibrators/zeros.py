@@ -114,7 +114,7 @@ def with_floor(data: Predictions, floor: Sequence[float]) -> Predictions:
     """Return predictions as a calibrator with a floor reads them; rows without a zero stay exactly as they are."""
     probs = data.probs.astype(np.float64)
     low = (probs < np.array(floor)).any(axis=1)
-    probs[low] = floored(as_tensor(data.logits).double(), floor).exp().numpy()[low]
+    probs[low] = floored(as_tensor(data.logits).double(), floor).softmax(-1).numpy()[low]
     changed = data.with_scores(probs=probs[:, 1] if data.one_column else probs)
     return changed._copy(precision=data.precision)
 
