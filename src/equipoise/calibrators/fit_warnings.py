@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
-from math import sqrt
+from math import log, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -102,7 +102,11 @@ def _driven_by_zeros(
 def _not_better_on_held_out_rows(
     calibrator: Calibrator, data: Predictions, sample: Predictions, *, claims: bool
 ) -> Iterator[str]:
-    """Warn if log-loss or Brier score rise by more than chance in a cross-validation, or if neither falls."""
+    """Warn if log-loss or Brier score rise by more than chance in a cross-validation, or if neither falls.
+
+    Also warn if the log-loss would have risen with one more row whose class was called impossible: the mean of so rare
+    and large losses says little.
+    """
     size = calibrator.n_parameters(sample.probs.shape[1])
     if size > _MOST_PARAMETERS or (len(sample) < len(data) and len(sample) < _ROWS_PER_PARAMETER * size):
         return
@@ -130,6 +134,13 @@ def _not_better_on_held_out_rows(
         yield f"{how} it is worse than none, {' and '.join(worse)}: fit on more rows, or use another calibrator"
     elif not any(rise < -_QUANTILE * error for _, rise, error in found.values()):
         yield f"{how} no improvement is shown, {' and '.join(told.values())}: fit on more rows, or use no calibrator"
+    elif (impossible := int((calibrated <= _IMPOSSIBLE).any(axis=1).sum())) and -log(_IMPOSSIBLE) / len(
+        sample
+    ) > -found["log-loss"][1]:
+        yield (
+            f"{how} it answers exactly 0 for a class in {impossible:,} of {len(sample):,} rows: one more row of such a "
+            "class would cost more log-loss than is gained; use another calibrator if log-loss matters"
+        )
 
 
 def _log_loss(probs: Array, labels: Array) -> Array:
