@@ -221,8 +221,8 @@ def test_other_data_behind_the_same_path_are_another_run(arrays, tmp_path):
 
 
 def test_data_that_changed_under_a_run_are_refused(arrays, tmp_path):
-    from equipoise.experiments.preparation import pin
-    from equipoise.experiments.spec_data import load_data
+    from equipoise.experiments.build.data import load_data
+    from equipoise.experiments.build.preparation import pin
 
     spec = pin(arrays(0))
     arrays(1)

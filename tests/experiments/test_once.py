@@ -10,7 +10,7 @@ from equipoise import Predictions
 from equipoise.calibrators import Calibrator, TemperatureScaling
 from equipoise.cli import main
 from equipoise.experiments import ComparisonSpec, folder, make_tables, report_of_runs, run_comparison, scoring
-from equipoise.experiments.folder import RunFolder
+from equipoise.experiments.runs.folder import RunFolder
 from equipoise.metrics import CalibrationState
 from equipoise.report import report_of, to_html
 from equipoise.training.epoch_scores import scores_on_test, tune_scores

@@ -18,10 +18,10 @@ from equipoise.experiments import (
     report_of_runs,
     run_comparison,
 )
+from equipoise.experiments.build.preparation import code_files, pinned, refuse_code
+from equipoise.experiments.code.source import load_code
 from equipoise.experiments.engines.worker import decode_job, encode_job
-from equipoise.experiments.maps import as_map
-from equipoise.experiments.preparation import code_files, pinned, refuse_code
-from equipoise.experiments.user_code import load_code
+from equipoise.experiments.specs.calibrators import as_map
 from helpers.own_code import JUDGE, own_table, write_code
 from helpers.tiny_runs import QUICK
 

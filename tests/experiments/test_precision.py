@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from equipoise.experiments import Spec, run
-from equipoise.experiments.build import build
-from equipoise.experiments.single_run import load_network
+from equipoise.experiments.build.run_parts import build
+from equipoise.experiments.runs.stages import load_network
 from equipoise.objectives import Supervised
 from equipoise.training import Hardware, Recipe, fit, load_weights, predict
 from helpers import toys

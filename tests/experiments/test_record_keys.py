@@ -8,9 +8,9 @@ import pytest
 from equipoise.cli import main
 from equipoise.core.errors import DataError
 from equipoise.experiments import RunFolder, Spec, find_runs, report_of_runs, run
-from equipoise.experiments.integrity import seal_of
-from equipoise.experiments.run_groups import group_runs
-from equipoise.experiments.table import tables_of_groups
+from equipoise.experiments.results.groups import group_runs
+from equipoise.experiments.results.tables import tables_of_groups
+from equipoise.experiments.runs.checksums import seal_of
 from helpers.deep import daily
 from helpers.tiny_runs import FAILING, QUICK, TABLE
 

@@ -6,7 +6,7 @@ import pytest
 
 from equipoise.core.errors import SpecError
 from equipoise.experiments import ComparisonSpec, find_runs, make_tables, report_of_runs, run_comparison
-from equipoise.experiments.tuned_method import badness, read_tuned_method
+from equipoise.experiments.specs.tuning import badness, read_tuned_method
 from equipoise.plots import draw_sweep
 from equipoise.report import to_html
 from helpers.tiny_runs import QUICK, TABLE

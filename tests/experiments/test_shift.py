@@ -20,8 +20,8 @@ from equipoise.experiments import (
     run,
     run_comparison,
 )
-from equipoise.experiments.shift_scores import shift_scores
-from equipoise.experiments.spec_data import load_data
+from equipoise.experiments.build.data import load_data
+from equipoise.experiments.results.shift import shift_scores
 from equipoise.metrics import expected_calibration_error, out_of_distribution_auroc
 from equipoise.report import to_html
 from helpers.tiny_runs import QUICK, TABLE
@@ -153,7 +153,7 @@ def test_printed_areas_stand_beside_the_score_they_were_computed_from(finished, 
         return {"ood_auroc": "94.32 % (paper, table 9)"} if spec.method.name == "ce" else {}
 
     assert "table 9" not in format_shifts(outcome.groups, "markdown")
-    monkeypatch.setattr("equipoise.experiments.shift_scores.printed_for", printed)
+    monkeypatch.setattr("equipoise.experiments.results.shift.printed_for", printed)
     lines = format_shifts(outcome.groups, "markdown").splitlines()
     beside = [line for line in lines if "94.32 % (paper, table 9)" in line]
     assert [line.split("|")[2].strip() for line in beside] == ["entropy", "entropy"]

@@ -22,7 +22,7 @@ from equipoise.experiments import (
     run_comparison,
     tuning_outcome,
 )
-from equipoise.experiments.tuned_method import pick_setting, read_tuned_method, scaled
+from equipoise.experiments.specs.tuning import pick_setting, read_tuned_method, scaled
 from equipoise.report import to_html, to_markdown
 from helpers.tiny_runs import QUICK, TABLE
 

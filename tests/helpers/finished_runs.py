@@ -7,9 +7,9 @@ import numpy as np
 from equipoise import Predictions
 from equipoise.core.writing import write_predictions
 from equipoise.experiments import RunFolder, Spec, write_spec
-from equipoise.experiments.maps import MapSpec
-from equipoise.experiments.scoring import score_run
-from equipoise.experiments.single_run import keep_predictions
+from equipoise.experiments.runs.scoring import score_run
+from equipoise.experiments.runs.stages import keep_predictions
+from equipoise.experiments.specs.calibrators import MapSpec
 from helpers.tiny_runs import QUICK, TABLE
 
 

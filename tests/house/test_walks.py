@@ -13,7 +13,7 @@ import pytest
 
 import equipoise
 from equipoise.cli import main
-from equipoise.experiments.toml import format_toml
+from equipoise.experiments.specs.toml import format_toml
 from equipoise.kernels.dispatch import use_backend
 
 HOME = Path(equipoise.__path__[0])

@@ -127,7 +127,7 @@ def export_command(folder: Path, logger: str, out: Path, as_json: bool, quiet: b
     # These packages are heavy, and extras.
     export_run = import_module(f"equipoise.integrations.{logger}").export_run
     from equipoise.experiments import find_runs
-    from equipoise.experiments.folder import UNUSABLE
+    from equipoise.experiments.runs.folder import UNUSABLE
     from equipoise.integrations.run_log import read_run
 
     runs = {run: run.status() for run in find_runs(folder)}
@@ -153,7 +153,7 @@ def export_command(folder: Path, logger: str, out: Path, as_json: bool, quiet: b
 
 
 def _record(run: RunFolder) -> dict[str, object]:
-    from equipoise.experiments.folder import UNUSABLE
+    from equipoise.experiments.runs.folder import UNUSABLE
 
     status = run.status()
     unknown = {"run": run.name, "status": status, "epochs": "", "label": ""}
@@ -216,9 +216,9 @@ def table_command(
     Methods and calibrators stand in the order of the comparison that made the runs.
     """
     from equipoise.experiments import find_runs, format_shifts, format_tables, group_runs
-    from equipoise.experiments.folder import UNUSABLE
-    from equipoise.experiments.run_groups import select_from
-    from equipoise.experiments.table import COLUMNS, tables_of_groups
+    from equipoise.experiments.results.groups import select_from
+    from equipoise.experiments.results.tables import COLUMNS, tables_of_groups
+    from equipoise.experiments.runs.folder import UNUSABLE
 
     runs = {run: run.status() for run in find_runs(folder)}
     finished = [run for run, status in runs.items() if status == "finished"]

@@ -19,7 +19,7 @@ from equipoise.experiments import HISTORIES
 
 if TYPE_CHECKING:
     from equipoise.experiments import ComparisonResult, RunOptions, Spec
-    from equipoise.experiments.preparation import Beside
+    from equipoise.experiments.build.preparation import Beside
 
 __all__ = ["compare_command", "print_result", "train_command"]
 
@@ -213,9 +213,9 @@ def train_command(
 ) -> None:
     """Train, predict and score one run, or go on where it stopped."""
     from equipoise.experiments import RunFolder, prepare, read_spec, run
-    from equipoise.experiments.maps import as_map
-    from equipoise.experiments.preparation import Beside
-    from equipoise.experiments.references import is_code
+    from equipoise.experiments.build.preparation import Beside
+    from equipoise.experiments.code.names import is_code
+    from equipoise.experiments.specs.calibrators import as_map
     from equipoise.metrics.facts import columns
     from equipoise.training.processes import is_first_process
 

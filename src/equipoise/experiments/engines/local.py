@@ -23,9 +23,9 @@ from equipoise.core.errors import SpecError
 from equipoise.experiments.engines.gpus import VISIBLE, share_gpus, visible_gpus
 from equipoise.experiments.engines.progress import RunSummary, StatusLine
 from equipoise.experiments.engines.worker import OWNER, encode_job
-from equipoise.experiments.folder import RunFolder
-from equipoise.experiments.single_run import RunOptions, run
-from equipoise.experiments.spec import Spec
+from equipoise.experiments.runs.folder import RunFolder
+from equipoise.experiments.runs.stages import RunOptions, run
+from equipoise.experiments.specs.run import Spec
 from equipoise.kernels.locks import LockWarning
 from equipoise.training.interruption import Interruption
 
