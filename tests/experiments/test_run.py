@@ -176,7 +176,7 @@ def test_an_empty_split_is_no_split(table, quick, tmp_path):
 
 def test_a_run_is_not_finished_before_all_is_scored(spec, quick, tmp_path, monkeypatch):
     """A crash between two calibrators leaves a run that is trained, and the same command finishes it."""
-    from equipoise.experiments import scoring
+    from equipoise.experiments.runs import scoring
 
     real, calls = scoring.score, []
 

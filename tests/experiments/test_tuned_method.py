@@ -20,9 +20,9 @@ from equipoise.experiments import (
     read_spec,
     report_of_runs,
     run_comparison,
-    tuning_outcome,
 )
 from equipoise.experiments.specs.tuning import pick_setting, read_tuned_method, scaled
+from equipoise.experiments.tuning import outcome as tuning_outcome
 from equipoise.report import to_html, to_markdown
 from helpers.tiny_runs import QUICK, TABLE
 
