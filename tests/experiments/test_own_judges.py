@@ -135,7 +135,7 @@ def test_changed_code_is_fitted_and_computed_anew_and_nothing_is_trained(again, 
         'return {"factor": factors[losses.argmin()]', 'return {"factor": factors[losses.argmin()] + 0.01'
     )
     (home / "judge.py").write_text(changed.replace("predictions.correct[", "0.5 * predictions.correct["))
-    trained = {file: file.stat().st_mtime_ns for file in runs.glob("*/trained.json")}
+    trained = {file: file.stat().st_mtime_ns for file in runs.glob("*/last.pt")}
     after = compared(home, runs)
     assert {file: file.stat().st_mtime_ns for file in trained} == trained
     assert counted["OwnCalibrator"] == 2

@@ -53,9 +53,9 @@ def test_every_seed_seeks_its_own_settings_and_the_best_on_tune_stands_in_the_ta
 
 def test_a_search_that_is_given_again_finds_its_runs_done(finished):
     folder, before = finished
-    marks = {file: file.stat().st_mtime_ns for file in folder.glob("*/trained.json")}
+    marks = {file: file.stat().st_mtime_ns for file in folder.glob("*/last.pt")}
     again = compare(folder)
-    assert {file: file.stat().st_mtime_ns for file in folder.glob("*/trained.json")} == marks
+    assert {file: file.stat().st_mtime_ns for file in folder.glob("*/last.pt")} == marks
     assert again.tables == before.tables
 
 

@@ -13,7 +13,7 @@ import click
 
 from equipoise.cli.limits import equivalence_option
 from equipoise.cli.save import use_of_runs
-from equipoise.cli.shared import json_option, print_json, quiet_option
+from equipoise.cli.shared import json_option, print_json, quiet_option, verify_option
 from equipoise.cli.tables import print_table, terminal_width
 from equipoise.experiments import HISTORIES
 
@@ -87,6 +87,7 @@ def _run_options(function: F) -> F:
         keep_memory: bool,
         resamples: int,
         no_code: bool,
+        verify: bool,
         as_json: bool,
         quiet: bool,
         **others: Any,
@@ -111,6 +112,7 @@ def _run_options(function: F) -> F:
             keep_memory=keep_memory,
             n_resamples=resamples,
             quiet=quiet or as_json,
+            verify=verify,
         )
         asked = _Asked(out, overrides, no_code, options, as_json, quiet)
         return function(*args, asked=asked, **others)
@@ -168,6 +170,7 @@ def _run_options(function: F) -> F:
             ),
             click.option("--resamples", default=1000, show_default=True, help="Resamples behind intervals."),
             click.option("--no-code", is_flag=True, help="Refuse a file that names code to run."),
+            verify_option,
             json_option,
             quiet_option,
         )

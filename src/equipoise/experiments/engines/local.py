@@ -225,7 +225,7 @@ class _Crew:
         """Keep in the run's folder what its dead process could not write."""
         folder = RunFolder(self._base / spec.identity)
         if folder.path.exists():
-            folder.note_failure("process", RuntimeError(sentence), sentence)
+            folder.write_error("process", RuntimeError(sentence), sentence)
 
     def _fail(self, spec: Spec, sentence: str) -> None:
         self.report.failed[spec.label] = sentence

@@ -12,8 +12,8 @@ from equipoise.experiments.results.means import chosen_kinds, compare_methods, f
 from equipoise.experiments.results.scored_group import ScoredGroup
 from equipoise.experiments.results.shift import shift_scores
 from equipoise.experiments.results.tables import ResultTable, tables_of_groups
-from equipoise.experiments.runs.checksums import check_content, read_json
 from equipoise.experiments.runs.folder import RunFolder
+from equipoise.experiments.runs.json_files import check_content, read_json
 from equipoise.experiments.specs.calibrators import is_auto
 from equipoise.experiments.specs.methods import method_entry, split_method
 from equipoise.experiments.specs.run import MethodSpec
@@ -195,7 +195,7 @@ def _circumstances(folder: RunFolder) -> list[tuple[str, str]]:
     """Return rows, versions and machine as the run wrote them down; nothing if that record is lost."""
     if not folder.has("environment.json"):
         return [("machine", "not recorded")]
-    file = folder.verified("environment.json")
+    file = folder.intact_file("environment.json")
     environment = read_json(file)
     check_content(environment, _ENVIRONMENT, where=str(file))
     data = environment["data"]

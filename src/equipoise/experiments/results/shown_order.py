@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import final
 
-from equipoise.experiments.runs.checksums import check_content, read_json, write_json
 from equipoise.experiments.runs.folder import RunFolder
+from equipoise.experiments.runs.json_files import check_content, read_json, write_json
 
 __all__ = ["ShownOrder", "orders_beside", "write_order"]
 

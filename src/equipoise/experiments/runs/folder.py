@@ -7,64 +7,33 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, final
 
 from equipoise.calibrators import Calibrator, load
+from equipoise.core.checksums import content_checksum
 from equipoise.core.errors import DataError, FileError, SpecError, require
 from equipoise.core.predictions import Predictions
 from equipoise.core.reading import read_predictions
-from equipoise.experiments.runs.checksums import (
-    NUMBER,
-    file_digest,
-    is_unchanged,
-    read_sealed,
-    seal_of,
-    write_sealed,
-)
+from equipoise.experiments.runs.manifest import MANIFEST, Manifest, Stage, is_intact, read_manifest
 from equipoise.experiments.runs.rows import read_rows
 from equipoise.experiments.runs.scores import RunScores, read_scores, tidy_rows
 from equipoise.experiments.specs.run import Spec, read_stored_spec
 from equipoise.kernels import locks
 from equipoise.training import read_checkpoint
 
-__all__ = ["STAGES", "TRASH", "UNUSABLE", "RunFolder", "Stage", "Status", "map_names", "mapped_name"]
+__all__ = ["TRASH", "UNUSABLE", "RunFolder", "Status", "calibrated_name", "calibrator_names"]
 
-#: What can be said of a run.
-Status = Literal["finished", "trained", "started", "running", "failed", "broken", "old", "unreadable"]
-#: Runs with one of these cannot be used here: damaged, of an earlier version, or with a spec that is not understood.
-UNUSABLE: tuple[Status, ...] = ("broken", "old", "unreadable")
-#: The stages of a run; each is over when its record is written.
-Stage = Literal["started", "trained", "predicted", "shifted", "scored"]
-STAGES: tuple[Stage, ...] = ("started", "trained", "predicted", "shifted", "scored")
-
-_SETTINGS = {
-    "n_bins": int,
-    "level": NUMBER,
-    "n_resamples": int,
-    "seed": int,
-    "closed?": str,
-    "metrics?": [str],
-}
-#: What each stage writes beyond its files; keys with a question mark are not in every record.
-_RECORDS: Mapping[str, Mapping[str, Any]] = {
-    "started": {},
-    "trained": {"epochs?": int, "seconds?": NUMBER, "parameters?": int, "processes?": int},
-    "predicted": {"splits": [str], "sample?": {str: NUMBER}},
-    "shifted": {"sets": {str: dict}, "digests?": {str: str}},
-    "scored": {
-        "calibrators": [str],
-        "settings": _SETTINGS,
-        "shift?": {str: str},
-        "code?": {str: str},
-    },
-    "error": {"stage": str, "kind": str, "message": str},
-}
+#: How far a run is.
+Status = Literal["finished", "trained", "started", "running", "failed", "broken", "unreadable"]
+#: Runs with one of these cannot be used here: damaged, or with a spec that is not understood.
+UNUSABLE: tuple[Status, ...] = ("broken", "unreadable")
 #: The folder beside runs that removed ones are moved to.
 TRASH = ".trash"
 _NAME = re.compile(r"[0-9a-f]{16}")
-_MARKS = ("spec.toml", *(f"{stage}.json" for stage in (*STAGES, "error")))
+_MARKS = ("spec.toml", MANIFEST)
 _AGAIN = "Give the command that made the run again; it makes the file anew."
 
 
@@ -80,13 +49,11 @@ class RunFolder:
         history.csv          one row per epoch
         last.pt, best.pt     checkpoints
         predictions/*.npz    one file per split, and per further test set; foreign rows have no labels
-        calibrators/*        fitted maps
-        calibrated/*.npz     what maps of someone's own make of test, so that tables need no code
+        calibrators/*        fitted calibrators
+        calibrated/*.npz     test after calibrators that are the user's own code, so that tables need no code
         scores/*.json        one file per calibrator: scorecards, curves, slices
         scores.csv           the same numbers as tidy rows
-        started.json, trained.json, predicted.json, shifted.json (with further test sets), scored.json
-                             written when a stage is over, with a digest of each file it made
-        error.json           why it failed, if it did
+        manifest.json        which stages are done; checksum, size and time of each file they wrote; why a run failed
 
     Attributes:
         path: The folder.
@@ -105,51 +72,67 @@ class RunFolder:
 
     def spec(self) -> Spec:
         """Return what was asked for."""
-        return read_stored_spec(self.path / "spec.toml")
+        file = self.path / "spec.toml"
+        try:
+            found = file.stat()
+        except OSError:
+            return read_stored_spec(file)
+        return _cached_spec(file, (found.st_ino, found.st_size, found.st_mtime_ns))
 
-    def record(self, stage: str) -> dict[str, Any] | None:
-        """Return what a stage wrote when it was over, or None before that.
+    def manifest(self) -> Manifest:
+        """Return what the run has written so far.
 
         Raises:
-            DataError: If the record is damaged.
+            DataError: If the manifest is damaged.
         """
-        file = self.path / f"{stage}.json"
-        return read_sealed(file, _RECORDS.get(stage)) if file.exists() else None
+        try:
+            found = (self.path / MANIFEST).stat()
+        except OSError:
+            return Manifest(run=self.name)
+        return _cached_manifest(self.path, (found.st_ino, found.st_size, found.st_mtime_ns))
 
-    def write_record(self, stage: str, files: Iterable[str], **facts: Any) -> None:
-        """Write down that a stage is over, and a digest of each file that it made."""
-        digests = {name: file_digest(self.path / name) for name in files}
-        write_sealed(self.path / f"{stage}.json", {"run": self.name, "files": digests, **facts})
+    def record(self, stage: Stage) -> Mapping[str, Any] | None:
+        """Return what a stage recorded when it was done; None before that."""
+        return self.manifest().stages.get(stage)
 
-    def is_over(self, stage: Stage) -> bool:
-        """Whether a stage is over and its files are there; checkpoints may be deleted once they have served."""
+    def write_record(self, stage: Stage, files: Iterable[str], **facts: Any) -> None:
+        """Record that a stage is done, with the checksum of each file that it wrote."""
+        self.manifest().with_stage(self.path, stage, files, **facts).write(self.path)
+
+    def clear_stages(self, first: Stage) -> None:
+        """Forget that a stage and those after it were done; their files are overwritten."""
+        manifest = self.manifest()
+        kept = manifest.before(first)
+        if kept.stages != manifest.stages:
+            kept.write(self.path)
+
+    def is_done(self, stage: Stage) -> bool:
+        """Whether a stage is done and its files are there; checkpoints may be deleted once they have served."""
         record = self.record(stage)
         if record is None:
             return False
         return all((self.path / name).exists() for name in record["files"] if not name.endswith(".pt"))
 
-    def verified(self, name: str) -> Path:
+    def intact_file(self, name: str) -> Path:
         """Return the path of a file that is the one its stage wrote.
 
         Raises:
             DataError: If it is not, or no stage has written it.
         """
-        for stage in STAGES:
-            record = self.record(stage)
-            if record is not None and name in record["files"]:
-                if is_unchanged(self.path / name, record["files"][name]):
-                    return self.path / name
-                raise DataError(f"{self.path / name}: lost or damaged. {_AGAIN}")
-        raise DataError(f"{self.path / name}: no finished stage has written this. {_AGAIN}")
+        files = self.manifest().files
+        if name not in files:
+            raise DataError(f"{self.path / name}: no finished stage has written this. {_AGAIN}")
+        if not is_intact(self.path / name, files[name]):
+            raise DataError(f"{self.path / name}: lost or damaged. {_AGAIN}")
+        return self.path / name
 
     def has(self, name: str) -> bool:
         """Whether a file is there that a finished stage wrote."""
-        records = [self.record(stage) for stage in STAGES]
-        return any(record and name in record["files"] for record in records) and (self.path / name).exists()
+        return name in self.manifest().files and (self.path / name).exists()
 
     def predictions(self, split: str) -> Predictions:
         """Return the predictions on a split."""
-        return read_predictions(self.verified(f"predictions/{split}.npz"))
+        return read_predictions(self.intact_file(f"predictions/{split}.npz"))
 
     def splits(self) -> list[str]:
         """Return the splits that have predictions."""
@@ -159,48 +142,40 @@ class RunFolder:
         """Return the calibrators that were scored, no calibration first."""
         return list((self.record("scored") or {"calibrators": []})["calibrators"])
 
-    def map_name(self, calibrator: str) -> str | None:
-        """Return the file of a map that was fitted when the run was scored, or None."""
-        return next(filter(self.has, map_names(calibrator)), None)
+    def calibrator_file(self, calibrator: str) -> str | None:
+        """Return the file of a calibrator that was fitted when the run was scored, or None."""
+        return next(filter(self.has, calibrator_names(calibrator)), None)
 
     def calibrator(self, name: str, *, own: Any = None) -> Calibrator:
-        """Return the map that was fitted on ``calib`` when the run was scored.
+        """Return the calibrator that was fitted when the run was scored.
 
         Args:
             name: Its key.
-            own: The map itself, if it is someone's own; a folder holds what it learnt and never its code.
+            own: The calibrator itself, if it is the user's own code; a folder holds its parameters, never its code.
         """
-        file = self.map_name(name)
+        file = self.calibrator_file(name)
         if file is None:
-            raise DataError(f"{self.path}: no map {name!r} was fitted here. {_AGAIN}")
-        return load(self.verified(file), own=own)
+            raise DataError(f"{self.path}: no calibrator {name!r} was fitted here. {_AGAIN}")
+        return load(self.intact_file(file), own=own)
 
     def calibrated(self, name: str, split: str = "test") -> Predictions:
-        """Return the predictions on a split after the map that was fitted when the run was scored."""
-        predictions = self.predictions(split)
+        """Return the predictions on a split after a calibrator that was fitted when the run was scored."""
         if name == "identity":
-            return predictions
-        if split == "test":
-            return self.mapped(name, predictions)
-        mapped: Predictions = self.calibrator(name)(predictions)
-        return mapped
-
-    def mapped(self, name: str, test: Predictions) -> Predictions:
-        """Return the predictions on ``test`` after a map, made of those before it, or read if code made them."""
-        if self.has(mapped_name(name)):
-            return read_predictions(self.verified(mapped_name(name)))
-        found: Predictions = self.calibrator(name)(test)
+            return self.predictions(split)
+        if split == "test" and self.has(calibrated_name(name)):
+            return read_predictions(self.intact_file(calibrated_name(name)))
+        found: Predictions = self.calibrator(name)(self.predictions(split))
         return found
 
     def scores(self, calibrator: str = "identity") -> RunScores:
         """Return what the run scored after a calibrator."""
-        return read_scores(self.verified(f"scores/{calibrator}.json"))
+        return read_scores(self.intact_file(f"scores/{calibrator}.json"))
 
-    def stamps(self) -> dict[str, str]:
-        """Return what tells its ``test`` after each calibrator, and how it was scored, from every other."""
-        records = [self.record(stage) or {"files": {}} for stage in ("predicted", "scored")]
-        files = {name: digest for record in records for name, digest in record["files"].items()}
-        return {calibrator: _stamp(files, calibrator) for calibrator in self.calibrators()}
+    def fingerprint(self) -> str:
+        """Return a checksum of the predictions on ``tune`` and ``test`` and of their scores before calibration."""
+        files = self.manifest().files
+        names = ("predictions/tune.npz", "predictions/test.npz", "scores/identity.json")
+        return content_checksum({name: files[name]["sha256"] for name in names if name in files})
 
     def rows(self) -> list[dict[str, Any]]:
         """Return all scores as tidy rows: one per calibrator, split and metric."""
@@ -210,7 +185,7 @@ class RunFolder:
         """Return one row per epoch so far."""
         file = self.path / "history.csv"
         if self.record("trained") is not None:
-            file = self.verified("history.csv")
+            file = self.intact_file("history.csv")
         rows = read_rows(file) if file.exists() else []
         for row in rows:
             wrong = [name for name, value in {"epoch": None, **row}.items() if not _is_entry(name, value)]
@@ -220,45 +195,50 @@ class RunFolder:
                 )
         return rows
 
-    def error(self) -> dict[str, Any] | None:
+    def error(self) -> Mapping[str, Any] | None:
         """Return why it failed, or None."""
-        return self.record("error")
+        return self.manifest().error
 
-    def note_failure(self, stage: str, error: BaseException, trace: str) -> None:
-        """Remember why a stage failed."""
-        write_sealed(
-            self.path / "error.json",
-            {
-                "run": self.name,
-                "files": {},
-                "stage": stage,
-                "kind": type(error).__name__,
-                "message": str(error),
-                "trace": trace,
-                "time": time.strftime("%Y-%m-%d %H:%M:%S"),
-            },
-        )
+    def write_error(self, stage: str, error: BaseException, trace: str) -> None:
+        """Record why a stage failed."""
+        reason = {
+            "stage": stage,
+            "kind": type(error).__name__,
+            "message": str(error),
+            "trace": trace,
+            "time": time.strftime("%Y-%m-%d %H:%M:%S"),
+        }
+        try:
+            manifest = self.manifest()
+        except DataError:  # it is remade when the run goes on
+            manifest = Manifest(run=self.name)
+        replace(manifest, error=reason).write(self.path)
 
-    def damaged(self) -> list[Path]:
-        """Return the files that are not as they were written."""
-        found: list[Path] = []
-        for stage in (*STAGES, "error"):
-            try:
-                record = self.record(stage)
-            except DataError:
-                found.append(self.path / f"{stage}.json")
-                continue
-            files: Mapping[str, str] = {} if record is None else record["files"]
-            paths = {self.path / name: digest for name, digest in files.items()}
-            found += [
-                path for path, digest in paths.items() if path.exists() and not is_unchanged(path, digest)
-            ]
-        if not (self.path / "trained.json").exists():
-            found += self._damaged_in_training()
-        return found
+    def clear_error(self) -> None:
+        """Forget why it failed."""
+        manifest = self.manifest()
+        if manifest.error is not None:
+            replace(manifest, error=None).write(self.path)
+
+    def damaged(self, *, verify: bool = False) -> list[Path]:
+        """Return the files that are not as they were written.
+
+        Args:
+            verify: Hash every file; by default only those whose size or modification time differ.
+        """
+        try:
+            manifest = read_manifest(self.path) or Manifest(run=self.name)
+        except DataError:
+            return [self.path / MANIFEST]
+        found = [
+            path
+            for name, entry in manifest.files.items()
+            if (path := self.path / name).exists() and not is_intact(path, entry, verify=verify)
+        ]
+        return found if "trained" in manifest.stages else found + self._damaged_in_training()
 
     def _damaged_in_training(self) -> list[Path]:
-        """Look at what no record vouches for yet: checkpoints know their own digest and the history so far."""
+        """Check what the manifest does not name yet: checkpoints hold their own checksum and the history so far."""
         found, rows = [], None
         for file in (self.path / "last.pt", self.path / "best.pt"):
             try:
@@ -268,7 +248,7 @@ class RunFolder:
             else:
                 rows = content.get("history", rows)
         history = self.path / "history.csv"
-        if history.exists() and rows is not None and not _tells(history, rows):
+        if history.exists() and rows is not None and not _holds_rows(history, rows):
             found.append(history)
         return found
 
@@ -281,31 +261,31 @@ class RunFolder:
         return None
 
     def is_run(self) -> bool:
-        """Whether this is a run's folder: a whole record says so, or it has a run's name and one of its files."""
+        """Whether this is a run's folder: a whole manifest says so, or it has a run's name and one of its files."""
         if _NAME.fullmatch(self.name):
             return any((self.path / name).exists() for name in _MARKS)
-        return any(self._owner(stage) is not None for stage in (*STAGES, "error"))
+        return self._owner() is not None
 
-    def _owner(self, stage: str) -> str | None:
-        """Return the run that a record names; None without a record, or if it is damaged."""
+    def _owner(self) -> str | None:
+        """Return the run that the manifest names; None without one, or if it is damaged."""
         try:
-            return (self.record(stage) or {}).get("run")
+            found = read_manifest(self.path)
         except DataError:
             return None
+        return None if found is None else found.run
 
-    def problem(self) -> str | None:
-        """Return what is broken and what to do, in a sentence; None if nothing is seen."""
-        if self.is_old():
-            return (
-                f"{self.path}: made by a version whose run folders carry no digests of their files and data. "
-                "Keep it for that version, or move it away; the command that made it makes a new one."
-            )
+    def problem(self, *, verify: bool = False) -> str | None:
+        """Return what is broken and what to do, in a sentence; None if nothing is found.
+
+        Args:
+            verify: Hash every file; by default only those whose size or modification time differ.
+        """
         if self.is_misplaced():
             return (
-                f"{self.path}: holds another run than the one it is named for. Was the folder renamed? Name it back, "
-                "or move it away."
+                f"{self.path}: contains another run than the one it is named for. Was the folder renamed? Name it "
+                "back, or move it away."
             )
-        found = self.damaged()
+        found = self.damaged(verify=verify)
         if found:
             return f"{self._damage_of(found[0])} {_AGAIN}"
         if not (self.path / "spec.toml").exists():
@@ -313,48 +293,44 @@ class RunFolder:
         return None
 
     def _damage_of(self, file: Path) -> str:
-        """Return what is wrong with a damaged file; of a record, which key."""
+        """Return what is wrong with a damaged file; for the manifest, which key."""
         try:
-            self.record(file.stem)
+            read_manifest(self.path)
         except DataError as error:
             return str(error)
         return f"{file}: damaged."
 
     def is_misplaced(self) -> bool:
-        """Whether the folder is named for another run than the one it holds."""
-        owners = {owner for owner in map(self._owner, STAGES) if owner is not None}
-        if not owners and (self.path / "spec.toml").exists() and self.unreadable_spec() is None:
-            owners = {self.spec().identity}
-        return bool(owners) and self.name not in owners
+        """Whether the folder is named for another run than the one it contains."""
+        owner = self._owner()
+        if owner is None and (self.path / "spec.toml").exists() and self.unreadable_spec() is None:
+            owner = self.spec().identity
+        return owner is not None and self.name != owner
 
-    def is_old(self) -> bool:
-        """Whether an earlier version made it, which wrote no digests."""
-        if (self.path / "started.json").exists() or not (self.path / "spec.toml").exists():
-            return False
-        return self.unreadable_spec() is None and self.spec().old_identity == self.name
+    def status(self, *, verify: bool = False) -> Status:
+        """Return how far the run is; its files are checked, and nothing is written.
 
-    def status(self) -> Status:
-        """Return how far the run is; every file is checked, and nothing is written."""
-        return "running" if self.is_locked() else self._status()
+        Args:
+            verify: Hash every file; by default only those whose size or modification time differ.
+        """
+        return "running" if self.is_locked() else self._status(verify=verify)
 
-    def _status(self) -> Status:
-        if self.is_old():
-            return "old"
-        if self.problem() is not None:
+    def _status(self, *, verify: bool = False) -> Status:
+        if self.problem(verify=verify) is not None:
             return "broken"
         if self.unreadable_spec() is not None:
             return "unreadable"
         if self.error() is not None:
             return "failed"
-        if self.is_over("trained"):
-            return "finished" if self.is_over("predicted") and self.is_over("scored") else "trained"
+        if self.is_done("trained"):
+            return "finished" if self.is_done("predicted") and self.is_done("scored") else "trained"
         return "started"
 
     def is_finished(self) -> bool:
-        """Whether every stage is over, by their records; files are not checked one by one, as ``status`` does."""
+        """Whether every stage is done, by the manifest; files are not checked one by one, as ``status`` does."""
         try:
-            # Further test sets are asked for or not.
-            return all(self.is_over(stage) for stage in STAGES if stage != "shifted")
+            # Additional test sets are optional.
+            return all(self.is_done(stage) for stage in ("started", "trained", "predicted", "scored"))
         except DataError:
             return False
 
@@ -375,7 +351,7 @@ class RunFolder:
     def why_not_removable(self) -> str | None:
         """Return why the folder must stay, or None if it is a failed run of ours that nothing speaks for.
 
-        Only a folder that a checked record of its own names as a run that failed may go. Damaged runs stay, since the
+        Only a folder whose own manifest names it as a run that failed may go. Damaged runs stay, since the
         command that made them repairs them; and so do folders that hold other runs, links, and the current folder.
         """
         if self.is_locked():
@@ -388,8 +364,8 @@ class RunFolder:
         status = self._status()
         if status != "failed":
             return f"it is {status}"
-        if {self._owner(stage) for stage in (*STAGES, "error")} - {None} != {self.name}:
-            return "its records name another run"
+        if self._owner() != self.name:
+            return "its manifest names another run"
         if Path.cwd().is_relative_to(self.path.resolve()):
             return "it is the current folder, or holds it"
         inner = (file.parent for file in self.path.rglob("*") if file.name in _MARKS)
@@ -452,21 +428,32 @@ class RunFolder:
         return filelock.FileLock(self.path / ".lock")
 
 
-def map_names(calibrator: str) -> tuple[str, str]:
-    """Return where a fitted map is kept: a small one, a large one.
+# Files are replaced whole, so that another content is another inode.
+@lru_cache(maxsize=4096)
+def _cached_spec(file: Path, _stamp: tuple[int, ...]) -> Spec:
+    return read_stored_spec(file)
+
+
+@lru_cache(maxsize=4096)
+def _cached_manifest(folder: Path, _stamp: tuple[int, ...]) -> Manifest:
+    return read_manifest(folder) or Manifest(run=folder.resolve().name)
+
+
+def calibrator_names(calibrator: str) -> tuple[str, str]:
+    """Return where a fitted calibrator is stored: a small one, a large one.
 
     Example:
-        >>> map_names("vector")
+        >>> calibrator_names("vector")
         ('calibrators/vector.json', 'calibrators/vector.safetensors')
     """
     return f"calibrators/{calibrator}.json", f"calibrators/{calibrator}.safetensors"
 
 
-def mapped_name(calibrator: str) -> str:
-    """Return where test predictions after a map of someone's own are kept.
+def calibrated_name(calibrator: str) -> str:
+    """Return where test predictions after a calibrator that is the user's own code are stored.
 
     Example:
-        >>> mapped_name("mine.py-Mine")
+        >>> calibrated_name("mine.py-Mine")
         'calibrated/mine.py-Mine.npz'
     """
     return f"calibrated/{calibrator}.npz"
@@ -476,19 +463,14 @@ def _is_entry(column: str, value: Any) -> bool:
     return isinstance(value, (int, float)) or (value is None and column != "epoch")
 
 
-def _stamp(files: Mapping[str, str], calibrator: str) -> str:
-    scores = f"scores/{calibrator}.json"
-    wanted = {"predictions/test.npz", scores, *map_names(calibrator), mapped_name(calibrator)}
-    # No reader of a CSV file takes this for a number.
-    return f"sha256:{seal_of({name: files[name] for name in files.keys() & wanted})[:32]}"
-
-
-def _tells(history: Path, rows: list[dict[str, float]]) -> bool:
+def _holds_rows(history: Path, rows: list[dict[str, float]]) -> bool:
     """Whether a file holds these rows, or all but the last, which a kill may have kept from it."""
     try:
-        found = read_rows(history)
-        told = [sorted((k, float(v).hex()) for k, v in row.items() if v is not None) for row in found]
+        found = [
+            sorted((key, float(value).hex()) for key, value in row.items() if value is not None)
+            for row in read_rows(history)
+        ]
     except (DataError, ValueError, TypeError):
         return False
     known = [sorted((key, float(value).hex()) for key, value in row.items()) for row in rows]
-    return told in (known, known[:-1])
+    return found in (known, known[:-1])

@@ -13,7 +13,7 @@ import numpy as np
 from equipoise.core.errors import DataError
 from equipoise.evaluate import Score, Scorecard, Slice
 from equipoise.evaluate.standard_error import one_run_error
-from equipoise.experiments.runs.checksums import NUMBER, check_content, read_json, write_json
+from equipoise.experiments.runs.json_files import NUMBER, check_content, read_json, write_json
 from equipoise.experiments.specs.run import Spec
 from equipoise.metrics.area_under_risk_coverage import RiskCoverage
 from equipoise.metrics.facts import learn_facts

@@ -13,7 +13,7 @@ from equipoise.core.writing import write_predictions
 from equipoise.evaluate import EXTRA, Score, score, score_by_class, score_detection
 from equipoise.experiments.build.data import fit_split
 from equipoise.experiments.code.names import is_code
-from equipoise.experiments.runs.folder import RunFolder, map_names, mapped_name
+from equipoise.experiments.runs.folder import RunFolder, calibrated_name, calibrator_names
 from equipoise.experiments.runs.rows import write_rows
 from equipoise.experiments.runs.scores import RunScores, tidy_rows, write_scores
 from equipoise.experiments.runs.segmentation import dense_cards, dense_extras, image_clusters
@@ -63,9 +63,8 @@ class ScoringSettings:
             "level": self.level,
             "n_resamples": self.n_resamples,
             "seed": self.seed,
-            # Later than the others: runs that were scored before they came are not scored again.
-            **({} if self.closed == "right" else {"closed": self.closed}),
-            **({"metrics": sorted(one.mark for one in self.metrics)} if self.metrics else {}),
+            "closed": self.closed,
+            "metrics": sorted(one.mark for one in self.metrics),
         }
 
     @property
@@ -108,7 +107,7 @@ def score_run(target: RunFolder, calibrators: Sequence[MapSpec], settings: Scori
     left = [name for name in known.code if name not in wanted]
     lost = {name for name in left if not (known.stands and _is_there(target, name, own=True))}
     names = ["identity", *sorted({*known.names, *wanted} - {"identity"} - lost)]
-    if known.stands and known.names == names and not stale and target.is_over("scored"):
+    if known.stands and known.names == names and not stale and target.is_done("scored"):
         return
     work = _Scoring(target, settings, wanted, stale)
     found = []
@@ -116,7 +115,7 @@ def score_run(target: RunFolder, calibrators: Sequence[MapSpec], settings: Scori
         is_known = known.is_same and name not in stale and _is_there(target, name, own=name in known.code)
         scores = target.scores(name) if is_known else work.score(name)
         found.append(scores if not known.sets or (is_known and known.stands) else work.score_shifts(scores))
-    (target.path / "scored.json").unlink(missing_ok=True)
+    target.clear_stages("scored")
     for scores in found:
         write_scores(scores, target.path / "scores" / f"{scores.calibrator}.json")
     write_rows(target.path / "scores.csv", tidy_rows(target.spec(), found))
@@ -128,7 +127,7 @@ def score_run(target: RunFolder, calibrators: Sequence[MapSpec], settings: Scori
         calibrators=names,
         settings=settings.to_table(),
         shift=known.sets,
-        **({"code": code} if code else {}),
+        code=code,
     )
 
 
@@ -154,10 +153,11 @@ class _Known(NamedTuple):
     @classmethod
     def of(cls, target: RunFolder, settings: ScoringSettings) -> _Known:
         record = target.record("scored")
-        sets = (target.record("shifted") or {"files": {}})["files"]
+        files = target.manifest().files
+        sets = {name: files[name]["sha256"] for name in (target.record("shifted") or {"files": []})["files"]}
         if record is None:
             return cls([], settings, False, {}, sets, False)
-        before = record["settings"].get("metrics", [])
+        before = record["settings"]["metrics"]
         marks = {one.mark for one in settings.metrics}
         more = [MetricSpec(name=mark) for mark in before if mark in EXTRA and mark not in marks]
         every = replace(settings, metrics=(*settings.metrics, *more))
@@ -167,22 +167,22 @@ class _Known(NamedTuple):
             target.calibrators(),
             every,
             is_same,
-            record.get("code", {}),
+            record["code"],
             sets,
-            is_same and record.get("shift", {}) == sets,
+            is_same and record["shift"] == sets,
         )
 
 
 def _is_there(target: RunFolder, name: str, *, own: bool) -> bool:
-    has_map = name == "identity" or target.map_name(name) is not None
-    return has_map and target.has(f"scores/{name}.json") and (not own or target.has(mapped_name(name)))
+    has_map = name == "identity" or target.calibrator_file(name) is not None
+    return has_map and target.has(f"scores/{name}.json") and (not own or target.has(calibrated_name(name)))
 
 
 def _map_files(target: RunFolder, names: Iterable[str], code: Mapping[str, str]) -> Iterator[str]:
     for name in names:
-        yield next(file for file in map_names(name) if (target.path / file).exists())
+        yield next(file for file in calibrator_names(name) if (target.path / file).exists())
         if name in code:
-            yield mapped_name(name)
+            yield calibrated_name(name)
 
 
 @final
@@ -219,8 +219,8 @@ class _Scoring:
         after = self._clean(calibrator)
         if self._wanted_code(calibrator):
             # Tables compare methods after the map, and are made without its code.
-            (self._target.path / mapped_name(calibrator)).parent.mkdir(exist_ok=True)
-            write_predictions(after, self._target.path / mapped_name(calibrator))
+            (self._target.path / calibrated_name(calibrator)).parent.mkdir(exist_ok=True)
+            write_predictions(after, self._target.path / calibrated_name(calibrator))
         judged = self._predictions("test")
         return score_mapped(
             calibrator,
@@ -267,7 +267,7 @@ class _Scoring:
 
     def _read_or_fit(self, calibrator: str) -> Calibrator:
         own = self._wanted_code(calibrator)
-        if self._target.map_name(calibrator) is not None and calibrator not in self._stale:
+        if self._target.calibrator_file(calibrator) is not None and calibrator not in self._stale:
             return self._target.calibrator(calibrator, own=None if own is None else own.make_own())
         split = fit_split(self._target.spec().data)
         if split not in self._target.splits():
@@ -277,7 +277,7 @@ class _Scoring:
         wanted = self._wanted.get(calibrator) or MapSpec(name=calibrator)
         fitted: Calibrator = wanted.make().fit(self._predictions(split))
         (self._target.path / "calibrators").mkdir(exist_ok=True)
-        small, large = (self._target.path / name for name in map_names(calibrator))
+        small, large = (self._target.path / name for name in calibrator_names(calibrator))
         for old in (small, large):
             old.unlink(missing_ok=True)
         fitted.save(large if fitted.n_parameters(fitted.n_classes or 2) > _LARGE else small)

@@ -12,8 +12,8 @@ from equipoise.core.predictions import Predictions
 from equipoise.core.splits import SPLITS
 from equipoise.evaluate import Score, Scorecard
 from equipoise.evaluate.scorecard import score_state
-from equipoise.experiments.runs.checksums import NUMBER, check_content, read_json
 from equipoise.experiments.runs.folder import RunFolder
+from equipoise.experiments.runs.json_files import NUMBER, check_content, read_json
 from equipoise.metrics.clusters import sums_of_images
 from equipoise.training import BatchLike, score_dense
 
@@ -131,7 +131,7 @@ def dense_extras(target: RunFolder) -> dict[str, Score]:
 def _test(target: RunFolder) -> dict[str, Any]:
     if not target.has(DENSE):
         return {}
-    file = target.verified(DENSE)
+    file = target.intact_file(DENSE)
     content = read_json(file)
     shape = {"mean_iou": [NUMBER], "class_iou": [(list, type(None))], "cards?": {str: dict}}
     check_content(content, {"test": shape}, where=str(file))

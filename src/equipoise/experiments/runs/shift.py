@@ -40,7 +40,7 @@ def shifts_of(target: RunFolder) -> dict[str, Shift]:
         return {name: Shift(**{"options": {}, **table}) for name, table in known.items()}
     except TypeError as error:
         raise DataError(
-            f"{target.path / 'shifted.json'}: damaged: `sets` holds no test set: {error}."
+            f"{target.path / 'manifest.json'}: damaged: `stages.shifted.sets` holds no test set: {error}."
         ) from error
 
 
@@ -84,7 +84,7 @@ def predict_shifts(
         digests = {**digests, shift.name: now.get(shift.name, "")}
     sets = {name: plain(shift) for name, shift in {**known, **{one.name: one for one in fresh}}.items()}
     kept = {name: digest for name, digest in digests.items() if digest}
-    target.write_record("shifted", map(_file, sets), sets=sets, **({"digests": kept} if kept else {}))
+    target.write_record("shifted", map(_file, sets), sets=sets, digests=kept)
 
 
 def further_set(shift: Shift, clean: Dataset, other: Dataset | None, **where: Any) -> Dataset:
@@ -104,9 +104,9 @@ def further_set(shift: Shift, clean: Dataset, other: Dataset | None, **where: An
 
 def _known(target: RunFolder) -> tuple[dict[str, Shift], dict[str, str]]:
     """Return the sets that a run has, and what is known of the content of their data."""
-    if not target.is_over("shifted"):
+    if not target.is_done("shifted"):
         return {}, {}
-    return shifts_of(target), dict((target.record("shifted") or {}).get("digests", {}))
+    return shifts_of(target), dict((target.record("shifted") or {"digests": {}})["digests"])
 
 
 def foreign_data(

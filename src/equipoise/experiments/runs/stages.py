@@ -25,9 +25,10 @@ from equipoise.core.writing import write_predictions
 from equipoise.data import Dataset, read_shifts
 from equipoise.experiments.build.preparation import pin, pinned
 from equipoise.experiments.build.run_parts import Built, build, split_source
-from equipoise.experiments.runs.checksums import write_json
 from equipoise.experiments.runs.environment import describe_environment
-from equipoise.experiments.runs.folder import STAGES, RunFolder, Stage
+from equipoise.experiments.runs.folder import RunFolder
+from equipoise.experiments.runs.json_files import write_json
+from equipoise.experiments.runs.manifest import Stage
 from equipoise.experiments.runs.scoring import ScoringSettings, score_run
 from equipoise.experiments.runs.segmentation import DENSE, predict_dense
 from equipoise.experiments.runs.shift import predict_shifts
@@ -70,6 +71,7 @@ class RunOptions:
         n_resamples: Resamples behind them.
         resample_seed: Seed of the resamples.
         quiet: Draw no progress bar.
+        verify: Hash every file of a run that is there already, not only those whose size or time differ.
 
     Example:
         >>> RunOptions().calibrators
@@ -92,6 +94,7 @@ class RunOptions:
     n_resamples: int = 1000
     resample_seed: int = 0
     quiet: bool = False
+    verify: bool = False
 
     def hardware(self, spec: Spec) -> Hardware:
         """Return what a run is given: what these options say, then what its spec says."""
@@ -160,20 +163,19 @@ def run(spec: Spec, folder: str | os.PathLike[str], *, options: RunOptions | Non
     # The numbers of a run must be the same to the last bit, whatever was compiled before: only the fallback is used.
     with use_backend("fallback"), _threads(options.threads), closing(processes):
         if processes.is_first:
-            _lead(todo, spec, target)
+            _lead(todo, spec, target, verify=options.verify)
         else:
             todo.follow()
     return target
 
 
-def _lead(todo: _Todo, spec: Spec, target: RunFolder) -> None:
+def _lead(todo: _Todo, spec: Spec, target: RunFolder, *, verify: bool) -> None:
     """Go through the stages; other processes learn what they shall take part in, and how it ended."""
     stage = "prepare"
     try:
-        _refuse_old(spec, target)
         with target.locked():
             try:
-                _prepare(spec, target)
+                _prepare(spec, target, verify=verify)
                 stages = {
                     "start": todo.start,
                     "train": todo.train,
@@ -185,7 +187,7 @@ def _lead(todo: _Todo, spec: Spec, target: RunFolder) -> None:
                     stage = name
                     work()
             except Exception as error:
-                target.note_failure(stage, error, traceback.format_exc())
+                target.write_error(stage, error, traceback.format_exc())
                 raise
     except Exception as error:
         todo.release(str(error) or type(error).__name__)
@@ -205,23 +207,16 @@ def _threads(number: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _refuse_old(spec: Spec, target: RunFolder) -> None:
-    """Rather ask than train again what an earlier version has trained."""
-    old = RunFolder(target.path.parent / spec.old_identity)
-    if not target.path.exists() and old.path.is_dir() and old.is_old():
-        raise SpecError(f"{old.problem()}")
-
-
-def _prepare(spec: Spec, target: RunFolder) -> None:
+def _prepare(spec: Spec, target: RunFolder, *, verify: bool) -> None:
     """Forget the last failure and what is damaged; everything can be made again, on a CPU bit for bit."""
     if target.is_misplaced():
         raise SpecError(f"{target.problem()}")
-    (target.path / "error.json").unlink(missing_ok=True)
     for unfinished in target.unfinished():
         unfinished.unlink()
-    while damaged := target.damaged():
+    while damaged := target.damaged(verify=verify):
         for file in damaged:
             _forget(target, file)
+    target.clear_error()
     if (target.path / "spec.toml").exists() and target.unreadable_spec() is not None:
         (target.path / "spec.toml").unlink()  # what it must say is known here
     if not (target.path / "spec.toml").exists():
@@ -237,7 +232,7 @@ def _forget(target: RunFolder, file: Path) -> None:
     """Remove a damaged file and what was made from it."""
     shutil.rmtree(file) if file.is_dir() else file.unlink(missing_ok=True)
     name = file.relative_to(target.path).as_posix()
-    if name.endswith(".pt") or name in ("trained.json", "history.csv"):
+    if name.endswith(".pt") or name == "history.csv":
         _begin_again(target, "trained")
     elif name.startswith("predict"):
         _begin_again(target, "predicted")
@@ -245,8 +240,7 @@ def _forget(target: RunFolder, file: Path) -> None:
 
 def _begin_again(target: RunFolder, stage: Stage) -> None:
     """Forget that a stage and those after it were over; what it made is overwritten."""
-    for later in reversed(STAGES[STAGES.index(stage) :]):
-        (target.path / f"{later}.json").unlink(missing_ok=True)
+    target.clear_stages(stage)
     if stage == "trained":
         for name in ("last.pt", "best.pt", "history.csv"):
             (target.path / name).unlink(missing_ok=True)
@@ -255,8 +249,8 @@ def _begin_again(target: RunFolder, stage: Stage) -> None:
 def _is_resumable(spec: Spec, target: RunFolder) -> bool:
     """Whether no checkpoint is lost that is still needed; if one is, training starts over."""
     needed = ["last.pt", *(["best.pt"] if spec.training.keep == "best" else [])]
-    begun = target.is_over("trained") or (target.path / "last.pt").exists()
-    return not begun or target.is_over("predicted") or all((target.path / name).exists() for name in needed)
+    begun = target.is_done("trained") or (target.path / "last.pt").exists()
+    return not begun or target.is_done("predicted") or all((target.path / name).exists() for name in needed)
 
 
 @final
@@ -316,7 +310,7 @@ class _Todo:
         self._processes.share(problem)
 
     def start(self) -> None:
-        if self._target.is_over("started"):
+        if self._target.is_done("started"):
             return
         data = self._built().data
         files = [{"path": file.path, "size": file.size, "sha256": file.sha256} for file in data.provenance]
@@ -329,14 +323,14 @@ class _Todo:
                     "files": files,
                     "rows": {name: len(rows) for name, rows in data.splits.items()},
                 },
-                **({"remade": "the first record was lost"} if self._target.is_over("trained") else {}),
+                **({"remade": "the first record was lost"} if self._target.is_done("trained") else {}),
             },
         )
         self._target.write_record("started", ["spec.toml", "environment.json"])
 
     def train(self) -> None:
         watched = self._options.history == "test"
-        if self._target.is_over("trained"):
+        if self._target.is_done("trained"):
             if watched and "test_ece" not in self._target.history()[0]:
                 raise SpecError(
                     f"{self._target.path}: was trained without scores on test of every epoch, and they cannot be had "
@@ -383,7 +377,7 @@ class _Todo:
         )
 
     def predict(self) -> None:
-        if self._target.is_over("predicted"):
+        if self._target.is_done("predicted"):
             return
         _begin_again(self._target, "predicted")
         built = self._built()

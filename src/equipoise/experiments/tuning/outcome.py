@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any, final
 
 from equipoise.calibrators import Calibrator
+from equipoise.core.checksums import content_checksum
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.evaluate import Score, Sweep, mean_over_seeds, score
-from equipoise.experiments.runs.checksums import read_json, seal_of, write_json
 from equipoise.experiments.runs.folder import RunFolder
+from equipoise.experiments.runs.json_files import read_json, write_json
 from equipoise.experiments.runs.scores import RunScores
 from equipoise.experiments.specs.tuning import JUDGES, TunedMethod, pick_setting, scaled
 from equipoise.metrics.facts import metric_facts
@@ -50,7 +51,7 @@ class SeedChoice:
         tune: What each gave on ``tune``: value, low and high.
         test: What each gave on ``test``, which took no part.
         place: Which setting was chosen; None if it could not be, because runs failed.
-        stamps: What tells the predictions and scores that were judged from all others, for each run.
+        fingerprints: Checksum of the predictions and scores of each run.
     """
 
     label: str
@@ -63,7 +64,7 @@ class SeedChoice:
     tune: tuple[tuple[float, float, float], ...] = ()
     test: tuple[tuple[float, float, float], ...] = ()
     place: int | None = None
-    stamps: tuple[str, ...] = ()
+    fingerprints: tuple[str, ...] = ()
 
     @property
     def run(self) -> str | None:
@@ -103,9 +104,9 @@ def choose_setting(
     if any(name not in runs for name in names):
         return SeedChoice(**about)
     found = [runs[name] for name in names]
-    about["stamps"] = tuple(run.stamps()["identity"] for run in found)
+    about["fingerprints"] = tuple(run.fingerprint() for run in found)
     for before in known:
-        if all(getattr(before, key) == about[key] for key in ("by", "rule", "runs", "stamps")):
+        if all(getattr(before, key) == about[key] for key in ("by", "rule", "runs", "fingerprints")):
             return replace(before, **about)
     tuned = [run.predictions("tune") for run in found]
     maps: list[Calibrator | None] = [None] * len(found)
@@ -197,7 +198,7 @@ def write_choices(path: Path, choices: Sequence[SeedChoice]) -> None:
     """Write what a comparison chose beside its runs; a comparison without choices leaves no file."""
     if choices:
         tables = [asdict(one) for one in choices]
-        write_json(path, {"choices": [{**table, "seal": seal_of(table)} for table in tables]})
+        write_json(path, {"choices": [{**table, "checksum": content_checksum(table)} for table in tables]})
     else:
         path.unlink(missing_ok=True)
 
@@ -237,9 +238,9 @@ def _read(file: Path) -> list[SeedChoice]:
 
 
 def _chosen(table: Mapping[str, Any]) -> SeedChoice:
-    plain = {key: value for key, value in table.items() if key != "seal"}
-    if table.get("seal", seal_of(plain)) != seal_of(plain):  # files of old have no seals
-        raise KeyError("seal")
+    plain = {key: value for key, value in table.items() if key != "checksum"}
+    if table["checksum"] != content_checksum(plain):
+        raise KeyError("checksum")
     fixed = {key: tuple(map(tuple, table[key])) for key in ("tune", "test")}
-    lists = {key: tuple(table.get(key, ())) for key in ("settings", "runs", "listed", "stamps")}
+    lists = {key: tuple(table[key]) for key in ("settings", "runs", "listed", "fingerprints")}
     return SeedChoice(**{**plain, **lists, **fixed})

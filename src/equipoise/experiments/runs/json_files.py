@@ -1,28 +1,15 @@
-"""Whether the files of a run are the ones that were written: digests, and records that vouch for themselves."""
+"""JSON files of a run: read and checked key by key, written whole or not at all."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from equipoise.core.atomic_files import write_text
 from equipoise.core.errors import DataError
 
-__all__ = [
-    "NUMBER",
-    "check_content",
-    "file_digest",
-    "is_unchanged",
-    "read_json",
-    "read_sealed",
-    "seal_of",
-    "write_json",
-    "write_sealed",
-]
+__all__ = ["NUMBER", "check_content", "read_json", "write_json"]
 
 _LARGEST = 1 << 26
 #: A number in :func:`check_content`.
@@ -35,33 +22,6 @@ _WORDS = {
     list: "a list",
     type(None): "null",
 }
-
-
-def file_digest(path: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 of a file's content.
-
-    Example:
-        >>> import tempfile
-        >>> file = Path(tempfile.mkdtemp()) / "a"
-        >>> _ = file.write_bytes(b"abc")
-        >>> file_digest(file)[:8]
-        'ba7816bf'
-    """
-    with Path(path).open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def is_unchanged(path: Path, digest: str) -> bool:
-    """Return whether a file is there and has the digest it had.
-
-    Example:
-        >>> is_unchanged(Path("nowhere"), "ba7816bf")
-        False
-    """
-    try:
-        return file_digest(path) == digest
-    except OSError:
-        return False
 
 
 def read_json(path: Path) -> Any:
@@ -78,7 +38,7 @@ def read_json(path: Path) -> Any:
     """
     try:
         if path.stat().st_size > _LARGEST:
-            raise DataError(f"{path}: damaged: too large for a record of a run.")
+            raise DataError(f"{path}: damaged: too large for a file of a run.")
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise DataError(f"{path}: damaged: cannot be read ({error.strerror or error}).") from error
@@ -102,10 +62,10 @@ def check_content(content: Any, expected: Any, *, where: str, key: str = "") -> 
         DataError: With file and key.
 
     Example:
-        >>> check_content({"splits": ["test", 5]}, {"splits": [str]}, where="predicted.json")
+        >>> check_content({"splits": ["test", 5]}, {"splits": [str]}, where="a.json")
         Traceback (most recent call last):
         ...
-        equipoise.core.errors.DataError: predicted.json: damaged: `splits.1` must be text, got int.
+        equipoise.core.errors.DataError: a.json: damaged: `splits.1` must be text, got int.
     """
     kind: tuple[type, ...] = expected if isinstance(expected, tuple) else (expected,)
     if isinstance(expected, (list, dict)):
@@ -144,60 +104,3 @@ def write_json(path: Path, content: Any) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, json.dumps(content, indent=2) + "\n")
-
-
-def write_sealed(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a record with a digest of itself.
-
-    Example:
-        >>> import tempfile
-        >>> file = Path(tempfile.mkdtemp()) / "trained.json"
-        >>> write_sealed(file, {"run": "abc", "files": {}})
-        >>> read_sealed(file)["run"]
-        'abc'
-    """
-    write_json(path, {**content, "seal": seal_of(content)})
-
-
-def read_sealed(path: Path, expected: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Read a record and check that it is the one that was written.
-
-    Args:
-        path: The file.
-        expected: Keys and types beyond those of every record, as in :func:`check_content`.
-
-    Raises:
-        DataError: If it is not, lacks a key, or names files outside its folder.
-
-    Example:
-        >>> import tempfile
-        >>> file = Path(tempfile.mkdtemp()) / "trained.json"
-        >>> _ = file.write_text("{}")
-        >>> read_sealed(file)
-        Traceback (most recent call last):
-        ...
-        equipoise.core.errors.DataError: ...trained.json: damaged: its content does not match its seal.
-    """
-    content = read_json(path)
-    if not isinstance(content, dict) or content.pop("seal", None) != seal_of(content):
-        raise DataError(f"{path}: damaged: its content does not match its seal.")
-    check_content(content, {"run": str, "files": {str: str}, **(expected or {})}, where=str(path))
-    if not all(map(_is_inside, content["files"])):
-        raise DataError(f"{path}: damaged: it names files outside of its folder.")
-    return content
-
-
-def seal_of(content: Mapping[str, Any]) -> str:
-    """Return a digest of plain values.
-
-    Example:
-        >>> seal_of({"a": 1, "b": 2}) == seal_of({"b": 2, "a": 1})
-        True
-    """
-    text = json.dumps(content, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _is_inside(name: str) -> bool:
-    path = PurePosixPath(name)
-    return not path.is_absolute() and ".." not in path.parts and "\\" not in name
