@@ -21,7 +21,20 @@ from equipoise.experiments.runs.scoring import ScoringSettings, score_run
 from equipoise.experiments.runs.stages import keep_predictions
 from equipoise.experiments.specs.calibrators import as_map
 
-METHODS = ("ce", "focal", "label_smoothing", "brier", "dual_focal", "mbls", "entropy", "cpc", "flsd", "adafocal", "ce+mdca", "ce+mmce")  # fmt: skip
+METHODS = [
+    "ce",
+    "focal",
+    "label_smoothing",
+    "brier",
+    "dual_focal",
+    "mbls",
+    "entropy",
+    "cpc",
+    "flsd",
+    "adafocal",
+    "ce+mdca",
+    "ce+mmce",
+]
 COMMANDS = (["table"], ["table", "--verify"], ["runs"], ["runs", "--verify"], ["report", "-o", "{out}"])
 
 

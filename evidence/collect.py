@@ -26,7 +26,7 @@ from truth import truth_of, truth_scores
 
 from equipoise import __version__
 from equipoise.experiments import RunFolder, RunGroup, Spec, find_runs, group_runs
-from equipoise.experiments.runs.checksums import read_json, write_json
+from equipoise.experiments.runs.json_files import read_json, write_json
 from equipoise.experiments.runs.shift import shifts_of
 from equipoise.experiments.tuning.outcome import SeedChoice as Chosen
 from equipoise.experiments.tuning.outcome import choose_setting as choose
