@@ -11,7 +11,7 @@ from equipoise.core.errors import DataError
 from equipoise.experiments import RunFolder, Spec, find_runs, report_of_runs, run
 from equipoise.experiments.results.groups import group_runs
 from equipoise.experiments.results.tables import tables_of_groups
-from helpers.deep import daily
+from helpers.daily import daily
 from helpers.tiny_runs import FAILING, QUICK, TABLE
 
 #: Stage, file in the run's folder, and the keys that lead to a value that is read.
