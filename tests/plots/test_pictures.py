@@ -200,7 +200,9 @@ def test_phi_is_the_papers_figure_with_its_marks_by_name():
 
 @pytest.mark.parametrize("penalty", ["phr", "p2", "p3"])
 def test_penalties_vary_rho_and_the_multiplier(penalty):
-    by_rho, by_multiplier, compared = plots.draw_penalties(penalty=penalty, rhos=[2.0], multipliers=[0.5]).axes
+    by_rho, by_multiplier, compared = plots.draw_penalties(
+        penalty=penalty, rhos=[2.0], multipliers=[0.5]
+    ).axes
     for ax, multiplier, rho in ((by_rho, 1.0, 2.0), (by_multiplier, 0.5, 1.0)):
         broken, drawn = torch.tensor(ax.lines[1].get_xydata()).T
         wanted = PENALTIES[penalty](broken, torch.tensor(multiplier), torch.tensor(rho))

@@ -23,7 +23,14 @@ from equipoise.experiments.build.run_parts import build
 SPECS = Path(__file__).resolve().parents[2] / "examples" / "specs"
 PREFIXES = ("cals", "diff-dml", "dual-focal", "gamma-net", "losses", "newsgroups.", "voc", "weight-decay")
 #: Rows that are held out of the official training set, where the options of the data do not say.
-HELD_OUT = {"cifar10": 5_000, "cifar100": 5_000, "tiny_imagenet": 10_000, "voc2012": 293, "imagenet": 0, "imagenet_lt": 0}
+HELD_OUT = {
+    "cifar10": 5_000,
+    "cifar100": 5_000,
+    "tiny_imagenet": 10_000,
+    "voc2012": 293,
+    "imagenet": 0,
+    "imagenet_lt": 0,
+}
 N_NEWSGROUPS = 15_098
 #: Side at which a network that would take minutes is counted; operations grow with the square.
 SMALL_SIDE = {"deeplabv3_resnet34": (512, 128)}
@@ -50,7 +57,11 @@ def operations_per_row(spec: Spec) -> float:
     """Return the operations of a training step for one row: forward, backward, and whatever the method adds."""
     method = spec.method
     loss = None if method.auxiliary or method.name in OBJECTIVES else "ce"
-    known = replace(method, title=None, recipe={}) if loss is None else replace(method, name=loss, parameters={}, recipe={}, title=None)
+    known = (
+        replace(method, title=None, recipe={})
+        if loss is None
+        else replace(method, name=loss, parameters={}, recipe={}, title=None)
+    )
     key = replace(spec, method=known, seed=0)
     return _count(json.dumps(key.to_table(), sort_keys=True))
 
@@ -75,7 +86,9 @@ def _count(text: str) -> float:
     table["recipe"] |= {"batch_size": N_IMAGES, "epochs": 1, "precision": "32-true"}
     spec = Spec.from_table(table)
     built = build(spec)
-    batch = next(iter(built.train(epoch=0, visit=None, start=0, rank=0, world_size=1, device=torch.device("cpu"))))
+    batch = next(
+        iter(built.train(epoch=0, visit=None, start=0, rank=0, world_size=1, device=torch.device("cpu")))
+    )
     built.objective.train()
     with FlopCounterMode(display=False) as counter:
         built.objective.step(batch)
@@ -90,20 +103,30 @@ def rows(tflops: float):
         specs = read_comparison(path).specs
         steps = [n_steps(spec) for spec in specs]
         operations = sum(
-            count * spec.training.batch_size * operations_per_row(spec) for count, spec in zip(steps, specs, strict=True)
+            count * spec.training.batch_size * operations_per_row(spec)
+            for count, spec in zip(steps, specs, strict=True)
         )
         yield path.stem, len(specs), sum(steps), operations, operations / (tflops * 1e12) / 3600
 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tflops", type=float, default=30.0, help="operations per second that a GPU sustains, in 1e12")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--tflops", type=float, default=30.0, help="operations per second that a GPU sustains, in 1e12"
+    )
     tflops = parser.parse_args().tflops
-    print(f"| comparison | trainings | steps, thousands | operations, 1e15 | hours at {tflops:g}e12 operations per second |")
+    print(
+        f"| comparison | trainings | steps, thousands | operations, 1e15 | hours at {tflops:g}e12 operations per second |"
+    )
     print("|---|---|---|---|---|")
     for name, n_runs, steps, operations, hours in rows(tflops):
-        print(f"| `{name}` | {n_runs} | {steps / 1e3:,.0f} | {operations / 1e15:,.0f} | {hours:,.1f} |", flush=True)
+        print(
+            f"| `{name}` | {n_runs} | {steps / 1e3:,.0f} | {operations / 1e15:,.0f} | {hours:,.1f} |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -48,7 +48,9 @@ def draw_history(
     if smooth < 1:
         raise ValueError(f"draw_history: `smooth` must be at least 1, got {smooth}. 1 draws what is there.")
     if not 0 <= ema < 1:
-        raise ValueError(f"draw_history: `ema` must be at least 0 and below 1, got {ema}. 0 draws what is there.")
+        raise ValueError(
+            f"draw_history: `ema` must be at least 0 and below 1, got {ema}. 0 draws what is there."
+        )
     if smooth > 1 and ema:
         raise ValueError("draw_history: `smooth` and `ema` are two averages. Give one of them.")
     seeds = {name: _trainings(rows) for name, rows in histories.items()}

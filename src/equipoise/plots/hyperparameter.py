@@ -51,7 +51,9 @@ def draw_hyperparameter(
     check_not_empty(scores, where="draw_hyperparameter")
     splits = {"test": scores} if tune is None else {"test": scores, "tune": tune}
     methods = list(dict.fromkeys(name for part in scores.values() for name in part))
-    labels = {(name, split): name if tune is None else f"{name}, {split}" for name in methods for split in splits}
+    labels = {
+        (name, split): name if tune is None else f"{name}, {split}" for name in methods for split in splits
+    }
     places = _places(value for part in scores.values() for line in part.values() for value in line)
     figure, grid = new_figure(
         len(scores), 1, size=(4.2 + legend_width(labels.values()), 2.6 * len(scores) + 0.4)

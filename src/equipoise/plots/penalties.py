@@ -74,4 +74,3 @@ def draw_penalties(
         ax.legend(frameon=False, fontsize="small", loc="upper left")
         dress(ax, x="how far the constraint is broken", y="penalty", title=title)
     return figure
-
