@@ -3,8 +3,8 @@
 python tools/papers/gpu_hours.py            # a Markdown table, one row per comparison
 python tools/papers/gpu_hours.py --tflops 50
 
-Operations are counted by torch for one step of two images on a CPU, with the method's own networks, and multiplied by the
-steps of the recipe. Hours assume that a GPU sustains the given number of operations per second.
+Operations are counted by torch for one step of two images on a CPU, with the method's own networks, and multiplied by
+the steps of the recipe. Hours assume that a GPU sustains the given number of operations per second.
 """
 
 import argparse
@@ -119,7 +119,7 @@ def main() -> None:
     )
     tflops = parser.parse_args().tflops
     print(
-        f"| comparison | trainings | steps, thousands | operations, 1e15 | hours at {tflops:g}e12 operations per second |"
+        f"| comparison | trainings | steps, thousands | operations, 1e15 | hours at {tflops:g}e12 per second |"
     )
     print("|---|---|---|---|---|")
     for name, n_runs, steps, operations, hours in rows(tflops):

@@ -68,8 +68,8 @@ def draw_penalties(
     figure, grid = panels(len(varying), size=(3.4, 3.2))
     for (title, lines), (ax,) in zip(varying.items(), grid, strict=True):
         ax.axvline(0, color=GREY, linewidth=1, linestyle=":")
-        for (label, values), colour, dash in zip(lines.items(), cycle(COLOURS), cycle(DASHES), strict=False):
-            ax.plot(broken, values, color=colour, linestyle=dash, linewidth=1.8, label=label)
+        for (label, drawn), colour, dash in zip(lines.items(), cycle(COLOURS), cycle(DASHES), strict=False):
+            ax.plot(broken, drawn, color=colour, linestyle=dash, linewidth=1.8, label=label)
         ax.set_ylim(-2.2, 5.0)
         ax.legend(frameon=False, fontsize="small", loc="upper left")
         dress(ax, x="how far the constraint is broken", y="penalty", title=title)

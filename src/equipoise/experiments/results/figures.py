@@ -214,11 +214,11 @@ def _hyperparameter(group: RunGroup, options: PlotOptions) -> Any:
 
 def _without(method: MethodSpec, name: str) -> MethodSpec:
     """Return a method whose label does not name a parameter."""
-    parts = ("parameters", "loss_parameters", "recipe")
-    rest = {
-        part: {key: value for key, value in getattr(method, part).items() if key != name} for part in parts
-    }
-    return replace(method, title=None, **rest)
+    parameters, loss_parameters, recipe = (
+        {key: value for key, value in part.items() if key != name}
+        for part in (method.parameters, method.loss_parameters, method.recipe)
+    )
+    return replace(method, title=None, parameters=parameters, loss_parameters=loss_parameters, recipe=recipe)
 
 
 def _seeds_title(numbers: Sequence[int]) -> str | None:
