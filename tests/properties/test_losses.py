@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from equipoise.experiments.catalogue import losses, penalties
 from equipoise.losses import Adaptive, Loss, Penalty, Sum
-from helpers.deep import daily
+from helpers.daily import daily
 
 LOSSES = losses.LOSSES | penalties.PENALTIES | penalties.PAIRS
 LEAVE_ONE_OUT = {"kde"}  # a repeated sample is its own neighbour there, a heavy one is not
@@ -432,7 +432,7 @@ def test_compiles_to_one_graph(key: str) -> None:
         torch.testing.assert_close(grad, wanted_grad)
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, from inside the compiler
 @pytest.mark.parametrize("key", ["focal", "dual_focal", "cals_alm"])
 def test_compiled_code_gives_the_same_numbers(key: str) -> None:
