@@ -16,7 +16,7 @@ from tidy import write
 from equipoise import Predictions
 from equipoise.core.seeds import numpy_generator
 from equipoise.data import GaussianMixture, gaussian_mixture
-from equipoise.metrics.debiased_calibration_error import debiased_from_curve
+from equipoise.metrics.binned import debiased_from_curve
 from equipoise.metrics.intervals import error_interval
 from equipoise.metrics.readings import read_cells, read_state
 from equipoise.metrics.resample import Resampler

@@ -19,10 +19,10 @@ from equipoise.evaluate.card_checks import check_audit
 from equipoise.evaluate.cautions import Caution, slips_among
 from equipoise.evaluate.scorecard import Drawn, Scorecard, event_card, judge, score_state
 from equipoise.evaluate.slices import Slice, one_vs_rest, slices_off, with_class_names
-from equipoise.metrics.area_under_risk_coverage import RiskCoverage, risk_coverage, risk_of_cells
 from equipoise.metrics.clusters import ClusterSums, find_clusters, sum_clusters
 from equipoise.metrics.consistency import ConsistencyTest
 from equipoise.metrics.inputs import as_predictions
+from equipoise.metrics.selective import RiskCoverage, risk_coverage, risk_of_cells
 from equipoise.metrics.state import CalibrationState
 from equipoise.metrics.target import Target, event_view
 

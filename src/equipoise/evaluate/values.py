@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from equipoise.core.predictions import Predictions
-from equipoise.metrics.adaptive_calibration_error import adaptive_calibration_error
-from equipoise.metrics.area_under_risk_coverage import area_under_risk_coverage, aurc_of_cells
-from equipoise.metrics.area_under_roc import auroc_of_cells, error_auroc
-from equipoise.metrics.debiased_calibration_error import debiased_from_curve
-from equipoise.metrics.kolmogorov_smirnov_error import kolmogorov_smirnov_error
+from equipoise.metrics.binned import debiased_from_curve
+from equipoise.metrics.detection import auroc_of_cells, error_auroc
+from equipoise.metrics.ranked import adaptive_calibration_error, kolmogorov_smirnov_error
 from equipoise.metrics.resample import equal_mass_error
-from equipoise.metrics.smooth_calibration_error import (
+from equipoise.metrics.selective import area_under_risk_coverage, aurc_of_cells
+from equipoise.metrics.smooth import (
     fixed_point_error,
     residual_spectrum,
     smooth_calibration_error,

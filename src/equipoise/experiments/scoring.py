@@ -20,9 +20,9 @@ from equipoise.experiments.rows import write_rows
 from equipoise.experiments.scores import RunScores, tidy_rows, write_scores
 from equipoise.experiments.shifted import set_name, shifts_of
 from equipoise.experiments.spec_data import fit_split
-from equipoise.metrics.area_under_risk_coverage import risk_coverage
 from equipoise.metrics.clusters import find_clusters
 from equipoise.metrics.row_draws import RowDraws, draw_rows
+from equipoise.metrics.selective import risk_coverage
 
 __all__ = ["ScoringSettings", "score_mapped", "score_plain", "score_run"]
 

@@ -16,11 +16,11 @@ from scipy.special import erf
 
 from equipoise.core.arrays import Array
 from equipoise.core.seeds import numpy_generator
-from equipoise.metrics.area_under_risk_coverage import aurc_of_cells
-from equipoise.metrics.area_under_roc import auroc_of_cells
+from equipoise.metrics.detection import auroc_of_cells
 from equipoise.metrics.facts import metrics_where
 from equipoise.metrics.readings import has_top5, read_cells
-from equipoise.metrics.smooth_calibration_error import smoothed_error
+from equipoise.metrics.selective import aurc_of_cells
+from equipoise.metrics.smooth import smoothed_error
 from equipoise.metrics.state import CalibrationState
 
 __all__ = ["Resampler"]

@@ -20,9 +20,9 @@ from equipoise.evaluate.standard_error import mean_over_seeds
 from equipoise.evaluate.sweep import Sweep
 from equipoise.evaluate.trend import Trend
 from equipoise.evaluate.verdict import Verdict, verdict_of_runs
-from equipoise.metrics.area_under_risk_coverage import RiskCoverage
 from equipoise.metrics.curve import ReliabilityCurve, mean_curve
 from equipoise.metrics.row_draws import RowDraws
+from equipoise.metrics.selective import RiskCoverage
 
 __all__ = [
     "Advice",

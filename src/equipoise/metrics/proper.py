@@ -1,4 +1,4 @@
-"""Brier score: squared distance from the truth, and its split into calibration and refinement."""
+"""Accuracy, and the proper scores: negative log-likelihood and Brier score."""
 
 from __future__ import annotations
 
@@ -6,10 +6,90 @@ from typing import Any, NamedTuple
 
 from equipoise.core.names import check_choice
 from equipoise.metrics.inputs import as_predictions
-from equipoise.metrics.readings import read_state
+from equipoise.metrics.readings import read_state, top_k_from_state
 from equipoise.metrics.state import CalibrationState
 
-__all__ = ["BrierSplit", "brier_score", "brier_split", "root_brier_score"]
+__all__ = [
+    "BrierSplit",
+    "accuracy",
+    "brier_score",
+    "brier_split",
+    "negative_log_likelihood",
+    "root_brier_score",
+    "top_k_accuracy",
+]
+
+
+def accuracy(probs: Any, labels: Any = None, *, sample_weight: Any = None) -> float:
+    """Return the share of rows whose most probable class is the true one; the first of equals counts.
+
+    Args:
+        probs: Probabilities ``(n, k)`` or ``(n,)``; or Predictions alone.
+        labels: True classes ``(n,)``.
+        sample_weight: One weight per row.
+
+    Returns:
+        A number from 0 to 1.
+
+    Example:
+        >>> accuracy([[0.9, 0.1], [0.4, 0.6]], [0, 0])
+        0.5
+    """
+    predictions = as_predictions(probs, labels, sample_weight, where="accuracy")
+    if predictions.weights is None:
+        return float(predictions.correct.mean())
+    return float(predictions.weights @ predictions.correct / predictions.weights.sum())
+
+
+def top_k_accuracy(probs: Any, labels: Any = None, *, k: int = 5, sample_weight: Any = None) -> float:
+    """Return the share of rows whose true class is among the ``k`` most probable.
+
+    Args:
+        probs: Probabilities ``(n, classes)``; or Predictions alone.
+        labels: True classes ``(n,)``.
+        k: How many guesses count.
+        sample_weight: One weight per row.
+
+    Returns:
+        A number from 0 to 1.
+
+    Example:
+        >>> top_k_accuracy([[0.5, 0.3, 0.2]], [1], k=2)
+        1.0
+    """
+    if k < 1:
+        raise ValueError(f"top_k_accuracy: `k` must be at least 1, got {k}.")
+    predictions = as_predictions(probs, labels, sample_weight, where="top_k_accuracy")
+    state = CalibrationState(predictions.n_classes or 0 if predictions.has_scores else 0, n_bins=1, n_ranks=k)
+    state.update(predictions)
+    state._check_scores()
+    return top_k_from_state(state, k)
+
+
+def negative_log_likelihood(probs: Any, labels: Any = None, *, sample_weight: Any = None) -> float:
+    r"""Return the mean of minus the logarithm of the true class's probability, in nats.
+
+    A proper score: only the true distribution minimises it, so no method can buy it by being vague.
+
+    .. math:: -\frac{1}{n} \sum_i \log p_{i, y_i}
+
+    Args:
+        probs: Probabilities ``(n, k)`` or ``(n,)``; or Predictions alone.
+        labels: True classes ``(n,)``.
+        sample_weight: One weight per row.
+
+    Returns:
+        A number from 0 up. From logits it is exact and finite; a stored probability of exactly 0 counts as the
+        smallest normal float32, 87.3 nats.
+
+    Example:
+        >>> round(negative_log_likelihood([[0.5, 0.5]], [0]), 6)
+        0.693147
+    """
+    predictions = as_predictions(probs, labels, sample_weight, where="negative_log_likelihood")
+    state = CalibrationState.of(predictions, n_bins=1)
+    state._check_scores()
+    return read_state(state)["nll"]
 
 
 def brier_score(
