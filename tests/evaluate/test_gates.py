@@ -100,7 +100,7 @@ def test_a_margin_must_be_shown_to_be_kept(rows):
         (
             "tace",
             None,
-            "no scorecard has it; equipoise.metrics.ranked computes it",
+            "no scorecard has it; equipoise.metrics.thresholded_adaptive_calibration_error computes it",
         ),
     ],
 )
@@ -112,7 +112,7 @@ def test_not_worse_refusals(rows, metric, margin, sentence):
 def test_a_limit_of_what_is_on_no_scorecard_is_told_where_it_is(card):
     with pytest.raises(
         SpecError,
-        match=r"average CE cannot be held .*; equipoise.metrics.binned computes it",
+        match=r"average CE cannot be held .*; equipoise.metrics.average_calibration_error computes it",
     ):
         check_limits(card, [Limit("avg_ce", "max", 0.1)])
     with pytest.raises(

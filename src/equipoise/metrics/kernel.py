@@ -158,9 +158,6 @@ def _log_likelihood(points: Array, width: float) -> float:
     )
 
 
-_ELEMENTS = 1 << 22
-
-
 @np.errstate(under="ignore")
 def gaussian_calibration_error(
     probs: Any,

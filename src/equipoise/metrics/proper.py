@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from equipoise.core.names import check_choice
 from equipoise.metrics.inputs import as_predictions
-from equipoise.metrics.readings import read_state, top_k_from_state
 from equipoise.metrics.state import CalibrationState
+from equipoise.metrics.values import state_metrics, top_k_from_state
 
 __all__ = [
     "BrierSplit",
@@ -89,7 +89,7 @@ def negative_log_likelihood(probs: Any, labels: Any = None, *, sample_weight: An
     predictions = as_predictions(probs, labels, sample_weight, where="negative_log_likelihood")
     state = CalibrationState.of(predictions, n_bins=1)
     state._check_scores()
-    return read_state(state)["nll"]
+    return state_metrics(state)["nll"]
 
 
 def brier_score(
@@ -126,7 +126,7 @@ def brier_score(
         wrong, right = state.sums.cells[0, 0].tolist(), state.sums.cells[0, 1].tolist()
         return float((wrong[2] + right[2] - 2 * right[1] + right[0]) / (wrong[0] + right[0]))
     state._check_scores()
-    total = read_state(state)["brier"]
+    total = state_metrics(state)["brier"]
     if target == "canonical":
         return total
     if target == "positive" and state.n_classes != 2:
@@ -176,7 +176,7 @@ def brier_split(
     predictions = as_predictions(probs, labels, sample_weight, where="brier_split")
     state = CalibrationState.of(predictions, n_bins=n_bins, closed=closed)
     state._check_scores()
-    found = read_state(state)
+    found = state_metrics(state)
     return BrierSplit(found["brier_calibration"], found["brier_refinement"])
 
 

@@ -15,6 +15,7 @@ from equipoise.metrics.inputs import as_predictions, sort_by_confidence, top_lab
 __all__ = [
     "adaptive_calibration_error",
     "adaptive_edges",
+    "equal_mass_error",
     "kolmogorov_smirnov_error",
     "sweep_calibration_error",
     "thresholded_adaptive_calibration_error",
@@ -283,4 +284,23 @@ def _class_errors(
     running = np.concatenate([np.zeros((len(columns), 1)), np.cumsum(gaps, axis=1)], axis=1)
     pieces = np.diff(np.take_along_axis(running, bounds, axis=1), axis=1)
     result: Array = np.abs(pieces).sum(axis=1) / n
+    return result
+
+
+def equal_mass_error(mass: Array, gaps: Array, n_bins: int) -> Array:
+    """Return the error over ``n_bins`` bins of equal mass cut from ascending cells, ``(..., m)``."""
+    position = np.cumsum(mass, axis=-1)
+    running = np.cumsum(gaps, axis=-1)
+    total = position[..., -1:]
+    cuts = total * (np.arange(1, n_bins) / n_bins)
+    # One search per draw: comparing every cell with every cut would take gigabytes for thousands of bins.
+    draws = position.reshape(-1, position.shape[-1])
+    pairs = zip(draws, cuts.reshape(len(draws), -1), strict=True)
+    cell = np.array([np.searchsorted(*pair) for pair in pairs], np.int64).reshape(cuts.shape)
+    after = np.take_along_axis(position, cell, axis=-1)
+    held = np.take_along_axis(mass, cell, axis=-1)
+    share = np.divide(after - cuts, held, out=np.zeros_like(held), where=held > 0)
+    at_cuts = np.take_along_axis(running, cell, axis=-1) - share * np.take_along_axis(gaps, cell, axis=-1)
+    ends = [np.zeros_like(total), at_cuts, running[..., -1:]]
+    result: Array = np.abs(np.diff(np.concatenate(ends, axis=-1), axis=-1)).sum(axis=-1) / total[..., 0]
     return result

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from equipoise.core.predictions import Predictions
-from equipoise.evaluate.audit import Audit
+from equipoise.evaluate.audits import Audit
 from equipoise.evaluate.scorecard import Score, Scorecard
 from equipoise.metrics.binned import reliability_curve
 from equipoise.metrics.curve import ReliabilityCurve

@@ -12,7 +12,7 @@ from typing import Any, final
 import numpy as np
 
 from equipoise.core.errors import DataError
-from equipoise.evaluate.compare import PairedDifferences, correct_for_many
+from equipoise.evaluate.comparison import PairedDifferences, correct_for_many
 from equipoise.evaluate.scorecard import Score, Scorecard
 from equipoise.evaluate.shift import ShiftScores
 from equipoise.evaluate.slices import Slice
