@@ -7,7 +7,7 @@ from equipoise import Predictions
 from equipoise.metrics import CalibrationState
 from equipoise.metrics.resample import Resampler, equal_mass_error
 from equipoise.metrics.values import row_metrics, state_metrics
-from helpers.deep import daily
+from helpers.daily import daily
 from helpers.metric_samples import draw
 
 
@@ -25,7 +25,7 @@ def row_bootstrap(predictions, n_resamples, seed=0):
 
 @pytest.mark.parametrize(
     ("k", "spread"),
-    [(2, 1.5), *(pytest.param(*case, marks=pytest.mark.deep) for case in [(3, 1.5), (10, 2.0), (40, 3.0)])],
+    [(2, 1.5), *(pytest.param(*case, marks=pytest.mark.slow) for case in [(3, 1.5), (10, 2.0), (40, 3.0)])],
 )
 def test_bootstrap_agrees_with_one_of_the_rows(k, spread):
     predictions = Predictions(
