@@ -146,8 +146,8 @@ def _fresh(known: Sequence[str]) -> Iterator[str]:
         words = count_words(nll).replace("better", f"better{which}")
         yield (
             f"**{n_rows:,} fresh rows find more differences between the networks of {letter(benchmark)}.** Both "
-            f"scaled: {words} in NLL, {count_words(ece)} in ECE. The smallest detectable difference is now {least}. More rows "
-            "would not help further: what is left is the scatter over seeds."
+            f"scaled: {words} in NLL, {count_words(ece)} in ECE. The smallest detectable difference is now {least}. "
+            "More rows would not help further: what is left is the scatter over seeds."
         )
 
 

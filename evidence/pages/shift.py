@@ -76,8 +76,8 @@ def _answer(benchmark: str) -> str:
     )
     return (
         f"**{letter(benchmark)}, {benchmarks()[benchmark]['title']}: {found}.** Over {len(splits)} corrupted test sets "
-        f"and {len(rivals(benchmark))} methods: {count_words(summed(alone.values()))} than scaled cross-entropy{of_them}."
-        f"{least} With temperature scaling on both sides: {count_words(summed(both.values()))}."
+        f"and {len(rivals(benchmark))} methods: {count_words(summed(alone.values()))} than scaled "
+        f"cross-entropy{of_them}.{least} With temperature scaling on both sides: {count_words(summed(both.values()))}."
     )
 
 
