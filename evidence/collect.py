@@ -26,10 +26,10 @@ from truth import truth_of, truth_scores
 
 from equipoise import __version__
 from equipoise.experiments import RunFolder, RunGroup, Spec, find_runs, group_runs
-from equipoise.experiments.integrity import read_json, write_json
-from equipoise.experiments.shifted import shifts_of
-from equipoise.experiments.tuning_outcome import SeedChoice as Chosen
-from equipoise.experiments.tuning_outcome import choose_setting as choose
+from equipoise.experiments.runs.json_files import read_json, write_json
+from equipoise.experiments.runs.shift import shifts_of
+from equipoise.experiments.tuning.outcome import SeedChoice as Chosen
+from equipoise.experiments.tuning.outcome import choose_setting as choose
 
 #: What is kept of a scorecard: of test, and of further test sets.
 TEST = (

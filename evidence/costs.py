@@ -21,7 +21,7 @@ from tidy import write
 
 from equipoise.core.progress import progress
 from equipoise.experiments import Spec
-from equipoise.experiments.build import Built, build
+from equipoise.experiments.build.run_parts import Built, build
 from equipoise.training import Hardware, fit
 
 BASELINE = "ce"

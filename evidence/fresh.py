@@ -32,9 +32,9 @@ from equipoise.core.arrays import Array
 from equipoise.core.seeds import numpy_generator
 from equipoise.data import Dataset, batches, gaussian_mixture
 from equipoise.experiments import RunFolder, RunGroup, Spec
-from equipoise.experiments.build import build
-from equipoise.experiments.single_run import load_network
-from equipoise.experiments.spec_data import data_of
+from equipoise.experiments.build.data import data_of
+from equipoise.experiments.build.run_parts import build
+from equipoise.experiments.runs.stages import load_network
 from equipoise.metrics import area_under_risk_coverage, expected_calibration_error
 from equipoise.metrics.facts import metric_facts
 from equipoise.metrics.intervals import error_interval

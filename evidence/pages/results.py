@@ -14,7 +14,7 @@ import numpy as np
 from equipoise.evaluate import Score, StandardError
 from equipoise.evaluate.differences import difference_test
 from equipoise.evaluate.standard_error import mean_over_seeds, one_run_error
-from equipoise.experiments.rows import read_rows
+from equipoise.experiments.runs.rows import read_rows
 from equipoise.metrics.facts import learn_facts, metric_facts
 
 #: Known where true probabilities stand in place of labels: on a mixture, and where people voted.

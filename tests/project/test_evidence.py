@@ -14,7 +14,7 @@ from equipoise.core.errors import DataError
 from equipoise.data import from_arrays
 from equipoise.experiments import RunOptions, read_comparison, run
 from equipoise.experiments.catalogue import CATALOGUE
-from equipoise.experiments.rows import read_rows
+from equipoise.experiments.runs.rows import read_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 EVIDENCE = ROOT / "evidence"

@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from equipoise.experiments.build import build, make_network, split_source
+from equipoise.experiments.build.data import load_data
+from equipoise.experiments.build.run_parts import build, make_network, split_source
 from equipoise.experiments.catalogue.losses import LOSSES
 from equipoise.experiments.catalogue.objectives import OBJECTIVES
 from equipoise.experiments.catalogue.penalties import PAIRS
-from equipoise.experiments.spec import DataSpec, ModelSpec, Spec
-from equipoise.experiments.spec_data import load_data
+from equipoise.experiments.specs.run import DataSpec, ModelSpec, Spec
 from equipoise.losses import Adaptive
 from equipoise.metrics import accuracy as share_right
 from equipoise.training import Hardware, fit, predict
