@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from equipoise.core.predictions import Predictions
-from equipoise.evaluate.audit import Audit
+from equipoise.evaluate.audits import Audit
 from equipoise.evaluate.scorecard import Score, Scorecard
+from equipoise.metrics.binned import reliability_curve
 from equipoise.metrics.curve import ReliabilityCurve
-from equipoise.metrics.expected_calibration_error import reliability_curve
-from equipoise.metrics.smooth_curve import SmoothCurve
+from equipoise.metrics.smooth import SmoothCurve
 from equipoise.plots.smooth_reliability import add_smooth_curve
 from equipoise.plots.style import BLUE, GREY, INK, RED, check_not_empty, dress, on_axes, panels, wrapped
 

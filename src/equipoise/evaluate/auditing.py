@@ -1,154 +1,29 @@
-"""The audit: everything that can be told about predictions, from one pass in bounded memory."""
+"""Auditing: one pass over predictions in bounded memory, or their sums, becomes an audit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from equipoise.core.argument_names import argument
-from equipoise.core.errors import DataError, SpecError, first_line
-from equipoise.core.frames import to_frame
+from equipoise.core.errors import DataError, SpecError
 from equipoise.core.predictions import Predictions
 from equipoise.core.predictions.concatenate import concatenate
 from equipoise.evaluate.audit_state import AuditState
-from equipoise.evaluate.audit_text import describe_audit, html_of_audit
-from equipoise.evaluate.card_checks import check_audit
+from equipoise.evaluate.audits import Audit
 from equipoise.evaluate.cautions import Caution, slips_among
-from equipoise.evaluate.scorecard import Drawn, Scorecard, event_card, judge, score_state
-from equipoise.evaluate.slices import Slice, one_vs_rest, slices_off, with_class_names
-from equipoise.metrics.area_under_risk_coverage import RiskCoverage, risk_coverage, risk_of_cells
+from equipoise.evaluate.scorecard import Scorecard
+from equipoise.evaluate.scoring import Drawn, event_card, judge, score_state
+from equipoise.evaluate.slices import Slice, one_vs_rest, with_class_names
 from equipoise.metrics.clusters import ClusterSums, find_clusters, sum_clusters
-from equipoise.metrics.consistency import ConsistencyTest
 from equipoise.metrics.inputs import as_predictions
+from equipoise.metrics.selective import RiskCoverage, risk_coverage, risk_of_cells
 from equipoise.metrics.state import CalibrationState
 from equipoise.metrics.target import Target, event_view
 
-__all__ = ["Audit", "audit", "audit_sums", "sum_up"]
-
-
-@final
-@dataclass(frozen=True, eq=False, repr=False)
-class Audit:
-    """What an audit found; print it to read it.
-
-    Attributes:
-        card: Every metric with its interval, and the target it is of; ``card.event`` judges the probability of class 1
-            where two classes have clearly unequal frequencies and no target was named.
-        classes: Calibration when each class is predicted, those first that chance does not explain, corrected by Holm's
-            rule. For the target ``"classwise"``: probability of each class against its frequency, over all rows.
-        groups: The same by value of each column of groups.
-        risk: Error rate among the most confident rows, by how many are kept.
-        cautions: What to know before believing the numbers.
-    """
-
-    card: Scorecard
-    classes: tuple[Slice, ...]
-    groups: Mapping[str, tuple[Slice, ...]]
-    risk: RiskCoverage
-    cautions: tuple[Caution, ...]
-
-    @property
-    def consistency(self) -> ConsistencyTest:
-        """Whether a calibrated model could score this ECE by chance."""
-        return self.card.consistency
-
-    def worst(self, slices: Sequence[Slice], *, most: int = 5) -> tuple[Slice, ...]:
-        """Return the slices that chance does not explain at the audit's level, at most so many.
-
-        Example:
-            >>> rows = Predictions(probs=[[0.9, 0.1]] * 40, labels=[0] * 20 + [1] * 20)
-            >>> found = audit(rows)
-            >>> [part.name for part in found.worst(found.classes)]
-            ['0']
-        """
-        return slices_off(slices, level=self.card.level)[:most]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, for JSON; :meth:`from_dict` reads them back without loss.
-
-        Example:
-            >>> found = audit(Predictions(probs=[0.9, 0.2], labels=[1, 0]))
-            >>> sorted(set(found.to_dict()) - set(found.card.to_dict()))
-            ['classes', 'groups', 'risk']
-        """
-        return {
-            **self.card.to_dict(),
-            "classes": [part._asdict() for part in self.classes],
-            "groups": {name: [part._asdict() for part in parts] for name, parts in self.groups.items()},
-            "risk": {name: column.tolist() for name, column in self.risk._asdict().items()},
-            "cautions": [caution._asdict() for caution in self.cautions],
-        }
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Audit:
-        """Return the audit that :meth:`to_dict` described.
-
-        Raises:
-            DataError: If the values are no audit, or one of another version.
-
-        Example:
-            >>> found = audit(Predictions(probs=[0.9, 0.2], labels=[1, 0]))
-            >>> Audit.from_dict(found.to_dict()).to_dict() == found.to_dict()
-            True
-        """
-        card = Scorecard.from_dict(content)
-        try:
-            found = cls(
-                card=card,
-                classes=_slices(content["classes"]),
-                groups={name: _slices(parts) for name, parts in content["groups"].items()},
-                risk=RiskCoverage(**{name: np.array(column) for name, column in content["risk"].items()}),
-                cautions=tuple(Caution(**one) for one in content["cautions"]),
-            )
-            check_audit(found)
-        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
-            raise DataError(
-                f"Audit.from_dict: these values are not a complete audit ({first_line(error)}). "
-                "Audit the predictions again."
-            ) from error
-        return found
-
-    def to_frame(self) -> Any:
-        """Return classes and groups as a pandas DataFrame, one row per slice; ``found.card.to_frame()`` has the scores.
-
-        Raises:
-            MissingExtraError: If pandas is not installed.
-
-        Example:
-            >>> found = audit(Predictions(probs=[0.9, 0.2], labels=[1, 0], groups={"site": ["a", "b"]}))
-            >>> found.to_frame()["by"].tolist()
-            ['predicted class', 'predicted class', 'site', 'site']
-        """
-        first = "class" if self.card.target.kind == "classwise" else "predicted class"
-        tables = {first: self.classes, **self.groups}
-        return to_frame({"by": by, **part._asdict()} for by, parts in tables.items() for part in parts)
-
-    def describe(self, *, quiet: bool = False) -> str:
-        """Return the audit as plain text.
-
-        Args:
-            quiet: Results only, without heading and notes; of the warnings those that cast doubt on every number.
-
-        Example:
-            >>> print(audit(Predictions(probs=[0.5] * 50, labels=[1, 0] * 25)).describe(quiet=True))
-            Consistent with a calibrated model...
-        """
-        return describe_audit(self, quiet=quiet)
-
-    def __str__(self) -> str:
-        return self.describe()
-
-    def __repr__(self) -> str:
-        n_off = len(self.worst(self.classes, most=len(self.classes)))
-        return (
-            f"Audit({self.card!r}, {n_off} of {len(self.classes)} classes off, {len(self.cautions)} warnings)"
-        )
-
-    def _repr_html_(self) -> str:
-        return html_of_audit(self)
+__all__ = ["audit", "audit_sums", "sum_up"]
 
 
 def audit(
@@ -323,7 +198,3 @@ def _sketched_risk(state: CalibrationState) -> RiskCoverage:
     sketch = state.sums.sketch.cpu().numpy()
     mass, confidence, right = sketch[sketch[:, 0] > 0][::-1].T
     return risk_of_cells(mass, np.maximum(mass - right, 0), confidence / mass)
-
-
-def _slices(parts: Iterable[Mapping[str, Any]]) -> tuple[Slice, ...]:
-    return tuple(Slice(**part) for part in parts)

@@ -1,4 +1,4 @@
-"""AURC: how few mistakes remain if the least confident predictions are withheld."""
+"""Risk and coverage: how few mistakes remain if the least confident predictions are withheld."""
 
 from __future__ import annotations
 

@@ -1,18 +1,28 @@
-"""Metrics read from a CalibrationState; formulas take many resampled states at once."""
+"""Values of the metrics of a scorecard: from sums by bin, from a state, from its sketch, and from rows."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from equipoise.core.arrays import Array
+from equipoise.core.predictions import Predictions
+from equipoise.metrics.binned import debiased_from_curve
 from equipoise.metrics.curve import calibration_errors
+from equipoise.metrics.detection import auroc_of_cells, error_auroc
 from equipoise.metrics.facts import metrics_where
+from equipoise.metrics.ranked import adaptive_calibration_error, equal_mass_error, kolmogorov_smirnov_error
+from equipoise.metrics.selective import area_under_risk_coverage, aurc_of_cells
+from equipoise.metrics.smooth import (
+    fixed_point_error,
+    residual_spectrum,
+    smooth_calibration_error,
+)
 from equipoise.metrics.state import CalibrationState
 
-__all__ = ["has_losses", "has_top5", "read_cells", "read_state"]
+__all__ = ["cell_metrics", "has_losses", "has_top5", "row_metrics", "sketch_metrics", "state_metrics"]
 
 
-def read_cells(cells: Array) -> dict[str, Array]:
+def cell_metrics(cells: Array) -> dict[str, Array]:
     """Return what can be read from sums by confidence bin and correctness.
 
     Args:
@@ -24,7 +34,7 @@ def read_cells(cells: Array) -> dict[str, Array]:
 
     Example:
         >>> cells = np.zeros((1, 2, 4)); cells[0, 1] = [2.0, 1.8, 0.2, 0.1]
-        >>> float(read_cells(cells)["accuracy"])
+        >>> float(cell_metrics(cells)["accuracy"])
         1.0
     """
     total = cells[..., 0].sum(axis=(-1, -2))
@@ -41,7 +51,7 @@ def read_cells(cells: Array) -> dict[str, Array]:
     }
 
 
-def read_state(state: CalibrationState) -> dict[str, float]:
+def state_metrics(state: CalibrationState) -> dict[str, float]:
     """Return every number that the state holds exactly.
 
     States of confidences lack the scores of every class: NLL and Brier score of the classes, classwise error and top-k
@@ -55,11 +65,11 @@ def read_state(state: CalibrationState) -> dict[str, float]:
 
     Example:
         >>> state = CalibrationState(2); state.update(probs=[0.8, 0.4], labels=[1, 1])
-        >>> read_state(state)["accuracy"]
+        >>> state_metrics(state)["accuracy"]
         0.5
     """
     cells = state.sums.cells.cpu().numpy()[..., [0, 1, 3, 5]]
-    found = {name: float(value) for name, value in read_cells(cells).items()}
+    found = {name: float(value) for name, value in cell_metrics(cells).items()}
     absent = metrics_where(**({"needs_scores": True} if state.n_classes == 0 else {"only_confidence": True}))
     if state.n_classes == 0 and not has_losses(state):
         absent += metrics_where(only_confidence=True)
@@ -99,3 +109,36 @@ def top_k_from_state(state: CalibrationState, k: int) -> float:
     """Return the share of rows whose true class is among the ``k`` most probable."""
     ranks = state.sums.ranks.cpu().numpy()
     return float(ranks[: min(k, len(ranks) - 1)].sum() / ranks.sum())
+
+
+def row_metrics(predictions: Predictions, state: CalibrationState) -> dict[str, float]:
+    """Return the metrics that need the rows themselves."""
+    found = {
+        "ada_ece": adaptive_calibration_error(predictions, n_bins=state.n_bins),
+        "smece": smooth_calibration_error(predictions),
+        "ks": kolmogorov_smirnov_error(predictions),
+        "auroc": error_auroc(predictions),
+        "aurc": area_under_risk_coverage(predictions),
+        "debiased_ece": debiased_from_curve(state.curve(), state.effective_samples, norm="l1"),
+    }
+    return {key: value for key, value in found.items() if not np.isnan(value)}
+
+
+def sketch_metrics(state: CalibrationState) -> dict[str, float]:
+    """Return the same metrics for a stream, from the state's sketch of confidence."""
+    sketch = state.sums.sketch.cpu().numpy()
+    # Weights count rows, as in the metrics of arrays.
+    sketch = sketch * max(1.0, state.n_samples / state.total_weight)
+    mass, right = sketch[:, 0], sketch[:, 2]
+    wrong, gaps = np.maximum(mass - right, 0), sketch[:, 1] - right
+    total = mass.sum()
+    confidence = np.divide(sketch[:, 1], mass, out=np.zeros_like(mass), where=mass > 0)
+    found = {
+        "ada_ece": float(equal_mass_error(mass, gaps, state.n_bins)),
+        "smece": fixed_point_error(residual_spectrum(confidence, gaps / total)),
+        "ks": float(np.abs(np.cumsum(gaps)).max() / total),
+        "auroc": float(auroc_of_cells(right, wrong)),
+        "aurc": float(aurc_of_cells(mass[::-1], wrong[::-1])),
+        "debiased_ece": debiased_from_curve(state.curve(), state.effective_samples, norm="l1"),
+    }
+    return {key: value for key, value in found.items() if not np.isnan(value)}

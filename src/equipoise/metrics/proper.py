@@ -1,4 +1,4 @@
-"""Brier score: squared distance from the truth, and its split into calibration and refinement."""
+"""Accuracy, and the proper scores: negative log-likelihood and Brier score."""
 
 from __future__ import annotations
 
@@ -6,10 +6,90 @@ from typing import Any, NamedTuple
 
 from equipoise.core.names import check_choice
 from equipoise.metrics.inputs import as_predictions
-from equipoise.metrics.readings import read_state
 from equipoise.metrics.state import CalibrationState
+from equipoise.metrics.values import state_metrics, top_k_from_state
 
-__all__ = ["BrierSplit", "brier_score", "brier_split", "root_brier_score"]
+__all__ = [
+    "BrierSplit",
+    "accuracy",
+    "brier_score",
+    "brier_split",
+    "negative_log_likelihood",
+    "root_brier_score",
+    "top_k_accuracy",
+]
+
+
+def accuracy(probs: Any, labels: Any = None, *, sample_weight: Any = None) -> float:
+    """Return the share of rows whose most probable class is the true one; the first of equals counts.
+
+    Args:
+        probs: Probabilities ``(n, k)`` or ``(n,)``; or Predictions alone.
+        labels: True classes ``(n,)``.
+        sample_weight: One weight per row.
+
+    Returns:
+        A number from 0 to 1.
+
+    Example:
+        >>> accuracy([[0.9, 0.1], [0.4, 0.6]], [0, 0])
+        0.5
+    """
+    predictions = as_predictions(probs, labels, sample_weight, where="accuracy")
+    if predictions.weights is None:
+        return float(predictions.correct.mean())
+    return float(predictions.weights @ predictions.correct / predictions.weights.sum())
+
+
+def top_k_accuracy(probs: Any, labels: Any = None, *, k: int = 5, sample_weight: Any = None) -> float:
+    """Return the share of rows whose true class is among the ``k`` most probable.
+
+    Args:
+        probs: Probabilities ``(n, classes)``; or Predictions alone.
+        labels: True classes ``(n,)``.
+        k: How many guesses count.
+        sample_weight: One weight per row.
+
+    Returns:
+        A number from 0 to 1.
+
+    Example:
+        >>> top_k_accuracy([[0.5, 0.3, 0.2]], [1], k=2)
+        1.0
+    """
+    if k < 1:
+        raise ValueError(f"top_k_accuracy: `k` must be at least 1, got {k}.")
+    predictions = as_predictions(probs, labels, sample_weight, where="top_k_accuracy")
+    state = CalibrationState(predictions.n_classes or 0 if predictions.has_scores else 0, n_bins=1, n_ranks=k)
+    state.update(predictions)
+    state._check_scores()
+    return top_k_from_state(state, k)
+
+
+def negative_log_likelihood(probs: Any, labels: Any = None, *, sample_weight: Any = None) -> float:
+    r"""Return the mean of minus the logarithm of the true class's probability, in nats.
+
+    A proper score: only the true distribution minimises it, so no method can buy it by being vague.
+
+    .. math:: -\frac{1}{n} \sum_i \log p_{i, y_i}
+
+    Args:
+        probs: Probabilities ``(n, k)`` or ``(n,)``; or Predictions alone.
+        labels: True classes ``(n,)``.
+        sample_weight: One weight per row.
+
+    Returns:
+        A number from 0 up. From logits it is exact and finite; a stored probability of exactly 0 counts as the
+        smallest normal float32, 87.3 nats.
+
+    Example:
+        >>> round(negative_log_likelihood([[0.5, 0.5]], [0]), 6)
+        0.693147
+    """
+    predictions = as_predictions(probs, labels, sample_weight, where="negative_log_likelihood")
+    state = CalibrationState.of(predictions, n_bins=1)
+    state._check_scores()
+    return state_metrics(state)["nll"]
 
 
 def brier_score(
@@ -46,7 +126,7 @@ def brier_score(
         wrong, right = state.sums.cells[0, 0].tolist(), state.sums.cells[0, 1].tolist()
         return float((wrong[2] + right[2] - 2 * right[1] + right[0]) / (wrong[0] + right[0]))
     state._check_scores()
-    total = read_state(state)["brier"]
+    total = state_metrics(state)["brier"]
     if target == "canonical":
         return total
     if target == "positive" and state.n_classes != 2:
@@ -96,7 +176,7 @@ def brier_split(
     predictions = as_predictions(probs, labels, sample_weight, where="brier_split")
     state = CalibrationState.of(predictions, n_bins=n_bins, closed=closed)
     state._check_scores()
-    found = read_state(state)
+    found = state_metrics(state)
     return BrierSplit(found["brier_calibration"], found["brier_refinement"])
 
 

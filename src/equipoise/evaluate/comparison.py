@@ -1,32 +1,191 @@
-"""Unpaired comparison: is one state better than another, of other rows, when only their sums are left?"""
+"""Comparison of two models: paired, on the same rows, or unpaired, from sums of other rows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from copy import deepcopy
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, TypeVar, final
 
 import numpy as np
 from scipy.special import ndtri
 
 from equipoise.core.arrays import Array
+from equipoise.core.bins import check_bins
 from equipoise.core.errors import DataError, SpecError
+from equipoise.core.names import look_up
+from equipoise.core.predictions import Predictions
+from equipoise.core.predictions.alignment import align, same_outcomes
 from equipoise.evaluate.audit_state import AuditState
-from equipoise.evaluate.differences import Difference, Differences, difference_test
-from equipoise.evaluate.scorecard import Drawn
+from equipoise.evaluate.differences import (
+    Difference,
+    Differences,
+    correct_family,
+    difference_test,
+    paired_difference,
+)
+from equipoise.evaluate.scoring import Drawn
 from equipoise.evaluate.standard_error import StandardError
-from equipoise.evaluate.values import sketched_values
+from equipoise.metrics.clusters import find_clusters
 from equipoise.metrics.facts import metric_facts, metrics_where
+from equipoise.metrics.inputs import as_predictions
 from equipoise.metrics.intervals import check_resamples
-from equipoise.metrics.readings import read_state
 from equipoise.metrics.resample import Resampler
+from equipoise.metrics.row_draws import draw_rows, shared_metrics
 from equipoise.metrics.state import CalibrationState
 from equipoise.metrics.target import POSITIVE_KEYS, TOP, Target, find_target
+from equipoise.metrics.values import sketch_metrics, state_metrics
 
-__all__ = ["UnpairedDifferences", "compare_states"]
+__all__ = ["PairedDifferences", "UnpairedDifferences", "compare", "compare_states", "correct_for_many"]
 
-_WHERE = "compare_states"
+_WHERE, _STATES = "compare", "compare_states"
+K = TypeVar("K", bound=Hashable)
+
+
+@final
+class PairedDifferences(Differences):
+    """Differences of two models on the same rows, one per metric; print it for a table.
+
+    Example:
+        >>> first = Predictions(probs=[[0.99, 0.01]] * 40, labels=[0] * 24 + [1] * 16)
+        >>> found = compare(first, first.with_scores(probs=[[0.6, 0.4]] * 40))
+        >>> found.of("ece").verdict
+        'second better'
+    """
+
+    __slots__ = ()
+
+
+def correct_for_many(
+    comparisons: Mapping[K, PairedDifferences], *, level: float = 0.95
+) -> dict[K, PairedDifferences]:
+    """Return comparisons whose p-values, intervals and verdicts allow for there being several in each metric.
+
+    Args:
+        comparisons: One per model that was compared with the same baseline.
+        level: Level of each family of comparisons; see :func:`~equipoise.evaluate.differences.correct_family`.
+
+    Example:
+        >>> first = Predictions(probs=[[0.99, 0.01]] * 40, labels=[0] * 24 + [1] * 16)
+        >>> found = compare(first, first.with_scores(probs=[[0.6, 0.4]] * 40), n_resamples=99)
+        >>> both = correct_for_many({"a": found, "b": compare(first, first, n_resamples=99)})
+        >>> both["a"].of("ece").p_value / found.of("ece").p_value
+        2.0
+    """
+    families: dict[str, dict[K, Difference]] = {}
+    for name, differences in comparisons.items():
+        for row in differences:
+            families.setdefault(row.metric, {})[name] = row
+    corrected = {
+        (name, metric): row
+        for metric, family in families.items()
+        for name, row in zip(family, correct_family(list(family.values()), level=level), strict=True)
+    }
+    return {
+        name: PairedDifferences(corrected[name, row.metric] for row in differences)
+        for name, differences in comparisons.items()
+    }
+
+
+def compare(
+    first: Predictions,
+    second: Predictions,
+    *,
+    metrics: Sequence[str] | None = None,
+    n_bins: int = 15,
+    closed: str = "right",
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+    clusters: Any = None,
+    target: str | None = None,
+    positive: str | int | None = None,
+) -> PairedDifferences:
+    """Compare two models on the same rows.
+
+    Rows are resampled together, so rows that both models find hard do not blur the difference.
+
+    Args:
+        first: Predictions of one model, the baseline.
+        second: Predictions of the other, on the same rows in the same order. With ids in both, the order of rows does
+            not matter; nor does that of classes, if both name them.
+        metrics: Which metrics; by default all that both kinds of scores allow.
+        n_bins: Bins of equal width.
+        closed: Which side of a bin belongs to it.
+        level: Level of the intervals. The verdict is a tie if and only if the interval contains zero.
+        n_resamples: Bootstrap resamples.
+        seed: The same seed gives the same answer.
+        clusters: Where rows depend on each other: one value per row, or the name of a column of groups that one of
+            the predictions has. Clusters are then resampled, not rows.
+        target: What is judged: ``"top"``, ``"positive"`` or ``"classwise"``, as for :func:`equipoise.score`; by default
+            the predicted class.
+        positive: The positive class, by name or number; by default class 1. Naming one means ``target="positive"``.
+
+    Returns:
+        One difference per metric, second minus first, with interval, p-value and verdict.
+
+    Raises:
+        DataError: If the rows are not the same.
+        SpecError: If the target does not fit the classes.
+
+    Example:
+        >>> first = Predictions(probs=[[0.99, 0.01]] * 40, labels=[0] * 24 + [1] * 16)
+        >>> second = first.with_scores(probs=[[0.6, 0.4]] * 40)
+        >>> [row.verdict for row in compare(first, second, metrics=["accuracy", "ece"])]
+        ['tie', 'second better']
+    """
+    check_bins(n_bins, closed, where=_WHERE)
+    check_resamples(n_resamples, where=_WHERE)
+    first, second = align(first, second, where=_WHERE)
+    _check_paired(first, second)
+    chosen = [
+        find_target(
+            target,
+            positive,
+            n_classes=part.n_classes or 0 if part.has_scores else 0,
+            class_names=part.class_names or first.class_names,
+            where=_WHERE,
+        )
+        or TOP
+        for part in (first, second)
+    ]
+    known = dict.fromkeys(shared_metrics(first, second))
+    if chosen[0].kind == "classwise":
+        known = dict.fromkeys(("accuracy", "nll", "brier", "ece"))
+    for key in metrics or ():
+        look_up(key, known, what="metric to compare")
+    codes = None if clusters is None else find_clusters(clusters, first, second, where=_WHERE).codes
+    before, after = (
+        draw_rows(
+            as_predictions(part, None, where=_WHERE),
+            n_bins=n_bins,
+            closed=closed,
+            n_resamples=n_resamples,
+            seed=seed,
+            clusters=codes,
+            target=judged,
+        )
+        for part, judged in zip((first, second), chosen, strict=True)
+    )
+    return PairedDifferences(
+        paired_difference(key, [before], [after], level=level)._replace(target=chosen[0].label)
+        for key in metrics or known
+    )
+
+
+def _check_paired(first: Predictions, second: Predictions) -> None:
+    if not same_outcomes(first, second):
+        raise DataError(
+            f"{_WHERE}: both predictions must be of the same rows in the same order, got {first!r} and {second!r} "
+            "with other labels. Save both models' outputs for the same data."
+        )
+    one, two = (np.ones(len(part)) if part.weights is None else part.weights for part in (first, second))
+    if not np.array_equal(one, two):
+        raise DataError(
+            f"{_WHERE}: both predictions must have the same weights, or none. Set them with with_weights."
+        )
+
+
 _TAIL = 0.025
 
 
@@ -88,12 +247,12 @@ def compare_states(
         >>> {row.verdict for row in compare_states(day, night)}
         {'tie'}
     """
-    check_resamples(n_resamples, where=_WHERE)
+    check_resamples(n_resamples, where=_STATES)
     drawn = Drawn(level=level, n_resamples=n_resamples, seed=seed)
     chosen = [_target(state, target, positive) for state in (first, second)]
     if chosen[0] != chosen[1]:
         raise DataError(
-            f"{_WHERE}: both states must be of the same positive class, got {chosen[0].label} and {chosen[1].label}. "
+            f"{_STATES}: both states must be of the same positive class, got {chosen[0].label} and {chosen[1].label}. "
             "Sum both with the same one."
         )
     plain = _compared(
@@ -114,11 +273,11 @@ def compare_states(
 
 def _target(state: CalibrationState | AuditState, target: str | None, positive: str | int | None) -> Target:
     if isinstance(state, AuditState):
-        return state.find_target(target, positive, where=_WHERE) or TOP
-    chosen = find_target(target, positive, n_classes=state.n_classes, class_names=None, where=_WHERE) or TOP
+        return state.find_target(target, positive, where=_STATES) or TOP
+    chosen = find_target(target, positive, n_classes=state.n_classes, class_names=None, where=_STATES) or TOP
     if chosen.kind == "positive":
         raise SpecError(
-            f"{_WHERE}: a CalibrationState keeps too little to judge the probability of one class. Pass AuditStates."
+            f"{_STATES}: a CalibrationState keeps too little to judge the probability of one class. Pass AuditStates."
         )
     return chosen
 
@@ -140,13 +299,13 @@ def _compared(
 ) -> list[Difference]:
     if first.settings() != second.settings():
         raise DataError(
-            f"{_WHERE}: both states must have the same bins and classes, got {first.settings()} and "
+            f"{_STATES}: both states must have the same bins and classes, got {first.settings()} and "
             f"{second.settings()}. Sum both with the same settings."
         )
     pooled = deepcopy(first)
     pooled.merge(second)
     states = (first, second)
-    values = [{**read_state(state), **sketched_values(state)} for state in states]
+    values = [{**state_metrics(state), **sketch_metrics(state)} for state in states]
     resamplers = [
         _resampler(state, state, n_resamples, 2 * seed, place) for place, state in enumerate(states)
     ]
