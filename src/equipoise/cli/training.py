@@ -270,6 +270,11 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     help="Do the i-th of n parts of the runs, counted from 1: for job arrays of Slurm and other schedulers.",
 )
 @click.option("--address", help="Ray cluster; 'auto' for the one this machine belongs to.")
+@click.option(
+    "--rehearse",
+    is_flag=True,
+    help="Try it out in minutes on made-up data of the same shape; run folders go to OUT-rehearsal.",
+)
 @click.option("--format", "style", type=click.Choice(["text", "markdown", "latex", "csv"]), default="text")
 @equivalence_option
 @_run_options
@@ -281,6 +286,7 @@ def compare_command(
     address: str | None,
     style: str,
     margins: tuple[tuple[str, float], ...],
+    rehearse: bool,
     asked: _Asked,
 ) -> int:
     """Run methods x networks x data x seeds from one file, and print the table; finished runs are not repeated."""
@@ -292,7 +298,11 @@ def compare_command(
         )
     from equipoise.experiments import read_comparison, run_comparison
 
-    wanted = read_comparison(comparison, overrides=asked.overrides)
+    wanted = read_comparison(comparison, overrides=asked.overrides, rehearse=rehearse)
+    if rehearse:
+        asked = asked._replace(out=asked.out.with_name(f"{asked.out.name}-rehearsal"))
+        if not asked.quiet:
+            click.echo("rehearsal on made-up data: the numbers mean nothing", err=True)
     _announce_code(wanted.specs, wanted.beside, str(comparison), asked)
     result = run_comparison(
         wanted,

@@ -1,0 +1,79 @@
+"""A rehearsal: the same comparison in minutes, on made-up data of the same shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from equipoise.experiments.specs.run import Spec
+
+__all__ = ["kept_in_rehearsal", "rehearsal_table"]
+
+#: Three batches of two images, once.
+_RECIPE: dict[str, Any] = {"epochs": 1, "batch_size": 2}
+#: Side of the images of networks that take any side, where theirs would take minutes.
+_SIDES = {"deeplabv3_resnet34": 64}
+_MOST_SETTINGS = 2
+
+
+def rehearsal_table(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a comparison with stand-ins for its data, one seed, one epoch, and two settings of what is chosen.
+
+    Args:
+        table: A comparison as a file holds it.
+
+    Example:
+        >>> rehearsal_table({"data": "cifar10", "model": "resnet50", "method": "ce", "name": "mine"})["data"]
+        [{'name': 'cifar10', 'options': {'stand_in': True}}]
+    """
+    recipe = dict(_RECIPE)
+    sides = [_SIDES[name] for one in _as_list(table["model"]) if (name := _table_of(one)["name"]) in _SIDES]
+    if sides:
+        recipe["size"] = sides[0]
+    if not torch.cuda.is_available():
+        recipe["precision"] = "32-true"  # half precision is for GPUs
+    return {
+        **table,
+        "name": f"{table.get('name', 'comparison')}-rehearsal",
+        "data": [_stand_in(one) for one in _as_list(table["data"])],
+        "method": [_with_few_settings(one) for one in _as_list(table["method"])],
+        "recipe": [{**_table_of(one), **recipe} for one in _as_list(table.get("recipe", {}))],
+        "seed": _as_list(table.get("seed", 0))[:1],
+        "shift": [_stand_in(one) if "data" in one else one for one in _as_list(table.get("shift", []))],
+    }
+
+
+def kept_in_rehearsal(spec: Spec, first: Spec, baseline: str) -> bool:
+    """Whether a run is rehearsed: every method on the first data and network, the baseline on all others.
+
+    Example:
+        >>> spec = Spec.from_table({"data": "digits", "model": "mlp"})
+        >>> kept_in_rehearsal(spec, spec, baseline="focal")
+        True
+    """
+    return (spec.data, spec.model) == (first.data, first.model) or spec.method.label == baseline
+
+
+def _stand_in(data: Any) -> dict[str, Any]:
+    table = _table_of(data)
+    return {**table, "options": {**table.get("options", {}), "stand_in": True}}
+
+
+def _with_few_settings(method: Any) -> Any:
+    if not isinstance(method, Mapping) or "choose" not in method:
+        return method
+    few = {
+        key: values[:_MOST_SETTINGS] if isinstance(values, list) else values
+        for key, values in method["choose"].items()
+    }
+    return {**method, "choose": few}
+
+
+def _table_of(named: Any) -> dict[str, Any]:
+    return dict(named) if isinstance(named, Mapping) else {"name": named}
+
+
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
