@@ -72,24 +72,23 @@ class Chunk:
     """Some rows of a file.
 
     Attributes:
-        columns: An array or tensor per name.
+        columns: An array per name; empty if all rows were left out.
         start: The number of the first row in its file.
-        lines: The line of each row, for text files.
         rows: The number of each row in its file, if rows were left out.
-        n_dropped: How many rows were left out because of a missing value; their columns may be empty then.
+        n_dropped: How many rows were left out because of a missing value.
+        line_of: Returns the line of a row by its number in the file, for text files.
     """
 
     columns: Mapping[str, Any]
     start: int
-    lines: Array | None = None
     rows: Array | None = None
     n_dropped: int = 0
+    line_of: Callable[[int], int] | None = None
 
     def place(self, row: int) -> str:
         """Return where a row is in its file, for messages."""
-        if self.lines is not None:
-            return f"line {self.lines[row]}"
-        return f"row {self.start + row if self.rows is None else self.rows[row]}"
+        number = self.start + row if self.rows is None else int(self.rows[row])
+        return f"row {number}" if self.line_of is None else f"line {self.line_of(number)}"
 
 
 @dataclass(frozen=True)
