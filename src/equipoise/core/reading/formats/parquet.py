@@ -22,7 +22,6 @@ from equipoise.core.reading.formats.base import (
     as_text,
 )
 from equipoise.core.reading.formats.notes import Notes
-from equipoise.core.reading.formats.parquet_pages import unfolded_size
 from equipoise.core.reading.formats.steady_file import SteadyFile
 from equipoise.core.reading.storage import File
 
@@ -86,23 +85,26 @@ class ParquetReader(ColumnReader):
         return None if types.is_list(kind) or types.is_large_list(kind) else ()
 
     def _checked_rows(self, names: list[str]) -> int:
-        """Return the number of rows; refuse a file that would unfold to an absurd size."""
+        """Return the number of rows; raise for a file that would take an absurd amount of memory."""
         rows = int(self._file.metadata.num_rows)
         if rows <= 0:
             raise self.fail("holds no rows. There is nothing to score.")
-        try:
-            grown = unfolded_size(
-                self._file.metadata,
-                names,
-                lambda place, count: self._disk.take(place, count).tobytes(),
-                self.size,
-            )
-        except DataError:
-            raise
-        except (ValueError, OverflowError) as error:
-            raise self._corrupt(error) from None
-        self.check_growth(grown)
+        self._widths = {name: self._row_bytes(self._schema.field(name).type) for name in names}
+        self.check_growth(rows * sum(self._widths.values()))
         return rows
+
+    def _row_bytes(self, kind: Any) -> int:
+        """Return the bytes of a row in memory that its type shows: nothing for texts and lists of any length."""
+        types = self._arrow.types
+        if types.is_fixed_size_list(kind):
+            return int(kind.list_size) * self._row_bytes(kind.value_type)
+        numbers = types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)
+        return (kind.bit_width + 7) // 8 if numbers else 0
+
+    def _check_width(self, name: str, n_bytes: int) -> None:
+        """Raise if all rows with so many bytes each would take an absurd amount of memory."""
+        self._widths[name] = max(self._widths[name], n_bytes)
+        self.check_growth(int(self._file.metadata.num_rows) * sum(self._widths.values()))
 
     def chunks(self, readings: Mapping[str, Reading], *, n_rows: int | None) -> Iterator[Chunk]:
         """Yield the rows of some columns in order."""
@@ -110,7 +112,7 @@ class ParquetReader(ColumnReader):
             self._check_type(name)
         rows = self._checked_rows(list(readings))
         size = self.chunk_rows(readings) if n_rows is None else n_rows
-        start, held, self._widths = 0, list[Chunk](), dict[str, int]()
+        start, held = 0, list[Chunk]()
         # Room is made for all rows of a chunk before they are there.
         for part in self._parts(min(size, rows, 8 * self.size), list(readings)):
             chunk = self._chunk(part, readings, start)
@@ -222,6 +224,7 @@ class ParquetReader(ColumnReader):
         if width == 0:
             raise self.fail(f"`{name}` holds empty lists. There is nothing to score.")
         values = column.flatten()
+        self._check_width(name, width * self._row_bytes(values.type))
         if values.null_count and not self.drop_missing:
             raise self.fail(f"`{name}` has a missing value in a list. {_drop_or_fill()}")
         numbers: Array = values.to_numpy(zero_copy_only=False)
@@ -235,9 +238,9 @@ class ParquetReader(ColumnReader):
             values: Array = column.to_numpy(zero_copy_only=False)
             return values
         entries = self._entries(column.dictionary, name)
-        # The longest text of a column gives every row of it its width.
-        self._widths[name] = max(self._widths.get(name, 0), entries.itemsize)
-        self.check_growth(int(self._file.metadata.num_rows) * sum(self._widths.values()))
+        self._check_width(
+            name, entries.itemsize
+        )  # the longest text of a column gives every row of it its width
         decoded: Array = entries[column.indices.to_numpy(zero_copy_only=False)]
         return decoded
 

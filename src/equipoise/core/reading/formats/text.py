@@ -143,39 +143,27 @@ class TextReader(ColumnReader, Generic[Record]):
     def _arrow_chunks(self, readings: Mapping[str, Reading], n_rows: int | None) -> Iterator[Chunk]:
         import pyarrow
 
-        held, start, n_held = list[Any](), 0, 0
-        widths = dict.fromkeys(readings, 0)
-
-        def chunk(parts: list[Any], start: int) -> Chunk:
-            table = pyarrow.Table.from_batches(parts).combine_chunks()
-            made = self._from_arrow(table, readings, start)
-            for name, column in made.columns.items():
-                widths[name] = max(widths[name], _row_bytes(column))
-            self.check_growth((start + table.num_rows) * sum(widths.values()))
-            return made
-
-        batches = self.arrow_batches(readings)
-        while True:
-            try:
-                batch = next(batches, None)
-            except DataError:
-                raise
-            except (pyarrow.ArrowException, ValueError) as error:
-                raise _Unconvertible from error
-            while batch is not None and n_rows is not None and n_held + batch.num_rows >= n_rows:
-                room = n_rows - n_held
-                yield chunk([*held, batch.slice(0, room)], start)
-                start, held, n_held, batch = start + n_rows, [], 0, batch.slice(room)
-            if batch is None:
-                break
-            if batch.num_rows:
+        start, n_held, held, widths = 0, 0, list[Any](), dict.fromkeys(readings, 0)
+        try:
+            for batch in self.arrow_batches(readings):
                 held.append(batch)
                 n_held += batch.num_rows
-        if held:
-            yield chunk(held, start)
+                while n_rows is not None and n_held >= n_rows:
+                    table = pyarrow.Table.from_batches(held)
+                    yield self._from_arrow(table.slice(0, n_rows), readings, start, widths)
+                    held, n_held = table.slice(n_rows).to_batches(), n_held - n_rows
+                    start += n_rows
+            if n_held:
+                yield self._from_arrow(pyarrow.Table.from_batches(held), readings, start, widths)
+        except DataError:
+            raise
+        except (pyarrow.ArrowException, ValueError) as error:
+            raise _Unconvertible from error
 
-    def _from_arrow(self, table: Any, readings: Mapping[str, Reading], start: int) -> Chunk:
-        """Return the rows of a table of Arrow.
+    def _from_arrow(
+        self, table: Any, readings: Mapping[str, Reading], start: int, widths: dict[str, int]
+    ) -> Chunk:
+        """Return the rows of a table of Arrow; ``widths`` are bytes per row of each column so far.
 
         Raises:
             _Unconvertible: For what only :class:`Cells` can convert or describe.
@@ -190,10 +178,10 @@ class TextReader(ColumnReader, Generic[Record]):
                 table = table.take(rows)
                 rows = rows + start
         columns: dict[str, Array] = {}
-        if table.num_rows:
-            columns = {
-                name: self._column(name, table.column(name), reading) for name, reading in readings.items()
-            }
+        for name, reading in readings.items() if table.num_rows else ():
+            columns[name] = self._column(name, table.column(name), reading)
+            widths[name] = max(widths[name], _row_bytes(columns[name]))
+        self.check_growth((start + n_read) * sum(widths.values()))
         return Chunk(columns, start, rows, n_read - table.num_rows, self._line_of)
 
     def _column(self, name: str, column: Any, reading: Reading) -> Array:
@@ -209,7 +197,8 @@ class TextReader(ColumnReader, Generic[Record]):
                 block.add(name, texts, reading, self.dtype(name))
             except DataError as error:
                 raise _Unconvertible from error
-            return block.columns[name][encoded.indices.to_numpy()]
+            decoded: Array = block.columns[name][encoded.indices.to_numpy()]
+            return decoded
         if hasattr(column, "value_lengths"):
             width = (self.row_shapes[name] or (0,))[0]
             if column.flatten().null_count or (column.value_lengths().to_numpy() != width).any():
