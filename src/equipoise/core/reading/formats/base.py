@@ -25,6 +25,7 @@ __all__ = [
     "Reading",
     "WrittenColumns",
     "as_text",
+    "from_arrow",
     "stored_as",
 ]
 
@@ -132,6 +133,21 @@ class NewScores:
         if self.beside:
             return [(name, None) for name in names] + [(new, old) for old, new in renamed.items()]
         return [(renamed.get(name, name), name if name in renamed else None) for name in names]
+
+
+def from_arrow(values: Any) -> Array:
+    """Return an array of Arrow, without missing values, as one of NumPy.
+
+    Arrow's own conversion imports pandas where that is installed, which takes longer than reading a file.
+
+    Example:
+        >>> import pyarrow
+        >>> from_arrow(pyarrow.array([True, False])), from_arrow(pyarrow.array([1, 2]))
+        (array([ True, False]), array([1, 2]))
+    """
+    if str(values.type) == "bool":
+        return np.from_dlpack(values.cast("uint8")).view(np.bool_)
+    return np.from_dlpack(values)
 
 
 def stored_as(values: Array, dtype: Any) -> Array:

@@ -20,6 +20,7 @@ from equipoise.core.reading.formats.base import (
     Reading,
     WrittenColumns,
     as_text,
+    from_arrow,
 )
 from equipoise.core.reading.formats.notes import Notes
 from equipoise.core.reading.formats.steady_file import SteadyFile
@@ -132,7 +133,7 @@ class ParquetReader(ColumnReader):
         if self.drop_missing and any(part.column(name).null_count for name in readings):
             valid = np.ones(n_read, bool)
             for name in readings:
-                valid &= part.column(name).is_valid().to_numpy(zero_copy_only=False)
+                valid &= from_arrow(part.column(name).is_valid())
             rows = np.flatnonzero(valid)
             part = part.take(self._arrow.array(rows))
             rows = rows + start
@@ -208,14 +209,14 @@ class ParquetReader(ColumnReader):
 
     def _column(self, column: Any, name: str, start: int) -> Array:
         if column.null_count:
-            row = start + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+            row = start + int(np.argmax(from_arrow(column.is_null())))
             raise self.fail(f"`{name}` has a missing value in row {row}. {_drop_or_fill()}")
         types = self._arrow.types
         if not (types.is_list(column.type) or types.is_large_list(column.type)):
             if types.is_fixed_size_list(column.type):
                 return self._rows_of(column, int(column.type.list_size), name)
             return self._flat(column, name)
-        lengths = np.asarray(column.value_lengths())
+        lengths = from_arrow(column.value_lengths())
         if (lengths != lengths[0]).any():
             raise self.fail(f"`{name}` must hold lists of one length, got {lengths[0]} and others.")
         return self._rows_of(column, int(lengths[0]), name)
@@ -227,7 +228,8 @@ class ParquetReader(ColumnReader):
         self._check_width(name, width * self._row_bytes(values.type))
         if values.null_count and not self.drop_missing:
             raise self.fail(f"`{name}` has a missing value in a list. {_drop_or_fill()}")
-        numbers: Array = values.to_numpy(zero_copy_only=False)
+        # Missing values in lists become NaN, which marks rows to leave out.
+        numbers = values.to_numpy(zero_copy_only=False) if values.null_count else from_arrow(values)
         return numbers.reshape(-1, width)
 
     def _flat(self, column: Any, name: str) -> Array:
@@ -235,13 +237,12 @@ class ParquetReader(ColumnReader):
         if types.is_string(column.type) or types.is_large_string(column.type):
             column = column.dictionary_encode()
         if not types.is_dictionary(column.type):
-            values: Array = column.to_numpy(zero_copy_only=False)
-            return values
+            return from_arrow(column)
         entries = self._entries(column.dictionary, name)
         self._check_width(
             name, entries.itemsize
         )  # the longest text of a column gives every row of it its width
-        decoded: Array = entries[column.indices.to_numpy(zero_copy_only=False)]
+        decoded: Array = entries[from_arrow(column.indices)]
         return decoded
 
     def _entries(self, dictionary: Any, name: str) -> Array:
@@ -250,8 +251,7 @@ class ParquetReader(ColumnReader):
         if dictionary.null_count:
             raise self.fail(f"`{name}` has a missing value in its dictionary. Drop or fill such rows.")
         if not (types.is_string(dictionary.type) or types.is_large_string(dictionary.type)):
-            values: Array = dictionary.to_numpy(zero_copy_only=False)
-            return values
+            return from_arrow(dictionary)
         texts = dictionary.to_pylist()
         if any(len(text) > LONGEST_TEXT for text in texts):
             raise self.fail(f"`{name}` must hold at most {LONGEST_TEXT} characters per row.")

@@ -17,7 +17,7 @@ import numpy as np
 
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
-from equipoise.core.reading.formats.base import Chunk, ColumnReader, Reading
+from equipoise.core.reading.formats.base import Chunk, ColumnReader, Reading, from_arrow
 from equipoise.core.reading.formats.cells import Cells, is_missing
 from equipoise.core.reading.formats.notes import Notes, parse, side_file
 from equipoise.core.reading.formats.steady_file import SteadyFile
@@ -197,15 +197,15 @@ class TextReader(ColumnReader, Generic[Record]):
                 block.add(name, texts, reading, self.dtype(name))
             except DataError as error:
                 raise _Unconvertible from error
-            decoded: Array = block.columns[name][encoded.indices.to_numpy()]
+            decoded: Array = block.columns[name][from_arrow(encoded.indices)]
             return decoded
         if hasattr(column, "value_lengths"):
             width = (self.row_shapes[name] or (0,))[0]
-            if column.flatten().null_count or (column.value_lengths().to_numpy() != width).any():
+            if column.flatten().null_count or (from_arrow(column.value_lengths()) != width).any():
                 raise _Unconvertible
-            values: Array = column.flatten().to_numpy().reshape(-1, width)
+            values: Array = from_arrow(column.flatten()).reshape(-1, width)
         else:
-            values = column.to_numpy(zero_copy_only=False)
+            values = from_arrow(column)
         if reading == "label" and values.dtype.kind == "f":
             if not (np.abs(values) < _LARGEST_WHOLE).all() or (np.floor(values) != values).any():
                 raise _Unconvertible
@@ -295,11 +295,12 @@ def _missing(column: Any, reading: Reading) -> Array:
     """Return which values of a column of Arrow are missing, as :func:`is_missing` does."""
     if reading in ("group", "hash"):
         return np.zeros(len(column), bool)
-    missing: Array = column.is_null().to_numpy()
-    if reading in ("name", "text"):
-        encoded = column.combine_chunks().dictionary_encode()
-        empty = np.array([not (text or "").strip() for text in encoded.dictionary.to_pylist()] + [True])
-        missing = empty[encoded.indices.fill_null(len(empty) - 1).to_numpy()]
+    column = column.combine_chunks()
+    if reading not in ("name", "text"):
+        return from_arrow(column.is_null())
+    encoded = column.dictionary_encode()
+    empty = np.array([not (text or "").strip() for text in encoded.dictionary.to_pylist()] + [True])
+    missing: Array = empty[from_arrow(encoded.indices.fill_null(len(empty) - 1))]
     return missing
 
 
