@@ -20,8 +20,7 @@ from equipoise.calibrators.platt import PlattScaling
 from equipoise.calibrators.result import FitResult
 from equipoise.calibrators.scaling_binning import ScalingBinning
 from equipoise.calibrators.spline import SplineCalibration
-from equipoise.calibrators.structured_matrix import StructuredMatrixScaling
-from equipoise.calibrators.structured_vector import StructuredVectorScaling
+from equipoise.calibrators.structured import StructuredMatrixScaling, StructuredVectorScaling
 from equipoise.calibrators.temperature import TemperatureScaling
 from equipoise.calibrators.vector import VectorScaling
 
