@@ -8,10 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from equipoise.catalogue import CATALOGUE
 from equipoise.experiments.build import build, make_network, split_source
-from equipoise.experiments.catalogue.losses import LOSSES
-from equipoise.experiments.catalogue.objectives import OBJECTIVES
-from equipoise.experiments.catalogue.penalties import PAIRS
 from equipoise.experiments.spec import DataSpec, ModelSpec, Spec
 from equipoise.experiments.spec_data import load_data
 from equipoise.losses import Adaptive
@@ -19,7 +17,8 @@ from equipoise.metrics import accuracy as share_right
 from equipoise.training import Hardware, fit, predict
 from helpers import toys
 
-METHODS = {**LOSSES, **PAIRS}
+METHODS = CATALOGUE["losses"]
+OBJECTIVES = CATALOGUE["objectives"]
 DATA = {"digits": DataSpec(name="digits"), "table": DataSpec(name="mixture", options={"n": 4000})}
 EPOCHS, BATCH, RATE = 30, 64, 2e-3
 WITHIN = 3.0  # points of accuracy

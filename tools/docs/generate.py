@@ -30,8 +30,7 @@ from usages import (
     spelled,
 )
 
-from equipoise.experiments.catalogue import CATALOGUE, Entry
-from equipoise.losses import Pair
+from equipoise.catalogue import CATALOGUE, Entry
 from equipoise.metrics.facts import MetricFacts, metric_facts
 
 FOLDER = ROOT / "docs" / "methods"
@@ -56,7 +55,7 @@ ROOMS = {
         title="Losses",
         opening="Every loss has the signature of `nn.CrossEntropyLoss`. [Choose a loss](../../choose-a-loss.md) "
         "says in plain words which one to take.",
-        entries={**CATALOGUE["losses"], **CATALOGUE["penalties"], **CATALOGUE["pairs"]},
+        entries={**CATALOGUE["losses"], **CATALOGUE["penalties"]},
         usage=loss_usage,
         picture=gradient_picture,
         caption=caption,
@@ -142,9 +141,7 @@ def page(room: Room, entry: Entry) -> str:
     parts += ["## Use", "", room.usage(entry), ""]
     parameters = "\n".join(section(inspect.getdoc(factory), "Args") for factory in factories(entry))
     if parameters:
-        between = (
-            ["- `strength`: Weight of the term beside the loss."] if isinstance(entry.factory, Pair) else []
-        )
+        between = ["- `strength`: Factor of the term that is added to the loss."] if entry.sum else []
         parts += ["## Parameters", "", *between, *bullets(parameters), ""]
     differs = differences(entry)
     if differs:
@@ -161,10 +158,12 @@ def facts(entry: Entry) -> Iterator[tuple[str, str]]:
     if entry.paper:
         yield "paper", entry.paper
     yield "fidelity", entry.fidelity
-    if entry.parameters:
+    if entry.sum:
+        yield "sum", f"`{entry.sum}`"
+    if entry.options:
         yield (
             "main setting",
-            ", ".join(f"`{key} = {spelled(value)}`" for key, value in entry.parameters.items()),
+            ", ".join(f"`{key} = {spelled(value)}`" for key, value in entry.options.items()),
         )
     if entry.needs:
         yield "needs", ", ".join(sorted(entry.needs))

@@ -5,14 +5,12 @@ from typing import TYPE_CHECKING
 from equipoise.core.lazy import lazy_names as _lazy_names
 
 __all__ = [
-    "CATALOGUE",
     "HISTORIES",
     "NEEDS_NO_RUNS",
     "PLOTS",
     "ComparisonResult",
     "ComparisonSpec",
     "DataSpec",
-    "Entry",
     "Execution",
     "MethodSpec",
     "ModelSpec",
@@ -42,7 +40,6 @@ __all__ = [
     "read_comparison",
     "read_spec",
     "refuse_code",
-    "register",
     "report_of_runs",
     "run",
     "run_comparison",
@@ -51,8 +48,6 @@ __all__ = [
 
 if TYPE_CHECKING:
     from equipoise.core.splits import HISTORIES
-    from equipoise.experiments import catalogue as catalogue
-    from equipoise.experiments.catalogue import CATALOGUE, Entry, register
     from equipoise.experiments.comparison import ComparisonResult, run_comparison
     from equipoise.experiments.comparison_spec import ComparisonSpec, read_comparison
     from equipoise.experiments.engines import RunSummary
@@ -85,11 +80,9 @@ else:
     __getattr__, __dir__ = _lazy_names(
         __name__,
         {
-            "CATALOGUE": "equipoise.experiments.catalogue",
             "ComparisonResult": "equipoise.experiments.comparison",
             "ComparisonSpec": "equipoise.experiments.comparison_spec",
             "DataSpec": "equipoise.experiments.spec",
-            "Entry": "equipoise.experiments.catalogue",
             "HISTORIES": "equipoise.core.splits",
             "MethodSpec": "equipoise.experiments.spec",
             "ModelSpec": "equipoise.experiments.spec",
@@ -122,11 +115,9 @@ else:
             "read_comparison": "equipoise.experiments.comparison_spec",
             "read_spec": "equipoise.experiments.spec",
             "refuse_code": "equipoise.experiments.preparation",
-            "register": "equipoise.experiments.catalogue",
             "report_of_runs": "equipoise.experiments.run_report",
             "run": "equipoise.experiments.single_run",
             "run_comparison": "equipoise.experiments.comparison",
             "write_spec": "equipoise.experiments.spec",
         },
-        modules=("catalogue",),
     )

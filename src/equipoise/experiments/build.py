@@ -11,10 +11,10 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
+from equipoise.catalogue import CATALOGUE, check_match
 from equipoise.core.errors import SpecError
 from equipoise.core.seeds import derive_seed
 from equipoise.data import Augment, Dataset, batches, meta_part
-from equipoise.experiments.catalogue import CATALOGUE, check_match
 from equipoise.experiments.contracts import Code, UserLoss, call_with, check_keywords
 from equipoise.experiments.methods import EntryWithParameters, code_of, split_method
 from equipoise.experiments.references import is_code
@@ -162,7 +162,7 @@ def make_network(model: ModelSpec, data: Dataset, spec: Spec | None = None) -> n
         return _own_network(code_of(model.name, spec), sizes, model.options)
     check_match(model.name, data.name, (data.kind,))
     entry = CATALOGUE["models"][model.name]
-    options = {key: value for key, value in entry.parameters.items() if key not in sizes}
+    options = {key: value for key, value in entry.options.items() if key not in sizes}
     network: Network = entry.factory(**{**options, **network_options(model, data)})
     if data.kind == "text" and data.embedding is not None:
         return Network(_Embedded(data.embedding, network.body), network.head)

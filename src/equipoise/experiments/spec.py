@@ -250,7 +250,7 @@ class Spec:
         Raises:
             SpecError: With file, key and nearest valid name.
         """
-        from equipoise.experiments.catalogue import add_plugins
+        from equipoise.catalogue import add_plugins
         from equipoise.experiments.validation import check_spec, fill_recipe
 
         add_plugins()

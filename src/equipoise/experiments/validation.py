@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from equipoise.catalogue import CATALOGUE, Entry, SumFactory, check_match, failed_plugins, is_code
 from equipoise.core.errors import SpecError, located
 from equipoise.core.names import check_choice, look_up
 from equipoise.data import COMMON_OPTIONS, VALIDATIONS
-from equipoise.experiments.catalogue import CATALOGUE, Entry, check_match, missing_names
 from equipoise.experiments.contracts import Code, UserLoss, check_keywords
-from equipoise.experiments.methods import SumFactory, split_method
-from equipoise.experiments.references import is_code, split_reference
+from equipoise.experiments.methods import split_method
+from equipoise.experiments.references import split_reference
 from equipoise.experiments.spec import MethodSpec, ModelSpec, RecipeSpec, Spec
 from equipoise.experiments.spec_parsing import plain
 
@@ -60,7 +60,7 @@ def fill_recipe(recipe: Any, *, where: str) -> dict[str, Any]:
     if not table.get("name"):
         return dict(table)
     with located(f"{where}.name"):
-        entry = look_up(str(table["name"]), CATALOGUE["recipes"], what="recipe", renamed=missing_names())
+        entry = look_up(str(table["name"]), CATALOGUE["recipes"], what="recipe", renamed=failed_plugins())
     return {**plain(entry.make()), "name": entry.key, **table}
 
 
@@ -111,7 +111,7 @@ def _check_name(name: str, room: str, *, what: str, where: str) -> Entry | None:
     hint = f"`equipoise list {room}` shows all; code of your own is 'file.py:name'."
     with located(where):
         if not is_code(name):
-            return look_up(name, CATALOGUE[room], what=what, hint=hint, renamed=missing_names())
+            return look_up(name, CATALOGUE[room], what=what, hint=hint, renamed=failed_plugins())
         split_reference(name)
         return None
 
