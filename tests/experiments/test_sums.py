@@ -110,21 +110,21 @@ def test_recipes_may_be_a_list(tmp_path, quick):
 
 
 def test_a_method_may_bring_its_own_recipe_and_stands_in_the_same_table(tmp_path, quick):
-    table = {**TABLE, "method": ["ce", {"name": "brier", "recipe": {"rate": 0.035, "epochs": 1}}]}
+    table = {**TABLE, "method": ["ce", {"name": "brier", "recipe": {"lr": 0.035, "epochs": 1}}]}
     comparison = ComparisonSpec.from_table(table)
-    assert comparison.specs[1].training.rate == 0.035
+    assert comparison.specs[1].training.lr == 0.035
     assert comparison.specs[1].training.batch_size == comparison.specs[0].training.batch_size
     result = run_comparison(comparison, tmp_path, options=quick, workers=1)
     [found] = result.tables
-    assert [row.method for row in found.rows[:2]] == ["ce", "brier(rate=0.035, epochs=1)"]
+    assert [row.method for row in found.rows[:2]] == ["ce", "brier(lr=0.035, epochs=1)"]
     assert [len(folder.history()) for folder in result.summary.done] == [2, 1]
 
 
 @pytest.mark.parametrize(
     ("recipe", "sentence"),
     [
-        ({"rat": 1}, "method.recipe: no key 'rat'; did you mean 'rate'"),
-        ({"rate": -1.0}, "method.recipe.rate: must be above 0"),
+        ({"lrr": 1}, "method.recipe: no key 'lrr'; did you mean 'lr'"),
+        ({"lr": -1.0}, "method.recipe.lr: must be above 0"),
     ],
 )
 def test_mistakes_in_a_methods_recipe(recipe, sentence):

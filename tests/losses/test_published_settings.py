@@ -76,7 +76,7 @@ def test_tiny_imagenet_has_the_batch_that_the_papers_print(recipe):
 @pytest.mark.parametrize("recipe", ["cals_imagenet", "cals_swin"])
 def test_imagenet_has_the_rate_and_augmentation_that_the_paper_prints(recipe):
     made = RECIPES[recipe].make()
-    assert made.rate == 1e-3
+    assert made.lr == 1e-3
     assert "5e-4" in RECIPES[recipe].summary
     assert made.jitter > 0
     assert made.erase > 0

@@ -21,17 +21,14 @@ from equipoise.experiments.references import is_code
 from equipoise.experiments.spec import ModelSpec, RecipeSpec, Spec
 from equipoise.experiments.spec_data import data_of
 from equipoise.experiments.spec_parsing import number_keys
+from equipoise.experiments.validation import recipe_optimizer
 from equipoise.models import Network
 from equipoise.objectives import Parts
 from equipoise.training import (
-    SGD,
-    Adam,
-    AdamW,
     Constant,
     Cosine,
     MultiStep,
     Objective,
-    Optimizer,
     Recipe,
     Schedule,
     Selection,
@@ -258,16 +255,6 @@ def make_recipe(recipe: RecipeSpec) -> Recipe:
         >>> make_recipe(RecipeSpec(clip_norm=2.0)).clip_norm
         2.0
     """
-    optimizers: dict[str, Optimizer] = {
-        "sgd": SGD(
-            rate=recipe.rate,
-            weight_decay=recipe.weight_decay,
-            momentum=recipe.momentum,
-            nesterov=recipe.nesterov,
-        ),
-        "adam": Adam(rate=recipe.rate, weight_decay=recipe.weight_decay),
-        "adamw": AdamW(rate=recipe.rate, weight_decay=recipe.weight_decay),
-    }
     schedules: dict[str, Schedule] = {
         "constant": Constant(),
         "multistep": MultiStep(recipe.milestones, recipe.decay),
@@ -275,7 +262,7 @@ def make_recipe(recipe: RecipeSpec) -> Recipe:
     }
     schedule = schedules[recipe.schedule]
     return Recipe(
-        optimizer=optimizers[recipe.optimizer],
+        optimizer=recipe_optimizer(recipe),
         schedule=WarmUp(recipe.warm_up, then=schedule) if recipe.warm_up else schedule,
         clip_norm=recipe.clip_norm or None,
         reduction=recipe.reduction,  # type: ignore[arg-type]

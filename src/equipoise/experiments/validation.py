@@ -14,11 +14,11 @@ from equipoise.experiments.methods import split_method
 from equipoise.experiments.references import split_reference
 from equipoise.experiments.spec import MethodSpec, ModelSpec, RecipeSpec, Spec
 from equipoise.experiments.spec_parsing import plain
+from equipoise.training import Optimizer
 
-__all__ = ["check_parameters", "check_spec", "fill_recipe"]
+__all__ = ["check_parameters", "check_spec", "fill_recipe", "recipe_optimizer"]
 
 _WORDS = {
-    "optimizer": ("sgd", "adam", "adamw"),
     "schedule": ("constant", "multistep", "cosine"),
     "reduction": ("mean", "sum"),
     "keep": ("last", "best"),
@@ -137,10 +137,28 @@ def _check_recipe(recipe: RecipeSpec, *, where: str) -> None:
             raise SpecError(f"{where}.{key}: must be at least 0, got {getattr(recipe, key)}.")
     if not recipe.meta < 1:
         raise SpecError(f"{where}.meta: must be below 1, a share of tune, got {recipe.meta}.")
-    if not recipe.rate > 0:
-        raise SpecError(f"{where}.rate: must be above 0, got {recipe.rate}.")
+    if not recipe.lr > 0:
+        raise SpecError(f"{where}.lr: must be above 0, got {recipe.lr}.")
+    with located(f"{where}.optimizer"):
+        recipe_optimizer(recipe)
     if recipe.schedule == "multistep" and not recipe.milestones:
         raise SpecError(f"{where}.milestones: a multistep schedule needs some, for example [150, 250].")
+
+
+def recipe_optimizer(recipe: RecipeSpec) -> Optimizer:
+    """Return the optimizer of a recipe.
+
+    Raises:
+        ValueError: If torch has no such optimizer, or the optimizer has no such option.
+
+    Example:
+        >>> recipe_optimizer(RecipeSpec(optimizer="RAdam", weight_decay=0.0))
+        Optimizer(name='RAdam', lr=0.1, options={})
+    """
+    options = {"weight_decay": recipe.weight_decay} if recipe.weight_decay else {}
+    if recipe.optimizer == "SGD":
+        options |= {"momentum": recipe.momentum, "nesterov": recipe.nesterov}
+    return Optimizer(recipe.optimizer, lr=recipe.lr, options={**options, **recipe.optimizer_options})
 
 
 def check_parameters(
