@@ -122,7 +122,7 @@ def _shift_of(arena: str) -> list[str]:
         "",
         *table(["method", "clean", *map(_short, splits)], lines),
         *_effects(arena, splits),
-        *(f"![ECE under {family.replace('_', ' ')}](pictures/{arena}-{family}.svg)\n" for family in FAMILIES),
+        *(f"![ECE under {family.replace('_', ' ')}](figures/{arena}-{family}.svg)\n" for family in FAMILIES),
         "Bands are 95% intervals, from test rows and seeds together.",
         "",
         *_foreign(arena, labels),

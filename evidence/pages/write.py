@@ -76,11 +76,11 @@ def evidence_pages() -> Iterator[tuple[Path, str]]:
         yield HOME / name, f"{NOTE}\n{text}"
     for arena in arenas():
         if is_run(arena):
-            yield HOME / "pictures" / f"{arena}-ece.svg", dots(arena)
-            yield HOME / "pictures" / f"{arena}-front.svg", front(arena)
+            yield HOME / "figures" / f"{arena}-ece.svg", dots(arena)
+            yield HOME / "figures" / f"{arena}-front.svg", front(arena)
     for arena in filter(is_shifted, arenas()):
         for family in FAMILIES:
-            yield HOME / "pictures" / f"{arena}-{family}.svg", shift_lines(arena, family)
+            yield HOME / "figures" / f"{arena}-{family}.svg", shift_lines(arena, family)
 
 
 def index() -> str:
@@ -252,11 +252,11 @@ def _losses_of(arena: str) -> list[str]:
     ]
     return [
         *parts,
-        f"![ECE of every method before and after temperature scaling](pictures/{arena}-ece.svg)",
+        f"![ECE of every method before and after temperature scaling](figures/{arena}-ece.svg)",
         "",
         f"Lines are 95% intervals, from test rows {_and_seeds(arena)}.",
         "",
-        f"![NLL after temperature scaling against accuracy](pictures/{arena}-front.svg)",
+        f"![NLL after temperature scaling against accuracy](figures/{arena}-front.svg)",
         "",
         *_front_words(arena),
         *_ranks(arena),

@@ -142,7 +142,7 @@ def test_without_pandas_the_command_that_installs_it_is_told(made, monkeypatch):
         given.to_frame()
 
 
-@pytest.mark.hosts
+@pytest.mark.integrations
 def test_frames_of_polars():
     polars = pytest.importorskip("polars")
     frame, labels = polars.DataFrame({"cat": [0.9, 0.2], "dog": [0.1, 0.8]}), polars.Series([0, 1])

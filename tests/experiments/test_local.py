@@ -85,7 +85,7 @@ def is_running(pid):
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
-@pytest.mark.deep
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_saves_and_leaves_nobody_at_work(tmp_path, number, code):
     spec = tmp_path / "long.toml"

@@ -59,7 +59,7 @@ def test_train_on_two_processes(command, alone, tmp_path):
     assert_same_run(tmp_path / "runs", alone, 2)
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_compare_gives_each_run_several_processes(alone, tmp_path):
     (tmp_path / "run.toml").write_text(SPEC + "seed = [0, 1]\n")
     command = [

@@ -11,7 +11,7 @@ from equipoise.experiments import RunFolder, Spec, find_runs, report_of_runs, ru
 from equipoise.experiments.integrity import seal_of
 from equipoise.experiments.run_groups import group_runs
 from equipoise.experiments.table import tables_of_groups
-from helpers.deep import daily
+from helpers.daily import daily
 from helpers.tiny_runs import FAILING, QUICK, TABLE
 
 #: Stage, file in the run's folder, and the keys that lead to a value that is read.

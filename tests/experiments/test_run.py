@@ -15,7 +15,7 @@ from equipoise.core.errors import DataError, SpecError
 from equipoise.experiments import RunFolder, Spec, find_runs, run
 from equipoise.experiments.build import build, make_network
 from equipoise.experiments.spec import ModelSpec, write_spec
-from helpers.deep import daily
+from helpers.daily import daily
 from helpers.tiny_runs import FAILING, results_of
 
 

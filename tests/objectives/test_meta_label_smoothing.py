@@ -9,7 +9,7 @@ from torch import nn
 from equipoise.objectives import MetaLabelSmoothing, Smoothing, Supervised
 from equipoise.training import Optimizer, Recipe, fit
 from helpers import toys
-from helpers.deep import daily
+from helpers.daily import daily
 
 META = toys.Blobs(10, batch_size=10, seed=2, shuffle=False)
 STILL = Recipe(optimizer=Optimizer("SGD", lr=0.0))

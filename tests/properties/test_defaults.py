@@ -59,7 +59,7 @@ def wanted(name: str) -> float:
     return accuracy(LOSSES["ce"].make(), name)
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DATA)
 @pytest.mark.parametrize("key", [key for key in METHODS if key != "ce"])
 def test_the_default_learns(key: str, name: str) -> None:
@@ -83,7 +83,7 @@ def accuracy_of_run(method: str, name: str) -> float:
     return 100 * share_right(predict(built.objective.network(), test))
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DATA)
 @pytest.mark.parametrize("key", [key for key in OBJECTIVES if key != "supervised"])
 def test_a_method_that_owns_its_step_learns_by_default(key: str, name: str) -> None:

@@ -15,7 +15,7 @@ from equipoise.losses import Adaptive
 from equipoise.objectives import Parts
 from equipoise.training import Objective, fit
 from helpers import toys
-from helpers.deep import daily
+from helpers.daily import daily
 
 OBJECTIVES = CATALOGUE["objectives"]
 

@@ -17,7 +17,7 @@ import pytest
 from helpers.browser import look, open_browser, overflow, resize
 
 pytest.importorskip("mkdocs")
-pytestmark = pytest.mark.deep
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 WIDTHS = (1280, 390)

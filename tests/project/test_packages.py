@@ -1,4 +1,4 @@
-"""The house is in order: light imports, public names listed, documented and shown by an example."""
+"""The packages are in order: light imports, public names listed, documented and shown by an example."""
 
 import ast
 import doctest
@@ -12,7 +12,7 @@ import pytest
 
 import equipoise
 
-ROOMS = sorted(
+PACKAGES = sorted(
     module.name for module in pkgutil.iter_modules(equipoise.__path__) if not module.name.startswith("_")
 )
 HEAVY = {
@@ -70,20 +70,20 @@ LIGHT = [
     "plots",
     "report",
 ]
-LIGHT_NAMES = ["equipoise", *(f"equipoise.{room}" for room in LIGHT)]
+LIGHT_NAMES = ["equipoise", *(f"equipoise.{package}" for package in LIGHT)]
 
 
 @pytest.fixture(scope="module")
 def loaded():
-    """Which packages are there after importing a room."""
+    """Which packages are there after importing a package."""
     words = [sys.executable, "-c", IMPORTS, *LIGHT_NAMES]
     lines = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
     return {name: set(packages) for name, *packages in map(str.split, lines)}
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LIGHT_NAMES)
-def test_light_rooms_stay_light(name, loaded):
+def test_light_packages_stay_light(name, loaded):
     assert "torch" in loaded[name]
     assert HEAVY.isdisjoint(loaded[name])
 
@@ -104,7 +104,7 @@ print(equipoise.losses.FocalLoss.__name__, equipoise.experiments.run.__name__)
 """
 
 
-def test_the_door_is_light_and_rooms_need_no_import_of_their_own():
+def test_the_top_level_import_is_light_and_reaches_every_package():
     result = subprocess.run([sys.executable, "-c", IMPORT_ALL], capture_output=True, text=True, check=True)
     assert result.stdout.split() == ["False", "False", "FocalLoss", "run"]
 
@@ -125,13 +125,13 @@ def test_lazy_packages_show_their_names_and_agree_with_what_type_checkers_see(na
                 assert getattr(package, alias.name) is getattr(there, alias.name)
 
 
-def test_completion_shows_the_rooms():
-    assert set(ROOMS) <= set(dir(equipoise))
+def test_completion_shows_the_packages():
+    assert set(PACKAGES) <= set(dir(equipoise))
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_completion_shows_what_is_listed_and_what_lives_there(room):
-    module = importlib.import_module(f"equipoise.{room}")
+@pytest.mark.parametrize("package", PACKAGES)
+def test_completion_shows_what_is_listed_and_what_lives_there(package):
+    module = importlib.import_module(f"equipoise.{package}")
     listed = set(getattr(module, "__all__", ()))
     below = {part.name for part in pkgutil.iter_modules(getattr(module, "__path__", ()))}
     shown = {name for name in dir(module) if not name.startswith("_")}
@@ -161,7 +161,7 @@ def test_adapters_are_shown_without_their_libraries_and_need_no_import_of_their_
     assert reached == ["load_model", "ce", "read_predictions"]
 
 
-def test_an_adapter_is_reached_like_a_room():
+def test_an_adapter_is_reached_like_a_package():
     pytest.importorskip("sklearn")
     assert equipoise.integrations.sklearn.CalibratedClassifier.__name__ == "CalibratedClassifier"
     with pytest.raises(AttributeError, match="has no attribute 'sklaern'"):
@@ -169,15 +169,15 @@ def test_an_adapter_is_reached_like_a_room():
 
 
 def public_names():
-    for room in (None, *ROOMS):
-        module = equipoise if room is None else importlib.import_module(f"equipoise.{room}")
+    for package in (None, *PACKAGES):
+        module = equipoise if package is None else importlib.import_module(f"equipoise.{package}")
         for name in getattr(module, "__all__", ()):
             yield f"{module.__name__}.{name}", getattr(module, name)
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_public_names_are_listed(room):
-    module = importlib.import_module(f"equipoise.{room}")
+@pytest.mark.parametrize("package", PACKAGES)
+def test_public_names_are_listed(package):
+    module = importlib.import_module(f"equipoise.{package}")
     names = list(getattr(module, "__all__", ()))
     assert len(names) == len(set(names))
     visible = {

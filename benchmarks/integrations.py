@@ -1,6 +1,6 @@
-"""Our adapters beside what their hosts have of their own, in one run, interleaved.
+"""Our adapters and what other libraries offer themselves, interleaved in one run.
 
-Run with ``python benchmarks/hosts.py``. Times are the least of some repeats; only ratios of the same run mean anything.
+Run with ``python benchmarks/integrations.py``. Times are the least of some repeats; compare only ratios of one run.
 """
 
 from __future__ import annotations

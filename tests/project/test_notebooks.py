@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.deep import daily
+from helpers.daily import daily
 from helpers.scripts import load_script
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,7 +13,7 @@ from torch import Tensor
 
 import equipoise
 from equipoise.catalogue import CATALOGUE
-from helpers.deep import daily
+from helpers.daily import daily
 
 KINDS = {"Float": jaxtyping.Float, "Int": jaxtyping.Int, "Bool": jaxtyping.Bool}
 ENTRIES = [

@@ -24,7 +24,7 @@ PAGES = Path(__file__).resolve().parents[2] / "docs" / "methods" / "losses"
 def test_page_and_picture(key):
     name = key.replace("+", "-")
     assert f"| key | `{key}` |" in (PAGES / f"{name}.md").read_text(encoding="utf-8")
-    assert (PAGES / "pictures" / f"{name}.svg").read_text(encoding="utf-8").startswith("<?xml")
+    assert (PAGES / "figures" / f"{name}.svg").read_text(encoding="utf-8").startswith("<?xml")
 
 
 ROOT = PAGES.parent

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from equipoise.cli.commands import COMMANDS
-from helpers.deep import daily
+from helpers.daily import daily
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)

@@ -79,7 +79,7 @@ def test_walls_stand_between_an_owner_and_every_other_room():
 
 def test_a_machine_without_a_browser_or_any_other_tool_can_gather_the_tests():
     # A helper that skips while it is imported stays behind half made, and the next test to import it fails.
-    asked = ["tests/helpers", "tests/report/test_browser.py", "tests/house/test_site.py"]
+    asked = ["tests/helpers", "tests/report/test_browser.py", "tests/project/test_site.py"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "--collect-only", "-q", *asked],
         cwd=ROOT,
