@@ -53,7 +53,8 @@ def options_of(entry: Entry) -> list[Option]:
         reduction | 'mean' | "mean" (over weights, as cross-entropy does), "sum" or "none".
     """
     if isinstance(entry.made_by, SumFactory):
-        found = {"strength": Option("strength", "1.0", _STRENGTH)}
+        factors = [factor for _, factor in entry.made_by.terms if factor is not None]
+        found = {"strength": Option("strength", repr(factors[0]), _STRENGTH)} if len(factors) == 1 else {}
         for term, _ in entry.made_by.terms:
             found |= {option.name: option for option in options_of(term) if option.name not in found}
         return list(found.values())

@@ -132,15 +132,22 @@ class SumFactory:
     def __signature__(self) -> inspect.Signature:
         """All options that need no table, the shared ones last."""
         found: dict[str, inspect.Parameter] = {}
-        if len(self._takers("strength")) == 1:
+        if self.strength is not None:
             found["strength"] = inspect.Parameter(
-                "strength", inspect.Parameter.KEYWORD_ONLY, default=1.0, annotation="float"
+                "strength", inspect.Parameter.KEYWORD_ONLY, default=self.strength, annotation="float"
             )
         for options in map(_options, self._of_catalogue()):
             found |= options
         names = [name for name in found if name in _SHARED or len(self._takers(name)) == 1]
         ordered = sorted(names, key=lambda name: _SHARED.index(name) if name in _SHARED else -1)
         return inspect.Signature([found[name] for name in ordered])
+
+    @property
+    def strength(self) -> float | None:
+        """The factor of the only term that has one, which the option ``strength`` replaces; None otherwise."""
+        factors = {entry.key: factor for entry, factor in self.terms}
+        takers = self._takers("strength")
+        return factors[takers[0]] if len(takers) == 1 else None
 
     def __call__(self, **options: Any) -> Sum:
         """Return the sum.
