@@ -36,7 +36,7 @@ from equipoise import (
     training,
 )
 from equipoise.calibrators import Calibrator, CalibratorModule, OwnCalibrator, TemperatureScaling, choose
-from equipoise.catalogue import CATALOGUE
+from equipoise.catalogue import CATALOGUE, SumTerm, options_of
 from equipoise.core import MissingExtraError, Predictions, Rows
 from equipoise.data import load
 from helpers import toys
@@ -305,6 +305,9 @@ EXAMPLES = {
     "Spec": spec,
     "ClassAdaptiveHeuristicLoss": lambda: losses.ClassAdaptiveHeuristicLoss(n_classes=3),
     "ClassAdaptiveLoss": lambda: losses.ClassAdaptiveLoss(n_classes=3),
+    "MethodOption": lambda: options_of(CATALOGUE["losses"]["focal"])[0],
+    "SumTerm": lambda: SumTerm("0.5", "mdca"),
+    "Optimizer": lambda: training.Optimizer("SGD", lr=0.1, options={"momentum": 0.9}),
     "SumFactory": lambda: CATALOGUE["losses"]["focal+mdca"].factory,
     "Scaled": lambda: 0.5 * losses.MMCE(),
     "Sum": lambda: losses.FocalLoss() + 0.5 * losses.MMCE(),

@@ -30,7 +30,7 @@ from usages import (
     spelled,
 )
 
-from equipoise.catalogue import CATALOGUE, Entry, Option, options_of
+from equipoise.catalogue import CATALOGUE, Entry, MethodOption, options_of
 from equipoise.metrics.facts import MetricFacts, metric_facts
 
 FOLDER = ROOT / "docs" / "methods"
@@ -209,7 +209,7 @@ def section(docstring: str | None, name: str) -> str:
     return ""
 
 
-def row(option: Option) -> str:
+def row(option: MethodOption) -> str:
     """Turn an option into a row of a table."""
     meaning = option.meaning.replace("|", "\\|")
     return f"| `{option.name}` | {f'`{option.default}`' if option.default else 'required'} | {meaning} |"

@@ -3,7 +3,7 @@
 from equipoise.catalogue.entry import Entry, Fidelity
 from equipoise.catalogue.loader import CATALOGUE, CATEGORIES, check_match, find_loss
 from equipoise.catalogue.metric_parts import METRIC_PARTS
-from equipoise.catalogue.options import Option, options_of
+from equipoise.catalogue.options import MethodOption, options_of
 from equipoise.catalogue.plugins import add_plugins, failed_plugins, register
 from equipoise.catalogue.sums import SumFactory, SumTerm, is_code, split_terms, sum_entry
 
@@ -13,7 +13,7 @@ __all__ = [
     "METRIC_PARTS",
     "Entry",
     "Fidelity",
-    "Option",
+    "MethodOption",
     "SumFactory",
     "SumTerm",
     "add_plugins",

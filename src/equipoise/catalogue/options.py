@@ -13,13 +13,13 @@ from typing import NamedTuple
 from equipoise.catalogue.entry import Entry, split_address
 from equipoise.catalogue.sums import SumFactory
 
-__all__ = ["Option", "options_of"]
+__all__ = ["MethodOption", "options_of"]
 
 _REFERENCE = re.compile(r":(?:func|class):`~?([\w.]+)`")
 _STRENGTH = "Factor of the term that is added to the loss."
 
 
-class Option(NamedTuple):
+class MethodOption(NamedTuple):
     """An option of a method.
 
     Attributes:
@@ -41,7 +41,7 @@ class _Definition(NamedTuple):
     text: str = ""
 
 
-def options_of(entry: Entry) -> list[Option]:
+def options_of(entry: Entry) -> list[MethodOption]:
     """Return the options of an entry's factory, in the order of its signature.
 
     Example:
@@ -54,13 +54,13 @@ def options_of(entry: Entry) -> list[Option]:
     """
     if isinstance(entry.made_by, SumFactory):
         factors = [factor for _, factor in entry.made_by.terms if factor is not None]
-        found = {"strength": Option("strength", repr(factors[0]), _STRENGTH)} if len(factors) == 1 else {}
+        found = {"strength": MethodOption("strength", repr(factors[0]), _STRENGTH)} if len(factors) == 1 else {}
         for term, _ in entry.made_by.terms:
             found |= {option.name: option for option in options_of(term) if option.name not in found}
         return list(found.values())
     if not isinstance(entry.made_by, str):  # a plugin's, and imported already
         known = inspect.signature(entry.made_by).parameters.values()
-        return [Option(one.name, "" if one.default is one.empty else repr(one.default), "") for one in known]
+        return [MethodOption(one.name, "" if one.default is one.empty else repr(one.default), "") for one in known]
     package, (name, *method) = split_address(entry.made_by)
     definition = _find(package, name)
     if definition is None:
@@ -69,7 +69,7 @@ def options_of(entry: Entry) -> list[Option]:
     if method:
         definition = _method(definition, method[0])
         meanings |= _section(definition.text)
-    return [Option(name, default, meanings.get(name, "")) for name, default in _signature(definition)]
+    return [MethodOption(name, default, meanings.get(name, "")) for name, default in _signature(definition)]
 
 
 def _method(definition: _Definition, name: str) -> _Definition:
