@@ -17,8 +17,8 @@ from equipoise.experiments import (
     run,
     run_comparison,
 )
-from equipoise.experiments.preparation import code_files, pin
-from equipoise.experiments.user_code import find_source, load_code
+from equipoise.experiments.build.preparation import code_files, pin
+from equipoise.experiments.code.source import find_source, load_code
 from helpers.own_code import CODE, own_table, write_code
 
 

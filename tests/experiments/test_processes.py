@@ -10,7 +10,7 @@ from equipoise.core.errors import SpecError
 from equipoise.experiments import Execution, RunFolder, RunOptions, Spec, run
 from equipoise.experiments.engines import local
 from equipoise.experiments.engines.gpus import share_gpus, visible_gpus
-from equipoise.experiments.finding_runs import find_runs
+from equipoise.experiments.runs.finding import find_runs
 from helpers.limited import run_limited
 from helpers.tiny_runs import QUICK, TABLE
 

@@ -7,8 +7,8 @@ import pytest
 from equipoise.catalogue import CATALOGUE
 from equipoise.core.errors import SpecError
 from equipoise.experiments import ComparisonSpec, Spec, run_comparison
-from equipoise.experiments.build import build, make_loss
-from equipoise.experiments.spec_data import data_of
+from equipoise.experiments.build.data import data_of
+from equipoise.experiments.build.run_parts import build, make_loss
 from helpers.tiny_runs import TABLE
 
 

@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from equipoise.catalogue import CATALOGUE
-from equipoise.core.arrays import log_odds_as_logits
 from equipoise.losses import AdaFocalLoss, BrierLoss, FocalLoss
+from equipoise.losses.base import log_odds_as_logits
 from equipoise.objectives import Supervised
 from equipoise.training import Recipe, fit
 from helpers import toys

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from equipoise.catalogue import CATALOGUE
-from equipoise.experiments import spec_data
-from equipoise.experiments.spec import Spec
+from equipoise.experiments.build import data as spec_data
+from equipoise.experiments.specs.run import Spec
 from equipoise.losses import ClassAdaptiveLoss, mmce_weighted_penalty
 
 LOSSES = CATALOGUE["losses"]

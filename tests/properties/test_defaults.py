@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from equipoise.catalogue import CATALOGUE
-from equipoise.experiments.build import build, make_network, split_source
-from equipoise.experiments.spec import DataSpec, ModelSpec, Spec
-from equipoise.experiments.spec_data import load_data
+from equipoise.experiments.build.data import load_data
+from equipoise.experiments.build.run_parts import build, make_network, split_source
+from equipoise.experiments.specs.run import DataSpec, ModelSpec, Spec
 from equipoise.losses import Adaptive
 from equipoise.metrics import accuracy as share_right
 from equipoise.training import Hardware, fit, predict

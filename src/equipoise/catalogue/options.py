@@ -54,13 +54,17 @@ def options_of(entry: Entry) -> list[MethodOption]:
     """
     if isinstance(entry.made_by, SumFactory):
         factors = [factor for _, factor in entry.made_by.terms if factor is not None]
-        found = {"strength": MethodOption("strength", repr(factors[0]), _STRENGTH)} if len(factors) == 1 else {}
+        found = (
+            {"strength": MethodOption("strength", repr(factors[0]), _STRENGTH)} if len(factors) == 1 else {}
+        )
         for term, _ in entry.made_by.terms:
             found |= {option.name: option for option in options_of(term) if option.name not in found}
         return list(found.values())
     if not isinstance(entry.made_by, str):  # a plugin's, and imported already
         known = inspect.signature(entry.made_by).parameters.values()
-        return [MethodOption(one.name, "" if one.default is one.empty else repr(one.default), "") for one in known]
+        return [
+            MethodOption(one.name, "" if one.default is one.empty else repr(one.default), "") for one in known
+        ]
     package, (name, *method) = split_address(entry.made_by)
     definition = _find(package, name)
     if definition is None:

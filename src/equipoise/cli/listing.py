@@ -19,7 +19,7 @@ from equipoise.catalogue import (
 from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.cli.tables import print_table, terminal_width
 from equipoise.core.names import look_up
-from equipoise.experiments.paper_results import PaperResult, find_paper_results
+from equipoise.experiments.results.papers import PaperResult, find_paper_results
 
 __all__ = ["list_command", "show_command"]
 

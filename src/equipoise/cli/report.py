@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from equipoise.cli.inputs import COLUMN_OPTIONS, column_options, given_words, naming_ids
 from equipoise.cli.report_sources import Rows, are_runs, named_rows, shown, stem_of, words_of
 from equipoise.cli.scoring import cluster_option, read_along, scoring_options, target_options
-from equipoise.cli.shared import SHARE, check_report, json_option, print_json, quiet_option
+from equipoise.cli.shared import SHARE, check_report, json_option, print_json, quiet_option, verify_option
 from equipoise.cli.states import read_states, refuse_clusters, refuse_options_of_rows, state_paths
 from equipoise.core.atomic_files import write_text
 from equipoise.core.errors import DataError
@@ -29,7 +29,7 @@ __all__ = ["command"]
 
 _GIVEN = ParameterSource.COMMANDLINE
 #: What a report on folders of runs heeds.
-_FOR_RUNS = ("paths", "output", "title", "baseline", "as_json", "quiet")
+_FOR_RUNS = ("paths", "output", "title", "baseline", "verify", "as_json", "quiet")
 
 
 @click.command("report", epilog="Example:  equipoise report before.npz after.npz -o report.html --by site")
@@ -68,6 +68,7 @@ _FOR_RUNS = ("paths", "output", "title", "baseline", "as_json", "quiet")
     "--card", type=click.Path(path_type=Path, dir_okay=False), help="Write a model card's YAML here too."
 )
 @click.option("--dataset", help="Name of the dataset, for the model card.")
+@verify_option
 @json_option
 @quiet_option
 def command(
@@ -84,6 +85,7 @@ def command(
     cluster: str | None,
     card: Path | None,
     dataset: str | None,
+    verify: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -105,7 +107,9 @@ def command(
     check_report(output, option="--output")
     if are_runs(paths):
         _refuse_for_runs()
-        _report_runs(paths, output, title=title, baseline=baseline, as_json=as_json, quiet=quiet)
+        _report_runs(
+            paths, output, title=title, baseline=baseline, verify=verify, as_json=as_json, quiet=quiet
+        )
         return
     states = state_paths(paths)
     if states:
@@ -203,6 +207,7 @@ def _report_runs(
     *,
     title: str | None,
     baseline: str | None,
+    verify: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -210,7 +215,7 @@ def _report_runs(
     from equipoise.experiments import find_runs, report_of_runs
     from equipoise.report import write_report
 
-    runs = [run for path in paths for run in find_runs(path) if run.status() == "finished"]
+    runs = [run for path in paths for run in find_runs(path) if run.status(verify=verify) == "finished"]
     if not runs:
         raise DataError(
             f"report: no finished run in {', '.join(paths)}. `equipoise runs` shows what is there."
@@ -271,7 +276,7 @@ def _refuse_for_runs() -> None:
 def _again(paths: Sequence[str]) -> str:
     """Return the command that makes the report again: the files, and the options that were given."""
     names = [parameter.name or "" for parameter in click.get_current_context().command.params]
-    kept = [name for name in names if name not in ("paths", "as_json", "quiet")]
+    kept = [name for name in names if name not in ("paths", "verify", "as_json", "quiet")]
     return shlex.join(["equipoise", "report", *map(without_secrets, paths), *given_words(*kept)])
 
 

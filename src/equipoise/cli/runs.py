@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from equipoise.cli.limits import equivalence_option
-from equipoise.cli.shared import json_option, print_json, quiet_option
+from equipoise.cli.shared import json_option, print_json, quiet_option, verify_option
 from equipoise.cli.tables import print_table, terminal_width
 from equipoise.core.errors import EquipoiseError, SpecError
 
@@ -52,9 +52,12 @@ def runs_command() -> None:
 @click.option("--why", is_flag=True, help="Say why runs failed.")
 @click.option("--clean", is_flag=True, help="Move failed runs to a trash folder, so that they start over.")
 @click.option("--yes", is_flag=True, help="With --clean: do not ask for confirmation.")
+@verify_option
 @json_option
 @quiet_option
-def list_command(folder: Path, why: bool, clean: bool, yes: bool, as_json: bool, quiet: bool) -> None:
+def list_command(
+    folder: Path, why: bool, clean: bool, yes: bool, verify: bool, as_json: bool, quiet: bool
+) -> None:
     """List the runs in FOLDER: finished, half-finished, failed, broken.
 
     `equipoise runs export` hands them to TensorBoard, MLflow or Weights & Biases.
@@ -68,7 +71,7 @@ def list_command(folder: Path, why: bool, clean: bool, yes: bool, as_json: bool,
             "--clean asks for confirmation, and standard input is not a terminal. Nothing was removed. Add --yes."
         )
     runs = find_runs(folder)
-    records = [_record(run) for run in runs]
+    records = [_record(run, verify=verify) for run in runs]
     if not as_json:
         _print_runs(records, why=why or clean)
     moved = _clean([run for run in runs if run.why_not_removable() is None], yes=yes) if clean else {}
@@ -127,7 +130,7 @@ def export_command(folder: Path, logger: str, out: Path, as_json: bool, quiet: b
     # These packages are heavy, and extras.
     export_run = import_module(f"equipoise.integrations.{logger}").export_run
     from equipoise.experiments import find_runs
-    from equipoise.experiments.folder import UNUSABLE
+    from equipoise.experiments.runs.folder import UNUSABLE
     from equipoise.integrations.run_log import read_run
 
     runs = {run: run.status() for run in find_runs(folder)}
@@ -152,13 +155,13 @@ def export_command(folder: Path, logger: str, out: Path, as_json: bool, quiet: b
     click.echo(show)
 
 
-def _record(run: RunFolder) -> dict[str, object]:
-    from equipoise.experiments.folder import UNUSABLE
+def _record(run: RunFolder, *, verify: bool) -> dict[str, object]:
+    from equipoise.experiments.runs.folder import UNUSABLE
 
-    status = run.status()
+    status = run.status(verify=verify)
     unknown = {"run": run.name, "status": status, "epochs": "", "label": ""}
     if status in UNUSABLE:
-        return {**unknown, "error": run.problem() or run.unreadable_spec()}
+        return {**unknown, "error": run.problem(verify=verify) or run.unreadable_spec()}
     try:
         spec, error, epochs = run.spec(), run.error(), len(run.history())
     except EquipoiseError as damage:  # another process works on it, and mends it
@@ -197,6 +200,7 @@ def _record(run: RunFolder) -> dict[str, object]:
     help="Whether a column says how far methods were checked; by default in markdown only.",
 )
 @equivalence_option
+@verify_option
 @json_option
 @quiet_option
 def table_command(
@@ -208,6 +212,7 @@ def table_command(
     calibrators: tuple[str, ...],
     fidelity: bool | None,
     margins: tuple[tuple[str, float], ...],
+    verify: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -216,11 +221,11 @@ def table_command(
     Methods and calibrators stand in the order of the comparison that made the runs.
     """
     from equipoise.experiments import find_runs, format_shifts, format_tables, group_runs
-    from equipoise.experiments.folder import UNUSABLE
-    from equipoise.experiments.run_groups import select_from
-    from equipoise.experiments.table import COLUMNS, tables_of_groups
+    from equipoise.experiments.results.groups import select_from
+    from equipoise.experiments.results.tables import COLUMNS, tables_of_groups
+    from equipoise.experiments.runs.folder import UNUSABLE
 
-    runs = {run: run.status() for run in find_runs(folder)}
+    runs = {run: run.status(verify=verify) for run in find_runs(folder)}
     finished = [run for run, status in runs.items() if status == "finished"]
     left_out = sum(status in UNUSABLE for status in runs.values())
     if not finished:

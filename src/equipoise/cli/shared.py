@@ -10,7 +10,15 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["SHARE", "check_output", "check_report", "json_option", "print_json", "quiet_option"]
+__all__ = [
+    "SHARE",
+    "check_output",
+    "check_report",
+    "json_option",
+    "print_json",
+    "quiet_option",
+    "verify_option",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -23,6 +31,15 @@ def json_option(function: F) -> F:
 def quiet_option(function: F) -> F:
     """Add ``--quiet``: no progress, no remarks."""
     return click.option("--quiet", "-q", is_flag=True, help="Print results only.")(function)
+
+
+def verify_option(function: F) -> F:
+    """Add ``--verify``: hash the files of runs, whatever their size and time."""
+    return click.option(
+        "--verify",
+        is_flag=True,
+        help="Hash every file of the runs; by default only those whose size or time differ.",
+    )(function)
 
 
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)

@@ -13,13 +13,13 @@ import click
 
 from equipoise.cli.limits import equivalence_option
 from equipoise.cli.save import use_of_runs
-from equipoise.cli.shared import json_option, print_json, quiet_option
+from equipoise.cli.shared import json_option, print_json, quiet_option, verify_option
 from equipoise.cli.tables import print_table, terminal_width
 from equipoise.experiments import HISTORIES
 
 if TYPE_CHECKING:
     from equipoise.experiments import ComparisonResult, RunOptions, Spec
-    from equipoise.experiments.preparation import Beside
+    from equipoise.experiments.build.preparation import Beside
 
 __all__ = ["compare_command", "print_result", "train_command"]
 
@@ -87,6 +87,7 @@ def _run_options(function: F) -> F:
         keep_memory: bool,
         resamples: int,
         no_code: bool,
+        verify: bool,
         as_json: bool,
         quiet: bool,
         **others: Any,
@@ -111,6 +112,7 @@ def _run_options(function: F) -> F:
             keep_memory=keep_memory,
             n_resamples=resamples,
             quiet=quiet or as_json,
+            verify=verify,
         )
         asked = _Asked(out, overrides, no_code, options, as_json, quiet)
         return function(*args, asked=asked, **others)
@@ -168,6 +170,7 @@ def _run_options(function: F) -> F:
             ),
             click.option("--resamples", default=1000, show_default=True, help="Resamples behind intervals."),
             click.option("--no-code", is_flag=True, help="Refuse a file that names code to run."),
+            verify_option,
             json_option,
             quiet_option,
         )
@@ -213,9 +216,9 @@ def train_command(
 ) -> None:
     """Train, predict and score one run, or go on where it stopped."""
     from equipoise.experiments import RunFolder, prepare, read_spec, run
-    from equipoise.experiments.maps import as_map
-    from equipoise.experiments.preparation import Beside
-    from equipoise.experiments.references import is_code
+    from equipoise.experiments.build.preparation import Beside
+    from equipoise.experiments.code.names import is_code
+    from equipoise.experiments.specs.calibrators import as_map
     from equipoise.metrics.facts import columns
     from equipoise.training.processes import is_first_process
 
