@@ -170,7 +170,7 @@ def test_show_fits_a_screen(name, capsys):
     assert len(lines) <= 50
     assert "option" in "\n".join(lines)
     before_papers = lines[
-        : next((n for n, line in enumerate(lines) if line.startswith("Printed")), len(lines))
+        : next((n for n, line in enumerate(lines) if line.startswith("Published results")), len(lines))
     ]
     assert max(map(len, before_papers)) <= 100
 
