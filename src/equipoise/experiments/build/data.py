@@ -15,10 +15,10 @@ from equipoise.catalogue import CATALOGUE
 from equipoise.core.errors import DataError
 from equipoise.data import Dataset, load
 from equipoise.experiments.code.adapters import Code, as_dataset, as_test_set, call_with, check_keywords
-from equipoise.experiments.specs.methods import code_of
 from equipoise.experiments.code.names import is_code
-from equipoise.experiments.specs.run import DataSpec, Spec
+from equipoise.experiments.specs.methods import code_of
 from equipoise.experiments.specs.parsing import number_keys, plain
+from equipoise.experiments.specs.run import DataSpec, Spec
 
 __all__ = ["content_digest", "data_of", "fit_split", "load_data"]
 

@@ -15,13 +15,13 @@ from equipoise.catalogue import CATALOGUE, check_match
 from equipoise.core.errors import SpecError
 from equipoise.core.seeds import derive_seed
 from equipoise.data import Augment, Dataset, batches, meta_part
-from equipoise.experiments.code.adapters import Code, UserLoss, call_with, check_keywords
-from equipoise.experiments.specs.methods import EntryWithParameters, code_of, split_method
-from equipoise.experiments.code.names import is_code
-from equipoise.experiments.specs.run import ModelSpec, RecipeSpec, Spec
 from equipoise.experiments.build.data import data_of
+from equipoise.experiments.code.adapters import Code, UserLoss, call_with, check_keywords
+from equipoise.experiments.code.names import is_code
 from equipoise.experiments.specs.checking import recipe_optimizer
+from equipoise.experiments.specs.methods import EntryWithParameters, code_of, split_method
 from equipoise.experiments.specs.parsing import number_keys
+from equipoise.experiments.specs.run import ModelSpec, RecipeSpec, Spec
 from equipoise.models import Network
 from equipoise.objectives import Parts
 from equipoise.training import (
