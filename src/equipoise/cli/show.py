@@ -1,55 +1,26 @@
-"""``equipoise list`` and ``equipoise show``: what there is, where it comes from, how faithful it is."""
+"""``equipoise show``: one method, its parameters, and what its paper reported."""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from typing import Any
 
 import click
 
-from equipoise.cli.shared import json_option, print_json, quiet_option
-from equipoise.cli.tables import print_table, terminal_width
+from equipoise.cli.list import entry_record
+from equipoise.cli.options import json_option, quiet_option
+from equipoise.cli.output import print_json, print_table, text_width
 from equipoise.core.names import look_up
 from equipoise.experiments.catalogue import CATALOGUE, Entry, add_plugins, missing_names
 from equipoise.experiments.catalogue.metrics import NUMBERS_BESIDE
 from equipoise.experiments.catalogue.parameters import parameters_of
 from equipoise.experiments.paper_results import PaperResult, find_paper_results
 
-__all__ = ["list_command", "show_command"]
+__all__ = ["command"]
 
-_WIDEST = 100
-#: Of more parameters than this, as recipes have, those of the main setting are shown.
+#: Entries with more parameters than this, such as recipes, show only those of the main setting.
 _MOST_PARAMETERS = 16
 _MOST_PRINTED = 10
-
-
-@click.command("list", epilog="Example:  equipoise list losses")
-@click.argument("room", required=False, metavar="[ROOM]")
-@json_option
-@quiet_option
-def list_command(room: str | None, as_json: bool, quiet: bool) -> None:
-    """List methods by name, with paper and fidelity.
-
-    ROOM is one of losses, penalties, pairs, objectives, calibrators, metrics, datasets, models, recipes; all by
-    default.
-    """
-    add_plugins()
-    rooms = list(CATALOGUE) if room is None else [room]
-    entries = {name: look_up(name, CATALOGUE, what="room of the catalogue") for name in rooms}
-    if as_json:
-        print_json({name: [_record(entry) for entry in table.values()] for name, table in entries.items()})
-        return
-    for number, (name, table) in enumerate(entries.items()):
-        if not quiet and room is None:
-            click.echo(("\n" if number else "") + name)
-        rows = [
-            (entry.key, entry.title, entry.fidelity, entry.paper.split(",")[0]) for entry in table.values()
-        ]
-        print_table(("key", "name", "fidelity", "paper"), rows)
-        if name == "metrics" and not quiet:
-            words = f"Told beside them: {', '.join(NUMBERS_BESIDE)}; `equipoise show` says by which."
-            click.echo("\n".join(textwrap.wrap(words, _width(), break_on_hyphens=False)))
 
 
 @click.command("show", epilog="Example:  equipoise show dual_focal")
@@ -57,33 +28,33 @@ def list_command(room: str | None, as_json: bool, quiet: bool) -> None:
 @click.option("--all", "in_full", is_flag=True, help="All parameters in full, and all that papers printed.")
 @json_option
 @quiet_option
-def show_command(name: str, in_full: bool, as_json: bool, quiet: bool) -> None:
+def command(name: str, in_full: bool, as_json: bool, quiet: bool) -> None:
     """Show one method: what it does, when to use it, its parameters, and what its paper reported."""
     add_plugins()
     known: dict[str, list[tuple[str, Entry]]] = {}
-    for room, table in CATALOGUE.items():
+    for category, table in CATALOGUE.items():
         for key, entry in table.items():
-            known.setdefault(key, []).append((room, entry))
+            known.setdefault(key, []).append((category, entry))
     answers = {**missing_names(), **NUMBERS_BESIDE}
     found = look_up(name, known, what="method", hint="`equipoise list` shows all.", renamed=answers)
     printed = find_paper_results(method=name)
     if as_json:
         records = [
-            {"room": room, **_record(entry), "arguments": [one._asdict() for one in parameters_of(entry)]}
-            for room, entry in found
+            {
+                "category": category,
+                **entry_record(entry),
+                "arguments": [one._asdict() for one in parameters_of(entry)],
+            }
+            for category, entry in found
         ]
         print_json({"entries": records, "published": [row._asdict() for row in printed]})
         return
-    for number, (room, entry) in enumerate(found):
-        click.echo(("\n" if number else "") + f"{entry.title}  ({room}: {entry.key})\n")
+    for number, (category, entry) in enumerate(found):
+        click.echo(("\n" if number else "") + f"{entry.title}  ({category}: {entry.key})\n")
         _print_entry(entry)
         _print_parameters(entry, in_full=in_full)
     if printed and not quiet:
         _print_papers(printed, in_full=in_full)
-
-
-def _width() -> int:
-    return min(terminal_width() or _WIDEST, _WIDEST)
 
 
 def _print_entry(entry: Entry) -> None:
@@ -99,7 +70,9 @@ def _print_entry(entry: Entry) -> None:
     ):
         if text:
             start = f"{label + ':' if label else '':<14}"
-            lines = textwrap.wrap(text, _width() - len(start), break_long_words=False, break_on_hyphens=False)
+            lines = textwrap.wrap(
+                text, text_width() - len(start), break_long_words=False, break_on_hyphens=False
+            )
             click.echo(start + f"\n{'':<14}".join(lines))
 
 
@@ -114,7 +87,7 @@ def _print_parameters(entry: Entry, *, in_full: bool) -> None:
         rows = [
             (one.name, one.default, one.meaning if in_full else _first_sentence(one.meaning)) for one in found
         ]
-        print_table(("parameter", "default", "meaning"), rows, width=_width())
+        print_table(("parameter", "default", "meaning"), rows, width=text_width())
     if left_out:
         click.echo(f"{left_out} more parameters; --all shows them.")
 
@@ -141,18 +114,3 @@ def _print_papers(printed: list[PaperResult], *, in_full: bool) -> None:
     print_table(("data", "network", "metric", "stage", "value", "source", "note"), rows)
     if len(shown) < len(printed):
         click.echo(f"{len(printed) - len(shown)} more; --all shows them.")
-
-
-def _record(entry: Entry) -> dict[str, Any]:
-    return {
-        "key": entry.key,
-        "title": entry.title,
-        "summary": entry.summary,
-        "paper": entry.paper,
-        "fidelity": entry.fidelity,
-        "use_when": entry.use_when,
-        "avoid_when": entry.avoid_when,
-        "formula": entry.formula,
-        "parameters": {key: str(value) for key, value in entry.parameters.items()},
-        "needs": sorted(entry.needs),
-    }
