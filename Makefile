@@ -1,4 +1,4 @@
-# The names of the targets are the contributor's guide. Every target sets up what it needs.
+# Every target sets up what it needs.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -7,24 +7,24 @@ READY  := $(VENV)/.ready
 NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/numba
 export NUMBA_CACHE_DIR
 
-.PHONY: help demo test test-deep test-slow test-hosts portable stress check format docs bench release lowest hooks clean
+.PHONY: help demo test test-slow test-simulations test-integrations portable stress check format docs bench release lowest hooks clean
 help:
-	@echo "make demo    train, compare and report on embedded data"
-	@echo "make test    tests and doctests of every day"
-	@echo "make test-deep  cross-products and trainings that repeat what a smaller case proves"
-	@echo "make test-slow  simulations of levels, power and coverage, in about half an hour"
-	@echo "make test-hosts  adapters against heavy libraries, which are installed first"
-	@echo "make portable   all tests as other processors would run them, one configuration after another"
-	@echo "make stress     half an hour of damaged files, forged states, absurd arrays, odd environments, kills; MINUTES=60 for longer"
-	@echo "make check   format, lint, types, stairs, docs"
-	@echo "make format  rewrite the files as 'check' wants them"
-	@echo "make docs    rebuild generated pages, build the site"
-	@echo "make bench   speed against peers, as ratios"
-	@echo "make lowest  tests with the lowest versions of what we depend on"
-	@echo "make hooks   let git run the quick checks before every commit"
-	@echo "make release rehearse a release; VERSION=1.2.3 makes it, TAG=1 tags it"
+	@echo "make demo               train, compare and report on embedded data"
+	@echo "make test               daily tests and doctests"
+	@echo "make test-slow          larger cross-products and trainings of what a smaller test covers"
+	@echo "make test-simulations   simulations of levels, power and coverage, about half an hour"
+	@echo "make test-integrations  adapters against heavy libraries, which are installed first"
+	@echo "make portable           all tests as other processors would run them, one configuration after another"
+	@echo "make stress             half an hour of damaged files, forged states, odd environments and kills; MINUTES=60"
+	@echo "make check              format, lint, types, layers, spelling, docs"
+	@echo "make format             rewrite files as 'make check' expects them"
+	@echo "make docs               rebuild generated pages, build the site"
+	@echo "make bench              speed compared with other packages, as ratios"
+	@echo "make lowest             tests with the lowest supported versions of dependencies"
+	@echo "make hooks              let git run the quick checks before every commit"
+	@echo "make release            rehearse a release; VERSION=1.2.3 makes it, TAG=1 tags it"
 
-# One environment, two stamps: what the demo needs, and everything. Whoever has everything has the demo.
+# One environment with two levels of packages: for the demo, and for development, which includes the demo's.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e
 
 $(BIN)/python:
@@ -45,16 +45,16 @@ demo: $(DEMO)
 test: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
-test-deep: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m deep
-
 test-slow: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow
 
-test-hosts: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[hosts]"
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m hosts tests/integrations tests/core/test_frames.py
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/house/test_docs.py -k hosts/
+test-simulations: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m simulation
+
+test-integrations: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[integrations]"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m integrations tests/integrations tests/core/test_frames.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/project/test_docs.py -k integrations/
 
 portable: $(READY)
 	$(BIN)/python .ci/portable.py

@@ -1,6 +1,6 @@
 """What calibrators make of probabilities with exact zeros and of rounded ones: models x rounding x calibrators.
 
-Run: python benchmarks/rounding.py [--rows 6000] [--models ...] [--roundings ...] [--kinds ...]
+Run: python benchmarks/rounding.py [--rows 6000] [--models ...] [--roundings ...] [--kinds ...] [--seed 0]
 
 Each cell is the rise of a score on fresh rows by the calibrator, times 1,000: below 0 is better than no calibration.
 ``*``: worse by more than chance (paired test, one-sided, p < 0.001). ``!``: the fit's result has a warning.
@@ -30,6 +30,7 @@ def main() -> None:
     parser.add_argument("--models", nargs="*", default=MODELS)
     parser.add_argument("--roundings", nargs="*", default=list(ROUNDINGS))
     parser.add_argument("--kinds", nargs="*", default=list(KINDS))
+    parser.add_argument("--seed", type=int, default=0, help="of data and models")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     tables: dict[str, list[list[str]]] = {"log-loss": [], "Brier score": []}
@@ -38,7 +39,14 @@ def main() -> None:
         for n_classes in (2,) if model == "language model" else (2, 5):
             for rounding in given.roundings:
                 found = dict(
-                    effects(model, rounding, n_classes, n_fresh=given.rows, kinds=tuple(given.kinds))
+                    effects(
+                        model,
+                        rounding,
+                        n_classes,
+                        n_fresh=given.rows,
+                        kinds=tuple(given.kinds),
+                        seed=given.seed,
+                    )
                 )
                 head = [model, str(n_classes), rounding]
                 before = next(iter(found.values()))

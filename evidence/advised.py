@@ -13,7 +13,7 @@ from equipoise.calibrators.load import KINDS
 from equipoise.core.predictions import Predictions
 from equipoise.evaluate import Scorecard, score
 from equipoise.experiments import RunFolder
-from equipoise.experiments.integrity import read_json, write_json
+from equipoise.experiments.runs.json_files import read_json, write_json
 from equipoise.metrics import negative_log_likelihood
 
 NAME = "advised"

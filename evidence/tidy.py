@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from equipoise.experiments.rows import read_rows, write_rows
+from equipoise.experiments.runs.rows import read_rows, write_rows
 
 HERE = Path(__file__).resolve().parent
 #: Far below every interval, and enough to tell whether a cell was repeated.

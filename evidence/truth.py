@@ -14,7 +14,7 @@ from equipoise.data import gaussian_mixture
 from equipoise.data.readers.cifar10h import cifar10h
 from equipoise.data.readers.mixtures import top_label_error
 from equipoise.experiments import Spec
-from equipoise.experiments.spec_data import data_of
+from equipoise.experiments.build.data import data_of
 
 
 def truth_of(spec: Spec, folder: str | None) -> Tensor | None:

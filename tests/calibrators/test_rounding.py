@@ -33,7 +33,7 @@ CASES = [
 
 @pytest.mark.parametrize(("model", "rounding", "n_classes"), CASES)
 def test_no_calibrator_makes_fresh_rows_worse_without_a_warning(model, rounding, n_classes):
-    found = dict(effects(model, rounding, n_classes, n_fresh=3000))
+    found = dict(effects(model, rounding, n_classes))
     assert set(found) == set(KINDS)
     silent = {
         kind: effect for kind, effect in found.items() if effect.is_worse(LEVEL) and not effect.warnings

@@ -55,7 +55,7 @@ def test_the_page_has_commands():
     assert len(LINES) >= 10
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_every_command_on_the_page(folder, monkeypatch, capsys):
     """In order, because some need what earlier ones wrote."""
     monkeypatch.chdir(folder)

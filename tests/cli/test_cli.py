@@ -64,7 +64,7 @@ def test_every_command_has_help_and_an_example(name, capsys):
     assert COMMANDS[name].help == load_command(name).get_short_help_str(limit=1000)
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_a_closed_pipe_is_no_error(predictions_file):
     command = f"{sys.executable} -m equipoise score {predictions_file} --resamples 50 | head -1"
     result = subprocess.run(

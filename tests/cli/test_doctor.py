@@ -54,7 +54,7 @@ def test_the_cache_is_looked_at(place, tmp_path, capsys, monkeypatch):
 def test_extras_are_all_that_add_something_for_users():
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     offered = project["optional-dependencies"]
-    groups = {"all", "test", "hosts", "dev", "release", "docs", "bench"}
+    groups = {"all", "test", "integrations", "dev", "release", "docs", "bench"}
     assert set(doctor._EXTRAS) == set(offered) - groups
     for extra, (_, packages) in doctor._EXTRAS.items():
         assert list(packages) == [name.partition(">")[0] for name in offered[extra]]

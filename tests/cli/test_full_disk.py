@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from helpers.calibration_data import sample
-from helpers.deep import daily
+from helpers.daily import daily
 
 #: A file can grow to so many bytes only; what is imported first may be cached on the disk before.
 LIMITED = """

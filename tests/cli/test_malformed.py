@@ -244,7 +244,7 @@ print(*codes, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1
 """
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_bombs_stay_small(tmp_path):
     bombs = {"bomb.npz": zip_bomb(), "shape.npz": FILES["huge-shape.npz"]}
     for name, content in bombs.items():

@@ -28,7 +28,7 @@ def words(home, command="train", file="run.toml"):
     return [command, str(home / file), "--out", str(home / "runs"), "--resamples", "20"]
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_the_files_are_named_and_a_second_command_says_that_nothing_was_run(home):
     call = [sys.executable, "-m", "equipoise", *words(home, "compare", "both.toml"), "--workers", "1"]
     first, second = (

@@ -23,7 +23,7 @@ def files(tmp_path):
 def runs(tmp_path):
     """A folder that holds a run which was started."""
     (tmp_path / "runs" / "0123456789abcdef").mkdir(parents=True)
-    (tmp_path / "runs" / "0123456789abcdef" / "started.json").write_text("{}")
+    (tmp_path / "runs" / "0123456789abcdef" / "manifest.json").write_text("{}")
     return tmp_path / "runs"
 
 

@@ -10,8 +10,9 @@ import pytest
 
 from equipoise.cli import main
 from equipoise.cli.commands import load_command
-from equipoise.experiments import find_runs, folder
-from equipoise.experiments.scores import read_scores
+from equipoise.experiments import find_runs
+from equipoise.experiments.runs import folder
+from equipoise.experiments.runs.scores import read_scores
 from equipoise.training import hardware
 
 SPEC = """

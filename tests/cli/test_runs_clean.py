@@ -57,7 +57,7 @@ def test_a_comparison_file_among_its_runs_does_not_make_their_folder_a_run(runs)
 
 
 @pytest.mark.parametrize("name", ["project", "0123456789abcdef"])
-@pytest.mark.parametrize("also", [(), ("started.json", "error.json")])
+@pytest.mark.parametrize("also", [(), ("manifest.json",)])
 def test_a_folder_with_any_spec_is_never_removed(tmp_path, name, also):
     folder = tmp_path / name
     folder.mkdir()
@@ -141,7 +141,7 @@ def test_a_link_to_a_failed_run_stays_and_so_does_its_target(runs, tmp_path):
     failed.path.symlink_to(moved)
     assert clean(runs) == 0
     assert failed.path.is_symlink()
-    assert (moved / "error.json").exists()
+    assert (moved / "manifest.json").exists()
 
 
 def test_the_current_folder_stays(runs, monkeypatch):
@@ -149,7 +149,7 @@ def test_the_current_folder_stays(runs, monkeypatch):
     monkeypatch.chdir(failed.path)
     assert clean(".") == 0
     assert clean(runs) == 0
-    assert (failed.path / "error.json").exists()
+    assert (failed.path / "manifest.json").exists()
 
 
 def test_a_run_that_another_process_works_on_stays(runs):
@@ -164,7 +164,7 @@ def test_a_run_that_was_finished_after_it_was_listed_stays(runs, monkeypatch):
     real = RunFolder.locked
 
     def finished_by_then(self, **options):
-        (self.path / "error.json").unlink(missing_ok=True)
+        self.clear_error()
         return real(self, **options)
 
     monkeypatch.setattr(RunFolder, "locked", finished_by_then)

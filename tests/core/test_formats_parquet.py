@@ -248,7 +248,7 @@ print(sorted(answers, key=str))
 """
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_no_damage_to_the_table_of_contents_ends_the_process(parquet):
     path = parquet({"probs": as_lists("list"), "label": LABELS}, store_schema=False)
     done = subprocess.run(

@@ -11,8 +11,8 @@ from equipoise.calibrators import TemperatureScaling
 from equipoise.core.arrays import as_numpy
 from equipoise.core.errors import MissingExtraError
 from equipoise.evaluate import audit
-from equipoise.experiments.results import Cell
-from equipoise.experiments.table import ResultTable, TableRow
+from equipoise.experiments.results.means import Cell
+from equipoise.experiments.results.tables import ResultTable, TableRow
 
 PROBS = pd.DataFrame({"cat": [0.9, 0.2, 0.4], "dog": [0.1, 0.8, 0.6]}, index=[5, 6, 7])
 LABELS = pd.Series([0, 1, 0], index=[5, 6, 7])
@@ -142,7 +142,7 @@ def test_without_pandas_the_command_that_installs_it_is_told(made, monkeypatch):
         given.to_frame()
 
 
-@pytest.mark.hosts
+@pytest.mark.integrations
 def test_frames_of_polars():
     polars = pytest.importorskip("polars")
     frame, labels = polars.DataFrame({"cat": [0.9, 0.2], "dog": [0.1, 0.8]}), polars.Series([0, 1])

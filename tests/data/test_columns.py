@@ -11,8 +11,8 @@ from equipoise.core.errors import DataError
 from equipoise.data import from_columns
 from equipoise.data.folders import read_npy, read_npz_arrays
 from equipoise.experiments import Spec
-from equipoise.experiments.contracts import as_dataset
-from equipoise.experiments.spec_data import data_of
+from equipoise.experiments.build.data import data_of
+from equipoise.experiments.code.adapters import as_dataset
 
 
 def columns(n=40, seed=0):

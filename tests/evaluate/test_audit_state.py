@@ -182,7 +182,7 @@ def test_what_is_damaged_is_refused(tmp_path, ending):
             read_audit_state(path)
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_an_archive_that_unfolds_to_too_much_is_refused(tmp_path):
     path = tmp_path / "bomb.state"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -195,7 +195,7 @@ def state_of(n, seed, temperature=1.0):
     return AuditState.of(rows(n, seed, temperature=temperature)).calibration
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_few_rows_are_not_called_worse_for_being_few():
     """Chance alone gives 300 rows several times the calibration error of 20 000."""
     found = [

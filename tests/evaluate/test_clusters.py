@@ -40,7 +40,7 @@ def test_without_clusters_they_do_not():
     assert min(found.consistency, found.slices, found.compare["accuracy"]) > 0.3
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 @pytest.mark.parametrize("sharpness", [1.0, 2.0])
 @pytest.mark.parametrize("design", [IMAGES, AUTHORS], ids=["images", "authors"])
 def test_level_and_coverage_in_many_data_sets(design, sharpness):

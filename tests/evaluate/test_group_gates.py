@@ -92,7 +92,7 @@ def _high(text):
     return float(text.split(" to ")[1].split(" %")[0])
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_good_groups_fail_in_at_most_five_percent_of_audits():
     failed = 0
     for seed in range(300):

@@ -64,7 +64,7 @@ def test_intervals_hold_their_estimates_and_stay_in_range(sample):
         assert (found.p_value is not None) == FACTS[key].is_error, key
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_intervals_hold_the_truth_as_often_as_they_say():
     # The truth from a hundred times as many rows; 40 samples, 95 %: 38 on average, fewer than 32 once in 2,000.
     keys = ("accuracy", "nll", "brier", "ece", "confidence_gap", "auroc", "classwise_ece")

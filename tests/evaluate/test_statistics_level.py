@@ -1,4 +1,4 @@
-"""Levels, powers and coverages by simulation: a few cells every day, more in ``make test-slow``.
+"""Levels, powers and coverages by simulation: a few cells every day, more in ``make test-simulations``.
 
 ``benchmarks/statistics.py`` runs all of them with 1,000 repetitions.
 """
@@ -110,7 +110,7 @@ def test_other_benchmarks_import_the_standard_library_instead_of_the_benchmark_o
     assert found.stdout == "2\n"
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 @pytest.mark.parametrize("source", [ROWS_DOMINATED, SEEDS_DOMINATED], ids=["rows", "seeds"])
 def test_tables_of_equal_methods_keep_the_level(source):
     found = averages(trials.null_tables, 300, sources=(source,))
@@ -121,7 +121,7 @@ def test_tables_of_equal_methods_keep_the_level(source):
             assert share >= 0.93 - 3 * np.sqrt(0.07 * 0.93 / 300), key
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_power_is_near_that_of_a_t_test_where_only_seeds_matter():
     found = averages(trials.power_against_t_test, 300)
     for n_seeds in (5, 10):
@@ -130,13 +130,13 @@ def test_power_is_near_that_of_a_t_test_where_only_seeds_matter():
             assert ours >= 0.9 * theirs, (n_seeds, metric)
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_a_detectable_difference_is_found_in_about_four_of_five_comparisons():
     for key, share in averages(trials.detectable_differences, 300).items():
         assert 0.7 - 0.08 <= share <= 0.9 + 0.06, key
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 @pytest.mark.parametrize("trial", [trials.equal_networks, trials.calibrated_slices])
 def test_networks_gates_and_slices_keep_the_level(trial):
     for key, share in averages(trial, 300).items():
@@ -157,12 +157,12 @@ def test_a_family_of_comparisons_has_few_false_calls():
     assert any(share for (what, *_), share in found.items() if what == "power")
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_families_of_comparisons_keep_their_levels():
     check_families(averages(trials.families, 300), 300)
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_scorecards_hold_the_truth_as_often_as_stated():
     for (what, *key), share in averages(trials.single_scorecards, 300).items():
         if what == "inside":
@@ -171,7 +171,7 @@ def test_scorecards_hold_the_truth_as_often_as_stated():
             assert share <= allowed(0.07 if what == "consistency" else 0.035, 300), key
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_states_keep_the_level_and_hold_the_truth():
     for (what, *key), share in averages(trials.two_states, 200).items():
         if what == "different":

@@ -262,7 +262,7 @@ def test_the_view_keeps_the_precision_of_the_scores(closed):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 @pytest.mark.parametrize("shift", [0.0, 1.0])
 def test_intervals_of_the_event_hold_the_truth(shift):
     held, alarms, n = 0, 0, 200

@@ -134,7 +134,7 @@ def test_equal_states_raise_few_alarms():
     assert alarms([150] * 5, 0.7, 60) <= 0.15  # 5% intended; more is a chance of one in a thousand
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 @pytest.mark.parametrize("temperature", [1.0, 0.6])
 @pytest.mark.parametrize(
     "sizes", [[300] * 10, [60] * 20, [50, 2000, 100, 400, 50, 1000, 60, 300, 200, 80]], ids=str

@@ -24,7 +24,7 @@ def straight(tmp_path_factory):
     return result
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_the_table_holds_all_methods(straight):
     assert straight.tables[0].metrics[-1] == "metric.py:worst_class(least=5)"
     calibrators = list(dict.fromkeys(row.calibrator for row in straight.tables[0].rows))
@@ -39,7 +39,7 @@ def test_the_table_holds_all_methods(straight):
     ]
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_killed_and_resumed_with_two_workers_it_gives_the_same(straight, tmp_path):
     command = ["compare", str(EXAMPLE), "--workers", "2", "--threads", "1", "--resamples", "20", "--quiet"]
     call = [sys.executable, "-m", "equipoise", *command, "--accelerator", "cpu", "--out", str(tmp_path)]
@@ -53,7 +53,7 @@ def test_killed_and_resumed_with_two_workers_it_gives_the_same(straight, tmp_pat
     assert (tmp_path / "own.results.csv").read_bytes() == straight.results.read_bytes()
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_on_ray_it_gives_the_same(straight, tmp_path):
     ray = pytest.importorskip("ray")

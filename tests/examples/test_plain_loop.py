@@ -10,7 +10,7 @@ import pytest
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "plain_loop.py"
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_plain_loop_prints_one_row_per_loss():
     path = os.pathsep.join([str(EXAMPLE.parents[1] / "src"), os.environ.get("PYTHONPATH", "")])
     result = subprocess.run(

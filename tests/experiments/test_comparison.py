@@ -90,7 +90,7 @@ def test_results_are_tidy_rows(finished):
     assert len(keys) == len(set(keys))
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_workers_give_the_same_bits_as_one_process(finished, tmp_path, quick):
     folder, _ = finished
     table = {**TABLE, "name": "tiny", "method": ["ce", "focal"], "seed": [0, 1]}
@@ -164,7 +164,7 @@ def test_cores_are_shared_fairly():
     assert [fair_threads(n, cores=4) for n in (1, 2, 3, 8)] == [4, 2, 1, 1]
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_killed_and_repeated_equals_undisturbed(finished, tmp_path):
     """The short form of tests/stress/crash.py: three kills, the same command again, the same bits."""
     folder, _ = finished

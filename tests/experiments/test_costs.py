@@ -3,8 +3,8 @@
 import pytest
 
 from equipoise.experiments import ComparisonSpec, RunFolder, format_tables, make_tables, run_comparison
-from equipoise.experiments.costs import Cost, cost_cells
-from equipoise.experiments.results import Cell
+from equipoise.experiments.results.costs import Cost, cost_cells
+from equipoise.experiments.results.means import Cell
 from helpers.tiny_runs import QUICK, TABLE
 
 COSTS = ["accuracy", "ece", "seconds", "parameters", "ece_gain"]

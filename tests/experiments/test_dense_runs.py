@@ -7,8 +7,8 @@ import pytest
 
 from equipoise.core.errors import SpecError
 from equipoise.experiments import ComparisonSpec, find_runs, format_table, run_comparison
-from equipoise.experiments import dense as dense_runs
-from equipoise.experiments.integrity import read_json
+from equipoise.experiments.runs import segmentation as dense_runs
+from equipoise.experiments.runs.json_files import read_json
 from helpers.tiny_runs import QUICK, TABLE
 
 DENSE = {

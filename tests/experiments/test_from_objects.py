@@ -32,7 +32,7 @@ def compared(mine, folder, quick, methods, **changes):
     return compare_methods(methods, folder=folder, options=quick, **settings)
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_objects_run_in_workers_and_are_not_run_twice(mine, tmp_path, quick):
     methods = {
         "ce": "ce",
@@ -80,7 +80,7 @@ def main():
 """
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 @pytest.mark.parametrize("guarded", [True, False])
 def test_a_script_that_defines_its_own_parts(tmp_path, guarded):
     write_code(tmp_path)

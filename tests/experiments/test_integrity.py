@@ -1,6 +1,7 @@
 """One flipped bit in any file of a run is noticed, named, and mended by the same command; no traceback anywhere."""
 
 import dataclasses
+import os
 import random
 import shutil
 
@@ -9,9 +10,11 @@ import pytest
 import torch
 
 from equipoise.cli import main
-from equipoise.core.errors import DataError, EquipoiseError
+from equipoise.core.checksums import file_checksum
+from equipoise.core.errors import DataError
 from equipoise.experiments import RunFolder, Spec, find_runs, run
 from equipoise.experiments import run as run_function
+from equipoise.experiments.runs import manifest
 from helpers.tiny_runs import QUICK, TABLE, results_of
 
 FILES = [
@@ -26,10 +29,7 @@ FILES = [
     "scores/identity.json",
     "scores/temperature.json",
     "scores.csv",
-    "started.json",
-    "trained.json",
-    "predicted.json",
-    "scored.json",
+    "manifest.json",
 ]
 
 
@@ -110,7 +110,7 @@ HOSTILE = [
     b"site,date\nnorth,2026\n",
     b"\0" * 50,
     b"\xff\xfe",
-    b'{"run": "x", "files": {"../../x": "00"}, "seal": "00"}',
+    b'{"run": "x", "files": {"../../x": {}}, "stages": {}, "checksum": "00"}',
 ]
 
 
@@ -121,13 +121,11 @@ def test_nothing_in_a_run_folder_ends_in_a_traceback(copy, content, capsys):
         whole = (copy.path / name).read_bytes()
         (copy.path / name).write_bytes(content)
         assert copy.status() == "broken", name
-        if name in ("spec.toml", "history.csv", "scored.json"):
+        if name in ("spec.toml", "history.csv", "manifest.json"):
             assert main(["runs", str(copy.path.parent), "--why"]) == 0
             assert main(["table", str(copy.path.parent)]) == 2
         (copy.path / name).write_bytes(whole)
     capsys.readouterr()
-    (copy.path / "error.json").write_bytes(content)
-    assert copy.status() == "broken"
 
 
 def test_a_damaged_spec_does_not_cost_the_record_of_the_machine(copy):
@@ -196,7 +194,14 @@ def test_other_settings_of_scoring_score_again_without_fitting(copy, monkeypatch
     assert before["ece"].value == after["ece"].value
     assert before["ece"].low != after["ece"].low
     assert {row["n_resamples"] for row in copy.rows()} == {40}
-    assert copy.record("scored")["settings"] == {"n_bins": 15, "level": 0.95, "n_resamples": 40, "seed": 0}
+    assert copy.record("scored")["settings"] == {
+        "n_bins": 15,
+        "level": 0.95,
+        "n_resamples": 40,
+        "seed": 0,
+        "closed": "right",
+        "metrics": [],
+    }
 
 
 @pytest.fixture
@@ -221,8 +226,8 @@ def test_other_data_behind_the_same_path_are_another_run(arrays, tmp_path):
 
 
 def test_data_that_changed_under_a_run_are_refused(arrays, tmp_path):
-    from equipoise.experiments.preparation import pin
-    from equipoise.experiments.spec_data import load_data
+    from equipoise.experiments.build.data import load_data
+    from equipoise.experiments.build.preparation import pin
 
     spec = pin(arrays(0))
     arrays(1)
@@ -230,13 +235,39 @@ def test_data_that_changed_under_a_run_are_refused(arrays, tmp_path):
         load_data(spec.data)
 
 
-def test_a_run_of_an_earlier_version_is_recognised_and_not_trained_again(copy):
-    for name in ("started.json", "trained.json", "predicted.json", "scored.json"):
-        (copy.path / name).write_text("{}")
-    (copy.path / "started.json").unlink()
-    old = RunFolder(copy.path.rename(copy.path.parent / copy.spec().old_identity))
-    assert old.status() == "old"
-    with pytest.raises(EquipoiseError, match="move it away"):
-        again(copy)
-    assert main(["runs", str(old.path.parent), "--clean", "--yes", "--quiet"]) == 0
-    assert old.path.exists()
+def keep_size_and_time(path, change):
+    """Change a file in a way that only its checksum shows."""
+    times = path.stat()
+    change(path)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+@pytest.mark.parametrize("name", ["predictions/test.npz", "scores/identity.json", "last.pt"])
+def test_files_of_the_recorded_size_and_time_are_hashed_on_request_only(copy, original, name):
+    keep_size_and_time(copy.path / name, flip)
+    assert copy.status() == "finished"
+    assert copy.status(verify=True) == "broken"
+    assert f"{name}: damaged" in copy.problem(verify=True)
+    again(copy, verify=True)
+    assert copy.status(verify=True) == "finished"
+    assert results_of(copy) == results_of(original)
+
+
+def test_a_copy_with_other_times_is_hashed_and_found_whole(copy, monkeypatch):
+    hashed = []
+    monkeypatch.setattr(manifest, "file_checksum", lambda path: hashed.append(path) or file_checksum(path))
+    assert copy.status() == "finished"
+    assert hashed == []
+    os.utime(copy.path / "predictions" / "test.npz")
+    assert copy.status() == "finished"
+    assert [file.name for file in hashed] == ["test.npz"]
+
+
+@pytest.mark.parametrize("command", ["table", "runs", "report"])
+def test_commands_hash_files_on_request(copy, command, capsys, tmp_path):
+    keep_size_and_time(copy.path / "predictions" / "test.npz", flip)
+    words = [command, str(copy.path.parent), "--verify"]
+    words += ["--output", str(tmp_path / "report.html")] if command == "report" else []
+    assert main(words[:2] + words[3:]) == 0
+    assert main(words) == (0 if command == "runs" else 2)
+    assert ("broken" if command == "runs" else "no finished run") in "".join(capsys.readouterr())

@@ -1,6 +1,5 @@
 """The local engine: workers that die are replaced and heard, and a signal leaves nobody at work."""
 
-import json
 import os
 import signal
 import subprocess
@@ -27,8 +26,7 @@ def test_last_words_of_a_worker_that_dies_at_once_are_told(tmp_path, monkeypatch
     assert len(report.failed) == 2
     assert all("died 3 times" in sentence for sentence in report.failed.values())
     assert all("libgone.so: cannot open" in sentence for sentence in report.failed.values())
-    kept = json.loads((tmp_path / PAIR[0].identity / "error.json").read_text())
-    assert kept["stage"] == "process"
+    assert RunFolder(tmp_path / PAIR[0].identity).error()["stage"] == "process"
 
 
 def test_a_worker_that_cannot_be_started_is_a_failure(tmp_path, monkeypatch):
@@ -85,7 +83,7 @@ def is_running(pid):
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
-@pytest.mark.deep
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_saves_and_leaves_nobody_at_work(tmp_path, number, code):
     spec = tmp_path / "long.toml"

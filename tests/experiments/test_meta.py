@@ -4,7 +4,7 @@ import pytest
 
 from equipoise.core.errors import SpecError
 from equipoise.experiments import ComparisonSpec, Spec, run_comparison
-from equipoise.experiments.build import build
+from equipoise.experiments.build.run_parts import build
 from helpers import toys
 from helpers.tiny_runs import QUICK, TABLE
 

@@ -1,8 +1,8 @@
 import pytest
 
 from equipoise.core.errors import SpecError
-from equipoise.experiments.methods import split_method
-from equipoise.experiments.spec import MethodSpec
+from equipoise.experiments.specs.methods import split_method
+from equipoise.experiments.specs.run import MethodSpec
 
 
 def test_a_former_key_is_answered_by_a_sentence():

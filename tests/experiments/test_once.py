@@ -9,8 +9,9 @@ import pytest
 from equipoise import Predictions
 from equipoise.calibrators import Calibrator, TemperatureScaling
 from equipoise.cli import main
-from equipoise.experiments import ComparisonSpec, folder, make_tables, report_of_runs, run_comparison, scoring
-from equipoise.experiments.folder import RunFolder
+from equipoise.experiments import ComparisonSpec, make_tables, report_of_runs, run_comparison
+from equipoise.experiments.runs import folder, scoring
+from equipoise.experiments.runs.folder import RunFolder
 from equipoise.metrics import CalibrationState
 from equipoise.report import report_of, to_html
 from equipoise.training.epoch_scores import scores_on_test, tune_scores

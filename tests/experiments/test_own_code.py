@@ -17,8 +17,8 @@ from equipoise.experiments import (
     run,
     run_comparison,
 )
-from equipoise.experiments.preparation import code_files, pin
-from equipoise.experiments.user_code import find_source, load_code
+from equipoise.experiments.build.preparation import code_files, pin
+from equipoise.experiments.code.source import find_source, load_code
 from helpers.own_code import CODE, own_table, write_code
 
 
@@ -50,7 +50,7 @@ def prepared(home, **changes):
     return prepare([one(home, **changes)], where="mine.toml")
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_two_workers_give_what_one_gives(home, tmp_path, quick):
     alone = run_comparison(comparison(home), tmp_path / "one", options=quick, workers=1)
     both = run_comparison(comparison(home), tmp_path / "two", options=quick, workers=2)

@@ -18,10 +18,10 @@ from equipoise.experiments import (
     report_of_runs,
     run_comparison,
 )
+from equipoise.experiments.build.preparation import code_files, pinned, refuse_code
+from equipoise.experiments.code.source import load_code
 from equipoise.experiments.engines.worker import decode_job, encode_job
-from equipoise.experiments.maps import as_map
-from equipoise.experiments.preparation import code_files, pinned, refuse_code
-from equipoise.experiments.user_code import load_code
+from equipoise.experiments.specs.calibrators import as_map
 from helpers.own_code import JUDGE, own_table, write_code
 from helpers.tiny_runs import QUICK
 
@@ -135,7 +135,7 @@ def test_changed_code_is_fitted_and_computed_anew_and_nothing_is_trained(again, 
         'return {"factor": factors[losses.argmin()]', 'return {"factor": factors[losses.argmin()] + 0.01'
     )
     (home / "judge.py").write_text(changed.replace("predictions.correct[", "0.5 * predictions.correct["))
-    trained = {file: file.stat().st_mtime_ns for file in runs.glob("*/trained.json")}
+    trained = {file: file.stat().st_mtime_ns for file in runs.glob("*/last.pt")}
     after = compared(home, runs)
     assert {file: file.stat().st_mtime_ns for file in trained} == trained
     assert counted["OwnCalibrator"] == 2

@@ -11,13 +11,13 @@ import pytest
 
 from equipoise.data import read_shifts
 from equipoise.experiments import Spec, read_comparison
-from equipoise.experiments.paper_results import (
+from equipoise.experiments.results.papers import (
     find_paper_results,
     paper_results,
     paper_results_for,
     printed_for,
 )
-from equipoise.experiments.table import COLUMNS
+from equipoise.experiments.results.tables import COLUMNS
 from equipoise.metrics.facts import metric_facts
 from equipoise.models import resnet18
 

@@ -8,7 +8,7 @@ import pytest
 from equipoise.cli import main
 from equipoise.experiments import ComparisonSpec, run_comparison
 from equipoise.experiments.comparison import part_of
-from equipoise.experiments.finding_runs import find_runs
+from equipoise.experiments.runs.finding import find_runs
 from helpers.tiny_runs import QUICK, TABLE
 
 GRID = {

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from equipoise.experiments import Spec, run
-from equipoise.experiments.build import build
-from equipoise.experiments.single_run import load_network
+from equipoise.experiments.build.run_parts import build
+from equipoise.experiments.runs.stages import load_network
 from equipoise.objectives import Supervised
 from equipoise.training import Hardware, Recipe, fit, load_weights, predict
 from helpers import toys
@@ -30,8 +30,7 @@ def test_a_run_finishes_and_predicts_the_same_when_repeated(precision, keep, tmp
     network = load_network(found, build(found.spec()))
     assert {one.dtype for one in network.parameters()} == {TRUE[precision]}
     before = results_of(found)
-    for name in ("predicted.json", "scored.json"):
-        (found.path / name).unlink()
+    found.clear_stages("predicted")
     shutil.rmtree(found.path / "predictions")
     again = run(spec_of(precision, keep), tmp_path, options=QUICK)
     assert results_of(again) == before

@@ -10,7 +10,7 @@ from equipoise.core.errors import SpecError
 from equipoise.experiments import Execution, RunFolder, RunOptions, Spec, run
 from equipoise.experiments.engines import local
 from equipoise.experiments.engines.gpus import share_gpus, visible_gpus
-from equipoise.experiments.finding_runs import find_runs
+from equipoise.experiments.runs.finding import find_runs
 from helpers.limited import run_limited
 from helpers.tiny_runs import QUICK, TABLE
 
@@ -59,7 +59,7 @@ def test_train_on_two_processes(command, alone, tmp_path):
     assert_same_run(tmp_path / "runs", alone, 2)
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_compare_gives_each_run_several_processes(alone, tmp_path):
     (tmp_path / "run.toml").write_text(SPEC + "seed = [0, 1]\n")
     command = [

@@ -9,10 +9,10 @@ from equipoise.calibrators import TemperatureScaling
 from equipoise.core.errors import SpecError, SplitError
 from equipoise.data import load, whole_validation
 from equipoise.experiments import ComparisonSpec, Spec, make_tables, run_comparison
-from equipoise.experiments.build import build
-from equipoise.experiments.run_groups import RunGroup
-from equipoise.experiments.tuned_method import badness, pick_setting
-from equipoise.experiments.tuning_outcome import SeedChoice
+from equipoise.experiments.build.run_parts import build
+from equipoise.experiments.results.groups import RunGroup
+from equipoise.experiments.specs.tuning import badness, pick_setting
+from equipoise.experiments.tuning.outcome import SeedChoice
 from equipoise.metrics import expected_calibration_error
 from helpers import toys
 from helpers.tiny_runs import QUICK, TABLE

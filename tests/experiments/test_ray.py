@@ -14,7 +14,7 @@ pytest.importorskip("ray")
 
 
 # A cluster of its own takes a while to start.
-pytestmark = pytest.mark.deep
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

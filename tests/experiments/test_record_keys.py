@@ -6,21 +6,22 @@ import shutil
 import pytest
 
 from equipoise.cli import main
+from equipoise.core.checksums import content_checksum
 from equipoise.core.errors import DataError
 from equipoise.experiments import RunFolder, Spec, find_runs, report_of_runs, run
-from equipoise.experiments.integrity import seal_of
-from equipoise.experiments.run_groups import group_runs
-from equipoise.experiments.table import tables_of_groups
-from helpers.deep import daily
+from equipoise.experiments.results.groups import group_runs
+from equipoise.experiments.results.tables import tables_of_groups
+from helpers.daily import daily
 from helpers.tiny_runs import FAILING, QUICK, TABLE
 
 #: Stage, file in the run's folder, and the keys that lead to a value that is read.
 KEYS = [
-    ("predicted", "predicted.json", "splits"),
-    ("scored", "scored.json", "calibrators"),
-    ("scored", "scored.json", "settings"),
-    ("started", "started.json", "files"),
-    ("trained", "trained.json", "run"),
+    ("predicted", "manifest.json", "stages.predicted.splits"),
+    ("scored", "manifest.json", "stages.scored.calibrators"),
+    ("scored", "manifest.json", "stages.scored.settings"),
+    ("started", "manifest.json", "files"),
+    ("started", "manifest.json", "stages"),
+    ("trained", "manifest.json", "run"),
     ("scored", "scores/identity.json", "cards"),
     ("scored", "scores/identity.json", "cards.test"),
     ("scored", "scores/identity.json", "cards.test.scores"),
@@ -67,15 +68,11 @@ def change(folder, stage, name, keys, value):
         del table[last]
     else:
         table[last] = value
-    if "seal" in content:
-        del content["seal"]
-        content["seal"] = seal_of(content)
+    if content.pop("checksum", None) is not None:
+        content["checksum"] = content_checksum(content)
     file.write_text(json.dumps(content))
-    if name != f"{stage}.json":
-        record = json.loads((folder.path / f"{stage}.json").read_text())
-        folder.write_record(
-            stage, record["files"], **{k: v for k, v in record.items() if k not in ("run", "files", "seal")}
-        )
+    if name != "manifest.json":
+        folder.write_record(stage, **folder.record(stage))
 
 
 def read_everything(runs):
@@ -93,7 +90,7 @@ def test_a_key_that_is_missing_or_of_another_type_is_named(runs, stage, name, ke
     change(folder, stage, name, keys, CHANGES[value])
     assert main(["runs", str(runs), "--why"]) == 0
     listed = capsys.readouterr().out
-    if name == f"{stage}.json":
+    if name == "manifest.json":
         assert folder.status() == "broken"
         assert f"{name}: damaged: `{keys}" in listed
         assert len(read_everything(runs)) == 1
@@ -108,19 +105,16 @@ def test_a_key_that_is_missing_or_of_another_type_is_named(runs, stage, name, ke
 @pytest.mark.parametrize("value", daily(CHANGES, keep=["missing", "true"]))
 def test_a_failure_without_a_reason_is_listed_as_damaged(runs, keys, value, capsys):
     [failed] = (one for one in find_runs(runs) if one.status() == "failed")
-    change(failed, "error", "error.json", keys, CHANGES[value])
+    change(failed, "error", "manifest.json", f"error.{keys}", CHANGES[value])
     assert main(["runs", str(runs), "--why"]) == 0
-    assert f"error.json: damaged: `{keys}`" in capsys.readouterr().out
+    assert f"manifest.json: damaged: `error.{keys}`" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("content", ["epoch,loss\n1,low\n", "loss\n0.5\n"])
 def test_a_history_without_numbers_names_its_column(runs, content, tmp_path):
     folder = RunFolder(find_runs(runs)[0].path)
     (folder.path / "history.csv").write_text(content)
-    record = folder.record("trained")
-    folder.write_record(
-        "trained", record["files"], **{k: v for k, v in record.items() if k not in ("run", "files")}
-    )
+    folder.write_record("trained", **folder.record("trained"))
     with pytest.raises(
         DataError, match=r"history\.csv: damaged: a number was expected in the column '(loss|epoch)'"
     ):

@@ -6,9 +6,9 @@ import pytest
 
 from equipoise.core.errors import SpecError
 from equipoise.experiments import Spec, run
-from equipoise.experiments.identity import identity_of
-from equipoise.experiments.preparation import code_files, code_names, pin
-from equipoise.experiments.references import NamedTerm, split_sum
+from equipoise.experiments.build.preparation import code_files, code_names, pin
+from equipoise.experiments.code.names import NamedTerm, split_sum
+from equipoise.experiments.specs.identity import identity_of
 from helpers.tiny_runs import QUICK, TABLE
 
 NET = """

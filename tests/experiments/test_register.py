@@ -105,7 +105,7 @@ def test_ctrl_c_in_a_plugin_stops_the_command(plugins):
     assert main(["list"]) == 130
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_an_installed_package_adds_methods_to_the_command(tmp_path):
     (tmp_path / "theirs.py").write_text(
         "from equipoise.experiments import Entry, Spec\n"

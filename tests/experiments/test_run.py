@@ -13,9 +13,9 @@ import torch
 
 from equipoise.core.errors import DataError, SpecError
 from equipoise.experiments import RunFolder, Spec, find_runs, run
-from equipoise.experiments.build import build, make_network
-from equipoise.experiments.spec import ModelSpec, write_spec
-from helpers.deep import daily
+from equipoise.experiments.build.run_parts import build, make_network
+from equipoise.experiments.specs.run import ModelSpec, write_spec
+from helpers.daily import daily
 from helpers.tiny_runs import FAILING, results_of
 
 
@@ -56,13 +56,10 @@ def test_a_finished_run_is_not_touched(spec, quick, tmp_path):
             "predictions/test.npz",
             "history.csv",
             "environment.json",
-            "started.json",
-            "trained.json",
-            "predicted.json",
-            "scored.json",
+            "manifest.json",
             "spec.toml",
         ],
-        keep=["calibrators/temperature.json", "history.csv", "predicted.json"],
+        keep=["calibrators/temperature.json", "history.csv", "manifest.json"],
     ),
 )
 def test_a_lost_stage_is_made_again_and_equal(spec, quick, tmp_path, lost):
@@ -81,7 +78,7 @@ def test_a_checkpoint_that_is_needed_and_lost_starts_training_over(table, quick,
     spec = Spec.from_table(table)
     done = run(spec, tmp_path, options=quick)
     before = results_of(done)
-    (done.path / "predicted.json").unlink()
+    done.clear_stages("predicted")
     (done.path / lost).write_bytes(b"PK") if cut else (done.path / lost).unlink()
     assert (done.status() == "broken") is cut
     run(spec, tmp_path, options=quick)
@@ -111,7 +108,7 @@ def test_a_folder_named_for_another_run_is_refused(table, quick, tmp_path):
 def test_an_old_failure_is_forgotten_when_work_goes_on(spec, quick, tmp_path):
     folder = RunFolder(tmp_path / spec.identity)
     folder.path.mkdir()
-    folder.note_failure("train", ValueError("no disk"), "")
+    folder.write_error("train", ValueError("no disk"), "")
     run(spec, tmp_path, options=quick)
     assert folder.error() is None
 
@@ -139,7 +136,7 @@ def test_a_folder_that_may_only_be_read_can_be_listed(spec, quick, tmp_path, mon
 def test_a_running_run_is_not_removed(spec, tmp_path):
     folder = RunFolder(tmp_path / spec.identity)
     with folder.locked():
-        folder.note_failure("train", ValueError("bad"), "")
+        folder.write_error("train", ValueError("bad"), "")
         write_spec(spec, folder.path / "spec.toml")
         assert RunFolder(folder.path).remove() is None
         assert folder.path.exists()
@@ -176,7 +173,7 @@ def test_an_empty_split_is_no_split(table, quick, tmp_path):
 
 def test_a_run_is_not_finished_before_all_is_scored(spec, quick, tmp_path, monkeypatch):
     """A crash between two calibrators leaves a run that is trained, and the same command finishes it."""
-    from equipoise.experiments import scoring
+    from equipoise.experiments.runs import scoring
 
     real, calls = scoring.score, []
 

@@ -8,9 +8,9 @@ import pytest
 from equipoise import plots
 from equipoise.evaluate import Score, Sweep
 from equipoise.experiments import PlotOptions, make_tables, plot_runs
-from equipoise.experiments.results import score_over_seeds
-from equipoise.experiments.run_groups import group_runs
-from equipoise.experiments.tuning_outcome import SeedChoice, sweep_of
+from equipoise.experiments.results.groups import group_runs
+from equipoise.experiments.results.means import score_over_seeds
+from equipoise.experiments.tuning.outcome import SeedChoice, sweep_of
 from equipoise.plots.style import panels, series_styles
 from helpers.finished_runs import finish_run, rows_of, separable
 

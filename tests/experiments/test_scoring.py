@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from equipoise import Predictions
-from equipoise.experiments.scoring import ScoringSettings, score_plain
+from equipoise.experiments.runs.scoring import ScoringSettings, score_plain
 
 
 @pytest.mark.parametrize("closed", ["left", "right"])

@@ -6,7 +6,7 @@ import pytest
 
 from equipoise.core.errors import SpecError
 from equipoise.experiments import ComparisonSpec, find_runs, make_tables, report_of_runs, run_comparison
-from equipoise.experiments.tuned_method import badness, read_tuned_method
+from equipoise.experiments.specs.tuning import badness, read_tuned_method
 from equipoise.plots import draw_sweep
 from equipoise.report import to_html
 from helpers.tiny_runs import QUICK, TABLE
@@ -53,9 +53,9 @@ def test_every_seed_seeks_its_own_settings_and_the_best_on_tune_stands_in_the_ta
 
 def test_a_search_that_is_given_again_finds_its_runs_done(finished):
     folder, before = finished
-    marks = {file: file.stat().st_mtime_ns for file in folder.glob("*/trained.json")}
+    marks = {file: file.stat().st_mtime_ns for file in folder.glob("*/last.pt")}
     again = compare(folder)
-    assert {file: file.stat().st_mtime_ns for file in folder.glob("*/trained.json")} == marks
+    assert {file: file.stat().st_mtime_ns for file in folder.glob("*/last.pt")} == marks
     assert again.tables == before.tables
 
 

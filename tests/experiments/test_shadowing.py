@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.deep import daily
+from helpers.daily import daily
 
 SPEC = """
 data = { name = "digits", options = { noise = 0.3 } }
@@ -86,7 +86,7 @@ def test_code_that_a_spec_names_is_found_together_with_what_it_imports(tmp_path,
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_an_audit_on_ray_imports_nothing_from_the_current_folder(folder):
     pytest.importorskip("ray")
     (folder / "rows.csv").write_text("label,prob_0,prob_1\n" + "0,0.75,0.25\n1,0.5,0.5\n0,0.125,0.875\n" * 20)

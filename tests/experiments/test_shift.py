@@ -20,8 +20,8 @@ from equipoise.experiments import (
     run,
     run_comparison,
 )
-from equipoise.experiments.shift_scores import shift_scores
-from equipoise.experiments.spec_data import load_data
+from equipoise.experiments.build.data import load_data
+from equipoise.experiments.results.shift import shift_scores
 from equipoise.metrics import expected_calibration_error, out_of_distribution_auroc
 from equipoise.report import to_html
 from helpers.tiny_runs import QUICK, TABLE
@@ -93,8 +93,7 @@ def test_maps_are_fitted_on_clean_rows_alone(finished, tmp_path):
 def test_sets_that_are_added_later_are_all_that_is_predicted(finished, tmp_path):
     folder, _ = finished
     compare(tmp_path, shift=[{**NOISE, "severity": 1}], method=["ce", "focal"])
-    files = [file for file in tmp_path.glob("*/*") if file.name in ("trained.json", "predicted.json")]
-    files += list(tmp_path.glob("*/predictions/*.npz"))
+    files = [*tmp_path.glob("*/last.pt"), *tmp_path.glob("*/predictions/*.npz")]
     before = {file: file.stat().st_mtime_ns for file in files}
     compare(tmp_path, shift=[NOISE, FOREIGN], method=["ce", "focal"])
     assert {file: file.stat().st_mtime_ns for file in files} == before
@@ -153,7 +152,7 @@ def test_printed_areas_stand_beside_the_score_they_were_computed_from(finished, 
         return {"ood_auroc": "94.32 % (paper, table 9)"} if spec.method.name == "ce" else {}
 
     assert "table 9" not in format_shifts(outcome.groups, "markdown")
-    monkeypatch.setattr("equipoise.experiments.shift_scores.printed_for", printed)
+    monkeypatch.setattr("equipoise.experiments.results.shift.printed_for", printed)
     lines = format_shifts(outcome.groups, "markdown").splitlines()
     beside = [line for line in lines if "94.32 % (paper, table 9)" in line]
     assert [line.split("|")[2].strip() for line in beside] == ["entropy", "entropy"]

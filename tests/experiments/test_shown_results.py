@@ -20,8 +20,8 @@ from equipoise.experiments import (
     make_tables,
     report_of_runs,
 )
-from equipoise.experiments.maps import MapSpec
-from equipoise.experiments.shown_order import ShownOrder, write_order
+from equipoise.experiments.results.shown_order import ShownOrder, write_order
+from equipoise.experiments.specs.calibrators import MapSpec
 from equipoise.report import report_of, to_html, to_markdown
 from equipoise.report.conclusion import conclusion_of
 from helpers.finished_runs import finish_run, rows_of, separable

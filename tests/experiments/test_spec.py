@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from equipoise.core.errors import SpecError
 from equipoise.experiments import Spec, read_spec, write_spec
 from equipoise.experiments.catalogue import CATALOGUE
-from equipoise.experiments.identity import BORN
-from equipoise.experiments.spec import RecipeSpec, read_stored_spec
-from equipoise.experiments.toml import format_toml, parse_override, read_toml
+from equipoise.experiments.specs.identity import BORN
+from equipoise.experiments.specs.run import RecipeSpec, read_stored_spec
+from equipoise.experiments.specs.toml import format_toml, parse_override, read_toml
 
 
 def changed(table, path, value):

@@ -6,9 +6,9 @@ import pytest
 
 from equipoise.core.errors import SpecError
 from equipoise.experiments import ComparisonSpec, Spec, run_comparison
-from equipoise.experiments.build import build, make_loss
+from equipoise.experiments.build.data import data_of
+from equipoise.experiments.build.run_parts import build, make_loss
 from equipoise.experiments.catalogue import CATALOGUE
-from equipoise.experiments.spec_data import data_of
 from helpers.tiny_runs import TABLE
 
 

@@ -12,14 +12,14 @@ import pytest
 from equipoise.core.errors import SpecError
 from equipoise.core.predictions import Predictions
 from equipoise.experiments import RunFolder, Spec, format_tables, make_tables, write_spec
-from equipoise.experiments.formatting import format_table
-from equipoise.experiments.maps import MapSpec
-from equipoise.experiments.paper_results import paper_results, paper_results_for
-from equipoise.experiments.results import Cell
-from equipoise.experiments.run_report import report_of_runs
-from equipoise.experiments.scoring import score_run
-from equipoise.experiments.single_run import keep_predictions
-from equipoise.experiments.table import ResultTable, TableRow
+from equipoise.experiments.results.formatting import format_table
+from equipoise.experiments.results.means import Cell
+from equipoise.experiments.results.papers import paper_results, paper_results_for
+from equipoise.experiments.results.report import report_of_runs
+from equipoise.experiments.results.tables import ResultTable, TableRow
+from equipoise.experiments.runs.scoring import score_run
+from equipoise.experiments.runs.stages import keep_predictions
+from equipoise.experiments.specs.calibrators import MapSpec
 from equipoise.report import to_html, to_markdown
 from helpers.tiny_runs import QUICK, TABLE
 

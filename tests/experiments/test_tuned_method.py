@@ -20,9 +20,9 @@ from equipoise.experiments import (
     read_spec,
     report_of_runs,
     run_comparison,
-    tuning_outcome,
 )
-from equipoise.experiments.tuned_method import pick_setting, read_tuned_method, scaled
+from equipoise.experiments.specs.tuning import pick_setting, read_tuned_method, scaled
+from equipoise.experiments.tuning import outcome as tuning_outcome
 from equipoise.report import to_html, to_markdown
 from helpers.tiny_runs import QUICK, TABLE
 
@@ -96,7 +96,7 @@ def test_shuffled_test_predictions_leave_the_choice(finished, tmp_path):
         )
         record = run.record("predicted")
         run.write_record("predicted", record["files"], splits=record["splits"])
-        (run.path / "scored.json").unlink()
+        run.clear_stages("scored")
     after = compare(tmp_path)
     assert [one["place"] for one in chosen(tmp_path)] == [one["place"] for one in chosen(folder)]
     assert [one["test"] for one in chosen(tmp_path)] != [one["test"] for one in chosen(folder)]
@@ -240,17 +240,6 @@ def test_a_choice_that_was_changed_is_not_believed_and_made_anew(finished, tmp_p
         make_tables(find_runs(tmp_path))
     assert compare(tmp_path).tables == before.tables
     assert chosen(tmp_path) == chosen(folder)
-
-
-def test_a_choice_without_seal_or_stamps_is_of_old(finished, tmp_path):
-    folder, before = finished
-    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
-    old = [
-        {key: value for key, value in one.items() if key not in ("seal", "stamps")}
-        for one in chosen(tmp_path)
-    ]
-    (tmp_path / "tiny.choices.json").write_text(json.dumps({"choices": old}))
-    assert make_tables(find_runs(tmp_path)) == before.tables
 
 
 def test_a_knob_of_a_part_of_a_sum_and_a_title():

@@ -7,9 +7,9 @@ import numpy as np
 from equipoise import Predictions
 from equipoise.core.writing import write_predictions
 from equipoise.experiments import RunFolder, Spec, write_spec
-from equipoise.experiments.maps import MapSpec
-from equipoise.experiments.scoring import score_run
-from equipoise.experiments.single_run import keep_predictions
+from equipoise.experiments.runs.scoring import score_run
+from equipoise.experiments.runs.stages import keep_predictions
+from equipoise.experiments.specs.calibrators import MapSpec
 from helpers.tiny_runs import QUICK, TABLE
 
 
@@ -64,7 +64,7 @@ def finish_run(
         file = "predictions/test-other.npz"
         write_predictions(foreign, folder.path / file)
         shift = {"name": "other", "kind": "ood", "data": "digits"}
-        folder.write_record("shifted", [file], sets={"other": shift})
+        folder.write_record("shifted", [file], sets={"other": shift}, digests={})
     maps = [MapSpec(name=one) if isinstance(one, str) else one for one in ("identity", *calibrators)]
     score_run(folder, maps, QUICK.scoring)
     return folder

@@ -32,11 +32,11 @@ MODELS = ("forest of 25", "forest of 100", "boosted trees", "naive Bayes", "netw
 
 @cache
 def outputs(
-    model: str, n_classes: int, n_fresh: int
+    model: str, n_classes: int, n_fresh: int, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return probabilities and labels of calibration rows, then of fresh rows; one column for two classes."""
     if model == "language model":
-        return _language_model(n_fresh)
+        return _language_model(n_fresh, seed)
     inputs, labels = make_classification(
         N_TRAIN + N_CALIB + n_fresh,
         20,
@@ -44,15 +44,15 @@ def outputs(
         n_redundant=2,
         n_classes=n_classes,
         flip_y=0.1,
-        random_state=n_classes,
+        random_state=n_classes + 100 * seed,
     )
     inputs = StandardScaler().fit_transform(inputs)
     classifier = {
-        "forest of 25": RandomForestClassifier(25, random_state=0),
-        "forest of 100": RandomForestClassifier(100, random_state=0),
-        "boosted trees": GradientBoostingClassifier(n_estimators=60, random_state=0),
+        "forest of 25": RandomForestClassifier(25, random_state=seed),
+        "forest of 100": RandomForestClassifier(100, random_state=seed),
+        "boosted trees": GradientBoostingClassifier(n_estimators=60, random_state=seed),
         "naive Bayes": GaussianNB(),
-        "network": MLPClassifier((50,), max_iter=60, learning_rate_init=0.01, random_state=0),
+        "network": MLPClassifier((50,), max_iter=60, learning_rate_init=0.01, random_state=seed),
     }[model]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the network stops after 60 epochs, over-confident and not converged
@@ -62,9 +62,9 @@ def outputs(
     return probs[:N_CALIB], labels[:N_CALIB], probs[N_CALIB:], labels[N_CALIB:]
 
 
-def _language_model(n_fresh: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _language_model(n_fresh: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return verbal confidences: few values, 1.0 among the commonest, and too high."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     values, shares = [0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0], [0.05, 0.05, 0.15, 0.15, 0.2, 0.2, 0.2]
     confidence = rng.choice(values, N_CALIB + n_fresh, p=shares)
     right = (rng.random(len(confidence)) < 0.2 + 0.55 * confidence).astype(int)
@@ -93,10 +93,16 @@ class Effect:
 
 
 def effects(
-    model: str, rounding: str, n_classes: int, *, n_fresh: int = 6000, kinds: tuple[str, ...] = tuple(KINDS)
+    model: str,
+    rounding: str,
+    n_classes: int,
+    *,
+    n_fresh: int = 6000,
+    kinds: tuple[str, ...] = tuple(KINDS),
+    seed: int = 0,
 ) -> Iterator[tuple[str, Effect]]:
     """Fit calibrators on rounded probabilities and judge them on fresh rows that are rounded alike."""
-    probs, labels, fresh_probs, fresh_labels = outputs(model, n_classes, n_fresh)
+    probs, labels, fresh_probs, fresh_labels = outputs(model, n_classes, n_fresh, seed)
     fit, fresh = (
         Predictions(probs=_rounded(part, rounding), labels=true)
         for part, true in ((probs, labels), (fresh_probs, fresh_labels))

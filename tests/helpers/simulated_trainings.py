@@ -19,8 +19,8 @@ from scipy.special import ndtri
 
 from equipoise import Predictions, score
 from equipoise.evaluate import Score
-from equipoise.experiments.scores import RunScores
-from equipoise.experiments.table import ResultTable, table_of
+from equipoise.experiments.results.tables import ResultTable, table_of
+from equipoise.experiments.runs.scores import RunScores
 from equipoise.metrics import row_draws
 from equipoise.metrics.row_draws import RowDraws
 from helpers.numbers import softmax

@@ -17,7 +17,7 @@ from equipoise import compare, compare_seeds, score
 from equipoise.evaluate import Limit, check_limits, check_not_worse, compare_states, score_by_class
 from equipoise.evaluate.differences import correct_family, paired_difference
 from equipoise.evaluate.slices import SliceSums, slices_off
-from equipoise.experiments.table import TableRow
+from equipoise.experiments.results.tables import TableRow
 from equipoise.metrics import CalibrationState
 from helpers.simulated_trainings import (
     METRICS,

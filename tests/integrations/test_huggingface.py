@@ -6,7 +6,7 @@ from torch import nn
 
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("accelerate")
-pytestmark = [pytest.mark.hosts, pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.integrations, pytest.mark.filterwarnings("ignore")]
 
 from equipoise import Predictions, score  # noqa: E402
 from equipoise.core.errors import DataError  # noqa: E402

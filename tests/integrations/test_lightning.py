@@ -9,7 +9,7 @@ import pytest
 import torch
 
 pl = pytest.importorskip("lightning.pytorch")
-pytestmark = [pytest.mark.hosts, pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.integrations, pytest.mark.filterwarnings("ignore")]
 
 from equipoise import Predictions, score  # noqa: E402
 from equipoise.calibrators import TemperatureScaling  # noqa: E402

@@ -75,7 +75,7 @@ def from_mlflow(out):
 HOSTS = {"tensorboard": from_tensorboard, "mlflow": from_mlflow}
 
 
-@pytest.mark.parametrize("host", ["tensorboard", pytest.param("mlflow", marks=pytest.mark.hosts)])
+@pytest.mark.parametrize("host", ["tensorboard", pytest.param("mlflow", marks=pytest.mark.integrations)])
 def test_a_growing_run_is_exported_and_completed_later(host, runs, wanted, tmp_path, capsys):
     pytest.importorskip(host)
     out = tmp_path / "logs"
@@ -94,7 +94,7 @@ def test_a_growing_run_is_exported_and_completed_later(host, runs, wanted, tmp_p
     assert {name: scores[name] for name in known} == pytest.approx(known, rel=1e-6)
 
 
-@pytest.mark.hosts
+@pytest.mark.integrations
 def test_wandb_logs_offline_and_keeps_one_log_of_a_run(runs, tmp_path, capsys):
     pytest.importorskip("wandb")
     for part in ("growing", "finished"):
@@ -136,7 +136,7 @@ def test_tensorboard_sees_epochs_as_they_happen(tmp_path):
     assert list(from_tensorboard(tmp_path)[0]["train/loss"].values()) == pytest.approx(history.column("loss"))
 
 
-@pytest.mark.hosts
+@pytest.mark.integrations
 def test_mlflow_sees_epochs_as_they_happen(tmp_path):
     pytest.importorskip("mlflow")
     from equipoise.integrations.mlflow import MlflowLog

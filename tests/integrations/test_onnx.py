@@ -42,14 +42,14 @@ def data():
     )
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 @pytest.mark.parametrize("calibrator", CALIBRATORS, ids=str)
 def test_every_calibrator_is_exported_true(calibrator, data, tmp_path):
     network, inputs, logits, labels = data
     assert export_onnx(tmp_path / "m.onnx", network, calibrator.fit(logits, labels), inputs) < 1e-5
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_network_and_map_are_one_graph_for_any_number_of_rows(data, tmp_path):
     network, inputs, logits, labels = data
     fitted = HistogramBinning().fit(logits, labels)
@@ -102,7 +102,7 @@ def test_a_graph_that_answers_otherwise_is_not_written(data, tmp_path, monkeypat
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_the_command_exports_a_saved_model(tmp_path, capsys):
     network = mlp(n_inputs=6, n_classes=3)
     fitted = TemperatureScaling().fit(np.eye(3) * 5, [0, 1, 1])
@@ -116,7 +116,7 @@ def test_the_command_exports_a_saved_model(tmp_path, capsys):
     assert (tmp_path / "m.onnx").exists()
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_a_model_without_a_map_is_exported(tmp_path, capsys):
     options, model = {"n_inputs": 6, "n_classes": 3}, tmp_path / "model.safetensors"
     save_model(model, mlp(**options), architecture="mlp", options=options, input_shape=[6])

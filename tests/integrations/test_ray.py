@@ -18,7 +18,7 @@ ray = pytest.importorskip("ray")
 from equipoise.integrations.ray import sum_on_ray  # noqa: E402
 
 # A cluster of its own takes a while to start.
-pytestmark = [pytest.mark.deep, pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ def test_a_damaged_file_is_told_as_if_it_were_read_here(cluster, files, tmp_path
         sum_on_ray([str(files / "0.npz"), str(tmp_path / "other.npz")])
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_a_killed_worker_costs_only_time(cluster, files, tmp_path):
     """One file is a pipe's worth of patience: a worker that has it open is killed, and another reads it again."""
     slow = tmp_path / "slow.csv"

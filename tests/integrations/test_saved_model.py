@@ -127,7 +127,7 @@ def test_what_could_not_be_loaded_again_is_not_written(data, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_it_loads_without_the_training_extras(data, tmp_path):
     path = saved(data, tmp_path, MatrixScaling().fit(data[2], data[3]))
     code = f"""

@@ -34,7 +34,7 @@ from equipoise.integrations.sklearn import (
     draw_estimators,
     predictions_of,
 )
-from helpers.deep import daily
+from helpers.daily import daily
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_every_check_of_the_host_passes(method):
 
 @pytest.mark.parametrize(
     "method",
-    [*KINDS, pytest.param("auto", marks=pytest.mark.deep), HistogramBinning(share="top_label")],
+    [*KINDS, pytest.param("auto", marks=pytest.mark.slow), HistogramBinning(share="top_label")],
     ids=str,
 )
 def test_every_calibrator_gives_distributions(method, digits):

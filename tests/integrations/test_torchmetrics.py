@@ -106,7 +106,7 @@ def test_merge_pickle_copy_and_state_dict_keep_the_rows():
         assert twin.state().curve().expected_error() == pytest.approx(wanted)
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_two_processes_have_what_one_has(tmp_path):
     torch.multiprocessing.spawn(measure, (str(tmp_path),), nprocs=len(PARTS))
     logits, labels = batch()

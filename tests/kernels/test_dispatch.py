@@ -184,7 +184,7 @@ def test_a_compiler_that_no_longer_loads_leaves_the_plain_way(monkeypatch, tmp_p
 
 
 @pytest.mark.skipif(dispatch.why_fallback() is not None, reason="nothing is compiled here")
-@pytest.mark.deep
+@pytest.mark.slow
 @pytest.mark.parametrize("without", ["switch", "numba"])
 def test_everything_runs_without_a_compiler(without, tmp_path):
     (tmp_path / "numba.py").write_text("raise ImportError('not for this Python')")

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from helpers.deep import daily
+from helpers.daily import daily
 
 FORK = """
 import os, signal, sys

@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-from equipoise.core.arrays import log_odds_as_logits
 from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.experiments.catalogue.penalties import PENALTIES
 from equipoise.losses import AdaFocalLoss, BrierLoss, FocalLoss
+from equipoise.losses.base import log_odds_as_logits
 from equipoise.objectives import Supervised
 from equipoise.training import Recipe, fit
 from helpers import toys

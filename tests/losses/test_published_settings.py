@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from equipoise.experiments import spec_data
+from equipoise.experiments.build import data as spec_data
 from equipoise.experiments.catalogue.losses import LOSSES
 from equipoise.experiments.catalogue.penalties import PAIRS
 from equipoise.experiments.catalogue.recipes import RECIPES
-from equipoise.experiments.spec import Spec
+from equipoise.experiments.specs.run import Spec
 from equipoise.losses import ClassAdaptiveLoss, mmce_weighted_penalty
 
 SPECS = Path(__file__).resolve().parents[2] / "examples" / "specs"

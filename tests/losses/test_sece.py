@@ -81,7 +81,7 @@ def test_blocks_give_the_same_value_and_derivatives(options, monkeypatch):
         torch.testing.assert_close(one, other)
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_blocks_compile_to_one_graph(monkeypatch):
     monkeypatch.setattr(neighbours, "MOST_PAIRS", 23 * 5)
     logits, labels = random_batch(23)

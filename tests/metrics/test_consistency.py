@@ -3,7 +3,7 @@ import pytest
 
 from equipoise import Predictions
 from equipoise.metrics.consistency import consistency_test
-from helpers.deep import daily
+from helpers.daily import daily
 from helpers.metric_samples import draw
 
 

@@ -28,7 +28,7 @@ def test_l2_equals_the_loop(sample, n_bins):
     assert found**2 == pytest.approx(max(total, 0.0), abs=1e-12)
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_l1_takes_off_the_mean_excess_of_noise():
     rng = np.random.default_rng(0)
     n, p, gap = 200, 0.7, 0.02

@@ -20,7 +20,7 @@ def work(rank, folder):
     torch.distributed.destroy_process_group()
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_all_reduce_gives_every_process_the_whole(tmp_path):
     probs, labels = draw(200, 4)
     np.save(tmp_path / "probs.npy", probs)

@@ -8,7 +8,7 @@ from equipoise.evaluate.values import exact_values
 from equipoise.metrics import CalibrationState
 from equipoise.metrics.readings import read_state
 from equipoise.metrics.resample import Resampler, equal_mass_error
-from helpers.deep import daily
+from helpers.daily import daily
 from helpers.metric_samples import draw
 
 
@@ -26,7 +26,7 @@ def row_bootstrap(predictions, n_resamples, seed=0):
 
 @pytest.mark.parametrize(
     ("k", "spread"),
-    [(2, 1.5), *(pytest.param(*case, marks=pytest.mark.deep) for case in [(3, 1.5), (10, 2.0), (40, 3.0)])],
+    [(2, 1.5), *(pytest.param(*case, marks=pytest.mark.slow) for case in [(3, 1.5), (10, 2.0), (40, 3.0)])],
 )
 def test_bootstrap_agrees_with_one_of_the_rows(k, spread):
     predictions = Predictions(

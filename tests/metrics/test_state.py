@@ -17,7 +17,7 @@ from equipoise.metrics.plain_batch import as_plain_batch
 from equipoise.metrics.readings import read_state
 from equipoise.metrics.sums import Sums
 from helpers.backends import go
-from helpers.deep import daily
+from helpers.daily import daily
 from helpers.metric_samples import draw, rows, softmax, weights_for
 
 

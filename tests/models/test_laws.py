@@ -31,7 +31,7 @@ from equipoise.models import (
     wide_resnet,
 )
 from equipoise.models.swin_v2 import SwinBlock
-from helpers.deep import daily
+from helpers.daily import daily
 
 SMALL = {
     "resnet8": (resnet8, (3, 32, 32)),

@@ -9,7 +9,7 @@ from torch import nn
 from equipoise.objectives import MetaLabelSmoothing, Smoothing, Supervised
 from equipoise.training import SGD, Recipe, fit
 from helpers import toys
-from helpers.deep import daily
+from helpers.daily import daily
 
 META = toys.Blobs(10, batch_size=10, seed=2, shuffle=False)
 STILL = Recipe(optimizer=SGD(rate=0.0, momentum=0.0, weight_decay=0.0))

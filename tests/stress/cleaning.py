@@ -80,14 +80,14 @@ def _renamed(runs: Runs, place: Path, chance: np.random.Generator) -> None:
 
 def _started_only(runs: Runs, place: Path, chance: np.random.Generator) -> None:
     place.mkdir()
-    (place / "started.json").write_bytes(foreign(chance))
+    (place / "manifest.json").write_bytes(foreign(chance))
     (place / "notes.md").write_text("mine")
 
 
 def _error_only(runs: Runs, place: Path, chance: np.random.Generator) -> None:
     """Somebody's folder with a file that is named like ours."""
     place.mkdir()
-    (place / "error.json").write_text('{"run": "x", "files": {}}')
+    (place / "manifest.json").write_text('{"run": "x", "files": {}}')
     (place / "spec.toml").write_text(SPEC)
 
 

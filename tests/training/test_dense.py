@@ -101,7 +101,7 @@ def live_bytes():
     return sum(held.values())
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_images():
     """What is held when a batch is asked for, after four batches and after twenty."""
     held = []

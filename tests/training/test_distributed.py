@@ -11,7 +11,7 @@ import pytest
 from training import two_processes
 
 # What the processes of one host add up is tested every day in tests/metrics and tests/losses.
-pytestmark = pytest.mark.deep
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ WHOLE_BATCHES = toys.Blobs(32)  # of one shape, which is compiled once
 
 
 @needs_a_compiler
-@pytest.mark.deep
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_compiled_run_learns_the_same_and_resumes_bit_for_bit(tmp_path):
     def run(folder, train, hardware=COMPILED):

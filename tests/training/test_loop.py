@@ -302,7 +302,7 @@ def test_without_the_extra_there_is_a_sentence(monkeypatch):
         run()
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_importing_training_does_not_import_lightning():
     code = "import sys, equipoise.training, equipoise.objectives; print('lightning_fabric' in sys.modules)"
     done = subprocess.run(

@@ -1,6 +1,6 @@
 """Draw the pictures of the README and the docs from the embedded predictions; with a folder, draw every kind there.
 
-python tools/docs/figures.py            # docs/pictures/*.png
+python tools/docs/figures.py            # docs/figures/*.png
 python tools/docs/figures.py --all out  # one of each kind, to look at
 """
 
@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from equipoise import Predictions, losses, metrics, plots, read_predictions, score, theory
 
-HERE = Path(__file__).resolve().parents[2] / "docs" / "pictures"
+HERE = Path(__file__).resolve().parents[2] / "docs" / "figures"
 
 
 def embedded() -> tuple[Predictions, Predictions, float]:

@@ -107,7 +107,7 @@ def pages() -> Iterator[tuple[Path, str]]:
         for key, entry in room.entries.items():
             yield FOLDER / name / f"{slug(key)}.md", page(room, entry)
             if room.picture:
-                yield FOLDER / name / "pictures" / f"{slug(key)}.svg", room.picture(entry)
+                yield FOLDER / name / "figures" / f"{slug(key)}.svg", room.picture(entry)
     yield from evidence_pages()
     yield from quoting_pages()
 
@@ -137,7 +137,7 @@ def page(room: Room, entry: Entry) -> str:
     if entry.formula:
         parts += ["## Formula", "", "$$", entry.formula, "$$", ""]
     if room.picture and room.caption:
-        picture = f"pictures/{slug(entry.key)}.svg"
+        picture = f"figures/{slug(entry.key)}.svg"
         parts += ["## Picture", "", f"![{entry.title}]({picture})", "", room.caption(entry), ""]
     parts += ["## Use", "", room.usage(entry), ""]
     parameters = "\n".join(section(inspect.getdoc(factory), "Args") for factory in factories(entry))

@@ -1,6 +1,6 @@
 """Photograph the top of a report for the docs; needs Debian's chromium and chromium-driver.
 
-python tools/docs/screenshot.py          # docs/pictures/report.png
+python tools/docs/screenshot.py          # docs/figures/report.png
 """
 
 import base64

@@ -134,13 +134,15 @@ def _not_better_on_held_out_rows(
         yield f"{how} it is worse than none, {' and '.join(worse)}: fit on more rows, or use another calibrator"
     elif not any(rise < -_QUANTILE * error for _, rise, error in found.values()):
         yield f"{how} no improvement is shown, {' and '.join(told.values())}: fit on more rows, or use no calibrator"
-    elif (impossible := int((calibrated <= _IMPOSSIBLE).any(axis=1).sum())) and -log(_IMPOSSIBLE) / len(
-        sample
-    ) > -found["log-loss"][1]:
-        yield (
-            f"{how} it answers exactly 0 for a class in {impossible:,} of {len(sample):,} rows: one more row of such a "
-            "class would cost more log-loss than is gained; use another calibrator if log-loss matters"
-        )
+    else:
+        # Bins of few rows may answer 0 in the whole fit and in no fold, or the other way round.
+        least = np.minimum(calibrated, _probs(calibrator, sample)).min(axis=1)
+        impossible = int((least <= _IMPOSSIBLE).sum())
+        if impossible and -log(_IMPOSSIBLE) / len(sample) > -found["log-loss"][1]:
+            yield (
+                f"it answers exactly 0 for a class in {impossible:,} of {len(sample):,} rows: one more row of such a "
+                "class would cost more log-loss than is gained; use another calibrator if log-loss matters"
+            )
 
 
 def _log_loss(probs: Array, labels: Array) -> Array:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from equipoise.core.reading import Columns
     from equipoise.evaluate import AuditState
     from equipoise.experiments import RunOptions, Spec
-    from equipoise.experiments.preparation import Beside
+    from equipoise.experiments.build.preparation import Beside
 
 __all__ = [
     "FRACTION",
@@ -38,6 +38,7 @@ __all__ = [
     "style_option",
     "target_options",
     "training_options",
+    "verify_option",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -48,6 +49,11 @@ _MOST_RESAMPLES = 100_000
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print results only.")
+verify_option = click.option(
+    "--verify",
+    is_flag=True,
+    help="Hash every file of the runs; by default only those whose size or time differ.",
+)
 style_option = click.option(
     "--format",
     "style",
@@ -389,6 +395,7 @@ _TRAINING = (
     ),
     click.option("--resamples", default=1000, show_default=True, help="Bootstrap resamples."),
     click.option("--no-code", is_flag=True, help="Raise an error if the spec names code to run."),
+    verify_option,
     json_option,
     quiet_option,
 )
@@ -416,6 +423,7 @@ def training_options(function: F) -> F:
         keep_memory: bool,
         resamples: int,
         no_code: bool,
+        verify: bool,
         as_json: bool,
         quiet: bool,
         **others: Any,
@@ -440,6 +448,7 @@ def training_options(function: F) -> F:
             keep_memory=keep_memory,
             n_resamples=resamples,
             quiet=quiet or as_json,
+            verify=verify,
         )
         request = TrainingRequest(out, overrides, no_code, options, as_json, quiet)
         return function(*args, request=request, **others)

@@ -21,6 +21,7 @@ from equipoise.cli.options import (
     quiet_option,
     scoring_options,
     target_options,
+    verify_option,
 )
 from equipoise.cli.output import check_report, print_json
 from equipoise.cli.states import read_states, refuse_clusters, refuse_options_of_rows, state_paths
@@ -38,7 +39,7 @@ __all__ = ["command"]
 
 _GIVEN = ParameterSource.COMMANDLINE
 #: The parameters that apply to folders of runs.
-_RUN_PARAMETERS = ("paths", "output", "title", "baseline", "as_json", "quiet")
+_RUN_PARAMETERS = ("paths", "output", "title", "baseline", "verify", "as_json", "quiet")
 
 #: The rows of one model: a file, pattern, folder or address; or .npy files, one per column.
 _Rows: TypeAlias = str | list[str]
@@ -80,6 +81,7 @@ _Rows: TypeAlias = str | list[str]
     "--card", type=click.Path(path_type=Path, dir_okay=False), help="Write a model card's YAML here too."
 )
 @click.option("--dataset", help="Name of the dataset, for the model card.")
+@verify_option
 @json_option
 @quiet_option
 def command(
@@ -96,6 +98,7 @@ def command(
     cluster: str | None,
     card: Path | None,
     dataset: str | None,
+    verify: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -117,7 +120,9 @@ def command(
     check_report(output, option="--output")
     if _are_run_folders(paths):
         _check_run_parameters()
-        _report_runs(paths, output, title=title, baseline=baseline, as_json=as_json, quiet=quiet)
+        _report_runs(
+            paths, output, title=title, baseline=baseline, verify=verify, as_json=as_json, quiet=quiet
+        )
         return
     states = state_paths(paths)
     if states:
@@ -215,6 +220,7 @@ def _report_runs(
     *,
     title: str | None,
     baseline: str | None,
+    verify: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -222,7 +228,7 @@ def _report_runs(
     from equipoise.experiments import find_runs, report_of_runs
     from equipoise.report import write_report
 
-    runs = [run for path in paths for run in find_runs(path) if run.status() == "finished"]
+    runs = [run for path in paths for run in find_runs(path) if run.status(verify=verify) == "finished"]
     if not runs:
         raise DataError(f"report: no finished run in {', '.join(paths)}. `equipoise runs` lists the runs.")
     reports = report_of_runs(runs, baseline=baseline, title=title)
@@ -281,7 +287,7 @@ def _check_run_parameters() -> None:
 def _repeat_command(paths: Sequence[str]) -> str:
     """Return the command that makes the report again: the files, and the options that were given."""
     names = [parameter.name or "" for parameter in click.get_current_context().command.params]
-    repeated = [name for name in names if name not in ("paths", "as_json", "quiet")]
+    repeated = [name for name in names if name not in ("paths", "verify", "as_json", "quiet")]
     return shlex.join(["equipoise", "report", *map(without_secrets, paths), *given_words(*repeated)])
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from equipoise.cli.options import json_option, quiet_option
+from equipoise.cli.options import json_option, quiet_option, verify_option
 from equipoise.cli.output import print_json, print_table
 from equipoise.core.errors import EquipoiseError, SpecError
 
@@ -51,9 +51,12 @@ def command() -> None:
 @click.option("--why", is_flag=True, help="Print why runs failed.")
 @click.option("--clean", is_flag=True, help="Move failed runs to a trash folder, so that they start over.")
 @click.option("--yes", is_flag=True, help="With --clean: do not ask for confirmation.")
+@verify_option
 @json_option
 @quiet_option
-def list_command(folder: Path, why: bool, clean: bool, yes: bool, as_json: bool, quiet: bool) -> None:
+def list_command(
+    folder: Path, why: bool, clean: bool, yes: bool, verify: bool, as_json: bool, quiet: bool
+) -> None:
     """List the runs in FOLDER: finished, half-finished, failed, broken.
 
     `equipoise runs export` exports them to TensorBoard, MLflow or Weights & Biases.
@@ -67,7 +70,7 @@ def list_command(folder: Path, why: bool, clean: bool, yes: bool, as_json: bool,
             "--clean asks for confirmation, and standard input is not a terminal. Nothing was removed. Add --yes."
         )
     runs = find_runs(folder)
-    records = [_record(run) for run in runs]
+    records = [_record(run, verify=verify) for run in runs]
     if not as_json:
         _print_runs(records, why=why or clean)
     moved = _clean([run for run in runs if run.why_not_removable() is None], yes=yes) if clean else {}
@@ -126,7 +129,7 @@ def export_command(folder: Path, logger: str, out: Path, as_json: bool, quiet: b
     # These packages are heavy, and extras.
     export_run = import_module(f"equipoise.integrations.{logger}").export_run
     from equipoise.experiments import find_runs
-    from equipoise.experiments.folder import UNUSABLE
+    from equipoise.experiments.runs.folder import UNUSABLE
     from equipoise.integrations.run_log import read_run
 
     runs = {run: run.status() for run in find_runs(folder)}
@@ -151,13 +154,13 @@ def export_command(folder: Path, logger: str, out: Path, as_json: bool, quiet: b
     click.echo(show)
 
 
-def _record(run: RunFolder) -> dict[str, object]:
-    from equipoise.experiments.folder import UNUSABLE
+def _record(run: RunFolder, *, verify: bool) -> dict[str, object]:
+    from equipoise.experiments.runs.folder import UNUSABLE
 
-    status = run.status()
+    status = run.status(verify=verify)
     unknown = {"run": run.name, "status": status, "epochs": "", "label": ""}
     if status in UNUSABLE:
-        return {**unknown, "error": run.problem() or run.unreadable_spec()}
+        return {**unknown, "error": run.problem(verify=verify) or run.unreadable_spec()}
     try:
         spec, error, epochs = run.spec(), run.error(), len(run.history())
     except EquipoiseError as damage:  # another process is writing it

@@ -14,7 +14,7 @@ from equipoise.core.names import look_up
 from equipoise.experiments.catalogue import CATALOGUE, Entry, add_plugins, missing_names
 from equipoise.experiments.catalogue.metrics import NUMBERS_BESIDE
 from equipoise.experiments.catalogue.parameters import parameters_of
-from equipoise.experiments.paper_results import PaperResult, find_paper_results
+from equipoise.experiments.results.papers import PaperResult, find_paper_results
 
 __all__ = ["command"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from equipoise.cli.options import json_option, margin_option, quiet_option, style_option
+from equipoise.cli.options import json_option, margin_option, quiet_option, style_option, verify_option
 from equipoise.cli.output import print_json, terminal_width
 from equipoise.core.errors import SpecError
 
@@ -38,6 +38,7 @@ __all__ = ["command"]
     help="Whether a column shows how far methods were checked; by default in Markdown only.",
 )
 @margin_option
+@verify_option
 @json_option
 @quiet_option
 def command(
@@ -49,6 +50,7 @@ def command(
     calibrators: tuple[str, ...],
     fidelity: bool | None,
     margins: tuple[tuple[str, float], ...],
+    verify: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -57,11 +59,11 @@ def command(
     Methods and calibrators are in the order of the comparison.
     """
     from equipoise.experiments import find_runs, format_shifts, format_tables, group_runs
-    from equipoise.experiments.folder import UNUSABLE
-    from equipoise.experiments.run_groups import select_from
-    from equipoise.experiments.table import COLUMNS, tables_of_groups
+    from equipoise.experiments.results.groups import select_from
+    from equipoise.experiments.results.tables import COLUMNS, tables_of_groups
+    from equipoise.experiments.runs.folder import UNUSABLE
 
-    runs = {run: run.status() for run in find_runs(folder)}
+    runs = {run: run.status(verify=verify) for run in find_runs(folder)}
     finished = [run for run, status in runs.items() if status == "finished"]
     left_out = sum(status in UNUSABLE for status in runs.values())
     if not finished:

@@ -39,9 +39,9 @@ def command(
 ) -> None:
     """Train, predict and score one run, or continue where it stopped."""
     from equipoise.experiments import RunFolder, prepare, read_spec, run
-    from equipoise.experiments.maps import as_map
-    from equipoise.experiments.preparation import Beside
-    from equipoise.experiments.references import is_code
+    from equipoise.experiments.build.preparation import Beside
+    from equipoise.experiments.code.names import is_code
+    from equipoise.experiments.specs.calibrators import as_map
     from equipoise.metrics.facts import columns
     from equipoise.training.processes import is_first_process
 

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from equipoise.core.errors import first_line
 
+if TYPE_CHECKING:
+    import torch
+
 __all__ = [
     "Array",
+    "array_namespace",
     "as_floats",
     "as_integers",
     "as_numpy",
     "as_tensor",
     "freeze",
     "has_bad_text",
+    "is_tensor",
     "label_remedy",
-    "log_odds_as_logits",
+    "round_to_bfloat16",
 ]
 
 Array: TypeAlias = NDArray[Any]
@@ -29,17 +34,35 @@ Array: TypeAlias = NDArray[Any]
 _LARGEST_WHOLE = 2.0**53
 
 
-def log_odds_as_logits(logits: torch.Tensor) -> torch.Tensor:
-    """Return two columns ``(0, z)`` for one column ``z`` of log-odds of class 1; other logits as they are.
-
-    Args:
-        logits: ``(n, k)`` or ``(n, k, ...)``; a network with one output gives ``k = 1``.
+def is_tensor(value: object) -> TypeGuard[torch.Tensor]:
+    """Return whether a value is a torch tensor, without importing torch: without it, there are no tensors.
 
     Example:
-        >>> log_odds_as_logits(torch.tensor([[2.0]]))
-        tensor([[0., 2.]])
+        >>> is_tensor(np.zeros(1))
+        False
     """
-    return torch.cat([torch.zeros_like(logits), logits], 1) if logits.shape[1] == 1 else logits
+    tensor = getattr(sys.modules.get("torch"), "Tensor", None)
+    return tensor is not None and isinstance(value, tensor)
+
+
+def array_namespace(*arrays: object) -> Any:
+    """Return the module whose functions compute on these arrays, with the names of the array API standard.
+
+    A formula written as ``xp = array_namespace(x); xp.sum(xp.exp(x), axis=-1)`` serves NumPy arrays and tensors on any
+    device. NumPy is that module for everything but tensors, for which it is ``array_api_compat.torch``.
+
+    Args:
+        arrays: The inputs of the formula; one tensor among them makes it torch's.
+
+    Example:
+        >>> array_namespace(np.zeros(1)).__name__
+        'numpy'
+    """
+    if any(is_tensor(array) for array in arrays):
+        import array_api_compat.torch as namespace
+
+        return namespace
+    return np
 
 
 def as_numpy(values: Any) -> Array:
@@ -48,12 +71,12 @@ def as_numpy(values: Any) -> Array:
     bfloat16, which NumPy does not know, becomes float32; that loses nothing.
 
     Example:
-        >>> as_numpy(torch.tensor([0.5], dtype=torch.bfloat16))
-        array([0.5], dtype=float32)
+        >>> as_numpy([0.5])
+        array([0.5])
     """
-    if isinstance(values, torch.Tensor):
+    if is_tensor(values):
         tensor = values.detach()
-        if tensor.dtype == torch.bfloat16:
+        if str(tensor.dtype) == "torch.bfloat16":
             tensor = tensor.float()
         return tensor.cpu().resolve_conj().resolve_neg().numpy()
     array = np.asarray(values)
@@ -76,7 +99,7 @@ def _typed(objects: Array) -> Array:
 
 
 def as_tensor(array: Array) -> torch.Tensor:
-    """Return a tensor that shares an array's memory, be the array read-only or not.
+    """Return a tensor that shares an array's memory, be the array read-only or not. This imports torch.
 
     The tensor must not be written to. Only a layout that torch does not know, such as rows in reverse, is copied.
 
@@ -84,6 +107,8 @@ def as_tensor(array: Array) -> torch.Tensor:
         >>> as_tensor(freeze(np.zeros(2)))
         tensor([0., 0.], dtype=torch.float64)
     """
+    import torch
+
     if any(step < 0 or step % array.itemsize for step in array.strides):
         array = np.ascontiguousarray(array)
     if not array.flags.writeable:
@@ -91,6 +116,18 @@ def as_tensor(array: Array) -> torch.Tensor:
         interface = {**array.__array_interface__, "data": (array.__array_interface__["data"][0], False)}
         array = np.asarray(SimpleNamespace(__array_interface__=interface, keep_alive=array))
     return torch.from_numpy(array)
+
+
+def round_to_bfloat16(values: Array) -> Array:
+    """Return float32 numbers rounded to the nearest bfloat16, which NumPy does not have; of two nearest, the even one.
+
+    Example:
+        >>> round_to_bfloat16(np.array([0.3]))
+        array([0.30078125], dtype=float32)
+    """
+    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
+    rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) & np.uint32(0xFFFF0000)
+    return rounded.view(np.float32)
 
 
 def as_floats(values: Any, *, where: str, name: str) -> Array:
@@ -170,7 +207,7 @@ def label_remedy(labels: Any) -> str:
     if array.dtype.kind == "f" and array.ndim < 2 and not np.array_equal(array, np.floor(array)):
         return "Regression is not supported, nor are soft labels: labels name one class per row."
     if array.dtype.kind == "f" and array.ndim < 2:
-        cast = ".long()" if isinstance(labels, torch.Tensor) else ".astype(int)"
+        cast = ".long()" if is_tensor(labels) else ".astype(int)"
         return f"Class numbers stored as floats? Pass {cast}."
     if array.ndim < 2:
         return "Give one class number per row, as int64."

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import torch
 
-from equipoise.core.arrays import Array, as_tensor
+from equipoise.core.arrays import Array
 from equipoise.kernels.threads import map_in_order
 
 __all__ = [
@@ -119,7 +118,14 @@ def log_softmax(logits: Array) -> Array:
         >>> log_softmax(np.array([[1e4, 0.0]]))
         array([[     0., -10000.]])
     """
-    result: Array = torch.log_softmax(as_tensor(logits), dim=-1).numpy()
+    result = np.empty(logits.shape, logits.dtype)
+
+    def fill(rows: slice, _exps: Array, total: Array, column: Array) -> None:
+        highest = np.take_along_axis(logits[rows], column[:, None], axis=1)
+        with np.errstate(over="ignore"):
+            result[rows] = (logits[rows] - highest) - np.log(total)[:, None]
+
+    _by_blocks(logits, fill)
     return result
 
 

@@ -52,25 +52,26 @@ __all__ = [
 if TYPE_CHECKING:
     from equipoise.core.splits import HISTORIES
     from equipoise.experiments import catalogue as catalogue
+    from equipoise.experiments.build.preparation import code_files, prepare, refuse_code
     from equipoise.experiments.catalogue import CATALOGUE, Entry, register
     from equipoise.experiments.comparison import ComparisonResult, run_comparison
-    from equipoise.experiments.comparison_spec import ComparisonSpec, read_comparison
     from equipoise.experiments.engines import RunSummary
-    from equipoise.experiments.execution import Execution
-    from equipoise.experiments.finding_runs import find_runs
-    from equipoise.experiments.folder import RunFolder
-    from equipoise.experiments.formatting import format_table, format_tables
     from equipoise.experiments.from_objects import compare_methods
-    from equipoise.experiments.paper_results import PaperResult, find_paper_results
-    from equipoise.experiments.preparation import code_files, prepare, refuse_code
-    from equipoise.experiments.run_groups import RunGroup, group_runs
-    from equipoise.experiments.run_plots import NEEDS_NO_RUNS, PLOTS, PlotOptions, plot_runs
-    from equipoise.experiments.run_report import report_of_runs
-    from equipoise.experiments.scores import RunScores
-    from equipoise.experiments.seeds import SeedComparison, compare_seeds
-    from equipoise.experiments.shift_scores import format_shifts
-    from equipoise.experiments.single_run import RunOptions, run
-    from equipoise.experiments.spec import (
+    from equipoise.experiments.results.figures import NEEDS_NO_RUNS, PLOTS, PlotOptions, plot_runs
+    from equipoise.experiments.results.formatting import format_table, format_tables
+    from equipoise.experiments.results.given_predictions import SeedComparison, compare_seeds
+    from equipoise.experiments.results.groups import RunGroup, group_runs
+    from equipoise.experiments.results.papers import PaperResult, find_paper_results
+    from equipoise.experiments.results.report import report_of_runs
+    from equipoise.experiments.results.shift import format_shifts
+    from equipoise.experiments.results.tables import ResultTable, make_tables
+    from equipoise.experiments.runs.finding import find_runs
+    from equipoise.experiments.runs.folder import RunFolder
+    from equipoise.experiments.runs.scores import RunScores
+    from equipoise.experiments.runs.stages import RunOptions, run
+    from equipoise.experiments.specs.comparison import ComparisonSpec, read_comparison
+    from equipoise.experiments.specs.execution import Execution
+    from equipoise.experiments.specs.run import (
         DataSpec,
         MethodSpec,
         ModelSpec,
@@ -79,7 +80,6 @@ if TYPE_CHECKING:
         read_spec,
         write_spec,
     )
-    from equipoise.experiments.table import ResultTable, make_tables
 else:
     # The catalogue and specs are read without torch; what trains is loaded when it is used.
     __getattr__, __dir__ = _lazy_names(
@@ -87,46 +87,46 @@ else:
         {
             "CATALOGUE": "equipoise.experiments.catalogue",
             "ComparisonResult": "equipoise.experiments.comparison",
-            "ComparisonSpec": "equipoise.experiments.comparison_spec",
-            "DataSpec": "equipoise.experiments.spec",
+            "ComparisonSpec": "equipoise.experiments.specs.comparison",
+            "DataSpec": "equipoise.experiments.specs.run",
             "Entry": "equipoise.experiments.catalogue",
             "HISTORIES": "equipoise.core.splits",
-            "MethodSpec": "equipoise.experiments.spec",
-            "ModelSpec": "equipoise.experiments.spec",
-            "NEEDS_NO_RUNS": "equipoise.experiments.run_plots",
-            "PLOTS": "equipoise.experiments.run_plots",
-            "PlotOptions": "equipoise.experiments.run_plots",
-            "PaperResult": "equipoise.experiments.paper_results",
-            "RecipeSpec": "equipoise.experiments.spec",
-            "ResultTable": "equipoise.experiments.table",
-            "RunFolder": "equipoise.experiments.folder",
-            "RunGroup": "equipoise.experiments.run_groups",
-            "Execution": "equipoise.experiments.execution",
-            "RunOptions": "equipoise.experiments.single_run",
-            "RunScores": "equipoise.experiments.scores",
+            "MethodSpec": "equipoise.experiments.specs.run",
+            "ModelSpec": "equipoise.experiments.specs.run",
+            "NEEDS_NO_RUNS": "equipoise.experiments.results.figures",
+            "PLOTS": "equipoise.experiments.results.figures",
+            "PlotOptions": "equipoise.experiments.results.figures",
+            "PaperResult": "equipoise.experiments.results.papers",
+            "RecipeSpec": "equipoise.experiments.specs.run",
+            "ResultTable": "equipoise.experiments.results.tables",
+            "RunFolder": "equipoise.experiments.runs.folder",
+            "RunGroup": "equipoise.experiments.results.groups",
+            "Execution": "equipoise.experiments.specs.execution",
+            "RunOptions": "equipoise.experiments.runs.stages",
+            "RunScores": "equipoise.experiments.runs.scores",
             "RunSummary": "equipoise.experiments.engines",
-            "SeedComparison": "equipoise.experiments.seeds",
-            "Spec": "equipoise.experiments.spec",
-            "code_files": "equipoise.experiments.preparation",
+            "SeedComparison": "equipoise.experiments.results.given_predictions",
+            "Spec": "equipoise.experiments.specs.run",
+            "code_files": "equipoise.experiments.build.preparation",
             "compare_methods": "equipoise.experiments.from_objects",
-            "compare_seeds": "equipoise.experiments.seeds",
-            "find_paper_results": "equipoise.experiments.paper_results",
-            "find_runs": "equipoise.experiments.finding_runs",
-            "format_shifts": "equipoise.experiments.shift_scores",
-            "format_table": "equipoise.experiments.formatting",
-            "format_tables": "equipoise.experiments.formatting",
-            "group_runs": "equipoise.experiments.run_groups",
-            "make_tables": "equipoise.experiments.table",
-            "plot_runs": "equipoise.experiments.run_plots",
-            "prepare": "equipoise.experiments.preparation",
-            "read_comparison": "equipoise.experiments.comparison_spec",
-            "read_spec": "equipoise.experiments.spec",
-            "refuse_code": "equipoise.experiments.preparation",
+            "compare_seeds": "equipoise.experiments.results.given_predictions",
+            "find_paper_results": "equipoise.experiments.results.papers",
+            "find_runs": "equipoise.experiments.runs.finding",
+            "format_shifts": "equipoise.experiments.results.shift",
+            "format_table": "equipoise.experiments.results.formatting",
+            "format_tables": "equipoise.experiments.results.formatting",
+            "group_runs": "equipoise.experiments.results.groups",
+            "make_tables": "equipoise.experiments.results.tables",
+            "plot_runs": "equipoise.experiments.results.figures",
+            "prepare": "equipoise.experiments.build.preparation",
+            "read_comparison": "equipoise.experiments.specs.comparison",
+            "read_spec": "equipoise.experiments.specs.run",
+            "refuse_code": "equipoise.experiments.build.preparation",
             "register": "equipoise.experiments.catalogue",
-            "report_of_runs": "equipoise.experiments.run_report",
-            "run": "equipoise.experiments.single_run",
+            "report_of_runs": "equipoise.experiments.results.report",
+            "run": "equipoise.experiments.runs.stages",
             "run_comparison": "equipoise.experiments.comparison",
-            "write_spec": "equipoise.experiments.spec",
+            "write_spec": "equipoise.experiments.specs.run",
         },
         modules=("catalogue",),
     )

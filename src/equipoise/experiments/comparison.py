@@ -11,21 +11,21 @@ from typing import Any, NamedTuple, TypeVar
 from equipoise.core.atomic_files import write_text
 from equipoise.core.errors import DataError, SpecError
 from equipoise.core.names import check_choice
-from equipoise.experiments.comparison_spec import ComparisonSpec
+from equipoise.experiments.build.data import data_of, fit_split
+from equipoise.experiments.build.preparation import pinned, prepare
 from equipoise.experiments.engines import RunSummary, run_locally, run_on_ray
-from equipoise.experiments.folder import RunFolder
-from equipoise.experiments.formatting import format_tables
-from equipoise.experiments.preparation import pinned, prepare
-from equipoise.experiments.rows import write_rows
-from equipoise.experiments.run_groups import RunGroup, group_runs
-from equipoise.experiments.searching import Sought, search_settings
-from equipoise.experiments.shift_scores import format_shifts
-from equipoise.experiments.shown_order import ShownOrder, write_order
-from equipoise.experiments.single_run import RunOptions
-from equipoise.experiments.spec import Spec
-from equipoise.experiments.spec_data import data_of, fit_split
-from equipoise.experiments.table import COLUMNS, ResultTable, tables_of_groups
-from equipoise.experiments.tuning_outcome import SeedChoice, choices_before, choose_setting, write_choices
+from equipoise.experiments.results.formatting import format_tables
+from equipoise.experiments.results.groups import RunGroup, group_runs
+from equipoise.experiments.results.shift import format_shifts
+from equipoise.experiments.results.shown_order import ShownOrder, write_order
+from equipoise.experiments.results.tables import COLUMNS, ResultTable, tables_of_groups
+from equipoise.experiments.runs.folder import RunFolder
+from equipoise.experiments.runs.rows import write_rows
+from equipoise.experiments.runs.stages import RunOptions
+from equipoise.experiments.specs.comparison import ComparisonSpec
+from equipoise.experiments.specs.run import Spec
+from equipoise.experiments.tuning.outcome import SeedChoice, choices_before, choose_setting, write_choices
+from equipoise.experiments.tuning.search import Sought, search_settings
 
 __all__ = ["ComparisonResult", "part_of", "run_comparison"]
 

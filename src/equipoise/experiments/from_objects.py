@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from equipoise.core.errors import SpecError
+from equipoise.experiments.code.source import check_not_loading
 from equipoise.experiments.comparison import ComparisonResult, run_comparison
-from equipoise.experiments.comparison_spec import ComparisonSpec
-from equipoise.experiments.single_run import RunOptions
-from equipoise.experiments.user_code import check_not_loading
+from equipoise.experiments.runs.stages import RunOptions
+from equipoise.experiments.specs.comparison import ComparisonSpec
 
 __all__ = ["compare_methods"]
 

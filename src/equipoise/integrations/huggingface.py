@@ -12,9 +12,9 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
-from equipoise.core.arrays import log_odds_as_logits
 from equipoise.core.errors import DataError, needs
 from equipoise.losses.adaptive import check_saved_state, is_adaptive, made_up_rows
+from equipoise.losses.base import log_odds_as_logits
 from equipoise.metrics.readings import read_state
 from equipoise.metrics.state import CalibrationState
 from equipoise.training.checkpoint import read_checkpoint, write_checkpoint

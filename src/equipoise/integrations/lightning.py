@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from equipoise.calibrators.temperature import TemperatureScaling
-from equipoise.core.arrays import log_odds_as_logits
 from equipoise.core.errors import DataError, needs
 from equipoise.core.predictions import Predictions
 from equipoise.losses.adaptive import check_saved_state, is_adaptive
+from equipoise.losses.base import log_odds_as_logits
 from equipoise.losses.gather import gather_rows
 from equipoise.metrics.readings import read_state
 from equipoise.metrics.state import CalibrationState

@@ -51,7 +51,7 @@ def read_run(run: RunFolder) -> RunLog:
         DataError: If a file of it is damaged.
     """
     spec = run.spec()
-    rows = run.rows() if run.is_over("scored") else []
+    rows = run.rows() if run.is_done("scored") else []
     return RunLog(
         name=run.name,
         label=spec.label,

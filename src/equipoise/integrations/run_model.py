@@ -21,10 +21,10 @@ from equipoise.core.predictions import Predictions
 from equipoise.data import Dataset
 from equipoise.data.streaming import ImageFiles
 from equipoise.experiments import find_runs
-from equipoise.experiments.build import Built, build, network_options, split_source
-from equipoise.experiments.folder import RunFolder
-from equipoise.experiments.references import is_code
-from equipoise.experiments.single_run import load_network
+from equipoise.experiments.build.run_parts import Built, build, network_options, split_source
+from equipoise.experiments.code.names import is_code
+from equipoise.experiments.runs.folder import RunFolder
+from equipoise.experiments.runs.stages import load_network
 from equipoise.integrations.calibrated import CalibratedNetwork
 from equipoise.integrations.raw_inputs import RawInputs, ScaledNetwork
 from equipoise.integrations.saved_model import load_model, save_model

@@ -7,9 +7,9 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
-from equipoise.core.arrays import log_odds_as_logits
 from equipoise.core.errors import needs
 from equipoise.losses.adaptive import check_saved_state, is_adaptive, made_up_rows
+from equipoise.losses.base import log_odds_as_logits
 
 with needs("skorch", extra="skorch", purpose="train with skorch"):
     from skorch import NeuralNetClassifier

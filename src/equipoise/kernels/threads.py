@@ -1,22 +1,44 @@
-"""Threads for passes over predictions: as many as torch uses, with results in a fixed order."""
+"""Threads for passes over predictions, with results in a fixed order."""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
-import torch
-
-__all__ = ["map_in_order"]
+__all__ = ["map_in_order", "n_threads"]
 
 _Part = TypeVar("_Part")
 _Result = TypeVar("_Result")
+_forked = False
+
+
+def n_threads() -> int:
+    """Return how many threads a pass may use: torch's setting if torch is loaded, else OMP_NUM_THREADS, else all CPUs.
+
+    Example:
+        >>> n_threads() >= 1
+        True
+    """
+    torch: Any = sys.modules.get("torch")
+    if hasattr(torch, "get_num_threads"):
+        return int(torch.get_num_threads())
+    setting = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    if setting.isdecimal() and int(setting) > 0:
+        return int(setting)
+    return 1 if _forked else _n_cpus()
+
+
+def _n_cpus() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def map_in_order(task: Callable[[_Part], _Result], parts: Iterable[_Part]) -> list[_Result]:
-    """Return the results of a task for every part, in the order of the parts, on as many threads as torch uses.
+    """Return the results of a task for every part, in the order of the parts, on :func:`n_threads` threads.
 
     How work is divided into parts must not depend on the number of threads; then no result does.
 
@@ -29,20 +51,23 @@ def map_in_order(task: Callable[[_Part], _Result], parts: Iterable[_Part]) -> li
         [0, 1, 4, 9]
     """
     items = list(parts)
-    n_threads = min(torch.get_num_threads(), len(items))
-    if n_threads <= 1:
+    count = min(n_threads(), len(items))
+    if count <= 1:
         return [task(item) for item in items]
-    with ThreadPoolExecutor(n_threads) as pool:
+    with ThreadPoolExecutor(count) as pool:
         return list(pool.map(task, items))
 
 
 def _use_one_thread() -> None:
-    """Let torch use one thread in a forked process.
+    """Use one thread in a forked process, such as a worker of a data loader or of a web server.
 
-    Such a process, like a worker of a data loader or of a web server, has torch's pool but not the threads in it, and
-    an operation on several threads would wait for them forever.
+    Such a process has torch's pool but not the threads in it, and an operation on several threads would wait for them
+    forever.
     """
-    if torch.get_num_threads() > 1:
+    global _forked  # noqa: PLW0603 - a process is forked or is not
+    _forked = True
+    torch: Any = sys.modules.get("torch")
+    if hasattr(torch, "set_num_threads") and torch.get_num_threads() > 1:
         torch.set_num_threads(1)
 
 

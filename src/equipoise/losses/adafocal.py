@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from equipoise.core.bins import bin_of
-from equipoise.core.buffers import FullPrecisionBuffers
 from equipoise.losses.base import Loss, Reduction
+from equipoise.losses.buffers import FullPrecisionBuffers
 from equipoise.losses.focal import power
 from equipoise.losses.sum import Adaptive, shown_parameters
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from equipoise.core.arrays import label_remedy, log_odds_as_logits
+from equipoise.core.arrays import label_remedy
 from equipoise.core.names import check_choice
 from equipoise.losses.gather import gather_rows
 from equipoise.losses.sum import Term
@@ -35,7 +35,7 @@ from equipoise.losses.sum import Term
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-__all__ = ["Loss", "Penalty", "Reduction", "Samples", "flatten", "weighted_mean"]
+__all__ = ["Loss", "Penalty", "Reduction", "Samples", "flatten", "log_odds_as_logits", "weighted_mean"]
 
 Reduction = Literal["mean", "sum", "none"]
 
@@ -60,6 +60,19 @@ class Samples(NamedTuple):
     weights: Tensor
     counted: Tensor
     shape: torch.Size
+
+
+def log_odds_as_logits(logits: Tensor) -> Tensor:
+    """Return two columns ``(0, z)`` for one column ``z`` of log-odds of class 1; other logits as they are.
+
+    Args:
+        logits: ``(n, k)`` or ``(n, k, ...)``; a network with one output gives ``k = 1``.
+
+    Example:
+        >>> log_odds_as_logits(torch.tensor([[2.0]]))
+        tensor([[0., 2.]])
+    """
+    return torch.cat([torch.zeros_like(logits), logits], 1) if logits.shape[1] == 1 else logits
 
 
 def flatten(

@@ -9,8 +9,8 @@ from typing import Any, final
 
 from torch import Tensor, nn
 
-from equipoise.core.buffers import FullPrecisionBuffers
 from equipoise.losses.adaptive import adapts, is_adaptive
+from equipoise.losses.buffers import FullPrecisionBuffers
 
 __all__ = ["Adaptive", "Scaled", "Sum", "Term", "shown_parameters"]
 

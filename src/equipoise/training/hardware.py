@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 import platform
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import torch
+import torch.distributed as dist
 
 from equipoise.core.errors import require
 from equipoise.training.bfloat16 import why_no_bfloat16
@@ -96,6 +98,10 @@ class Hardware:
             precision=self.precision,
         )
         made.launch()
+        if made.world_size > 1:
+            # gloo's threads abort a process that exits while they run; Fabric destroys groups of NCCL only.
+            atexit.unregister(_destroy_process_group)
+            atexit.register(_destroy_process_group)
         if self.compile:
             _try_to_compile(made.device)
         if made.device.type == "cpu":
@@ -105,6 +111,12 @@ class Hardware:
             if self.keep_memory:
                 _keep_memory()
         return made
+
+
+def _destroy_process_group() -> None:
+    """Destroy the group of all processes, unless the user's script has done so."""
+    if dist.is_initialized():
+        dist.destroy_process_group()
 
 
 def _try_to_compile(device: torch.device) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from equipoise.core.arrays import log_odds_as_logits
+from equipoise.losses.base import log_odds_as_logits
 from equipoise.training.batch_source import Inputs
 
 __all__ = ["as_logits", "call_network"]

@@ -9,8 +9,8 @@ from typing import TypeAlias, final
 
 from torch import Tensor, nn
 
-from equipoise.core.buffers import FullPrecisionBuffers
 from equipoise.core.predictions import Predictions
+from equipoise.losses.buffers import FullPrecisionBuffers
 from equipoise.training.batch_source import BatchLike
 
 __all__ = ["HeldOut", "Objective", "Step"]

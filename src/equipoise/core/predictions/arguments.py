@@ -10,6 +10,7 @@ import numpy as np
 
 from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array, as_floats, as_integers, as_numpy, freeze, has_bad_text
+from equipoise.core.bins import Precision
 from equipoise.core.errors import DataError
 from equipoise.core.frames import as_columns
 from equipoise.core.names import nearest
@@ -190,15 +191,14 @@ def agreed_classes(given: int | None, found: int) -> int:
     return found
 
 
-def tolerance_of(probs: Any) -> float:
+def tolerance_of(precision: Precision) -> float:
     """Return how far the sum of a row may be from one: more in half precision.
 
     Example:
-        >>> tolerance_of(np.ones((1, 1), np.float16))
+        >>> tolerance_of("float16")
         0.01
     """
-    kind = str(getattr(probs, "dtype", ""))
-    return 1e-2 if kind.endswith(("float16", "bfloat16")) else 1e-3
+    return 1e-2 if precision in ("float16", "bfloat16") else 1e-3
 
 
 def weights_of(weights: Any, labels: Array, keep: as_rows.Keep) -> Array | None:

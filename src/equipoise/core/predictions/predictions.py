@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import Any, final, get_args
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from equipoise.core.checks import (
 )
 from equipoise.core.errors import DataError
 from equipoise.core.frames import check_same_order
+from equipoise.core.names import check_choice
 from equipoise.core.predictions import as_rows
 from equipoise.core.predictions.arguments import (
     Kind,
@@ -85,6 +86,8 @@ class Predictions:
         ignore_index: Rows with this label are left out.
         n_classes: Number of classes, in the top-1 form, where no column count tells it.
         fitted_on: The rows that a calibrator behind these scores was fitted on; scoring them raises.
+        precision: Type in which probabilities were computed, if they were converted since: ``"bfloat16"``, which NumPy
+            does not have, ``"float16"``, ``"float32"`` or ``"float64"``. By default the type of the array.
 
     Example:
         >>> predictions = Predictions(probs=[[0.9, 0.1], [0.4, 0.6]], labels=[0, 0], split="test")
@@ -129,6 +132,7 @@ class Predictions:
         ignore_index: int | None = None,
         n_classes: int | None = None,
         fitted_on: Rows | None = None,
+        precision: Precision | None = None,
     ) -> None:
         named = {"logits": logits, "probs": probs, "predicted": predicted, "confidence": confidence}
         kind = kind_of(**named, correct=correct, labels=labels)
@@ -143,6 +147,8 @@ class Predictions:
         )
         named["predicted"] = predicted
         check_same_order(_WHERE, **named, correct=correct, labels=labels, weights=weights, ids=ids)
+        precision = precision or precision_of(confidence if probs is None else probs)
+        check_choice(precision, get_args(Precision), where=_WHERE, name="precision")
         given, top = as_scores(kind, **named)
         true = labels_of(labels, given, ignore_index)
         keep = as_rows.kept_rows(true, ignore_index)
@@ -172,12 +178,12 @@ class Predictions:
             split=check_split(split, where=_WHERE),
             n_classes=len(names) if names else n_classes,
             fitted_on=fitted_on,
-            precision="float64" if kind == "logits" else precision_of(confidence if probs is None else probs),
+            precision="float64" if kind == "logits" else precision,
             _ids=None if ids is None else as_rows.row_ids(ids, true, keep),
             n_dropped=0,
         )
         try:
-            self._check(tolerance_of(probs))
+            self._check(tolerance_of(precision))
         except DataError as error:
             places = keep(np.arange(true.size))
             raise renumbered(error, lambda row: f"row {places[row]}") from None

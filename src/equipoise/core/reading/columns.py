@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypedDict, TypeVar, cast
 
+from equipoise.core.checks import check_integer
 from equipoise.core.names import nearest
 from equipoise.core.splits import check_split
 
@@ -82,8 +83,6 @@ def check_columns(columns: Mapping[str, Any], *, where: str) -> Columns:
         >>> check_columns({"labels": "truth", "ids": None}, where="doc")
         {'labels': 'truth'}
     """
-    from equipoise.core.checks import check_integer  # it takes torch, and who shows the names needs none
-
     for name, value in columns.items():
         if name not in Columns.__annotations__:
             guess = nearest(name, Columns.__annotations__)

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
+from equipoise.core.bins import Precision
 from equipoise.core.reading.formats.base import Chunk, ColumnReader, Reading
 from equipoise.core.reading.storage import File
 
@@ -111,6 +112,10 @@ class PartReader(ColumnReader):
     def is_text(self, name: str) -> bool:
         """Say whether a column holds text."""
         return isinstance(self._values[name], str) if name in self._values else self._inner.is_text(name)
+
+    def precision(self, name: str) -> Precision | None:
+        """Return the precision in which the numbers of a column are stored."""
+        return None if name in self._values else self._inner.precision(name)
 
     def chunks(self, readings: Mapping[str, Reading], *, n_rows: int | None) -> Iterator[Chunk]:
         """Yield the rows of some columns in order."""

@@ -66,7 +66,7 @@ class Address:
         Raises:
             DataError: If it cannot be fetched, changes meanwhile, or there is no room for it.
         """
-        copy = tempfile.TemporaryFile()  # noqa: SIM115 - whoever reads it closes it
+        copy = tempfile.NamedTemporaryFile()  # noqa: SIM115 - whoever reads it closes it
         try:
             with _told(self.shown):
                 self._fetch(copy)

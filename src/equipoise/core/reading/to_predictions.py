@@ -250,6 +250,9 @@ class PredictionReader:
             ignore_index=said.get("ignore_index") if layout.labels else None,
             n_classes=said.get("n_classes") or (reader.notes.n_classes if top1 else None),
             fitted_on=reader.notes.fitted_on if _is_calibrated(reader, layout) else None,
+            precision=None
+            if said.get("percent") or said.get("normalize")
+            else reader.precision(layout.score_columns[0]),
         ).with_reason(layout.no_labels)
         if layout.weights and predictions.weights is None:
             return predictions.with_weights(np.zeros(len(predictions)))

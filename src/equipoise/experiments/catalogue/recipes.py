@@ -15,7 +15,7 @@ RECIPES: dict[str, Entry] = {
     "quick": Entry(
         key="quick",
         title="Quick, small data",
-        made_by="equipoise.experiments.spec:RecipeSpec",
+        made_by="equipoise.experiments.specs.run:RecipeSpec",
         fidelity="ours",
         parameters={"epochs": 30, "batch_size": 64, "optimizer": "adam", "rate": 2e-3, "weight_decay": 0.0},
         summary="Thirty epochs of Adam: seconds for digits or a table.",
@@ -23,7 +23,7 @@ RECIPES: dict[str, Entry] = {
     "quick_images": Entry(
         key="quick_images",
         title="Quick, images",
-        made_by="equipoise.experiments.spec:RecipeSpec",
+        made_by="equipoise.experiments.specs.run:RecipeSpec",
         fidelity="ours",
         parameters={
             "epochs": 6,
@@ -38,7 +38,7 @@ RECIPES: dict[str, Entry] = {
     "quick_text": Entry(
         key="quick_text",
         title="Quick, text",
-        made_by="equipoise.experiments.spec:RecipeSpec",
+        made_by="equipoise.experiments.specs.run:RecipeSpec",
         fidelity="ours",
         parameters={
             "epochs": 6,
@@ -52,7 +52,7 @@ RECIPES: dict[str, Entry] = {
     "focal_cifar": Entry(
         key="focal_cifar",
         title="Focal and Dual Focal, CIFAR",
-        made_by="equipoise.experiments.spec:RecipeSpec",
+        made_by="equipoise.experiments.specs.run:RecipeSpec",
         paper=_MUKHOTI,
         fidelity="authors' code compared",
         parameters={
@@ -69,7 +69,7 @@ RECIPES: dict[str, Entry] = {
     "focal_tiny_imagenet": Entry(
         key="focal_tiny_imagenet",
         title="Focal and Dual Focal, Tiny-ImageNet",
-        made_by="equipoise.experiments.spec:RecipeSpec",
+        made_by="equipoise.experiments.specs.run:RecipeSpec",
         paper=_MUKHOTI,
         fidelity="authors' code compared",
         parameters={
@@ -85,7 +85,7 @@ RECIPES: dict[str, Entry] = {
     "cals_tiny_imagenet": Entry(
         key="cals_tiny_imagenet",
         title="MbLS and CALS, Tiny-ImageNet",
-        made_by="equipoise.experiments.spec:RecipeSpec",
+        made_by="equipoise.experiments.specs.run:RecipeSpec",
         paper=_CALS,
         fidelity="authors' code compared",
         parameters={
@@ -102,7 +102,7 @@ RECIPES: dict[str, Entry] = {
     "cals_imagenet": Entry(
         key="cals_imagenet",
         title="CALS, ImageNet, ResNet-50",
-        made_by="equipoise.experiments.spec:RecipeSpec",
+        made_by="equipoise.experiments.specs.run:RecipeSpec",
         paper=_CALS,
         fidelity="authors' code compared",
         parameters={
@@ -127,7 +127,7 @@ RECIPES: dict[str, Entry] = {
     "cals_swin": Entry(
         key="cals_swin",
         title="CALS, ImageNet, SwinV2-T",
-        made_by="equipoise.experiments.spec:RecipeSpec",
+        made_by="equipoise.experiments.specs.run:RecipeSpec",
         paper=_CALS,
         fidelity="authors' code compared",
         parameters={
@@ -154,7 +154,7 @@ RECIPES: dict[str, Entry] = {
     "newsgroups": Entry(
         key="newsgroups",
         title="20 Newsgroups",
-        made_by="equipoise.experiments.spec:RecipeSpec",
+        made_by="equipoise.experiments.specs.run:RecipeSpec",
         paper=_CALS,
         fidelity="authors' code compared",
         parameters={
@@ -173,7 +173,7 @@ RECIPES: dict[str, Entry] = {
     "voc2012": Entry(
         key="voc2012",
         title="VOC 2012 segmentation",
-        made_by="equipoise.experiments.spec:RecipeSpec",
+        made_by="equipoise.experiments.specs.run:RecipeSpec",
         paper=_CALS,
         fidelity="formula only",
         parameters={
@@ -193,7 +193,7 @@ RECIPES: dict[str, Entry] = {
     "mdca_cifar10": Entry(
         key="mdca_cifar10",
         title="MDCA, CIFAR-10",
-        made_by="equipoise.experiments.spec:RecipeSpec",
+        made_by="equipoise.experiments.specs.run:RecipeSpec",
         paper="Hebbalaguppe et al. (2022), A stitch in time saves nine",
         fidelity="authors' code compared",
         parameters={"epochs": 160, "schedule": "multistep", "milestones": (80, 120), **_CIFAR},
@@ -202,7 +202,7 @@ RECIPES: dict[str, Entry] = {
     "mdca_cifar100": Entry(
         key="mdca_cifar100",
         title="MDCA, CIFAR-100",
-        made_by="equipoise.experiments.spec:RecipeSpec",
+        made_by="equipoise.experiments.specs.run:RecipeSpec",
         paper="Hebbalaguppe et al. (2022), A stitch in time saves nine",
         fidelity="authors' code compared",
         parameters={"epochs": 200, "schedule": "multistep", "milestones": (100, 150), **_CIFAR},
@@ -211,7 +211,7 @@ RECIPES: dict[str, Entry] = {
     "rethinking_cifar": Entry(
         key="rethinking_cifar",
         title="Rethinking calibration, CIFAR",
-        made_by="equipoise.experiments.spec:RecipeSpec",
+        made_by="equipoise.experiments.specs.run:RecipeSpec",
         paper="Wang et al. (2021), Rethinking calibration of deep neural networks",
         fidelity="authors' code compared",
         parameters={
@@ -227,7 +227,7 @@ RECIPES: dict[str, Entry] = {
     "kull_resnet110": Entry(
         key="kull_resnet110",
         title="Dirichlet calibration, ResNet-110",
-        made_by="equipoise.experiments.spec:RecipeSpec",
+        made_by="equipoise.experiments.specs.run:RecipeSpec",
         paper=_KULL,
         fidelity="authors' code compared",
         parameters={
@@ -243,7 +243,7 @@ RECIPES: dict[str, Entry] = {
     "kull_resnet110_sd": Entry(
         key="kull_resnet110_sd",
         title="Dirichlet calibration, ResNet-110 with stochastic depth",
-        made_by="equipoise.experiments.spec:RecipeSpec",
+        made_by="equipoise.experiments.specs.run:RecipeSpec",
         paper=_KULL,
         fidelity="authors' code compared",
         parameters={
@@ -259,7 +259,7 @@ RECIPES: dict[str, Entry] = {
     "kull_wide_resnet": Entry(
         key="kull_wide_resnet",
         title="Dirichlet calibration, Wide-ResNet",
-        made_by="equipoise.experiments.spec:RecipeSpec",
+        made_by="equipoise.experiments.specs.run:RecipeSpec",
         paper=_KULL,
         fidelity="authors' code compared",
         parameters={
@@ -275,7 +275,7 @@ RECIPES: dict[str, Entry] = {
     "kull_densenet40": Entry(
         key="kull_densenet40",
         title="Dirichlet calibration, DenseNet-40",
-        made_by="equipoise.experiments.spec:RecipeSpec",
+        made_by="equipoise.experiments.specs.run:RecipeSpec",
         paper=_KULL,
         fidelity="authors' code compared",
         parameters={
@@ -292,7 +292,7 @@ RECIPES: dict[str, Entry] = {
     "diff_dml": Entry(
         key="diff_dml",
         title="Diff-DML, CIFAR",
-        made_by="equipoise.experiments.spec:RecipeSpec",
+        made_by="equipoise.experiments.specs.run:RecipeSpec",
         paper="Liu et al. (2025), Improving accuracy and calibration via differentiated deep mutual learning",
         fidelity="reconstruction",
         parameters={"epochs": 250, "schedule": "multistep", "milestones": (100, 150, 200), **_CIFAR},
@@ -301,7 +301,7 @@ RECIPES: dict[str, Entry] = {
     "meta_calibration": Entry(
         key="meta_calibration",
         title="Meta-calibration and gamma-net, CIFAR",
-        made_by="equipoise.experiments.spec:RecipeSpec",
+        made_by="equipoise.experiments.specs.run:RecipeSpec",
         paper="Bohdal et al. (2021), Meta-calibration",
         fidelity="authors' code compared",
         parameters={

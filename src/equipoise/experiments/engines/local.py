@@ -23,9 +23,9 @@ from equipoise.core.errors import SpecError
 from equipoise.experiments.engines.gpus import VISIBLE, share_gpus, visible_gpus
 from equipoise.experiments.engines.progress import RunSummary, StatusLine
 from equipoise.experiments.engines.worker import OWNER, encode_job
-from equipoise.experiments.folder import RunFolder
-from equipoise.experiments.single_run import RunOptions, run
-from equipoise.experiments.spec import Spec
+from equipoise.experiments.runs.folder import RunFolder
+from equipoise.experiments.runs.stages import RunOptions, run
+from equipoise.experiments.specs.run import Spec
 from equipoise.kernels.locks import LockWarning
 from equipoise.training.interruption import Interruption
 
@@ -225,7 +225,7 @@ class _Crew:
         """Keep in the run's folder what its dead process could not write."""
         folder = RunFolder(self._base / spec.identity)
         if folder.path.exists():
-            folder.note_failure("process", RuntimeError(sentence), sentence)
+            folder.write_error("process", RuntimeError(sentence), sentence)
 
     def _fail(self, spec: Spec, sentence: str) -> None:
         self.report.failed[spec.label] = sentence

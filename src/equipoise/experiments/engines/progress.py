@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TextIO, final
 
 from equipoise.core.progress import clock_text
-from equipoise.experiments.folder import RunFolder
-from equipoise.experiments.spec import Spec
+from equipoise.experiments.runs.folder import RunFolder
+from equipoise.experiments.specs.run import Spec
 
 __all__ = ["RunSummary", "StatusLine"]
 

@@ -12,9 +12,9 @@ from equipoise.core.child_processes import ray_cluster
 from equipoise.core.errors import first_line, require
 from equipoise.experiments.engines.progress import RunSummary, StatusLine
 from equipoise.experiments.engines.worker import work
-from equipoise.experiments.folder import RunFolder
-from equipoise.experiments.single_run import RunOptions
-from equipoise.experiments.spec import Spec
+from equipoise.experiments.runs.folder import RunFolder
+from equipoise.experiments.runs.stages import RunOptions
+from equipoise.experiments.specs.run import Spec
 
 __all__ = ["run_on_ray"]
 

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from equipoise.core.atomic_files import write_text
-from equipoise.experiments.execution import Execution
-from equipoise.experiments.maps import MapSpec
-from equipoise.experiments.measures import MetricSpec
-from equipoise.experiments.single_run import RunOptions, run
-from equipoise.experiments.spec import Spec
+from equipoise.experiments.runs.stages import RunOptions, run
+from equipoise.experiments.specs.calibrators import MapSpec
+from equipoise.experiments.specs.execution import Execution
+from equipoise.experiments.specs.metrics import MetricSpec
+from equipoise.experiments.specs.run import Spec
 from equipoise.kernels.locks import LockWarning
 from equipoise.training.processes import is_first_process
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol, Self, TypeAlias
 import numpy as np
 
 from equipoise.core.arrays import Array
+from equipoise.core.bins import Precision
 from equipoise.core.errors import DataError
 from equipoise.core.reading.formats.notes import Notes
 from equipoise.core.reading.formats.steady_file import check_growth
@@ -177,6 +178,11 @@ class ColumnReader(ABC):
     @abstractmethod
     def is_text(self, name: str) -> bool:
         """Say whether a column holds text; in a file without types, whether its first cell is no integer."""
+
+    def precision(self, name: str) -> Precision | None:
+        """Return the precision in which the numbers of a column are stored, if they are given in another type."""
+        del name
+        return None
 
     def close(self) -> None:  # noqa: B027 - not every table keeps its file open
         """Let go of the file."""

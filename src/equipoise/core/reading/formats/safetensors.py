@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from equipoise.core.arrays import Array
+from equipoise.core.arrays import Array, round_to_bfloat16
 from equipoise.core.atomic_files import save_tensors
-from equipoise.core.errors import DataError
+from equipoise.core.bins import Precision
+from equipoise.core.errors import DataError, first_line, require
 from equipoise.core.reading.formats.base import (
     LONGEST_TEXT,
     ArrayReader,
@@ -32,10 +32,9 @@ from equipoise.core.reading.storage import File
 
 __all__ = ["SafetensorsReader", "rewrite_safetensors", "write_safetensors"]
 
-_LONGEST_HEADER = 16 << 20
 _PIECE = 1 << 20
 
-#: How each type is stored; bfloat16, which NumPy does not know, as the upper half of float32.
+#: How each type is stored; bfloat16, which NumPy does not have, as the upper half of float32.
 _TYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "BOOL": "|b1",
     "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1",
@@ -45,18 +44,27 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class _Tensor:
-    kind: str
+    dtype: str
     shape: tuple[int, ...]
-    begin: int
-    end: int
+    base: int
+    first: int
+    last: int
+
+    @property
+    def begin(self) -> int:
+        return self.base + self.first
 
     @property
     def n_bytes(self) -> int:
-        return self.end - self.begin
+        return self.last - self.first
 
 
 class SafetensorsReader(ArrayReader):
-    """The tensors of one file; text is kept as numbers, with its words in the notes."""
+    """The tensors of one file; text is kept as numbers, with its words in the notes.
+
+    The library reads and checks the header. It would map the tensors to memory, where a file that changes meanwhile
+    ends the process; so their bytes are read like those of any other file.
+    """
 
     def __init__(self, path: File, max_bytes: int | None = None) -> None:
         self._file = SteadyFile(path)
@@ -68,14 +76,12 @@ class SafetensorsReader(ArrayReader):
 
     def _open(self, max_bytes: int | None) -> None:
         header, begin = _header(self._file)
-        metadata = header.pop("__metadata__", {})
-        self.metadata: dict[str, Any] = metadata if isinstance(metadata, dict) else {}
+        self.metadata: dict[str, str] = header.pop("__metadata__", None) or {}
         self._tensors = {
-            name: _tensor(facts, begin, f"{self._file.where}: `{name[:60]}`")
+            name: _Tensor(facts["dtype"], tuple(facts["shape"]), begin, *facts["data_offsets"])
             for name, facts in header.items()
         }
-        _check_places(self._tensors.values(), begin, self._file)
-        text = str(self.metadata.get("equipoise", ""))
+        text = self.metadata.get("equipoise", "")
         content = parse(text, where=self._file.where)
         self._tensors = _in_order(self._tensors, content.get("columns"))
         super().__init__(self._file.where, self._tensors, size=self._file.length, max_bytes=max_bytes)
@@ -84,17 +90,21 @@ class SafetensorsReader(ArrayReader):
         self._words = words if isinstance(words, dict) else {}
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
     def is_text(self, name: str) -> bool:
-        """Say whether a column holds text."""
+        """Return whether a column holds text."""
         return name in self._words
 
+    def precision(self, name: str) -> Precision | None:
+        """Return the precision of a column whose numbers are given in another type."""
+        return "bfloat16" if self._tensors[name].dtype == "BF16" else None
+
     def stored(self, name: str) -> tuple[str, tuple[int, ...], Callable[[int, int], Array]]:
-        """Return the type and shape of a tensor as the file says them, and a function that gives its bytes."""
+        """Return the type and shape of a tensor in the file, and a function that gives its bytes."""
         tensor = self._tensors[name]
-        return tensor.kind, tensor.shape, lambda at, count: self._file.take(tensor.begin + at, count)
+        return tensor.dtype, tensor.shape, lambda at, count: self._file.take(tensor.begin + at, count)
 
     def bytes_of(self, name: str) -> int:
         """Return how many bytes a tensor takes."""
@@ -108,8 +118,8 @@ class SafetensorsReader(ArrayReader):
     def rows_of(self, name: str) -> Callable[[int, int], Any]:
         """Return a function that gives the rows from start to stop."""
         tensor = self._tensors[name]
-        if tensor.kind not in _TYPES:
-            raise self.fail(f"`{name}` must hold plain numbers, its type is {tensor.kind}.")
+        if tensor.dtype not in _TYPES:
+            raise self.fail(f"`{name}` must hold plain numbers, its type is {tensor.dtype}.")
         if name not in self._words:
             return lambda start, stop: self._rows(tensor, start, stop)
         listed = self._words[name] if isinstance(self._words[name], list) else []
@@ -119,13 +129,12 @@ class SafetensorsReader(ArrayReader):
         self.check_growth(prod(tensor.shape) * words.dtype.itemsize)
         return lambda start, stop: self._spelt(words, self._rows(tensor, start, stop), name)
 
-    def _rows(self, tensor: _Tensor, start: int, stop: int) -> Any:
-        dtype = np.dtype(_TYPES[tensor.kind])
+    def _rows(self, tensor: _Tensor, start: int, stop: int) -> Array:
+        dtype = np.dtype(_TYPES[tensor.dtype])
         width = dtype.itemsize * prod(tensor.shape[1:])
         content = self._file.take(tensor.begin + start * width, (stop - start) * width)
-        rows = content.view(dtype).reshape(stop - start, *tensor.shape[1:])
-        # As a tensor it keeps its type, and with it the tolerance for probabilities of half precision.
-        return torch.from_numpy(rows).view(torch.bfloat16) if tensor.kind == "BF16" else rows
+        rows: Array = content.view(dtype).reshape(stop - start, *tensor.shape[1:])
+        return (rows.astype(np.uint32) << 16).view(np.float32) if tensor.dtype == "BF16" else rows
 
     def _spelt(self, words: Array, codes: Array, name: str) -> Array:
         fits = codes.dtype.kind in "iu" and len(words) and codes.min() >= 0 and codes.max() < len(words)
@@ -138,62 +147,30 @@ class SafetensorsReader(ArrayReader):
 
 
 def _header(file: SteadyFile) -> tuple[dict[str, Any], int]:
-    """Return the header and where the numbers begin."""
-    length = int(file.take(0, 8).view("<u8")[0]) if file.length >= 8 else 0
-    if not 2 <= length <= min(_LONGEST_HEADER, file.length - 8):
-        raise _corrupt(file.where, f"its header would have {length} bytes")
+    """Return the header and where the numbers begin.
+
+    The library checks that the header is valid and that its tensors fill the file.
+    """
+    library = require("safetensors", extra="safetensors", purpose="read .safetensors files")
     try:
-        content = json.loads(file.take(8, length).tobytes().decode("utf-8"), object_pairs_hook=_unique)
-    except (ValueError, RecursionError) as error:
-        raise _corrupt(file.where, str(error)) from None
-    if not isinstance(content, dict):
-        raise _corrupt(file.where, "its header names no tensors")
-    return content, 8 + length
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a name stands there twice")
-    return found
-
-
-def _tensor(facts: Any, begin: int, where: str) -> _Tensor:
-    try:
-        kind, shape, (first, last) = facts["dtype"], facts["shape"], facts["data_offsets"]
-    except (TypeError, KeyError, ValueError):
-        raise _corrupt(where, "its type, shape or place is missing") from None
-    numbers = [*shape, first, last] if isinstance(shape, list) else [None]
-    if not isinstance(kind, str) or not all(
-        type(number) is int and 0 <= number < 1 << 60 for number in numbers
-    ):
-        raise _corrupt(where, "its type, shape or place is impossible")
-    if kind in _TYPES and prod(shape) * np.dtype(_TYPES[kind]).itemsize != last - first:
-        raise _corrupt(where, f"a shape of {shape} does not fit {last - first} bytes")
-    return _Tensor(kind, tuple(shape), begin + first, begin + last)
-
-
-def _check_places(tensors: Iterable[_Tensor], begin: int, file: SteadyFile) -> None:
-    """Raise unless the tensors fill the file, one after the other."""
-    place = begin
-    for tensor in sorted(tensors, key=lambda tensor: (tensor.begin, tensor.end)):
-        if tensor.begin != place or tensor.end < tensor.begin:
-            raise _corrupt(file.where, "its tensors overlap, or leave a gap")
-        place = tensor.end
-    if place != file.length:
-        raise _corrupt(file.where, f"its tensors end at byte {place}, the file at {file.length}")
+        with library.safe_open(file.path, framework="np"):
+            pass
+        length = int(file.take(0, 8).view("<u8")[0])
+        header: dict[str, Any] = json.loads(file.take(8, length).tobytes())
+    except (library.SafetensorError, OSError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        reason = first_line(error, most=160)
+        raise DataError(
+            f"{file.where} is cut off, damaged, or not a safetensors file ({reason}). Copy or write it again."
+        ) from None
+    return header, 8 + length
 
 
 def _in_order(tensors: dict[str, _Tensor], columns: Any) -> dict[str, _Tensor]:
     """Return the tensors in the order of the notes, then those that the notes do not name."""
     first = [name for name in columns if isinstance(name, str)] if isinstance(columns, list) else []
     return {name: tensors[name] for name in (*first, *tensors) if name in tensors}
-
-
-def _corrupt(where: str, reason: str) -> DataError:
-    return DataError(
-        f"{where} is cut off, damaged, or no safetensors file ({reason[:160]}). Copy or write it again."
-    )
 
 
 def write_safetensors(path: Path, columns: WrittenColumns, notes: Notes) -> None:
@@ -247,7 +224,7 @@ def rewrite_safetensors(
         contents.append(take)
         place += size
     own = notes.to_json({"words": reader.words, "columns": list(header) if len(header) > 1 else None})
-    metadata = {key: str(value) for key, value in reader.metadata.items()} | {"equipoise": own}
+    metadata = reader.metadata | {"equipoise": own}
     text = json.dumps({"__metadata__": metadata, **header}, ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
     with path.open("wb") as stream:
@@ -265,7 +242,7 @@ def _slice(content: Array, at: int, count: int) -> Array:
 def _as_bytes(values: Array, kind: str) -> tuple[str, Array]:
     """Return the type in which scores are stored, and their bytes."""
     if kind == "BF16":
-        words = torch.tensor(values, dtype=torch.bfloat16, device="cpu").view(torch.int16).numpy()
+        words = (round_to_bfloat16(values).view(np.uint32) >> np.uint32(16)).astype("<u2")
         return kind, words.reshape(-1).view(np.uint8)
     stored = np.ascontiguousarray(stored_as(values, _TYPES[kind]))
     return {8: "F64", 4: "F32", 2: "F16"}[stored.itemsize], stored.reshape(-1).view(np.uint8)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,8 @@ class SteadyFile(io.RawIOBase):
     def __init__(self, path: File) -> None:
         self.where = path.name
         self._file = path.open("rb", buffering=0)
+        #: The file on this machine; for a file elsewhere, its copy.
+        self.path = str(path) if isinstance(path, Path) else self._file.name
         self._stamp = self._look()
 
     def _look(self) -> tuple[int, int]:

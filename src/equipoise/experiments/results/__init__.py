@@ -1,0 +1,1 @@
+"""What runs say together: groups, means over seeds, tests, tables, figures, reports."""

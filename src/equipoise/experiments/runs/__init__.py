@@ -1,0 +1,1 @@
+"""One run: its stages, its folder, its scores."""

@@ -1,0 +1,139 @@
+"""Segmentation in runs: every pixel counts, a stated sample of them is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from equipoise.core.predictions import Predictions
+from equipoise.core.splits import SPLITS
+from equipoise.evaluate import Score, Scorecard
+from equipoise.evaluate.scorecard import score_state
+from equipoise.experiments.runs.folder import RunFolder
+from equipoise.experiments.runs.json_files import NUMBER, check_content, read_json
+from equipoise.metrics.clusters import sums_of_images
+from equipoise.training import BatchLike, score_dense
+
+__all__ = ["DENSE", "IMAGE", "dense_cards", "dense_extras", "image_clusters", "predict_dense"]
+
+#: The file of what was counted over all pixels.
+DENSE = "predictions/dense.json"
+#: The column of groups that says which image a pixel is from.
+IMAGE = "image"
+#: Pixels of each split that are kept as rows.
+N_PIXELS = 100_000
+
+
+def predict_dense(
+    network: nn.Module,
+    batches: Iterable[BatchLike],
+    *,
+    split: str,
+    n_classes: int,
+    ignore_index: int | None,
+    seed: int,
+    settings: Mapping[str, Any],
+) -> tuple[Predictions, dict[str, Any]]:
+    """Return a sample of the pixels of a split as rows, and what all of them came to.
+
+    Memory grows by a few kilobytes per image. The sample has a column of groups ``image``; pixels of one image depend
+    on each other, so images are resampled behind every interval.
+
+    Args:
+        network: From images to logits ``(n, k, h, w)``.
+        batches: Images with masks.
+        split: Which split they are.
+        n_classes: How many classes.
+        ignore_index: Label of pixels that are no class.
+        seed: Of the sample.
+        settings: Bins, level, resamples and their seed.
+
+    Returns:
+        The sample; and a table of plain values: its share, scorecards of all pixels, of those near boundaries between
+        classes and of the others, and intersections over unions with intervals from resampling images.
+    """
+    found = score_dense(
+        network,
+        batches,
+        n_classes=n_classes,
+        ignore_index=ignore_index,
+        n_pixels=N_PIXELS,
+        n_bins=settings["n_bins"],
+        closed=settings.get("closed", "right"),
+        split=split,
+        seed=seed,
+    )
+    resampling = {key: settings[key] for key in ("level", "n_resamples", "seed")}
+    mean, classes = found.intervals(**resampling)
+    parts = {
+        "all": (found.state, found.near_images + found.inside_images),
+        "boundary": (found.near, found.near_images),
+        "inside": (found.inside, found.inside_images),
+    }
+    table = {
+        "share": found.share,
+        "n_pixels": len(found.sample),
+        "n_images": len(found.unions),
+        "mean_iou": [found.mean_iou, *mean],
+        "class_iou": [
+            None if np.isnan(value) else [float(value), *map(float, ends)]
+            for value, ends in zip(found.class_iou, classes, strict=True)
+        ],
+        "cards": {
+            name: score_state(
+                state, None, clusters=sums_of_images(cells, seed=resampling["seed"]), **resampling
+            ).to_dict()
+            for name, (state, cells) in parts.items()
+            if state.n_samples
+        },
+    }
+    # Places are counted from 0 in every split; rows of two splits must not look like the same.
+    ids = found.places + (SPLITS.index(split) << 48)
+    kept = Predictions(
+        logits=found.sample.logits,
+        labels=found.sample.labels,
+        ids=ids,
+        split=split,
+        groups={IMAGE: found.images},
+    )
+    return kept, table
+
+
+def image_clusters(*predictions: Predictions) -> str | None:
+    """Return the column of clusters of segmentation; None for other tasks, and where a split is a single image.
+
+    Example:
+        >>> image_clusters(Predictions(probs=[0.9], labels=[1])) is None
+        True
+    """
+    columns = [part.groups.get(IMAGE, np.zeros(1)) for part in predictions]
+    return IMAGE if all((column != column[0]).any() for column in columns) else None
+
+
+def dense_cards(target: RunFolder) -> dict[str, Scorecard]:
+    """Return the scorecards of all test pixels and of those near boundaries and inside; nothing for other tasks."""
+    tables = _test(target).get("cards", {})
+    return {f"test-pixels-{name}": Scorecard.from_dict(table) for name, table in tables.items()}
+
+
+def dense_extras(target: RunFolder) -> dict[str, Score]:
+    """Return intersections over unions of ``test``, mean and by class; nothing for other tasks."""
+    table = _test(target)
+    if not table:
+        return {}
+    classes = {f"iou_{place}": one for place, one in enumerate(table["class_iou"]) if one is not None}
+    return {key: Score(*one) for key, one in {"mean_iou": table["mean_iou"], **classes}.items()}
+
+
+def _test(target: RunFolder) -> dict[str, Any]:
+    if not target.has(DENSE):
+        return {}
+    file = target.intact_file(DENSE)
+    content = read_json(file)
+    shape = {"mean_iou": [NUMBER], "class_iou": [(list, type(None))], "cards?": {str: dict}}
+    check_content(content, {"test": shape}, where=str(file))
+    found: dict[str, Any] = content["test"]
+    return found

@@ -1,0 +1,1 @@
+"""Settings of a method that are chosen on ``tune``."""

@@ -1,0 +1,455 @@
+"""Evidence: pages say what the files say, specs can be read, and a cell that is repeated gives what was committed."""
+
+import dataclasses
+import json
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import torch
+
+from equipoise import Predictions, score
+from equipoise.core.errors import DataError
+from equipoise.data import from_arrays
+from equipoise.experiments import RunOptions, read_comparison, run
+from equipoise.experiments.catalogue import CATALOGUE
+from equipoise.experiments.runs.rows import read_rows
+
+ROOT = Path(__file__).resolve().parents[2]
+EVIDENCE = ROOT / "evidence"
+RUN = sorted(folder.parent.name for folder in EVIDENCE.glob("*/runs.csv"))
+PAIRED = sorted(folder.parent.name for folder in EVIDENCE.glob("*/paired.csv"))
+CLAIMS = tomllib.loads((EVIDENCE / "claims.toml").read_text("utf-8"))["claim"]
+
+
+@pytest.fixture
+def pages(monkeypatch):
+    monkeypatch.syspath_prepend(str(EVIDENCE))
+    names = [name for name in sys.modules if name == "pages" or name.startswith("pages.")]
+    for name in names:
+        monkeypatch.delitem(sys.modules, name)
+    from pages import write
+
+    return write
+
+
+@pytest.mark.parametrize("name", ["index", "losses", "calibrators", "shift", "defaults"])
+def test_pages_say_what_the_files_say(pages, name):
+    text = getattr(pages, name)()
+    assert (pages.HOME / f"{name}.md").read_text("utf-8") == f"{pages.NOTE}\n{text}"
+
+
+def test_quotes_say_what_the_files_say(pages):
+    from pages import quotes
+
+    for path, text in quotes.quoting_pages():
+        assert path.read_text("utf-8") == text
+
+
+def test_another_number_in_a_file_is_another_page(pages):
+    from pages import results
+
+    before = pages.losses()
+    row = next(
+        row
+        for row in results.rows("e/scores.csv")
+        if (row["method"], row["metric"], row["calibrator"], row["split"])
+        == ("ce", "nll", "identity", "test")
+    )
+    row["value"] += 0.1
+    results._values.cache_clear()
+    assert pages.losses() != before
+
+
+@pytest.fixture
+def scripts(monkeypatch):
+    monkeypatch.syspath_prepend(str(EVIDENCE))
+    for name in (
+        "tidy",
+        "pairs",
+        "differences",
+        "ranks",
+        "run",
+        "advised",
+        "truth",
+        "costs",
+        "collect",
+        "fresh",
+    ):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+
+def check_rows(found, committed):
+    """Compare computed rows with those of a file, which keep six digits."""
+    assert len(found) == len(committed)
+    for row, line in zip(found, committed, strict=True):
+        numbers = {key for key, value in row.items() if isinstance(value, float)}
+        assert {key: row[key] for key in row.keys() - numbers} == {
+            key: line[key] for key in line.keys() - numbers
+        }
+        assert [row[key] for key in numbers] == pytest.approx(
+            [line[key] for key in numbers], rel=1e-5, abs=1e-12
+        )
+
+
+@pytest.mark.parametrize("folder", PAIRED)
+def test_differences_follow_from_the_paired_rows(scripts, folder):
+    from differences import differences
+
+    found = differences(folder.removesuffix("_fresh"), read_rows(EVIDENCE / folder / "paired.csv"))
+    check_rows(list(found), read_rows(EVIDENCE / folder / "differences.csv"))
+
+
+@pytest.mark.parametrize("folder", PAIRED)
+def test_intervals_exclude_zero_exactly_where_a_verdict_names_a_winner(folder):
+    for row in read_rows(EVIDENCE / folder / "differences.csv"):
+        is_apart = row["low"] > 0 or row["high"] < 0
+        assert (row["verdict"] != "tie") == is_apart == (row["p_value"] < 0.05)
+        assert row["detectable"] >= (row["high"] - row["low"]) / 2 * 0.999
+
+
+@pytest.mark.parametrize("benchmark", RUN)
+def test_ranks_follow_from_the_scores(scripts, benchmark):
+    from ranks import ranks
+
+    labels = {row["method"] for row in read_rows(EVIDENCE / benchmark / "differences.csv")}
+    found = list(ranks(benchmark, read_rows(EVIDENCE / benchmark / "scores.csv"), labels))
+    check_rows(found, read_rows(EVIDENCE / benchmark / "ranks.csv"))
+
+
+def paired_rows(gaps, *, shared=None, half=0.02, method="focal"):
+    about = {"question": "baseline", "split": "test", "calibrator": "identity", "versus": "ce"}
+    fixed = {**about, "versus_calibrator": "identity", "metric": "ece", "method": method}
+    return [
+        {
+            **fixed,
+            "seed": seed,
+            "value": 0.1 + gap,
+            "versus_value": 0.1,
+            "low": gap - half,
+            "high": gap + half,
+            "shared_error": shared,
+        }
+        for seed, gap in enumerate(gaps)
+    ]
+
+
+def test_the_shared_row_error_replaces_its_upper_bound_where_every_seed_has_it(scripts):
+    from differences import standard_error
+
+    known, unknown = paired_rows((0.01, 0.02, 0.03), shared=0.004), paired_rows((0.01, 0.02, 0.03))
+    assert standard_error(known).rows == pytest.approx(0.004)
+    assert standard_error(unknown).rows == pytest.approx(0.02 / 1.96, rel=1e-3)
+    assert standard_error([*known[:2], unknown[2]]).rows == pytest.approx(0.02 / 1.96, rel=1e-3)
+    assert standard_error(known).seeds == pytest.approx(0.01 / 3**0.5)
+    assert standard_error(known).seeds_df == 2
+
+
+def test_a_family_is_corrected_for_its_size(scripts):
+    from differences import differences
+
+    gaps = (-0.05, -0.065, -0.035)
+    [single] = differences("x", paired_rows(gaps, shared=0.001))
+    others = [row for name in "bcdefgh" for row in paired_rows((-0.01, 0.0, 0.01), shared=0.001, method=name)]
+    first, *_ = differences("x", paired_rows(gaps, shared=0.001, method="a") + others)
+    assert (single["comparisons"], single["verdict"]) == (1, "better")
+    assert (first["comparisons"], first["verdict"]) == (8, "tie")
+    assert first["p_value"] == pytest.approx(8 * single["p_value"])
+    assert first["detectable"] > single["detectable"]
+
+
+def test_fresh_rows_of_a_mixture_are_in_no_split(scripts, monkeypatch):
+    import fresh
+
+    spec = read_comparison(EVIDENCE / "specs" / "e-1-losses.toml").specs[0]
+    monkeypatch.setattr(fresh, "N_ROWS", 1000)
+    data, truth = fresh.fresh_data(spec, None)
+    used = fresh.data_of(spec)
+    assert (len(data.rows("test")), len(truth)) == (1000, 1000)
+    assert int(data.rows("test").min()) == len(used)
+    seen = {tuple(row.tolist()) for row in used.inputs}
+    assert not seen & {tuple(row.tolist()) for row in data.inputs[data.rows("test")]}
+
+
+def test_unused_training_images_join_the_test_images(scripts, monkeypatch):
+    import fresh
+
+    spec = read_comparison(EVIDENCE / "specs" / "a-1-losses.toml").specs[0]
+    whole = from_arrays(torch.zeros(100, 3), torch.arange(100) % 2, name="small")
+    few = dataclasses.replace(whole, splits={**whole.splits, "train": whole.rows("train")[:10]})
+    monkeypatch.setattr(fresh, "data_of", lambda spec, root: few)
+    data, truth = fresh.fresh_data(spec, "data")
+    used = {int(row) for split in ("train", "tune", "calib") for row in few.rows(split)}
+    assert truth is None
+    assert set(data.rows("test").tolist()) == set(range(100)) - used
+
+
+def test_wins_follow_from_the_scores_of_all_benchmarks(scripts):
+    from ranks import wins
+
+    found = list(wins({benchmark: read_rows(EVIDENCE / benchmark / "scores.csv") for benchmark in RUN}))
+    committed = read_rows(EVIDENCE / "wins.csv")
+    names = ("metric", "calibrator", "method", "tasks")
+    assert [[row[name] for name in names] for row in found] == [
+        [row[name] for name in names] for row in committed
+    ]
+    for row, line in zip(found, committed, strict=True):
+        ends = ("wins", "wins_low", "wins_high")
+        assert [row[name] for name in ends] == pytest.approx([line[name] for name in ends], abs=1e-5)
+
+
+def test_who_always_beats_all_rivals_wins_everything(scripts):
+    from ranks import wins
+
+    def scores(order):
+        rows = [("best", 0.1), ("middle", 0.2), ("worst", 0.3)]
+        fixed = {"metric": "ece", "calibrator": "identity", "split": "test"}
+        return [
+            {**fixed, "method": name, "seed": seed, "value": value + seed / 1000}
+            for seed in (0, 1)
+            for name, value in rows[::order]
+        ]
+
+    found = {row["method"]: row for row in wins({"one": scores(1), "two": scores(-1)})}
+    assert {name: row["wins"] for name, row in found.items()} == {"best": 1.0, "middle": 0.5, "worst": 0.0}
+    assert (found["best"]["wins_low"], found["worst"]["wins_high"]) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize("benchmark", RUN)
+def test_what_is_told_of_pairs_is_told_of_runs(benchmark):
+    runs = {(row["method"], row["seed"]) for row in read_rows(EVIDENCE / benchmark / "runs.csv")}
+    scores = {
+        (row["method"], row["seed"], row["calibrator"], row["split"], row["metric"]): row["value"]
+        for row in read_rows(EVIDENCE / benchmark / "scores.csv")
+    }
+    for row in read_rows(EVIDENCE / benchmark / "paired.csv"):
+        for method, calibrator, value in (
+            (row["method"], row["calibrator"], row["value"]),
+            (row["versus"], row["versus_calibrator"], row["versus_value"]),
+        ):
+            assert (method, row["seed"]) in runs
+            place = (method, row["seed"], calibrator, row["split"], row["metric"])
+            # A confidence at the very edge of a bin may be rounded into either, which moves an ECE by a row's share.
+            slack = 5e-4 if row["metric"] == "ece" else 1e-6
+            assert value == pytest.approx(scores[place], rel=1e-4, abs=slack)
+
+
+def test_costs_are_ratios_within_a_turn(scripts):
+    from costs import costs
+
+    turns = [{"ce": 1.0, "two": 2.0}, {"ce": 3.0, "two": 6.6}, {"ce": 2.0, "two": 4.4}]
+    [usual, other] = costs("a", turns)
+    assert (usual["step"], usual["low"], usual["high"]) == (1.0, 1.0, 1.0)
+    assert (other["step"], other["low"]) == pytest.approx((2.2, 2.1))
+
+
+def test_costs_were_measured_of_methods_that_were_compared(pages):
+    from pages import results
+
+    assert results.costs("a").keys() <= set(results.methods("a"))
+    assert results.costs("a")["ce"]["step"] == 1
+
+
+def test_rows_of_other_seeds_stay_to_the_letter(scripts, tmp_path, monkeypatch):
+    import tidy
+
+    monkeypatch.setattr(tidy, "HERE", tmp_path)
+    old = "method,seed,run,value\nfocal,0,1234e56,0.10\nce,0,0012,0.2\n"
+    (tmp_path / "runs.csv").write_text(old)
+    rows = [
+        {"method": "ce", "seed": 1, "run": "ab", "value": 1 / 3},
+        {"method": "focal", "seed": 0, "run": "cd", "value": None},
+        {"method": "new", "seed": 0, "run": "ef", "value": 2.0},
+    ]
+    tidy.add("runs.csv", rows, by=("method", "seed"))
+    lines = (tmp_path / "runs.csv").read_text().splitlines()
+    assert lines[1:] == ["focal,0,cd,", "ce,0,0012,0.2", "ce,1,ab,0.333333", "new,0,ef,2.0"]
+
+
+@pytest.mark.parametrize("file", sorted((EVIDENCE / "specs").glob("*.toml")), ids=lambda file: file.stem)
+def test_specs_can_be_read(file):
+    comparison = read_comparison(file)
+    assert comparison.name == file.stem
+    assert comparison.baseline == "ce"
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim['method']} against {claim['versus']}")
+def test_claims_are_about_methods_and_cells_that_exist(pages, claim):
+    from pages import claims, results
+
+    known = {key for room in ("losses", "pairs", "objectives") for key in CATALOGUE[room]}
+    assert {claim["method"], claim["versus"]} <= known
+    assert set(claim["benchmarks"]) <= results.benchmarks().keys()
+    assert set(claim.get("among", ())) <= known
+    assert all(tuple(cell.split("/")) in claims._printed() for cell in claim["printed"])
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim['method']} against {claim['versus']}")
+def test_claims_are_asked_where_they_can_be_answered(claim):
+    for benchmark in claim["benchmarks"]:
+        comparisons = [read_comparison(file) for file in (EVIDENCE / "specs").glob(f"{benchmark}-*.toml")]
+        labels = {label for comparison in comparisons for label in comparison.methods}
+        assert {claim["method"], claim["versus"]} <= labels, benchmark
+
+
+@pytest.fixture
+def told(pages, monkeypatch):
+    """Give evidence of two methods and their seeds as if it had been read from files."""
+    from pages import results
+
+    def tell(**files):
+        known = {f"x/{name}.csv": rows for name, rows in files.items()}
+        monkeypatch.setattr(results, "rows", lambda name: known.get(name, []))
+        for module in (sys.modules["pages.claims"], sys.modules["pages.defaults"], pages):
+            if hasattr(module, "rows"):
+                monkeypatch.setattr(module, "rows", results.rows)
+        for name in ("seeds_of", "methods", "entrants", "_values", "_verdicts"):
+            getattr(results, name).cache_clear()
+        return results
+
+    yield tell
+    for name in ("seeds_of", "methods", "entrants", "_values", "_verdicts"):
+        getattr(results, name).cache_clear()
+
+
+def difference_row(method="focal", **changed):
+    about = {
+        "question": "baseline",
+        "split": "test",
+        "method": method,
+        "calibrator": "identity",
+        "versus": "ce",
+    }
+    found = {
+        "metric": "ece",
+        "n_seeds": 3,
+        "difference": -0.02,
+        "low": -0.03,
+        "high": -0.01,
+        "verdict": "better",
+    }
+    return {**about, "versus_calibrator": "identity", **found, **changed}
+
+
+def score_rows(method, values, half):
+    about = {"method": method, "calibrator": "identity", "split": "test", "metric": "ece"}
+    return [
+        {**about, "seed": seed, "value": value, "low": value - half, "high": value + half}
+        for seed, value in enumerate(values)
+    ]
+
+
+def run_rows(method, n_seeds):
+    return [{"method": method, "seed": seed, "run": f"{method}-{seed}"} for seed in range(n_seeds)]
+
+
+def test_a_verdict_of_one_seed_stands_in_parentheses(told):
+    assert told(differences=[difference_row()]).sign("x", "focal", "ece") == "+"
+    assert told(differences=[difference_row(n_seeds=1)]).sign("x", "focal", "ece") == "(+)"
+
+
+def test_intervals_in_pictures_are_of_rows_and_seeds(told):
+    scores = score_rows("ce", (0.1, 0.2, 0.6), 0.01) + score_rows("focal", (0.3, 0.3, 0.31), 0.01)
+    runs = run_rows("ce", 3) + run_rows("focal", 3)
+    data = told(scores=scores, runs=runs, differences=[difference_row(), difference_row("ce")])
+    middle, low, high = data.interval("x", "ce", "identity", "ece")
+    assert (middle, low) == (pytest.approx(0.3), 0.0)
+    # The standard error of these three seeds is 0.153, far more than the rows have.
+    assert high - middle > 0.3
+
+
+def test_settings_that_are_not_the_papers_are_no_entrants(told):
+    rows = [difference_row(), difference_row("focal(gamma by nll)"), difference_row("ce")]
+    rows.append(difference_row("focal(gamma by nll)", question="variant", versus="focal"))
+    data = told(
+        differences=rows,
+        runs=[row for one in ("ce", "focal", "focal(gamma by nll)") for row in run_rows(one, 3)],
+    )
+    assert data.entrants("x") == ["ce", "focal"]
+    assert len(data.methods("x")) == 3
+
+
+def test_no_loss_seen_is_not_yet_no_loss(told, monkeypatch):
+    claim = {"method": "focal", "versus": "ce", "metric": "accuracy", "want": "not worse"}
+    runs = run_rows("ce", 3) + run_rows("focal", 3)
+
+    def verdict(low):
+        row = difference_row(metric="accuracy", verdict="tie", difference=0.0, low=low, high=-low)
+        told(differences=[row], runs=runs)
+        return sys.modules["pages.claims"].outcome(claim, "x")[2]
+
+    assert verdict(-0.002) == "**holds**"
+    assert verdict(-0.012) == "not shown"
+
+
+def test_methods_that_were_not_paired_are_compared_by_their_means(told):
+    claim = {"method": "focal", "versus": "ce", "metric": "ece"}
+    runs = run_rows("ce", 3) + run_rows("focal", 3)
+    scores = score_rows("ce", (0.1, 0.11, 0.12), 0.01) + score_rows("focal", (0.3, 0.31, 0.32), 0.01)
+    told(scores=scores, runs=runs, differences=[difference_row("ce"), difference_row(versus="other")])
+    effect, seeds, verdict = sys.modules["pages.claims"].outcome(claim, "x")
+    assert effect.endswith("not paired")
+    assert (seeds, verdict) == ("3", "**fails**: the opposite")
+
+
+def test_what_was_not_run_is_said_to_be(pages, monkeypatch):
+    from pages import claims, results
+
+    monkeypatch.setattr(results, "FOLDER", Path("nowhere"))
+    for cached in (results.rows, results._verdicts):
+        cached.cache_clear()
+    assert claims.outcome(CLAIMS[0], "a") == ("", "", "not yet run")
+
+
+def test_a_cell_that_is_repeated_gives_what_was_committed(scripts, tmp_path):
+    from truth import truth_of, truth_scores
+
+    comparison = read_comparison(EVIDENCE / "specs" / "e-1-losses.toml")
+    spec = next(spec for spec in comparison.specs if spec.method.name == "ce" and spec.seed == 0)
+    options = RunOptions(calibrators=("identity", "temperature"), threads=1, n_resamples=20, quiet=True)
+    found = run(spec, tmp_path, options=options)
+    machines = json.loads((EVIDENCE / "e" / "machines.json").read_text("utf-8"))["machines"]
+    [made_on] = [machine for machine in machines if spec.seed in machine["seeds"]]
+    here = {"torch": torch.__version__, "capability": torch.backends.cpu.get_cpu_capability()}
+    # The same kind of machine gives the same digits; another rounds differently, and forty steps carry that on.
+    slack = 2e-6 if here == {key: made_on[key] for key in here} else 0.02
+    committed = [
+        row
+        for row in read_rows(EVIDENCE / "e" / "scores.csv")
+        if row["method"] == "ce" and row["seed"] == 0 and row["split"] == "test"
+    ]
+    for calibrator in ("identity", "temperature"):
+        card = found.scores(calibrator).test
+        for metric in ("accuracy", "nll", "ece"):
+            [row] = [r for r in committed if r["calibrator"] == calibrator and r["metric"] == metric]
+            assert card[metric].value == pytest.approx(row["value"], abs=slack), (calibrator, metric)
+    truth = truth_scores(found.predictions("test"), truth_of(spec, None))
+    [row] = [r for r in committed if (r["calibrator"], r["metric"]) == ("identity", "true_error")]
+    assert truth["true_error"] == pytest.approx(row["value"], abs=slack)
+
+
+def test_people_are_asked_about_cifar(scripts, tmp_path):
+    from truth import truth_of
+
+    spec = read_comparison(EVIDENCE / "specs" / "c-1-losses.toml").specs[0]
+    with pytest.raises(SystemExit, match="say with --data which folder"):
+        truth_of(spec, None)
+    with pytest.raises(DataError, match="cifar10h: not found"):
+        truth_of(spec, str(tmp_path))
+    other = read_comparison(EVIDENCE / "specs" / "b-1-losses.toml").specs[0]
+    assert truth_of(other, None) is None
+
+
+def test_coverage_is_that_of_the_interval_of_a_scorecard(monkeypatch):
+    monkeypatch.syspath_prepend(str(EVIDENCE))
+    import interval_coverage
+
+    inputs, labels = interval_coverage.gaussian_mixture().sample(400, seed=3)
+    confidence, predicted, _ = interval_coverage.predict(interval_coverage.gaussian_mixture(), inputs, 1.6)
+    rows = Predictions(confidence=confidence, predicted=predicted, labels=labels.numpy())
+    card = score(rows, n_bins=15, n_resamples=50, seed=4)
+    found = interval_coverage.ece_and_interval(rows, seed=4, n_resamples=50)
+    assert found == pytest.approx(
+        (card["ece"].value, card["debiased_ece"].value, card["ece"].low, card["ece"].high)
+    )
