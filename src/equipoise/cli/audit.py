@@ -342,7 +342,7 @@ class _Request:
         return self._of_rows(chunks if self.cluster is None else concatenate(list(chunks)))
 
     def _of_rows(self, rows: Predictions | Iterable[Predictions]) -> _Result:
-        from equipoise.evaluate.audit import audit_sums, sum_up
+        from equipoise.evaluate.auditing import audit_sums, sum_up
 
         by = None if not self.by and self.cluster is None else self.by
         state, held = sum_up(rows, by=by, **self._chosen("n_bins", "closed", "positive"))
@@ -354,8 +354,8 @@ class _Request:
         """Return the audit and a comparison with another file: of the same rows, or of sums where one has no rows."""
         from equipoise.core.predictions.alignment import align
         from equipoise.core.reading import read_predictions
-        from equipoise.evaluate import audit, compare
-        from equipoise.evaluate.compare_states import compare_states
+        from equipoise.evaluate import audit
+        from equipoise.evaluate.comparison import compare, compare_states
         from equipoise.metrics.clusters import find_clusters
 
         states = state_paths((against,))

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from equipoise.catalogue import CATALOGUE
 from equipoise.cli.inputs import column_options, one_or_several
 from equipoise.cli.options import FRACTION, json_option, quiet_option
 from equipoise.cli.output import check_output, print_json
 from equipoise.core.choices import RULES, Rule
 from equipoise.core.names import look_up
-from equipoise.experiments.catalogue import CATALOGUE
 
 if TYPE_CHECKING:
     from equipoise.calibrators import Calibrator, Choice

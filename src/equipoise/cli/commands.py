@@ -70,7 +70,7 @@ COMMANDS: Mapping[str, CommandEntry] = MappingProxyType(
         ),
         "score": CommandEntry("Print every calibration metric of FILE with its interval."),
         "show": CommandEntry(
-            "Show one method: what it does, when to use it, its parameters, and what its paper reported."
+            "Show one method: what it does, when to use it, its options, and what its paper reported."
         ),
         "table": CommandEntry(
             "Print the table of the finished runs in FOLDER: methods in rows, metrics in columns, ties marked."

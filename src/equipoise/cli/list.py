@@ -7,11 +7,10 @@ from typing import Any
 
 import click
 
+from equipoise.catalogue import CATALOGUE, METRIC_PARTS, Entry, add_plugins
 from equipoise.cli.options import json_option, quiet_option
 from equipoise.cli.output import print_json, print_table, text_width
 from equipoise.core.names import look_up
-from equipoise.experiments.catalogue import CATALOGUE, Entry, add_plugins
-from equipoise.experiments.catalogue.metrics import NUMBERS_BESIDE
 
 __all__ = ["command", "entry_record"]
 
@@ -23,8 +22,8 @@ __all__ = ["command", "entry_record"]
 def command(category: str | None, as_json: bool, quiet: bool) -> None:
     """List methods by name, with paper and fidelity.
 
-    CATEGORY is one of losses, penalties, pairs, objectives, calibrators, metrics, datasets, models, recipes; all by
-    default.
+    CATEGORY is one of losses, penalties, objectives, calibrators, metrics, datasets, models, recipes. The default is
+    all of them.
     """
     add_plugins()
     categories = list(CATALOGUE) if category is None else [category]
@@ -42,7 +41,7 @@ def command(category: str | None, as_json: bool, quiet: bool) -> None:
         ]
         print_table(("key", "name", "fidelity", "paper"), rows)
         if name == "metrics" and not quiet:
-            words = f"Computed with them: {', '.join(NUMBERS_BESIDE)}; `equipoise show` prints by which."
+            words = f"Reported with them: {', '.join(METRIC_PARTS)}; see `equipoise show NAME`."
             click.echo("\n".join(textwrap.wrap(words, text_width(), break_on_hyphens=False)))
 
 
@@ -57,6 +56,7 @@ def entry_record(entry: Entry) -> dict[str, Any]:
         "use_when": entry.use_when,
         "avoid_when": entry.avoid_when,
         "formula": entry.formula,
-        "parameters": {key: str(value) for key, value in entry.parameters.items()},
+        "sum": entry.sum,
+        "options": {key: str(value) for key, value in entry.options.items()},
         "needs": sorted(entry.needs),
     }
