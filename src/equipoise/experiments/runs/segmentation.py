@@ -120,9 +120,7 @@ def image_clusters(*predictions: Predictions) -> str | None:
 def _draw_images(found: DenseScores, resampling: Mapping[str, Any]) -> RowDraws:
     """Score resamples of the images, all their pixels included; runs of the same images have the same resamples."""
     sums, n_units = group_clusters(found.near_images + found.inside_images, resampling["seed"])
-    plan = ResamplePlan(
-        int(found.state.n_samples), n_units, resampling["n_resamples"], resampling["seed"]
-    )
+    plan = ResamplePlan(int(found.state.n_samples), n_units, resampling["n_resamples"], resampling["seed"])
     return draw_units(sums.reshape(len(sums), -1), found.state.n_bins, shared_metrics(found.sample), plan)
 
 

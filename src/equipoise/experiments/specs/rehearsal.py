@@ -22,7 +22,7 @@ _MOST_SETTINGS = 2
 def rehearsal_table(table: Mapping[str, Any]) -> dict[str, Any]:
     """Return a comparison with stand-ins for its data, one seed, one epoch, and two settings of what is chosen.
 
-    Without a GPU images are smaller than those of the dataset, and precision is not mixed.
+    Networks start untrained. Without a GPU images are smaller than those of the dataset, and precision is not mixed.
 
     Args:
         table: A comparison as a file holds it.
@@ -38,6 +38,7 @@ def rehearsal_table(table: Mapping[str, Any]) -> dict[str, Any]:
         **table,
         "name": f"{table.get('name', 'comparison')}-rehearsal",
         "data": [_stand_in(one) for one in _as_list(table["data"])],
+        "model": [_without_weights(one) for one in _as_list(table["model"])],
         "method": [_with_few_settings(one) for one in _as_list(table["method"])],
         "recipe": [{**_table_of(one), **recipe} for one in _as_list(table.get("recipe", {}))],
         "seed": _as_list(table.get("seed", 0))[:1],
@@ -61,6 +62,10 @@ def _stand_in(data: Any) -> dict[str, Any]:
     small = _LARGE_SIDE if table.get("name", table.get("data")) in _LARGE else _SMALL_SIDE
     side = True if torch.cuda.is_available() else small
     return {**table, "options": {**table.get("options", {}), "stand_in": side}}
+
+
+def _without_weights(model: Any) -> dict[str, Any]:
+    return {key: value for key, value in _table_of(model).items() if not key.startswith("weights")}
 
 
 def _with_few_settings(method: Any) -> Any:
