@@ -193,7 +193,8 @@ def _part_of(network: nn.Module, model: ModelSpec) -> nn.Module:
         return network
     parts = dict(network.named_modules())
     with located("weights_into"):
-        return look_up(model.weights_into, parts, what=f"part of {model.name}")
+        found: nn.Module = look_up(model.weights_into, parts, what=f"part of {model.name}")
+    return found
 
 
 def _make_untrained(model: ModelSpec, data: Dataset, spec: Spec | None) -> nn.Module:
