@@ -39,7 +39,8 @@ class AveragedWeights(nn.Module):
     @torch.no_grad()
     def add(self, network: nn.Module, *, share: float) -> None:
         """Move the average towards the network's weights by a share; the first time they are copied."""
-        mine, theirs = list(self.network.parameters()), [weight.detach() for weight in network.parameters()]
+        mine = [weight.data for weight in self.network.parameters()]
+        theirs = [weight.detach() for weight in network.parameters()]
         torch._foreach_lerp_(mine, theirs, share if self.count else 1.0)
         for own, other in zip(self.network.buffers(), network.buffers(), strict=True):
             own.copy_(other)

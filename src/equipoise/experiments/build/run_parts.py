@@ -107,7 +107,7 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False, loader
         make_auxiliary=None
         if spec.method.auxiliary is None
         else partial(make_network, spec.method.auxiliary, data, spec),
-        make_loss=None if loss is None else partial(_make_loss, loss, data),
+        make_loss=None if loss is None else partial(_make_loss, loss, data, spec.training.epochs),
         recipe=make_recipe(spec.training),
         train=train,
         epochs=spec.training.epochs,
@@ -238,7 +238,7 @@ def make_loss(spec: Spec, data: Dataset) -> nn.Module | None:
     _, loss = split_method(spec.method, spec)
     if loss is None or _own_objective(loss) is not None:
         return None
-    return _make_loss(loss, data)
+    return _make_loss(loss, data, spec.training.epochs)
 
 
 def _own_objective(loss: EntryWithParameters | None) -> Code | None:
@@ -247,13 +247,15 @@ def _own_objective(loss: EntryWithParameters | None) -> Code | None:
     return factory.code if isinstance(factory, UserLoss) and factory.code.is_objective else None
 
 
-def _make_loss(loss: EntryWithParameters, data: Dataset) -> nn.Module:
+def _make_loss(loss: EntryWithParameters, data: Dataset, epochs: int) -> nn.Module:
     known = inspect.signature(loss.entry.factory).parameters
     extra: dict[str, Any] = {}
     if data.ignore_index is not None and "ignore_index" in known:
         extra["ignore_index"] = data.ignore_index
     if "n_classes" in known:
         extra["n_classes"] = data.n_classes
+    if "epochs" in known:
+        extra["epochs"] = epochs
     if isinstance(loss.entry.factory, UserLoss):
         check_keywords(loss.entry.factory, loss.parameters, name=loss.entry.key)
     made: nn.Module = loss.make(**extra)
