@@ -19,6 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / ".venv-lowest"
 EXTRAS = (
     "cli",
+    "torch",
+    "suite",
     "train",
     "data",
     "plots",

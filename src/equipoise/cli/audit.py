@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -230,7 +231,7 @@ def _print(
         content["passed"] = all(gate.passed for gate in gates)
         print_json(content)
         return
-    if sys.stdout.isatty():
+    if sys.stdout.isatty() and find_spec("rich") is not None:
         from equipoise.cli.audit_tables import show_audit  # rich is slow to load, and a pipe does not need it
 
         show_audit(found, quiet=quiet)
