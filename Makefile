@@ -32,7 +32,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(DEMO): pyproject.toml constraints.txt | $(BIN)/python
-	$(INSTALL) ".[cli,train,data]"
+	$(INSTALL) ".[train,data]"
 	touch $@
 
 $(READY): pyproject.toml constraints.txt | $(BIN)/python

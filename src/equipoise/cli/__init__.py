@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from equipoise.cli.unexpected import report_unexpected as _report_unexpected
+from equipoise.cli.errors import report_unexpected as _report_unexpected
 from equipoise.core.lazy import listed_names as _listed_names
 
 __all__ = ["main"]
