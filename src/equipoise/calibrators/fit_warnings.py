@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
+from itertools import permutations
 from math import log, sqrt
 from typing import TYPE_CHECKING
 
@@ -104,7 +105,7 @@ def _not_better_on_held_out_rows(
 ) -> Iterator[str]:
     """Warn if log-loss or Brier score rise by more than chance in a cross-validation, or if neither falls.
 
-    Also warn if the log-loss would have risen with one more row whose class was called impossible: the mean of so rare
+    If one falls and the estimate of the other rises, both are named: few rows cannot show a small rise. Also warn if the log-loss would have risen with one more row whose class was called impossible: the mean of so rare
     and large losses says little.
     """
     size = calibrator.n_parameters(sample.probs.shape[1])
@@ -135,6 +136,9 @@ def _not_better_on_held_out_rows(
     elif not any(rise < -_QUANTILE * error for _, rise, error in found.values()):
         yield f"{how} no improvement is shown, {' and '.join(told.values())}: fit on more rows, or use no calibrator"
     else:
+        for fallen, risen in permutations(found):
+            if found[risen][1] > 0:
+                yield f"{how} only one score falls: {told[fallen]}, but {told[risen]}"
         # Bins of few rows may answer 0 in the whole fit and in no fold, or the other way round.
         least = np.minimum(calibrated, _probs(calibrator, sample)).min(axis=1)
         impossible = int((least <= _IMPOSSIBLE).sum())
