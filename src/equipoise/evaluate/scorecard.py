@@ -13,7 +13,7 @@ from equipoise.core.frames import to_frame
 from equipoise.core.tables import Table
 from equipoise.evaluate.cautions import Caution, slips_among
 from equipoise.evaluate.record_checks import check_card
-from equipoise.evaluate.verdict import both_words, verdict_of_card, views_of_card
+from equipoise.evaluate.verdict import Verdict, both_words, verdict_of_card, views_of_card
 from equipoise.metrics.clusters import Clusters
 from equipoise.metrics.consistency import ConsistencyTest
 from equipoise.metrics.curve import ReliabilityCurve
@@ -136,6 +136,17 @@ class Scorecard:
         if f"correct_{key}" in self.scores:
             return f"{why}; 'correct_{key}' judges the confidence as the probability of being right"
         return why
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the confidence can be believed, in words.
+
+        Example:
+            >>> from equipoise import Predictions, score
+            >>> score(Predictions(probs=[0.9] * 50, labels=[1] * 25 + [0] * 25)).verdict.kind
+            'over'
+        """
+        return verdict_of_card(self)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.scores)
@@ -286,7 +297,7 @@ def describe_card(card: Scorecard) -> str:
         lines += [f"  {words}" for words in (*map(str, views_of_card(card)), both_words(card))]
         lines += ["", "  Predicted class:"]
     lines.append(Table.of(("", "", ""), score_cells(card), align="lrl").to_text(indent=2))
-    lines += [] if card.event is not None else ["", f"  {verdict_of_card(card)}"]
+    lines += [] if card.event is not None else ["", f"  {card.verdict}"]
     lines += [f"  Note: {remark}" for remark in remarks(card)]
     return "\n".join(lines)
 
