@@ -26,10 +26,11 @@ from equipoise.experiments.specs.methods import EntryWithParameters, code_of, sp
 from equipoise.experiments.specs.parsing import number_keys
 from equipoise.experiments.specs.run import ModelSpec, RecipeSpec, Spec
 from equipoise.models import Network, load_published
-from equipoise.objectives import Parts
+from equipoise.objectives import Parts, WeightAverage
 from equipoise.training import (
     Constant,
     Cosine,
+    HoldFrom,
     MultiStep,
     Objective,
     Recipe,
@@ -103,25 +104,36 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False, loader
             f"recipe: `keep = \"best\"` and `patience` need a 'tune' split to judge by, and {data.name!r} has none. "
             'Use keep = "last" and patience = 0.'
         )
+    train = split_source(data, "train", spec, loader_workers=loader_workers)
     torch.manual_seed(derive_seed(spec.seed, "initial weights"))
     parts = Parts(
         make_network=partial(make_network, spec.model, data, spec, root=root),
         make_auxiliary=None
         if spec.method.auxiliary is None
         else partial(make_network, spec.method.auxiliary, data, spec, root=root),
-        make_loss=None if loss is None else partial(_make_loss, loss, data),
+        make_loss=None if loss is None else partial(_make_loss, loss, data, spec.training.epochs),
         recipe=make_recipe(spec.training),
+        train=train,
+        epochs=spec.training.epochs,
         held_out=tune if meta is None else split_source(meta, "tune", spec, loader_workers=loader_workers),
         n_samples=len(data),
         rows=data.rows("train"),
         n_classes=data.n_classes,
     )
     objective = _make_objective(chosen, loss, parts)
+    if spec.training.average:
+        objective = WeightAverage.around(
+            objective,
+            parts,
+            kind=spec.training.average,  # type: ignore[arg-type]
+            decay=spec.training.average_decay,
+            start=spec.training.average_start,
+        )
     selection = Selection(metric=spec.training.select, patience=spec.training.patience or None)  # type: ignore[arg-type]
     return Built(
         data=data,
         objective=objective,
-        train=split_source(data, "train", spec, loader_workers=loader_workers),
+        train=train,
         tune=tune,
         selection=selection,
     )
@@ -270,7 +282,7 @@ def make_loss(spec: Spec, data: Dataset) -> nn.Module | None:
     _, loss = split_method(spec.method, spec)
     if loss is None or _own_objective(loss) is not None:
         return None
-    return _make_loss(loss, data)
+    return _make_loss(loss, data, spec.training.epochs)
 
 
 def _own_objective(loss: EntryWithParameters | None) -> Code | None:
@@ -279,13 +291,15 @@ def _own_objective(loss: EntryWithParameters | None) -> Code | None:
     return factory.code if isinstance(factory, UserLoss) and factory.code.is_objective else None
 
 
-def _make_loss(loss: EntryWithParameters, data: Dataset) -> nn.Module:
+def _make_loss(loss: EntryWithParameters, data: Dataset, epochs: int) -> nn.Module:
     known = inspect.signature(loss.entry.factory).parameters
     extra: dict[str, Any] = {}
     if data.ignore_index is not None and "ignore_index" in known:
         extra["ignore_index"] = data.ignore_index
     if "n_classes" in known:
         extra["n_classes"] = data.n_classes
+    if "epochs" in known:
+        extra["epochs"] = epochs
     if isinstance(loss.entry.factory, UserLoss):
         check_keywords(loss.entry.factory, loss.parameters, name=loss.entry.key)
     made: nn.Module = loss.make(**extra)
@@ -305,9 +319,14 @@ def make_recipe(recipe: RecipeSpec) -> Recipe:
         "cosine": Cosine(),
     }
     schedule = schedules[recipe.schedule]
+    if recipe.warm_up:
+        schedule = WarmUp(recipe.warm_up, then=schedule)
+    if recipe.average == "swa":
+        level = recipe.swa_lr / recipe.lr if recipe.swa_lr else 0.5
+        schedule = HoldFrom(recipe.average_start, first=schedule, level=level)
     return Recipe(
         optimizer=recipe_optimizer(recipe),
-        schedule=WarmUp(recipe.warm_up, then=schedule) if recipe.warm_up else schedule,
+        schedule=schedule,
         clip_norm=recipe.clip_norm or None,
         reduction=recipe.reduction,  # type: ignore[arg-type]
         accumulate=recipe.accumulate,
