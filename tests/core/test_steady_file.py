@@ -60,8 +60,8 @@ def test_a_change_between_chunks_is_an_error(tmp_path, ending, change):
         read += [chunk.scores for chunk in chunks]
     except DataError as error:
         complaint = str(error)
-    # A whole small Parquet file is read ahead, and is then as it was.
-    assert "has changed while it was read" in complaint or ending == ".parquet"
+    # Arrow may have read a small file ahead, which is then as it was.
+    assert "has changed while it was read" in complaint or ending in (".parquet", ".jsonl", ".ndjson")
     assert complaint or np.array_equal(np.concatenate(read), LOGITS)
 
 

@@ -138,7 +138,7 @@ def test_what_guards_files_guards_them_elsewhere(tmp_path, damage):
     put(base, {"a.parquet": damage(FILES[PLACES[0]]), "b.parquet": FILES[PLACES[0]]})
     with pytest.raises(DataError, match=r"^a\.parquet: is cut off, damaged"):
         read_predictions(f"{base}/a.parquet")
-    with pytest.raises(DataError, match=r"b\.parquet would grow .* max_bytes="):
+    with pytest.raises(DataError, match=r"b\.parquet: would grow .* max_bytes="):
         read_predictions(f"{base}/b.parquet", max_bytes=100)
 
 

@@ -15,16 +15,15 @@ __all__ = ["UnmatchedIdsError", "align", "align_all", "order_classes", "same_out
 
 
 class UnmatchedIdsError(DataError):
-    """Two sets of predictions have other ids; ``hashes`` are those of the first few.
+    """Two sets of predictions have different ids; of each, the hashes of the first few.
 
     Attributes:
         missing: Hashes of ids of the reference that the other predictions lack.
         extra: Hashes of ids that only the other predictions have.
     """
 
-    def __init__(self, message: str, missing: Array, extra: Array) -> None:
-        super().__init__(message)
-        self.missing, self.extra = missing, extra
+    missing: Array
+    extra: Array
 
 
 def same_outcomes(first: Predictions, second: Predictions) -> bool:
@@ -83,12 +82,13 @@ def align(reference: Predictions, other: Predictions, *, where: str) -> tuple[Pr
             )
             if mask.any()
         ]
-        raise UnmatchedIdsError(
-            f"{where}: both predictions must have the same ids, and {' and '.join(parts)}. Compare the rows that both "
-            "have: leave the others out of both files.",
-            mine[missing][:3],
-            theirs[extra][:3],
+        error = UnmatchedIdsError(
+            f"both predictions must have the same ids, and {' and '.join(parts)}. Compare the rows that both have: "
+            "leave the others out of both files.",
+            where=where,
         )
+        error.missing, error.extra = mine[missing][:3], theirs[extra][:3]
+        raise error
     if len(np.unique(mine)) < len(mine) or len(mine) != len(theirs):
         raise DataError(
             f"{where}: ids must identify every row to bring rows into one order, and some occur twice."

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
@@ -90,7 +89,9 @@ def _rows(parts: Sequence[Predictions]) -> Rows | None:
         return None
     if len({part.rows.named for part in parts}) > 1:
         raise DataError(
-            f"concatenate: either all parts must have ids or none, got both. Read them all with {argument('ids')}."
+            "either all parts must have ids or none, got both. Read them all with {ids}.",
+            where="concatenate",
+            arguments={"ids": ""},
         )
     return Rows(np.concatenate([part.rows.hashes for part in parts]), parts[0].rows.named)
 

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array, as_numpy
-from equipoise.core.errors import DataError
+from equipoise.core.errors import EquipoiseError
 from equipoise.core.names import nearest
 from equipoise.core.reading.formats.base import Chunk, ColumnReader, Reading
 from equipoise.core.reading.layout import Layout
@@ -57,8 +56,8 @@ def class_numbers(reader: ColumnReader, chunk: Chunk, column: str, names: Sequen
         )
     if names is None:
         raise reader.fail(
-            f"`{column}` holds class names, but their order is not known. "
-            f"Pass {argument('class_names', '[...]')}."
+            f"`{column}` holds class names, but their order is not known. Pass {{class_names}}.",
+            arguments={"class_names": "[...]"},
         )
     numbers = {name: number for number, name in enumerate(names)}
     if len(numbers) < len(names):
@@ -72,8 +71,11 @@ def class_numbers(reader: ColumnReader, chunk: Chunk, column: str, names: Sequen
     return codes.reshape(texts.shape)
 
 
-def _unknown(reader: ColumnReader, chunk: Chunk, column: str, row: int, names: Sequence[str]) -> DataError:
+def _unknown(
+    reader: ColumnReader, chunk: Chunk, column: str, row: int, names: Sequence[str]
+) -> EquipoiseError:
     text = str(as_numpy(chunk.columns[column]).reshape(-1)[row])
     guess = nearest(text[:100], names[:1000])
     remedy = f"Did you mean {guess!r}?" if guess else f"Known: {', '.join(map(repr, names[:8]))}."
-    return reader.fail(f"`{column}` must name a class, got {text[:60]!r} in {chunk.place(row)}. {remedy}")
+    error = reader.fail(f"`{column}` must name a class, got {text[:60]!r} in {{row}}. {remedy}")
+    return chunk.locate(error, row)

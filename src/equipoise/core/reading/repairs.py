@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array, as_floats, as_numpy
 from equipoise.core.errors import DataError
 from equipoise.core.reading.columns import Columns
@@ -36,11 +35,12 @@ def check_scale(reader: ColumnReader, layout: Layout, columns: Columns) -> None:
     one_number = len(layout.scores) == 1 and reader.row_shapes[layout.scores[0]] in ((), (1,))
     if columns.get("normalize") and (layout.kind != "probs" or one_number):
         raise reader.fail(
-            f"{argument('normalize', 'True')} is for probabilities of every class, which sum to one. Leave it out."
+            "{normalize} is for probabilities of every class, which sum to one. Leave it out.",
+            arguments={"normalize": "True"},
         )
     if columns.get("percent") and layout.kind == "logits":
         raise reader.fail(
-            f"{argument('percent', 'True')} is for probabilities, not for logits. Leave it out."
+            "{percent} is for probabilities, not for logits. Leave it out.", arguments={"percent": "True"}
         )
 
 
@@ -59,8 +59,8 @@ def as_share(values: Any, columns: Columns) -> Any:
     array = as_floats(values, where="read_predictions", name="confidence")
     if len(array) >= _A_FEW and array.max() <= 1:
         raise DataError(
-            f"`confidence` must hold percentages, and none of {len(array):,} is above 1. Leave out "
-            f"{argument('percent', 'True')}."
+            f"`confidence` must hold percentages, and none of {len(array):,} is above 1. Leave out {{percent}}.",
+            arguments={"percent": "True"},
         )
     return array / 100
 
@@ -103,8 +103,9 @@ def normalized(probs: Any) -> Array:
     if off.any():
         row = int(np.argmax(off.reshape(len(table), -1).any(axis=1)))
         raise DataError(
-            f"every row of `probs` must sum to one but for rounding, row {row} sums to {total[row].flat[0]:.6g}. "
-            f"Rounding of these numbers explains {allowed:.2g} at most: repair that row."
+            f"every row of `probs` must sum to one but for rounding, {{row}} sums to {total[row].flat[0]:.6g}. "
+            f"Rounding of these numbers explains {allowed:.2g} at most: repair that row.",
+            row=row,
         )
     return np.asarray(table / total)
 

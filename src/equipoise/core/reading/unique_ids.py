@@ -7,7 +7,7 @@ from collections.abc import Collection
 import numpy as np
 
 from equipoise.core.arrays import Array, as_numpy
-from equipoise.core.errors import DataError
+from equipoise.core.errors import EquipoiseError
 from equipoise.core.reading.columns import Columns
 from equipoise.core.reading.files import SourceLike, find_sources, open_source
 from equipoise.core.reading.formats.base import Chunk, ColumnReader, Reading
@@ -74,11 +74,12 @@ class UniqueIds:
 
     def _failure(
         self, reader: ColumnReader, chunk: Chunk, column: str, ids: Array, repeated: Array
-    ) -> DataError:
+    ) -> EquipoiseError:
         row = int(np.argmax(repeated))
         count = int(repeated.sum())
         rows = "1 row repeats an id" if count == 1 else f"{count} rows repeat an id"
-        return reader.fail(
-            f"`{column}` must identify every row, and {rows}, first {str(ids[row])[:60]!r} in {chunk.place(row)}. Such "
-            "rows would count twice: remove them, or leave ids out."
+        error = reader.fail(
+            f"`{column}` must identify every row, and {rows}, first {str(ids[row])[:60]!r} in {{row}}. "
+            "Such rows would count twice: remove them, or leave ids out."
         )
+        return chunk.locate(error, row)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
 from equipoise.core.reading.storage import File
@@ -123,11 +122,13 @@ def check_growth(grown: int, *, size: int, max_bytes: int | None, where: str) ->
         >>> check_growth(1 << 40, size=10, max_bytes=None, where="a.npz")
         Traceback (most recent call last):
         ...
-        equipoise.core.errors.DataError: a.npz would grow from 10 to 1099511627776 bytes ...
+        equipoise.core.errors.DataError: a.npz: would grow from 10 to 1099511627776 bytes ...
     """
     most = max(_HARMLESS, _RATIO * size) if max_bytes is None else max_bytes
     if grown > most:
         raise DataError(
-            f"{where} would grow from {size} to {grown} bytes in memory, more than {most}. If it is honest, "
-            f"allow it: {argument('max_bytes', str(grown))}."
+            f"would grow from {size} to {grown} bytes in memory, more than {most}. If it is honest, allow it: "
+            "{max_bytes}.",
+            where=where,
+            arguments={"max_bytes": str(grown)},
         )
