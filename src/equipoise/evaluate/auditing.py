@@ -9,7 +9,7 @@ import numpy as np
 
 from equipoise.core.errors import DataError, SpecError
 from equipoise.core.predictions import Predictions
-from equipoise.core.predictions.concatenate import concatenate
+from equipoise.core.predictions.combine import concatenate
 from equipoise.evaluate.audit_state import AuditState
 from equipoise.evaluate.audits import Audit
 from equipoise.evaluate.cautions import Caution, slips_among
