@@ -13,7 +13,7 @@ from equipoise.metrics.facts import metrics_where
 from equipoise.metrics.ranked import adaptive_calibration_error, equal_mass_error, kolmogorov_smirnov_error
 from equipoise.metrics.selective import area_under_risk_coverage, aurc_of_cells
 from equipoise.metrics.smooth import (
-    fixed_point_error,
+    fixed_point_errors,
     residual_spectrum,
     smooth_calibration_error,
 )
@@ -135,7 +135,7 @@ def sketch_metrics(state: CalibrationState) -> dict[str, float]:
     confidence = np.divide(sketch[:, 1], mass, out=np.zeros_like(mass), where=mass > 0)
     found = {
         "ada_ece": float(equal_mass_error(mass, gaps, state.n_bins)),
-        "smece": fixed_point_error(residual_spectrum(confidence, gaps / total)),
+        "smece": float(fixed_point_errors(residual_spectrum(confidence, gaps / total)[None])[0]),
         "ks": float(np.abs(np.cumsum(gaps)).max() / total),
         "auroc": float(auroc_of_cells(right, wrong)),
         "aurc": float(aurc_of_cells(mass[::-1], wrong[::-1])),
