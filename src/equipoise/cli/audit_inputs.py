@@ -12,6 +12,7 @@ from equipoise.cli.engines import Engine
 from equipoise.cli.inputs import naming_ids, one_or_several
 from equipoise.cli.scoring import read_along
 from equipoise.cli.states import read_states, state_paths
+from equipoise.core.choices import ScoreSettings
 from equipoise.core.predictions import Predictions
 from equipoise.core.predictions.alignment import align
 from equipoise.core.predictions.concatenate import concatenate
@@ -92,7 +93,9 @@ class Asked:
         state, held = sum_up(rows, by=by, **self._chosen("n_bins", "closed", "positive"))
         chosen = state.find_target(self.settings["target"], self.settings["positive"], where="audit")
         drawn = self._chosen(*_DRAWN)
-        return Result(audit_sums(state, held, clusters=self.cluster, target=chosen, **drawn), state)
+        return Result(
+            audit_sums(state, held, ScoreSettings(**drawn), clusters=self.cluster, target=chosen), state
+        )
 
     def beside(self, against: str) -> Result:
         """Return the audit and a comparison with another file: of the same rows, or of sums where one has no rows."""

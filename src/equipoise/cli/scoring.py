@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from equipoise.core.choices import MOST_BINS
+from equipoise.core.choices import MOST_BINS, ScoreSettings
 
 if TYPE_CHECKING:
     from equipoise.core.reading import Columns
@@ -18,12 +18,13 @@ __all__ = ["cluster_option", "read_along", "scoring_options", "target_options"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 _MOST_RESAMPLES = 100_000
+_DEFAULTS = ScoreSettings()
 
 _OPTIONS = {
     "n_bins": click.option(
         "--bins",
         "n_bins",
-        default=15,
+        default=_DEFAULTS.n_bins,
         type=click.IntRange(1, MOST_BINS),
         show_default=True,
         help="Bins of equal width.",
@@ -31,13 +32,13 @@ _OPTIONS = {
     "closed": click.option(
         "--closed",
         type=click.Choice(["right", "left"]),
-        default="right",
+        default=_DEFAULTS.closed,
         show_default=True,
         help="Which side of a bin belongs to it.",
     ),
     "level": click.option(
         "--level",
-        default=0.95,
+        default=_DEFAULTS.level,
         type=click.FloatRange(0, 1, min_open=True, max_open=True),
         show_default=True,
         help="Level of intervals and tests.",
@@ -45,13 +46,17 @@ _OPTIONS = {
     "n_resamples": click.option(
         "--resamples",
         "n_resamples",
-        default=1000,
+        default=_DEFAULTS.n_resamples,
         type=click.IntRange(1, _MOST_RESAMPLES),
         show_default=True,
         help="Bootstrap resamples.",
     ),
     "seed": click.option(
-        "--seed", default=0, type=click.IntRange(min=0), show_default=True, help="Seed of the resamples."
+        "--seed",
+        default=_DEFAULTS.seed,
+        type=click.IntRange(min=0),
+        show_default=True,
+        help="Seed of the resamples.",
     ),
 }
 _TARGET_OPTIONS = {
@@ -92,7 +97,7 @@ def scoring_options(function: F) -> F:
 
     @wraps(function)
     def command(*args: Any, **options: Any) -> Any:
-        settings = {name: options.pop(name) for name in _OPTIONS}
+        settings = ScoreSettings(**{name: options.pop(name) for name in _OPTIONS})._asdict()
         return function(*args, settings=settings, **options)
 
     described: Any = command

@@ -17,6 +17,7 @@ from equipoise.core.rows import Rows
 from equipoise.evaluate.chance import gap_p_values, holm
 from equipoise.metrics.curve import calibration_errors
 from equipoise.metrics.inputs import as_predictions
+from equipoise.metrics.intervals import check_level
 from equipoise.metrics.state import CalibrationState
 
 __all__ = [
@@ -184,8 +185,7 @@ class SliceSums:
             inflation: By how much the variance of a gap is larger than for independent rows: so many times fewer rows
                 are counted.
         """
-        if not 0 < level < 1:
-            raise ValueError(f"slices: `level` must be between 0 and 1, got {level}. 0.95 is usual.")
+        check_level(level, where="slices")
         kept = np.flatnonzero(self._bins[..., 0].sum(axis=1) > 0)
         names = [list(self._names)[place] for place in kept]
         return _slices_of(names, self._rows[kept], self._bins[kept], self._squares[kept], level, inflation)

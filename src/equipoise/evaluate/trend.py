@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, final
 import numpy as np
 
 from equipoise.core.arrays import Array
+from equipoise.core.choices import ScoreSettings
 from equipoise.core.errors import DataError, SpecError
 from equipoise.core.seeds import numpy_generator
 from equipoise.evaluate.audit_state import AuditState, merge_states
@@ -22,7 +23,7 @@ from equipoise.evaluate.chance import holm
 from equipoise.evaluate.scorecard import Scorecard
 from equipoise.evaluate.verdict import p_text
 from equipoise.metrics.facts import metric_facts
-from equipoise.metrics.intervals import check_resamples
+from equipoise.metrics.intervals import check_settings
 from equipoise.metrics.state import CalibrationState
 from equipoise.metrics.target import TOP, Target, target_facts
 
@@ -212,7 +213,7 @@ def find_trend(
         >>> find_trend(states, n_resamples=99).changes[0].first
         'wed'
     """
-    check_resamples(n_resamples, where=_WHERE)
+    check_settings(ScoreSettings(level=level, n_resamples=n_resamples, seed=seed), where=_WHERE)
     if len(states) < 2:
         raise DataError(f"{_WHERE}: expected two states or more, got {len(states)}. Give one state per time.")
     parts = {name: _without_groups(state) for name, state in states.items()}

@@ -16,6 +16,7 @@ from scipy.fft import dct
 from scipy.special import erf
 
 from equipoise.core.arrays import Array
+from equipoise.core.choices import ScoreSettings
 from equipoise.core.seeds import numpy_generator
 from equipoise.metrics.detection import auroc_of_cells
 from equipoise.metrics.facts import metrics_where
@@ -43,22 +44,21 @@ class Resampler:
 
     Args:
         state: A state with at least one row.
-        n_resamples: How many draws.
-        seed: The same seed gives the same draws.
+        settings: How many draws, and their random seed.
         like: Another state, whose number of rows the resamples have; by default they have the state's own.
 
     Example:
         >>> state = CalibrationState(2); state.update(probs=[0.9, 0.8, 0.3], labels=[1, 0, 0])
-        >>> Resampler(state, n_resamples=10, seed=0).bootstrap()["accuracy"].shape
+        >>> Resampler(state, ScoreSettings(n_resamples=10)).bootstrap()["accuracy"].shape
         (10,)
     """
 
     def __init__(
-        self, state: CalibrationState, *, n_resamples: int, seed: int, like: CalibrationState | None = None
+        self, state: CalibrationState, settings: ScoreSettings, *, like: CalibrationState | None = None
     ) -> None:
-        self.state, self.n_resamples = state, n_resamples
+        self.state, self.n_resamples = state, settings.n_resamples
         self.n_rows = max(1, round((like or state).effective_samples))
-        self._seed = seed
+        self._seed = settings.seed
 
     def bootstrap(self) -> dict[str, Array]:
         """Return draws of every metric under resampling of the rows, ``(n_resamples,)`` each."""
@@ -139,7 +139,8 @@ class Resampler:
 
         def draw(n_draws: int) -> dict[str, Array]:
             drawn_right, drawn_wrong = (
-                _rows_first(rng.standard_gamma(part[:, None], (len(fine), n_draws))) for part in (right, wrong)
+                _rows_first(rng.standard_gamma(part[:, None], (len(fine), n_draws)))
+                for part in (right, wrong)
             )
             return {
                 **self._fine_errors(drawn_right, drawn_wrong),

@@ -143,13 +143,15 @@ def fixed_point_errors(spectra: Array, *, tolerance: float = 1e-10) -> Array:
             break
         change = np.divide(before - excess, step, out=slope.copy(), where=np.abs(step) > tolerance)
         slope = np.clip(change, 1.0, 3.0)
-    return np.where(at_finest <= np.exp(finest), at_finest, np.exp(width))
+    result: Array = np.where(at_finest <= np.exp(finest), at_finest, np.exp(width))
+    return result
 
 
 def _log_excess(spectra: Array, log_width: Array) -> Array:
     """Return the logarithm of error over width."""
     errors = smoothed_error(spectra, np.exp(log_width)).astype(np.float64)
-    return np.log(np.maximum(errors, _TINY)) - log_width
+    result: Array = np.log(np.maximum(errors, _TINY)) - log_width
+    return result
 
 
 @final

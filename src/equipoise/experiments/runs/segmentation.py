@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
+from equipoise.core.choices import ScoreSettings
 from equipoise.core.predictions import Predictions
 from equipoise.core.splits import SPLITS
 from equipoise.evaluate import Score, Scorecard
@@ -84,7 +85,10 @@ def predict_dense(
         ],
         "cards": {
             name: score_state(
-                state, None, clusters=sums_of_images(cells, seed=resampling["seed"]), **resampling
+                state,
+                None,
+                ScoreSettings(**resampling),
+                clusters=sums_of_images(cells, seed=resampling["seed"]),
             ).to_dict()
             for name, (state, cells) in parts.items()
             if state.n_samples
