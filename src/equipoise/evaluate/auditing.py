@@ -193,6 +193,6 @@ def sum_up(
 
 def _sketched_risk(state: CalibrationState) -> RiskCoverage:
     """Return error rate by coverage of a stream, from the state's sketch of confidence."""
-    sketch = state.sums.sketch.cpu().numpy()
+    sketch = state.arrays.sketch
     mass, confidence, right = sketch[sketch[:, 0] > 0][::-1].T
     return risk_of_cells(mass, np.maximum(mass - right, 0), confidence / mass)

@@ -240,7 +240,7 @@ def are_unequal(state: CalibrationState) -> bool:
     """
     if state.n_classes != 2:
         return False
-    share = state.sums.classwise[..., 2].sum(1).cpu().numpy() / state.total_weight
+    share = state.arrays.classwise[..., 2].sum(1) / state.total_weight
     n, z = state.effective_samples, 1.96
     rare = float(np.clip(share.min(), 0, 1))
     highest = (rare + z**2 / (2 * n) + z * np.sqrt(rare * (1 - rare) / n + z**2 / (4 * n**2))) / (
@@ -313,7 +313,7 @@ def _classwise_card(plain: Scorecard, state: CalibrationState) -> Scorecard:
     resampler = Resampler(state, ScoreSettings(n_resamples=plain.n_resamples, seed=plain.seed))
     inflation = 1.0 if plain.clusters is None else plain.clusters.inflation(plain.level)
     drawn = resampler.calibrated()["classwise_ece"] * np.sqrt(inflation)
-    weight, probability, positive = state.sums.classwise.sum(0).cpu().numpy().T
+    weight, probability, positive = state.arrays.classwise.sum(0).T
     others = dict.fromkeys(
         (key for key in plain.scores if key not in scores), "it is about the predicted class"
     )
@@ -378,7 +378,7 @@ def _notes(
     if rows is not None and rows.fitted_on is not None:
         unchecked = unchecked_rows(rows.rows, rows.fitted_on)
         notes += [unchecked] if unchecked else []
-    filled = int((state.sums.sketch[:, 0] > 0).sum())
+    filled = int((state.arrays.sketch[:, 0] > 0).sum())
     if filled == 1 and state.n_samples > 1:
         notes.append("All confidences are the same, so calibration says no more than accuracy does.")
     if rows is None:

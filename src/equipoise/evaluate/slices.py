@@ -240,12 +240,12 @@ def one_vs_rest(state: CalibrationState, *, level: float = 0.95, inflation: floa
         >>> [(part.name, round(part.gap, 2)) for part in one_vs_rest(state)]
         [('0', -0.35), ('1', 0.35)]
     """
-    table = state.sums.classwise.cpu().numpy()
+    table = state.arrays.classwise
     weight, probability, positive = np.moveaxis(table, -1, 0)
     mean = np.divide(probability, weight, out=np.zeros_like(weight), where=weight > 0)
     gaps = (probability - positive).sum(axis=1)
     squared = (positive * (1 - mean) ** 2 + (weight - positive) * mean**2).sum(axis=1)
-    squares = float(state.sums.squares)
+    squares = float(state.arrays.squares[0])
     factor = squares / state.total_weight
     sums = np.stack([np.full(len(table), squares), factor * gaps, factor * squared], axis=-1)
     names = [str(place) for place in range(len(table))]

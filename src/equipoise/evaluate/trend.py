@@ -312,7 +312,7 @@ def find_changes(
     """
     places = _runs([state.effective_samples for state in states])
     observed = np.stack([_cells(state) for state in states])[None]
-    pooled = np.sum([state.sums.cells.cpu().numpy() for state in states], axis=0)
+    pooled = np.sum([state.arrays.cells for state in states], axis=0)
     sizes = [max(1, round(state.effective_samples)) for state in states]
     rng = numpy_generator(seed, "trend", metric)
     step = max(1, _BLOCK // (len(states) * observed[0, 0].size))
@@ -348,7 +348,7 @@ def _runs(sizes: Sequence[float]) -> list[tuple[int, int]]:
 
 def _cells(state: CalibrationState) -> Array:
     """Return weight, confidence and NLL by bin and correctness, of as many rows as the weights are worth."""
-    cells = state.sums.cells.cpu().numpy()[..., [0, 1, 3]]
+    cells = state.arrays.cells[..., [0, 1, 3]]
     scaled: Array = cells * (state.effective_samples / max(state.total_weight, np.finfo(np.float64).tiny))
     return scaled
 

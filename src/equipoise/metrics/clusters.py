@@ -292,7 +292,7 @@ class ClusterDraws:
         return found
 
     def _gap_effect(self) -> float:
-        cells = self._state.sums.cells.cpu().numpy()
+        cells = self._state.arrays.cells
         gaps = self._sums.cells[..., 1].sum(axis=(1, 2)) - self._sums.cells[:, :, 1, 0].sum(axis=1)
         squared = cells[..., 2].sum() - 2 * cells[:, 1, 1].sum() + cells[:, 1, 0].sum()
         return self._effect(gaps, squared)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 
+from equipoise.core.array_functions import search_rows
 from equipoise.core.arrays import Array
 from equipoise.core.bins import check_bins
 from equipoise.core.names import check_choice
@@ -278,7 +278,7 @@ def _class_errors(
     n = columns.shape[1]
     edges = np.ones((len(columns), n_bins + 1))
     edges[:, :-1] = columns[:, np.arange(n_bins) * (n // n_bins)]
-    bounds = torch.searchsorted(torch.from_numpy(columns), torch.from_numpy(edges), right=True).numpy()
+    bounds = search_rows(columns, edges, right=True)
     if keep_minimum:
         bounds[:, 0] = 0
     running = np.concatenate([np.zeros((len(columns), 1)), np.cumsum(gaps, axis=1)], axis=1)

@@ -87,7 +87,7 @@ class Resampler:
 
     def _calibrated_cells(self, rng: np.random.Generator) -> Array:
         """Draw sums of a model that is right as often as it says, ``(n_resamples, bins, 2, 4)``."""
-        cells = self.state.sums.cells.cpu().numpy().sum(axis=1)
+        cells = self.state.arrays.cells.sum(axis=1)
         weight, mean = self._counts(cells[:, 0]), _ratio(cells[:, 1], cells[:, 0])
         right = rng.binomial(weight, np.clip(mean, 0, 1), size=(self.n_resamples, len(weight)))
         drawn = np.zeros((self.n_resamples, len(weight), 2, 4))
@@ -102,7 +102,7 @@ class Resampler:
     def _resampled_cells(self) -> Array:
         """Draw sums by bin and correctness, ``(n_resamples, bins, 2, 4)``."""
         rng = numpy_generator(self._seed, "cells")
-        cells = self.state.sums.cells.cpu().numpy()
+        cells = self.state.arrays.cells
         weight = cells[..., 0].reshape(-1)
         counts = rng.multinomial(self.n_rows, weight / weight.sum(), size=self.n_resamples)
         drawn = np.empty((self.n_resamples, len(weight), 4))
@@ -117,7 +117,7 @@ class Resampler:
     @cached_property
     def _fine(self) -> tuple[Array, Array]:
         """The sketch of confidence, coarsened to what resampling needs, and where its cells of equal width start."""
-        sketch = self.state.sums.sketch.cpu().numpy()
+        sketch = self.state.arrays.sketch
         wide = np.linspace(0, len(sketch), min(_WIDE, len(sketch)), endpoint=False).astype(np.int64)
         mass = np.cumsum(sketch[:, 0])
         crowded = np.searchsorted(mass, mass[-1] * np.arange(1, _CROWDED) / _CROWDED)
@@ -191,7 +191,7 @@ class Resampler:
         draw that all bins share adds half as much to that part of the variance, as row bootstraps show.
         """
         rng = numpy_generator(self._seed, "classwise", noise_only)
-        table = self.state.sums.classwise.cpu().numpy() * (self.n_rows / self.state.total_weight)
+        table = self.state.arrays.classwise * (self.n_rows / self.state.total_weight)
         copies = 2.0 if self.state.n_classes == 2 else 1.0
         table = (table[:1] if copies == 2 else table).reshape(-1, 3)
         weight, probability, positive = table[table[:, 0] > 0].T
@@ -247,7 +247,8 @@ class Resampler:
         return mean[:, None], np.sqrt([[absolute_variance.sum()], [squares_variance.sum()]])
 
     def _top_k(self) -> Array:
-        share = float(self.state.sums.ranks[:5].sum() / self.state.sums.ranks.sum())
+        ranks = self.state.arrays.ranks
+        share = float(ranks[:5].sum() / ranks.sum())
         rng = numpy_generator(self._seed, "ranks")
         return rng.binomial(self.n_rows, min(share, 1.0), size=self.n_resamples) / self.n_rows
 

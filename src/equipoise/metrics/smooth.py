@@ -216,7 +216,7 @@ def smooth_curve(
         width is held to that of a density estimate. The curve ends where the confidences do.
     """
     state = predictions if isinstance(predictions, CalibrationState) else CalibrationState.of(predictions)
-    sketch = state.sums.sketch.cpu().numpy()
+    sketch = state.arrays.sketch
     right, wrong = _on_grid(sketch)
     if bandwidth is None:
         bandwidth = max(_NARROWEST, min(_error_width(sketch), _usual_width(right + wrong)))
