@@ -140,7 +140,7 @@ def scoring_options(function: F) -> F:
 
     @wraps(function)
     def command(*args: Any, **options: Any) -> Any:
-        settings = {name: options.pop(name) for name in _SCORING}
+        settings = ScoreSettings(**{name: options.pop(name) for name in _SCORING})._asdict()
         return function(*args, settings=settings, **options)
 
     result: F = _add(command, tuple(_SCORING.values()))
