@@ -13,8 +13,7 @@ from equipoise import iter_predictions, read_predictions
 from equipoise.cli import main
 from equipoise.core import DataError
 from equipoise.core.reading import storage
-from equipoise.core.reading.files import find_sources
-from equipoise.core.reading.partitions import FilePart
+from equipoise.core.reading.files import FilePart, find_sources
 from equipoise.integrations.ray import _sum_file
 from helpers.object_store import object_store
 

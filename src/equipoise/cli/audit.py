@@ -27,6 +27,7 @@ from equipoise.cli.options import (
 )
 from equipoise.cli.output import check_output, check_report, print_json
 from equipoise.cli.states import read_states, refuse_clusters, refuse_options_of_rows, state_paths
+from equipoise.core.choices import ScoreSettings
 from equipoise.core.escaping import without_secrets
 
 if TYPE_CHECKING:
@@ -326,7 +327,7 @@ class _Request:
 
     def run(self) -> _Result:
         """Return the audit."""
-        from equipoise.core.predictions.concatenate import concatenate
+        from equipoise.core.predictions.combine import concatenate
         from equipoise.core.progress import progress
         from equipoise.core.reading import iter_predictions
         from equipoise.evaluate import audit
@@ -353,12 +354,12 @@ class _Request:
         state, held = sum_up(rows, by=by, **self._chosen("n_bins", "closed", "positive"))
         chosen = state.find_target(self.settings["target"], self.settings["positive"], where="audit")
         drawn = self._chosen(*_DRAWN)
-        found = audit_sums(state, held, clusters=self.cluster, target=chosen, **drawn)
+        found = audit_sums(state, held, ScoreSettings(**drawn), clusters=self.cluster, target=chosen)
         return _Result(found, state, rows=held)
 
     def run_against(self, against: str) -> _Result:
         """Return the audit and a comparison with another file: of the same rows, or of sums where one has no rows."""
-        from equipoise.core.predictions.alignment import align
+        from equipoise.core.predictions.combine import align
         from equipoise.core.reading import read_predictions
         from equipoise.evaluate import audit
         from equipoise.evaluate.comparison import compare, compare_states

@@ -149,8 +149,8 @@ def column_options(function: F) -> F:
 @contextmanager
 def naming_ids(files: Sequence[SourceLike], columns: Columns) -> Iterator[None]:
     """Add the ids themselves to the error that files of rows to be paired have other ids."""
-    from equipoise.core.predictions.alignment import UnmatchedIdsError
-    from equipoise.core.reading.unique_ids import find_ids
+    from equipoise.core.predictions.combine import UnmatchedIdsError
+    from equipoise.core.reading.conversion import find_ids
 
     try:
         yield

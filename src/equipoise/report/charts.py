@@ -13,7 +13,7 @@ from equipoise.metrics.facts import metric_facts
 from equipoise.metrics.target import TOP, Target
 from equipoise.report.numbers import count, interval, number, percent, points, title
 from equipoise.report.records import MethodResult
-from equipoise.report.svg import Chart, Frame, Shape, nice_ticks, shape, text
+from equipoise.report.svg import Chart, Frame, SvgElement, nice_ticks, svg_element, text
 
 __all__ = [
     "AxisNames",
@@ -41,26 +41,26 @@ _SHAPES: tuple[tuple[tuple[float, float], ...], ...] = (
 )
 
 
-def _legend(names: Sequence[str], *, points: bool = False) -> tuple[tuple[Shape, str], ...]:
+def _legend(names: Sequence[str], *, points: bool = False) -> tuple[tuple[SvgElement, str], ...]:
     """Return a sample of each series with its name: a line, or a point where points are drawn."""
     return tuple(
         (
             _point(number, 13, 6, 5)
             if points
-            else shape("line", x1=1, y1=6, x2=25, y2=6, class_=f"series s{number % _STYLES}"),
+            else svg_element("line", x1=1, y1=6, x2=25, y2=6, class_=f"series s{number % _STYLES}"),
             name,
         )
         for number, name in enumerate(names)
     )
 
 
-def _point(number: int, x: float, y: float, r: float) -> Shape:
+def _point(number: int, x: float, y: float, r: float) -> SvgElement:
     """Return the point of a method: colors repeat after eight and shapes after seven, so no two are alike."""
     outline = " ".join(f"{x + r * a:.2f},{y + r * b:.2f}" for a, b in _SHAPES[number % len(_SHAPES)])
     class_ = f"dot s{number % _STYLES}"
     if not outline:
-        return shape("circle", cx=x, cy=y, r=r, class_=class_)
-    return shape("polygon", points=outline, class_=class_)
+        return svg_element("circle", cx=x, cy=y, r=r, class_=class_)
+    return svg_element("polygon", points=outline, class_=class_)
 
 
 def line_chart(
@@ -70,7 +70,7 @@ def line_chart(
     y_label: str,
     label: str,
     percent_up: bool,
-    extra: Callable[[Frame], Sequence[Shape]] | None = None,
+    extra: Callable[[Frame], Sequence[SvgElement]] | None = None,
 ) -> Chart | None:
     """Return lines over a common frame; points are marks to hover while they are few.
 
@@ -117,11 +117,13 @@ def line_chart(
     )
 
 
-def _marks(series: Sequence[Series], frame: Frame, factor: float, x_label: str, y_label: str) -> list[Shape]:
+def _marks(
+    series: Sequence[Series], frame: Frame, factor: float, x_label: str, y_label: str
+) -> list[SvgElement]:
     if sum(len(across) for _, across, _ in series) > _MARKS:
         return []
     return [
-        shape(
+        svg_element(
             "circle",
             cx=frame.x(x),
             cy=frame.y(factor * y),
@@ -162,7 +164,7 @@ def trend_chart(trend: Trend, change: Change, scores: Sequence[Score], *, label:
         tip = f"{name}\n{label} {number(change.metric, score.value)}  [{interval(change.metric, score)}]"
         ends = (facts.scale * score.low, facts.scale * score.high)
         parts.append(
-            shape(
+            svg_element(
                 "g",
                 frame.line(place, ends[0], place, ends[1], class_="cross s0"),
                 _point(0, frame.x(place), frame.y(values[place]), 4),
@@ -175,7 +177,7 @@ def trend_chart(trend: Trend, change: Change, scores: Sequence[Score], *, label:
     return Chart(shapes=tuple(parts), width=520, height=310, label=words, kind="lines", steps=n <= _MARKS)
 
 
-def _state_names(frame: Frame, names: Sequence[str]) -> list[Shape]:
+def _state_names(frame: Frame, names: Sequence[str]) -> list[SvgElement]:
     """Return names below the axis, as many as have room; long ones slanted."""
     step = -(-len(names) // 12)
     shown = [name if len(name) <= 14 else f"{name[:11]}..." for name in names]
@@ -186,7 +188,9 @@ def _state_names(frame: Frame, names: Sequence[str]) -> list[Shape]:
         turn = f"rotate(-35 {x:g} {y:g})" if slanted else None
         anchor = "end" if slanted else "middle"
         drawn.append(
-            shape("text", text=shown[place], x=x, y=y, text_anchor=anchor, transform=turn, class_="tick")
+            svg_element(
+                "text", text=shown[place], x=x, y=y, text_anchor=anchor, transform=turn, class_="tick"
+            )
         )
     return drawn
 
@@ -217,7 +221,7 @@ def scatter_chart(methods: Sequence[MethodResult], *, key: str = "ece") -> Chart
             ]
         )
         parts.append(
-            shape(
+            svg_element(
                 "g",
                 frame.line(
                     max(facts.scale * across.low, x_ticks[0]),
@@ -228,7 +232,7 @@ def scatter_chart(methods: Sequence[MethodResult], *, key: str = "ece") -> Chart
                 ),
                 frame.line(x, 100 * up.low, x, 100 * up.high, class_=f"cross {style}"),
                 _point(place, frame.x(x), frame.y(y), 6),
-                shape("circle", cx=frame.x(x), cy=frame.y(y), r=14, class_="hit"),
+                svg_element("circle", cx=frame.x(x), cy=frame.y(y), r=14, class_="hit"),
                 class_="mark",
                 data_tip=tip,
             )
@@ -307,7 +311,7 @@ def reliability_chart(curve: ReliabilityCurve, *, level: float, name: str, targe
     )
 
 
-def _bins(curve: ReliabilityCurve, below: Frame, level: float, words: AxisNames) -> list[Shape]:
+def _bins(curve: ReliabilityCurve, below: Frame, level: float, words: AxisNames) -> list[SvgElement]:
     lows, highs = curve.intervals(level=level)
     drawn = []
     for row, low, high in zip(curve.rows(), lows.tolist(), highs.tolist(), strict=True):
@@ -316,7 +320,7 @@ def _bins(curve: ReliabilityCurve, below: Frame, level: float, words: AxisNames)
         left, right, claimed, came = row["low"], row["high"], row["confidence"], row["frequency"]
         middle = (left + right) / 2
         drawn.append(
-            shape(
+            svg_element(
                 "g",
                 _DIAGRAM.box(left, 0, right, 1, class_="hit"),
                 below.box(left, 0, right, row["weight"], class_="rows"),

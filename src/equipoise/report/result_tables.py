@@ -107,7 +107,7 @@ def comparison_table(report: Report) -> Table:
         columns=(Column(first, "left"), *(Column(short(key, target)) for key in keys)),
         rows=tuple(rows),
         legend=legend,
-        label=f"{first}s by metrics",
+        label=f"{first.capitalize()}s by metrics",
     )
 
 
@@ -126,7 +126,7 @@ def scorecard_table(method: MethodResult, *, meaning: bool = True) -> Table:
     heads = ("metric", "value", f"{100 * method.first.level:g}% interval", "by chance", "meaning")
     align = "lrrrw"
     n_columns = 5 if meaning else 4
-    return Table.of(heads[:n_columns], rows, align=align[:n_columns], label="scorecard")
+    return Table.of(heads[:n_columns], rows, align=align[:n_columns], label="Scorecard")
 
 
 def calibrated_table(report: Report) -> Table | None:
@@ -154,7 +154,7 @@ def calibrated_table(report: Report) -> Table | None:
             notes += [f"† Warning, {method.name} + {one.name}: {text}." for text in one.warnings]
     heads = (*(["method"] if several else []), "calibrator", *map(short, keys))
     align = "l" * (1 + several) + "r" * len(keys)
-    return Table.of(heads, rows, align=align, notes=notes, label="after calibration", n_names=1 + several)
+    return Table.of(heads, rows, align=align, notes=notes, label="After calibration", n_names=1 + several)
 
 
 def slice_table(slices: Sequence[Slice], what: str, *, level: float, target: Target) -> Table:
@@ -176,7 +176,7 @@ def slice_table(slices: Sequence[Slice], what: str, *, level: float, target: Tar
                 ),
             )
         )
-    return Table.of((what, "rows", claimed, true, "gap", "corrected p"), rows, label=f"by {what}")
+    return Table.of((what, "rows", claimed, true, "gap", "corrected p"), rows, label=f"By {what}")
 
 
 def bin_table(curve: ReliabilityCurve, *, level: float, target: Target = TOP) -> Table:
@@ -194,7 +194,7 @@ def bin_table(curve: ReliabilityCurve, *, level: float, target: Target = TOP) ->
         for row, low, high in zip(curve.rows(), lows, highs, strict=True)
         if row["weight"]
     ]
-    return Table.of((names.claimed, "rows", "claimed", names.right, "interval"), rows, label="bins")
+    return Table.of((names.claimed, "rows", "claimed", names.right, "interval"), rows, label="Bins")
 
 
 def threshold_table(found: Sequence[tuple[str, Sequence[Certificate]]]) -> Table:
@@ -228,7 +228,7 @@ def threshold_table(found: Sequence[tuple[str, Sequence[Certificate]]]) -> Table
         (*(["method"] if several else []), *heads),
         rows,
         align="l" * several + "rrrrrw",
-        label="thresholds",
+        label="Thresholds",
         n_names=1 + several,
     )
 
@@ -260,7 +260,7 @@ def sets_table(sets: SetReport) -> Table:
         )
         for row in sets.by_size
     ]
-    return Table.of(("classes in the set", "rows", "share", "contains the true class"), rows, label="sets")
+    return Table.of(("classes in the set", "rows", "share", "contains the true class"), rows, label="Sets")
 
 
 def advice_table(advice: Advice) -> Table:
@@ -282,7 +282,7 @@ def advice_table(advice: Advice) -> Table:
             )
         )
     heads = ("calibrator", "parameters", "log-loss", "gain", "ECE", "note")
-    return Table.of(heads, rows, align="lrrrrw", label="calibrators tried")
+    return Table.of(heads, rows, align="lrrrrw", label="Calibrators tried")
 
 
 def sweep_table(sweep: Sweep) -> Table:
@@ -300,7 +300,7 @@ def sweep_table(sweep: Sweep) -> Table:
         for label, tune, test, chosen in zip(sweep.labels, sweep.tune, sweep.test, sweep.chosen, strict=True)
     ]
     heads = (sweep.parameters, f"{facts.short} on tune", f"{facts.short} on test", "seeds that chose it")
-    return Table.of(heads, rows, label=f"settings of {sweep.name}")
+    return Table.of(heads, rows, label=f"Settings of {sweep.name}")
 
 
 def severity_table(shifts: Sequence[ShiftScores], family: str) -> Table:
@@ -316,7 +316,7 @@ def severity_table(shifts: Sequence[ShiftScores], family: str) -> Table:
         for one in shifts
     ]
     heads = ("method", "metric", *("clean" if level == 0 else f"severity {level}" for level in levels))
-    return Table.of(heads, rows, align="ll" + "r" * len(levels), label=f"scores under {family}", n_names=2)
+    return Table.of(heads, rows, align="ll" + "r" * len(levels), label=f"Scores under {family}", n_names=2)
 
 
 def ood_table(shifts: Sequence[ShiftScores], name: str) -> Table:
@@ -332,7 +332,7 @@ def ood_table(shifts: Sequence[ShiftScores], name: str) -> Table:
     ]
     heads = ("method", "score", *(facts.head for facts in DETECTION.values()))
     align = "ll" + "r" * len(DETECTION)
-    return Table.of(heads, rows, align=align, label=f"test rows against {name}", n_names=2)
+    return Table.of(heads, rows, align=align, label=f"Test rows against {name}", n_names=2)
 
 
 def _shift_cell(key: str, score: Score | None) -> TableCell:

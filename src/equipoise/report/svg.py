@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from equipoise.core.escaping import without_controls
 
-__all__ = ["Chart", "Frame", "Shape", "nice_ticks", "shape", "text"]
+__all__ = ["Chart", "Frame", "SvgElement", "nice_ticks", "svg_element", "text"]
 
 
 @dataclass(frozen=True)
-class Shape:
+class SvgElement:
     """An element of a chart.
 
     Attributes:
@@ -24,7 +24,7 @@ class Shape:
 
     tag: str
     attributes: Mapping[str, object]
-    children: tuple[Shape, ...] = ()
+    children: tuple[SvgElement, ...] = ()
     text: str = ""
 
 
@@ -42,20 +42,20 @@ class Chart:
         legend: Samples with the names of series, below the chart.
     """
 
-    shapes: tuple[Shape, ...]
+    shapes: tuple[SvgElement, ...]
     width: float
     height: float
     label: str
     kind: str
     steps: bool = False
-    legend: tuple[tuple[Shape, str], ...] = ()
+    legend: tuple[tuple[SvgElement, str], ...] = ()
 
 
-def shape(tag: str, *children: Shape, text: str = "", **attributes: object) -> Shape:
+def svg_element(tag: str, *children: SvgElement, text: str = "", **attributes: object) -> SvgElement:
     """Return an element; underscores in names of attributes become hyphens, one at the end is dropped.
 
     Example:
-        >>> shape("line", x1=1, class_="axis", data_tip="a").attributes
+        >>> svg_element("line", x1=1, class_="axis", data_tip="a").attributes
         {'x1': 1, 'class': 'axis', 'data-tip': 'a'}
     """
     named = {
@@ -63,7 +63,7 @@ def shape(tag: str, *children: Shape, text: str = "", **attributes: object) -> S
         for name, value in attributes.items()
         if value is not None
     }
-    return Shape(tag, named, children, text)
+    return SvgElement(tag, named, children, text)
 
 
 def nice_ticks(low: float, high: float, *, about: int = 5) -> list[float]:
@@ -119,19 +119,21 @@ class Frame:
         """The position of the horizontal axis."""
         return self.top + self.height
 
-    def box(self, x0: float, y0: float, x1: float, y1: float, *, class_: str) -> Shape:
+    def box(self, x0: float, y0: float, x1: float, y1: float, *, class_: str) -> SvgElement:
         """Return the rectangle between two points of the scales."""
         left, right = sorted((self.x(x0), self.x(x1)))
         top, bottom = sorted((self.y(y0), self.y(y1)))
-        return shape(
+        return svg_element(
             "rect", x=left, y=top, width=round(right - left, 2), height=round(bottom - top, 2), class_=class_
         )
 
-    def line(self, x0: float, y0: float, x1: float, y1: float, *, class_: str) -> Shape:
+    def line(self, x0: float, y0: float, x1: float, y1: float, *, class_: str) -> SvgElement:
         """Return a straight line between two points of the scales."""
-        return shape("line", x1=self.x(x0), y1=self.y(y0), x2=self.x(x1), y2=self.y(y1), class_=class_)
+        return svg_element("line", x1=self.x(x0), y1=self.y(y0), x2=self.x(x1), y2=self.y(y1), class_=class_)
 
-    def path(self, xs: Sequence[float], ys: Sequence[float], *, class_: str, closed: bool = False) -> Shape:
+    def path(
+        self, xs: Sequence[float], ys: Sequence[float], *, class_: str, closed: bool = False
+    ) -> SvgElement:
         """Return a line through points; it breaks where a value is not a number."""
         words, pen = [], "M"
         for x, y in zip(xs, ys, strict=True):
@@ -140,7 +142,7 @@ class Frame:
                 continue
             words.append(f"{pen}{self.x(x):g} {self.y(y):g}")
             pen = "L"
-        return shape("path", d="".join(words) + ("Z" if closed and words else ""), class_=class_)
+        return svg_element("path", d="".join(words) + ("Z" if closed and words else ""), class_=class_)
 
     def axes(
         self,
@@ -149,10 +151,10 @@ class Frame:
         y_ticks: Sequence[float],
         x_label: str = "",
         y_label: str = "",
-    ) -> list[Shape]:
+    ) -> list[SvgElement]:
         """Return grid lines, numbers and names of the axes."""
         low, high = self.across
-        parts: list[Shape] = []
+        parts: list[SvgElement] = []
         for value in y_ticks:
             parts.append(self.line(low, value, high, value, class_="grid"))
             parts.append(text(self.left - 6, self.y(value) + 3.5, f"{value:g}", anchor="end"))
@@ -165,10 +167,12 @@ class Frame:
         if y_label:
             middle = round(self.top + self.height / 2, 1)
             turn = f"translate(11 {middle}) rotate(-90)"
-            parts.append(shape("text", text=y_label, transform=turn, text_anchor="middle", class_="label"))
+            parts.append(
+                svg_element("text", text=y_label, transform=turn, text_anchor="middle", class_="label")
+            )
         return parts
 
 
-def text(x: float, y: float, words: str, *, anchor: str = "start", class_: str = "tick") -> Shape:
+def text(x: float, y: float, words: str, *, anchor: str = "start", class_: str = "tick") -> SvgElement:
     """Return words at a position."""
-    return shape("text", text=words, x=round(x, 1), y=round(y, 1), text_anchor=anchor, class_=class_)
+    return svg_element("text", text=words, x=round(x, 1), y=round(y, 1), text_anchor=anchor, class_=class_)

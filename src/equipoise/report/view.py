@@ -42,7 +42,7 @@ from equipoise.report.result_tables import (
     sweep_table,
     threshold_table,
 )
-from equipoise.report.svg import Chart, Frame, Shape, shape
+from equipoise.report.svg import Chart, Frame, SvgElement, svg_element
 
 __all__ = ["Block", "Figure", "Section", "Tile", "judgement_lines", "sections_of", "summary_of", "tiles_of"]
 
@@ -434,7 +434,7 @@ def _n_certified(found: Sequence[tuple[str, Sequence[Certificate]]]) -> int:
     return sum(one.certified for _, certificates in found for one in certificates)
 
 
-def _risk_extras(frame: Frame, method: MethodResult) -> list[Shape]:
+def _risk_extras(frame: Frame, method: MethodResult) -> list[SvgElement]:
     """Return the band of a risk-coverage curve, and its certified thresholds."""
     if method.risk is None:
         return []
@@ -451,7 +451,7 @@ def _risk_extras(frame: Frame, method: MethodResult) -> list[Shape]:
     )
     certificates: Sequence[Certificate] = () if method.details is None else method.details.certificates
     marks = [
-        shape(
+        svg_element(
             "g",
             frame.line(100 * one.coverage, 0, 100 * one.coverage, top, class_="certified"),
             frame.line(100 * one.coverage - 1.2, 0, 100 * one.coverage - 1.2, top, class_="hit-line"),

@@ -10,9 +10,8 @@ from typing import Literal
 from equipoise.core.errors import DataError
 from equipoise.core.names import nearest
 from equipoise.core.predictions.arguments import Kind
-from equipoise.core.reading.columns import Columns
+from equipoise.core.reading.columns import AMBIGUOUS_NAMES, CLASS_PREFIXES, KNOWN_NAMES, Columns
 from equipoise.core.reading.formats.base import ColumnReader, Reading
-from equipoise.core.reading.known_names import AMBIGUOUS_NAMES, CLASS_PREFIXES, KNOWN_NAMES
 
 __all__ = ["Layout", "find_layout"]
 

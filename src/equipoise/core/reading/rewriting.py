@@ -15,17 +15,22 @@ from equipoise.core.arrays import Array, as_numpy
 from equipoise.core.atomic_files import atomic_path
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
-from equipoise.core.reading.class_names import labels_are_text
-from equipoise.core.reading.columns import Columns
-from equipoise.core.reading.files import FileSource, SourceLike, ending_of, find_sources, open_source
+from equipoise.core.reading.columns import CLASS_PREFIXES, KNOWN_NAMES, Columns
+from equipoise.core.reading.conversion import labels_are_text
+from equipoise.core.reading.files import (
+    FilePart,
+    FileSource,
+    SourceLike,
+    ending_of,
+    find_sources,
+    open_source,
+)
 from equipoise.core.reading.formats import REWRITERS, WITHOUT_METADATA, WRITERS
 from equipoise.core.reading.formats.base import ColumnReader, NewScores, Reading
 from equipoise.core.reading.formats.cells import is_integer
 from equipoise.core.reading.formats.csv import CsvReader
 from equipoise.core.reading.formats.notes import Notes, side_file
-from equipoise.core.reading.known_names import CLASS_PREFIXES, KNOWN_NAMES
 from equipoise.core.reading.layout import Layout, find_layout
-from equipoise.core.reading.partitions import FilePart
 from equipoise.core.reading.to_predictions import PredictionReader
 from equipoise.core.rows import Rows
 

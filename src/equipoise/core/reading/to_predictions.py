@@ -12,14 +12,21 @@ import numpy as np
 from equipoise.core.arrays import Array, as_numpy
 from equipoise.core.errors import DataError, EquipoiseError
 from equipoise.core.predictions import Predictions
-from equipoise.core.reading.class_names import class_numbers, labels_are_text, seen_classes
 from equipoise.core.reading.columns import Columns
+from equipoise.core.reading.conversion import (
+    UniqueIds,
+    as_share,
+    check_scale,
+    class_numbers,
+    labels_are_text,
+    rescaled,
+    seen_classes,
+    without_missing,
+)
 from equipoise.core.reading.files import FileSource, open_source
 from equipoise.core.reading.formats.base import Chunk, ColumnReader, Reading
 from equipoise.core.reading.formats.cells import is_integer
 from equipoise.core.reading.layout import Layout, find_layout
-from equipoise.core.reading.repairs import as_share, check_scale, rescaled, without_missing
-from equipoise.core.reading.unique_ids import UniqueIds
 from equipoise.core.rows import Rows
 
 __all__ = ["PredictionReader"]

@@ -13,8 +13,8 @@ import numpy as np
 from equipoise.core.arrays import Array
 from equipoise.core.bins import Precision
 from equipoise.core.errors import DataError, EquipoiseError
+from equipoise.core.reading.formats.immutable_file import check_growth
 from equipoise.core.reading.formats.notes import Notes
-from equipoise.core.reading.formats.steady_file import check_growth
 
 __all__ = [
     "LONGEST_TEXT",

@@ -21,8 +21,8 @@ from equipoise.core.reading.formats.base import (
     as_text,
     from_arrow,
 )
+from equipoise.core.reading.formats.immutable_file import ImmutableFile
 from equipoise.core.reading.formats.notes import Notes
-from equipoise.core.reading.formats.steady_file import SteadyFile
 from equipoise.core.reading.storage import File
 
 __all__ = ["ParquetReader", "rewrite_parquet", "write_parquet"]
@@ -36,7 +36,7 @@ class ParquetReader(ColumnReader):
     def __init__(self, path: File, max_bytes: int | None = None) -> None:
         self._arrow = require("pyarrow", extra="parquet", purpose="read .parquet files")
         self._parquet = require("pyarrow.parquet", extra="parquet", purpose="read .parquet files")
-        self._disk = SteadyFile(path)
+        self._disk = ImmutableFile(path)
         self.where, self.size, self.max_bytes = path.name, self._disk.length, max_bytes
         try:
             self._open()

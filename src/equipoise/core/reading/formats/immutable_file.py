@@ -13,7 +13,7 @@ from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
 from equipoise.core.reading.storage import File
 
-__all__ = ["SteadyFile", "check_growth"]
+__all__ = ["ImmutableFile", "check_growth"]
 
 #: Files that unfold to less than this are harmless, whatever their size.
 _HARMLESS = 256 << 20
@@ -21,7 +21,7 @@ _HARMLESS = 256 << 20
 _RATIO = 200
 
 
-class SteadyFile(io.RawIOBase):
+class ImmutableFile(io.RawIOBase):
     """A file opened for reading; what is read is copied, and refused once the file has changed on the disk.
 
     Memory that is mapped to a file follows it: numbers change when it is overwritten, and the process is killed when
@@ -31,7 +31,7 @@ class SteadyFile(io.RawIOBase):
         >>> import pathlib, tempfile
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.bin"
         >>> _ = path.write_bytes(b"abcd")
-        >>> with SteadyFile(path) as file:
+        >>> with ImmutableFile(path) as file:
         ...     bytes(file.take(1, 2))
         b'bc'
     """
