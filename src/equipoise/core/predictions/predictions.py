@@ -324,6 +324,8 @@ class Predictions:
             return self._top[0]
         if self.one_column:
             return freeze((self._scores > (0 if self.kind == "logits" else 0.5)).astype(np.int64))
+        if self.kind == "probs" or "_likeliest" in self.__dict__:
+            return freeze(self._likeliest[0])
         # Logits are compared themselves: different ones may have the same probability after rounding.
         return freeze(top_of_rows(self._scores)[0])
 
