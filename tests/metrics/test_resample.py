@@ -7,7 +7,8 @@ from equipoise import Predictions
 from equipoise.core.choices import ScoreSettings
 from equipoise.metrics import CalibrationState
 from equipoise.metrics.inputs import top_label
-from equipoise.metrics.resample import Resampler, equal_mass_error
+from equipoise.metrics.ranked import equal_mass_error
+from equipoise.metrics.resample import Resampler
 from equipoise.metrics.values import row_metrics, state_metrics
 from helpers.daily import daily
 from helpers.metric_samples import draw

@@ -17,6 +17,7 @@ __all__ = [
     "adaptive_edges",
     "adaptive_error",
     "equal_mass_error",
+    "error_of_running_sums",
     "kolmogorov_smirnov_error",
     "largest_gap",
     "sweep_calibration_error",
@@ -291,8 +292,16 @@ def _class_errors(
 
 def equal_mass_error(mass: Array, gaps: Array, n_bins: int) -> Array:
     """Return the error over ``n_bins`` bins of equal mass cut from ascending cells, ``(..., m)``."""
-    position = np.cumsum(mass, axis=-1)
-    running = np.cumsum(gaps, axis=-1)
+    return error_of_running_sums(np.cumsum(mass, axis=-1), np.cumsum(gaps, axis=-1), n_bins)
+
+
+def error_of_running_sums(position: Array, running: Array, n_bins: int) -> Array:
+    """Return the same error from running sums of mass and gaps, ``(..., m)``.
+
+    Example:
+        >>> float(error_of_running_sums(np.array([1.0, 2.0]), np.array([0.5, 0.0]), 2))
+        0.5
+    """
     total = position[..., -1:]
     cuts = total * (np.arange(1, n_bins) / n_bins)
     # Shares of the mass, each row one above the row before, so that one search finds the cuts of all rows.
@@ -300,10 +309,17 @@ def equal_mass_error(mass: Array, gaps: Array, n_bins: int) -> Array:
     row = np.arange(len(shares))[:, None]
     place = np.searchsorted((shares + row).reshape(-1), np.arange(1, n_bins) / n_bins + row)
     cell = np.clip(place - row * shares.shape[-1], 0, shares.shape[-1] - 1).reshape(cuts.shape)
-    after = np.take_along_axis(position, cell, axis=-1)
-    held = np.take_along_axis(mass, cell, axis=-1)
-    share = np.divide(after - cuts, held, out=np.zeros_like(held), where=held > 0)
-    at_cuts = np.take_along_axis(running, cell, axis=-1) - share * np.take_along_axis(gaps, cell, axis=-1)
+    # Within its cell, a running sum rises evenly.
+    previous = np.maximum(cell - 1, 0)
+    (low, high), (below, above) = (
+        (
+            np.where(cell > 0, np.take_along_axis(part, previous, axis=-1), 0.0),
+            np.take_along_axis(part, cell, axis=-1),
+        )
+        for part in (position, running)
+    )
+    share = np.divide(cuts - low, high - low, out=np.ones_like(low), where=high > low)
+    at_cuts = below + share * (above - below)
     ends = [np.zeros_like(total), at_cuts, running[..., -1:]]
     result: Array = np.abs(np.diff(np.concatenate(ends, axis=-1), axis=-1)).sum(axis=-1) / total[..., 0]
     return result
