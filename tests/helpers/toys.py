@@ -143,6 +143,11 @@ OBJECTIVES: dict[str, Callable[[int], Objective]] = {
     "meta_label_smoothing": lambda seed: MetaLabelSmoothing(
         make_network(seed), Blobs(10, batch_size=4, seed=2), form="matrix", recipe=RECIPE
     ),
+    "sam": supervised(losses.BrierLoss(), recipe=Recipe(optimizer=RECIPE.optimizer, sam=0.05)),
+    "asam": supervised(
+        nn.CrossEntropyLoss(),
+        recipe=Recipe(optimizer=RECIPE.optimizer, sam=1.0, sam_adaptive=True, clip_norm=1.0),
+    ),
     "ema": lambda seed: WeightAverage(
         supervised(losses.AdaFocalLoss(n_bins=5))(seed), decay=0.9, train=TRAIN
     ),

@@ -286,6 +286,8 @@ def make_recipe(recipe: RecipeSpec) -> Recipe:
         clip_norm=recipe.clip_norm or None,
         reduction=recipe.reduction,  # type: ignore[arg-type]
         accumulate=recipe.accumulate,
+        sam=recipe.sam,
+        sam_adaptive=recipe.sam_adaptive,
     )
 
 
@@ -308,6 +310,8 @@ def split_source(data: Dataset, split: str, spec: Spec, *, loader_workers: int =
             flip=recipe.flip,
             cutout=recipe.cutout,
             mixup=recipe.mixup,
+            cutmix=recipe.cutmix,
+            regmixup=recipe.regmixup,
             jitter=recipe.jitter,
             erase=recipe.erase,
         )
