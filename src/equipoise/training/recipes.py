@@ -120,8 +120,8 @@ class Recipe:
             )
         if self.sam and self.accumulate > 1:
             raise ValueError(
-                "Recipe: `sam` needs the gradient of a whole step before its second pass, so it cannot be combined with "
-                "`accumulate`. Use larger batches."
+                "Recipe: `sam` needs the gradient of a whole step before its second pass, so it cannot be combined "
+                "with `accumulate`. Use larger batches."
             )
         if self.accumulate < 1:
             raise ValueError(

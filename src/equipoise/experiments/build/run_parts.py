@@ -23,7 +23,7 @@ from equipoise.experiments.specs.methods import EntryWithParameters, code_of, sp
 from equipoise.experiments.specs.parsing import number_keys
 from equipoise.experiments.specs.run import ModelSpec, RecipeSpec, Spec
 from equipoise.models import Network
-from equipoise.objectives import Parts, WeightAverage
+from equipoise.objectives import DeepEnsemble, Parts, WeightAverage
 from equipoise.training import (
     Constant,
     Cosine,
@@ -117,6 +117,9 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False, loader
         n_classes=data.n_classes,
     )
     objective = _make_objective(chosen, loss, parts)
+    if spec.training.members > 1:
+        others = [_make_objective(chosen, loss, parts) for _ in range(spec.training.members - 1)]
+        objective = DeepEnsemble([objective, *others])
     if spec.training.average:
         objective = WeightAverage.around(
             objective,

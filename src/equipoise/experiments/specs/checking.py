@@ -25,7 +25,7 @@ _WORDS = {
     "keep": ("last", "best"),
     "select": ("tune_nll", "tune_nll_scaled", "tune_accuracy", "tune_ece"),
 }
-_AT_LEAST_ONE = ("epochs", "batch_size", "accumulate")
+_AT_LEAST_ONE = ("epochs", "batch_size", "accumulate", "members")
 _AT_LEAST_ZERO = (
     "weight_decay",
     "momentum",

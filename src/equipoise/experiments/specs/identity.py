@@ -34,6 +34,7 @@ BORN: Mapping[str, Mapping[str, Any]] = {
         "accumulate": 1,
         "sam": 0.0,
         "sam_adaptive": False,
+        "members": 1,
         "average": "",
         "average_decay": 0.999,
         "average_start": 0.75,

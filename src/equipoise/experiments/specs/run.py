@@ -155,6 +155,7 @@ class RecipeSpec:
         accumulate: Batches per step.
         sam: Distance of sharpness-aware minimization, 0.05 in the paper; 0 takes plain steps.
         sam_adaptive: Measure that distance relative to each weight: ASAM, with ``sam`` about 2.
+        members: Number of networks that are trained alike and averaged, whatever the method; 1 trains one.
         average: ``"ema"`` or ``"swa"`` evaluates and ships an average of the weights; empty does not average.
         average_decay: Decay of ``"ema"``.
         average_start: Share of the epochs after which ``"swa"`` averages, at a constant learning rate.
@@ -200,6 +201,7 @@ class RecipeSpec:
     accumulate: int = 1
     sam: float = 0.0
     sam_adaptive: bool = False
+    members: int = 1
     average: str = ""
     average_decay: float = 0.999
     average_start: float = 0.75
