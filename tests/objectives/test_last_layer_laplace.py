@@ -96,6 +96,7 @@ def test_the_prior_has_the_highest_marginal_likelihood():
     laplace = LaplaceNetwork(network).double()
     laplace.fit(rows(seen))
 
+    @torch.no_grad()
     def evidence(precision):
         wide = torch.cat([seen[0], torch.ones(1, dtype=torch.float64)])
         probs = network(seen)[0].softmax(0)

@@ -6,15 +6,18 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, final
 
 import torch
 from torch import Tensor, nn
 
 from equipoise.catalogue import CATALOGUE, check_match
-from equipoise.core.errors import SpecError
+from equipoise.core.errors import DataError, SpecError, located
+from equipoise.core.names import look_up
 from equipoise.core.seeds import derive_seed
 from equipoise.data import Augment, Dataset, batches, meta_part
+from equipoise.data.folders import open_root
 from equipoise.experiments.build.data import data_of
 from equipoise.experiments.code.adapters import Code, UserLoss, call_with, check_keywords
 from equipoise.experiments.code.names import is_code
@@ -22,7 +25,7 @@ from equipoise.experiments.specs.checking import recipe_optimizer
 from equipoise.experiments.specs.methods import EntryWithParameters, code_of, split_method
 from equipoise.experiments.specs.parsing import number_keys
 from equipoise.experiments.specs.run import ModelSpec, RecipeSpec, Spec
-from equipoise.models import Network
+from equipoise.models import Network, load_published
 from equipoise.objectives import DeepEnsemble, Parts, WeightAverage
 from equipoise.training import (
     Constant,
@@ -45,6 +48,7 @@ __all__ = [
     "make_recipe",
     "network_options",
     "split_source",
+    "weights_file",
 ]
 
 
@@ -103,10 +107,10 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False, loader
     train = split_source(data, "train", spec, loader_workers=loader_workers)
     torch.manual_seed(derive_seed(spec.seed, "initial weights"))
     parts = Parts(
-        make_network=partial(make_network, spec.model, data, spec),
+        make_network=partial(make_network, spec.model, data, spec, root=root),
         make_auxiliary=None
         if spec.method.auxiliary is None
-        else partial(make_network, spec.method.auxiliary, data, spec),
+        else partial(make_network, spec.method.auxiliary, data, spec, root=root),
         make_loss=None if loss is None else partial(_make_loss, loss, data, spec.training.epochs),
         recipe=make_recipe(spec.training),
         train=train,
@@ -153,22 +157,62 @@ def _make_objective(chosen: EntryWithParameters, loss: EntryWithParameters | Non
     return own
 
 
-def make_network(model: ModelSpec, data: Dataset, spec: Spec | None = None) -> nn.Module:
+def make_network(
+    model: ModelSpec, data: Dataset, spec: Spec | None = None, *, root: str | None = None
+) -> nn.Module:
     """Return a fresh network for a dataset; its inputs and classes come from the data.
 
     Args:
         model: Which.
         data: For which data.
         spec: The spec that has it, which knows where its code is.
+        root: The data folder, where the checkpoint that a network starts from may be.
 
     Raises:
         SpecError: If the network does not take such data.
+        DataError: If the checkpoint is not there, or is of another network.
 
     Example:
         >>> spec = Spec.from_table({"data": "digits", "model": "mlp"})
         >>> make_network(spec.model, data_of(spec)).n_classes
         10
     """
+    network = _make_untrained(model, data, spec)
+    if model.weights:
+        load_published(_part_of(network, model), weights_file(model, root))
+    return network
+
+
+def weights_file(model: ModelSpec, root: str | None = None) -> Path:
+    """Return the file of the checkpoint that a network starts from.
+
+    Raises:
+        DataError: If there is none.
+
+    Example:
+        >>> weights_file(ModelSpec(name="resnet50", weights="nowhere.pth"), root=".")
+        Traceback (most recent call last):
+        ...
+        equipoise.core.errors.DataError: weights: no file nowhere.pth. Put the checkpoint there, or leave `weights` out.
+    """
+    path = Path(model.weights or "").expanduser()
+    if not path.is_absolute():
+        path = open_root(root, name="weights") / path
+    if not path.is_file():
+        raise DataError(f"weights: no file {path}. Put the checkpoint there, or leave `weights` out.")
+    return path
+
+
+def _part_of(network: nn.Module, model: ModelSpec) -> nn.Module:
+    if not model.weights_into:
+        return network
+    parts = dict(network.named_modules())
+    with located("weights_into"):
+        found: nn.Module = look_up(model.weights_into, parts, what=f"part of {model.name}")
+    return found
+
+
+def _make_untrained(model: ModelSpec, data: Dataset, spec: Spec | None) -> nn.Module:
     sizes = {"n_classes": data.n_classes, **_input_sizes(data)}
     if is_code(model.name):
         return _own_network(code_of(model.name, spec), sizes, model.options)

@@ -74,6 +74,9 @@ class ModelSpec:
     Attributes:
         name: A network of the catalogue, or code.
         options: Parameters of its factory beyond the number of classes and inputs, which the data tell.
+        weights: A checkpoint that it starts from: a file in the data folder, or an absolute path.
+        weights_into: The part of the network that the checkpoint fills, such as ``"body.encoder"``; by default all.
+        digest: Of the content of the checkpoint, filled in when it is found; another checkpoint is another run.
 
     Example:
         >>> ModelSpec(name="mlp", options={"hidden": (32,)}).name
@@ -82,11 +85,14 @@ class ModelSpec:
 
     name: str
     options: Mapping[str, Any] = field(default_factory=ReadOnly)
+    weights: str | None = None
+    weights_into: str | None = None
+    digest: str | None = None
 
     @property
     def label(self) -> str:
         """A short name that tells settings apart."""
-        return _label(self.name, self.options)
+        return _label(self.name, {**self.options, **({"weights": self.weights} if self.weights else {})})
 
 
 @final
@@ -312,6 +318,9 @@ class Spec:
         """Sixteen letters that are the same for the same content, and name the run's folder."""
         table = self.to_table()
         table["method"].pop("title", None)
+        for model in filter(None, (table["model"], table["method"].get("auxiliary"))):
+            if "digest" in model:
+                del model["weights"]  # the content of the file counts, not its place
         return identity_of(table)
 
     @property
