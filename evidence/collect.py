@@ -1,4 +1,4 @@
-"""Collect the finished runs of arenas into tidy files: scores, curves, paired differences, what the advisor chose.
+"""Collect the finished runs of benchmarks into tidy files: scores, curves, paired differences, what the advisor chose.
 
 python evidence/collect.py a ap --runs ~/evidence-runs
 
@@ -50,8 +50,8 @@ FOREIGN = ("confidence", "energy")
 CURVES = ("loss", "tune_accuracy", "tune_nll", "tune_ece", "tune_nll_scaled", "tune_temperature")
 
 
-def gather(arena: str, runs: Path) -> RunGroup:
-    """Put the finished runs of an arena together, whatever their seeds; knobs are chosen on tune among them."""
+def gather(benchmark: str, runs: Path) -> RunGroup:
+    """Put the finished runs of an benchmark together, whatever their seeds; knobs are chosen on tune among them."""
     finished = [run for run in find_runs(runs) if run.is_finished()]
     there = {_asked(run.spec()).identity: run for run in finished}
     seeds = sorted({run.spec().seed for run in finished})
@@ -59,7 +59,7 @@ def gather(arena: str, runs: Path) -> RunGroup:
         raise SystemExit(f"{runs}: no finished run here. evidence/run.py makes them.")
     asked: dict[str, Spec] = {}
     choices: list[Chosen] = []
-    for comparison in comparisons(arena, seeds):
+    for comparison in comparisons(benchmark, seeds):
         for spec in comparison.specs:
             if spec.identity in there and (spec.identity not in asked or spec.method.title):
                 asked[spec.identity] = spec
@@ -67,7 +67,9 @@ def gather(arena: str, runs: Path) -> RunGroup:
     done = [there[name] for name in asked]
     groups = group_runs(done, choices, specs={there[name].name: spec for name, spec in asked.items()})
     if len(groups) != 1:
-        raise SystemExit(f"arena {arena}: one dataset, network and recipe were wanted, got {len(groups)}.")
+        raise SystemExit(
+            f"benchmark {benchmark}: one dataset, network and recipe were wanted, got {len(groups)}."
+        )
     return groups[0]
 
 
@@ -118,7 +120,7 @@ def group_run(group: RunGroup, name: str) -> RunFolder:
     return RunFolder(group.runs[0].path.parent / name)
 
 
-def run_rows(arena: str, group: RunGroup, commit: str) -> Iterator[dict[str, Any]]:
+def run_rows(benchmark: str, group: RunGroup, commit: str) -> Iterator[dict[str, Any]]:
     """Give one row per run: what it is, what it took, what made it."""
     for label, seed, run in members(group):
         record = run.record("trained") or {}
@@ -126,7 +128,7 @@ def run_rows(arena: str, group: RunGroup, commit: str) -> Iterator[dict[str, Any
         of_cpu = [row["cpu_seconds"] for row in history if "cpu_seconds" in row]  # earlier versions told none
         chosen = [one for seeds in group.choices.get(label, ()) for one in [seeds] if one.run == run.name]
         yield {
-            "arena": arena,
+            "benchmark": benchmark,
             "method": label,
             "seed": seed,
             "run": run.name,
@@ -143,11 +145,11 @@ def run_rows(arena: str, group: RunGroup, commit: str) -> Iterator[dict[str, Any
         }
 
 
-def score_rows(arena: str, group: RunGroup, judge: Judge, folder: str | None) -> Iterator[dict[str, Any]]:
+def score_rows(benchmark: str, group: RunGroup, judge: Judge, folder: str | None) -> Iterator[dict[str, Any]]:
     """Give one row per method, seed, calibrator, test set and metric."""
     truth = truth_of(group.runs[0].spec(), folder)
     for label, seed, run in members(group):
-        about = {"arena": arena, "method": label, "seed": seed}
+        about = {"benchmark": benchmark, "method": label, "seed": seed}
         for calibrator in (*run.calibrators(), *(["advised"] if judge.asks(seed) else [])):
             here = {**about, "calibrator": calibrator}
             for split, card in judge.cards(run, calibrator).items():
@@ -176,20 +178,20 @@ def _ends(one: Any) -> dict[str, float]:
     return {"value": one.value, "low": one.low, "high": one.high}
 
 
-def curve_rows(arena: str, group: RunGroup) -> Iterator[dict[str, Any]]:
+def curve_rows(benchmark: str, group: RunGroup) -> Iterator[dict[str, Any]]:
     """Give one row per run and epoch."""
     for label, seed, run in once(group):
         for row in run.history():
             kept = {key: float(f"{row[key]:.5g}") for key in CURVES if row.get(key) is not None}
-            yield {"arena": arena, "method": label, "seed": seed, "epoch": row["epoch"], **kept}
+            yield {"benchmark": benchmark, "method": label, "seed": seed, "epoch": row["epoch"], **kept}
 
 
-def advisor_rows(arena: str, group: RunGroup, judge: Judge) -> Iterator[dict[str, Any]]:
+def advisor_rows(benchmark: str, group: RunGroup, judge: Judge) -> Iterator[dict[str, Any]]:
     """Give one row per run and candidate of the advisor."""
     for label, seed, run in once(group):
         if judge.asks(seed):
             for trial in judge.advised(run).trials:
-                yield {"arena": arena, "method": label, "seed": seed, **trial}
+                yield {"benchmark": benchmark, "method": label, "seed": seed, **trial}
 
 
 def further_sets(run: RunFolder) -> list[str]:
@@ -197,7 +199,7 @@ def further_sets(run: RunFolder) -> list[str]:
     return [f"test-{name}" for name, shift in shifts_of(run).items() if shift.kind != "ood"]
 
 
-def write_machines(arena: str, runs: Sequence[RunFolder], commit: str) -> None:
+def write_machines(benchmark: str, runs: Sequence[RunFolder], commit: str) -> None:
     """Write down where and with what the seeds were run, in place of what was known of them."""
     told = read_json(runs[0].path / "environment.json")
     fresh = {
@@ -207,43 +209,45 @@ def write_machines(arena: str, runs: Sequence[RunFolder], commit: str) -> None:
         "capability": torch.backends.cpu.get_cpu_capability(),
         **{key: told[key] for key in ("python", "packages", "system", "cores", "threads", "data")},
     }
-    file = HERE / arena / "machines.json"
+    file = HERE / benchmark / "machines.json"
     known = read_json(file)["machines"] if file.exists() else []
     kept = [{**one, "seeds": sorted({*one["seeds"]} - {*fresh["seeds"]})} for one in known]
     write_json(file, {"machines": [one for one in kept if one["seeds"]] + [fresh]})
 
 
 def main() -> int:
-    """Write the files of each arena."""
+    """Write the files of each benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("arenas", nargs="+")
+    parser.add_argument("benchmarks", nargs="+")
     parser.add_argument("--runs", type=Path, required=True, help="folder of runs, as given to run.py")
     parser.add_argument(
         "--advise", type=int, nargs="*", help="seeds whose runs the advisor is asked about; all by default"
     )
-    parser.add_argument("--data", help="folder that holds the datasets, for human votes on those of arena c")
+    parser.add_argument(
+        "--data", help="folder that holds the datasets, for human votes on those of benchmark c"
+    )
     parser.add_argument("--commit", help="what the runs were made with; by default what is checked out")
     args = parser.parse_args()
     head = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=HERE, capture_output=True, text=True, check=False
     )
     commit = args.commit or head.stdout.strip()
-    for arena in args.arenas:
-        group = gather(arena, args.runs)
+    for benchmark in args.benchmarks:
+        group = gather(benchmark, args.runs)
         judge = Judge(args.runs.parent / "advised", further_sets(group.runs[0]), args.advise)
         by = ("method", "seed")
-        add(f"{arena}/runs.csv", run_rows(arena, group, commit), by=by)
-        add(f"{arena}/curves.csv", curve_rows(arena, group), by=by)
-        add(f"{arena}/advisor.csv", advisor_rows(arena, group, judge), by=by)
+        add(f"{benchmark}/runs.csv", run_rows(benchmark, group, commit), by=by)
+        add(f"{benchmark}/curves.csv", curve_rows(benchmark, group), by=by)
+        add(f"{benchmark}/advisor.csv", advisor_rows(benchmark, group, judge), by=by)
         scores = add(
-            f"{arena}/scores.csv", score_rows(arena, group, judge, args.data), by=(*by, "calibrator")
+            f"{benchmark}/scores.csv", score_rows(benchmark, group, judge, args.data), by=(*by, "calibrator")
         )
         asked = families(group, judge.further)
-        pairs = add(f"{arena}/paired.csv", paired(asked, group, judge), by=(*KEYS, "seed"))
-        found = list(differences(arena, pairs))
-        write(f"{arena}/differences.csv", found)
-        write(f"{arena}/ranks.csv", ranks(arena, scores, {row["method"] for row in found}))
-        write_machines(arena, group.runs, commit)
+        pairs = add(f"{benchmark}/paired.csv", paired(asked, group, judge), by=(*KEYS, "seed"))
+        found = list(differences(benchmark, pairs))
+        write(f"{benchmark}/differences.csv", found)
+        write(f"{benchmark}/ranks.csv", ranks(benchmark, scores, {row["method"] for row in found}))
+        write_machines(benchmark, group.runs, commit)
     tasks = {path.parent.name: read(f"{path.parent.name}/scores.csv") for path in HERE.glob("*/runs.csv")}
     write("wins.csv", wins(tasks))
     return 0

@@ -28,10 +28,10 @@ BASELINE = "ce"
 KEPT = Hardware(accelerator="cpu", devices=1, keep_memory=True)
 
 
-def methods(arena: str) -> dict[str, Spec]:
+def methods(benchmark: str) -> dict[str, Spec]:
     """Give one spec per method; other settings of the same method cost what it costs."""
     found: dict[str, Spec] = {}
-    for comparison in comparisons(arena, [0]):
+    for comparison in comparisons(benchmark, [0]):
         for spec in comparison.specs:
             if spec.training == comparison.specs[0].training:
                 found.setdefault(spec.method.name, spec)
@@ -58,28 +58,35 @@ def epoch_seconds(built: Built) -> float:
     return stamps[-1] - stamps[0]
 
 
-def costs(arena: str, turns: Sequence[Mapping[str, float]]) -> Iterator[dict[str, Any]]:
+def costs(benchmark: str, turns: Sequence[Mapping[str, float]]) -> Iterator[dict[str, Any]]:
     """Give one row per method: its step in steps of cross-entropy, the median over turns and their middle half."""
     for label in turns[0]:
         ratios = [turn[label] / turn[BASELINE] for turn in turns]
         low, middle, high = np.quantile(ratios, (0.25, 0.5, 0.75))
-        yield {"arena": arena, "method": label, "step": middle, "low": low, "high": high, "turns": len(turns)}
+        yield {
+            "benchmark": benchmark,
+            "method": label,
+            "step": middle,
+            "low": low,
+            "high": high,
+            "turns": len(turns),
+        }
 
 
 def main() -> int:
     """Measure, and write the file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("arena")
+    parser.add_argument("benchmark")
     parser.add_argument("--data", required=True, help="folder that holds the datasets")
     parser.add_argument("--turns", type=int, default=9)
     args = parser.parse_args()
     torch.set_num_threads(1)
-    built = {label: build(spec, root=args.data) for label, spec in methods(args.arena).items()}
+    built = {label: build(spec, root=args.data) for label, spec in methods(args.benchmark).items()}
     turns = [
         {label: epoch_seconds(one) for label, one in built.items()}
         for _ in progress(range(args.turns + 1), label="turns", unit="turns")
     ]
-    write(f"{args.arena}/costs.csv", costs(args.arena, turns[1:]))  # the first turn warms up
+    write(f"{args.benchmark}/costs.csv", costs(args.benchmark, turns[1:]))  # the first turn warms up
     return 0
 
 

@@ -24,13 +24,13 @@ LEVEL = 0.95
 FAMILY = ("question", "split", "calibrator", "versus_calibrator", "metric")
 
 
-def differences(arena: str, paired: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def differences(benchmark: str, paired: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield one row per question, pair of methods and metric; families keep the order of their first row.
 
     Settings of a method other than the paper's are families of their own: some are the same runs under another name.
 
     Args:
-        arena: Name of the benchmark.
+        benchmark: Name of the benchmark.
         paired: Rows of ``paired.csv``.
     """
     labels = {str(row["method"]) for row in paired}
@@ -42,7 +42,7 @@ def differences(arena: str, paired: Sequence[Mapping[str, Any]]) -> Iterator[dic
         found = correct_family([_tested(rows) for rows in family.values()], level=LEVEL)
         for key, one in zip(family, found, strict=True):
             yield {
-                "arena": arena,
+                "benchmark": benchmark,
                 **dict(zip(KEYS, key, strict=True)),
                 "n_seeds": one.n_seeds,
                 "value": one.second,

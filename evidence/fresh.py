@@ -157,12 +157,18 @@ def families(group: RunGroup) -> Iterator[Family]:
         yield rival_family(group, calibrator)
 
 
-def score_rows(arena: str, group: RunGroup, judge: FreshDraws) -> Iterator[dict[str, Any]]:
+def score_rows(benchmark: str, group: RunGroup, judge: FreshDraws) -> Iterator[dict[str, Any]]:
     """Yield one row per method, seed, calibrator and metric."""
     for label, seed, run in members(group):
         for calibrator in CALIBRATORS:
             draws = judge.draws(run, calibrator, "test")
-            about = {"arena": arena, "method": label, "seed": seed, "calibrator": calibrator, "split": "test"}
+            about = {
+                "benchmark": benchmark,
+                "method": label,
+                "seed": seed,
+                "calibrator": calibrator,
+                "split": "test",
+            }
             for metric in METRICS:
                 value, drawn = draws.values[metric], draws.draws[metric]
                 if metric_facts(metric).is_error:
@@ -199,19 +205,19 @@ def perfect_rows(truth: torch.Tensor) -> Iterator[dict[str, Any]]:
 def main() -> int:
     """Write the files of each benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("arenas", nargs="+", metavar="benchmark")
+    parser.add_argument("benchmarks", nargs="+", metavar="benchmark")
     parser.add_argument("--runs", type=Path, required=True, help="folder of runs, as given to run.py")
     parser.add_argument("--data", help="folder that holds the datasets")
     args = parser.parse_args()
-    for arena in args.arenas:
-        group = gather(arena, args.runs)
+    for benchmark in args.benchmarks:
+        group = gather(benchmark, args.runs)
         judge = FreshDraws(group, args.data, args.runs.parent / "fresh")
-        name = f"{arena}_fresh"
+        name = f"{benchmark}_fresh"
         if judge.truth is not None:
             write(f"{name}/perfect.csv", perfect_rows(judge.truth))
-        add(f"{name}/scores.csv", score_rows(arena, group, judge), by=("method", "seed", "calibrator"))
+        add(f"{name}/scores.csv", score_rows(benchmark, group, judge), by=("method", "seed", "calibrator"))
         pairs = add(f"{name}/paired.csv", paired(families(group), group, judge), by=(*KEYS, "seed"))
-        write(f"{name}/differences.csv", differences(arena, pairs))
+        write(f"{name}/differences.csv", differences(benchmark, pairs))
     return 0
 
 

@@ -16,11 +16,11 @@ from tidy import write
 from equipoise import Predictions
 from equipoise.core.seeds import numpy_generator
 from equipoise.data import GaussianMixture, gaussian_mixture
-from equipoise.metrics.debiased_calibration_error import debiased_from_curve
+from equipoise.metrics.binned import debiased_from_curve
 from equipoise.metrics.intervals import error_interval
-from equipoise.metrics.readings import read_cells, read_state
 from equipoise.metrics.resample import Resampler
 from equipoise.metrics.state import CalibrationState
+from equipoise.metrics.values import cell_metrics, state_metrics
 
 SIZES = (500, 5_000, 50_000)
 #: How much sharper than the posterior a predictor is: its logits are the true ones times this.
@@ -85,10 +85,10 @@ def _once(model: GaussianMixture, sharpness: float, n: int, seed: int, resamples
 def ece_and_interval(found: Predictions, *, seed: int, n_resamples: int) -> tuple[float, float, float, float]:
     """Give ECE, debiased ECE and the interval that a scorecard has, without drawing its other metrics."""
     state = CalibrationState.of(found, n_bins=N_BINS)
-    values = read_state(state)
+    values = state_metrics(state)
     resampler = Resampler(state, n_resamples=n_resamples, seed=seed)
-    draws = read_cells(resampler._resampled_cells())["ece"]
-    calibrated = read_cells(resampler._calibrated_cells(numpy_generator(seed, "calibrated")))["ece"]
+    draws = cell_metrics(resampler._resampled_cells())["ece"]
+    calibrated = cell_metrics(resampler._calibrated_cells(numpy_generator(seed, "calibrated")))["ece"]
     debiased = debiased_from_curve(state.curve(), state.effective_samples)
     return values["ece"], float(debiased), *error_interval(values["ece"], draws, calibrated, largest=1.0)
 

@@ -1,4 +1,4 @@
-"""Ranks of methods over seeds, and how many rivals each beats: in one arena with ranges, over all with intervals."""
+"""Ranks of methods over seeds, and the share of rivals that each beats, with ranges or intervals."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ MOST = 0.8
 QUESTIONS = [(metric, calibrator) for metric in ("nll", "ece") for calibrator in ("identity", "temperature")]
 
 
-def ranks(arena: str, scores: Sequence[dict[str, Any]], labels: Collection[str]) -> Iterator[dict[str, Any]]:
+def ranks(
+    benchmark: str, scores: Sequence[dict[str, Any]], labels: Collection[str]
+) -> Iterator[dict[str, Any]]:
     """Give one row per question and method, the best first; methods that lack a finished seed take no part.
 
     Ends are the ranges over seeds: resampling two or three of them would pretend to know more.
 
     Args:
-        arena: Its name.
+        benchmark: Its name.
         scores: Rows of ``scores.csv``.
         labels: The methods that were compared; of each only the paper's setting takes part.
     """
@@ -40,7 +42,7 @@ def ranks(arena: str, scores: Sequence[dict[str, Any]], labels: Collection[str])
         rivals = max(len(whole) - 1, 1)
         for place in np.argsort(middle, kind="stable"):
             yield {
-                "arena": arena,
+                "benchmark": benchmark,
                 "metric": metric,
                 "calibrator": calibrator,
                 "method": whole[place],
@@ -60,10 +62,12 @@ def wins(tasks: Mapping[str, Sequence[dict[str, Any]]]) -> Iterator[dict[str, An
     Intervals come from resampling the tasks, and the seeds within each; few tasks make them wide, as they should.
 
     Args:
-        tasks: Rows of each arena's ``scores.csv``.
+        tasks: Rows of each benchmark's ``scores.csv``.
     """
     for metric, calibrator in QUESTIONS:
-        found = {arena: _by_seed(scores, metric, calibrator) for arena, scores in sorted(tasks.items())}
+        found = {
+            benchmark: _by_seed(scores, metric, calibrator) for benchmark, scores in sorted(tasks.items())
+        }
         labels = [
             one for one in next(iter(found.values()), {}) if all(one in known for known in found.values())
         ]

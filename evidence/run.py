@@ -1,4 +1,4 @@
-"""Run the comparisons of an arena, seed by seed; what is finished is left alone, what was stopped goes on.
+"""Run the comparisons of an benchmark, seed by seed; what is finished is left alone, what was stopped goes on.
 
 python evidence/run.py a ap --seeds 0 1 2 --data ~/data --out ~/evidence-runs --workers 2
 """
@@ -18,24 +18,24 @@ from equipoise.experiments.engines import run_locally
 SPECS = Path(__file__).resolve().parent / "specs"
 
 
-def comparisons(arena: str, seeds: Sequence[int] | None = None) -> list[ComparisonSpec]:
-    """Read the comparisons of an arena, in the order of their names; with other seeds than they say, if given."""
-    files = sorted(SPECS.glob(f"{arena}-*.toml"))
+def comparisons(benchmark: str, seeds: Sequence[int] | None = None) -> list[ComparisonSpec]:
+    """Read the comparisons of an benchmark, in the order of their names; with other seeds than they say, if given."""
+    files = sorted(SPECS.glob(f"{benchmark}-*.toml"))
     if not files:
         known = sorted({file.name.partition("-")[0] for file in SPECS.glob("*.toml")})
-        raise SystemExit(f"no arena {arena!r}; there are {', '.join(known)}")
+        raise SystemExit(f"no benchmark {benchmark!r}; there are {', '.join(known)}")
     overrides = [] if seeds is None else [f"seed={list(seeds)}"]
     return [read_comparison(file, overrides=overrides) for file in files]
 
 
 def queue(
-    arenas: Sequence[str], seeds: Sequence[int], methods: Sequence[str] = ()
+    benchmarks: Sequence[str], seeds: Sequence[int], methods: Sequence[str] = ()
 ) -> Iterator[tuple[ComparisonSpec, Spec]]:
     """Give every run once, all of the first seed before any of the next, so that whoever stops has whole seeds."""
     seen = set()
     for seed in seeds:
-        for arena in arenas:
-            for comparison in comparisons(arena, [seed]):
+        for benchmark in benchmarks:
+            for comparison in comparisons(benchmark, [seed]):
                 for spec in comparison.specs:
                     if spec.identity not in seen and (not methods or spec.method.label in methods):
                         seen.add(spec.identity)
@@ -58,7 +58,7 @@ def options_of(comparison: ComparisonSpec, args: argparse.Namespace) -> RunOptio
 def main() -> int:
     """Do what is left."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("arenas", nargs="+")
+    parser.add_argument("benchmarks", nargs="+")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--methods", nargs="+", default=[], help="labels of methods; by default all")
     parser.add_argument("--data", required=True, help="folder that holds the datasets")
@@ -67,7 +67,7 @@ def main() -> int:
     parser.add_argument("--resamples", type=int, default=300)
     args = parser.parse_args()
     failed = {}
-    todo = list(queue(args.arenas, args.seeds, args.methods))
+    todo = list(queue(args.benchmarks, args.seeds, args.methods))
     for options, group in groupby(todo, key=lambda pair: options_of(pair[0], args)):
         specs = prepare([spec for _, spec in group], root=args.data)
         summary = run_locally(specs, args.out, options=replace(options, quiet=False), workers=args.workers)

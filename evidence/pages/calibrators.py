@@ -10,7 +10,7 @@ import numpy as np
 from pages.results import (
     SPACE,
     amount,
-    arenas,
+    benchmarks,
     count_words,
     difference,
     effect,
@@ -29,10 +29,10 @@ ENSEMBLE = "deep_ensemble(n_members=3)"
 
 
 @cache
-def trials(arena: str) -> dict[tuple[str, int], dict[str, dict[str, Any]]]:
+def trials(benchmark: str) -> dict[tuple[str, int], dict[str, dict[str, Any]]]:
     """Return the candidates of every run that the advisor was asked about, by method and seed."""
     found: dict[tuple[str, int], dict[str, dict[str, Any]]] = {}
-    for row in rows(f"{arena}/advisor.csv"):
+    for row in rows(f"{benchmark}/advisor.csv"):
         found.setdefault((row["method"], row["seed"]), {})[row["candidate"]] = row
     return found
 
@@ -42,27 +42,27 @@ def is_chosen(row: dict[str, Any]) -> bool:
     return str(row["chosen"]) == "True"
 
 
-def _nll(arena: str, method: str, candidate: str) -> list[float]:
+def _nll(benchmark: str, method: str, candidate: str) -> list[float]:
     """Return the NLL on test of a candidate after a method, by seed."""
-    runs = [run for (label, _), run in trials(arena).items() if label == method]
+    runs = [run for (label, _), run in trials(benchmark).items() if label == method]
     return [run[candidate]["test_nll"] for run in runs if candidate in run]
 
 
-def best_after(arena: str, method: str) -> str:
+def best_after(benchmark: str, method: str) -> str:
     """Write the NLL of the fixed calibrator against that of temperature scaling; nothing if it was not run."""
-    found = [_nll(arena, method, candidate) for candidate in (FIXED, "temperature")]
+    found = [_nll(benchmark, method, candidate) for candidate in (FIXED, "temperature")]
     if not all(found):
         return ""
-    return f"{letter(arena)}: {np.mean(found[0]):.4f} against {np.mean(found[1]):.4f}"
+    return f"{letter(benchmark)}: {np.mean(found[0]):.4f} against {np.mean(found[1]):.4f}"
 
 
 def chosen_words(known: Sequence[str]) -> str:
     """Write how often the advisor chose the fixed calibrator after cross-entropy."""
     parts = []
-    for arena in known:
-        runs = [run for (label, _), run in trials(arena).items() if label == "ce"]
+    for benchmark in known:
+        runs = [run for (label, _), run in trials(benchmark).items() if label == "ce"]
         taken = sum(is_chosen(run[FIXED]) for run in runs)
-        parts.append(f"{taken} of {len(runs)} runs in {letter(arena)}")
+        parts.append(f"{taken} of {len(runs)} runs in {letter(benchmark)}")
     return (
         f"All were fitted on `calib` and judged on `test`; cross-validation on `calib` chose `{FIXED}` in "
         f"{', '.join(parts)}."
@@ -73,15 +73,15 @@ def lower_words(known: Sequence[str]) -> str:
     """Write in how many runs the fixed calibrator has a lower NLL on test than temperature scaling."""
     gaps = [
         run[FIXED]["test_nll"] - run["temperature"]["test_nll"]
-        for arena in known
-        for run in trials(arena).values()
+        for benchmark in known
+        for run in trials(benchmark).values()
     ]
     return f"{sum(gap < 0 for gap in gaps)} of {len(gaps)} runs"
 
 
 def calibrators() -> str:
     """Write what calibrators other than temperature scaling give."""
-    known = [arena for arena in arenas() if is_run(arena) and trials(arena)]
+    known = [benchmark for benchmark in benchmarks() if is_run(benchmark) and trials(benchmark)]
     parts = [
         "# Calibrators",
         "",
@@ -97,7 +97,7 @@ def calibrators() -> str:
         "",
         *_after("ce", known),
     ]
-    with_ensemble = [arena for arena in known if _nll(arena, ENSEMBLE, FIXED)]
+    with_ensemble = [benchmark for benchmark in known if _nll(benchmark, ENSEMBLE, FIXED)]
     if with_ensemble:
         parts += [
             "## After an ensemble",
@@ -119,21 +119,25 @@ def calibrators() -> str:
         "The advisor's choice against temperature scaling, by the paired test of [Losses](losses.md), after each "
         "method.",
         "",
-        *(f"- {letter(arena)}: {_tested(arena)}" for arena in known),
+        *(f"- {letter(benchmark)}: {_tested(benchmark)}" for benchmark in known),
         "",
-        *(line for arena in known for line in _fresh(arena)),
+        *(line for benchmark in known for line in _fresh(benchmark)),
     ]
     return "\n".join(parts)
 
 
 def _after(method: str, known: Sequence[str]) -> list[str]:
-    names = list(dict.fromkeys(name for arena in known for run in trials(arena).values() for name in run))
-    names.sort(key=lambda name: float(np.mean([np.mean(_nll(arena, method, name)) for arena in known])))
+    names = list(
+        dict.fromkeys(name for benchmark in known for run in trials(benchmark).values() for name in run)
+    )
+    names.sort(
+        key=lambda name: float(np.mean([np.mean(_nll(benchmark, method, name)) for benchmark in known]))
+    )
     lines = []
     for name in names:
         cells = []
-        for arena in known:
-            runs = [run[name] for (label, _), run in trials(arena).items() if label == method]
+        for benchmark in known:
+            runs = [run[name] for (label, _), run in trials(benchmark).items() if label == method]
             taken = sum(map(is_chosen, runs))
             text = f"{np.mean([row['test_nll'] for row in runs]):.4f}"
             cells.append(f"{text} ({taken} of {len(runs)})" if taken else text)
@@ -148,38 +152,42 @@ def _over_runs(known: Sequence[str]) -> list[str]:
     lines = []
     for name in names:
         cells = []
-        for arena in known:
-            gaps = [run[name]["test_nll"] - run["temperature"]["test_nll"] for run in trials(arena).values()]
+        for benchmark in known:
+            gaps = [
+                run[name]["test_nll"] - run["temperature"]["test_nll"] for run in trials(benchmark).values()
+            ]
             lower = sum(gap < 0 for gap in gaps)
             cells.append(f"{lower} of {len(gaps)},{SPACE}{np.mean(gaps):+.4f}".replace("-", "−"))
         lines.append([f"`{name}`", *cells])
     return table(["calibrator", *map(letter, known)], lines)
 
 
-def _tested(arena: str) -> str:
+def _tested(benchmark: str) -> str:
     where = [
         (one, {"calibrator": "advised", "versus": one, "versus_calibrator": "temperature"})
-        for one in entrants(arena)
+        for one in entrants(benchmark)
     ]
-    found = [row for one, about in where if (row := difference(arena, one, "nll", **about))]
+    found = [row for one, about in where if (row := difference(benchmark, one, "nll", **about))]
     same = [row for row in found if row["low"] == row["high"] == 0]
     differ = [row for row in found if row not in same]
     verdicts = [row["verdict"] for row in differ]
     tied = [row["detectable"] for row in differ if row["verdict"] == "tie"]
     counted = count_words({name: verdicts.count(name) for name in ("better", "tie", "worse")})
-    base = difference(arena, "ce", "nll", calibrator="advised", versus="ce", versus_calibrator="temperature")
+    base = difference(
+        benchmark, "ce", "nll", calibrator="advised", versus="ce", versus_calibrator="temperature"
+    )
     own = f" After cross-entropy: {marked(effect(base), mark_of(base))}." if base and base not in same else ""
     least = f" Detectable among the ties: {amount('nll', float(np.median(tied)))}." if tied else ""
     chosen = f" For {len(same)} methods it chose temperature scaling with every seed." if same else ""
     return f"{counted} in NLL ({found[0]['n_seeds']} seeds).{own}{least}{chosen}"
 
 
-def _fresh(arena: str) -> list[str]:
+def _fresh(benchmark: str) -> list[str]:
     """Write the fixed calibrator against temperature scaling on fresh rows."""
-    name = f"{arena}_fresh"
+    name = f"{benchmark}_fresh"
     if not rows(f"{name}/differences.csv"):
         return []
-    labels = entrants(arena)
+    labels = entrants(benchmark)
     found = {"better": 0, "tie": 0, "worse": 0}
     tied, lines = [], []
     for label in labels:
@@ -194,7 +202,7 @@ def _fresh(arena: str) -> list[str]:
     n_rows = rows(f"{name}/scores.csv")[0]["n"]
     least = f" Detectable among the ties: {amount('nll', float(np.median(tied)))} NLL." if tied else ""
     return [
-        f"## {letter(arena)} on {n_rows:,} fresh rows",
+        f"## {letter(benchmark)} on {n_rows:,} fresh rows",
         "",
         f"`{FIXED}` against temperature scaling after each method, both fitted on the same rows of `calib`: "
         f"{count_words(found)} in NLL.{least} Differences with simultaneous 95% intervals, ECE in points:",

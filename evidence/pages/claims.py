@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pages.results import FOLDER, arenas, difference, effect, is_run, mean, seeds_of, table, unpaired
+from pages.results import FOLDER, benchmarks, difference, effect, is_run, mean, seeds_of, table, unpaired
 
-from equipoise.experiments.catalogue import CATALOGUE
+from equipoise.catalogue import CATALOGUE
 
 PAPERS = Path(__file__).resolve().parents[2] / "src" / "equipoise" / "experiments" / "papers"
 #: A loss of accuracy below this is none.
@@ -19,7 +19,7 @@ MARGIN = 0.005
 
 
 def claim_table() -> list[str]:
-    """Write one line per claim and arena."""
+    """Write one line per claim and benchmark."""
     claims = tomllib.loads((FOLDER / "claims.toml").read_text("utf-8"))["claim"]
     heads = ("paper", "claim", "published", "benchmark", "effect here", "seeds", "verdict")
     return table(heads, [line for claim in claims for line in _lines(claim)])
@@ -27,32 +27,28 @@ def claim_table() -> list[str]:
 
 def _lines(claim: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     about = (claim["paper"], claim["says"] + _fidelity(claim["method"]), _published(claim))
-    for place, arena in enumerate(claim["arenas"]):
-        name = arenas()[arena]["title"]
-        yield (*(about if place == 0 else ("", "", "")), name, *outcome(claim, arena))
+    for place, benchmark in enumerate(claim["benchmarks"]):
+        name = benchmarks()[benchmark]["title"]
+        yield (*(about if place == 0 else ("", "", "")), name, *outcome(claim, benchmark))
 
 
 def _fidelity(method: str) -> str:
     """Say that a method was rebuilt from its paper, whose code nobody has: the verdict is about our reading."""
-    entries = [
-        room[method]
-        for room in (CATALOGUE["losses"], CATALOGUE["pairs"], CATALOGUE["objectives"])
-        if method in room
-    ]
+    entries = [room[method] for room in (CATALOGUE["losses"], CATALOGUE["objectives"]) if method in room]
     return " (ours is a reconstruction)" if entries and entries[0].fidelity == "reconstruction" else ""
 
 
-def outcome(claim: Mapping[str, Any], arena: str) -> tuple[str, str, str]:
-    """Give effect, seeds and verdict of a claim in an arena."""
-    if not is_run(arena):
+def outcome(claim: Mapping[str, Any], benchmark: str) -> tuple[str, str, str]:
+    """Give effect, seeds and verdict of a claim in an benchmark."""
+    if not is_run(benchmark):
         return "", "", "not yet run"
     if claim.get("want") == "lowest":
-        return _place(claim, arena)
+        return _place(claim, benchmark)
     where = {"calibrator": claim.get("calibrator", "identity"), "versus": claim["versus"]}
-    found = difference(arena, claim["method"], claim["metric"], **where)
+    found = difference(benchmark, claim["method"], claim["metric"], **where)
     apart = ""
-    if found is None or found["n_seeds"] < _shared_seeds(arena, claim):
-        found, apart = unpaired(arena, claim["method"], claim["metric"], **where), ", not paired"
+    if found is None or found["n_seeds"] < _shared_seeds(benchmark, claim):
+        found, apart = unpaired(benchmark, claim["method"], claim["metric"], **where), ", not paired"
     if found is None:
         return "", "", "not yet compared"
     verdict = {"better": "**holds**", "worse": "**fails**: the opposite", "tie": "tie"}[found["verdict"]]
@@ -63,22 +59,22 @@ def outcome(claim: Mapping[str, Any], arena: str) -> tuple[str, str, str]:
     return effect(found) + apart, str(found["n_seeds"]), verdict
 
 
-def _shared_seeds(arena: str, claim: Mapping[str, Any]) -> int:
-    seeds = seeds_of(arena)
+def _shared_seeds(benchmark: str, claim: Mapping[str, Any]) -> int:
+    seeds = seeds_of(benchmark)
     return len(set(seeds.get(claim["method"], ())) & set(seeds.get(claim["versus"], ())))
 
 
-def _place(claim: Mapping[str, Any], arena: str) -> tuple[str, str, str]:
+def _place(claim: Mapping[str, Any], benchmark: str) -> tuple[str, str, str]:
     """Say which place a method has in the mean among those of the paper's table."""
-    known = [label for label in claim["among"] if label in seeds_of(arena)]
+    known = [label for label in claim["among"] if label in seeds_of(benchmark)]
     if claim["method"] not in known:
         return "", "", "not yet compared"
-    ordered = sorted(known, key=lambda label: mean(arena, label, "identity", claim["metric"]))
-    number = {label: f"{100 * mean(arena, label, 'identity', claim['metric']):.2f}" for label in known}
+    ordered = sorted(known, key=lambda label: mean(benchmark, label, "identity", claim["metric"]))
+    number = {label: f"{100 * mean(benchmark, label, 'identity', claim['metric']):.2f}" for label in known}
     place = ordered.index(claim["method"]) + 1
     first = "" if place == 1 else f"; `{ordered[0]}` has {number[ordered[0]]}"
     text = f"{number[claim['method']]}, place {place} of {len(known)}{first}"
-    seeds = len(seeds_of(arena)[claim["method"]])
+    seeds = len(seeds_of(benchmark)[claim["method"]])
     verdict = "**holds** in the mean" if place == 1 else "**fails** in the mean"
     return text, str(seeds), verdict + (" (one seed)" if seeds == 1 else "")
 

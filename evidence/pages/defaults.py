@@ -13,7 +13,7 @@ from pages.results import (
     FOLDER,
     SPACE,
     amount,
-    arenas,
+    benchmarks,
     count_words,
     difference,
     effect,
@@ -43,7 +43,12 @@ def defaults() -> str:
         "the same. Below each table: the smallest true difference that a tie could have found with 80% power.",
         "",
     ]
-    lines = [line for arena in ("a", "ap") if is_run(arena) for line in _variant_lines(arena, chosen=True)]
+    lines = [
+        line
+        for benchmark in ("a", "ap")
+        if is_run(benchmark)
+        for line in _variant_lines(benchmark, chosen=True)
+    ]
     heads = (
         "benchmark",
         "method",
@@ -64,24 +69,26 @@ def defaults() -> str:
         "The best epoch on `tune` by NLL, or by NLL after scaling, against the last.",
         "",
     ]
-    lines = [line for arena in ("a",) if is_run(arena) for line in _variant_lines(arena, chosen=False)]
+    lines = [
+        line for benchmark in ("a",) if is_run(benchmark) for line in _variant_lines(benchmark, chosen=False)
+    ]
     parts += [*table(heads, lines), *_variant_power(("a",))] if lines else ["Not yet run.", ""]
     return "\n".join([*parts, *_advisor(), *_coverage()])
 
 
-def _variant_lines(arena: str, *, chosen: bool) -> Iterator[list[str]]:
-    for label in methods(arena):
+def _variant_lines(benchmark: str, *, chosen: bool) -> Iterator[list[str]]:
+    for label in methods(benchmark):
         base = label.partition("(")[0]
         if ("(" not in label) or ((" by " in label) != chosen) or (not chosen and "keep" not in label):
             continue
-        cells = [letter(arena), f"`{label}`", str(len(seeds_of(arena)[label]))]
-        picked = [row["chosen"] or "–" for row in pick(rows(f"{arena}/runs.csv"), method=label)]
-        cells += [_tried(arena, label), ", ".join(map(str, picked))] if chosen else ["–", "–"]
-        if chosen and _is_papers(arena, label, base):
+        cells = [letter(benchmark), f"`{label}`", str(len(seeds_of(benchmark)[label]))]
+        picked = [row["chosen"] or "–" for row in pick(rows(f"{benchmark}/runs.csv"), method=label)]
+        cells += [_tried(benchmark, label), ", ".join(map(str, picked))] if chosen else ["–", "–"]
+        if chosen and _is_papers(benchmark, label, base):
             yield [*cells, "the same runs", "", "", "", "", ""]
             continue
         for metric, calibrator in (("ece", "identity"), ("nll", "identity"), ("nll", "temperature")):
-            found = difference(arena, label, metric, calibrator=calibrator, versus=base)
+            found = difference(benchmark, label, metric, calibrator=calibrator, versus=base)
             cells += [effect(found), found["verdict"]] if found else ["–", ""]
         yield cells
 
@@ -89,8 +96,8 @@ def _variant_lines(arena: str, *, chosen: bool) -> Iterator[list[str]]:
 def _variant_power(known: Sequence[str]) -> list[str]:
     """Write the smallest differences that ties between settings could have found."""
     parts = []
-    for arena in known:
-        found = [row for row in rows(f"{arena}/differences.csv") if row["question"] == "variant"]
+    for benchmark in known:
+        found = [row for row in rows(f"{benchmark}/differences.csv") if row["question"] == "variant"]
         cells = []
         for metric, calibrator, name in (
             ("ece", "identity", "points of ECE"),
@@ -103,37 +110,37 @@ def _variant_power(known: Sequence[str]) -> list[str]:
                 if row["detectable"] > 0
             ]
             cells += [f"{amount(metric, float(np.median(tied)))} {name}"] if tied else []
-        parts.append(f"{', '.join(cells)} in {letter(arena)}")
+        parts.append(f"{', '.join(cells)} in {letter(benchmark)}")
     return [f"Detectable (median over the ties): {'; '.join(parts)}.", ""]
 
 
-def _tried(arena: str, label: str) -> str:
+def _tried(benchmark: str, label: str) -> str:
     """Write the settings that a hyperparameter was chosen among."""
     base, _, setting = label.partition("(")
-    for choice in _choices(arena):
+    for choice in _choices(benchmark):
         if choice["name"] == base and setting.startswith(next(iter(choice["choose"]))):
             return ", ".join(f"{one:g}" for one in next(iter(choice["choose"].values())))
-    raise ValueError(f"{arena}: no comparison in evidence/specs chooses {label!r}.")
+    raise ValueError(f"{benchmark}: no comparison in evidence/specs chooses {label!r}.")
 
 
 @cache
-def _choices(arena: str) -> list[dict[str, Any]]:
+def _choices(benchmark: str) -> list[dict[str, Any]]:
     found = []
-    for file in sorted((FOLDER / "specs").glob(f"{arena}-*.toml")):
+    for file in sorted((FOLDER / "specs").glob(f"{benchmark}-*.toml")):
         asked = tomllib.loads(file.read_text("utf-8"))["method"]
         found += [one for one in asked if isinstance(one, dict) and "choose" in one]
     return found
 
 
-def _is_papers(arena: str, label: str, base: str) -> bool:
+def _is_papers(benchmark: str, label: str, base: str) -> bool:
     """Whether the paper's setting was chosen for every seed."""
-    runs = [[row["run"] for row in pick(rows(f"{arena}/runs.csv"), method=one)] for one in (label, base)]
+    runs = [[row["run"] for row in pick(rows(f"{benchmark}/runs.csv"), method=one)] for one in (label, base)]
     return set(runs[0]) <= set(runs[1])
 
 
 def _advisor() -> list[str]:
     parts = ["## Is the advisor's calibrator right?", ""]
-    lines = [_advisor_line(arena) for arena in _advised()]
+    lines = [_advisor_line(benchmark) for benchmark in _advised()]
     if not lines:
         return [*parts, "Not yet run.", ""]
     heads = (
@@ -165,11 +172,11 @@ def _advisor() -> list[str]:
 def _advisor_words() -> list[str]:
     """Write where another rule than the advisor's would have lost less."""
     better = {}
-    for arena, runs in _advised().items():
-        lost = {name: float(np.mean(_lost(arena, name))) for name in ("advisor", "temperature", FIXED)}
+    for benchmark, runs in _advised().items():
+        lost = {name: float(np.mean(_lost(benchmark, name))) for name in ("advisor", "temperature", FIXED)}
         best = min(lost, key=lambda name: lost[name])
         if lost[best] < lost["advisor"] and runs:
-            better[letter(arena)] = f"{letter(arena)} (always `{best}` loses {lost[best]:.4f})"
+            better[letter(benchmark)] = f"{letter(benchmark)} (always `{best}` loses {lost[best]:.4f})"
     caution = _caution()
     if not better:
         return [f"Always the same calibrator would have lost less in no benchmark. {caution}", ""]
@@ -184,19 +191,20 @@ def _advisor_words() -> list[str]:
 def _caution() -> str:
     """Say what taking the best on calib would have gained, where that is more than chance between runs."""
     gains = {
-        letter(arena): np.subtract(_lost(arena, "advisor"), _lost(arena, "best")) for arena in _advised()
+        letter(benchmark): np.subtract(_lost(benchmark, "advisor"), _lost(benchmark, "best"))
+        for benchmark in _advised()
     }
     means = {
-        arena: (float(gain.mean()), float(gain.std(ddof=1) / len(gain) ** 0.5))
-        for arena, gain in gains.items()
+        benchmark: (float(gain.mean()), float(gain.std(ddof=1) / len(gain) ** 0.5))
+        for benchmark, gain in gains.items()
     }
-    clear = {arena: (gain, error) for arena, (gain, error) in means.items() if abs(gain) > 2 * error}
+    clear = {benchmark: (gain, error) for benchmark, (gain, error) in means.items() if abs(gain) > 2 * error}
     words = ", ".join(
-        f"{gain:+.4f}{SPACE}±{SPACE}{error:.4f} in {arena}" for arena, (gain, error) in clear.items()
+        f"{gain:+.4f}{SPACE}±{SPACE}{error:.4f} in {benchmark}" for benchmark, (gain, error) in clear.items()
     )
     if not words:
         return "Taking the best on `calib` or the simplest near it makes no difference beyond chance."
-    others = [arena for arena in means if arena not in clear]
+    others = [benchmark for benchmark in means if benchmark not in clear]
     rest = f"; no difference beyond chance in {' and '.join(others)}" if others else ""
     return f"Taking the best on `calib`, not the simplest near it, would have gained: {words}{rest}."
 
@@ -205,17 +213,17 @@ def _caution() -> str:
 def _advised() -> dict[str, list[list[dict[str, Any]]]]:
     """Give the candidates of every run that the advisor was asked about, benchmark by benchmark."""
     found = {}
-    for arena in arenas():
-        if trials(arena):
-            found[arena] = [list(run.values()) for run in trials(arena).values()]
+    for benchmark in benchmarks():
+        if trials(benchmark):
+            found[benchmark] = [list(run.values()) for run in trials(benchmark).values()]
     return found
 
 
-def _lost(arena: str, name: str) -> list[float]:
+def _lost(benchmark: str, name: str) -> list[float]:
     """Give the NLL above the best candidate, for each run: of a fixed one, or of one that a rule takes."""
     rules = {"advisor": lambda run: next(filter(is_chosen, run)), "best": _best_on_calib}
     take = rules.get(name, lambda run: next(row for row in run if row["candidate"] == name))
-    return [take(run)["test_nll"] - min(row["test_nll"] for row in run) for run in _advised()[arena]]
+    return [take(run)["test_nll"] - min(row["test_nll"] for row in run) for run in _advised()[benchmark]]
 
 
 def _best_on_calib(run: list[dict[str, Any]]) -> dict[str, Any]:
@@ -223,13 +231,13 @@ def _best_on_calib(run: list[dict[str, Any]]) -> dict[str, Any]:
     return min(tried, key=lambda row: row["cross_validated_nll"])
 
 
-def _advisor_line(arena: str) -> list[str]:
-    runs = _advised()[arena]
+def _advisor_line(benchmark: str) -> list[str]:
+    runs = _advised()[benchmark]
     best = [min(run, key=lambda row: row["test_nll"]) for run in runs]
     taken = [next(filter(is_chosen, run)) for run in runs]
 
     def regret(name: str) -> str:
-        lost = _lost(arena, name)
+        lost = _lost(benchmark, name)
         return f"{np.mean(lost):.4f}{SPACE}±{SPACE}{np.std(lost, ddof=1) / np.sqrt(len(lost)):.4f}"
 
     def named(found: list[dict[str, Any]]) -> str:
@@ -238,12 +246,12 @@ def _advisor_line(arena: str) -> list[str]:
         return ", ".join(f"`{one}` {names.count(one)}" for one in ordered)
 
     versus = [
-        difference(arena, one, "nll", calibrator="advised", versus=one, versus_calibrator="temperature")
-        for one in methods(arena)
+        difference(benchmark, one, "nll", calibrator="advised", versus=one, versus_calibrator="temperature")
+        for one in methods(benchmark)
     ]
     verdicts = [row["verdict"] for row in versus if row]
     return [
-        letter(arena),
+        letter(benchmark),
         str(len(runs)),
         named(taken),
         named(best),

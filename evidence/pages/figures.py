@@ -33,9 +33,9 @@ SHOWN = ("focal", "dual_focal", "label_smoothing", "cals_alm", "deep_ensemble(n_
 WILD = 4.0
 
 
-def dots(arena: str) -> str:
+def dots(benchmark: str) -> str:
     """Draw the ECE of every method before and after temperature scaling, with 95% intervals."""
-    labels = sorted(entrants(arena), key=lambda one: -mean(arena, one, "identity", "ece"))
+    labels = sorted(entrants(benchmark), key=lambda one: -mean(benchmark, one, "identity", "ece"))
     figure = Figure(figsize=(7.2, 0.21 * len(labels) + 1.1))
     figure.subplots_adjust(left=0.42, right=0.97, bottom=0.7 / (0.21 * len(labels) + 1.1), top=0.99)
     ax = figure.add_subplot()
@@ -44,13 +44,13 @@ def dots(arena: str) -> str:
         ("identity", RED, 0.12, "before"),
         ("temperature", BLUE, -0.12, "after temperature scaling"),
     ):
-        found = 100 * np.array([interval(arena, label, calibrator, "ece") for label in labels])
+        found = 100 * np.array([interval(benchmark, label, calibrator, "ece") for label in labels])
         up = np.arange(len(labels)) + shift
         ax.hlines(up, found[:, 1], found[:, 2], color=colour, linewidth=1)
         ax.plot(found[:, 0], up, "o", color=colour, markersize=4, label=name)
         # A method that differs wildly from seed to seed would compress all others: its line leaves the figure.
         right = max(right, float(np.minimum(found[:, 2], found[:, 0] + WILD).max()))
-    ax.axvline(100 * mean(arena, "ce", "identity", "ece"), color=GREY, linewidth=0.8, linestyle="--")
+    ax.axvline(100 * mean(benchmark, "ce", "identity", "ece"), color=GREY, linewidth=0.8, linestyle="--")
     ax.set_yticks(range(len(labels)), labels, fontsize=7)
     ax.set_ylim(-0.8, len(labels) - 0.2)
     ax.set_xlim(0, 1.03 * right)
@@ -59,9 +59,9 @@ def dots(arena: str) -> str:
     return _text(figure)
 
 
-def undominated(arena: str, labels: Sequence[str]) -> list[str]:
+def undominated(benchmark: str, labels: Sequence[str]) -> list[str]:
     """Name the methods that no other of these beats in accuracy and in NLL after temperature scaling at once."""
-    places = {label: _place(arena, label) for label in labels}
+    places = {label: _place(benchmark, label) for label in labels}
     return [
         label
         for label, (nll, accuracy) in places.items()
@@ -72,8 +72,8 @@ def undominated(arena: str, labels: Sequence[str]) -> list[str]:
     ]
 
 
-def _place(arena: str, label: str) -> tuple[float, float]:
-    return mean(arena, label, "temperature", "nll"), mean(arena, label, "identity", "accuracy")
+def _place(benchmark: str, label: str) -> tuple[float, float]:
+    return mean(benchmark, label, "temperature", "nll"), mean(benchmark, label, "identity", "accuracy")
 
 
 class _Box(NamedTuple):
@@ -97,13 +97,13 @@ class _Box(NamedTuple):
         return not (apart or self.high < other.low or other.high < self.low)
 
 
-def front(arena: str) -> str:
+def front(benchmark: str) -> str:
     """Draw NLL after temperature scaling against accuracy; the best corner is above on the left. Names need room."""
     figure = Figure(figsize=(7.2, 4.6))
     figure.subplots_adjust(left=0.1, right=0.97, bottom=0.12, top=0.98)
     ax = figure.add_subplot()
-    best = undominated(arena, entrants(arena))
-    places = {label: _place(arena, label) for label in entrants(arena)}
+    best = undominated(benchmark, entrants(benchmark))
+    places = {label: _place(benchmark, label) for label in entrants(benchmark)}
     # A method that is far off would press all others into a corner; the axis names it.
     far = [label for label, (nll, _) in places.items() if nll > 1.3 * places["ce"][0]]
     shown = [place for label, place in places.items() if label not in far]
@@ -138,19 +138,19 @@ def front(arena: str) -> str:
     return _text(figure)
 
 
-def shift_lines(arena: str, family: str) -> str:
+def shift_lines(benchmark: str, family: str) -> str:
     """Draw the ECE of some methods against severity, and of cross-entropy with temperature scaling."""
     lines = [
         ("ce", "identity"),
         ("ce", "temperature"),
-        *((label, "identity") for label in SHOWN if label in entrants(arena)),
+        *((label, "identity") for label in SHOWN if label in entrants(benchmark)),
     ]
-    splits = dict.fromkeys(row["split"] for row in rows(f"{arena}/scores.csv"))
+    splits = dict.fromkeys(row["split"] for row in rows(f"{benchmark}/scores.csv"))
     levels = {0: "test", **{int(name[-1]): name for name in splits if name.startswith(f"test-{family}_")}}
     found = []
     for label, calibrator in lines:
         curve = {
-            level: {"ece": Score(*interval(arena, label, calibrator, "ece", split))}
+            level: {"ece": Score(*interval(benchmark, label, calibrator, "ece", split))}
             for level, split in levels.items()
         }
         found.append(ShiftScores(label, calibrator, {family: curve}, {}))

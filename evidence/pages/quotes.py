@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pages.results import arenas, is_run, letter, marked, methods, seeds_of, sign, table, written
-from pages.sentences import in_short
+from pages.results import benchmarks, is_run, letter, marked, methods, seeds_of, sign, table, written
+from pages.sentences import advice, in_short
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"(<!-- evidence -->\n).*?(<!-- end of evidence -->)", re.DOTALL)
@@ -25,31 +25,30 @@ SHOWN = (
 
 def quoting_pages() -> Iterator[tuple[Path, str]]:
     """Give the pages that quote, with fresh quotes."""
-    for path, link, shown in (
-        (ROOT / "README.md", "docs/evidence/index.md", ("a", "ap")),
-        (ROOT / "docs" / "choose-a-loss.md", "evidence/index.md", ("a", "ap", "b", "c")),
+    for path, fresh in (
+        (ROOT / "README.md", "\n".join(advice("docs/evidence/index.md")) + "\n"),
+        (ROOT / "docs" / "choose-a-loss.md", quote("evidence/index.md", ("a", "ap", "b", "c"))),
     ):
         text = path.read_text(encoding="utf-8")
         if not BLOCK.search(text):
             raise ValueError(f"{path}: the marks of the quoted evidence are gone; write them back.")
-        fresh = quote(link, shown)
         yield path, BLOCK.sub(lambda match, fresh=fresh: match[1] + fresh + match[2], text)
 
 
-def quote(link: str, shown_arenas: Sequence[str]) -> str:
-    """Write a small table of the main methods for each of some arenas."""
-    known = list(filter(is_run, shown_arenas))
+def quote(link: str, shown_benchmarks: Sequence[str]) -> str:
+    """Write a small table of the main methods for each of some benchmarks."""
+    known = list(filter(is_run, shown_benchmarks))
     parts = []
-    for arena in known:
-        shown = [label for label in SHOWN if label in methods(arena)]
-        seeds = sorted({len(seeds_of(arena)[label]) for label in shown})
+    for benchmark in known:
+        shown = [label for label in SHOWN if label in methods(benchmark)]
+        seeds = sorted({len(seeds_of(benchmark)[label]) for label in shown})
         many = (
             f"{seeds[0]} to {seeds[-1]} seeds"
             if len(seeds) > 1
             else f"{seeds[0]} seed{'s' if seeds[0] > 1 else ''}"
         )
-        lines = [[f"`{label}`", *_cells(arena, label)] for label in shown]
-        title = f"{letter(arena)}, {arenas()[arena]['title']} ({many}): {arenas()[arena]['regime']}"
+        lines = [[f"`{label}`", *_cells(benchmark, label)] for label in shown]
+        title = f"{letter(benchmark)}, {benchmarks()[benchmark]['title']} ({many}): {benchmarks()[benchmark]['regime']}"
         parts += [f"{title}.", "", *table((" ", "NLL, scaled", "ECE %, scaled", "ECE %"), lines)]
     if not known:
         return f"Nothing has been run yet; [what will be]({link}).\n"
@@ -59,13 +58,15 @@ def quote(link: str, shown_arenas: Sequence[str]) -> str:
         f"no significant difference. Marks in parentheses: one seed only. [The evidence]({link}) has all methods."
     )
     named = "; ".join(
-        f"{letter(arena)}, {about['title']}" for arena, about in arenas().items() if is_run(arena)
+        f"{letter(benchmark)}, {about['title']}"
+        for benchmark, about in benchmarks().items()
+        if is_run(benchmark)
     )
     sentences = [f"Benchmarks: {named}.", *in_short()]
     return "\n".join([*(line for sentence in sentences for line in (sentence, "")), *parts, marks, ""])
 
 
-def _cells(arena: str, label: str) -> Iterator[str]:
+def _cells(benchmark: str, label: str) -> Iterator[str]:
     for calibrator, metric in (("temperature", "nll"), ("temperature", "ece"), ("identity", "ece")):
-        mark = sign(arena, label, metric, calibrator=calibrator)
-        yield marked(written(arena, label, calibrator, metric), mark)
+        mark = sign(benchmark, label, metric, calibrator=calibrator)
+        yield marked(written(benchmark, label, calibrator, metric), mark)

@@ -34,24 +34,24 @@ def rows(name: str) -> list[dict[str, Any]]:
 
 
 @cache
-def arenas() -> dict[str, dict[str, Any]]:
-    """Give what is known about each arena, those that were not run yet among them."""
-    return tomllib.loads((FOLDER / "arenas.toml").read_text("utf-8"))
+def benchmarks() -> dict[str, dict[str, Any]]:
+    """Give what is known about each benchmark, those that were not run yet among them."""
+    return tomllib.loads((FOLDER / "benchmarks.toml").read_text("utf-8"))
 
 
-def letter(arena: str) -> str:
-    """Return what the pages call an arena."""
-    return arena.upper().replace("P", "′")
+def letter(benchmark: str) -> str:
+    """Return what the pages call an benchmark."""
+    return benchmark.upper().replace("P", "′")
 
 
-def is_run(arena: str) -> bool:
+def is_run(benchmark: str) -> bool:
     """Whether there are results."""
-    return bool(rows(f"{arena}/runs.csv"))
+    return bool(rows(f"{benchmark}/runs.csv"))
 
 
-def split_sizes(arena: str) -> list[int]:
+def split_sizes(benchmark: str) -> list[int]:
     """Give the rows of train, tune, calib and test."""
-    machines = json.loads((FOLDER / arena / "machines.json").read_text("utf-8"))["machines"]
+    machines = json.loads((FOLDER / benchmark / "machines.json").read_text("utf-8"))["machines"]
     return [machines[0]["data"]["rows"][split] for split in ("train", "tune", "calib", "test")]
 
 
@@ -61,65 +61,69 @@ def pick(table: Iterable[Mapping[str, Any]], **wanted: Any) -> list[Mapping[str,
 
 
 @cache
-def seeds_of(arena: str) -> dict[str, list[int]]:
+def seeds_of(benchmark: str) -> dict[str, list[int]]:
     """Give the seeds of each method, in the order of the file."""
     found: dict[str, list[int]] = {}
-    for row in rows(f"{arena}/runs.csv"):
+    for row in rows(f"{benchmark}/runs.csv"):
         found.setdefault(row["method"], []).append(row["seed"])
     return found
 
 
 @cache
-def methods(arena: str) -> list[str]:
+def methods(benchmark: str) -> list[str]:
     """Name the methods that were compared; settings that were tried and not chosen are none."""
-    compared = {row["method"] for row in rows(f"{arena}/differences.csv")}
-    return [label for label in seeds_of(arena) if label in compared]
+    compared = {row["method"] for row in rows(f"{benchmark}/differences.csv")}
+    return [label for label in seeds_of(benchmark) if label in compared]
 
 
 @cache
-def entrants(arena: str) -> list[str]:
+def entrants(benchmark: str) -> list[str]:
     """Name the methods as their papers set them; other settings of these, and chosen ones, have a page of their own."""
-    variants = {row["method"] for row in rows(f"{arena}/differences.csv") if row["question"] == "variant"}
-    return [label for label in methods(arena) if label not in variants]
+    variants = {row["method"] for row in rows(f"{benchmark}/differences.csv") if row["question"] == "variant"}
+    return [label for label in methods(benchmark) if label not in variants]
 
 
-def rivals(arena: str) -> list[str]:
+def rivals(benchmark: str) -> list[str]:
     """Name the entrants that are compared with cross-entropy."""
-    return [label for label in entrants(arena) if label != "ce"]
+    return [label for label in entrants(benchmark) if label != "ce"]
 
 
 @cache
-def _values(arena: str) -> dict[tuple[str, str, str, str], list[tuple[float, float, float]]]:
+def _values(benchmark: str) -> dict[tuple[str, str, str, str], list[tuple[float, float, float]]]:
     found: dict[tuple[str, str, str, str], list[tuple[float, float, float]]] = {}
-    for row in rows(f"{arena}/scores.csv"):
+    for row in rows(f"{benchmark}/scores.csv"):
         place = (row["method"], row["calibrator"], row["split"], row["metric"])
         found.setdefault(place, []).append((row["value"], row["low"], row["high"]))
     return found
 
 
-def values(arena: str, method: str, calibrator: str, metric: str, split: str = "test") -> np.ndarray:
+def values(benchmark: str, method: str, calibrator: str, metric: str, split: str = "test") -> np.ndarray:
     """Give a number of each seed with the ends of its interval ``(seeds, 3)``."""
-    return np.array(_values(arena).get((method, calibrator, split, metric), []), dtype=float).reshape(-1, 3)
+    return np.array(_values(benchmark).get((method, calibrator, split, metric), []), dtype=float).reshape(
+        -1, 3
+    )
 
 
-def mean(arena: str, method: str, calibrator: str, metric: str, split: str = "test") -> float:
+def mean(benchmark: str, method: str, calibrator: str, metric: str, split: str = "test") -> float:
     """Give the mean over seeds."""
-    found = values(arena, method, calibrator, metric, split)
+    found = values(benchmark, method, calibrator, metric, split)
     return float(found[:, 0].mean()) if len(found) else float("nan")
 
 
 def interval(
-    arena: str, method: str, calibrator: str, metric: str, split: str = "test"
+    benchmark: str, method: str, calibrator: str, metric: str, split: str = "test"
 ) -> tuple[float, float, float]:
     """Return the mean over seeds with its 95% interval, from rows and seeds together."""
-    found = [Score(*ends) for ends in values(arena, method, calibrator, metric, split)]
+    found = [Score(*ends) for ends in values(benchmark, method, calibrator, metric, split)]
     joined = mean_over_seeds(metric, found)
     return joined.value, joined.low, joined.high
 
 
-def unpaired(arena: str, method: str, metric: str, *, calibrator: str, versus: str) -> dict[str, Any] | None:
+def unpaired(
+    benchmark: str, method: str, metric: str, *, calibrator: str, versus: str
+) -> dict[str, Any] | None:
     """Compare two methods by their means, where they were not compared row by row; None if one was not run."""
-    known = [values(arena, label, calibrator, metric) for label in (versus, method)]
+    known = [values(benchmark, label, calibrator, metric) for label in (versus, method)]
     if not all(map(len, known)):
         return None
     seeds = min(map(len, known))
@@ -133,9 +137,9 @@ def unpaired(arena: str, method: str, metric: str, *, calibrator: str, versus: s
     return {"metric": metric, **ends, "n_seeds": seeds, "verdict": one.second_is}
 
 
-def written(arena: str, method: str, calibrator: str, metric: str, split: str = "test") -> str:
+def written(benchmark: str, method: str, calibrator: str, metric: str, split: str = "test") -> str:
     """Write a mean over seeds, with its standard error if there are several."""
-    found = values(arena, method, calibrator, metric, split)[:, 0]
+    found = values(benchmark, method, calibrator, metric, split)[:, 0]
     if not len(found):
         return "–"
     facts = metric_facts("ece" if metric == "true_error" else metric)
@@ -145,25 +149,25 @@ def written(arena: str, method: str, calibrator: str, metric: str, split: str = 
     return text
 
 
-def knows_truth(arena: str) -> bool:
+def knows_truth(benchmark: str) -> bool:
     """Whether true probabilities are known of the test rows."""
-    return ("ce", "identity", "test", "true_error") in _values(arena)
+    return ("ce", "identity", "test", "true_error") in _values(benchmark)
 
 
 @cache
-def costs(arena: str) -> dict[str, dict[str, Any]]:
+def costs(benchmark: str) -> dict[str, dict[str, Any]]:
     """Give what a step of each method costs, in steps of cross-entropy; nothing where it was not measured."""
-    return {row["method"]: row for row in rows(f"{arena}/costs.csv")}
+    return {row["method"]: row for row in rows(f"{benchmark}/costs.csv")}
 
 
 @cache
-def _verdicts(arena: str) -> dict[tuple[str, ...], dict[str, Any]]:
+def _verdicts(benchmark: str) -> dict[tuple[str, ...], dict[str, Any]]:
     keys = ("split", "method", "calibrator", "versus", "versus_calibrator", "metric")
-    return {tuple(row[key] for key in keys): row for row in rows(f"{arena}/differences.csv")}
+    return {tuple(row[key] for key in keys): row for row in rows(f"{benchmark}/differences.csv")}
 
 
 def difference(
-    arena: str,
+    benchmark: str,
     method: str,
     metric: str,
     *,
@@ -174,7 +178,7 @@ def difference(
 ) -> dict[str, Any] | None:
     """Find a paired difference; None if it was not measured."""
     place = (split, method, calibrator, versus, versus_calibrator or calibrator, metric)
-    return _verdicts(arena).get(place)
+    return _verdicts(benchmark).get(place)
 
 
 def effect(row: Mapping[str, Any]) -> str:
@@ -186,9 +190,9 @@ def effect(row: Mapping[str, Any]) -> str:
     return f"{signed[0]}{SPACE}[{signed[1]},{SPACE}{signed[2]}]".replace("-", "−")
 
 
-def sign(arena: str, method: str, metric: str, **where: Any) -> str:
+def sign(benchmark: str, method: str, metric: str, **where: Any) -> str:
     """Write + where a method is better than cross-entropy, − where it is worse, nothing for a tie; (+) for one seed."""
-    found = difference(arena, method, metric, **where)
+    found = difference(benchmark, method, metric, **where)
     return mark_of(found) if found else ""
 
 
@@ -203,9 +207,9 @@ def marked(number: str, mark: str) -> str:
     return f"{number}{SPACE}{mark}" if mark else number
 
 
-def counts(arena: str, metric: str, labels: Sequence[str], **where: Any) -> dict[str, int]:
+def counts(benchmark: str, metric: str, labels: Sequence[str], **where: Any) -> dict[str, int]:
     """Count verdicts over methods."""
-    found = [difference(arena, label, metric, **where) for label in labels]
+    found = [difference(benchmark, label, metric, **where) for label in labels]
     verdicts = [row["verdict"] for row in found if row]
     return {name: verdicts.count(name) for name in SIGNS}
 
@@ -221,9 +225,9 @@ def count_words(found: Mapping[str, int]) -> str:
     return f"{found['better']} better, {found['tie']} tied, {found['worse']} worse"
 
 
-def detectable(arena: str, metric: str, labels: Sequence[str], **where: Any) -> list[float]:
+def detectable(benchmark: str, metric: str, labels: Sequence[str], **where: Any) -> list[float]:
     """Return the smallest differences that the tied comparisons could have found, in ascending order."""
-    found = [difference(arena, label, metric, **where) for label in labels]
+    found = [difference(benchmark, label, metric, **where) for label in labels]
     return sorted(row["detectable"] for row in found if row and row["verdict"] == "tie")
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from pages.calibrators import best_after, chosen_words, lower_words
+from pages.calibrators import ENSEMBLE, best_after, chosen_words, lower_words
 from pages.results import (
     amount,
-    arenas,
+    benchmarks,
     count_words,
     counts,
     detectable,
@@ -31,9 +31,9 @@ SCALED = {"calibrator": "temperature"}
 RANKED = "focal"
 
 
-def seeds_words(arena: str) -> str:
+def seeds_words(benchmark: str) -> str:
     """Write how many seeds the methods of a benchmark have."""
-    counted = [len(seeds_of(arena)[label]) for label in entrants(arena)]
+    counted = [len(seeds_of(benchmark)[label]) for label in entrants(benchmark)]
     few, many = min(counted), max(counted)
     if few != many:
         return f"{few} to {many} seeds"
@@ -42,7 +42,7 @@ def seeds_words(arena: str) -> str:
 
 def in_short() -> Iterator[str]:
     """Yield what the files show over all benchmarks, in sentences."""
-    known = list(filter(is_run, arenas()))
+    known = list(filter(is_run, benchmarks()))
     sharp, raw = _summed("nll", known, **SCALED), _summed("ece", known)
     unscaled = _summed("ece", known, versus_calibrator="temperature")
     shown = (
@@ -66,12 +66,36 @@ def in_short() -> Iterator[str]:
     yield _ranking(known)
 
 
+def advice(link: str) -> Iterator[str]:
+    """Yield what to do, in one sentence per line, with the numbers that support it.
+
+    Args:
+        link: The address of the evidence.
+    """
+    known = list(filter(is_run, benchmarks()))
+    sharp = _summed("nll", known, **SCALED)
+    yield (
+        f"1. **Calibrate whatever you train.** After temperature scaling, {sharp['better']} of {sum(sharp.values())} "
+        f"comparisons over {len(known)} benchmarks show a lower log-loss than cross-entropy, "
+        f"{sharp['worse']} a higher one."
+    )
+    single, several = (mean("a", label, "temperature", "nll") for label in ("ce", ENSEMBLE))
+    yield (
+        "2. **Average networks if you can afford it.** An ensemble of three lowers the log-loss after temperature "
+        f"scaling from {amount('nll', single)} to {amount('nll', several)} on Fashion-MNIST with few images."
+    )
+    yield (
+        "3. **Choose the calibrator by log-loss, not by ECE.** Structured matrix scaling has a lower log-loss than "
+        f"temperature scaling in {lower_words(known)}; ECE is too noisy to rank methods. [All results]({link})."
+    )
+
+
 def _least(metric: str, known: Sequence[str]) -> str:
     """Write the smallest difference that ties after scaling could have found, by benchmark."""
-    found = {arena: detectable(arena, metric, rivals(arena), **SCALED) for arena in known}
+    found = {benchmark: detectable(benchmark, metric, rivals(benchmark), **SCALED) for benchmark in known}
     return ", ".join(
-        f"{amount(metric, float(np.median(tied)))} in {letter(arena)}"
-        for arena, tied in found.items()
+        f"{amount(metric, float(np.median(tied)))} in {letter(benchmark)}"
+        for benchmark, tied in found.items()
         if tied
     )
 
@@ -79,14 +103,15 @@ def _least(metric: str, known: Sequence[str]) -> str:
 def _ties(known: Sequence[str]) -> str:
     """State what the ties in ECE after scaling could have shown."""
     both = _summed("ece", known, **SCALED)
-    whole = {arena: mean(arena, "ce", "temperature", "ece") for arena in known}
+    whole = {benchmark: mean(benchmark, "ce", "temperature", "ece") for benchmark in known}
     blind = [
-        letter(arena)
-        for arena in known
-        if (tied := detectable(arena, "ece", rivals(arena), **SCALED)) and np.median(tied) > whole[arena]
+        letter(benchmark)
+        for benchmark in known
+        if (tied := detectable(benchmark, "ece", rivals(benchmark), **SCALED))
+        and np.median(tied) > whole[benchmark]
     ]
     where = "in every benchmark" if len(blind) == len(known) else f"in {', '.join(blind)}"
-    scaled = ", ".join(f"{amount('ece', value)} in {letter(arena)}" for arena, value in whole.items())
+    scaled = ", ".join(f"{amount('ece', value)} in {letter(benchmark)}" for benchmark, value in whole.items())
     perfect = pick(rows("e_fresh/perfect.csv"), n=10_000)
     chance = (
         f" (a perfect model has {100 * perfect[0]['mean_ece']:.2f} by chance on the 10,000 test rows of E)"
@@ -102,39 +127,39 @@ def _ties(known: Sequence[str]) -> str:
 
 def _fresh(known: Sequence[str]) -> Iterator[str]:
     """State what many more test rows show."""
-    for arena in known:
-        name = f"{arena}_fresh"
+    for benchmark in known:
+        name = f"{benchmark}_fresh"
         if not rows(f"{name}/differences.csv"):
             continue
         n_rows = rows(f"{name}/scores.csv")[0]["n"]
-        nll, ece = (counts(name, metric, rivals(arena), **SCALED) for metric in ("nll", "ece"))
+        nll, ece = (counts(name, metric, rivals(benchmark), **SCALED) for metric in ("nll", "ece"))
         better = [
             f"`{label}`"
-            for label in rivals(arena)
+            for label in rivals(benchmark)
             if (found := difference(name, label, "nll", **SCALED)) and found["verdict"] == "better"
         ]
         which = f" ({', '.join(better)})" if better else ""
         least = " and ".join(
-            f"{_median(name, arena, metric)} {unit} ({_median(arena, arena, metric)} on `test`)"
+            f"{_median(name, benchmark, metric)} {unit} ({_median(benchmark, benchmark, metric)} on `test`)"
             for metric, unit in (("ece", "points of ECE"), ("nll", "NLL"))
         )
         words = count_words(nll).replace("better", f"better{which}")
         yield (
-            f"**{n_rows:,} fresh rows find more differences between the networks of {letter(arena)}.** Both scaled: "
-            f"{words} in NLL, {count_words(ece)} in ECE. The smallest detectable difference is now {least}. More rows "
-            "would not help further: what is left is the scatter over seeds."
+            f"**{n_rows:,} fresh rows find more differences between the networks of {letter(benchmark)}.** Both "
+            f"scaled: {words} in NLL, {count_words(ece)} in ECE. The smallest detectable difference is now {least}. "
+            "More rows would not help further: what is left is the scatter over seeds."
         )
 
 
-def _median(name: str, arena: str, metric: str) -> str:
-    found = detectable(name, metric, rivals(arena), **SCALED)
+def _median(name: str, benchmark: str, metric: str) -> str:
+    found = detectable(name, metric, rivals(benchmark), **SCALED)
     return amount(metric, float(np.median(found))) if found else "–"
 
 
 def _calibrators(known: Sequence[str]) -> str:
     """State what calibrators other than temperature scaling reach."""
-    parts = [text for arena in known if (text := best_after(arena, "ce"))]
-    ensemble = best_after("a", "deep_ensemble(n_members=3)")
+    parts = [text for benchmark in known if (text := best_after(benchmark, "ce"))]
+    ensemble = best_after("a", ENSEMBLE)
     of_it = f" After an ensemble of three networks in A: {ensemble.partition(': ')[2]}." if ensemble else ""
     return (
         "**Calibrators: temperature scaling is not hard to beat.** Structured matrix scaling (`sms`) against "
@@ -143,17 +168,23 @@ def _calibrators(known: Sequence[str]) -> str:
     )
 
 
-def ranking_pairs(arena: str, label: str, metric: str = "aurc") -> np.ndarray:
+def ranking_pairs(benchmark: str, label: str, metric: str = "aurc") -> np.ndarray:
     """Return the differences of a method from cross-entropy by seed, for seeds that both have."""
     own, base = (
-        dict(zip(seeds_of(arena).get(one, []), values(arena, one, "identity", metric)[:, 0], strict=True))
+        dict(
+            zip(
+                seeds_of(benchmark).get(one, []),
+                values(benchmark, one, "identity", metric)[:, 0],
+                strict=True,
+            )
+        )
         for one in (label, "ce")
     )
     return np.array([own[seed] - base[seed] for seed in own if seed in base])
 
 
 def _ranking(known: Sequence[str]) -> str:
-    gaps = [ranking_pairs(arena, RANKED) for arena in known if RANKED in entrants(arena)]
+    gaps = [ranking_pairs(benchmark, RANKED) for benchmark in known if RANKED in entrants(benchmark)]
     worse, pairs = sum(int((gap > 0).sum()) for gap in gaps), sum(map(len, gaps))
     return (
         "**Focal loss ranks its mistakes worse.** At the paper's setting its AURC is higher than that of "
@@ -164,19 +195,19 @@ def _ranking(known: Sequence[str]) -> str:
 def verdicts() -> list[str]:
     """Write a table of verdicts against cross-entropy: how many methods are better, tied and worse by benchmark."""
     lines = []
-    for arena in filter(is_run, arenas()):
-        scale = np.mean([row["temperature"] for row in pick(rows(f"{arena}/runs.csv"), method="ce")])
+    for benchmark in filter(is_run, benchmarks()):
+        scale = np.mean([row["temperature"] for row in pick(rows(f"{benchmark}/runs.csv"), method="ce")])
         lines.append(
             (
-                f"{letter(arena)}, {arenas()[arena]['title']}",
-                seeds_words(arena).partition(" seed")[0],
+                f"{letter(benchmark)}, {benchmarks()[benchmark]['title']}",
+                seeds_words(benchmark).partition(" seed")[0],
                 f"{scale:.2f}",
-                _count(arena, "nll", **SCALED),
-                _count(arena, "ece", **SCALED),
-                amount("ece", mean(arena, "ce", "temperature", "ece")),
-                _count(arena, "ece", versus_calibrator="temperature"),
-                _count(arena, "ece"),
-                _count(arena, "accuracy"),
+                _count(benchmark, "nll", **SCALED),
+                _count(benchmark, "ece", **SCALED),
+                amount("ece", mean(benchmark, "ce", "temperature", "ece")),
+                _count(benchmark, "ece", versus_calibrator="temperature"),
+                _count(benchmark, "ece"),
+                _count(benchmark, "accuracy"),
             )
         )
     heads = (
@@ -193,16 +224,16 @@ def verdicts() -> list[str]:
     return table(heads, lines)
 
 
-def _count(arena: str, metric: str, **where: str) -> str:
+def _count(benchmark: str, metric: str, **where: str) -> str:
     """Write the verdicts of a family, and the smallest difference that its ties could have found."""
-    found = counts(arena, metric, rivals(arena), **where)
+    found = counts(benchmark, metric, rivals(benchmark), **where)
     text = " / ".join(str(found[name]) for name in ("better", "tie", "worse"))
-    pairs = [difference(arena, label, metric, **where) for label in rivals(arena)]
+    pairs = [difference(benchmark, label, metric, **where) for label in rivals(benchmark)]
     if any(pair and pair["n_seeds"] == 1 for pair in pairs):
         text += ", one seed"
-    tied = detectable(arena, metric, rivals(arena), **where)
+    tied = detectable(benchmark, metric, rivals(benchmark), **where)
     return f"{text} ({amount(metric, float(np.median(tied)))})" if tied else text
 
 
 def _summed(metric: str, known: Sequence[str], **where: str) -> dict[str, int]:
-    return summed(counts(arena, metric, rivals(arena), **where) for arena in known)
+    return summed(counts(benchmark, metric, rivals(benchmark), **where) for benchmark in known)

@@ -9,7 +9,7 @@ from pages.figures import SHOWN
 from pages.results import (
     SPACE,
     amount,
-    arenas,
+    benchmarks,
     count_words,
     counts,
     detectable,
@@ -36,7 +36,7 @@ _KEY = "ood_auroc_{}"
 
 def shift() -> str:
     """Write whether calibration made in training survives shift better than scaling afterwards."""
-    known = list(filter(is_shifted, arenas()))
+    known = list(filter(is_shifted, benchmarks()))
     parts = [
         "# Under shift",
         "",
@@ -53,45 +53,47 @@ def shift() -> str:
     ]
     if not known:
         parts += ["Not yet run.", ""]
-    return "\n".join([*parts, *(line for arena in known for line in _shift_of(arena))])
+    return "\n".join([*parts, *(line for benchmark in known for line in _shift_of(benchmark))])
 
 
-def _answer(arena: str) -> str:
+def _answer(benchmark: str) -> str:
     """Write what a benchmark answers, over all its corrupted test sets."""
-    splits = _splits(arena)
-    alone = {split: _count(arena, split, versus_calibrator="temperature") for split in splits}
-    both = {split: _count(arena, split, calibrator="temperature") for split in splits}
+    splits = _splits(benchmark)
+    alone = {split: _count(benchmark, split, versus_calibrator="temperature") for split in splits}
+    both = {split: _count(benchmark, split, calibrator="temperature") for split in splits}
     where = [_short(split) for split in splits if alone[split]["better"]]
     found = "in some cases" if where else "not shown"
     of_them = f" (under {', '.join(where)})" if where else ""
     tied = [
         value
         for split in splits
-        for value in detectable(arena, "ece", rivals(arena), split=split, versus_calibrator="temperature")
+        for value in detectable(
+            benchmark, "ece", rivals(benchmark), split=split, versus_calibrator="temperature"
+        )
     ]
     least = (
         f" Detectable: {amount('ece', float(np.median(tied)))} points (median over the ties)." if tied else ""
     )
     return (
-        f"**{letter(arena)}, {arenas()[arena]['title']}: {found}.** Over {len(splits)} corrupted test sets and "
-        f"{len(rivals(arena))} methods: {count_words(summed(alone.values()))} than scaled cross-entropy{of_them}."
-        f"{least} With temperature scaling on both sides: {count_words(summed(both.values()))}."
+        f"**{letter(benchmark)}, {benchmarks()[benchmark]['title']}: {found}.** Over {len(splits)} corrupted test sets "
+        f"and {len(rivals(benchmark))} methods: {count_words(summed(alone.values()))} than scaled "
+        f"cross-entropy{of_them}.{least} With temperature scaling on both sides: {count_words(summed(both.values()))}."
     )
 
 
-def _count(arena: str, split: str, **where: str) -> dict[str, int]:
+def _count(benchmark: str, split: str, **where: str) -> dict[str, int]:
     versus = {"versus_calibrator": "temperature", **where}
-    return counts(arena, "ece", rivals(arena), split=split, **versus)
+    return counts(benchmark, "ece", rivals(benchmark), split=split, **versus)
 
 
-def is_shifted(arena: str) -> bool:
-    """Whether an arena has corrupted test sets."""
-    return bool(_splits(arena))
+def is_shifted(benchmark: str) -> bool:
+    """Whether an benchmark has corrupted test sets."""
+    return bool(_splits(benchmark))
 
 
-def _splits(arena: str) -> list[str]:
+def _splits(benchmark: str) -> list[str]:
     return list(
-        dict.fromkeys(row["split"] for row in rows(f"{arena}/differences.csv") if row["split"] != "test")
+        dict.fromkeys(row["split"] for row in rows(f"{benchmark}/differences.csv") if row["split"] != "test")
     )
 
 
@@ -99,44 +101,47 @@ def _short(split: str) -> str:
     return split.removeprefix("test-").replace("_", " ")
 
 
-def _ece(arena: str, label: str, calibrator: str, split: str) -> str:
-    return written(arena, label, calibrator, "ece", split).partition(f"{SPACE}±")[0]
+def _ece(benchmark: str, label: str, calibrator: str, split: str) -> str:
+    return written(benchmark, label, calibrator, "ece", split).partition(f"{SPACE}±")[0]
 
 
-def _shift_of(arena: str) -> list[str]:
-    splits, labels = _splits(arena), entrants(arena)
+def _shift_of(benchmark: str) -> list[str]:
+    splits, labels = _splits(benchmark), entrants(benchmark)
     everywhere = ("test", *splits)
     ordered = sorted(
-        labels, key=lambda one: np.mean([mean(arena, one, "identity", "ece", split) for split in splits])
+        labels, key=lambda one: np.mean([mean(benchmark, one, "identity", "ece", split) for split in splits])
     )
     versus = {"versus_calibrator": "temperature"}
-    lines = [["ce + temperature", *(_ece(arena, "ce", "temperature", split) for split in everywhere)]]
+    lines = [["ce + temperature", *(_ece(benchmark, "ce", "temperature", split) for split in everywhere)]]
     for label in ordered:
-        marks = [sign(arena, label, "ece", split=split, **versus) for split in everywhere]
-        numbers = [_ece(arena, label, "identity", split) for split in everywhere]
+        marks = [sign(benchmark, label, "ece", split=split, **versus) for split in everywhere]
+        numbers = [_ece(benchmark, label, "identity", split) for split in everywhere]
         lines.append([f"`{label}`", *map(marked, numbers, marks)])
     return [
-        f"## {letter(arena)}: {arenas()[arena]['title']}",
+        f"## {letter(benchmark)}: {benchmarks()[benchmark]['title']}",
         "",
         "Mean ECE % over seeds:",
         "",
         *table(["method", "clean", *map(_short, splits)], lines),
-        *_effects(arena, splits),
-        *(f"![ECE under {family.replace('_', ' ')}](figures/{arena}-{family}.svg)\n" for family in FAMILIES),
+        *_effects(benchmark, splits),
+        *(
+            f"![ECE under {family.replace('_', ' ')}](figures/{benchmark}-{family}.svg)\n"
+            for family in FAMILIES
+        ),
         "Bands are 95% intervals, from test rows and seeds together.",
         "",
-        *_foreign(arena, labels),
+        *_foreign(benchmark, labels),
     ]
 
 
-def _effects(arena: str, splits: Sequence[str]) -> list[str]:
+def _effects(benchmark: str, splits: Sequence[str]) -> list[str]:
     """Write differences of some methods from scaled cross-entropy, with intervals."""
 
     def cell(label: str, split: str) -> str:
-        found = difference(arena, label, "ece", split=split, versus_calibrator="temperature")
+        found = difference(benchmark, label, "ece", split=split, versus_calibrator="temperature")
         return marked(effect(found), mark_of(found)) if found else "–"
 
-    shown = [label for label in SHOWN if label in entrants(arena)]
+    shown = [label for label in SHOWN if label in entrants(benchmark)]
     lines = [[f"`{label}`", *(cell(label, split) for split in splits)] for label in shown]
     return [
         "Differences of some methods from scaled cross-entropy, in points, with simultaneous 95% intervals:",
@@ -145,14 +150,17 @@ def _effects(arena: str, splits: Sequence[str]) -> list[str]:
     ]
 
 
-def _foreign(arena: str, labels: list[str]) -> list[str]:
+def _foreign(benchmark: str, labels: list[str]) -> list[str]:
     metric = _KEY.format("confidence")
-    found = [row["split"] for row in rows(f"{arena}/scores.csv") if row["metric"] == metric]
+    found = [row["split"] for row in rows(f"{benchmark}/scores.csv") if row["metric"] == metric]
     if not found:
         return []
-    ordered = sorted(labels, key=lambda one: -mean(arena, one, "identity", metric, found[0]))
+    ordered = sorted(labels, key=lambda one: -mean(benchmark, one, "identity", metric, found[0]))
     lines = [
-        (f"`{label}`", *(_spread(arena, label, _KEY.format(by), found[0]) for by in ("confidence", "energy")))
+        (
+            f"`{label}`",
+            *(_spread(benchmark, label, _KEY.format(by), found[0]) for by in ("confidence", "energy")),
+        )
         for label in ordered
     ]
     return [
@@ -164,6 +172,6 @@ def _foreign(arena: str, labels: list[str]) -> list[str]:
     ]
 
 
-def _spread(arena: str, label: str, metric: str, split: str) -> str:
-    found = 100 * values(arena, label, "identity", metric, split)[:, 0]
+def _spread(benchmark: str, label: str, metric: str, split: str) -> str:
+    found = 100 * values(benchmark, label, "identity", metric, split)[:, 0]
     return f"{found.mean():.1f}" + (f"{SPACE}±{SPACE}{found.std(ddof=1):.1f}" if len(found) > 1 else "")

@@ -15,7 +15,7 @@ from pages.files import language_models, outputs
 from pages.results import (
     SPACE,
     amount,
-    arenas,
+    benchmarks,
     costs,
     count_words,
     counts,
@@ -74,13 +74,13 @@ def evidence_pages() -> Iterator[tuple[Path, str]]:
         ("language-models.md", language_models()),
     ):
         yield HOME / name, f"{NOTE}\n{text}"
-    for arena in arenas():
-        if is_run(arena):
-            yield HOME / "figures" / f"{arena}-ece.svg", dots(arena)
-            yield HOME / "figures" / f"{arena}-front.svg", front(arena)
-    for arena in filter(is_shifted, arenas()):
+    for benchmark in benchmarks():
+        if is_run(benchmark):
+            yield HOME / "figures" / f"{benchmark}-ece.svg", dots(benchmark)
+            yield HOME / "figures" / f"{benchmark}-front.svg", front(benchmark)
+    for benchmark in filter(is_shifted, benchmarks()):
         for family in FAMILIES:
-            yield HOME / "figures" / f"{arena}-{family}.svg", shift_lines(arena, family)
+            yield HOME / "figures" / f"{benchmark}-{family}.svg", shift_lines(benchmark, family)
 
 
 def index() -> str:
@@ -115,7 +115,7 @@ def index() -> str:
                 "runs",
                 "hours",
             ),
-            map(_arena_line, arenas()),
+            map(_benchmark_line, benchmarks()),
         ),
         "Rows are those of `train`, `tune`, `calib` and `test`; hours are of a shared machine. `tune` is the "
         "validation split, and post-hoc calibrators are fitted on `calib`. Methods have their papers' settings. "
@@ -143,12 +143,12 @@ def index() -> str:
 def _power_words() -> list[str]:
     """State why few seeds with many comparisons find little."""
     parts = []
-    for arena in filter(is_run, arenas()):
-        found = [row for row in rows(f"{arena}/differences.csv") if _is_scaled_nll(row)]
+    for benchmark in filter(is_run, benchmarks()):
+        found = [row for row in rows(f"{benchmark}/differences.csv") if _is_scaled_nll(row)]
         if found and found[0]["n_seeds"] > 1:
             seeds, many = found[0]["n_seeds"], found[0]["comparisons"]
             critical = t.ppf(1 - 0.025 / many, seeds - 1)
-            parts.append(f"{critical:.0f} in {letter(arena)} ({seeds} seeds, {many} comparisons)")
+            parts.append(f"{critical:.0f} in {letter(benchmark)} ({seeds} seeds, {many} comparisons)")
     return [
         "Few seeds and many comparisons find only large differences. Where the scatter over seeds dominates, a "
         f"difference must exceed this many of its standard errors: {', '.join(parts)}. {UPPER}",
@@ -162,18 +162,18 @@ def _is_scaled_nll(row: Mapping[str, Any]) -> bool:
     )  # fmt: skip
 
 
-def _arena_line(arena: str) -> tuple[str, ...]:
-    about = arenas()[arena]
-    found = {row["run"]: row for row in rows(f"{arena}/runs.csv")}
+def _benchmark_line(benchmark: str) -> tuple[str, ...]:
+    about = benchmarks()[benchmark]
+    found = {row["run"]: row for row in rows(f"{benchmark}/runs.csv")}
     if not found:
-        return letter(arena), about["title"], "", about["network"], "", "", "not yet run"
+        return letter(benchmark), about["title"], "", about["network"], "", "", "not yet run"
     hours = sum(row["seconds"] for row in found.values()) / 3600
     return (
-        letter(arena),
+        letter(benchmark),
         about["title"],
-        ", ".join(f"{count:,}" for count in split_sizes(arena)),
+        ", ".join(f"{count:,}" for count in split_sizes(benchmark)),
         about["network"],
-        f"{len(entrants(arena))} + {len(methods(arena)) - len(entrants(arena))}",
+        f"{len(entrants(benchmark))} + {len(methods(benchmark)) - len(entrants(benchmark))}",
         str(len(found)),
         f"{hours:.1f}" if hours >= 0.05 else "under 0.1",
     )
@@ -197,7 +197,7 @@ def over_tasks() -> list[str]:
         ]
         for label in labels
     ]
-    tasks = ", ".join(letter(arena) for arena in found[0]["tasks"].split())
+    tasks = ", ".join(letter(benchmark) for benchmark in found[0]["tasks"].split())
     return [
         f"The share of its rivals that a method beats, over the benchmarks {tasks} and their seeds, for the methods "
         "that all of these have. 95% intervals come from resampling benchmarks, and the seeds within each. Chance "
@@ -210,17 +210,17 @@ def over_tasks() -> list[str]:
 def losses() -> str:
     """Write the tables of methods."""
     parts = ["# Losses, side by side", "", MARKS, "", UPPER, ""]
-    for arena in filter(is_run, arenas()):
-        parts += _losses_of(arena)
+    for benchmark in filter(is_run, benchmarks()):
+        parts += _losses_of(benchmark)
     return "\n".join([*parts, *ranking()])
 
 
-def _losses_of(arena: str) -> list[str]:
-    about = arenas()[arena]
-    ordered = sorted(entrants(arena), key=lambda one: mean(arena, one, "temperature", "nll"))
-    lines = [_method_line(arena, label) for label in ordered]
-    truth = ["true error %", "true error %, scaled"] if knows_truth(arena) else []
-    price = ["cost"] if costs(arena) else []
+def _losses_of(benchmark: str) -> list[str]:
+    about = benchmarks()[benchmark]
+    ordered = sorted(entrants(benchmark), key=lambda one: mean(benchmark, one, "temperature", "nll"))
+    lines = [_method_line(benchmark, label) for label in ordered]
+    truth = ["true error %", "true error %, scaled"] if knows_truth(benchmark) else []
+    price = ["cost"] if costs(benchmark) else []
     heads = [
         "method",
         "seeds",
@@ -229,17 +229,17 @@ def _losses_of(arena: str) -> list[str]:
         "ECE %",
         "NLL, scaled",
         "ECE %, scaled",
-        f"NLL, advisor's calibrator{_advised_seeds(arena)}",
+        f"NLL, advisor's calibrator{_advised_seeds(benchmark)}",
         *truth,
         *price,
     ]
     parts = [
-        f"## {letter(arena)}: {about['title']}",
+        f"## {letter(benchmark)}: {about['title']}",
         "",
         f"{about['network'][0].upper()}{about['network'][1:]}; {about['regime']}. Mean ± standard error over "
         "seeds, ordered by NLL after temperature scaling. ECE in 15 bins."
-        + (" " + about["truth"] if knows_truth(arena) else "")
-        + (" " + _price_words(arena) if costs(arena) else ""),
+        + (" " + about["truth"] if knows_truth(benchmark) else "")
+        + (" " + _price_words(benchmark) if costs(benchmark) else ""),
         "",
         *table(heads, lines),
         "Differences from cross-entropy with simultaneous 95% intervals, ECE and accuracy in points. The last line is "
@@ -247,35 +247,38 @@ def _losses_of(arena: str) -> list[str]:
         "",
         *table(
             ("method", "accuracy", "ECE", "NLL, scaled", "ECE, scaled"),
-            [*(_effect_line(arena, label) for label in ordered if label != "ce"), _detectable_line(arena)],
+            [
+                *(_effect_line(benchmark, label) for label in ordered if label != "ce"),
+                _detectable_line(benchmark),
+            ],
         ),
     ]
     return [
         *parts,
-        f"![ECE of every method before and after temperature scaling](figures/{arena}-ece.svg)",
+        f"![ECE of every method before and after temperature scaling](figures/{benchmark}-ece.svg)",
         "",
-        f"Lines are 95% intervals, from test rows {_and_seeds(arena)}.",
+        f"Lines are 95% intervals, from test rows {_and_seeds(benchmark)}.",
         "",
-        f"![NLL after temperature scaling against accuracy](figures/{arena}-front.svg)",
+        f"![NLL after temperature scaling against accuracy](figures/{benchmark}-front.svg)",
         "",
-        *_front_words(arena),
-        *_ranks(arena),
-        *_fresh(arena),
+        *_front_words(benchmark),
+        *_ranks(benchmark),
+        *_fresh(benchmark),
     ]
 
 
-def _and_seeds(arena: str) -> str:
-    return "alone: there is one seed" if seeds_words(arena) == "1 seed" else "and seeds together"
+def _and_seeds(benchmark: str) -> str:
+    return "alone: there is one seed" if seeds_words(benchmark) == "1 seed" else "and seeds together"
 
 
-def _method_line(arena: str, label: str) -> list[str]:
+def _method_line(benchmark: str, label: str) -> list[str]:
     def cell(calibrator: str, metric: str) -> str:
-        mark = sign(arena, label, metric, calibrator=calibrator)
-        return marked(written(arena, label, calibrator, metric), mark)
+        mark = sign(benchmark, label, metric, calibrator=calibrator)
+        return marked(written(benchmark, label, calibrator, metric), mark)
 
     cells = [
         f"`{label}`",
-        str(len(seeds_of(arena)[label])),
+        str(len(seeds_of(benchmark)[label])),
         cell("identity", "accuracy"),
         cell("identity", "nll"),
         cell("identity", "ece"),
@@ -283,17 +286,17 @@ def _method_line(arena: str, label: str) -> list[str]:
         cell("temperature", "ece"),
         cell("advised", "nll"),
     ]
-    if knows_truth(arena):
-        cells += [written(arena, label, one, "true_error") for one in ("identity", "temperature")]
-    if costs(arena):
-        found = costs(arena).get(label)
+    if knows_truth(benchmark):
+        cells += [written(benchmark, label, one, "true_error") for one in ("identity", "temperature")]
+    if costs(benchmark):
+        found = costs(benchmark).get(label)
         cells.append(f"{found['step']:.2f}{SPACE}({found['low']:.2f}–{found['high']:.2f})" if found else "–")
     return cells
 
 
-def _effect_line(arena: str, label: str) -> list[str]:
+def _effect_line(benchmark: str, label: str) -> list[str]:
     def against(calibrator: str, metric: str) -> str:
-        found = difference(arena, label, metric, calibrator=calibrator)
+        found = difference(benchmark, label, metric, calibrator=calibrator)
         return marked(effect(found), mark_of(found)) if found else "–"
 
     return [
@@ -303,23 +306,23 @@ def _effect_line(arena: str, label: str) -> list[str]:
     ]
 
 
-def _detectable_line(arena: str) -> list[str]:
+def _detectable_line(benchmark: str) -> list[str]:
     cells = []
     for calibrator, metric in (
         ("identity", "accuracy"), ("identity", "ece"), ("temperature", "nll"), ("temperature", "ece")
     ):  # fmt: skip
-        tied = detectable(arena, metric, rivals(arena), calibrator=calibrator)
+        tied = detectable(benchmark, metric, rivals(benchmark), calibrator=calibrator)
         cells.append(amount(metric, float(np.median(tied))) if tied else "–")
     return ["*detectable*", *cells]
 
 
-def _fresh(arena: str) -> list[str]:
+def _fresh(benchmark: str) -> list[str]:
     """Write what the same networks show on many more rows than ``test`` has."""
-    name = f"{arena}_fresh"
+    name = f"{benchmark}_fresh"
     if not rows(f"{name}/differences.csv"):
         return []
     columns = [("temperature", "nll"), ("temperature", "ece"), ("identity", "ece")]
-    ordered = sorted(entrants(arena), key=lambda one: mean(name, one, "temperature", "nll"))
+    ordered = sorted(entrants(benchmark), key=lambda one: mean(name, one, "temperature", "nll"))
     lines = []
     for label in ordered:
         found = [difference(name, label, metric, calibrator=one) for one, metric in columns]
@@ -327,7 +330,9 @@ def _fresh(arena: str) -> list[str]:
         cells = [written(name, label, one, metric) for one, metric in columns[:2]]
         truth = [written(name, label, "temperature", "true_error")] if _is_true(name) else []
         lines.append([f"`{label}`", *cells, *truth, *effects])
-    tied = [detectable(name, metric, rivals(arena), calibrator=calibrator) for calibrator, metric in columns]
+    tied = [
+        detectable(name, metric, rivals(benchmark), calibrator=calibrator) for calibrator, metric in columns
+    ]
     least = [
         amount(metric, float(np.median(one))) if one else "–"
         for (_, metric), one in zip(columns, tied, strict=True)
@@ -336,15 +341,16 @@ def _fresh(arena: str) -> list[str]:
     lines.append(["*detectable*", *(len(head) * [""]), *least])
     n_rows = rows(f"{name}/scores.csv")[0]["n"]
     before, after = (
-        [counts(one, metric, rivals(arena), **SCALED) for metric in ("nll", "ece")] for one in (arena, name)
+        [counts(one, metric, rivals(benchmark), **SCALED) for metric in ("nll", "ece")]
+        for one in (benchmark, name)
     )
     return [
-        f"### {letter(arena)} on {n_rows:,} fresh rows",
+        f"### {letter(benchmark)} on {n_rows:,} fresh rows",
         "",
-        f"{arenas()[arena].get('fresh', 'The same networks and calibrators')}, judged on {n_rows:,} rows that no "
-        "split used instead of "
-        f"{split_sizes(arena)[-1]:,}. Both scaled, against cross-entropy: {count_words(after[0])} in NLL (on `test`: "
-        f"{count_words(before[0])}), {count_words(after[1])} in ECE (on `test`: {count_words(before[1])}). "
+        f"{benchmarks()[benchmark].get('fresh', 'The same networks and calibrators')}, judged on {n_rows:,} rows that "
+        "no split used instead of "
+        f"{split_sizes(benchmark)[-1]:,}. Both scaled, against cross-entropy: {count_words(after[0])} in NLL (on "
+        f"`test`: {count_words(before[0])}), {count_words(after[1])} in ECE (on `test`: {count_words(before[1])}). "
         f"{_chance_words(name)}Mean ± standard error over seeds, and differences from cross-entropy with simultaneous "
         "95% intervals:",
         "",
@@ -378,20 +384,23 @@ def _chance_words(name: str) -> str:
 
 def ranking() -> list[str]:
     """Write whose confidence ranks mistakes worse than that of cross-entropy."""
-    known = list(filter(is_run, arenas()))
+    known = list(filter(is_run, benchmarks()))
     labels = [
         label
-        for label in dict.fromkeys(one for arena in known for one in rivals(arena))
-        if sum(label in entrants(arena) for arena in known) > 2
+        for label in dict.fromkeys(one for benchmark in known for one in rivals(benchmark))
+        if sum(label in entrants(benchmark) for benchmark in known) > 2
     ]
     lines = []
     for label in labels:
-        gaps = {arena: ranking_pairs(arena, label) for arena in known if label in entrants(arena)}
+        gaps = {
+            benchmark: ranking_pairs(benchmark, label) for benchmark in known if label in entrants(benchmark)
+        }
         joined = np.concatenate(list(gaps.values()))
         cells = [
-            f"{100 * gaps[arena].mean():+.2f}".replace("-", "−") if arena in gaps else "–" for arena in known
+            f"{100 * gaps[benchmark].mean():+.2f}".replace("-", "−") if benchmark in gaps else "–"
+            for benchmark in known
         ]
-        worse = [sum(int((sign * ranking_pairs(arena, label, metric) > 0).sum()) for arena in gaps)
+        worse = [sum(int((sign * ranking_pairs(benchmark, label, metric) > 0).sum()) for benchmark in gaps)
                  for metric, sign in (("aurc", 1), ("auroc", -1), ("accuracy", -1))]  # fmt: skip
         lines.append(
             (
@@ -413,7 +422,7 @@ def ranking() -> list[str]:
         *table(
             [
                 "method",
-                *(f"AURC, {letter(arena)}" for arena in known),
+                *(f"AURC, {letter(benchmark)}" for benchmark in known),
                 "worse AURC",
                 "worse AUROC",
                 "worse accuracy",
@@ -423,14 +432,14 @@ def ranking() -> list[str]:
     ]
 
 
-def _advised_seeds(arena: str) -> str:
+def _advised_seeds(benchmark: str) -> str:
     """Write of how many seeds the advisor was asked, where it was not of all."""
-    asked, there = len(values(arena, "ce", "advised", "nll")), len(seeds_of(arena)["ce"])
+    asked, there = len(values(benchmark, "ce", "advised", "nll")), len(seeds_of(benchmark)["ce"])
     return f" ({asked} of {there} seeds)" if asked < there else ""
 
 
-def _price_words(arena: str) -> str:
-    turns = costs(arena)["ce"]["turns"]
+def _price_words(benchmark: str) -> str:
+    turns = costs(benchmark)["ce"]["turns"]
     return (
         "Cost is the processor's time for a training step, in steps of cross-entropy: the median and the middle half "
         f"of {turns} turns in which all methods trained one after the other. It excludes work between epochs (AdaFocal "
@@ -438,25 +447,25 @@ def _price_words(arena: str) -> str:
     )
 
 
-def _front_words(arena: str) -> list[str]:
+def _front_words(benchmark: str) -> list[str]:
     def names(labels: Sequence[str]) -> str:
         return ", ".join(f"`{label}`" for label in labels)
 
     parts = [
         "In the mean no method is at once more accurate and lower in NLL after temperature scaling than "
-        f"{names(undominated(arena, entrants(arena)))}. Single seeds may order them otherwise."
+        f"{names(undominated(benchmark, entrants(benchmark)))}. Single seeds may order them otherwise."
     ]
-    price = costs(arena)
-    cheap = [label for label in entrants(arena) if label in price and price[label]["step"] < CHEAP]
-    if len(cheap) < len(entrants(arena)) and cheap:
+    price = costs(benchmark)
+    cheap = [label for label in entrants(benchmark) if label in price and price[label]["step"] < CHEAP]
+    if len(cheap) < len(entrants(benchmark)) and cheap:
         parts.append(
-            f"Among those that cost less than {CHEAP} steps of cross-entropy: {names(undominated(arena, cheap))}."
+            f"Among those that cost less than {CHEAP} steps of cross-entropy: {names(undominated(benchmark, cheap))}."
         )
     return [" ".join(parts), ""]
 
 
-def _ranks(arena: str) -> list[str]:
-    found = [row for row in rows(f"{arena}/ranks.csv") if row["n_seeds"] > 1]
+def _ranks(benchmark: str) -> list[str]:
+    found = [row for row in rows(f"{benchmark}/ranks.csv") if row["n_seeds"] > 1]
     asked = [row for row in found if row["metric"] == "nll" and row["calibrator"] == "temperature"]
     if not asked:
         return []

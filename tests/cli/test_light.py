@@ -168,9 +168,9 @@ def test_show_fits_a_screen(name, capsys):
     main(["show", name.replace("cifar10c", "cifar10c")])
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 50
-    assert "parameter" in "\n".join(lines)
+    assert "option" in "\n".join(lines)
     before_papers = lines[
-        : next((n for n, line in enumerate(lines) if line.startswith("Printed")), len(lines))
+        : next((n for n, line in enumerate(lines) if line.startswith("Published results")), len(lines))
     ]
     assert max(map(len, before_papers)) <= 100
 

@@ -63,7 +63,7 @@ def test_chunks_are_the_whole(csv, rows):
 
 
 def test_wide_rows_are_converted_block_by_block(csv, monkeypatch):
-    monkeypatch.setattr("equipoise.core.reading.formats.text_rows.MOST_CELLS", 12)
+    monkeypatch.setattr("equipoise.core.reading.formats.text.MOST_CELLS", 12)
     path = csv("logit_0,logit_1,label\n" + "".join(f"{n},0,0\n" for n in range(25)))
     assert [len(chunk) for chunk in iter_predictions(path, chunk_rows=10)] == [10, 10, 5]
     assert read_predictions(path).scores[:, 0].tolist() == list(range(25))

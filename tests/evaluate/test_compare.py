@@ -5,7 +5,7 @@ from equipoise import Predictions, compare
 from equipoise.core.errors import SplitError
 from equipoise.metrics import CalibrationState
 from equipoise.metrics.facts import FACTS
-from equipoise.metrics.readings import read_state
+from equipoise.metrics.values import state_metrics
 from helpers.metric_samples import draw, softmax
 
 
@@ -21,7 +21,7 @@ def pair(n=1500, k=3, *, seed=0, noise=0.3):
 def test_values_are_those_of_each_model():
     first, second = pair()
     for row in compare(first, second, n_resamples=20):
-        before, after = (read_state(CalibrationState.of(part))[row.metric] for part in (first, second))
+        before, after = (state_metrics(CalibrationState.of(part))[row.metric] for part in (first, second))
         assert (row.first, row.second) == (pytest.approx(before, abs=1e-9), pytest.approx(after, abs=1e-9))
         assert row.difference == pytest.approx(after - before, abs=1e-9)
         assert row.low <= row.difference <= row.high
@@ -62,7 +62,7 @@ def test_interval_agrees_with_a_bootstrap_of_the_rows(k):
     draws = {key: [] for key in found}
     for _ in range(200):
         index = rng.integers(0, 1000, 1000)
-        one, two = (read_state(CalibrationState.of(part.take(index))) for part in (first, second))
+        one, two = (state_metrics(CalibrationState.of(part.take(index))) for part in (first, second))
         for key, values in draws.items():
             values.append(two[key] - one[key])
     for key in set(found) - {"under_confidence", "mce"}:

@@ -4,17 +4,16 @@ import numpy as np
 import pytest
 
 from equipoise import Predictions
-from equipoise.evaluate.values import exact_values
 from equipoise.metrics import CalibrationState
-from equipoise.metrics.readings import read_state
 from equipoise.metrics.resample import Resampler, equal_mass_error
+from equipoise.metrics.values import row_metrics, state_metrics
 from helpers.daily import daily
 from helpers.metric_samples import draw
 
 
 def values(predictions):
     state = CalibrationState.of(predictions)
-    return {**read_state(state), **exact_values(predictions, state)}
+    return {**state_metrics(state), **row_metrics(predictions, state)}
 
 
 def row_bootstrap(predictions, n_resamples, seed=0):

@@ -14,8 +14,8 @@ from equipoise.metrics import CalibrationState, accumulate
 from equipoise.metrics.accumulate import sums_by_torch
 from equipoise.metrics.device import flat_batch
 from equipoise.metrics.plain_batch import as_plain_batch
-from equipoise.metrics.readings import read_state
 from equipoise.metrics.sums import Sums
+from equipoise.metrics.values import state_metrics
 from helpers.backends import go
 from helpers.daily import daily
 from helpers.metric_samples import draw, rows, softmax, weights_for
@@ -325,7 +325,7 @@ def test_a_constant_calibrated_predictor_scores_zero_at_scale(dtype):
     state = CalibrationState(2)
     state.update(probs=np.broadcast_to(np.array([0.95, 0.05], dtype=dtype), (n, 2)), labels=labels)
     assert state.curve().expected_error() < 1e-6
-    assert read_state(state)["classwise_ece"] < 1e-6
+    assert state_metrics(state)["classwise_ece"] < 1e-6
     assert state.n_samples == n
 
 
@@ -335,7 +335,7 @@ def test_huge_logits_are_finite():
         state.update(
             logits=np.array([[1e4, -1e4, 0], [-1e4, 1e4, 0], [0, 0, 0]], dtype=dtype), labels=[1, 1, 2]
         )
-        found = read_state(state)
+        found = state_metrics(state)
         assert np.isfinite(list(found.values())).all()
         assert found["nll"] == pytest.approx((2e4 + 0 + np.log(3)) / 3)
         assert state.n_impossible == 0
@@ -458,7 +458,7 @@ def test_top1_state_knows_what_it_can():
     full = Predictions(probs=probs, labels=labels)
     top = Predictions(predicted=full.predicted, confidence=full.confidence, labels=labels, n_classes=4)
     state, whole = CalibrationState.of(top), CalibrationState.of(full)
-    found, known = read_state(state), read_state(whole)
+    found, known = state_metrics(state), state_metrics(whole)
     unknown = {"nll", "brier", "classwise_ece", "brier_calibration", "brier_refinement", "root_brier"}
     assert set(known) - set(found) == unknown
     right = np.where(top.correct, top.confidence, 1 - top.confidence)
@@ -510,7 +510,7 @@ def test_a_forked_process_does_not_wait_for_threads_it_lacks():
 def test_one_row_a_missing_class_and_many_classes():
     state = CalibrationState(3)
     state.update(probs=[[0.2, 0.3, 0.5]], labels=[2])
-    assert read_state(state)["ece"] == pytest.approx(0.5)
+    assert state_metrics(state)["ece"] == pytest.approx(0.5)
     probs, _ = draw(20, 2000, spread=4)
     wide = CalibrationState(2000)
     wide.update(probs=probs, labels=np.zeros(20, int))
@@ -520,7 +520,7 @@ def test_one_row_a_missing_class_and_many_classes():
 def test_fewer_ranks_do_not_pass_for_top5():
     state = CalibrationState(8, n_ranks=2)
     state.update(probs=np.full((1, 8), 0.125), labels=[3])
-    assert "top5_accuracy" not in read_state(state)
+    assert "top5_accuracy" not in state_metrics(state)
 
 
 def test_weights_say_how_many_rows_they_are_worth():

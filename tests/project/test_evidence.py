@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from equipoise import Predictions, score
+from equipoise.catalogue import CATALOGUE
 from equipoise.core.errors import DataError
 from equipoise.data import from_arrays
 from equipoise.experiments import RunOptions, read_comparison, run
-from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.experiments.runs.rows import read_rows
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -109,13 +109,13 @@ def test_intervals_exclude_zero_exactly_where_a_verdict_names_a_winner(folder):
         assert row["detectable"] >= (row["high"] - row["low"]) / 2 * 0.999
 
 
-@pytest.mark.parametrize("arena", RUN)
-def test_ranks_follow_from_the_scores(scripts, arena):
+@pytest.mark.parametrize("benchmark", RUN)
+def test_ranks_follow_from_the_scores(scripts, benchmark):
     from ranks import ranks
 
-    labels = {row["method"] for row in read_rows(EVIDENCE / arena / "differences.csv")}
-    found = list(ranks(arena, read_rows(EVIDENCE / arena / "scores.csv"), labels))
-    check_rows(found, read_rows(EVIDENCE / arena / "ranks.csv"))
+    labels = {row["method"] for row in read_rows(EVIDENCE / benchmark / "differences.csv")}
+    found = list(ranks(benchmark, read_rows(EVIDENCE / benchmark / "scores.csv"), labels))
+    check_rows(found, read_rows(EVIDENCE / benchmark / "ranks.csv"))
 
 
 def paired_rows(gaps, *, shared=None, half=0.02, method="focal"):
@@ -185,10 +185,10 @@ def test_unused_training_images_join_the_test_images(scripts, monkeypatch):
     assert set(data.rows("test").tolist()) == set(range(100)) - used
 
 
-def test_wins_follow_from_the_scores_of_all_arenas(scripts):
+def test_wins_follow_from_the_scores_of_all_benchmarks(scripts):
     from ranks import wins
 
-    found = list(wins({arena: read_rows(EVIDENCE / arena / "scores.csv") for arena in RUN}))
+    found = list(wins({benchmark: read_rows(EVIDENCE / benchmark / "scores.csv") for benchmark in RUN}))
     committed = read_rows(EVIDENCE / "wins.csv")
     names = ("metric", "calibrator", "method", "tasks")
     assert [[row[name] for name in names] for row in found] == [
@@ -216,14 +216,14 @@ def test_who_always_beats_all_rivals_wins_everything(scripts):
     assert (found["best"]["wins_low"], found["worst"]["wins_high"]) == (1.0, 0.0)
 
 
-@pytest.mark.parametrize("arena", RUN)
-def test_what_is_told_of_pairs_is_told_of_runs(arena):
-    runs = {(row["method"], row["seed"]) for row in read_rows(EVIDENCE / arena / "runs.csv")}
+@pytest.mark.parametrize("benchmark", RUN)
+def test_what_is_told_of_pairs_is_told_of_runs(benchmark):
+    runs = {(row["method"], row["seed"]) for row in read_rows(EVIDENCE / benchmark / "runs.csv")}
     scores = {
         (row["method"], row["seed"], row["calibrator"], row["split"], row["metric"]): row["value"]
-        for row in read_rows(EVIDENCE / arena / "scores.csv")
+        for row in read_rows(EVIDENCE / benchmark / "scores.csv")
     }
-    for row in read_rows(EVIDENCE / arena / "paired.csv"):
+    for row in read_rows(EVIDENCE / benchmark / "paired.csv"):
         for method, calibrator, value in (
             (row["method"], row["calibrator"], row["value"]),
             (row["versus"], row["versus_calibrator"], row["versus_value"]),
@@ -278,19 +278,19 @@ def test_specs_can_be_read(file):
 def test_claims_are_about_methods_and_cells_that_exist(pages, claim):
     from pages import claims, results
 
-    known = {key for room in ("losses", "pairs", "objectives") for key in CATALOGUE[room]}
+    known = {key for category in ("losses", "objectives") for key in CATALOGUE[category]}
     assert {claim["method"], claim["versus"]} <= known
-    assert set(claim["arenas"]) <= results.arenas().keys()
+    assert set(claim["benchmarks"]) <= results.benchmarks().keys()
     assert set(claim.get("among", ())) <= known
     assert all(tuple(cell.split("/")) in claims._printed() for cell in claim["printed"])
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim['method']} against {claim['versus']}")
 def test_claims_are_asked_where_they_can_be_answered(claim):
-    for arena in claim["arenas"]:
-        comparisons = [read_comparison(file) for file in (EVIDENCE / "specs").glob(f"{arena}-*.toml")]
+    for benchmark in claim["benchmarks"]:
+        comparisons = [read_comparison(file) for file in (EVIDENCE / "specs").glob(f"{benchmark}-*.toml")]
         labels = {label for comparison in comparisons for label in comparison.methods}
-        assert {claim["method"], claim["versus"]} <= labels, arena
+        assert {claim["method"], claim["versus"]} <= labels, benchmark
 
 
 @pytest.fixture

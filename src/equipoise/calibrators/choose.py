@@ -12,8 +12,8 @@ import numpy as np
 
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.binning import bin_sums, equal_width_edges
-from equipoise.calibrators.claims import as_claims, is_claims
 from equipoise.calibrators.fit_warnings import mean_and_error
+from equipoise.calibrators.forms import as_claims, is_claims
 from equipoise.calibrators.identity import Identity
 from equipoise.calibrators.load import KINDS
 from equipoise.calibrators.one_vs_rest import row_weights

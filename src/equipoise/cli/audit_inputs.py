@@ -17,10 +17,10 @@ from equipoise.core.predictions.alignment import align
 from equipoise.core.predictions.concatenate import concatenate
 from equipoise.core.progress import progress
 from equipoise.core.reading import Columns, iter_predictions, read_predictions
-from equipoise.evaluate.audit import Audit, audit, audit_sums, sum_up
 from equipoise.evaluate.audit_state import AuditState
-from equipoise.evaluate.compare import compare
-from equipoise.evaluate.compare_states import compare_states
+from equipoise.evaluate.auditing import audit, audit_sums, sum_up
+from equipoise.evaluate.audits import Audit
+from equipoise.evaluate.comparison import compare, compare_states
 from equipoise.evaluate.differences import Differences
 from equipoise.metrics.clusters import find_clusters
 

@@ -11,8 +11,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from equipoise.evaluate.audit import Audit
-from equipoise.evaluate.audit_text import (
+from equipoise.evaluate.audits import (
+    Audit,
     chance_words,
     later_cautions,
     slice_cells,
@@ -20,7 +20,7 @@ from equipoise.evaluate.audit_text import (
     slice_words,
     titled_slices,
 )
-from equipoise.evaluate.scorecard_text import circumstances, remarks, score_cells
+from equipoise.evaluate.scorecard import circumstances, remarks, score_cells
 from equipoise.evaluate.verdict import both_words, views_of_card
 from equipoise.metrics.facts import metrics_where
 from equipoise.metrics.target import target_facts

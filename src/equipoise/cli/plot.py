@@ -30,9 +30,24 @@ _ENDINGS = (".svg", ".png", ".pdf")
 @click.option("--calibrator", help="After which calibrator.")
 @click.option("--column", help="history: a column; multipliers: what was learnt.")
 @click.option("--smooth", type=click.IntRange(min=1), default=1, help="history: epochs of a moving average.")
+@click.option(
+    "--ema",
+    type=click.FloatRange(min=0, max=1, max_open=True),
+    default=0.0,
+    help="history: decay of an exponential moving average, such as 0.9.",
+)
 @click.option("--parameter", help="hyperparameter: its name, such as gamma.")
 @click.option("--corruption", "family", help="shift: which corruption; by default all.")
-@click.option("--gamma", default=5.0, show_default=True, help="phi: the focusing parameter.")
+@click.option("--gamma", default=1.0, show_default=True, help="phi: the focusing parameter.")
+@click.option(
+    "--rival",
+    "rivals",
+    type=click.FloatRange(0, 0.5),
+    multiple=True,
+    default=(0.3,),
+    show_default=True,
+    help="phi: probability of the rival; may be repeated.",
+)
 @quiet_option
 def command(
     kind: str,
@@ -42,15 +57,17 @@ def command(
     calibrator: str | None,
     column: str | None,
     smooth: int,
+    ema: float,
     parameter: str | None,
     family: str | None,
     gamma: float,
+    rivals: tuple[float, ...],
     quiet: bool,
 ) -> None:
     """Draw a KIND of picture of the finished runs in folders RUNS; one file per dataset and network.
 
-    KIND is bars, confidence, gammas, history, hyperparameter, logits, multipliers, reliability, shift, sweep or
-    tradeoff; or a picture of theory, which needs no runs: penalties or phi.
+    KIND is bars, confidence, gammas, history, hyperparameter, logits, multipliers, reliability, rivals, shift,
+    sweep or tradeoff; or a picture of theory, which needs no runs: penalties or phi.
     """
     if (kind in NEEDS_NO_RUNS) == bool(runs):
         raise click.UsageError(
@@ -70,9 +87,11 @@ def command(
         calibrator=calibrator,
         column=column,
         smooth=smooth,
+        ema=ema,
         parameter=parameter,
         family=family,
         gamma=gamma,
+        rivals=rivals,
     )
     from equipoise.plots.style import own_settings
 

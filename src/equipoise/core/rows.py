@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any, final
 
 import numpy as np
-from scipy.special import bdtrc
 
 from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array, as_numpy
@@ -279,6 +278,8 @@ def _is_leak(judged: Array, fitted: Array, shared: int) -> bool:
     )
     if twice == 0:
         return shared >= min(4, n)
+    from scipy.special import bdtrc  # slow to import, and rarely needed
+
     chance = float(bdtrc(shared - 1, shared + twice, 2 * n * m / (n + m) ** 2))
     return chance < _UNLIKELY
 

@@ -29,12 +29,14 @@ from equipoise.data.row_splits import (
     whole_validation,
 )
 from equipoise.data.shift import Shift, load_shift, read_shifts
+from equipoise.data.stand_ins import STAND_INS, stand_in
 from equipoise.data.streaming import ImageFiles
 
 __all__ = [
     "COMMON_OPTIONS",
     "CORRUPTIONS",
     "READERS",
+    "STAND_INS",
     "VALIDATIONS",
     "Augment",
     "Batch",
@@ -66,6 +68,7 @@ __all__ = [
     "ood_pair",
     "read_shifts",
     "shift_crop",
+    "stand_in",
     "stratified_split",
     "trim_documents",
     "whole_validation",

@@ -1,14 +1,14 @@
 """Predictions x calibrators x metrics: scorecards with intervals, paired comparisons, audits."""
 
-from equipoise.evaluate.audit import Audit, audit
 from equipoise.evaluate.audit_state import AuditState, read_audit_state, write_audit_state
+from equipoise.evaluate.auditing import audit
+from equipoise.evaluate.audits import Audit
 from equipoise.evaluate.cautions import Caution
-from equipoise.evaluate.compare import PairedDifferences, compare
-from equipoise.evaluate.compare_states import UnpairedDifferences, compare_states
+from equipoise.evaluate.comparison import PairedDifferences, UnpairedDifferences, compare, compare_states
 from equipoise.evaluate.differences import Difference
-from equipoise.evaluate.gates import Gate, Limit, check_limits, check_not_worse
-from equipoise.evaluate.group_gates import check_groups
-from equipoise.evaluate.scorecard import Score, Scorecard, score
+from equipoise.evaluate.gates import Gate, Limit, check_groups, check_limits, check_not_worse
+from equipoise.evaluate.scorecard import Score, Scorecard
+from equipoise.evaluate.scoring import score
 from equipoise.evaluate.shift import DETECTION, ShiftScores, score_detection
 from equipoise.evaluate.slices import Slice, SliceSums, score_by_class, score_by_group
 from equipoise.evaluate.slow_metrics import EXTRA, score_extra

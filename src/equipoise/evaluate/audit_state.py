@@ -21,8 +21,8 @@ from equipoise.core.reading.files import AnyPath
 from equipoise.core.records import Record, read_record, write_record
 from equipoise.core.row_identity import RowIdentity
 from equipoise.evaluate.cautions import Evidence
+from equipoise.evaluate.record_checks import check_state
 from equipoise.evaluate.slices import SliceSums
-from equipoise.evaluate.state_checks import check_state
 from equipoise.metrics.inputs import as_predictions
 from equipoise.metrics.state import CalibrationState
 from equipoise.metrics.target import Target, event_view, find_target

@@ -11,15 +11,15 @@ from equipoise.calibrators import Calibrator
 from equipoise.core.predictions import Predictions
 from equipoise.core.seeds import numpy_generator
 from equipoise.evaluate.scorecard import Score
-from equipoise.metrics.facts import DETECTION_FACTS, MetricFacts
-from equipoise.metrics.intervals import check_resamples, mean_interval
-from equipoise.metrics.out_of_distribution import (
+from equipoise.metrics.detection import (
     NEED_LOGIT_LEVEL,
     SURENESS,
     DetectionCells,
     detection_cells,
     sureness,
 )
+from equipoise.metrics.facts import DETECTION_FACTS, MetricFacts
+from equipoise.metrics.intervals import check_resamples, mean_interval
 
 __all__ = ["DETECTION", "ShiftScores", "describe_missing_scores", "score_detection"]
 

@@ -15,8 +15,7 @@ from equipoise.core.predictions import Predictions
 from equipoise.core.seeds import numpy_generator
 from equipoise.evaluate.scorecard import Score
 from equipoise.metrics.clusters import find_clusters
-from equipoise.metrics.gaussian_calibration_error import gaussian_calibration_error
-from equipoise.metrics.kernel_calibration_error import kernel_calibration_error
+from equipoise.metrics.kernel import gaussian_calibration_error, kernel_calibration_error
 
 __all__ = ["EXTRA", "score_extra"]
 

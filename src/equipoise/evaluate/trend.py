@@ -16,8 +16,8 @@ import numpy as np
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError, SpecError
 from equipoise.core.seeds import numpy_generator
-from equipoise.evaluate.audit import audit
 from equipoise.evaluate.audit_state import AuditState, merge_states
+from equipoise.evaluate.auditing import audit
 from equipoise.evaluate.chance import holm
 from equipoise.evaluate.scorecard import Scorecard
 from equipoise.evaluate.verdict import p_text

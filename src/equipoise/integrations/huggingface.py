@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from equipoise.core.errors import DataError, needs
 from equipoise.losses.adaptive import check_saved_state, is_adaptive, made_up_rows
 from equipoise.losses.base import log_odds_as_logits
-from equipoise.metrics.readings import read_state
 from equipoise.metrics.state import CalibrationState
+from equipoise.metrics.values import state_metrics
 from equipoise.training.checkpoint import read_checkpoint, write_checkpoint
 
 with needs("transformers", extra="huggingface", purpose="train with the Hugging Face Trainer"):
@@ -101,7 +101,7 @@ class CalibrationMetrics:
         self.state.update(logits=logits.movedim(-1, 1), labels=labels, ignore_index=_IGNORED)
         if not compute_result:
             return {}
-        values, self.state = read_state(self.state), None
+        values, self.state = state_metrics(self.state), None
         return {name: values[name] for name in self.metrics}
 
 

@@ -16,8 +16,8 @@ from equipoise.core.predictions import Predictions
 from equipoise.losses.adaptive import check_saved_state, is_adaptive
 from equipoise.losses.base import log_odds_as_logits
 from equipoise.losses.gather import gather_rows
-from equipoise.metrics.readings import read_state
 from equipoise.metrics.state import CalibrationState
+from equipoise.metrics.values import state_metrics
 from equipoise.training.randomness import seed_epoch
 
 with needs("lightning", extra="lightning", purpose="train with Lightning"):
@@ -190,7 +190,7 @@ class CalibrationLogger(Callback):  # type: ignore[misc]
             return
         if trainer.world_size > 1:
             self.state.all_reduce()
-        values = read_state(self.state)
+        values = state_metrics(self.state)
         pl_module.log_dict({self.prefix + name: values[name] for name in self.metrics})
         if self.figures is not None and trainer.is_global_zero:
             self._draw(trainer, self.state)

@@ -17,10 +17,9 @@ from equipoise.core.errors import DataError, needs
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
 from equipoise.core.probabilities import positive_logits
-from equipoise.evaluate.values import exact_values
 from equipoise.metrics.facts import metric_facts
-from equipoise.metrics.readings import read_state
 from equipoise.metrics.state import CalibrationState
+from equipoise.metrics.values import row_metrics, state_metrics
 
 with needs("sklearn", extra="sklearn", purpose="calibrate scikit-learn estimators"):
     from sklearn import get_config
@@ -248,9 +247,9 @@ class CalibrationScorer:
         """Return the metric of a fitted classifier on some rows, negated if lower is better."""
         predictions = predictions_of(estimator, X, y, sample_weight=sample_weight)
         state = CalibrationState.of(predictions, n_bins=self.n_bins)
-        values = read_state(state)
+        values = state_metrics(state)
         if self.metric not in values:
-            values = exact_values(predictions, state)
+            values = row_metrics(predictions, state)
         value = look_up(self.metric, values, what="metric of these predictions")
         return -metric_facts(self.metric).badness(value)
 

@@ -13,10 +13,9 @@ from torch import Tensor
 from equipoise.core.deprecation import answer_old_names as _answer_old_names
 from equipoise.core.errors import needs
 from equipoise.core.names import check_choice
-from equipoise.evaluate.values import sketched_values
 from equipoise.metrics.facts import metric_facts
-from equipoise.metrics.readings import read_state
 from equipoise.metrics.state import CalibrationState
+from equipoise.metrics.values import sketch_metrics, state_metrics
 
 with needs("torchmetrics", extra="torchmetrics", purpose="offer our metrics to torchmetrics"):
     from torchmetrics import Metric
@@ -147,7 +146,7 @@ class _Exact(CalibrationMetric):
 
     def _read(self, state: CalibrationState) -> float:
         state.curve()  # says what is missing, if there are no rows yet
-        return read_state(state)[self.key]
+        return state_metrics(state)[self.key]
 
 
 class _Sketched(CalibrationMetric):
@@ -155,7 +154,7 @@ class _Sketched(CalibrationMetric):
 
     def _read(self, state: CalibrationState) -> float:
         state.curve()
-        return sketched_values(state)[self.key]
+        return sketch_metrics(state)[self.key]
 
 
 @final

@@ -10,9 +10,9 @@ from equipoise.core.arrays import Array
 from equipoise.core.names import look_up
 from equipoise.metrics.inputs import as_predictions
 from equipoise.metrics.intervals import check_resamples, tail_probability
-from equipoise.metrics.readings import read_state
 from equipoise.metrics.resample import Resampler
 from equipoise.metrics.state import CalibrationState
+from equipoise.metrics.values import state_metrics
 
 __all__ = ["ConsistencyTest", "consistency_test"]
 
@@ -85,6 +85,8 @@ def consistency_test(
     predictions = as_predictions(probs, labels, sample_weight, where="consistency_test")
     state = CalibrationState.of(predictions, n_bins=n_bins, closed=closed)
     names = ("ece", "mce", "rms_ce", "avg_ce", "classwise_ece")
-    value = look_up(metric, {k: v for k, v in read_state(state).items() if k in names}, what="testable error")
+    value = look_up(
+        metric, {k: v for k, v in state_metrics(state).items() if k in names}, what="testable error"
+    )
     draws = Resampler(state, n_resamples=n_resamples, seed=seed).calibrated()[metric]
     return ConsistencyTest.of(metric, value, draws)

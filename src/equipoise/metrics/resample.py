@@ -16,12 +16,13 @@ from scipy.special import erf
 
 from equipoise.core.arrays import Array
 from equipoise.core.seeds import numpy_generator
-from equipoise.metrics.area_under_risk_coverage import aurc_of_cells
-from equipoise.metrics.area_under_roc import auroc_of_cells
+from equipoise.metrics.detection import auroc_of_cells
 from equipoise.metrics.facts import metrics_where
-from equipoise.metrics.readings import has_top5, read_cells
-from equipoise.metrics.smooth_calibration_error import smoothed_error
+from equipoise.metrics.ranked import equal_mass_error
+from equipoise.metrics.selective import aurc_of_cells
+from equipoise.metrics.smooth import smoothed_error
 from equipoise.metrics.state import CalibrationState
+from equipoise.metrics.values import cell_metrics, has_top5
 
 __all__ = ["Resampler"]
 
@@ -58,7 +59,7 @@ class Resampler:
 
     def bootstrap(self) -> dict[str, Array]:
         """Return draws of every metric under resampling of the rows, ``(n_resamples,)`` each."""
-        draws = read_cells(self._resampled_cells())
+        draws = cell_metrics(self._resampled_cells())
         draws.update(self._fine_metrics(*self._resampled_fine()))
         if self.state.n_classes:
             draws.update(self._classwise(noise_only=False))
@@ -74,7 +75,7 @@ class Resampler:
     def calibrated(self) -> dict[str, Array]:
         """Return draws of the error metrics of a calibrated model with the same confidences."""
         rng = numpy_generator(self._seed, "calibrated")
-        draws = read_cells(self._calibrated_cells(rng))
+        draws = cell_metrics(self._calibrated_cells(rng))
         fine, _ = self._fine
         count = self._counts(fine[:, 0])
         confidence = _ratio(fine[:, 1], fine[:, 0])
@@ -207,25 +208,6 @@ class Resampler:
         share = float(self.state.sums.ranks[:5].sum() / self.state.sums.ranks.sum())
         rng = numpy_generator(self._seed, "ranks")
         return rng.binomial(self.n_rows, min(share, 1.0), size=self.n_resamples) / self.n_rows
-
-
-def equal_mass_error(mass: Array, gaps: Array, n_bins: int) -> Array:
-    """Return the error over ``n_bins`` bins of equal mass cut from ascending cells, ``(..., m)``."""
-    position = np.cumsum(mass, axis=-1)
-    running = np.cumsum(gaps, axis=-1)
-    total = position[..., -1:]
-    cuts = total * (np.arange(1, n_bins) / n_bins)
-    # One search per draw: comparing every cell with every cut would take gigabytes for thousands of bins.
-    draws = position.reshape(-1, position.shape[-1])
-    pairs = zip(draws, cuts.reshape(len(draws), -1), strict=True)
-    cell = np.array([np.searchsorted(*pair) for pair in pairs], np.int64).reshape(cuts.shape)
-    after = np.take_along_axis(position, cell, axis=-1)
-    held = np.take_along_axis(mass, cell, axis=-1)
-    share = np.divide(after - cuts, held, out=np.zeros_like(held), where=held > 0)
-    at_cuts = np.take_along_axis(running, cell, axis=-1) - share * np.take_along_axis(gaps, cell, axis=-1)
-    ends = [np.zeros_like(total), at_cuts, running[..., -1:]]
-    result: Array = np.abs(np.diff(np.concatenate(ends, axis=-1), axis=-1)).sum(axis=-1) / total[..., 0]
-    return result
 
 
 def _smooth_errors(residuals: Array) -> Array:

@@ -18,8 +18,8 @@ from equipoise.core.predictions import Predictions
 from equipoise.core.seeds import numpy_generator
 from equipoise.metrics.accumulate import losses_of_being_right
 from equipoise.metrics.facts import metrics_where
-from equipoise.metrics.readings import read_cells
 from equipoise.metrics.target import POSITIVE_KEYS, TOP, Target, event_view
+from equipoise.metrics.values import cell_metrics
 
 __all__ = [
     "ResamplePlan",
@@ -190,9 +190,9 @@ def draw_units(sums: Array, n_bins: int, keys: Sequence[str], plan: ResamplePlan
         (20,)
     """
     shape = (n_bins, 2, 4)
-    point = read_cells(sums.sum(axis=0).reshape(shape))
+    point = cell_metrics(sums.sum(axis=0).reshape(shape))
     counts = _counts(len(sums), plan.n_resamples, plan.seed)
-    drawn = read_cells((counts @ sums).reshape(plan.n_resamples, *shape))
+    drawn = cell_metrics((counts @ sums).reshape(plan.n_resamples, *shape))
     return RowDraws(
         {key: float(point[key]) for key in keys},
         {key: np.asarray(drawn[key] - point[key], dtype=np.float32) for key in keys},

@@ -12,8 +12,8 @@ from equipoise.core.arrays import Array
 from equipoise.core.grid import grid_of
 from equipoise.core.predictions import Predictions
 from equipoise.metrics.inputs import as_predictions
-from equipoise.metrics.readings import read_state
 from equipoise.metrics.state import CalibrationState
+from equipoise.metrics.values import state_metrics
 
 __all__ = ["TemperatureSweep", "sweep_temperatures"]
 
@@ -67,7 +67,7 @@ def sweep_temperatures(
         half = grid_of(rows.scores, rows.precision).half_steps
         logits = np.log(np.maximum(rows.probs, half))
     found = [
-        read_state(CalibrationState.of(rows.with_scores(logits=logits / value), n_bins=n_bins))
+        state_metrics(CalibrationState.of(rows.with_scores(logits=logits / value), n_bins=n_bins))
         for value in values
     ]
     return TemperatureSweep(

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from equipoise.core.predictions import Predictions
-from equipoise.evaluate.audit import Audit
+from equipoise.evaluate.audits import Audit
 from equipoise.evaluate.scorecard import Score, Scorecard
+from equipoise.metrics.binned import reliability_curve
 from equipoise.metrics.curve import ReliabilityCurve
-from equipoise.metrics.expected_calibration_error import reliability_curve
-from equipoise.metrics.smooth_curve import SmoothCurve
+from equipoise.metrics.smooth import SmoothCurve
 from equipoise.plots.smooth_reliability import add_smooth_curve
 from equipoise.plots.style import BLUE, GREY, INK, RED, check_not_empty, dress, on_axes, panels, wrapped
 
@@ -171,7 +171,7 @@ def draw_confidence_histogram(
     )
     dress(ax, x=_CONFIDENCE[curve.target], y="rows")
     if title:
-        ax.set_title(wrapped(title), loc="left", fontsize="medium", fontweight="bold", color=INK, pad=20)
+        _set_panel_title(ax, title, pad=20)
     return ax
 
 
@@ -205,7 +205,7 @@ def draw_reliability_diagrams(
     for (name, curve), (upper, lower) in zip(curves.items(), grid, strict=True):
         smoothed = (smooth or {}).get(name)
         draw_reliability(curve, smooth=smoothed, level=level, ax=upper)
-        upper.set_title(wrapped(name), loc="left", fontsize="medium", fontweight="bold", color=INK, pad=18)
+        _set_panel_title(upper, name, pad=18)
         upper.annotate(
             _error_text(curve, (errors or {}).get(name)),
             (0, 1),
@@ -222,6 +222,11 @@ def draw_reliability_diagrams(
             upper.set_ylabel("")
             lower.set_ylabel("")
     return figure
+
+
+def _set_panel_title(ax: Axes, title: str, *, pad: float) -> None:
+    """Put a title above a panel, in lines that are no wider than its axes even if every letter is wide."""
+    ax.set_title(wrapped(title, 30), loc="left", fontsize="small", fontweight="bold", color=INK, pad=pad)
 
 
 def _error_text(curve: ReliabilityCurve, score: Score | None) -> str:

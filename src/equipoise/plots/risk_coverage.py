@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from equipoise.metrics.area_under_risk_coverage import RiskCoverage
+from equipoise.metrics.selective import RiskCoverage
 from equipoise.plots.style import check_not_empty, dress, on_axes, outside_legend, series_styles
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from equipoise.metrics.smooth_curve import SmoothCurve
+from equipoise.metrics.smooth import SmoothCurve
 from equipoise.plots.style import BLUE, GREY, INK, RED, dress, on_axes
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Any
 
 from equipoise.calibrators import Calibrator, Choice, TemperatureScaling, choose
 from equipoise.core.predictions import Predictions
-from equipoise.evaluate.compare import compare
-from equipoise.evaluate.scorecard import score
+from equipoise.evaluate.comparison import compare
+from equipoise.evaluate.scoring import score
 from equipoise.report.records import Advice, AfterCalibrator, Option
 
 __all__ = ["advice_of", "remedies_of"]

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from equipoise.evaluate.compare import PairedDifferences
+from equipoise.evaluate.comparison import PairedDifferences
 from equipoise.evaluate.differences import Difference
 from equipoise.evaluate.scorecard import Score
 from equipoise.evaluate.trend import Trend

@@ -13,9 +13,10 @@ from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
 from equipoise.core.predictions.alignment import align_all, order_classes
-from equipoise.evaluate.audit import Audit, audit
 from equipoise.evaluate.audit_state import AuditState
-from equipoise.evaluate.compare import PairedDifferences, compare
+from equipoise.evaluate.auditing import audit
+from equipoise.evaluate.audits import Audit
+from equipoise.evaluate.comparison import PairedDifferences, compare
 from equipoise.evaluate.scorecard import Scorecard
 from equipoise.evaluate.trend import find_trend
 from equipoise.report.advisor import remedies_of

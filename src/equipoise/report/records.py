@@ -12,7 +12,7 @@ from typing import Any, final
 import numpy as np
 
 from equipoise.core.errors import DataError
-from equipoise.evaluate.compare import PairedDifferences, correct_for_many
+from equipoise.evaluate.comparison import PairedDifferences, correct_for_many
 from equipoise.evaluate.scorecard import Score, Scorecard
 from equipoise.evaluate.shift import ShiftScores
 from equipoise.evaluate.slices import Slice
@@ -20,9 +20,9 @@ from equipoise.evaluate.standard_error import mean_over_seeds
 from equipoise.evaluate.sweep import Sweep
 from equipoise.evaluate.trend import Trend
 from equipoise.evaluate.verdict import Verdict, verdict_of_runs
-from equipoise.metrics.area_under_risk_coverage import RiskCoverage
 from equipoise.metrics.curve import ReliabilityCurve, mean_curve
 from equipoise.metrics.row_draws import RowDraws
+from equipoise.metrics.selective import RiskCoverage
 
 __all__ = [
     "Advice",

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from equipoise.evaluate.scorecard import Score
-from equipoise.evaluate.scorecard_text import unknown_words
+from equipoise.evaluate.scorecard import Score, unknown_words
 from equipoise.evaluate.sweep import Sweep
 from equipoise.metrics.curve import ReliabilityCurve
 from equipoise.metrics.facts import metric_facts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from equipoise.evaluate.compare import PairedDifferences
+from equipoise.evaluate.comparison import PairedDifferences
 from equipoise.evaluate.scorecard import Score
 from equipoise.metrics.facts import FACTS, best_of, columns
 from equipoise.metrics.target import target_facts

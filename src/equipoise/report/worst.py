@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from equipoise.evaluate.audit_text import off_words, slice_heads
+from equipoise.evaluate.audits import off_words, slice_heads
 from equipoise.evaluate.scorecard import Score
 from equipoise.evaluate.slices import Slice, slices_off
 from equipoise.metrics.target import Target

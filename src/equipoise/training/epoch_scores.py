@@ -6,7 +6,7 @@ from equipoise.calibrators import TemperatureScaling
 from equipoise.core.predictions import Predictions
 from equipoise.metrics import CalibrationState, negative_log_likelihood
 from equipoise.metrics.facts import metrics_where
-from equipoise.metrics.readings import read_state
+from equipoise.metrics.values import state_metrics
 
 __all__ = ["scores_on_test", "tune_scores"]
 
@@ -47,5 +47,5 @@ def scores_on_test(predictions: Predictions, *, temperature: float | None = None
 
 def _main_scores(predictions: Predictions, split: str) -> dict[str, float]:
     """Return what is read from one pass over the rows."""
-    values = read_state(CalibrationState.of(predictions))
+    values = state_metrics(CalibrationState.of(predictions))
     return {f"{split}_{key}": values[key] for key in metrics_where(is_main=True)}

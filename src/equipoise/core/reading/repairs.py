@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -136,12 +137,5 @@ def without_missing(chunk: Chunk) -> Chunk:
     kept = np.flatnonzero(~missing)
     n_dropped = chunk.n_dropped + int(missing.sum())
     rows = chunk.start + kept if chunk.rows is None else chunk.rows[kept]
-    if not len(kept):
-        return Chunk({}, chunk.start, n_dropped=n_dropped)
-    return Chunk(
-        {name: as_numpy(column)[kept] for name, column in chunk.columns.items()},
-        chunk.start,
-        None if chunk.lines is None else chunk.lines[kept],
-        rows,
-        n_dropped,
-    )
+    columns = {name: as_numpy(column)[kept] for name, column in chunk.columns.items()} if len(kept) else {}
+    return replace(chunk, columns=columns, rows=rows, n_dropped=n_dropped)

@@ -355,7 +355,7 @@ def _places(chunk: Chunk, layout: Layout) -> int:
 
 
 def _placed(error: DataError, chunk: Chunk, layout: Layout) -> DataError:
-    if chunk.lines is not None or chunk.rows is not None:
+    if chunk.line_of is not None or chunk.rows is not None:
         return renumbered(error, chunk.place)
     before = chunk.start * _places(chunk, layout)
     return renumbered(error, lambda row: f"row {before + row}")

@@ -15,20 +15,20 @@ from equipoise.calibrators import Calibrator
 from equipoise.core.errors import DataError, EquipoiseError, SpecError, SplitError
 from equipoise.core.predictions import Predictions
 from equipoise.data import Dataset, read_shifts
-from equipoise.experiments.build.run_parts import build, make_loss, make_network, split_source
-from equipoise.experiments.specs.calibrators import MapSpec
-from equipoise.experiments.specs.metrics import MetricSpec, score_metric
-from equipoise.experiments.code.names import code_in_sum, is_code, split_reference
-from equipoise.experiments.runs.shift import foreign_data, further_set
-from equipoise.experiments.specs.run import Spec
 from equipoise.experiments.build.data import content_digest, data_of
+from equipoise.experiments.build.run_parts import build, make_loss, make_network, split_source
+from equipoise.experiments.code.named import Wanted
+from equipoise.experiments.code.names import code_in_sum, is_code, split_reference
 from equipoise.experiments.code.source import (
     CodeSource,
     check_not_loading,
     code_digest,
     find_source,
 )
-from equipoise.experiments.code.named import Wanted
+from equipoise.experiments.runs.shift import foreign_data, further_set
+from equipoise.experiments.specs.calibrators import MapSpec
+from equipoise.experiments.specs.metrics import MetricSpec, score_metric
+from equipoise.experiments.specs.run import Spec
 from equipoise.losses.adaptive import check_saved_state, made_up_rows
 from equipoise.training.network_call import as_logits, call_network
 

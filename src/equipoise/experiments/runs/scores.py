@@ -15,9 +15,9 @@ from equipoise.evaluate import Score, Scorecard, Slice
 from equipoise.evaluate.standard_error import one_run_error
 from equipoise.experiments.runs.json_files import NUMBER, check_content, read_json, write_json
 from equipoise.experiments.specs.run import Spec
-from equipoise.metrics.area_under_risk_coverage import RiskCoverage
 from equipoise.metrics.facts import learn_facts
 from equipoise.metrics.row_draws import ResamplePlan, RowDraws
+from equipoise.metrics.selective import RiskCoverage
 
 __all__ = ["RunScores", "read_scores", "tidy_rows", "write_scores"]
 

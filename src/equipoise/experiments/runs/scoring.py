@@ -20,9 +20,9 @@ from equipoise.experiments.runs.segmentation import dense_cards, dense_extras, i
 from equipoise.experiments.runs.shift import set_name, shifts_of
 from equipoise.experiments.specs.calibrators import MapSpec
 from equipoise.experiments.specs.metrics import GivenMetric, MetricSpec, score_metric
-from equipoise.metrics.area_under_risk_coverage import risk_coverage
 from equipoise.metrics.clusters import find_clusters
 from equipoise.metrics.row_draws import RowDraws, draw_rows
+from equipoise.metrics.selective import risk_coverage
 
 __all__ = ["ScoringSettings", "score_mapped", "score_plain", "score_run"]
 

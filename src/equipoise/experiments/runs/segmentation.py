@@ -11,7 +11,7 @@ from torch import nn
 from equipoise.core.predictions import Predictions
 from equipoise.core.splits import SPLITS
 from equipoise.evaluate import Score, Scorecard
-from equipoise.evaluate.scorecard import score_state
+from equipoise.evaluate.scoring import score_state
 from equipoise.experiments.runs.folder import RunFolder
 from equipoise.experiments.runs.json_files import NUMBER, check_content, read_json
 from equipoise.metrics.clusters import sums_of_images

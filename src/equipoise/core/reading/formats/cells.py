@@ -103,6 +103,7 @@ class Cells:
     ) -> None:
         self.lines = np.array(lines)
         self.columns: dict[str, Array] = {}
+        self.rows = np.arange(len(lines))
         self.n_dropped = 0
         self._where, self._marks, self._percent = where, marks, percent
         self._empty, self._column = empty, column

@@ -1,0 +1,144 @@
+"""Values of the metrics of a scorecard: from sums by bin, from a state, from its sketch, and from rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from equipoise.core.arrays import Array
+from equipoise.core.predictions import Predictions
+from equipoise.metrics.binned import debiased_from_curve
+from equipoise.metrics.curve import calibration_errors
+from equipoise.metrics.detection import auroc_of_cells, error_auroc
+from equipoise.metrics.facts import metrics_where
+from equipoise.metrics.ranked import adaptive_calibration_error, equal_mass_error, kolmogorov_smirnov_error
+from equipoise.metrics.selective import area_under_risk_coverage, aurc_of_cells
+from equipoise.metrics.smooth import (
+    fixed_point_error,
+    residual_spectrum,
+    smooth_calibration_error,
+)
+from equipoise.metrics.state import CalibrationState
+
+__all__ = ["cell_metrics", "has_losses", "has_top5", "row_metrics", "sketch_metrics", "state_metrics"]
+
+
+def cell_metrics(cells: Array) -> dict[str, Array]:
+    """Return what can be read from sums by confidence bin and correctness.
+
+    Args:
+        cells: ``(..., bins, 2, 4)``: weight, confidence, nll, Brier of wrong and right rows. The last two are of the
+            true class, or of being right where only a confidence is known; they are returned under both names.
+
+    Returns:
+        One array ``(...)`` per name.
+
+    Example:
+        >>> cells = np.zeros((1, 2, 4)); cells[0, 1] = [2.0, 1.8, 0.2, 0.1]
+        >>> float(cell_metrics(cells)["accuracy"])
+        1.0
+    """
+    total = cells[..., 0].sum(axis=(-1, -2))
+    nll, brier = (cells[..., place].sum(axis=(-1, -2)) / total for place in (2, 3))
+    errors = calibration_errors(cells[..., 0].sum(-1), cells[..., 1].sum(-1), cells[..., 1, 0])
+    return {
+        "accuracy": cells[..., 1, 0].sum(-1) / total,
+        "confidence": cells[..., 1].sum(axis=(-1, -2)) / total,
+        "nll": nll,
+        "brier": brier,
+        "correct_nll": nll,
+        "correct_brier": brier,
+        **errors,
+    }
+
+
+def state_metrics(state: CalibrationState) -> dict[str, float]:
+    """Return every number that the state holds exactly.
+
+    States of confidences lack the scores of every class: NLL and Brier score of the classes, classwise error and top-k
+    accuracy are not there. They have the log-loss and the Brier score of being right instead.
+
+    Args:
+        state: A state with at least one row.
+
+    Returns:
+        Values by key.
+
+    Example:
+        >>> state = CalibrationState(2); state.update(probs=[0.8, 0.4], labels=[1, 1])
+        >>> state_metrics(state)["accuracy"]
+        0.5
+    """
+    cells = state.sums.cells.cpu().numpy()[..., [0, 1, 3, 5]]
+    found = {name: float(value) for name, value in cell_metrics(cells).items()}
+    absent = metrics_where(**({"needs_scores": True} if state.n_classes == 0 else {"only_confidence": True}))
+    if state.n_classes == 0 and not has_losses(state):
+        absent += metrics_where(only_confidence=True)
+    found = {name: value for name, value in found.items() if name not in absent}
+    if state.n_classes == 0:
+        return found
+    found["classwise_ece"] = float(state.class_errors("ece").mean())
+    found["brier_calibration"] = brier_calibration(state)
+    found["brier_refinement"] = found["brier"] - found["brier_calibration"]
+    found["root_brier"] = float(np.sqrt(found["brier"]))
+    if has_top5(state):
+        found["top5_accuracy"] = top_k_from_state(state, 5)
+    return found
+
+
+def has_losses(state: CalibrationState) -> bool:
+    """Return whether a state of confidences holds the losses of all its rows; earlier versions summed none."""
+    weight, confidence, squared = np.moveaxis(state.sums.cells.cpu().numpy()[..., :3], -1, 0)
+    brier = squared.sum() + weight[:, 1].sum() - 2 * confidence[:, 1].sum()
+    return abs(float(brier) - float(state.sums.cells[..., 5].sum())) <= 1e-6 * float(weight.sum())
+
+
+def has_top5(state: CalibrationState) -> bool:
+    """Return whether top-5 accuracy is known, and not 1 for want of classes."""
+    return state.n_classes > 5 and state.n_ranks >= 5
+
+
+def brier_calibration(state: CalibrationState) -> float:
+    """Return the part of the Brier score that calibration errors cost: squared classwise gaps, over the bins."""
+    table = state.sums.classwise.cpu().numpy()
+    difference, weight = table[..., 1] - table[..., 2], table[..., 0]
+    squared = np.divide(difference**2, weight, out=np.zeros_like(weight), where=weight > 0)
+    return float(squared.sum() / state.total_weight)
+
+
+def top_k_from_state(state: CalibrationState, k: int) -> float:
+    """Return the share of rows whose true class is among the ``k`` most probable."""
+    ranks = state.sums.ranks.cpu().numpy()
+    return float(ranks[: min(k, len(ranks) - 1)].sum() / ranks.sum())
+
+
+def row_metrics(predictions: Predictions, state: CalibrationState) -> dict[str, float]:
+    """Return the metrics that need the rows themselves."""
+    found = {
+        "ada_ece": adaptive_calibration_error(predictions, n_bins=state.n_bins),
+        "smece": smooth_calibration_error(predictions),
+        "ks": kolmogorov_smirnov_error(predictions),
+        "auroc": error_auroc(predictions),
+        "aurc": area_under_risk_coverage(predictions),
+        "debiased_ece": debiased_from_curve(state.curve(), state.effective_samples, norm="l1"),
+    }
+    return {key: value for key, value in found.items() if not np.isnan(value)}
+
+
+def sketch_metrics(state: CalibrationState) -> dict[str, float]:
+    """Return the same metrics for a stream, from the state's sketch of confidence."""
+    sketch = state.sums.sketch.cpu().numpy()
+    # Weights count rows, as in the metrics of arrays.
+    sketch = sketch * max(1.0, state.n_samples / state.total_weight)
+    mass, right = sketch[:, 0], sketch[:, 2]
+    wrong, gaps = np.maximum(mass - right, 0), sketch[:, 1] - right
+    total = mass.sum()
+    confidence = np.divide(sketch[:, 1], mass, out=np.zeros_like(mass), where=mass > 0)
+    found = {
+        "ada_ece": float(equal_mass_error(mass, gaps, state.n_bins)),
+        "smece": fixed_point_error(residual_spectrum(confidence, gaps / total)),
+        "ks": float(np.abs(np.cumsum(gaps)).max() / total),
+        "auroc": float(auroc_of_cells(right, wrong)),
+        "aurc": float(aurc_of_cells(mass[::-1], wrong[::-1])),
+        "debiased_ece": debiased_from_curve(state.curve(), state.effective_samples, norm="l1"),
+    }
+    return {key: value for key, value in found.items() if not np.isnan(value)}
