@@ -34,11 +34,11 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
 from equipoise.decisions.threshold_tests import (
+    choose_ranks,
     fewest_rows,
     last_certified,
     plan_tests,
     rank_p_values,
-    choose_ranks,
 )
 
 ROWS = (100, 200, 500, 1000, 2000, 5000, 20000)

@@ -3,12 +3,12 @@ import pytest
 from scipy.stats import binom
 
 from equipoise.decisions.threshold_tests import (
+    choose_ranks,
     error_upper_bound,
     fewest_rows,
     last_certified,
     plan_tests,
     rank_p_values,
-    choose_ranks,
 )
 
 

@@ -3,7 +3,8 @@
 from equipoise.decisions.accept_rule import AcceptRule, PromiseCheck
 from equipoise.decisions.certificate import Certificate, Shortfall
 from equipoise.decisions.certify import certify_threshold
-from equipoise.decisions.costs import CostedActions, CostSummary, least_cost_actions
+from equipoise.decisions.costs import CostedActions, CostRule, CostSummary, least_cost_actions
+from equipoise.decisions.files import decide_file, load_decision
 from equipoise.decisions.prediction_sets import PredictionSets, set_scores
 from equipoise.decisions.set_report import ClassSets, CoverageRow, SetReport
 
@@ -11,6 +12,7 @@ __all__ = [
     "AcceptRule",
     "Certificate",
     "ClassSets",
+    "CostRule",
     "CostSummary",
     "CostedActions",
     "CoverageRow",
@@ -19,6 +21,8 @@ __all__ = [
     "SetReport",
     "Shortfall",
     "certify_threshold",
+    "decide_file",
     "least_cost_actions",
+    "load_decision",
     "set_scores",
 ]

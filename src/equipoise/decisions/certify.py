@@ -20,12 +20,12 @@ from equipoise.decisions.fallback import RankShares, last_by_fallback, start_ran
 from equipoise.decisions.inputs import as_predictions
 from equipoise.decisions.scores import score_rows
 from equipoise.decisions.threshold_tests import (
+    choose_ranks,
     error_upper_bound,
     fewest_rows,
     last_certified,
     plan_tests,
     rank_p_values,
-    choose_ranks,
 )
 
 __all__ = ["certify_threshold"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, final
@@ -11,13 +12,15 @@ import numpy as np
 from equipoise.core.arrays import Array, as_numpy
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
+from equipoise.core.records import Record, read_record, write_record
 from equipoise.core.rows import check_disjoint
 from equipoise.core.seeds import numpy_generator
-from equipoise.decisions.inputs import as_predictions
+from equipoise.decisions.inputs import as_predictions, read_calibrator
 
-__all__ = ["CostSummary", "CostedActions", "least_cost_actions"]
+__all__ = ["CostRule", "CostSummary", "CostedActions", "least_cost_actions"]
 
 _WHERE = "least_cost_actions"
+_FORMAT, _VERSION = "equipoise.cost_rule", 1
 #: More rows than this are resampled in random groups.
 _MOST_UNITS = 4096
 
@@ -171,6 +174,66 @@ def least_cost_actions(
     at = np.arange(len(action))
     realized = None if truth is None else truth[at, action]
     return CostedActions(action, names, table[at, action], realized, predictions.weights)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class CostRule:
+    """Costs of decisions that are saved and applied to new rows.
+
+    Args:
+        wrong: Cost of an accepted prediction that is wrong, with ``abstain``; or
+        abstain: cost of an abstention.
+        right: Cost of an accepted prediction that is right.
+        matrix: Costs ``(k, a)`` of every action (column) for every true class (row), as nested lists.
+        actions: Names of the actions of the matrix.
+        calibrator: Fitted calibrator that is applied first.
+
+    Example:
+        >>> rule = CostRule(wrong=10, abstain=1)
+        >>> rule(Predictions(probs=[[0.95, 0.05], [0.7, 0.3]])).action
+        array([1, 0])
+    """
+
+    wrong: float | None = None
+    abstain: float | None = None
+    right: float = 0.0
+    matrix: Sequence[Sequence[float]] | None = None
+    actions: Sequence[str] | None = None
+    calibrator: Any = None
+
+    def __call__(self, predictions: Any, labels: Any = None) -> CostedActions:
+        """Return the action of least expected cost of every row."""
+        rows = as_predictions(predictions, labels, where="CostRule")
+        return least_cost_actions(
+            rows if self.calibrator is None else self.calibrator(rows),
+            wrong=self.wrong,
+            abstain=self.abstain,
+            right=self.right,
+            matrix=self.matrix,
+            actions=self.actions,
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the rule as JSON with a checksum."""
+        names = ("wrong", "abstain", "right", "matrix", "actions")
+        plain = {name: getattr(self, name) for name in names}
+        plain["calibrator"] = None if self.calibrator is None else self.calibrator.to_artifact()
+        write_record(path, _FORMAT, _VERSION, Record(plain, {}))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> CostRule:
+        """Read a rule that :meth:`save` wrote.
+
+        Raises:
+            DataError: If the file is something else, is from a newer version, or was changed.
+        """
+        plain = dict(read_record(path, _FORMAT, _VERSION).plain)
+        try:
+            calibrator = read_calibrator(plain.pop("calibrator"))
+            return cls(**plain, calibrator=calibrator)
+        except (KeyError, TypeError) as error:
+            raise DataError(f"CostRule.load: {path} is damaged ({error}). Save the rule again.") from None
 
 
 def _checked_matrix(

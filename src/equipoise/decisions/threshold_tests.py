@@ -33,12 +33,12 @@ from equipoise.core.arrays import Array, freeze
 
 __all__ = [
     "TestPlan",
+    "choose_ranks",
     "error_upper_bound",
     "fewest_rows",
     "last_certified",
     "plan_tests",
     "rank_p_values",
-    "choose_ranks",
 ]
 
 #: All ranks up to this one are tested, then ranks that grow by 1%.
