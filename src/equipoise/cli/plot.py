@@ -1,4 +1,4 @@
-"""``equipoise plot``: pictures of runs."""
+"""``equipoise plot``: figures of runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from equipoise.cli.shared import check_output, quiet_option
+from equipoise.cli.options import quiet_option
+from equipoise.cli.output import check_output
 from equipoise.core.atomic_files import write_bytes
 from equipoise.core.errors import DataError
 from equipoise.experiments import NEEDS_NO_RUNS, PLOTS, PlotOptions, plot_runs
@@ -26,9 +27,9 @@ _ENDINGS = (".svg", ".png", ".pdf")
     type=click.Path(path_type=Path),
     help="Where to write: .svg, .png or .pdf; by default KIND.svg.",
 )
-@click.option("--metric", default="ece", show_default=True, help="Which number.")
-@click.option("--calibrator", help="After which calibrator.")
-@click.option("--column", help="history: a column; multipliers: what was learnt.")
+@click.option("--metric", default="ece", show_default=True, help="Metric to draw.")
+@click.option("--calibrator", help="Draw results after this calibrator.")
+@click.option("--column", help="history: a column; multipliers: the learned quantity.")
 @click.option("--smooth", type=click.IntRange(min=1), default=1, help="history: epochs of a moving average.")
 @click.option(
     "--ema",
@@ -64,10 +65,10 @@ def command(
     rivals: tuple[float, ...],
     quiet: bool,
 ) -> None:
-    """Draw a KIND of picture of the finished runs in folders RUNS; one file per dataset and network.
+    """Draw a KIND of figure of the finished runs in folders RUNS; one file per dataset and network.
 
     KIND is bars, confidence, gammas, history, hyperparameter, logits, multipliers, reliability, rivals, shift,
-    sweep or tradeoff; or a picture of theory, which needs no runs: penalties or phi.
+    sweep or tradeoff; or a figure of theory, which needs no runs: penalties or phi.
     """
     if (kind in NEEDS_NO_RUNS) == bool(runs):
         raise click.UsageError(
@@ -80,7 +81,7 @@ def command(
     found = [run for folder in runs for run in find_runs(folder) if run.status() == "finished"]
     if runs and not found:
         raise DataError(
-            f"plot: no finished run in {', '.join(map(str, runs))}. `equipoise runs` shows what is there."
+            f"plot: no finished run in {', '.join(map(str, runs))}. `equipoise runs` lists the runs."
         )
     options = PlotOptions(
         metric=metric,
@@ -98,12 +99,12 @@ def command(
     with own_settings():
         figures = plot_runs(kind, found, options)
         for name, figure in figures.items():
-            place = target if len(figures) == 1 else target.with_name(f"{target.stem}-{name}{target.suffix}")
-            ending = place.suffix.lower()[1:]
+            path = target if len(figures) == 1 else target.with_name(f"{target.stem}-{name}{target.suffix}")
+            ending = path.suffix.lower()[1:]
             metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(ending)
-            # In memory: some writers fail in ways of their own where the disk is full.
+            # In memory: some writers raise other errors if the disk is full.
             content = io.BytesIO()
             figure.savefig(content, dpi=150, format=ending, metadata=metadata)
-            write_bytes(place, content.getvalue())
+            write_bytes(path, content.getvalue())
             if not quiet:
-                click.echo(str(place))
+                click.echo(str(path))

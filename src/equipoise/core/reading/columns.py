@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypedDict, TypeVar, cast
 
-from equipoise.core.checks import check_integer
 from equipoise.core.names import nearest
 from equipoise.core.splits import check_split
 
@@ -91,6 +90,8 @@ def check_columns(columns: Mapping[str, Any], *, where: str) -> Columns:
         if value is None or name == "split":
             check_split(value, where=where)
         elif name in _NUMBERS:
+            from equipoise.core.checks import check_integer  # loads numpy, which --help does not need
+
             check_integer(value, where=where, name=name, least=_NUMBERS[name])
             if name == "first_label" and value > 1:
                 raise ValueError(f"{where}: `first_label` must be -1, 0 or 1, got {value}.")

@@ -1,4 +1,4 @@
-"""Errors that no command expects: one line, and an exit code that stands for nothing else."""
+"""Unexpected errors: one line, and an exit code of their own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from equipoise.core.escaping import visible, without_secrets
 
 __all__ = ["UNEXPECTED", "print_traceback_if_requested", "report_unexpected"]
 
-#: EX_SOFTWARE of sysexits.h; 1 stands for a check that failed.
+#: EX_SOFTWARE of sysexits.h; 1 is the code of a failed check.
 UNEXPECTED = 70
 
 
@@ -20,7 +20,7 @@ def report_unexpected(error: BaseException) -> int:
     print_traceback_if_requested()
     message = visible(without_secrets(first_line(error)))
     sys.stderr.write(
-        f"equipoise: unexpected {type(error).__name__}: {message}. This is a fault of the program, or of "
+        f"equipoise: unexpected {type(error).__name__}: {message}. This is a bug, of equipoise or of "
         "code that it ran. Set EQUIPOISE_DEBUG=1 for the traceback.\n"
     )
     return UNEXPECTED

@@ -1,10 +1,9 @@
-"""``equipoise list`` and ``equipoise show``: what there is, where it comes from, how faithful it is."""
+"""``equipoise show``: one method, its options, and what its paper reported."""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from typing import Any
 
 import click
 
@@ -16,45 +15,17 @@ from equipoise.catalogue import (
     failed_plugins,
     options_of,
 )
-from equipoise.cli.shared import json_option, print_json, quiet_option
-from equipoise.cli.tables import print_table, terminal_width
+from equipoise.cli.list import entry_record
+from equipoise.cli.options import json_option, quiet_option
+from equipoise.cli.output import print_json, print_table, text_width
 from equipoise.core.names import look_up
 from equipoise.experiments.results.papers import PaperResult, find_paper_results
 
-__all__ = ["list_command", "show_command"]
+__all__ = ["command"]
 
-_WIDEST = 100
 #: With more options than this, as recipes have, only those of the main setting are shown.
 _MOST_OPTIONS = 16
 _MOST_PRINTED = 10
-
-
-@click.command("list", epilog="Example:  equipoise list losses")
-@click.argument("category", required=False, metavar="[CATEGORY]")
-@json_option
-@quiet_option
-def list_command(category: str | None, as_json: bool, quiet: bool) -> None:
-    """List methods by name, with paper and fidelity.
-
-    CATEGORY is one of losses, penalties, objectives, calibrators, metrics, datasets, models, recipes. The default is
-    all of them.
-    """
-    add_plugins()
-    categories = list(CATALOGUE) if category is None else [category]
-    entries = {name: look_up(name, CATALOGUE, what="category") for name in categories}
-    if as_json:
-        print_json({name: [_record(entry) for entry in table.values()] for name, table in entries.items()})
-        return
-    for number, (name, table) in enumerate(entries.items()):
-        if not quiet and category is None:
-            click.echo(("\n" if number else "") + name)
-        rows = [
-            (entry.key, entry.title, entry.fidelity, entry.paper.split(",")[0]) for entry in table.values()
-        ]
-        print_table(("key", "name", "fidelity", "paper"), rows)
-        if name == "metrics" and not quiet:
-            words = f"Reported with them: {', '.join(METRIC_PARTS)}; see `equipoise show NAME`."
-            click.echo("\n".join(textwrap.wrap(words, _width(), break_on_hyphens=False)))
 
 
 @click.command("show", epilog="Example:  equipoise show dual_focal")
@@ -62,7 +33,7 @@ def list_command(category: str | None, as_json: bool, quiet: bool) -> None:
 @click.option("--all", "in_full", is_flag=True, help="All options in full, and all published results.")
 @json_option
 @quiet_option
-def show_command(name: str, in_full: bool, as_json: bool, quiet: bool) -> None:
+def command(name: str, in_full: bool, as_json: bool, quiet: bool) -> None:
     """Show one method: what it does, when to use it, its options, and what its paper reported."""
     add_plugins()
     known: dict[str, list[tuple[str, Entry]]] = {}
@@ -76,7 +47,7 @@ def show_command(name: str, in_full: bool, as_json: bool, quiet: bool) -> None:
         records = [
             {
                 "category": category,
-                **_record(entry),
+                **entry_record(entry),
                 "arguments": [one._asdict() for one in options_of(entry)],
             }
             for category, entry in found
@@ -89,10 +60,6 @@ def show_command(name: str, in_full: bool, as_json: bool, quiet: bool) -> None:
         _print_options(entry, in_full=in_full)
     if printed and not quiet:
         _print_papers(printed, in_full=in_full)
-
-
-def _width() -> int:
-    return min(terminal_width() or _WIDEST, _WIDEST)
 
 
 def _print_entry(entry: Entry) -> None:
@@ -109,7 +76,9 @@ def _print_entry(entry: Entry) -> None:
     ):
         if text:
             start = f"{label + ':' if label else '':<14}"
-            lines = textwrap.wrap(text, _width() - len(start), break_long_words=False, break_on_hyphens=False)
+            lines = textwrap.wrap(
+                text, text_width() - len(start), break_long_words=False, break_on_hyphens=False
+            )
             click.echo(start + f"\n{'':<14}".join(lines))
 
 
@@ -124,7 +93,7 @@ def _print_options(entry: Entry, *, in_full: bool) -> None:
         rows = [
             (one.name, one.default, one.meaning if in_full else _first_sentence(one.meaning)) for one in found
         ]
-        print_table(("option", "default", "meaning"), rows, width=_width())
+        print_table(("option", "default", "meaning"), rows, width=text_width())
     if left_out:
         click.echo(f"{left_out} more options; --all shows them.")
 
@@ -151,19 +120,3 @@ def _print_papers(printed: list[PaperResult], *, in_full: bool) -> None:
     print_table(("data", "network", "metric", "stage", "value", "source", "note"), rows)
     if len(shown) < len(printed):
         click.echo(f"{len(printed) - len(shown)} more; --all shows them.")
-
-
-def _record(entry: Entry) -> dict[str, Any]:
-    return {
-        "key": entry.key,
-        "title": entry.title,
-        "summary": entry.summary,
-        "paper": entry.paper,
-        "fidelity": entry.fidelity,
-        "use_when": entry.use_when,
-        "avoid_when": entry.avoid_when,
-        "formula": entry.formula,
-        "sum": entry.sum,
-        "options": {key: str(value) for key, value in entry.options.items()},
-        "needs": sorted(entry.needs),
-    }
