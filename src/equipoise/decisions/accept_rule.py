@@ -62,8 +62,9 @@ class PromiseCheck:
         if self.n_accepted == 0:
             return f"None of the {self.n:,} rows is accepted, so nothing can be tested."
         verdict = "The promise is kept" if self.kept else "The promise is broken"
+        observed = f"{100 * (self.observed_error or 0.0):.3g}% of {self.n_accepted:,}"
         text = (
-            f"{verdict}: {100 * (self.observed_error or 0.0):.3g}% of {self.n_accepted:,} accepted predictions are wrong "
+            f"{verdict}: {observed} accepted predictions are wrong "
             f"[{100 * self.error_low:.3g}, {100 * self.error_high:.3g}], promised at most {100 * self.max_error:.3g}% "
             f"(exact test, p = {self.p_value:.2g})."
         )
@@ -169,6 +170,8 @@ class AcceptRule:
         accepted = self(predictions, score=score)
         # The calibrator may change the predicted class.
         judged = predictions if self.calibrator is None else self.calibrator(predictions)
+        if judged.fitted_on is not None:
+            check_disjoint(judged.rows, judged.fitted_on, where=where)
         wrong = ~judged.correct
         limit = self._limit(self.certificate)
         if limit is None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, final
 
 import numpy as np
@@ -17,7 +20,7 @@ from equipoise.core.rows import check_disjoint
 from equipoise.core.seeds import numpy_generator
 from equipoise.decisions.inputs import as_predictions, read_calibrator
 
-__all__ = ["CostRule", "CostSummary", "CostedActions", "least_cost_actions"]
+__all__ = ["CostRule", "CostSummary", "CostedActions", "least_cost_actions", "read_costs"]
 
 _WHERE = "least_cost_actions"
 _FORMAT, _VERSION = "equipoise.cost_rule", 1
@@ -59,6 +62,22 @@ class CostSummary:
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as plain values, for JSON."""
         return asdict(self)
+
+    def describe(self) -> str:
+        """Return the costs in two or three lines."""
+        shares = ", ".join(f"{name} {100 * share:.1f}%" for name, share in self.shares.items())
+        text = f"Actions of least expected cost on {self.n:,} rows: {shares}.\nExpected cost per row "
+        text += f"{self.expected:.4g} [{self.expected_low:.4g}, {self.expected_high:.4g}]"
+        if self.realized is None or self.gap is None or self.gap_low is None or self.gap_high is None:
+            return f"{text}; without labels, the realized cost is not known."
+        text += f", realized {self.realized:.4g} [{self.realized_low:.4g}, {self.realized_high:.4g}]."
+        if self.gap_low > 0:
+            word = "The probabilities are too optimistic: calibrate them."
+        elif self.gap_high < 0:
+            word = "The probabilities are too pessimistic: calibrate them."
+        else:
+            word = "Expected and realized cost agree."
+        return f"{text}\n{word} Difference {self.gap:+.4g} [{self.gap_low:+.4g}, {self.gap_high:+.4g}]."
 
 
 @final
@@ -234,6 +253,55 @@ class CostRule:
             return cls(**plain, calibrator=calibrator)
         except (KeyError, TypeError) as error:
             raise DataError(f"CostRule.load: {path} is damaged ({error}). Save the rule again.") from None
+
+
+def read_costs(path: str | os.PathLike[str], *, class_names: Sequence[str] | None = None) -> CostRule:
+    """Read a matrix of costs from a CSV or JSON file.
+
+    A CSV file has the names of the actions in its first line and the name of the true class at the start of every other
+    line. A JSON file has ``actions`` and ``costs``, a list with one list per class.
+
+    Args:
+        path: The file.
+        class_names: Names of the classes in order; lines of the CSV file are sorted accordingly.
+
+    Raises:
+        DataError: If the file has another form, or its classes are not those of the predictions.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> file = Path(tempfile.mkdtemp()) / "costs.csv"
+        >>> _ = file.write_text("class,pay,block,ask\\nhonest,0,5,1\\nfraud,100,0,1\\n")
+        >>> read_costs(file).actions
+        ('pay', 'block', 'ask')
+    """
+    file = Path(path)
+    try:
+        text = file.read_text("utf-8-sig")
+        if file.suffix.lower() == ".json":
+            content = json.loads(text)
+            actions, names = tuple(str(one) for one in content["actions"]), None
+            costs = [[float(value) for value in row] for row in content["costs"]]
+        else:
+            head, *lines = [row for row in csv.reader(text.splitlines()) if row]
+            actions, names = tuple(name.strip() for name in head[1:]), [row[0].strip() for row in lines]
+            costs = [[float(value) for value in row[1:]] for row in lines]
+    except OSError as error:
+        raise DataError(f"read_costs: {path} cannot be read ({error.strerror or error}).") from None
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise DataError(
+            f"read_costs: {path} must be a table with a line per true class and a column per action ({error})."
+        ) from None
+    if any(len(row) != len(actions) for row in costs):
+        raise DataError(f"read_costs: {path} must have {len(actions)} costs in every line, one per action.")
+    if names is not None and class_names is not None:
+        if sorted(names) != sorted(class_names):
+            raise DataError(
+                f"read_costs: {path} must have one line per class, {', '.join(class_names)}, got {', '.join(names)}."
+            )
+        costs = [costs[names.index(name)] for name in class_names]
+    return CostRule(matrix=costs, actions=actions)
 
 
 def _checked_matrix(

@@ -6,12 +6,12 @@ wrong, and its p-value is the probability that a binomial count with ``m`` trial
 first failure, at rank ``a``, a level ``c(a)`` is fixed, and every later threshold with a p-value of at most ``c(a)`` is
 certified too.
 
-Why this is valid: let ``I`` be the set of thresholds whose error exceeds the limit, and ``a`` the strictest of them. The
-set is tested by "the walk passes at ``a``, or a later member of the set has a p-value of at most ``c(a)``". If every
-error is at the limit, the probability of this event is computed exactly (a backward recursion over ``K``), and ``c(a)``
-is the largest level that keeps it at or below the risk. Larger errors, and smaller sets, make the event rarer. The
-closure of these tests rejects a threshold exactly if the rule above certifies it. Since the counts of nested sets of
-rows are strongly correlated, ``c(a)`` is far above a Bonferroni correction.
+Why this is valid: let ``I`` be the set of thresholds whose error exceeds the limit, and ``a`` the strictest of them.
+The set is tested by "the walk passes at ``a``, or a later member of the set has a p-value of at most ``c(a)``". If
+every error is at the limit, the probability of this event is computed exactly (a backward recursion over ``K``), and
+``c(a)`` is the largest level that keeps it at or below the risk. Larger errors, and smaller sets, make the event rarer.
+The closure of these tests rejects a threshold exactly if the rule above certifies it. Since the counts of nested sets
+of rows are strongly correlated, ``c(a)`` is far above a Bonferroni correction.
 
 If there are many rows, a part of the risk goes to a second walk that starts at a fixed share of the rows.
 
