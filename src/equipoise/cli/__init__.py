@@ -33,6 +33,6 @@ def main(arguments: list[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001 - an installation that is not whole
         if not isinstance(error, ModuleNotFoundError) or error.name != "click":
             return _report_unexpected(error)
-        sys.stderr.write(f"equipoise: {error.name} is not installed. Run: pip install 'equipoise[cli]'\n")
+        sys.stderr.write("equipoise: click is not installed. Run: pip install click\n")
         return 2
     return run(sys.argv[1:] if arguments is None else arguments)

@@ -18,10 +18,10 @@ from equipoise.kernels.dispatch import is_ready, why_fallback
 
 __all__ = ["command"]
 
-_CORE = ("torch", "numpy", "scipy", "numba")
+_CORE = ("numpy", "scipy", "numba", "click")
 #: What each extra is for, and the packages that it brings.
 _EXTRAS = {
-    "cli": ("this command line", ("click",)),
+    "torch": ("losses, networks and tensors", ("torch",)),
     "parquet": ("read and write .parquet", ("pyarrow",)),
     "safetensors": ("read and write .safetensors", ("safetensors",)),
     "data": ("datasets by name", ("scikit-learn", "pillow")),
@@ -91,6 +91,8 @@ def _version(package: str) -> str | None:
 
 
 def _torch(problems: list[str]) -> dict[str, Any]:
+    if _version("torch") is None:
+        return {}
     import torch
 
     from equipoise.training.bfloat16 import why_no_bfloat16
@@ -151,9 +153,9 @@ def _print(found: dict[str, Any]) -> None:
     rows = [("Python", found["python"]), ("system", found["system"])]
     rows += [(name, number or "missing") for name, number in found["core"].items()]
     rows += [
-        ("device", found["torch"]["device"]),
-        ("threads", str(found["torch"]["threads"])),
-        ("bfloat16", found["torch"]["bfloat16"]),
+        (name, str(found["torch"][name])) for name in ("device", "threads", "bfloat16") if found["torch"]
+    ]
+    rows += [
         ("compiled pass", found["numba"]["compiled_pass"]),
         ("compiled code", found["numba"]["cache"]),
     ]

@@ -57,7 +57,7 @@ verify_option = click.option(
 style_option = click.option(
     "--format",
     "style",
-    type=click.Choice(["text", "markdown", "latex", "csv"]),
+    type=click.Choice(["text", "markdown", "latex", "html", "csv"]),
     default="text",
     show_default=True,
     help="How the table is written.",

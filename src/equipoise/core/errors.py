@@ -135,7 +135,7 @@ def needs(package: str, *, extra: str, purpose: str) -> Iterator[None]:
         MissingExtraError: If it is not installed.
 
     Example:
-        >>> with needs("a_far_away_package", extra="cli", purpose="print"):
+        >>> with needs("a_far_away_package", extra="plots", purpose="print"):
         ...     import a_far_away_package
         Traceback (most recent call last):
         ...
@@ -204,7 +204,7 @@ def require(module: str, *, extra: str, purpose: str) -> ModuleType:
         MissingExtraError: If it is not installed.
 
     Example:
-        >>> require("json", extra="cli", purpose="print").__name__
+        >>> require("json", extra="plots", purpose="print").__name__
         'json'
     """
     with needs(module.split(".", maxsplit=1)[0], extra=extra, purpose=purpose):

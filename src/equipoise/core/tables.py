@@ -139,7 +139,7 @@ class Table:
             label: The label for references in LaTeX.
             n_names: Number of leading columns that name a row.
         """
-        sides = align or "l" + "r" * (len(heads) - 1)
+        sides = align or ("l" + "r" * len(heads))[: len(heads)]
         columns = [
             Column(head, "right" if side == "r" else "left", wraps=side == "w")
             for head, side in zip(heads, sides, strict=True)

@@ -1,5 +1,6 @@
 """Datasets by name, the four splits, augmentation, batches that carry the sample index."""
 
+from equipoise.core import torch_required as _torch_required  # noqa: F401 - first, for its message
 from equipoise.data.arrays import from_arrays
 from equipoise.data.augment import (
     Augment,

@@ -1,5 +1,6 @@
 """Calibration losses: pure functions and plain modules of (logits, labels); one file per method."""
 
+from equipoise.core import torch_required as _torch_required  # noqa: F401 - first, for its message
 from equipoise.core.deprecation import answer_old_names as _answer_old_names
 from equipoise.losses.ada_dual_focal import AdaDualFocalLoss, ada_dual_focal_loss
 from equipoise.losses.adafocal import AdaFocalLoss, adafocal_loss

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING, Literal
 
-import torch
-from torch import Tensor
-
-from equipoise.losses.cals_alm import PENALTIES
+from equipoise.core.errors import needs
 from equipoise.plots.style import COLOURS, DASHES, GREY, dress, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from torch import Tensor
 
 __all__ = ["draw_penalties"]
 
@@ -49,6 +47,10 @@ def draw_penalties(
             "draw_penalties: `rhos` must be above 0 and `multipliers` at least 0, got "
             f"{list(rhos)} and {list(multipliers)}."
         )
+    with needs("torch", extra="torch", purpose="draw penalties of losses"):
+        import torch
+    from equipoise.losses.cals_alm import PENALTIES
+
     broken = torch.linspace(-2.0, 2.0, 401, dtype=torch.float64, device="cpu")
 
     def values(key: str, multiplier: float, rho: float) -> Tensor:

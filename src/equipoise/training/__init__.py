@@ -1,5 +1,6 @@
 """Learner (moves a network), Objective (abstract), the loop, checkpoints, history."""
 
+from equipoise.core import torch_required as _torch_required  # noqa: F401 - first, for its message
 from equipoise.core.deprecation import answer_old_names as _answer_old_names
 from equipoise.training.batch_source import BatchLike, Inputs, Loader, Source, gather
 from equipoise.training.checkpoint import load_weights, read_checkpoint, write_checkpoint
