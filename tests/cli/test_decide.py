@@ -67,7 +67,9 @@ def test_nothing_certifiable_is_one_sentence_and_exit_1(tmp_path, capsys):
     rule = tmp_path / "decision.json"
     assert run(["decide", few, "--max-error", "5%", "-o", str(rule)]) == 1
     text = capsys.readouterr().out
-    assert text.startswith("No threshold keeps errors at or below 5% with 95% confidence on these 412 rows; the best")
+    assert text.startswith(
+        "No threshold keeps errors at or below 5% with 95% confidence on these 412 rows; the best"
+    )
     assert not rule.exists()
     tiny = write_answers(tmp_path / "tiny.csv", 40, 5)
     assert run(["decide", tiny, "--max-error", "5%"]) == 1
@@ -106,7 +108,9 @@ def images(n, seed, factor=1.0):
     logits = 2 * rng.normal(size=(n, 3))
     labels = (logits + rng.gumbel(size=(n, 3))).argmax(1)
     names = ["cat", "dog", "bird"]
-    return Predictions(logits=factor * logits, labels=labels, class_names=names, ids=np.arange(n) + 10**6 * seed)
+    return Predictions(
+        logits=factor * logits, labels=labels, class_names=names, ids=np.arange(n) + 10**6 * seed
+    )
 
 
 def test_sets_are_fitted_saved_applied_and_audited(tmp_path, capsys):

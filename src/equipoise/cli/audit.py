@@ -198,7 +198,9 @@ def _check_decision(path: Path, files: tuple[str, ...], columns: Columns) -> Gat
     if state_paths(files):
         raise click.UsageError("--decision needs rows, and a saved state has none. Pass the predictions.")
     decision = load_decision(path)
-    rows = read_predictions(one_or_several(files), **group_columns(columns, tuple(needed_columns(decision)), None))
+    rows = read_predictions(
+        one_or_several(files), **group_columns(columns, tuple(needed_columns(decision)), None)
+    )
     checked = check_decision(decision, rows)
     return Gate("decision", checked.kept, checked.text.rstrip("."))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -62,16 +63,20 @@ class _Cost(click.ParamType):  # type: ignore[type-arg,unused-ignore]
             cost = float(number)
         except ValueError:
             cost = float("nan")
-        if name.strip() not in ("wrong", "abstain", "right") or cost != cost:
+        if name.strip() not in ("wrong", "abstain", "right") or not math.isfinite(cost):
             self.fail(f"{value!r} must be wrong=NUMBER, abstain=NUMBER or right=NUMBER.", param, ctx)
         return name.strip(), cost
 
 
 @click.command("decide", epilog=_EXAMPLES)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--max-error", type=PERCENT, help="Accept predictions so that at most this share of them is wrong.")
 @click.option(
-    "--min-coverage", type=PERCENT, help="Accept at least this share; the least error that can be promised is found."
+    "--max-error", type=PERCENT, help="Accept predictions so that at most this share of them is wrong."
+)
+@click.option(
+    "--min-coverage",
+    type=PERCENT,
+    help="Accept at least this share; the least error that can be promised is found.",
 )
 @click.option(
     "--cost",
@@ -85,7 +90,9 @@ class _Cost(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     type=click.Path(path_type=Path, dir_okay=False),
     help="Costs of every action (column) for every true class (line), .csv or .json.",
 )
-@click.option("--sets", "set_coverage", type=PERCENT, help="Fit sets of classes that contain the true one this often.")
+@click.option(
+    "--sets", "set_coverage", type=PERCENT, help="Fit sets of classes that contain the true one this often."
+)
 @click.option(
     "--method",
     type=click.Choice(["lac", "aps", "raps"]),
@@ -99,7 +106,9 @@ class _Cost(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     help="Sets: hold the coverage within every class, or within every group of --by.",
 )
 @click.option(
-    "--holdout", type=FRACTION, help="Sets: fit on the other rows, and judge coverage and sizes on this share."
+    "--holdout",
+    type=FRACTION,
+    help="Sets: fit on the other rows, and judge coverage and sizes on this share.",
 )
 @click.option(
     "--confidence",
@@ -178,7 +187,13 @@ def command(
 
         calibrator = load(calibrator_path)
     if set_coverage is not None:
-        sets = {"method": method, "coverage": set_coverage, "conditional": conditional, "by": by, "seed": seed}
+        sets = {
+            "method": method,
+            "coverage": set_coverage,
+            "conditional": conditional,
+            "by": by,
+            "seed": seed,
+        }
         return _fit_sets(rows, sets, holdout, calibrator, output, as_json=as_json, quiet=quiet)
     if goals["--cost"]:
         rule = _cost_rule(costs, cost_matrix, rows, calibrator)
@@ -237,10 +252,14 @@ def _cost_rule(
     missing = [name for name in ("wrong", "abstain") if name not in given]
     if missing:
         raise click.UsageError(f"--cost {missing[0]}=NUMBER is missing.")
-    return CostRule(wrong=given["wrong"], abstain=given["abstain"], right=given.get("right", 0.0), calibrator=calibrator)
+    return CostRule(
+        wrong=given["wrong"], abstain=given["abstain"], right=given.get("right", 0.0), calibrator=calibrator
+    )
 
 
-def _choose_actions(rows: Predictions, rule: CostRule, output: Path | None, *, as_json: bool, quiet: bool) -> int:
+def _choose_actions(
+    rows: Predictions, rule: CostRule, output: Path | None, *, as_json: bool, quiet: bool
+) -> int:
     summary = rule(rows).summary()
     if as_json:
         print_json(summary.as_dict())

@@ -21,7 +21,7 @@ from equipoise.decisions.exact import exact_interval
 from equipoise.decisions.inputs import as_predictions, read_calibrator
 from equipoise.decisions.scores import score_rows
 
-__all__ = ["AcceptRule", "PromiseCheck"]
+__all__ = ["AcceptRule", "PromiseCheck", "replace_calibrator"]
 
 _FORMAT, _VERSION = "equipoise.accept_rule", 1
 _MOST_ROWS = 1 << 14
@@ -107,7 +107,7 @@ class AcceptRule:
         rows: Rows | None = None,
     ) -> None:
         self.certificate, self.score, self.by = certificate, score, by
-        self.calibrator, self._rows = calibrator, rows
+        self.calibrator, self.rows = calibrator, rows
 
     def __repr__(self) -> str:
         one = self.certificate
@@ -201,10 +201,10 @@ class AcceptRule:
         Raises:
             SplitError: With the number of shared rows.
         """
-        if self._rows is None:
+        if self.rows is None:
             return
         try:
-            check_disjoint(predictions.rows, self._rows, where=where)
+            check_disjoint(predictions.rows, self.rows, where=where)
         except SplitError as error:
             shared = str(error).split(" rows were used")[0]
             raise SplitError(
@@ -224,7 +224,7 @@ class AcceptRule:
             "score": self.score,
             "by": self.by,
             "calibrator": None if self.calibrator is None else self.calibrator.to_artifact(),
-            "rows": None if self._rows is None else self._rows.sketch(_MOST_ROWS).packed(),
+            "rows": None if self.rows is None else self.rows.sketch(_MOST_ROWS).packed(),
         }
 
     @classmethod
@@ -253,6 +253,13 @@ class AcceptRule:
             raise DataError(f"{where} is damaged ({error}). Certify and save the rule again.") from None
         calibrator = read_calibrator(saved)
         return cls(certificate=certificate, score=score, by=by, calibrator=calibrator, rows=unpacked)
+
+
+def replace_calibrator(rule: AcceptRule, calibrator: Any) -> AcceptRule:
+    """Return a rule for predictions to which another calibrator, or none, is still to be applied."""
+    return AcceptRule(
+        certificate=rule.certificate, score=rule.score, by=rule.by, calibrator=calibrator, rows=rule.rows
+    )
 
 
 def _promise_check(accepted: Array, wrong: Array, limit: float, level: float) -> PromiseCheck:

@@ -256,7 +256,7 @@ class CostRule:
 
 
 def read_costs(path: str | os.PathLike[str], *, class_names: Sequence[str] | None = None) -> CostRule:
-    """Read a matrix of costs from a CSV or JSON file.
+    r"""Read a matrix of costs from a CSV or JSON file.
 
     A CSV file has the names of the actions in its first line and the name of the true class at the start of every other
     line. A JSON file has ``actions`` and ``costs``, a list with one list per class.
@@ -272,7 +272,7 @@ def read_costs(path: str | os.PathLike[str], *, class_names: Sequence[str] | Non
         >>> import tempfile
         >>> from pathlib import Path
         >>> file = Path(tempfile.mkdtemp()) / "costs.csv"
-        >>> _ = file.write_text("class,pay,block,ask\\nhonest,0,5,1\\nfraud,100,0,1\\n")
+        >>> _ = file.write_text("class,pay,block,ask\nhonest,0,5,1\nfraud,100,0,1\n")
         >>> read_costs(file).actions
         ('pay', 'block', 'ask')
     """

@@ -79,7 +79,9 @@ class SetReport:
 
     def describe(self) -> str:
         """Return coverage and sizes in two lines."""
-        sizes = ", ".join(f"{size}: {100 * count / self.n:.1f}%" for size, count in enumerate(self.sizes) if count)
+        sizes = ", ".join(
+            f"{size}: {100 * count / self.n:.1f}%" for size, count in enumerate(self.sizes) if count
+        )
         return (
             f"{100 * self.coverage:.1f}% of {self.n:,} sets contain the true class [{100 * self.coverage_low:.1f}, "
             f"{100 * self.coverage_high:.1f}]; requested {100 * self.target:.4g}%, to be expected between "

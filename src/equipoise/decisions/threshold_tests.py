@@ -32,7 +32,7 @@ from scipy.special import bdtr, bdtri, bdtrik, gammaln
 from equipoise.core.arrays import Array, freeze
 
 __all__ = [
-    "TestPlan",
+    "RankPlan",
     "choose_ranks",
     "error_upper_bound",
     "fewest_rows",
@@ -53,7 +53,7 @@ _WIDTH = 9
 _ROUNDING = 1 + 1e-12
 
 
-class TestPlan(NamedTuple):
+class RankPlan(NamedTuple):
     """What is tested, fixed before any label is looked at.
 
     Attributes:
@@ -64,8 +64,6 @@ class TestPlan(NamedTuple):
         second: Index at which a second walk starts; the number of ranks if there is none.
         second_level: Largest p-value with which the second walk goes on.
     """
-
-    __test__ = False  # not a class of tests
 
     ranks: Array
     max_error: float
@@ -132,7 +130,7 @@ def _first_share(n_rows: int, max_error: float, risk: float) -> float:
     return float(np.clip(1.45 - 0.38 * math.log(max(many, 1.0)), 0.1, 0.96))
 
 
-def plan_tests(ranks: Any, n_rows: int, max_error: float, risk: float) -> TestPlan:
+def plan_tests(ranks: Any, n_rows: int, max_error: float, risk: float) -> RankPlan:
     """Fix the tests for some ranks.
 
     Args:
@@ -153,7 +151,7 @@ def plan_tests(ranks: Any, n_rows: int, max_error: float, risk: float) -> TestPl
 
 
 @lru_cache(maxsize=256)
-def _plan(packed: bytes, n_rows: int, max_error: float, risk: float) -> TestPlan:
+def _plan(packed: bytes, n_rows: int, max_error: float, risk: float) -> RankPlan:
     first = fewest_rows(max_error, risk * _first_share(n_rows, max_error, risk))
     ranks = np.frombuffer(packed, np.int64)
     ranks = ranks[ranks >= first]
@@ -163,7 +161,7 @@ def _plan(packed: bytes, n_rows: int, max_error: float, risk: float) -> TestPlan
     walk_risk = risk - second_level
     least = np.minimum(walk_risk, risk * _first_share(n_rows, max_error, risk))
     allowed, levels = _exact_levels(ranks, max_error, walk_risk, float(least))
-    return TestPlan(freeze(ranks), max_error, freeze(allowed), freeze(levels), second, second_level)
+    return RankPlan(freeze(ranks), max_error, freeze(allowed), freeze(levels), second, second_level)
 
 
 def _exact_levels(ranks: Array, max_error: float, risk: float, least: float) -> tuple[Array, Array]:
@@ -202,13 +200,13 @@ def _exact_levels(ranks: Array, max_error: float, risk: float, least: float) -> 
 def _most_wrong(ranks: Array, max_error: float, level: float) -> Array:
     """Return the largest number of mistakes with a p-value of at most a level; -1 if there is none."""
     count = np.floor(np.nan_to_num(bdtrik(level, ranks, max_error), nan=-1.0)).astype(np.int64)
-    for more in (1, 0):
-        passed = (count + more >= 0) & (
-            rank_p_values(np.maximum(count + more, 0), ranks, max_error) <= level * _ROUNDING
-        )
-        if more:
-            count = np.where(passed, count + 1, count)
-    return np.where(passed, count, count - 1)
+    # The inverse is found numerically, so that one more and one less are tried too.
+    candidates = np.maximum(np.stack([count + 1, count, count - 1]), -1)
+    passed = (candidates >= 0) & (
+        rank_p_values(np.maximum(candidates, 0), ranks, max_error) <= level * _ROUNDING
+    )
+    most: Array = np.where(passed, candidates, -1).max(axis=0)
+    return most
 
 
 def _window(ranks: Array, max_error: float) -> tuple[Array, Array]:
@@ -242,7 +240,7 @@ def _step_back(reached: Array, low: Array, high: Array, step: int, max_error: fl
     return result
 
 
-def last_certified(wrong: Array, plan: TestPlan) -> Array:
+def last_certified(wrong: Array, plan: RankPlan) -> Array:
     """Return the index of the last certified rank, or -1.
 
     Args:
