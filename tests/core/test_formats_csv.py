@@ -170,7 +170,7 @@ def test_digits_among_names_are_names_if_one_column_starts_with_text(csv):
 
 
 def test_ids_mistaken_for_labels(csv, monkeypatch):
-    monkeypatch.setattr("equipoise.core.reading.class_names._MOST_CLASSES", 100)
+    monkeypatch.setattr("equipoise.core.reading.conversion._MOST_CLASSES", 100)
     rows = "".join(f"x{n},y{n},0.5\n" for n in range(60))
     with pytest.raises(DataError, match=r"more than 100 different texts. Are these ids"):
         read_predictions(csv(TOP1 + rows))

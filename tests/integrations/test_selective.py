@@ -97,8 +97,8 @@ def test_onnx_graph_has_an_accept_output(model, score, tmp_path):
     assert np.allclose(probs, calibrator(new).probs, atol=1e-5)
     assert (accepted == rule(new)).mean() > 0.99
     assert 0 < accepted.mean() < 1
+    other = TemperatureScaling().fit(rows(500, 7, network)[1])
     with pytest.raises(DataError, match="another calibrator"):
-        other = TemperatureScaling().fit(rows(500, 7, network)[1])
         export_onnx(path, network, other, inputs, rule=rule)
 
 

@@ -18,7 +18,6 @@ from equipoise.cli.commands import COMMANDS, CommandTable
 from equipoise.cli.errors import print_traceback_if_requested, report_unexpected
 from equipoise.cli.inputs import OPTION_OF
 from equipoise.cli.output import safe_stream
-from equipoise.core.argument_names import arguments_as_options
 from equipoise.core.errors import EquipoiseError, EquipoiseWarning
 from equipoise.core.escaping import visible, without_secrets
 from equipoise.kernels.locks import LockWarning
@@ -47,7 +46,6 @@ def run(arguments: list[str]) -> int:
     try:
         with (
             redirect_stdout(safe_stream(sys.stdout)),
-            arguments_as_options(_OPTIONS),
             _short_warnings(),
         ):
             result = app.main(arguments, prog_name="equipoise", standalone_mode=False)
@@ -104,6 +102,7 @@ def _say_that_it_resumes(arguments: list[str]) -> None:
 
 def _sentence(error: Exception) -> str:
     """Return an error in one line."""
-    text = " ".join(str(error).split()) or type(error).__name__
+    described = error.describe(_OPTIONS) if isinstance(error, EquipoiseError) else str(error)
+    text = " ".join(described.split()) or type(error).__name__
     text = visible(without_secrets(text))
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"

@@ -349,7 +349,7 @@ class _Request:
 
     def run(self) -> _Result:
         """Return the audit."""
-        from equipoise.core.predictions.concatenate import concatenate
+        from equipoise.core.predictions.combine import concatenate
         from equipoise.core.progress import progress
         from equipoise.core.reading import iter_predictions
         from equipoise.evaluate import audit
@@ -380,7 +380,7 @@ class _Request:
 
     def run_against(self, against: str) -> _Result:
         """Return the audit and a comparison with another file: of the same rows, or of sums where one has no rows."""
-        from equipoise.core.predictions.alignment import align
+        from equipoise.core.predictions.combine import align
         from equipoise.core.reading import read_predictions
         from equipoise.evaluate import audit
         from equipoise.evaluate.comparison import compare, compare_states

@@ -279,7 +279,7 @@ def _fit_sets(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    from equipoise.core.predictions.divide import divide
+    from equipoise.core.predictions.combine import divide
     from equipoise.decisions import PredictionSets
 
     if settings["conditional"] != "group":

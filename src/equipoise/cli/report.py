@@ -114,7 +114,7 @@ def command(
     """
     if card is not None and not dataset:
         raise click.UsageError("--card needs --dataset, the name of the dataset.")
-    from equipoise.core.predictions.alignment import align_all
+    from equipoise.core.predictions.combine import align_all
     from equipoise.report import report_of, to_model_card, write_report
 
     check_report(output, option="--output")
@@ -196,7 +196,7 @@ def _read(sources: Mapping[str, _Rows], calib: Sequence[str], columns: Columns, 
 
 def _divided(whole: _Inputs, share: float, seed: int, cluster: str | None) -> _Inputs:
     """Hold a share of every file out to fit on; clusters stay whole."""
-    from equipoise.core.predictions.divide import divide
+    from equipoise.core.predictions.combine import divide
     from equipoise.metrics.clusters import find_clusters
 
     rows = list(whole.tested.values())

@@ -91,7 +91,8 @@ class AcceptRule:
 
     Example:
         >>> from equipoise.decisions import certify_threshold
-        >>> rows = Predictions(probs=np.linspace(0.6, 1, 300), labels=np.ones(300, int))
+        >>> probs = np.linspace(0.6, 1, 300)
+        >>> rows = Predictions(probs=probs, labels=(probs > 0.7).astype(int))
         >>> rule = certify_threshold(rows, max_error=0.05, confidence=0.95)
         >>> rule(Predictions(probs=[0.55, 0.99]))
         array([False,  True])

@@ -88,8 +88,13 @@ class Certificate:
             return self._refusal(percent)
         bound = f"{100 * (self.error_bound or 0.0):.3g}%"
         observed = f"{100 * (self.observed_error or 0.0):.3g}% of {self.n_accepted:,.10g}"
+        which = (
+            "every prediction"
+            if self.threshold == 0
+            else f"predictions with {score} at least {_threshold_text(self.threshold)}"
+        )
         return (
-            f"Accept predictions with {score} at least {_threshold_text(self.threshold)}: {100 * self.coverage:.1f}% "
+            f"Accept {which}: {100 * self.coverage:.1f}% "
             f"of them [{100 * self.coverage_low:.1f}, {100 * self.coverage_high:.1f}].\nWith {percent} confidence, at "
             f"most {bound} of accepted predictions are wrong (observed {observed})."
         )

@@ -18,7 +18,7 @@ from equipoise.decisions.certificate import Certificate, Shortfall
 from equipoise.decisions.exact import exact_interval
 from equipoise.decisions.fallback import RankShares, last_by_fallback, start_ranks
 from equipoise.decisions.inputs import as_predictions
-from equipoise.decisions.scores import score_rows
+from equipoise.decisions.scores import SCORES, score_rows
 from equipoise.decisions.threshold_tests import (
     choose_ranks,
     error_upper_bound,
@@ -99,6 +99,8 @@ def certify_threshold(
             found = _certify_shared(rows, parts, max_error, min_coverage, risk)
         else:
             found = _certify_groups(rows, parts, max_error, min_coverage, risk)
+    if isinstance(score, str) and score in SCORES:
+        found = _without_threshold(found)
     return AcceptRule(
         certificate=found,
         score=score if isinstance(score, str) else None,
@@ -321,6 +323,17 @@ def _certify_shared(
     groups = {name: replace(one, threshold=threshold) for name, one in groups.items()}
     found_all = _certificate(rows, levels, level, risk, max_error, error_bound=max_error)
     return replace(found_all, groups=groups)
+
+
+def _without_threshold(found: Certificate) -> Certificate:
+    """Accept every score where all rows are accepted: they were tested together, so the least score means nothing."""
+    if found.threshold is not None and found.coverage < 1:
+        return found
+    groups = {
+        name: replace(one, threshold=0.0) if one.certified and one.coverage == 1 else one
+        for name, one in found.groups.items()
+    }
+    return replace(found, threshold=None if found.threshold is None else 0.0, groups=groups)
 
 
 def _certificate(

@@ -64,7 +64,8 @@ class SelectiveNetwork(nn.Module):
     Example:
         >>> from equipoise.core import Predictions
         >>> from equipoise.decisions import certify_threshold
-        >>> rows = Predictions(probs=torch.linspace(0.6, 1, 300), labels=torch.ones(300, dtype=torch.long))
+        >>> probs = torch.linspace(0.6, 1, 300)
+        >>> rows = Predictions(probs=probs, labels=(probs > 0.7).long())
         >>> rule = certify_threshold(rows, max_error=0.05)
         >>> SelectiveNetwork(nn.Identity(), rule)(torch.tensor([[3.0, 0.0], [0.1, 0.0]]))[1]
         tensor([ True, False])

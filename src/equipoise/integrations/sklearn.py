@@ -237,7 +237,8 @@ class SelectiveClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  
         max_error: Error limit among accepted predictions.
         confidence: Probability with which the limit holds.
         holdout: Share of the rows that certify the threshold.
-        abstain: What ``predict`` gives for an abstention; by default -1 for numeric classes and "abstain" for others.
+        abstain: What ``predict`` gives for an abstention; by default "abstain", for numeric classes -1 or, if
+            there is such a class, one less than the smallest.
         random_state: Random seed of the choice of held-out rows.
 
     Attributes:
@@ -360,7 +361,9 @@ class SelectiveClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  
 
     def _abstain_label(self) -> Any:
         numeric = self.classes_.dtype.kind in "biuf"
-        label = self.abstain if self.abstain is not None else (-1 if numeric else "abstain")
+        label = self.abstain
+        if label is None:
+            label = min(-1, int(np.floor(self.classes_.min())) - 1) if numeric else "abstain"
         if label in self.classes_.tolist():
             raise ValueError(
                 f"SelectiveClassifier: `abstain` must differ from every class, got {label!r}. Choose another label."

@@ -12,9 +12,9 @@ import numpy as np
 
 from equipoise.core.arrays import Array
 from equipoise.core.bins import Precision
-from equipoise.core.errors import DataError
+from equipoise.core.errors import DataError, EquipoiseError
+from equipoise.core.reading.formats.immutable_file import check_growth
 from equipoise.core.reading.formats.notes import Notes
-from equipoise.core.reading.formats.steady_file import check_growth
 
 __all__ = [
     "LONGEST_TEXT",
@@ -86,10 +86,10 @@ class Chunk:
     n_dropped: int = 0
     line_of: Callable[[int], int] | None = None
 
-    def place(self, row: int) -> str:
-        """Return where a row is in its file, for messages."""
+    def locate(self, error: EquipoiseError, row: int) -> EquipoiseError:
+        """Return an error about a row of the chunk with the place of that row in the file."""
         number = self.start + row if self.rows is None else int(self.rows[row])
-        return f"row {number}" if self.line_of is None else f"line {self.line_of(number)}"
+        return error.at(row=number, line=None if self.line_of is None else self.line_of(number))
 
 
 @dataclass(frozen=True)
@@ -221,9 +221,16 @@ class ColumnReader(ABC):
         """Raise if the columns asked for would take more memory than is allowed."""
         check_growth(grown, size=self.size, max_bytes=self.max_bytes, where=self.where)
 
-    def fail(self, message: str) -> DataError:
+    def fail(
+        self,
+        message: str,
+        *,
+        row: int | None = None,
+        line: int | None = None,
+        arguments: Mapping[str, str] | None = None,
+    ) -> DataError:
         """Return an error about this file, for the caller to raise."""
-        return DataError(f"{self.where}: {message}")
+        return DataError(message, where=self.where, row=row, line=line, arguments=arguments)
 
 
 class Promise(Protocol):

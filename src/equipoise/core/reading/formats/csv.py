@@ -18,8 +18,8 @@ from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
 from equipoise.core.reading.formats.base import ColumnReader, NewScores, Reading, WrittenColumns
 from equipoise.core.reading.formats.cells import Cells, is_integer, unusual_types
+from equipoise.core.reading.formats.immutable_file import ImmutableFile
 from equipoise.core.reading.formats.notes import Notes
-from equipoise.core.reading.formats.steady_file import SteadyFile
 from equipoise.core.reading.formats.text import ARROW_BLOCK, LONGEST_LINE, MOST_CELLS, TextReader
 from equipoise.core.reading.storage import File
 from equipoise.kernels.threads import n_threads
@@ -64,7 +64,7 @@ class CsvReader(TextReader[list[str]]):
     """The columns of a CSV file with a header; comma, semicolon or tab, as the header shows."""
 
     def __init__(self, path: File, max_bytes: int | None = None) -> None:
-        file = SteadyFile(path)
+        file = ImmutableFile(path)
         self._path = path
         self._delimiters = "\t,;" if path.suffix.lower() == ".tsv" else ",\t;"
         self.where, self.size, self.max_bytes = path.name, file.length, max_bytes

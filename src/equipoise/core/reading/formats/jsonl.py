@@ -16,8 +16,8 @@ import numpy as np
 from equipoise.core.errors import DataError
 from equipoise.core.reading.formats.base import ColumnReader, NewScores, Reading, WrittenColumns
 from equipoise.core.reading.formats.cells import Cells, is_integer, unusual_types
+from equipoise.core.reading.formats.immutable_file import ImmutableFile
 from equipoise.core.reading.formats.notes import Notes
-from equipoise.core.reading.formats.steady_file import SteadyFile
 from equipoise.core.reading.formats.text import ARROW_BLOCK, LONGEST_LINE, MOST_CELLS, TextReader
 from equipoise.core.reading.storage import File
 from equipoise.kernels.threads import n_threads
@@ -42,7 +42,7 @@ class JsonlReader(TextReader[dict[str, Any]]):
     """
 
     def __init__(self, path: File, max_bytes: int | None = None) -> None:
-        file, self._path = SteadyFile(path), path
+        file, self._path = ImmutableFile(path), path
         self.where, self.size, self.max_bytes = path.name, file.length, max_bytes
         self._stream = io.BufferedReader(file, 1 << 17)
         try:

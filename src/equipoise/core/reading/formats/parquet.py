@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError, first_line, require
 from equipoise.core.reading.formats.base import (
@@ -22,8 +21,8 @@ from equipoise.core.reading.formats.base import (
     as_text,
     from_arrow,
 )
+from equipoise.core.reading.formats.immutable_file import ImmutableFile
 from equipoise.core.reading.formats.notes import Notes
-from equipoise.core.reading.formats.steady_file import SteadyFile
 from equipoise.core.reading.storage import File
 
 __all__ = ["ParquetReader", "rewrite_parquet", "write_parquet"]
@@ -37,7 +36,7 @@ class ParquetReader(ColumnReader):
     def __init__(self, path: File, max_bytes: int | None = None) -> None:
         self._arrow = require("pyarrow", extra="parquet", purpose="read .parquet files")
         self._parquet = require("pyarrow.parquet", extra="parquet", purpose="read .parquet files")
-        self._disk = SteadyFile(path)
+        self._disk = ImmutableFile(path)
         self.where, self.size, self.max_bytes = path.name, self._disk.length, max_bytes
         try:
             self._open()
@@ -210,7 +209,7 @@ class ParquetReader(ColumnReader):
     def _column(self, column: Any, name: str, start: int) -> Array:
         if column.null_count:
             row = start + int(np.argmax(from_arrow(column.is_null())))
-            raise self.fail(f"`{name}` has a missing value in row {row}. {_drop_or_fill()}")
+            raise self._missing_value(name, "{row}", row)
         types = self._arrow.types
         if not (types.is_list(column.type) or types.is_large_list(column.type)):
             if types.is_fixed_size_list(column.type):
@@ -227,7 +226,7 @@ class ParquetReader(ColumnReader):
         values = column.flatten()
         self._check_width(name, width * self._row_bytes(values.type))
         if values.null_count and not self.drop_missing:
-            raise self.fail(f"`{name}` has a missing value in a list. {_drop_or_fill()}")
+            raise self._missing_value(name, "a list")
         # Missing values in lists become NaN, which marks rows to leave out.
         numbers = values.to_numpy(zero_copy_only=False) if values.null_count else from_arrow(values)
         return numbers.reshape(-1, width)
@@ -257,13 +256,16 @@ class ParquetReader(ColumnReader):
             raise self.fail(f"`{name}` must hold at most {LONGEST_TEXT} characters per row.")
         return as_text(texts, where=f"{self.where}: `{name}`")
 
+    def _missing_value(self, name: str, place: str, row: int | None = None) -> DataError:
+        return self.fail(
+            f"`{name}` has a missing value in {place}. Drop or fill such rows; {{drop_missing}} leaves them out.",
+            row=row,
+            arguments={"drop_missing": "True"},
+        )
+
     def _corrupt(self, error: Exception) -> DataError:
         reason = first_line(error, most=160)
         return self.fail(f"is cut off, damaged, or no Parquet file ({reason}). Copy or write it again.")
-
-
-def _drop_or_fill() -> str:
-    return f"Drop or fill such rows; {argument('drop_missing', 'True')} leaves them out."
 
 
 def write_parquet(path: Path, columns: WrittenColumns, notes: Notes) -> None:

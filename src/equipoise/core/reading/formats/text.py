@@ -19,8 +19,8 @@ from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
 from equipoise.core.reading.formats.base import Chunk, ColumnReader, Reading, from_arrow
 from equipoise.core.reading.formats.cells import Cells, is_missing
+from equipoise.core.reading.formats.immutable_file import ImmutableFile
 from equipoise.core.reading.formats.notes import Notes, parse, side_file
-from equipoise.core.reading.formats.steady_file import SteadyFile
 from equipoise.core.reading.storage import File
 
 __all__ = ["ARROW_BLOCK", "LONGEST_LINE", "MOST_CELLS", "TextReader"]
@@ -309,7 +309,7 @@ def _side_notes(path: File, table: ColumnReader) -> tuple[str, str] | None:
     side = side_file(path) if isinstance(path, Path) else None
     if side is None or not side.exists():
         return None
-    with SteadyFile(side) as file:
+    with ImmutableFile(side) as file:
         if file.length > max(_LARGEST_NOTES, table.size):
             raise DataError(f"{side.name}: has {file.length} bytes, more than the table itself. Delete it.")
         try:

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
 from equipoise.core.reading.storage import File
 
-__all__ = ["SteadyFile", "check_growth"]
+__all__ = ["ImmutableFile", "check_growth"]
 
 #: Files that unfold to less than this are harmless, whatever their size.
 _HARMLESS = 256 << 20
@@ -22,7 +21,7 @@ _HARMLESS = 256 << 20
 _RATIO = 200
 
 
-class SteadyFile(io.RawIOBase):
+class ImmutableFile(io.RawIOBase):
     """A file opened for reading; what is read is copied, and refused once the file has changed on the disk.
 
     Memory that is mapped to a file follows it: numbers change when it is overwritten, and the process is killed when
@@ -32,7 +31,7 @@ class SteadyFile(io.RawIOBase):
         >>> import pathlib, tempfile
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.bin"
         >>> _ = path.write_bytes(b"abcd")
-        >>> with SteadyFile(path) as file:
+        >>> with ImmutableFile(path) as file:
         ...     bytes(file.take(1, 2))
         b'bc'
     """
@@ -123,11 +122,13 @@ def check_growth(grown: int, *, size: int, max_bytes: int | None, where: str) ->
         >>> check_growth(1 << 40, size=10, max_bytes=None, where="a.npz")
         Traceback (most recent call last):
         ...
-        equipoise.core.errors.DataError: a.npz would grow from 10 to 1099511627776 bytes ...
+        equipoise.core.errors.DataError: a.npz: would grow from 10 to 1099511627776 bytes ...
     """
     most = max(_HARMLESS, _RATIO * size) if max_bytes is None else max_bytes
     if grown > most:
         raise DataError(
-            f"{where} would grow from {size} to {grown} bytes in memory, more than {most}. If it is honest, "
-            f"allow it: {argument('max_bytes', str(grown))}."
+            f"would grow from {size} to {grown} bytes in memory, more than {most}. If it is honest, allow it: "
+            "{max_bytes}.",
+            where=where,
+            arguments={"max_bytes": str(grown)},
         )

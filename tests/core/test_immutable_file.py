@@ -8,7 +8,7 @@ import pytest
 from equipoise import iter_predictions, read_predictions, write_predictions
 from equipoise.core import DataError, Predictions
 from equipoise.core.reading.formats import WRITERS
-from equipoise.core.reading.formats.steady_file import SteadyFile
+from equipoise.core.reading.formats.immutable_file import ImmutableFile
 
 N = 30_000
 LOGITS = np.random.default_rng(0).normal(size=(N, 4)).astype(np.float32)
@@ -60,8 +60,8 @@ def test_a_change_between_chunks_is_an_error(tmp_path, ending, change):
         read += [chunk.scores for chunk in chunks]
     except DataError as error:
         complaint = str(error)
-    # A whole small Parquet file is read ahead, and is then as it was.
-    assert "has changed while it was read" in complaint or ending == ".parquet"
+    # Arrow may have read a small file ahead, which is then as it was.
+    assert "has changed while it was read" in complaint or ending in (".parquet", ".jsonl", ".ndjson")
     assert complaint or np.array_equal(np.concatenate(read), LOGITS)
 
 
@@ -78,7 +78,7 @@ def test_a_file_put_in_its_place_is_another_file(tmp_path, ending):
 
 def test_bytes_that_are_not_there(tmp_path):
     (tmp_path / "a.bin").write_bytes(b"1234")
-    with SteadyFile(tmp_path / "a.bin") as file:
+    with ImmutableFile(tmp_path / "a.bin") as file:
         assert bytes(file.take(4, 0)) == b""
         for place, count in ((0, 5), (5, 0), (2, -1)):
             with pytest.raises(DataError, match=r"a\.bin is cut off"):
