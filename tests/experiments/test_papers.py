@@ -125,8 +125,8 @@ def test_cross_entropy_without_the_papers_weight_decay_is_another_method():
 
 def test_newsgroups_is_trained_with_the_optimizer_that_the_paper_names():
     recipe = read_comparison(SPECS / "dual-focal-newsgroups.toml").specs[0].training
-    assert (recipe.optimizer, recipe.momentum, recipe.weight_decay) == ("sgd", 0.9, 5e-4)
-    assert read_comparison(SPECS / "dual-focal-newsgroups-adam.toml").specs[0].training.optimizer == "adam"
+    assert (recipe.optimizer, recipe.momentum, recipe.weight_decay) == ("SGD", 0.9, 5e-4)
+    assert read_comparison(SPECS / "dual-focal-newsgroups-adam.toml").specs[0].training.optimizer == "Adam"
 
 
 def paper_specs():

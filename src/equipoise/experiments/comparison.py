@@ -250,6 +250,9 @@ def _choose(
                 tried = [spec.identity for spec in one.specs]
                 found.append(choose_setting(one.choice, place.seed, runs, tried, listed, known))
                 continue
-            tried = [names[replace(place, method=candidate).identity] for candidate in choice.candidates]
+            asked = [replace(place, method=candidate).identity for candidate in choice.candidates]
+            if not names.keys() >= set(asked):
+                continue  # a rehearsal tries settings on its first data and network only
+            tried = [names[identity] for identity in asked]
             found.append(choose_setting(choice, place.seed, runs, tried, listed, known))
     return found

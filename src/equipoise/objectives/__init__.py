@@ -11,6 +11,7 @@ from equipoise.objectives.parts import Parts
 from equipoise.objectives.pruned import Pruned
 from equipoise.objectives.sample_adaptive import SampleAdaptive
 from equipoise.objectives.supervised import Supervised
+from equipoise.objectives.weight_average import WeightAverage
 
 __all__ = [
     "DeepEnsemble",
@@ -25,5 +26,6 @@ __all__ = [
     "SampleAdaptive",
     "Smoothing",
     "Supervised",
+    "WeightAverage",
     "kl_divergence",
 ]

@@ -15,8 +15,9 @@ from equipoise.calibrators import Calibrator
 from equipoise.core.errors import DataError, EquipoiseError, SpecError, SplitError
 from equipoise.core.predictions import Predictions
 from equipoise.data import Dataset, read_shifts
+from equipoise.data.folders import file_record
 from equipoise.experiments.build.data import content_digest, data_of
-from equipoise.experiments.build.run_parts import build, make_loss, make_network, split_source
+from equipoise.experiments.build.run_parts import build, make_loss, make_network, split_source, weights_file
 from equipoise.experiments.code.named import Wanted
 from equipoise.experiments.code.names import code_in_sum, is_code, split_reference
 from equipoise.experiments.code.source import (
@@ -28,7 +29,7 @@ from equipoise.experiments.code.source import (
 from equipoise.experiments.runs.shift import foreign_data, further_set
 from equipoise.experiments.specs.calibrators import MapSpec
 from equipoise.experiments.specs.metrics import MetricSpec, score_metric
-from equipoise.experiments.specs.run import Spec
+from equipoise.experiments.specs.run import ModelSpec, Spec
 from equipoise.losses.adaptive import check_saved_state, made_up_rows
 from equipoise.training.network_call import as_logits, call_network
 
@@ -145,12 +146,26 @@ def pin(spec: Spec, *, where: str = "spec", root: str | None = None, download: b
     check_not_loading()
     if not spec.code and code_names(spec):
         spec = replace(spec, code={name: found.digest for name, found in _sources(spec, where).items()})
+    with _told(f"{where}.model"):
+        spec = replace(spec, model=_pin_weights(spec.model, root)) if spec.model.weights else spec
+    helper = spec.method.auxiliary
+    if helper is not None and helper.weights:
+        with _told(f"{where}.method.auxiliary"):
+            spec = replace(spec, method=replace(spec.method, auxiliary=_pin_weights(helper, root)))
     if spec.data.digest:
         return spec
     with _told(f"{where}.data"):
         data = data_of(spec, root=root, download=download)
     found = content_digest(data)
     return replace(spec, data=replace(spec.data, digest=found)) if found else spec
+
+
+def _pin_weights(model: ModelSpec, root: str | None) -> ModelSpec:
+    """Return a network with the digest of the checkpoint that it starts from."""
+    if model.digest:
+        return model
+    file = weights_file(model, root)
+    return replace(model, digest=file_record(file, file.parent).sha256)
 
 
 def pinned(named: Pinned) -> Pinned:
@@ -214,7 +229,7 @@ def _check_builds(spec: Spec, where: str, root: str | None, download: bool) -> N
         data = data_of(spec, root=root, download=download)
     with torch.random.fork_rng(devices=[]):
         with _told(f"{where}.model"):
-            network = make_network(spec.model, data, spec)
+            network = make_network(spec.model, data, spec, root=root)
         with _told(f"{where}.method"):
             build(spec, root=root, download=download)
         if is_code(spec.model.name):

@@ -6,15 +6,18 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, final
 
 import torch
 from torch import Tensor, nn
 
 from equipoise.catalogue import CATALOGUE, check_match
-from equipoise.core.errors import SpecError
+from equipoise.core.errors import DataError, SpecError, located
+from equipoise.core.names import look_up
 from equipoise.core.seeds import derive_seed
 from equipoise.data import Augment, Dataset, batches, meta_part
+from equipoise.data.folders import open_root
 from equipoise.experiments.build.data import data_of
 from equipoise.experiments.code.adapters import Code, UserLoss, call_with, check_keywords
 from equipoise.experiments.code.names import is_code
@@ -22,11 +25,12 @@ from equipoise.experiments.specs.checking import recipe_optimizer
 from equipoise.experiments.specs.methods import EntryWithParameters, code_of, split_method
 from equipoise.experiments.specs.parsing import number_keys
 from equipoise.experiments.specs.run import ModelSpec, RecipeSpec, Spec
-from equipoise.models import Network
-from equipoise.objectives import Parts
+from equipoise.models import Network, load_published
+from equipoise.objectives import Parts, WeightAverage
 from equipoise.training import (
     Constant,
     Cosine,
+    HoldFrom,
     MultiStep,
     Objective,
     Recipe,
@@ -44,6 +48,7 @@ __all__ = [
     "make_recipe",
     "network_options",
     "split_source",
+    "weights_file",
 ]
 
 
@@ -99,25 +104,36 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False, loader
             f"recipe: `keep = \"best\"` and `patience` need a 'tune' split to judge by, and {data.name!r} has none. "
             'Use keep = "last" and patience = 0.'
         )
+    train = split_source(data, "train", spec, loader_workers=loader_workers)
     torch.manual_seed(derive_seed(spec.seed, "initial weights"))
     parts = Parts(
-        make_network=partial(make_network, spec.model, data, spec),
+        make_network=partial(make_network, spec.model, data, spec, root=root),
         make_auxiliary=None
         if spec.method.auxiliary is None
-        else partial(make_network, spec.method.auxiliary, data, spec),
-        make_loss=None if loss is None else partial(_make_loss, loss, data),
+        else partial(make_network, spec.method.auxiliary, data, spec, root=root),
+        make_loss=None if loss is None else partial(_make_loss, loss, data, spec.training.epochs),
         recipe=make_recipe(spec.training),
+        train=train,
+        epochs=spec.training.epochs,
         held_out=tune if meta is None else split_source(meta, "tune", spec, loader_workers=loader_workers),
         n_samples=len(data),
         rows=data.rows("train"),
         n_classes=data.n_classes,
     )
     objective = _make_objective(chosen, loss, parts)
+    if spec.training.average:
+        objective = WeightAverage.around(
+            objective,
+            parts,
+            kind=spec.training.average,  # type: ignore[arg-type]
+            decay=spec.training.average_decay,
+            start=spec.training.average_start,
+        )
     selection = Selection(metric=spec.training.select, patience=spec.training.patience or None)  # type: ignore[arg-type]
     return Built(
         data=data,
         objective=objective,
-        train=split_source(data, "train", spec, loader_workers=loader_workers),
+        train=train,
         tune=tune,
         selection=selection,
     )
@@ -138,22 +154,62 @@ def _make_objective(chosen: EntryWithParameters, loss: EntryWithParameters | Non
     return own
 
 
-def make_network(model: ModelSpec, data: Dataset, spec: Spec | None = None) -> nn.Module:
+def make_network(
+    model: ModelSpec, data: Dataset, spec: Spec | None = None, *, root: str | None = None
+) -> nn.Module:
     """Return a fresh network for a dataset; its inputs and classes come from the data.
 
     Args:
         model: Which.
         data: For which data.
         spec: The spec that has it, which knows where its code is.
+        root: The data folder, where the checkpoint that a network starts from may be.
 
     Raises:
         SpecError: If the network does not take such data.
+        DataError: If the checkpoint is not there, or is of another network.
 
     Example:
         >>> spec = Spec.from_table({"data": "digits", "model": "mlp"})
         >>> make_network(spec.model, data_of(spec)).n_classes
         10
     """
+    network = _make_untrained(model, data, spec)
+    if model.weights:
+        load_published(_part_of(network, model), weights_file(model, root))
+    return network
+
+
+def weights_file(model: ModelSpec, root: str | None = None) -> Path:
+    """Return the file of the checkpoint that a network starts from.
+
+    Raises:
+        DataError: If there is none.
+
+    Example:
+        >>> weights_file(ModelSpec(name="resnet50", weights="nowhere.pth"), root=".")
+        Traceback (most recent call last):
+        ...
+        equipoise.core.errors.DataError: weights: no file nowhere.pth. Put the checkpoint there, or leave `weights` out.
+    """
+    path = Path(model.weights or "").expanduser()
+    if not path.is_absolute():
+        path = open_root(root, name="weights") / path
+    if not path.is_file():
+        raise DataError(f"weights: no file {path}. Put the checkpoint there, or leave `weights` out.")
+    return path
+
+
+def _part_of(network: nn.Module, model: ModelSpec) -> nn.Module:
+    if not model.weights_into:
+        return network
+    parts = dict(network.named_modules())
+    with located("weights_into"):
+        found: nn.Module = look_up(model.weights_into, parts, what=f"part of {model.name}")
+    return found
+
+
+def _make_untrained(model: ModelSpec, data: Dataset, spec: Spec | None) -> nn.Module:
     sizes = {"n_classes": data.n_classes, **_input_sizes(data)}
     if is_code(model.name):
         return _own_network(code_of(model.name, spec), sizes, model.options)
@@ -226,7 +282,7 @@ def make_loss(spec: Spec, data: Dataset) -> nn.Module | None:
     _, loss = split_method(spec.method, spec)
     if loss is None or _own_objective(loss) is not None:
         return None
-    return _make_loss(loss, data)
+    return _make_loss(loss, data, spec.training.epochs)
 
 
 def _own_objective(loss: EntryWithParameters | None) -> Code | None:
@@ -235,13 +291,15 @@ def _own_objective(loss: EntryWithParameters | None) -> Code | None:
     return factory.code if isinstance(factory, UserLoss) and factory.code.is_objective else None
 
 
-def _make_loss(loss: EntryWithParameters, data: Dataset) -> nn.Module:
+def _make_loss(loss: EntryWithParameters, data: Dataset, epochs: int) -> nn.Module:
     known = inspect.signature(loss.entry.factory).parameters
     extra: dict[str, Any] = {}
     if data.ignore_index is not None and "ignore_index" in known:
         extra["ignore_index"] = data.ignore_index
     if "n_classes" in known:
         extra["n_classes"] = data.n_classes
+    if "epochs" in known:
+        extra["epochs"] = epochs
     if isinstance(loss.entry.factory, UserLoss):
         check_keywords(loss.entry.factory, loss.parameters, name=loss.entry.key)
     made: nn.Module = loss.make(**extra)
@@ -261,9 +319,14 @@ def make_recipe(recipe: RecipeSpec) -> Recipe:
         "cosine": Cosine(),
     }
     schedule = schedules[recipe.schedule]
+    if recipe.warm_up:
+        schedule = WarmUp(recipe.warm_up, then=schedule)
+    if recipe.average == "swa":
+        level = recipe.swa_lr / recipe.lr if recipe.swa_lr else 0.5
+        schedule = HoldFrom(recipe.average_start, first=schedule, level=level)
     return Recipe(
         optimizer=recipe_optimizer(recipe),
-        schedule=WarmUp(recipe.warm_up, then=schedule) if recipe.warm_up else schedule,
+        schedule=schedule,
         clip_norm=recipe.clip_norm or None,
         reduction=recipe.reduction,  # type: ignore[arg-type]
         accumulate=recipe.accumulate,

@@ -16,7 +16,7 @@ from equipoise.experiments.code.names import is_code
 from equipoise.experiments.runs.folder import RunFolder, calibrated_name, calibrator_names
 from equipoise.experiments.runs.rows import write_rows
 from equipoise.experiments.runs.scores import RunScores, tidy_rows, write_scores
-from equipoise.experiments.runs.segmentation import dense_cards, dense_extras, image_clusters
+from equipoise.experiments.runs.segmentation import image_clusters, with_all_pixels
 from equipoise.experiments.runs.shift import set_name, shifts_of
 from equipoise.experiments.specs.calibrators import MapSpec
 from equipoise.experiments.specs.metrics import GivenMetric, MetricSpec, score_metric
@@ -211,11 +211,7 @@ class _Scoring:
         if calibrator == "identity":
             splits = {split: self._predictions(split) for split in self._target.splits()}
             found = score_plain(splits, self._settings, clusters=image_clusters(*splits.values()))
-            return replace(
-                found,
-                cards={**found.cards, **dense_cards(self._target)},
-                extras={**dense_extras(self._target), **found.extras},
-            )
+            return with_all_pixels(found, self._target)
         after = self._clean(calibrator)
         if self._wanted_code(calibrator):
             # Tables compare methods after the map, and are made without its code.

@@ -378,7 +378,11 @@ class _Todo:
 
     def predict(self) -> None:
         if self._target.is_done("predicted"):
-            return
+            # Pixels are scored when they are predicted, so that other bins need other predictions.
+            settings = self._options.scoring.of_card
+            if (self._target.record("predicted") or {}).get("settings", settings) == settings:
+                return
+            self._check_weights("pixels cannot be scored with other settings", "give the settings of before")
         _begin_again(self._target, "predicted")
         built = self._built()
         network = load_network(self._target, built)
@@ -414,21 +418,16 @@ class _Todo:
                     n_classes=data.n_classes,
                     ignore_index=data.ignore_index,
                     seed=self._spec.data.seed,
-                    settings=self._options.scoring.to_table(),
+                    settings=self._options.scoring.of_card,
                 )
                 yield sample
 
-        keep_predictions(self._target, samples(), tables)
+        keep_predictions(self._target, samples(), tables, settings=self._options.scoring.of_card)
 
     def shift(self) -> None:
         def predict_test(data: Dataset) -> Predictions:
             built = self._built()
-            name = "best.pt" if self._spec.training.keep == "best" else "last.pt"
-            if not (self._target.path / name).exists():
-                raise SpecError(
-                    f"{self._target.path / name}: was deleted, so no further test set can be predicted. Delete the "
-                    "run's folder to train it again, or leave `shift` out."
-                )
+            self._check_weights("no further test set can be predicted", "leave `shift` out")
             network = load_network(self._target, built)
             device = next(network.parameters()).device
             source = split_source(data, "test", self._spec, loader_workers=self._loader_workers)
@@ -445,6 +444,15 @@ class _Todo:
             seed=self._spec.data.seed,
             download=self._options.download,
         )
+
+    def _check_weights(self, consequence: str, alternative: str) -> None:
+        """Raise if the weights that predict are gone."""
+        name = "best.pt" if self._spec.training.keep == "best" else "last.pt"
+        if not (self._target.path / name).exists():
+            raise SpecError(
+                f"{self._target.path / name}: was deleted, so {consequence}. Delete the run's folder to train it "
+                f"again, or {alternative}."
+            )
 
     def score(self) -> None:
         score_run(self._target, self._maps, self._options.scoring)
@@ -467,9 +475,20 @@ def load_network(target: RunFolder, built: Built) -> nn.Module:
 
 
 def keep_predictions(
-    target: RunFolder, predictions: Iterable[Predictions], dense: Mapping[str, Any] = MappingProxyType({})
+    target: RunFolder,
+    predictions: Iterable[Predictions],
+    dense: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    settings: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """Write the predictions on each split, and that the stage is over; ``dense`` is known when all are made."""
+    """Write the predictions on each split, and that the stage is over.
+
+    Args:
+        target: The run.
+        predictions: On each split.
+        dense: What all pixels of each split came to; known when all predictions are made.
+        settings: What the scores of all pixels were made with.
+    """
     (target.path / "predictions").mkdir(exist_ok=True)
     files = {}
     for found in predictions:
@@ -479,4 +498,5 @@ def keep_predictions(
         write_json(target.path / DENSE, dict(dense))
     shares = {split: table["share"] for split, table in dense.items()}
     made = [*files.values(), *([DENSE] if dense else [])]
-    target.write_record("predicted", made, splits=list(files), **({"sample": shares} if dense else {}))
+    facts = {"sample": shares, "settings": dict(settings)} if dense else {}
+    target.write_record("predicted", made, splits=list(files), **facts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -19,6 +19,7 @@ from equipoise.experiments.code.names import is_code, split_reference
 from equipoise.experiments.specs.calibrators import MapSpec, as_map
 from equipoise.experiments.specs.metrics import MetricSpec, as_metric
 from equipoise.experiments.specs.parsing import check_keys, plain, set_key
+from equipoise.experiments.specs.rehearsal import kept_in_rehearsal, rehearsal_table
 from equipoise.experiments.specs.run import Spec, check_name, current_keys
 from equipoise.experiments.specs.toml import parse_override, read_toml
 from equipoise.experiments.specs.tuning import TunedMethod, is_tuned, read_tuned_method
@@ -210,8 +211,15 @@ def _calibrators(given: Any, where: str, home: str | None) -> tuple[MapSpec, ...
     return tuple(found.values())
 
 
-def read_comparison(path: str | os.PathLike[str], *, overrides: Iterable[str] = ()) -> ComparisonSpec:
+def read_comparison(
+    path: str | os.PathLike[str], *, overrides: Iterable[str] = (), rehearse: bool = False
+) -> ComparisonSpec:
     """Read a comparison from a TOML file, with ``key=value`` overrides.
+
+    Args:
+        path: The file.
+        overrides: Keys with other values.
+        rehearse: Return the same comparison on made-up data, cut down to minutes.
 
     Example:
         >>> read_comparison("nowhere.toml")
@@ -222,4 +230,10 @@ def read_comparison(path: str | os.PathLike[str], *, overrides: Iterable[str] = 
     table = current_keys(read_toml(path), where=str(path))
     for text in overrides:
         set_key(table, *parse_override(text))
-    return ComparisonSpec.from_table(table, where=str(path), home=str(Path(path).resolve().parent))
+    if rehearse:
+        table = rehearsal_table(table)
+    found = ComparisonSpec.from_table(table, where=str(path), home=str(Path(path).resolve().parent))
+    if not rehearse:
+        return found
+    kept = [spec for spec in found.specs if kept_in_rehearsal(spec, found.specs[0], found.baseline)]
+    return replace(found, specs=tuple(kept))

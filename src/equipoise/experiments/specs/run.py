@@ -74,6 +74,9 @@ class ModelSpec:
     Attributes:
         name: A network of the catalogue, or code.
         options: Parameters of its factory beyond the number of classes and inputs, which the data tell.
+        weights: A checkpoint that it starts from: a file in the data folder, or an absolute path.
+        weights_into: The part of the network that the checkpoint fills, such as ``"body.encoder"``; by default all.
+        digest: Of the content of the checkpoint, filled in when it is found; another checkpoint is another run.
 
     Example:
         >>> ModelSpec(name="mlp", options={"hidden": (32,)}).name
@@ -82,11 +85,14 @@ class ModelSpec:
 
     name: str
     options: Mapping[str, Any] = field(default_factory=ReadOnly)
+    weights: str | None = None
+    weights_into: str | None = None
+    digest: str | None = None
 
     @property
     def label(self) -> str:
         """A short name that tells settings apart."""
-        return _label(self.name, self.options)
+        return _label(self.name, {**self.options, **({"weights": self.weights} if self.weights else {})})
 
 
 @final
@@ -153,6 +159,10 @@ class RecipeSpec:
         clip_norm: Largest gradient norm; 0 does not clip.
         reduction: ``"mean"``, or ``"sum"`` as in the focal repository and its kin.
         accumulate: Batches per step.
+        average: ``"ema"`` or ``"swa"`` evaluates and ships an average of the weights; empty does not average.
+        average_decay: Decay of ``"ema"``.
+        average_start: Share of the epochs after which ``"swa"`` averages, at a constant learning rate.
+        swa_lr: That learning rate; 0 takes half the initial one.
         crop_padding: Pixels of random shifting.
         flip: Random mirroring.
         cutout: Side of a square set to zero.
@@ -190,6 +200,10 @@ class RecipeSpec:
     clip_norm: float = 0.0
     reduction: str = "mean"
     accumulate: int = 1
+    average: str = ""
+    average_decay: float = 0.999
+    average_start: float = 0.75
+    swa_lr: float = 0.0
     crop_padding: int = 0
     flip: bool = False
     cutout: int = 0
@@ -294,6 +308,9 @@ class Spec:
         """Sixteen letters that are the same for the same content, and name the run's folder."""
         table = self.to_table()
         table["method"].pop("title", None)
+        for model in filter(None, (table["model"], table["method"].get("auxiliary"))):
+            if "digest" in model:
+                del model["weights"]  # the content of the file counts, not its place
         return identity_of(table)
 
     @property
