@@ -156,8 +156,8 @@ def test_a_cost_matrix_file_names_classes_and_actions(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "exactly one of"),
-        (["--max-error", "5%", "--sets", "90%"], "exactly one of"),
+        ([], "exactly one goal"),
+        (["--max-error", "5%", "--sets", "90%"], "exactly one goal"),
         (["--max-error", "0"], "must be above 0, got 0. No number of rows"),
         (["--max-error", "5"], "for percent write 5%"),
         (["--cost", "wrong=10"], "--cost abstain=NUMBER is missing"),

@@ -175,9 +175,9 @@ def command(
         "--sets": set_coverage is not None,
     }
     if sum(goals.values()) != 1:
-        raise click.UsageError(f"Give exactly one of {', '.join(goals)}.")
+        raise click.UsageError(f"The decision must have exactly one goal: give one of {', '.join(goals)}.")
     if costs and cost_matrix is not None:
-        raise click.UsageError("Give --cost or --cost-matrix, and not both.")
+        raise click.UsageError("--cost and --cost-matrix exclude each other; use one of them.")
     if output is not None:
         check_output(output, (".json",))
     rows = _read(files, columns, score, by)

@@ -86,7 +86,7 @@ def needed_columns(decision: Decision) -> list[str]:
 def decide_file(
     decision: Decision, path: SourceLike, output: AnyPath, **columns: Unpack[Columns]
 ) -> RewrittenTable:
-    """Write a table of predictions again with a column of decisions; everything else stays as it is.
+    r"""Write a table of predictions again with a column of decisions; everything else stays as it is.
 
     The column is ``accept`` (true or false), ``set`` (names or numbers of classes with ``|`` between them) or
     ``action`` (its name). Labels are not needed.
@@ -99,6 +99,14 @@ def decide_file(
 
     Raises:
         DataError: If the table has such a column already, or the format cannot keep the table.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> _ = (folder / "a.csv").write_text("day,confidence\nMonday,0.95\nTuesday,0.6\n")
+        >>> _ = decide_file(CostRule(wrong=10, abstain=1), folder / "a.csv", folder / "b.csv")
+        >>> (folder / "b.csv").read_text().splitlines()
+        ['day,confidence,action', 'Monday,0.95,accept', 'Tuesday,0.6,abstain']
     """
     said = check_columns(columns, where="decide_file")
     wanted = needed_columns(decision)
