@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, final
 
 from equipoise.calibrators import Calibrator
+from equipoise.core.choices import ScoreSettings
 from equipoise.core.errors import SpecError
 from equipoise.core.predictions import Predictions
 from equipoise.core.writing import write_predictions
@@ -360,7 +361,7 @@ def score_mapped(
 
 def _draws(judged: Predictions, settings: ScoringSettings, clusters: Any) -> RowDraws:
     codes = None if clusters is None else find_clusters(clusters, judged, where="score").codes
-    return draw_rows(judged, clusters=codes, **settings.of_draws)
+    return draw_rows(judged, ScoreSettings(**settings.of_draws), clusters=codes)
 
 
 def _extras(judged: Predictions, settings: ScoringSettings, clusters: Any) -> dict[str, Score]:

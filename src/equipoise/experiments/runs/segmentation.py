@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
+from equipoise.core.choices import ScoreSettings
 from equipoise.core.predictions import Predictions
 from equipoise.core.splits import SPLITS
 from equipoise.evaluate import Score, Scorecard
@@ -88,7 +89,10 @@ def predict_dense(
         "draws": pack_draws(_draw_images(found, resampling)),
         "cards": {
             name: score_state(
-                state, None, clusters=sums_of_images(cells, seed=resampling["seed"]), **resampling
+                state,
+                None,
+                ScoreSettings(**resampling),
+                clusters=sums_of_images(cells, seed=resampling["seed"]),
             ).to_dict()
             for name, (state, cells) in parts.items()
             if state.n_samples
