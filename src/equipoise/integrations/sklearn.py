@@ -19,6 +19,7 @@ from equipoise.core.predictions import Predictions
 from equipoise.core.probabilities import positive_logits
 from equipoise.decisions.certify import certify_threshold
 from equipoise.metrics.facts import metric_facts
+from equipoise.metrics.inputs import top_label
 from equipoise.metrics.state import CalibrationState
 from equipoise.metrics.values import row_metrics, state_metrics
 
@@ -401,7 +402,7 @@ class CalibrationScorer:
         state = CalibrationState.of(predictions, n_bins=self.n_bins)
         values = state_metrics(state)
         if self.metric not in values:
-            values = row_metrics(predictions, state)
+            values = row_metrics(top_label(predictions, None, where="score"), state)
         value = look_up(self.metric, values, what="metric of these predictions")
         return -metric_facts(self.metric).badness(value)
 

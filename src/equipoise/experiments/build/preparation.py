@@ -314,7 +314,7 @@ def _told(where: str) -> Iterator[None]:
     try:
         yield
     except (DataError, SpecError, SplitError) as error:
-        raise type(error)(f"{where}: {error}") from error
+        raise error.within(where) from error
     except EquipoiseError:
         raise
     except Exception as error:
