@@ -26,7 +26,7 @@ from equipoise.experiments.specs.methods import EntryWithParameters, code_of, sp
 from equipoise.experiments.specs.parsing import number_keys
 from equipoise.experiments.specs.run import ModelSpec, RecipeSpec, Spec
 from equipoise.models import Network, load_published
-from equipoise.objectives import Parts, WeightAverage
+from equipoise.objectives import DeepEnsemble, Parts, WeightAverage
 from equipoise.training import (
     Constant,
     Cosine,
@@ -121,6 +121,9 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False, loader
         n_classes=data.n_classes,
     )
     objective = _make_objective(chosen, loss, parts)
+    if spec.training.members > 1:
+        others = [_make_objective(chosen, loss, parts) for _ in range(spec.training.members - 1)]
+        objective = DeepEnsemble([objective, *others])
     if spec.training.average:
         objective = WeightAverage.around(
             objective,
@@ -330,6 +333,8 @@ def make_recipe(recipe: RecipeSpec) -> Recipe:
         clip_norm=recipe.clip_norm or None,
         reduction=recipe.reduction,  # type: ignore[arg-type]
         accumulate=recipe.accumulate,
+        sam=recipe.sam,
+        sam_adaptive=recipe.sam_adaptive,
     )
 
 
@@ -352,6 +357,8 @@ def split_source(data: Dataset, split: str, spec: Spec, *, loader_workers: int =
             flip=recipe.flip,
             cutout=recipe.cutout,
             mixup=recipe.mixup,
+            cutmix=recipe.cutmix,
+            regmixup=recipe.regmixup,
             jitter=recipe.jitter,
             erase=recipe.erase,
         )
