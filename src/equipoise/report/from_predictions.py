@@ -80,7 +80,7 @@ def report_of(
         seed: The same seed gives the same report.
         clusters: Where rows depend on each other, such as pixels of one image or posts of one author: one value per
             row, or the name of a column of groups. Clusters are then resampled, not rows.
-        target: The probability that is scored: ``"top"``, ``"positive"`` or ``"classwise"``, as for :func:`equipoise.score`.
+        target: Which probability is scored, as for :func:`equipoise.score`.
         positive: The positive class, by name or number; by default class 1. Naming one means ``target="positive"``.
 
     Returns:
