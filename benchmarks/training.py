@@ -36,11 +36,13 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from equipoise import models
+from equipoise.catalogue import CATALOGUE
 from equipoise.data import Augment, batches, from_arrays
-from equipoise.experiments.catalogue.objectives import OBJECTIVES
 from equipoise.models import Network
 from equipoise.objectives import Parts, Supervised
 from equipoise.training import FOCAL_RECIPE, Hardware, fit
+
+OBJECTIVES = CATALOGUE["objectives"]
 
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)
 BATCH = 128

@@ -11,7 +11,7 @@ from typing import Any
 
 from pages.results import FOLDER, benchmarks, difference, effect, is_run, mean, seeds_of, table, unpaired
 
-from equipoise.experiments.catalogue import CATALOGUE
+from equipoise.catalogue import CATALOGUE
 
 PAPERS = Path(__file__).resolve().parents[2] / "src" / "equipoise" / "experiments" / "papers"
 #: A loss of accuracy below this is none.
@@ -34,11 +34,7 @@ def _lines(claim: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
 
 def _fidelity(method: str) -> str:
     """Say that a method was rebuilt from its paper, whose code nobody has: the verdict is about our reading."""
-    entries = [
-        room[method]
-        for room in (CATALOGUE["losses"], CATALOGUE["pairs"], CATALOGUE["objectives"])
-        if method in room
-    ]
+    entries = [room[method] for room in (CATALOGUE["losses"], CATALOGUE["objectives"]) if method in room]
     return " (ours is a reconstruction)" if entries and entries[0].fidelity == "reconstruction" else ""
 
 

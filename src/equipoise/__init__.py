@@ -25,6 +25,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from equipoise import calibrators as calibrators
+    from equipoise import catalogue as catalogue
     from equipoise import cli as cli
     from equipoise import core as core
     from equipoise import data as data
@@ -42,9 +43,10 @@ if TYPE_CHECKING:
     from equipoise import testing as testing
     from equipoise import theory as theory
     from equipoise import training as training
+    from equipoise.catalogue import register
     from equipoise.core import Predictions, iter_predictions, read_predictions, write_predictions
     from equipoise.evaluate import PairedDifferences, Scorecard, compare, score
-    from equipoise.experiments import compare_methods, compare_seeds, register
+    from equipoise.experiments import compare_methods, compare_seeds
     from equipoise.integrations.saved_model import load_model
 else:
     # Nothing below is loaded before it is used: torch takes seconds, and `equipoise --help` needs none of it.
@@ -60,12 +62,13 @@ else:
             "iter_predictions": "equipoise.core",
             "load_model": "equipoise.integrations.saved_model",
             "read_predictions": "equipoise.core",
-            "register": "equipoise.experiments",
+            "register": "equipoise.catalogue",
             "score": "equipoise.evaluate",
             "write_predictions": "equipoise.core",
         },
         modules=(
             "calibrators",
+            "catalogue",
             "cli",
             "core",
             "data",

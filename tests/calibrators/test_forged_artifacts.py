@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 
 from equipoise.calibrators import artifact, from_artifact, load
+from equipoise.catalogue import CATALOGUE
 from equipoise.core.errors import DataError, EquipoiseError
-from equipoise.experiments.catalogue.calibrators import CALIBRATORS
 from helpers.calibration_data import sample
+
+CALIBRATORS = CATALOGUE["calibrators"]
 
 every = pytest.mark.parametrize("key", CALIBRATORS)
 ODD: tuple[Any, ...] = (

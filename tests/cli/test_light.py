@@ -168,7 +168,7 @@ def test_show_fits_a_screen(name, capsys):
     main(["show", name.replace("cifar10c", "cifar10c")])
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 50
-    assert "parameter" in "\n".join(lines)
+    assert "option" in "\n".join(lines)
     before_papers = lines[
         : next((n for n, line in enumerate(lines) if line.startswith("Printed")), len(lines))
     ]

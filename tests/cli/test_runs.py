@@ -118,7 +118,7 @@ def test_report_on_two_kinds_of_data_is_one_json_document(home, capsys):
 def test_a_failed_run_is_exit_1_named_and_cleaned(tmp_path, capsys):
     (tmp_path / "bad.toml").write_text(
         'data = "digits"\nmodel = "mlp"\nmethod = ["ce"]\n'
-        'recipe = { name = "quick", epochs = 1, optimizer = "sgd", rate = 1e30 }\n'
+        'recipe = { name = "quick", epochs = 1, optimizer = "SGD", lr = 1e30 }\n'
     )
     runs = str(tmp_path / "runs")
     assert main(["compare", str(tmp_path / "bad.toml"), "--out", runs, "--workers", "1", "--quiet"]) == 1
@@ -133,7 +133,7 @@ def test_a_failed_run_is_exit_1_named_and_cleaned(tmp_path, capsys):
 def test_a_failed_run_is_told_once(tmp_path, capsys):
     (tmp_path / "bad.toml").write_text(
         'data = "digits"\nmodel = "mlp"\nmethod = ["ce"]\n'
-        'recipe = { name = "quick", epochs = 1, optimizer = "sgd", rate = 1e30 }\n'
+        'recipe = { name = "quick", epochs = 1, optimizer = "SGD", lr = 1e30 }\n'
     )
     assert (
         main(["compare", str(tmp_path / "bad.toml"), "--out", str(tmp_path / "runs"), "--workers", "1"]) == 1

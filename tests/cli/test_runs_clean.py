@@ -7,9 +7,9 @@ import shutil
 
 import pytest
 
+from equipoise.catalogue import plugins
 from equipoise.cli import main
 from equipoise.experiments import RunFolder, Spec, find_runs, run
-from equipoise.experiments.catalogue import plugins
 from helpers.tiny_runs import FAILING, QUICK, TABLE
 
 

@@ -4,9 +4,11 @@ import sys
 import pytest
 
 import equipoise.data as room
+from equipoise.catalogue import CATALOGUE
 from equipoise.core.errors import MissingExtraError, SpecError
 from equipoise.data import READERS, load
-from equipoise.experiments.catalogue.datasets import DATASETS
+
+DATASETS = CATALOGUE["datasets"]
 
 
 def test_unknown_names_and_options_give_the_nearest():

@@ -100,7 +100,7 @@ def test_workers_give_the_same_bits_as_one_process(finished, tmp_path, quick):
 
 
 def test_one_failure_does_not_stop_the_others(tmp_path, quick):
-    table = {**DIVERGING, "method": ["ce", {"name": "ce", "title": "calm", "recipe": {"rate": 0.01}}]}
+    table = {**DIVERGING, "method": ["ce", {"name": "ce", "title": "calm", "recipe": {"lr": 0.01}}]}
     outcome = run_comparison(ComparisonSpec.from_table(table), tmp_path, options=quick, workers=1)
     assert len(outcome.summary.done) == 1
     [sentence] = outcome.summary.failed.values()

@@ -5,9 +5,10 @@ import sys
 
 import pytest
 
+from equipoise.catalogue import CATALOGUE, Entry, register
 from equipoise.cli import main
 from equipoise.core.errors import SpecError
-from equipoise.experiments import CATALOGUE, Entry, Spec, register, run
+from equipoise.experiments import Spec, run
 from equipoise.losses import FocalLoss
 from helpers.tiny_runs import TABLE
 
@@ -17,7 +18,7 @@ MINE = Entry(
     made_by=FocalLoss,
     fidelity="yours",
     summary="A test.",
-    parameters={"gamma": 1.0},
+    options={"gamma": 1.0},
 )
 
 
@@ -39,8 +40,8 @@ def test_a_registered_loss_is_found_by_name(registered, tmp_path, quick):
     ("room", "entry", "sentence"),
     [
         ("losess", MINE, "did you mean 'losses'"),
-        ("losses", 3, "an Entry was wanted, got int"),
-        ("losses", Entry(key="a:b", title="", made_by=dict, fidelity="yours", summary=""), "is no name"),
+        ("losses", 3, "expected an Entry, got int"),
+        ("losses", Entry(key="a:b", title="", made_by=dict, fidelity="yours", summary=""), "is not a name"),
         ("losses", CATALOGUE["losses"]["focal"], "'focal' is taken"),
     ],
 )
@@ -65,7 +66,7 @@ def raise_error(error):
 @pytest.fixture
 def plugins(monkeypatch):
     """Install entry points for one test."""
-    from equipoise.experiments.catalogue import plugins as module
+    from equipoise.catalogue import plugins as module
 
     monkeypatch.setattr(module, "_tried", [])
     monkeypatch.setattr(module, "_failures", {})
@@ -108,7 +109,8 @@ def test_ctrl_c_in_a_plugin_stops_the_command(plugins):
 @pytest.mark.slow
 def test_an_installed_package_adds_methods_to_the_command(tmp_path):
     (tmp_path / "theirs.py").write_text(
-        "from equipoise.experiments import Entry, Spec\n"
+        "from equipoise.catalogue import Entry\n"
+        "from equipoise.experiments import Spec\n"
         "from equipoise.losses import FocalLoss\n"
         "LOSS = Entry(key='theirs', title='Theirs', made_by=FocalLoss, fidelity='yours', summary='A loss.')\n"
     )

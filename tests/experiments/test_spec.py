@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from equipoise.catalogue import CATALOGUE
 from equipoise.core.errors import SpecError
 from equipoise.experiments import Spec, read_spec, write_spec
-from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.experiments.specs.identity import BORN
 from equipoise.experiments.specs.run import RecipeSpec, read_stored_spec
 from equipoise.experiments.specs.toml import format_toml, parse_override, read_toml
@@ -71,7 +71,7 @@ def test_toml_writer_is_undone_by_the_standard_reader(table):
         ("recipe.epochs", 0, "spec.recipe.epochs: must be at least 1, got 0"),
         ("recipe.epochs", "many", "spec.recipe.epochs: must be int, got str 'many'"),
         ("recipe.epochs", True, "spec.recipe.epochs: must be int, got bool"),
-        ("recipe.optimizer", "sdg", "Did you mean 'sgd'"),
+        ("recipe.optimizer", "sdg", "Did you mean 'SGD'"),
         ("recipe.schedule", "multistep", "spec.recipe.milestones: a multistep schedule needs some"),
         ("recipe.momentum", -0.1, "spec.recipe.momentum: must be at least 0, got -0.1"),
         ("recipe.patience", -1, "spec.recipe.patience: must be at least 0"),
@@ -103,7 +103,7 @@ def test_identity_depends_on_content_alone(table, spec):
     assert Spec.from_table(changed(table, "seed", 1)).identity != named
 
 
-@pytest.mark.parametrize("path", ["recipe.rate", "recipe.epochs", "recipe.mixup", "recipe.batch_size"])
+@pytest.mark.parametrize("path", ["recipe.lr", "recipe.epochs", "recipe.mixup", "recipe.batch_size"])
 def test_every_change_is_another_run(table, spec, path):
     assert Spec.from_table(changed(table, path, 1)).identity != spec.identity
 
@@ -124,9 +124,7 @@ def test_every_recipe_makes_a_spec(key):
     assert dataclasses.replace(spec.recipe, name="") is not None
 
 
-@pytest.mark.parametrize(
-    "key", sorted({**CATALOGUE["losses"], **CATALOGUE["pairs"], **CATALOGUE["objectives"]})
-)
+@pytest.mark.parametrize("key", sorted({**CATALOGUE["losses"], **CATALOGUE["objectives"]}))
 def test_every_method_makes_a_spec(key):
     assert Spec.from_table({"data": "digits", "model": "mlp", "method": key}).method.name == key
 
@@ -147,10 +145,6 @@ IDENTITIES = {
 def test_identities_stay_what_they_were(identity, table):
     """Finished runs are found by them; a change here orphans every run of every user."""
     assert Spec.from_table(table).identity == identity
-
-
-def test_runs_of_earlier_versions_are_recognised_by_their_old_names():
-    assert Spec.from_table({"data": "digits", "model": "mlp"}).old_identity == "1438660c2674590b"
 
 
 def test_a_new_field_leaves_old_runs_their_names():

@@ -8,7 +8,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from equipoise.experiments.catalogue.penalties import PENALTIES
+from equipoise.catalogue import CATALOGUE
+
+PENALTIES = CATALOGUE["penalties"]
 
 PARTS = [slice(0, 7), slice(7, 12)]  # unequal on purpose
 

@@ -16,7 +16,7 @@ FAILING = {
     "recipe": {"name": "quick", "epochs": 1, "keep": "best"},
 }
 #: Passes every check before the first run, and fails in the midst of training.
-DIVERGING = {**TABLE, "recipe": {"name": "quick", "epochs": 1, "optimizer": "sgd", "rate": 1e30}}
+DIVERGING = {**TABLE, "recipe": {"name": "quick", "epochs": 1, "optimizer": "SGD", "lr": 1e30}}
 #: Everything that a run has to show, as patterns below its folder.
 _RESULTS = ("predictions/*.npz", "calibrators/*", "scores/*.json", "scores.csv", "spec.toml")
 

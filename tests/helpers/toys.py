@@ -22,12 +22,12 @@ from equipoise.objectives import (
     SampleAdaptive,
     Supervised,
 )
-from equipoise.training import SGD, Cosine, Hardware, Objective, Recipe
+from equipoise.training import Cosine, Hardware, Objective, Optimizer, Recipe
 from helpers.golden import tensors
 
 CPU = Hardware(accelerator="cpu", devices=1)
 N_TRAIN, N_TUNE, N_CLASSES = 40, 24, 3
-RECIPE = Recipe(optimizer=SGD(rate=0.1, weight_decay=0.0), schedule=Cosine())
+RECIPE = Recipe(optimizer=Optimizer("SGD", lr=0.1, options={"momentum": 0.9}), schedule=Cosine())
 #: What a source is called with for the first epoch of one process.
 WHERE = {"epoch": 0, "visit": None, "start": 0, "rank": 0, "world_size": 1, "device": torch.device("cpu")}
 
@@ -108,7 +108,12 @@ OBJECTIVES: dict[str, Callable[[int], Objective]] = {
     "supervised": supervised(nn.CrossEntropyLoss()),
     "accumulating": supervised(
         nn.CrossEntropyLoss(),
-        recipe=Recipe(optimizer=SGD(rate=0.02), accumulate=2, clip_norm=2, reduction="sum"),
+        recipe=Recipe(
+            optimizer=Optimizer("SGD", lr=0.02, options={"momentum": 0.9, "weight_decay": 5e-4}),
+            accumulate=2,
+            clip_norm=2,
+            reduction="sum",
+        ),
     ),
     "mutual_learning": lambda seed: MutualLearning(
         [make_network(seed), make_network(seed + 1), make_network(seed + 2)], recipe=RECIPE
@@ -193,7 +198,7 @@ class Says(nn.Module):
 
 
 #: Weights move by minus the gradient, nothing else.
-PLAIN_STEP = Recipe(optimizer=SGD(rate=1.0, momentum=0.0, weight_decay=0.0))
+PLAIN_STEP = Recipe(optimizer=Optimizer("SGD", lr=1.0))
 
 
 def slopes(parameters, value: Callable[[], float], *, width: float = 1e-5) -> list[Tensor]:

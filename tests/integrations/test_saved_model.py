@@ -14,9 +14,9 @@ from torch.overrides import TorchFunctionMode
 
 from equipoise.calibrators import MatrixScaling, TemperatureScaling
 from equipoise.calibrators.load import KINDS
+from equipoise.catalogue import CATALOGUE
 from equipoise.core.errors import DataError, SpecError
 from equipoise.core.probabilities import softmax
-from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.integrations.bounded_network import check_input_shape
 from equipoise.integrations.saved_model import _digest, load_model, save_model
 from equipoise.models import mlp, small_cnn

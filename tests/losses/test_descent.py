@@ -1,8 +1,10 @@
 import pytest
 import torch
 
-from equipoise.experiments.catalogue.penalties import PENALTIES
+from equipoise.catalogue import CATALOGUE
 from equipoise.losses import dca_penalty
+
+PENALTIES = CATALOGUE["penalties"]
 
 
 def over_confident_batch():

@@ -2,8 +2,10 @@ import pytest
 import torch
 import torch.multiprocessing as mp
 
-from equipoise.experiments.catalogue.penalties import PENALTIES
+from equipoise.catalogue import CATALOGUE
 from helpers.processes import PARTS, value_and_gradient, work
+
+PENALTIES = CATALOGUE["penalties"]
 
 WHOLE = slice(None)
 

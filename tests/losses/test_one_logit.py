@@ -4,13 +4,14 @@ import pytest
 import torch
 from torch import nn
 
-from equipoise.experiments.catalogue import CATALOGUE
-from equipoise.experiments.catalogue.penalties import PENALTIES
+from equipoise.catalogue import CATALOGUE
 from equipoise.losses import AdaFocalLoss, BrierLoss, FocalLoss
 from equipoise.losses.base import log_odds_as_logits
 from equipoise.objectives import Supervised
 from equipoise.training import Recipe, fit
 from helpers import toys
+
+PENALTIES = CATALOGUE["penalties"]
 
 # Constraints on pairs of wrong classes need three classes, and say so.
 LOSSES = {key: entry for key, entry in {**CATALOGUE["losses"], **PENALTIES}.items() if key != "cpc"}

@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from equipoise.catalogue import CATALOGUE
 from equipoise.experiments.build import data as spec_data
-from equipoise.experiments.catalogue.losses import LOSSES
-from equipoise.experiments.catalogue.penalties import PAIRS
-from equipoise.experiments.catalogue.recipes import RECIPES
 from equipoise.experiments.specs.run import Spec
 from equipoise.losses import ClassAdaptiveLoss, mmce_weighted_penalty
+
+LOSSES = CATALOGUE["losses"]
+RECIPES = CATALOGUE["recipes"]
 
 SPECS = Path(__file__).resolve().parents[2] / "examples" / "specs"
 LOGITS = 3 * torch.randn(32, 10, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -35,7 +36,7 @@ def test_costs_over_classes_are_means_in_the_comparisons_of_cals(spec):
 
 def test_weighted_mmce_has_the_gradient_of_the_authors():
     ours, theirs = LOGITS.clone().requires_grad_(), LOGITS.clone().requires_grad_()
-    term = PAIRS["ce+mmce_weighted"].make().terms[1]
+    term = LOSSES["ce+mmce_weighted"].make().terms[1]
     term(ours, LABELS).backward()
     (2.0 * mmce_weighted_penalty(theirs, LABELS, normalisation="authors")).backward()
     torch.testing.assert_close(ours.grad, theirs.grad)
@@ -61,9 +62,9 @@ def test_class_adaptive_multipliers_start_where_they_are_told():
 
 def test_the_kernel_term_stands_beside_cross_entropy_at_a_strength_that_trains():
     """At strength 1 and bandwidth 0.001 digits fall to 75 % and less; at these they keep their accuracy."""
-    term = PAIRS["ce+kde"].make().terms[1]
+    term = LOSSES["ce+kde"].make().terms[1]
     assert (term.factor, term.term.bandwidth) == (0.1, 0.01)
-    assert "choose = { strength" in PAIRS["ce+kde"].use_when
+    assert "choose = { strength" in LOSSES["ce+kde"].use_when
 
 
 @pytest.mark.parametrize("recipe", ["focal_tiny_imagenet", "cals_tiny_imagenet"])
@@ -75,7 +76,7 @@ def test_tiny_imagenet_has_the_batch_that_the_papers_print(recipe):
 @pytest.mark.parametrize("recipe", ["cals_imagenet", "cals_swin"])
 def test_imagenet_has_the_rate_and_augmentation_that_the_paper_prints(recipe):
     made = RECIPES[recipe].make()
-    assert made.rate == 1e-3
+    assert made.lr == 1e-3
     assert "5e-4" in RECIPES[recipe].summary
     assert made.jitter > 0
     assert made.erase > 0

@@ -5,8 +5,10 @@ import re
 import pytest
 
 from equipoise import metrics
-from equipoise.experiments.catalogue.metrics import METRICS, NUMBERS_BESIDE
+from equipoise.catalogue import CATALOGUE, METRIC_PARTS
 from equipoise.metrics.facts import ALONE_FACTS, DETECTION_FACTS, EXTRA_FACTS, FACTS, metric_facts
+
+METRICS = CATALOGUE["metrics"]
 
 
 @pytest.mark.parametrize("key", sorted(METRICS))
@@ -14,15 +16,15 @@ def test_entries_are_complete_and_their_parameters_exist(key):
     entry = METRICS[key]
     assert entry.key == key
     assert all((entry.title, entry.summary, entry.use_when, entry.avoid_when, entry.formula))
-    assert set(entry.parameters) <= set(inspect.signature(entry.factory).parameters)
+    assert set(entry.options) <= set(inspect.signature(entry.factory).parameters)
     assert entry.factory.__name__ in metrics.__all__
 
 
 def test_facts_and_catalogue_know_the_same_metrics():
     known = {*FACTS, *EXTRA_FACTS, *ALONE_FACTS, *DETECTION_FACTS}
-    assert known == {*METRICS, *NUMBERS_BESIDE}
-    assert not set(METRICS) & set(NUMBERS_BESIDE)
-    assert {key for key, facts in FACTS.items() if facts.part_of} <= set(NUMBERS_BESIDE)
+    assert known == {*METRICS, *METRIC_PARTS}
+    assert not set(METRICS) & set(METRIC_PARTS)
+    assert {key for key, facts in FACTS.items() if facts.part_of} <= set(METRIC_PARTS)
 
 
 @pytest.mark.parametrize("key", sorted(METRICS))

@@ -25,7 +25,7 @@ def linear_task(case):
 
 
 def outer_after_step(head, inner, outer, inner_loss, outer_loss, rate):
-    ahead = look_ahead(head, inner[0], lambda logits: inner_loss(logits, inner[1]), rate=rate)
+    ahead = look_ahead(head, inner[0], lambda logits: inner_loss(logits, inner[1]), lr=rate)
     return outer_loss(pure_forward(head, ahead, outer[0]), outer[1])
 
 
@@ -91,7 +91,7 @@ def test_hypergradient_by_finite_differences():
 def test_a_step_ahead_by_hand():
     # L = 2 w, so w' = w - 0.1 * 2.
     layer = nn.Linear(1, 1, bias=False)
-    ahead = look_ahead(layer, torch.ones(1, 1), lambda output: 2 * output.sum(), rate=0.1)
+    ahead = look_ahead(layer, torch.ones(1, 1), lambda output: 2 * output.sum(), lr=0.1)
     assert float(ahead["weight"].detach()) == pytest.approx(float(layer.weight.detach()) - 0.2)
 
 
@@ -109,7 +109,7 @@ def test_nothing_leaks_into_the_module():
     inputs, labels = torch.randn(6, 2), torch.tensor([0, 1, 2, 0, 1, 2])
     scale = torch.ones((), requires_grad=True)
     ahead = look_ahead(
-        module, inputs, lambda logits: scale * nn.functional.cross_entropy(logits, labels), rate=0.1
+        module, inputs, lambda logits: scale * nn.functional.cross_entropy(logits, labels), lr=0.1
     )
     nn.functional.cross_entropy(pure_forward(module, ahead, inputs), labels).backward()
     assert scale.grad is not None

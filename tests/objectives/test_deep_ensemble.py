@@ -7,7 +7,7 @@ from torch import nn
 from equipoise.losses import AdaFocalLoss
 from equipoise.objectives import DeepEnsemble, MeanNetwork, Pruned, Supervised
 from equipoise.objectives.deep_ensemble import mean_log_probs
-from equipoise.training import SGD, Recipe, fit
+from equipoise.training import Optimizer, Recipe, fit
 from helpers import toys
 from helpers.golden import CASES, double
 
@@ -89,7 +89,7 @@ def test_a_member_of_subsets_trains_as_if_alone_on_its_samples():
 
 def test_logits_of_a_sample_are_the_mean_of_the_members_that_see_it():
     networks = [toys.Says(9 * torch.rand(4, 3)) for _ in range(2)]
-    still = Recipe(optimizer=SGD(rate=1e-30, weight_decay=0.0))
+    still = Recipe(optimizer=Optimizer("SGD", lr=1e-30, options={"momentum": 0.9}))
     members = [Supervised(network, nn.CrossEntropyLoss(), recipe=still) for network in networks]
     ensemble = DeepEnsemble(members, subset=0.75, n_samples=4)
     ensemble.subsets.copy_(torch.tensor([[True, True, True, False], [False, True, True, True]]))

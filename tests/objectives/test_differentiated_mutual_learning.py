@@ -92,8 +92,8 @@ def test_auxiliaries_never_see_a_label():
 def test_auxiliaries_keep_their_rate_while_the_primary_decays():
     objective = DifferentiatedMutualLearning(toys.make_network(0), [toys.make_network(1)], recipe=toys.RECIPE)
     history = fit(objective, toys.TRAIN, epochs=3, hardware=toys.CPU)
-    assert history[-1]["rate"] < history[0]["rate"]
-    assert history.column("rate_1") == [0.01] * 3
+    assert history[-1]["lr"] < history[0]["lr"]
+    assert history.column("lr_1") == [0.01] * 3
 
 
 def test_auxiliaries_may_see_their_own_augmentation():

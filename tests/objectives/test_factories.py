@@ -9,14 +9,13 @@ from torch import nn
 from equipoise.core.errors import SpecError
 from equipoise.models import mlp
 from equipoise.objectives import (
+    DeepEnsemble,
+    DifferentiatedMutualLearning,
     GammaNet,
+    MetaLabelSmoothing,
+    MutualLearning,
     Parts,
-    make_deep_ensemble,
-    make_differentiated_mutual_learning,
-    make_gamma_net,
-    make_meta_label_smoothing,
-    make_mutual_learning,
-    make_supervised,
+    Supervised,
 )
 from equipoise.training import fit
 from helpers import toys
@@ -28,27 +27,28 @@ def parts(**changes):
 
 
 def test_every_knob_of_gamma_net_can_be_reached():
-    objective = make_gamma_net(
+    objective = GammaNet.from_parts(
         parts(), bandwidth=0.3, order="gammas_first", inner="all", inner_reduction="sum", ce_weight=0.5
     )
     assert objective.outer_loss.bandwidth == 0.3
     assert (objective.order, objective.inner, objective.inner_reduction) == ("gammas_first", "all", "sum")
     built_in = {"self", "network", "held_out", "outer_loss", "recipe", "gamma_recipe"}
     missing = set(inspect.signature(GammaNet.__init__).parameters) - built_in
-    assert missing <= set(inspect.signature(make_gamma_net).parameters)
+    assert missing <= set(inspect.signature(GammaNet.from_parts).parameters)
 
 
 def test_meta_label_smoothing_takes_its_reduction():
-    assert make_meta_label_smoothing(parts(), inner_reduction="sum").inner_reduction == "sum"
+    assert MetaLabelSmoothing.from_parts(parts(), inner_reduction="sum").inner_reduction == "sum"
 
 
 def test_mutual_learning_of_two_kinds():
-    objective = make_mutual_learning(parts(make_auxiliary=lambda: mlp(3, 2, hidden=(7,))), n_networks=3)
+    objective = MutualLearning.from_parts(parts(make_auxiliary=lambda: mlp(3, 2, hidden=(7,))), n_networks=3)
     assert [learner.network.n_features for learner in objective.learners] == [4, 7, 7]
 
 
 @pytest.mark.parametrize(
-    "make", [make_supervised, make_gamma_net, make_meta_label_smoothing, make_deep_ensemble]
+    "make",
+    [Supervised.from_parts, GammaNet.from_parts, MetaLabelSmoothing.from_parts, DeepEnsemble.from_parts],
 )
 def test_an_auxiliary_that_would_be_ignored_is_refused(make):
     with pytest.raises(ValueError, match="no auxiliary network"):
@@ -57,11 +57,11 @@ def test_an_auxiliary_that_would_be_ignored_is_refused(make):
 
 def test_auxiliaries_may_be_shown_another_view():
     torch.manual_seed(0)
-    objective = make_differentiated_mutual_learning(parts(), augment="noise")
+    objective = DifferentiatedMutualLearning.from_parts(parts(), augment="noise")
     seen = []
     objective.auxiliaries[0].network.register_forward_pre_hook(lambda module, given: seen.append(given[0]))
     fit(objective, [(toys.TRAIN.inputs, toys.TRAIN.labels)], epochs=1, hardware=toys.CPU)
     moved = (seen[0] - toys.TRAIN.inputs).abs()
     assert 0 < moved.mean() < 0.2
     with pytest.raises(SpecError, match="did you mean 'noise'"):
-        make_differentiated_mutual_learning(parts(), augment="noises")
+        DifferentiatedMutualLearning.from_parts(parts(), augment="noises")

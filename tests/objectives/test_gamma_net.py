@@ -12,11 +12,11 @@ from equipoise.losses.focal import focal_loss
 from equipoise.losses.sece import SmoothECE, sece_penalty
 from equipoise.models import Network
 from equipoise.objectives import GammaMap, GammaNet, Supervised
-from equipoise.training import SGD, Loader, Recipe, fit
+from equipoise.training import Loader, Optimizer, Recipe, fit
 from helpers import toys
 
 META = toys.Blobs(10, batch_size=10, seed=2, shuffle=False)
-STILL = Recipe(optimizer=SGD(rate=0.0, momentum=0.0, weight_decay=0.0))
+STILL = Recipe(optimizer=Optimizer("SGD", lr=0.0))
 
 
 def first_batch(source=toys.TRAIN):
@@ -54,8 +54,8 @@ def outer_value(objective, batch, meta):
     head = copy.deepcopy(network.head)
     loss = focal_loss(head(features), batch.targets, gamma=gammas(features)).mean()
     weight, bias = torch.autograd.grad(loss, (head.weight, head.bias), create_graph=True)
-    rate = objective.learner.rate
-    ahead = (head.weight - rate * weight, head.bias - rate * bias)
+    lr = objective.learner.lr
+    ahead = (head.weight - lr * weight, head.bias - lr * bias)
     logits = nn.functional.linear(network.features(meta.inputs).detach(), *ahead)
     return sece_penalty(logits, meta.targets, bandwidth=0.1)
 
@@ -97,7 +97,7 @@ def test_hypergradient_is_that_of_finite_differences(inner):
 @pytest.mark.parametrize("inner", ["head", "all"])
 def test_the_network_steps_first_and_is_then_judged_where_it_is(inner):
     """The paper's order: current gammas, the network's own step, SECE after it, and its slope in the gammas."""
-    recipe = Recipe(optimizer=SGD(rate=0.5, momentum=0.9, weight_decay=0.01))
+    recipe = Recipe(optimizer=Optimizer("SGD", lr=0.5, options={"momentum": 0.9, "weight_decay": 0.01}))
     objective = GammaNet(
         toys.make_network(0, plain=True).double(),
         META,
@@ -156,7 +156,7 @@ def test_gammas_learn_and_are_reported():
     objective = GammaNet(toys.make_network(0), META, recipe=toys.RECIPE)
     history = fit(objective, toys.TRAIN, epochs=3, hardware=toys.CPU)
     assert history[-1]["gamma_min"] < history[-1]["gamma_mean"] < history[-1]["gamma_max"]
-    assert {"outer_loss", "rate", "rate_1"} <= set(history.columns)
+    assert {"outer_loss", "lr", "lr_1"} <= set(history.columns)
 
 
 @settings(deadline=None, max_examples=30)
@@ -176,7 +176,12 @@ def test_extreme_logits_leave_finite_weights(size):
     network = toys.make_network(0, plain=True)
     with torch.no_grad():
         network.head.bias.copy_(torch.tensor([size, 0.0, 0.0]))
-    objective = GammaNet(network, META, start=0.5, recipe=Recipe(optimizer=SGD(rate=0.01)))
+    objective = GammaNet(
+        network,
+        META,
+        start=0.5,
+        recipe=Recipe(optimizer=Optimizer("SGD", lr=0.01, options={"momentum": 0.9, "weight_decay": 5e-4})),
+    )
     objective.step(first_batch())
     assert all(torch.isfinite(parameter).all() for parameter in objective.parameters())
 

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from torch import nn
 
 from equipoise.objectives import MetaLabelSmoothing, Smoothing, Supervised
-from equipoise.training import SGD, Recipe, fit
+from equipoise.training import Optimizer, Recipe, fit
 from helpers import toys
 from helpers.daily import daily
 
 META = toys.Blobs(10, batch_size=10, seed=2, shuffle=False)
-STILL = Recipe(optimizer=SGD(rate=0.0, momentum=0.0, weight_decay=0.0))
+STILL = Recipe(optimizer=Optimizer("SGD", lr=0.0))
 FORMS = ("scalar", "class", "matrix")
 
 
@@ -85,7 +85,7 @@ def test_hypergradient_is_that_of_finite_differences(form, inner_reduction):
         META,
         form=form,
         inner_reduction=inner_reduction,
-        recipe=Recipe(optimizer=SGD(rate=0.1)),
+        recipe=Recipe(optimizer=Optimizer("SGD", lr=0.1, options={"momentum": 0.9, "weight_decay": 5e-4})),
         smoothing_recipe=toys.PLAIN_STEP,
     )
     smoothing = fill(objective.smoothing.network.double(), 0.2)
@@ -135,7 +135,9 @@ def test_amounts_stay_between_zero_and_the_maximum():
         META,
         maximum=0.05,
         recipe=toys.RECIPE,
-        smoothing_recipe=Recipe(optimizer=SGD(rate=100.0)),
+        smoothing_recipe=Recipe(
+            optimizer=Optimizer("SGD", lr=100.0, options={"momentum": 0.9, "weight_decay": 5e-4})
+        ),
     )
     history = fit(objective, toys.TRAIN, epochs=3, hardware=toys.CPU)
     amount = objective.smoothing.network.amount
@@ -148,7 +150,12 @@ def test_extreme_logits_leave_finite_weights():
     network = toys.make_network(0, plain=True)
     with torch.no_grad():
         network.head.bias.copy_(torch.tensor([1e4, 0.0, -1e4]))
-    objective = MetaLabelSmoothing(network, META, form="matrix", recipe=Recipe(optimizer=SGD(rate=0.01)))
+    objective = MetaLabelSmoothing(
+        network,
+        META,
+        form="matrix",
+        recipe=Recipe(optimizer=Optimizer("SGD", lr=0.01, options={"momentum": 0.9, "weight_decay": 5e-4})),
+    )
     objective.step(first_batch())
     assert all(torch.isfinite(parameter).all() for parameter in objective.parameters())
 

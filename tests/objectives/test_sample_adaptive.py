@@ -6,11 +6,11 @@ from torch import nn
 
 from equipoise.losses import class_adaptive_loss
 from equipoise.losses.cals_alm import constraints, phr
-from equipoise.objectives import Parts, SampleAdaptive, Supervised, make_sample_adaptive
-from equipoise.training import SGD, Recipe, fit
+from equipoise.objectives import Parts, SampleAdaptive, Supervised
+from equipoise.training import Optimizer, Recipe, fit
 from helpers import toys
 
-STILL = Recipe(optimizer=SGD(rate=1e-30, weight_decay=0.0, momentum=0.0))
+STILL = Recipe(optimizer=Optimizer("SGD", lr=1e-30))
 
 
 def rows(*numbers):
@@ -80,7 +80,7 @@ def test_it_keeps_logits_closer_together_than_cross_entropy():
     gaps = {}
     for name in ("ce", "sample_adaptive"):
         network = toys.make_network(0, plain=True)
-        recipe = Recipe(optimizer=SGD(rate=0.1, weight_decay=0.0))
+        recipe = Recipe(optimizer=Optimizer("SGD", lr=0.1, options={"momentum": 0.9}))
         objective = (
             Supervised(network, nn.CrossEntropyLoss(), recipe=recipe)
             if name == "ce"
@@ -114,6 +114,6 @@ def test_refusals():
         )
     parts = Parts(make_network=lambda: nn.Linear(2, 3), n_samples=9)
     with pytest.raises(ValueError, match="Give `n_samples` and `n_classes`"):
-        make_sample_adaptive(parts)
+        SampleAdaptive.from_parts(parts)
     with pytest.raises(ValueError, match="Leave the loss out"):
-        make_sample_adaptive(replace(parts, n_classes=3, make_loss=nn.CrossEntropyLoss))
+        SampleAdaptive.from_parts(replace(parts, n_classes=3, make_loss=nn.CrossEntropyLoss))

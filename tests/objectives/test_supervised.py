@@ -6,7 +6,7 @@ from torch import nn
 
 from equipoise.losses import AdaFocalLoss, BrierLoss, FocalLoss
 from equipoise.objectives import Supervised
-from equipoise.training import FOCAL_RECIPE, SGD, Recipe, fit
+from equipoise.training import FOCAL_RECIPE, Optimizer, Recipe, fit
 from helpers import toys
 
 
@@ -38,7 +38,9 @@ def plain_loop(network, loss, *, epochs, rate, clip=None, total=False):
 
 def test_is_the_plain_loop():
     objective = Supervised(
-        toys.make_network(0, plain=True), FocalLoss(gamma=2), recipe=Recipe(optimizer=SGD(rate=0.05))
+        toys.make_network(0, plain=True),
+        FocalLoss(gamma=2),
+        recipe=Recipe(optimizer=Optimizer("SGD", lr=0.05, options={"momentum": 0.9, "weight_decay": 5e-4})),
     )
     fit(objective, toys.TRAIN, epochs=3, hardware=toys.CPU)
     expected = plain_loop(toys.make_network(0, plain=True), FocalLoss(gamma=2), epochs=3, rate=0.05)

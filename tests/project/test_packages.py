@@ -146,7 +146,7 @@ import equipoise
 print(*(name for name in dir(equipoise.integrations) if not name.startswith("_")))
 print(*sorted({name.split(".")[0] for name in sys.modules}))
 print(equipoise.integrations.saved_model.load_model.__name__)
-print(equipoise.experiments.catalogue.CATALOGUE["losses"]["ce"].key)
+print(equipoise.catalogue.CATALOGUE["losses"]["ce"].key)
 print(equipoise.core.reading.read_predictions.__name__)
 """
 

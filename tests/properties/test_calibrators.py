@@ -14,10 +14,12 @@ import torch
 from equipoise import Predictions, calibrators
 from equipoise.calibrators import Calibrator, OwnCalibrator, load
 from equipoise.calibrators.load import KINDS
+from equipoise.catalogue import CATALOGUE
 from equipoise.core.errors import DataError, NotFittedError, SplitError
 from equipoise.core.rows import check_disjoint
-from equipoise.experiments.catalogue.calibrators import CALIBRATORS
 from helpers.calibration_data import nll, probs, sample
+
+CALIBRATORS = CATALOGUE["calibrators"]
 
 NO_FIT = {"identity", "focal_recovery"}
 every = pytest.mark.parametrize("key", list(CALIBRATORS))

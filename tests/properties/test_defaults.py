@@ -8,18 +8,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from equipoise.catalogue import CATALOGUE
 from equipoise.experiments.build.data import load_data
 from equipoise.experiments.build.run_parts import build, make_network, split_source
-from equipoise.experiments.catalogue.losses import LOSSES
-from equipoise.experiments.catalogue.objectives import OBJECTIVES
-from equipoise.experiments.catalogue.penalties import PAIRS
 from equipoise.experiments.specs.run import DataSpec, ModelSpec, Spec
 from equipoise.losses import Adaptive
 from equipoise.metrics import accuracy as share_right
 from equipoise.training import Hardware, fit, predict
 from helpers import toys
 
-METHODS = {**LOSSES, **PAIRS}
+METHODS = CATALOGUE["losses"]
+OBJECTIVES = CATALOGUE["objectives"]
 DATA = {"digits": DataSpec(name="digits"), "table": DataSpec(name="mixture", options={"n": 4000})}
 EPOCHS, BATCH, RATE = 30, 64, 2e-3
 WITHIN = 3.0  # points of accuracy

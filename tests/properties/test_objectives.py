@@ -10,12 +10,14 @@ from torch import nn
 
 import equipoise.losses
 import equipoise.objectives
-from equipoise.experiments.catalogue.objectives import OBJECTIVES
+from equipoise.catalogue import CATALOGUE
 from equipoise.losses import Adaptive
 from equipoise.objectives import Parts
 from equipoise.training import Objective, fit
 from helpers import toys
 from helpers.daily import daily
+
+OBJECTIVES = CATALOGUE["objectives"]
 
 ALL = {**toys.OBJECTIVES, **toys.ADAPTIVE}
 EPOCHS, BATCHES = 3, 3

@@ -36,9 +36,9 @@ from equipoise import (
     training,
 )
 from equipoise.calibrators import Calibrator, CalibratorModule, OwnCalibrator, TemperatureScaling, choose
+from equipoise.catalogue import CATALOGUE, SumTerm, options_of
 from equipoise.core import MissingExtraError, Predictions, Rows
 from equipoise.data import load
-from equipoise.experiments.catalogue.penalties import PAIRS
 from helpers import toys
 
 #: Public classes that hold what cannot be in two places, and what it is.
@@ -291,7 +291,7 @@ EXAMPLES = {
         name="c", specs=(spec(),), calibrators=(), baseline="ce", methods=("ce",)
     ),
     "DataSpec": lambda: experiments.DataSpec(name="npz", options={"path": "mine.npz"}),
-    "Entry": lambda: experiments.CATALOGUE["losses"]["focal"],
+    "Entry": lambda: CATALOGUE["losses"]["focal"],
     "MethodSpec": lambda: experiments.MethodSpec(name="focal", parameters={"gamma": 2.0}),
     "ModelSpec": lambda: experiments.ModelSpec(name="mlp", options={"hidden": (4,)}),
     "PaperResult": lambda: experiments.PaperResult(*range(len(experiments.PaperResult._fields))),
@@ -305,8 +305,10 @@ EXAMPLES = {
     "Spec": spec,
     "ClassAdaptiveHeuristicLoss": lambda: losses.ClassAdaptiveHeuristicLoss(n_classes=3),
     "ClassAdaptiveLoss": lambda: losses.ClassAdaptiveLoss(n_classes=3),
-    "Pair": lambda: PAIRS["focal+mdca"].factory,
-    "Part": lambda: losses.Part(losses.FocalLoss),
+    "MethodOption": lambda: options_of(CATALOGUE["losses"]["focal"])[0],
+    "SumTerm": lambda: SumTerm("0.5", "mdca"),
+    "Optimizer": lambda: training.Optimizer("SGD", lr=0.1, options={"momentum": 0.9}),
+    "SumFactory": lambda: CATALOGUE["losses"]["focal+mdca"].factory,
     "Scaled": lambda: 0.5 * losses.MMCE(),
     "Sum": lambda: losses.FocalLoss() + 0.5 * losses.MMCE(),
     "BrierSplit": lambda: metrics.BrierSplit(0.1, 0.2),

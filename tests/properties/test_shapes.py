@@ -12,13 +12,13 @@ from beartype.roar import BeartypeCallHintViolation
 from torch import Tensor
 
 import equipoise
-from equipoise.experiments.catalogue import CATALOGUE
+from equipoise.catalogue import CATALOGUE
 from helpers.daily import daily
 
 KINDS = {"Float": jaxtyping.Float, "Int": jaxtyping.Int, "Bool": jaxtyping.Bool}
 ENTRIES = [
     pytest.param(entry, id=f"{room}-{entry.key}")
-    for room in ("losses", "penalties", "pairs")
+    for room in ("losses", "penalties")
     for entry in CATALOGUE[room].values()
 ]
 

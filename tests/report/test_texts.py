@@ -1,15 +1,12 @@
 """Markdown, model cards and formulas."""
 
-import importlib
 import json
-import pkgutil
 import re
 from itertools import groupby
 
 import pytest
 
-from equipoise.experiments import catalogue
-from equipoise.experiments.catalogue.entry import Entry
+from equipoise.catalogue import CATALOGUE
 from equipoise.report import model_card_metadata, to_markdown, to_model_card
 from equipoise.report.formula import formula_markup
 from helpers.report_names import HOSTILE
@@ -89,10 +86,8 @@ def test_model_card_yaml_reads_back(single, name):
 
 
 def formulas():
-    for module in pkgutil.iter_modules(catalogue.__path__):
-        rooms = vars(importlib.import_module(f"{catalogue.__name__}.{module.name}")).values()
-        entries = [entry for room in rooms if isinstance(room, dict) for entry in room.values()]
-        yield from (entry.formula for entry in entries if isinstance(entry, Entry) and entry.formula)
+    for entries in CATALOGUE.values():
+        yield from (entry.formula for entry in entries.values() if entry.formula)
 
 
 def test_every_formula_of_the_catalogue_is_drawn():

@@ -7,17 +7,18 @@ import numpy as np
 import torch
 
 from equipoise import Predictions, metrics
-from equipoise.experiments.catalogue import losses, penalties
-from equipoise.experiments.catalogue.calibrators import CALIBRATORS
+from equipoise.catalogue import CATALOGUE
 from equipoise.losses import Adaptive
 from helpers.calibration_data import sample
 from helpers.numbers import softmax
 from stress.judge import Wrong
 
+CALIBRATORS = CATALOGUE["calibrators"]
+
 EXTREMES = (0.0, -0.0, 5e-324, 1e-300, 1e-38, 1e-8, 0.5, 1.0, 1e4, 3e38, 1e200, 1e300, 1.7e308)
 BAD = (np.nan, np.inf, -np.inf)
 DTYPES = (np.float16, np.float32, np.float64)
-LOSSES = losses.LOSSES | penalties.PENALTIES | penalties.PAIRS
+LOSSES = {**CATALOGUE["losses"], **CATALOGUE["penalties"]}
 
 
 def hostile_scores(chance: np.random.Generator, n: int, k: int) -> np.ndarray:

@@ -50,9 +50,11 @@ def _of_rows(logits: np.ndarray, labels: np.ndarray, folder: Path) -> dict[str, 
     import torch
 
     from equipoise import Predictions, read_predictions, score, write_predictions
+    from equipoise.catalogue import CATALOGUE
     from equipoise.cli import main
-    from equipoise.experiments.catalogue.calibrators import CALIBRATORS as MAPS
-    from equipoise.experiments.catalogue.losses import LOSSES as OF_LOGITS
+
+    MAPS = CATALOGUE["calibrators"]
+    OF_LOGITS = CATALOGUE["losses"]
     from equipoise.losses import Adaptive
 
     rows = Predictions(logits=logits, labels=labels, groups={"site": np.arange(len(labels)) % 2})

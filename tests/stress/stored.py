@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 
 from equipoise.calibrators import artifact, from_artifact, load
+from equipoise.catalogue import CATALOGUE
 from equipoise.core.errors import EquipoiseError
 from equipoise.experiments import RunFolder, Spec, read_comparison, read_spec, run
-from equipoise.experiments.catalogue.calibrators import CALIBRATORS
 from equipoise.training import fit
 from helpers import toys
 from helpers.calibration_data import sample
 from helpers.hostile_files import WAYS, damaged
 from helpers.tiny_runs import QUICK, TABLE, results_of
 from stress.judge import Wrong
+
+CALIBRATORS = CATALOGUE["calibrators"]
 
 LOGITS, LABELS = sample(60, 3)
 #: Values that a field of JSON or TOML may be replaced by.

@@ -4,15 +4,15 @@ import pytest
 import torch
 from torch import nn
 
-from equipoise.experiments.catalogue import CATALOGUE
+from equipoise.catalogue import CATALOGUE
 from equipoise.testing import LAWS, check_loss
 
-LOSSES = {**CATALOGUE["losses"], **CATALOGUE["pairs"]}
+LOSSES = CATALOGUE["losses"]
 
 
 @pytest.mark.parametrize("key", LOSSES)
 def test_every_loss_of_the_catalogue_keeps_the_laws(key):
-    assert check_loss(LOSSES[key].factory, **LOSSES[key].parameters) == list(LAWS)
+    assert check_loss(LOSSES[key].factory, **LOSSES[key].options) == list(LAWS)
 
 
 def test_torchs_own_losses_keep_them():

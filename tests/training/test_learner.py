@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from equipoise.training import SGD, Adam, AdamW, Hardware, Learner, Recipe
+from equipoise.training import Hardware, Learner, Optimizer, Recipe
 from helpers import toys
 
 
@@ -14,9 +14,7 @@ def loss_of(learner, inputs):
 
 def make(**options):
     torch.manual_seed(0)
-    return Learner(
-        nn.Linear(3, 2), recipe=Recipe(optimizer=SGD(rate=0.1, momentum=0.0, weight_decay=0.0), **options)
-    )
+    return Learner(nn.Linear(3, 2), recipe=Recipe(optimizer=Optimizer("SGD", lr=0.1), **options))
 
 
 INPUTS = torch.arange(12.0).view(4, 3) / 6
@@ -80,13 +78,33 @@ def test_a_waiting_gradient_survives_in_the_state():
 
 @pytest.mark.parametrize(
     ("optimizer", "kind"),
-    [(SGD(nesterov=True), torch.optim.SGD), (Adam(), torch.optim.Adam), (AdamW(), torch.optim.AdamW)],
+    [
+        (Optimizer("SGD", lr=0.1, options={"momentum": 0.9, "nesterov": True}), torch.optim.SGD),
+        (Optimizer("Adam", lr=1e-3), torch.optim.Adam),
+        (Optimizer("NAdam", lr=1e-3, options={"weight_decay": 0.05}), torch.optim.NAdam),
+    ],
 )
 def test_optimizers_are_torchs(optimizer, kind):
     made = optimizer.make([nn.Parameter(torch.zeros(1))])
     assert type(made) is kind
-    assert made.defaults["lr"] == optimizer.rate
-    assert made.defaults["weight_decay"] == optimizer.weight_decay
+    assert made.defaults["lr"] == optimizer.lr
+    for name, value in optimizer.options.items():
+        assert made.defaults[name] == value
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "sentence"),
+    [
+        ("adamw", {}, "no optimizer 'adamw'. Did you mean 'AdamW'"),
+        ("Optimizer", {}, "no optimizer 'Optimizer'"),
+        ("SGD", {"momentun": 0.9}, "SGD has no option 'momentun'. Did you mean 'momentum'"),
+        ("Adam", {"lr": 0.1}, "Adam has no option 'lr'"),
+        ("LBFGS", {}, "evaluates the loss several times"),
+    ],
+)
+def test_mistakes_in_optimizers(name, options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        Optimizer(name, lr=0.1, options=options)
 
 
 def test_mixed_precision_is_an_argument():

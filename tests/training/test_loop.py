@@ -13,12 +13,12 @@ from equipoise.core.errors import DivergenceError, MissingExtraError
 from equipoise.losses import AdaFocalLoss, ClassAdaptiveLoss
 from equipoise.objectives import Supervised
 from equipoise.training import (
-    SGD,
     Cosine,
     History,
     Learner,
     Loader,
     Objective,
+    Optimizer,
     Recipe,
     Selection,
     Step,
@@ -40,7 +40,7 @@ def run(objective=None, train=toys.TRAIN, *, epochs=2, **options):
 class TestHistory:
     def test_columns(self):
         history = run()
-        wanted = ["epoch", "loss", "rate", "samples", "tune_accuracy", "tune_nll", "tune_ece"]
+        wanted = ["epoch", "loss", "lr", "samples", "tune_accuracy", "tune_nll", "tune_ece"]
         wanted += ["tune_nll_scaled", "tune_temperature", "seconds", "cpu_seconds"]
         assert history.columns == wanted
         assert history.column("epoch") == [0, 1]
@@ -62,7 +62,7 @@ class TestHistory:
 
     def test_the_loss_is_the_mean_over_samples(self):
         # Batches of 16, 16 and 8 samples: a rate of zero leaves the network, so the mean is that of all 40.
-        still = Recipe(optimizer=SGD(rate=0.0))
+        still = Recipe(optimizer=Optimizer("SGD", lr=0.0, options={"momentum": 0.9, "weight_decay": 5e-4}))
         network = toys.make_network(0, plain=True)
         history = fit(
             Supervised(network, nn.CrossEntropyLoss(), recipe=still), toys.TRAIN, epochs=1, hardware=toys.CPU
@@ -90,10 +90,16 @@ def test_the_rate_moves_within_an_epoch():
     class Watching(Objective):
         def __init__(self):
             super().__init__()
-            self.learner = Learner(nn.Linear(2, 3), recipe=Recipe(optimizer=SGD(rate=1.0), schedule=Cosine()))
+            self.learner = Learner(
+                nn.Linear(2, 3),
+                recipe=Recipe(
+                    optimizer=Optimizer("SGD", lr=1.0, options={"momentum": 0.9, "weight_decay": 5e-4}),
+                    schedule=Cosine(),
+                ),
+            )
 
         def step(self, batch):
-            rates.append(self.learner.rate)
+            rates.append(self.learner.lr)
             return Step(torch.zeros(len(batch.index), 3), {"loss": torch.tensor(0.0)})
 
         def network(self):
@@ -148,7 +154,7 @@ class TestSelection:
         assert found.item() == pytest.approx(max(accuracy))
 
     def test_patience_ends_the_run(self):
-        still = Recipe(optimizer=SGD(rate=0.0, weight_decay=0.0))
+        still = Recipe(optimizer=Optimizer("SGD", lr=0.0, options={"momentum": 0.9}))
         network = toys.make_network(0, plain=True)
         objective = Supervised(network, nn.CrossEntropyLoss(), recipe=still)
         assert len(run(objective, epochs=9, selection=Selection(patience=3))) == 4
@@ -168,7 +174,11 @@ class TestSelection:
 class TestDivergence:
     def test_steps_too_large(self):
         objective = Supervised(
-            toys.make_network(0, plain=True), nn.MSELoss(), recipe=Recipe(optimizer=SGD(rate=1e20))
+            toys.make_network(0, plain=True),
+            nn.MSELoss(),
+            recipe=Recipe(
+                optimizer=Optimizer("SGD", lr=1e20, options={"momentum": 0.9, "weight_decay": 5e-4})
+            ),
         )
         objective.loss = Explosive()
         with pytest.raises(

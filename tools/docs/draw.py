@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from pages.figures import STYLE
 from torch import Tensor, nn
 
-from equipoise.experiments.catalogue.entry import Entry
+from equipoise.catalogue import Entry
 from equipoise.losses import Adaptive, Loss
 from equipoise.theory import gradient_weight
 

@@ -30,8 +30,7 @@ from usages import (
     spelled,
 )
 
-from equipoise.experiments.catalogue import CATALOGUE, Entry
-from equipoise.losses import Pair
+from equipoise.catalogue import CATALOGUE, Entry, MethodOption, options_of
 from equipoise.metrics.facts import MetricFacts, metric_facts
 
 FOLDER = ROOT / "docs" / "methods"
@@ -56,7 +55,7 @@ ROOMS = {
         title="Losses",
         opening="Every loss has the signature of `nn.CrossEntropyLoss`. [Choose a loss](../../choose-a-loss.md) "
         "says in plain words which one to take.",
-        entries={**CATALOGUE["losses"], **CATALOGUE["penalties"], **CATALOGUE["pairs"]},
+        entries={**CATALOGUE["losses"], **CATALOGUE["penalties"]},
         usage=loss_usage,
         picture=gradient_picture,
         caption=caption,
@@ -140,12 +139,9 @@ def page(room: Room, entry: Entry) -> str:
         picture = f"figures/{slug(entry.key)}.svg"
         parts += ["## Picture", "", f"![{entry.title}]({picture})", "", room.caption(entry), ""]
     parts += ["## Use", "", room.usage(entry), ""]
-    parameters = "\n".join(section(inspect.getdoc(factory), "Args") for factory in factories(entry))
-    if parameters:
-        between = (
-            ["- `strength`: Weight of the term beside the loss."] if isinstance(entry.factory, Pair) else []
-        )
-        parts += ["## Parameters", "", *between, *bullets(parameters), ""]
+    options = [option for option in options_of(entry) if option.name != "parts"]
+    if options:
+        parts += ["## Options", "", "| option | default | meaning |", "|---|---|---|", *map(row, options), ""]
     differs = differences(entry)
     if differs:
         parts += ["## Differs from the authors' code", "", markdown(" ".join(differs.split())), ""]
@@ -155,16 +151,18 @@ def page(room: Room, entry: Entry) -> str:
 def facts(entry: Entry) -> Iterator[tuple[str, str]]:
     """Give the rows of the table at the top of a page."""
     yield "key", f"`{entry.key}`"
-    places = [f"`{one.__module__.rsplit('.', 1)[0]}.{one.__name__}`" for one in factories(entry)]
+    places = [f"`{one.__module__.rsplit('.', 1)[0]}.{one.__qualname__}`" for one in factories(entry)]
     is_data = CATALOGUE["datasets"].get(entry.key) is entry
     yield "in Python", loaded(entry) if is_data else " + ".join(places)
     if entry.paper:
         yield "paper", entry.paper
     yield "fidelity", entry.fidelity
-    if entry.parameters:
+    if entry.sum:
+        yield "sum", f"`{entry.sum}`"
+    if entry.options:
         yield (
             "main setting",
-            ", ".join(f"`{key} = {spelled(value)}`" for key, value in entry.parameters.items()),
+            ", ".join(f"`{key} = {spelled(value)}`" for key, value in entry.options.items()),
         )
     if entry.needs:
         yield "needs", ", ".join(sorted(entry.needs))
@@ -191,6 +189,7 @@ def known_facts(metric: MetricFacts) -> Iterator[tuple[str, str]]:
 def differences(entry: Entry) -> str:
     """Find the section in the method's function, which stands beside its class, or in the factory itself."""
     factory = factories(entry)[-1]
+    factory = getattr(factory, "__self__", factory)  # the class of a class method
     module = inspect.getmodule(factory)
     functions = [
         value
@@ -210,13 +209,10 @@ def section(docstring: str | None, name: str) -> str:
     return ""
 
 
-def bullets(parameters: str) -> list[str]:
-    """Turn an ``Args`` section into a list."""
-    joined = re.sub(r"\n +", " ", parameters)
-    return [
-        re.sub(r"^([\w, ]+): ", lambda match: f"- `{match[1].replace(', ', '`, `')}`: ", markdown(line))
-        for line in joined.splitlines()
-    ]
+def row(option: MethodOption) -> str:
+    """Turn an option into a row of a table."""
+    meaning = option.meaning.replace("|", "\\|")
+    return f"| `{option.name}` | {f'`{option.default}`' if option.default else 'required'} | {meaning} |"
 
 
 def markdown(text: str) -> str:

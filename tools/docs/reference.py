@@ -29,6 +29,7 @@ PAGES = {
     "theory": ("equipoise.theory",),
     "plots": ("equipoise.plots",),
     "report": ("equipoise.report",),
+    "catalogue": ("equipoise.catalogue",),
     "experiments": ("equipoise.experiments",),
     "integrations": tuple(
         f"equipoise.integrations.{path.stem}"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 
-from equipoise.experiments.catalogue import Entry
-from equipoise.losses import Pair
+from equipoise.catalogue import Entry
 
 
 def loss_usage(entry: Entry) -> str:
@@ -31,20 +30,22 @@ def loss_usage(entry: Entry) -> str:
 
 
 def factories(entry: Entry) -> list[Callable[..., object]]:
-    """Give the classes an entry is made of: two for a pair."""
-    return [entry.factory.loss, entry.factory.term] if isinstance(entry.factory, Pair) else [entry.factory]
+    """Give the classes an entry is made of: several for a sum."""
+    return [term.factory for term, _ in entry.factory.terms] if entry.sum else [entry.factory]
 
 
 def built(entry: Entry) -> str:
-    """Write the expression that builds an entry; a pair is the sum of its parts."""
+    """Write the expression that builds an entry."""
     calls = []
-    for factory in factories(entry):
-        known = inspect.signature(factory).parameters
-        settings = [f"{key}={spelled(value)}" for key, value in entry.parameters.items() if key in known]
-        if "n_classes" in entry.needs:
+    for term, factor in entry.factory.terms if entry.sum else [(entry, None)]:
+        known = inspect.signature(term.factory).parameters
+        options = {**term.options, **{key: value for key, value in entry.options.items() if key in known}}
+        settings = [f"{key}={spelled(value)}" for key, value in options.items()]
+        if "n_classes" in term.needs:
             settings.insert(0, "n_classes=10")
-        calls.append(f"{factory.__name__}({', '.join(settings)})")
-    return f" + {entry.parameters.get('strength', 1.0)} * ".join(calls)
+        times = "" if factor is None else f"{factor} * "
+        calls.append(f"{times}{term.factory.__name__}({', '.join(settings)})")
+    return " + ".join(calls)
 
 
 def python(lines: list[str]) -> str:
@@ -55,7 +56,7 @@ def python(lines: list[str]) -> str:
 def calibrator_usage(entry: Entry) -> str:
     """Write a block that fits the calibrator on one split and applies it to another."""
     name = entry.factory.__name__
-    settings = ", ".join(f"{key}={spelled(value)}" for key, value in entry.parameters.items())
+    settings = ", ".join(f"{key}={spelled(value)}" for key, value in entry.options.items())
     lines = [
         "import numpy as np",
         "",
@@ -77,7 +78,7 @@ def calibrator_usage(entry: Entry) -> str:
 def metric_usage(entry: Entry) -> str:
     """Write a block that computes the metric."""
     name = entry.factory.__name__
-    settings = "".join(f", {key}={spelled(value)}" for key, value in entry.parameters.items())
+    settings = "".join(f", {key}={spelled(value)}" for key, value in entry.options.items())
     two = name == "out_of_distribution_auroc"
     call = f"{name}(predictions, other{settings})" if two else f"{name}(predictions{settings})"
     lines = [

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from equipoise.catalogue import CATALOGUE
 from equipoise.cli.inputs import column_options, one_or_several
 from equipoise.cli.shared import SHARE, check_output, json_option, print_json, quiet_option
 from equipoise.core.choices import RULES, Rule
 from equipoise.core.names import look_up
-from equipoise.experiments.catalogue import CATALOGUE
 
 if TYPE_CHECKING:
     from equipoise.calibrators import Calibrator, Choice

@@ -102,7 +102,7 @@ COMMANDS: Mapping[str, CommandPlace] = MappingProxyType(
         "show": CommandPlace(
             "listing",
             "show_command",
-            "Show one method: what it does, when to use it, its parameters, and what its paper reported.",
+            "Show one method: what it does, when to use it, its options, and what its paper reported.",
         ),
         "table": CommandPlace(
             "runs",

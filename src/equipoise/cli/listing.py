@@ -8,76 +8,85 @@ from typing import Any
 
 import click
 
+from equipoise.catalogue import (
+    CATALOGUE,
+    METRIC_PARTS,
+    Entry,
+    add_plugins,
+    failed_plugins,
+    options_of,
+)
 from equipoise.cli.shared import json_option, print_json, quiet_option
 from equipoise.cli.tables import print_table, terminal_width
 from equipoise.core.names import look_up
-from equipoise.experiments.catalogue import CATALOGUE, Entry, add_plugins, missing_names
-from equipoise.experiments.catalogue.metrics import NUMBERS_BESIDE
-from equipoise.experiments.catalogue.parameters import parameters_of
 from equipoise.experiments.results.papers import PaperResult, find_paper_results
 
 __all__ = ["list_command", "show_command"]
 
 _WIDEST = 100
-#: Of more parameters than this, as recipes have, those of the main setting are shown.
-_MOST_PARAMETERS = 16
+#: With more options than this, as recipes have, only those of the main setting are shown.
+_MOST_OPTIONS = 16
 _MOST_PRINTED = 10
 
 
 @click.command("list", epilog="Example:  equipoise list losses")
-@click.argument("room", required=False, metavar="[ROOM]")
+@click.argument("category", required=False, metavar="[CATEGORY]")
 @json_option
 @quiet_option
-def list_command(room: str | None, as_json: bool, quiet: bool) -> None:
+def list_command(category: str | None, as_json: bool, quiet: bool) -> None:
     """List methods by name, with paper and fidelity.
 
-    ROOM is one of losses, penalties, pairs, objectives, calibrators, metrics, datasets, models, recipes; all by
-    default.
+    CATEGORY is one of losses, penalties, objectives, calibrators, metrics, datasets, models, recipes. The default is
+    all of them.
     """
     add_plugins()
-    rooms = list(CATALOGUE) if room is None else [room]
-    entries = {name: look_up(name, CATALOGUE, what="room of the catalogue") for name in rooms}
+    categories = list(CATALOGUE) if category is None else [category]
+    entries = {name: look_up(name, CATALOGUE, what="category") for name in categories}
     if as_json:
         print_json({name: [_record(entry) for entry in table.values()] for name, table in entries.items()})
         return
     for number, (name, table) in enumerate(entries.items()):
-        if not quiet and room is None:
+        if not quiet and category is None:
             click.echo(("\n" if number else "") + name)
         rows = [
             (entry.key, entry.title, entry.fidelity, entry.paper.split(",")[0]) for entry in table.values()
         ]
         print_table(("key", "name", "fidelity", "paper"), rows)
         if name == "metrics" and not quiet:
-            words = f"Told beside them: {', '.join(NUMBERS_BESIDE)}; `equipoise show` says by which."
+            words = f"Reported with them: {', '.join(METRIC_PARTS)}; see `equipoise show NAME`."
             click.echo("\n".join(textwrap.wrap(words, _width(), break_on_hyphens=False)))
 
 
 @click.command("show", epilog="Example:  equipoise show dual_focal")
 @click.argument("name")
-@click.option("--all", "in_full", is_flag=True, help="All parameters in full, and all that papers printed.")
+@click.option("--all", "in_full", is_flag=True, help="All options in full, and all published results.")
 @json_option
 @quiet_option
 def show_command(name: str, in_full: bool, as_json: bool, quiet: bool) -> None:
-    """Show one method: what it does, when to use it, its parameters, and what its paper reported."""
+    """Show one method: what it does, when to use it, its options, and what its paper reported."""
     add_plugins()
     known: dict[str, list[tuple[str, Entry]]] = {}
-    for room, table in CATALOGUE.items():
+    for category, table in CATALOGUE.items():
         for key, entry in table.items():
-            known.setdefault(key, []).append((room, entry))
-    answers = {**missing_names(), **NUMBERS_BESIDE}
+            known.setdefault(key, []).append((category, entry))
+    answers = {**failed_plugins(), **METRIC_PARTS}
     found = look_up(name, known, what="method", hint="`equipoise list` shows all.", renamed=answers)
     printed = find_paper_results(method=name)
     if as_json:
         records = [
-            {"room": room, **_record(entry), "arguments": [one._asdict() for one in parameters_of(entry)]}
-            for room, entry in found
+            {
+                "category": category,
+                **_record(entry),
+                "arguments": [one._asdict() for one in options_of(entry)],
+            }
+            for category, entry in found
         ]
         print_json({"entries": records, "published": [row._asdict() for row in printed]})
         return
-    for number, (room, entry) in enumerate(found):
-        click.echo(("\n" if number else "") + f"{entry.title}  ({room}: {entry.key})\n")
+    for number, (category, entry) in enumerate(found):
+        click.echo(("\n" if number else "") + f"{entry.title}  ({category}: {entry.key})\n")
         _print_entry(entry)
-        _print_parameters(entry, in_full=in_full)
+        _print_options(entry, in_full=in_full)
     if printed and not quiet:
         _print_papers(printed, in_full=in_full)
 
@@ -95,7 +104,8 @@ def _print_entry(entry: Entry) -> None:
         ("paper", entry.paper),
         ("fidelity", entry.fidelity),
         ("needs", ", ".join(sorted(entry.needs))),
-        ("main setting", ", ".join(f"{key}={value}" for key, value in entry.parameters.items())),
+        ("sum", entry.sum),
+        ("main setting", ", ".join(f"{key}={value}" for key, value in entry.options.items())),
     ):
         if text:
             start = f"{label + ':' if label else '':<14}"
@@ -103,20 +113,20 @@ def _print_entry(entry: Entry) -> None:
             click.echo(start + f"\n{'':<14}".join(lines))
 
 
-def _print_parameters(entry: Entry, *, in_full: bool) -> None:
-    found = parameters_of(entry)
+def _print_options(entry: Entry, *, in_full: bool) -> None:
+    found = options_of(entry)
     left_out = 0
-    if len(found) > _MOST_PARAMETERS and not in_full:
-        shown = [parameter for parameter in found if parameter.name in entry.parameters]
+    if len(found) > _MOST_OPTIONS and not in_full:
+        shown = [option for option in found if option.name in entry.options]
         found, left_out = shown, len(found) - len(shown)
     if found:
         click.echo()
         rows = [
             (one.name, one.default, one.meaning if in_full else _first_sentence(one.meaning)) for one in found
         ]
-        print_table(("parameter", "default", "meaning"), rows, width=_width())
+        print_table(("option", "default", "meaning"), rows, width=_width())
     if left_out:
-        click.echo(f"{left_out} more parameters; --all shows them.")
+        click.echo(f"{left_out} more options; --all shows them.")
 
 
 def _first_sentence(text: str) -> str:
@@ -125,7 +135,7 @@ def _first_sentence(text: str) -> str:
 
 def _print_papers(printed: list[PaperResult], *, in_full: bool) -> None:
     shown = printed if in_full else printed[:_MOST_PRINTED]
-    click.echo(f"\nPrinted in papers ({len(printed)} numbers; splits and recipes differ between papers):\n")
+    click.echo(f"\nPublished results ({len(printed)} numbers; splits and recipes differ between papers):\n")
     rows = [
         (
             row.dataset,
@@ -153,6 +163,7 @@ def _record(entry: Entry) -> dict[str, Any]:
         "use_when": entry.use_when,
         "avoid_when": entry.avoid_when,
         "formula": entry.formula,
-        "parameters": {key: str(value) for key, value in entry.parameters.items()},
+        "sum": entry.sum,
+        "options": {key: str(value) for key, value in entry.options.items()},
         "needs": sorted(entry.needs),
     }

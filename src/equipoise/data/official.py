@@ -65,32 +65,30 @@ _ARRAYS = "with x_train, y_train, x_test, y_test"
 OFFICIAL: dict[str, Official] = {
     "cifar10": Official(
         wanted=(
-            "cifar-10-batches-py/ (unpacked cifar-10-python.tar.gz)",
             "cifar-10-batches-bin/ (unpacked cifar-10-binary.tar.gz)",
             f"cifar10.npz {_ARRAYS}",
         ),
         remotes=(
             Remote(
-                url=f"{_TORONTO}/cifar-10-python.tar.gz",
-                file="cifar-10-python.tar.gz",
-                checksum="md5:c58f30108f718f92721af3b95e74349a",
-                unpacks_to="cifar-10-batches-py",
+                url=f"{_TORONTO}/cifar-10-binary.tar.gz",
+                file="cifar-10-binary.tar.gz",
+                checksum="md5:c32a1d4ab5d03f1284b67883e8d87530",
+                unpacks_to="cifar-10-batches-bin",
             ),
         ),
         counts=(50_000, 10_000),
     ),
     "cifar100": Official(
         wanted=(
-            "cifar-100-python/ (unpacked cifar-100-python.tar.gz)",
             "cifar-100-binary/ (unpacked cifar-100-binary.tar.gz)",
             f"cifar100.npz {_ARRAYS}",
         ),
         remotes=(
             Remote(
-                url=f"{_TORONTO}/cifar-100-python.tar.gz",
-                file="cifar-100-python.tar.gz",
-                checksum="md5:eb9058c3a382ffc7106e4002c42a8d85",
-                unpacks_to="cifar-100-python",
+                url=f"{_TORONTO}/cifar-100-binary.tar.gz",
+                file="cifar-100-binary.tar.gz",
+                checksum="md5:03b5dce01913d631647c71ecec9e9cb8",
+                unpacks_to="cifar-100-binary",
             ),
         ),
         counts=(50_000, 10_000),

@@ -5,14 +5,12 @@ from typing import TYPE_CHECKING
 from equipoise.core.lazy import lazy_names as _lazy_names
 
 __all__ = [
-    "CATALOGUE",
     "HISTORIES",
     "NEEDS_NO_RUNS",
     "PLOTS",
     "ComparisonResult",
     "ComparisonSpec",
     "DataSpec",
-    "Entry",
     "Execution",
     "MethodSpec",
     "ModelSpec",
@@ -42,7 +40,6 @@ __all__ = [
     "read_comparison",
     "read_spec",
     "refuse_code",
-    "register",
     "report_of_runs",
     "run",
     "run_comparison",
@@ -51,9 +48,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from equipoise.core.splits import HISTORIES
-    from equipoise.experiments import catalogue as catalogue
     from equipoise.experiments.build.preparation import code_files, prepare, refuse_code
-    from equipoise.experiments.catalogue import CATALOGUE, Entry, register
     from equipoise.experiments.comparison import ComparisonResult, run_comparison
     from equipoise.experiments.engines import RunSummary
     from equipoise.experiments.from_objects import compare_methods
@@ -85,11 +80,9 @@ else:
     __getattr__, __dir__ = _lazy_names(
         __name__,
         {
-            "CATALOGUE": "equipoise.experiments.catalogue",
             "ComparisonResult": "equipoise.experiments.comparison",
             "ComparisonSpec": "equipoise.experiments.specs.comparison",
             "DataSpec": "equipoise.experiments.specs.run",
-            "Entry": "equipoise.experiments.catalogue",
             "HISTORIES": "equipoise.core.splits",
             "MethodSpec": "equipoise.experiments.specs.run",
             "ModelSpec": "equipoise.experiments.specs.run",
@@ -122,11 +115,9 @@ else:
             "read_comparison": "equipoise.experiments.specs.comparison",
             "read_spec": "equipoise.experiments.specs.run",
             "refuse_code": "equipoise.experiments.build.preparation",
-            "register": "equipoise.experiments.catalogue",
             "report_of_runs": "equipoise.experiments.results.report",
             "run": "equipoise.experiments.runs.stages",
             "run_comparison": "equipoise.experiments.comparison",
             "write_spec": "equipoise.experiments.specs.run",
         },
-        modules=("catalogue",),
     )

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
 
+from equipoise.catalogue import CATALOGUE
 from equipoise.core.errors import DataError, EquipoiseError, first_line
 from equipoise.core.names import look_up
-from equipoise.experiments.catalogue import CATALOGUE
 
 __all__ = ["build_network", "check_input_shape", "check_weights", "count_classes"]
 
@@ -58,7 +58,7 @@ def build_network(architecture: Any, weights: Mapping[str, Tensor], *, where: st
     """
     name, options = _checked_architecture(architecture, weights, where=where)
     entry = look_up(name, CATALOGUE["models"], what="network")
-    made_with = {**entry.parameters, **options}
+    made_with = {**entry.options, **options}
     try:
         with torch.device("meta"), _at_most(len(weights)):
             outline = entry.factory(**made_with)

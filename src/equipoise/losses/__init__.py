@@ -25,7 +25,6 @@ from equipoise.losses.mbls import MarginLoss, margin_loss
 from equipoise.losses.mdca import MDCA, mdca_penalty
 from equipoise.losses.mmce import MMCE, mmce_penalty
 from equipoise.losses.mmce_weighted import MMCEWeighted, mmce_weighted_penalty
-from equipoise.losses.pairs import Pair, Part, make_sum
 from equipoise.losses.sece import SmoothECE, sece_penalty
 from equipoise.losses.soft_avuc import SoftAvUC, soft_avuc_penalty
 from equipoise.losses.soft_ece import SoftBinnedECE, soft_ece_penalty
@@ -55,9 +54,7 @@ __all__ = [
     "Loss",
     "MMCEWeighted",
     "MarginLoss",
-    "Pair",
     "PairwiseConstraintLoss",
-    "Part",
     "Penalty",
     "SampleDependentFocalLoss",
     "Scaled",
@@ -83,7 +80,6 @@ __all__ = [
     "kde_penalty",
     "label_smoothing_loss",
     "logit_penalty_loss",
-    "make_sum",
     "margin_loss",
     "mdca_penalty",
     "mmce_penalty",

@@ -2,21 +2,11 @@
 
 from equipoise.objectives.deep_ensemble import DeepEnsemble, MeanNetwork
 from equipoise.objectives.differentiated_mutual_learning import DifferentiatedMutualLearning
-from equipoise.objectives.factories import (
-    Parts,
-    make_deep_ensemble,
-    make_differentiated_mutual_learning,
-    make_gamma_net,
-    make_meta_label_smoothing,
-    make_mutual_learning,
-    make_pruned,
-    make_sample_adaptive,
-    make_supervised,
-)
 from equipoise.objectives.gamma_net import GammaMap, GammaNet
 from equipoise.objectives.kl import kl_divergence
 from equipoise.objectives.meta_label_smoothing import MetaLabelSmoothing, Smoothing
 from equipoise.objectives.mutual_learning import MutualLearning
+from equipoise.objectives.parts import Parts
 from equipoise.objectives.pruned import Pruned
 from equipoise.objectives.sample_adaptive import SampleAdaptive
 from equipoise.objectives.supervised import Supervised
@@ -35,12 +25,4 @@ __all__ = [
     "Smoothing",
     "Supervised",
     "kl_divergence",
-    "make_deep_ensemble",
-    "make_differentiated_mutual_learning",
-    "make_gamma_net",
-    "make_meta_label_smoothing",
-    "make_mutual_learning",
-    "make_pruned",
-    "make_sample_adaptive",
-    "make_supervised",
 ]

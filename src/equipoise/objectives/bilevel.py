@@ -29,7 +29,7 @@ def pure_forward(module: nn.Module, weights: Mapping[str, Tensor], inputs: Any) 
 
 
 def look_ahead(
-    module: nn.Module, inputs: Any, loss: Callable[[Tensor], Tensor], *, rate: float
+    module: nn.Module, inputs: Any, loss: Callable[[Tensor], Tensor], *, lr: float
 ) -> dict[str, Tensor]:
     r"""Return the weights after one plain gradient step, as a differentiable function of what the loss holds.
 
@@ -42,14 +42,14 @@ def look_ahead(
         module: What would be moved.
         inputs: What it is called with.
         loss: From its output to a number; what the output meets there is :math:`\phi`.
-        rate: Length of the step, :math:`\eta`.
+        lr: Length of the step, :math:`\eta`.
 
     Returns:
         Weights by name, for :func:`pure_forward`.
 
     Example:
         >>> layer, factor = nn.Linear(1, 1, bias=False), torch.tensor(2.0, requires_grad=True)
-        >>> ahead = look_ahead(layer, torch.ones(1, 1), lambda output: factor * output.sum(), rate=0.1)
+        >>> ahead = look_ahead(layer, torch.ones(1, 1), lambda output: factor * output.sum(), lr=0.1)
         >>> torch.autograd.grad(ahead["weight"].sum(), factor)
         (tensor(-0.1000),)
     """
@@ -58,7 +58,7 @@ def look_ahead(
     value = loss(pure_forward(module, weights, inputs))
     gradients = torch.autograd.grad(value, list(weights.values()), create_graph=True)
     return {
-        name: weight - rate * gradient
+        name: weight - lr * gradient
         for (name, weight), gradient in zip(weights.items(), gradients, strict=True)
     }
 
@@ -72,7 +72,7 @@ def moved_there(module: nn.Module, ahead: Mapping[str, Tensor]) -> dict[str, Ten
 
     Example:
         >>> layer, factor = nn.Linear(1, 1, bias=False), torch.tensor(2.0, requires_grad=True)
-        >>> ahead = look_ahead(layer, torch.ones(1, 1), lambda output: factor * output.sum(), rate=0.1)
+        >>> ahead = look_ahead(layer, torch.ones(1, 1), lambda output: factor * output.sum(), lr=0.1)
         >>> there = moved_there(layer, ahead)["weight"]
         >>> torch.equal(there, layer.weight), torch.autograd.grad(there.sum(), factor)
         (True, (tensor(-0.1000),))
@@ -135,7 +135,7 @@ def head_ahead(
         Logits of the held-out batch of all processes, and its labels.
     """
     head = learner.network.head
-    ahead = look_ahead(head, seen, lambda output: loss(as_logits(output)), rate=learner.rate)
+    ahead = look_ahead(head, seen, lambda output: loss(as_logits(output)), lr=learner.lr)
     return held_out_logits(learner, ahead, held_out)
 
 

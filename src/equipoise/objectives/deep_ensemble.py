@@ -10,6 +10,8 @@ from typing import cast, final
 import torch
 from torch import Tensor, nn
 
+from equipoise.objectives.parts import Parts
+from equipoise.objectives.supervised import Supervised
 from equipoise.training import BatchLike, HeldOut, Objective, Step
 from equipoise.training.batch_source import Inputs
 from equipoise.training.network_call import as_logits, call_network
@@ -100,6 +102,21 @@ class DeepEnsemble(Objective):
         self._mean = (MeanNetwork([member.network() for member in members]),)
         subsets = None if subset is None else _draw_subsets(len(members), subset, n_samples, rows)
         self.register_buffer("subsets", subsets)
+
+    @classmethod
+    def from_parts(cls, parts: Parts, *, n_members: int = 5, subset: float | None = None) -> DeepEnsemble:
+        """Build it from what an experiment has: members of one kind, each with its own initial weights.
+
+        Args:
+            parts: Networks, loss, recipe and numbers of samples.
+            n_members: Number of networks that are averaged.
+
+        Example:
+            >>> len(DeepEnsemble.from_parts(Parts(make_network=lambda: nn.Linear(2, 3)), n_members=3).members)
+            3
+        """
+        members = [Supervised.from_parts(parts) for _ in range(n_members)]
+        return cls(members, subset=subset, n_samples=parts.n_samples, rows=parts.rows)
 
     def step(self, batch: BatchLike) -> Step:
         """Step every member."""

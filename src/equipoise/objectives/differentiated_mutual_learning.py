@@ -8,11 +8,23 @@ from typing import Literal, cast, final
 import torch
 from torch import Tensor, nn
 
-from equipoise.core.names import check_choice
+from equipoise.core.names import check_choice, look_up
 from equipoise.objectives.kl import kl_divergence, mixture
 from equipoise.objectives.loss_helpers import adapt, check_mean
 from equipoise.objectives.mutual_learning import pool_terms
-from equipoise.training import SGD, BatchLike, HeldOut, Learner, MultiStep, Objective, Recipe, Step, gather
+from equipoise.objectives.parts import Parts
+from equipoise.objectives.views import VIEWS
+from equipoise.training import (
+    BatchLike,
+    HeldOut,
+    Learner,
+    MultiStep,
+    Objective,
+    Optimizer,
+    Recipe,
+    Step,
+    gather,
+)
 from equipoise.training.batch_source import Inputs
 
 __all__ = ["DifferentiatedMutualLearning"]
@@ -86,7 +98,7 @@ class DifferentiatedMutualLearning(Objective):
         self.loss = nn.CrossEntropyLoss() if loss is None else loss
         check_mean(self.loss, where=where)
         recipe = recipe or Recipe(schedule=MultiStep((100, 150, 200)))
-        auxiliary_recipe = auxiliary_recipe or Recipe(optimizer=SGD(rate=0.01))
+        auxiliary_recipe = auxiliary_recipe or _constant(0.01)
         self.learner = Learner(primary, recipe=recipe)
         learners = nn.ModuleList(Learner(network, recipe=auxiliary_recipe) for network in auxiliaries)
         self.auxiliaries = cast("Sequence[Learner[nn.Module]]", learners)
@@ -94,6 +106,44 @@ class DifferentiatedMutualLearning(Objective):
         self.beta = beta
         self.peers = peers
         self.augment = augment
+
+    @classmethod
+    def from_parts(
+        cls,
+        parts: Parts,
+        *,
+        n_auxiliaries: int = 1,
+        auxiliary_lr: float = 0.01,
+        weight: float = 1.0,
+        beta: float | None = None,
+        peers: Literal["mean", "sum"] = "mean",
+        augment: str | Callable[[Inputs], Inputs] | None = None,
+    ) -> DifferentiatedMutualLearning:
+        """Build it from what an experiment has: a primary, and auxiliaries with a constant learning rate.
+
+        Args:
+            parts: Networks, loss and recipe.
+            n_auxiliaries: Number of auxiliaries.
+            auxiliary_lr: Their constant learning rate.
+            augment: A function of inputs, or the name of one: ``"flip"``, ``"shift"``, ``"noise"``.
+
+        Example:
+            >>> parts = Parts(make_network=lambda: nn.Linear(2, 3))
+            >>> len(DifferentiatedMutualLearning.from_parts(parts, n_auxiliaries=2).auxiliaries)
+            2
+        """
+        make_auxiliary = parts.make_auxiliary or parts.make_network
+        return cls(
+            parts.make_network(),
+            [make_auxiliary() for _ in range(n_auxiliaries)],
+            loss=parts.loss(),
+            weight=weight,
+            beta=beta,
+            peers=peers,
+            augment=look_up(augment, VIEWS, what="augmentation") if isinstance(augment, str) else augment,
+            recipe=parts.recipe,
+            auxiliary_recipe=_constant(auxiliary_lr, clip_norm=parts.recipe.clip_norm),
+        )
 
     def step(self, batch: BatchLike) -> Step:
         """Step the primary, then the auxiliaries, all from one forward pass."""
@@ -132,3 +182,9 @@ class DifferentiatedMutualLearning(Objective):
     def end_epoch(self, held_out: HeldOut | None) -> None:
         """Re-tune the primary's loss, if it adapts."""
         adapt(self.loss, self.network(), held_out, where="DifferentiatedMutualLearning")
+
+
+def _constant(lr: float, *, clip_norm: float | None = None) -> Recipe:
+    """Return SGD at a constant learning rate."""
+    options = {"momentum": 0.9, "weight_decay": 5e-4}
+    return Recipe(optimizer=Optimizer("SGD", lr=lr, options=options), clip_norm=clip_norm)

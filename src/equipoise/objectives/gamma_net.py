@@ -20,7 +20,8 @@ from equipoise.objectives.bilevel import (
     pure_forward,
 )
 from equipoise.objectives.gamma_sight import GammaSight
-from equipoise.training import Adam, BatchLike, Cycle, Learner, Objective, Recipe, Source, Step, gather
+from equipoise.objectives.parts import Parts
+from equipoise.training import BatchLike, Cycle, Learner, Objective, Optimizer, Recipe, Source, Step, gather
 from equipoise.training.network_call import as_logits
 
 __all__ = ["GammaMap", "GammaNet"]
@@ -154,13 +155,62 @@ class GammaNet(Objective):
             start=start,
         )
         self.learner = Learner(parts, recipe=recipe)
-        self.gammas = Learner(gammas, recipe=gamma_recipe or Recipe(optimizer=Adam()))
+        self.gammas = Learner(gammas, recipe=gamma_recipe or Recipe(optimizer=Optimizer("Adam", lr=1e-3)))
         self.held_out = Cycle(held_out)
         self.outer_loss = SmoothECE() if outer_loss is None else outer_loss
         self.ce_weight = ce_weight
         self.order = order
         self.inner = inner
         self.inner_reduction = inner_reduction
+
+    @classmethod
+    def from_parts(
+        cls,
+        parts: Parts,
+        *,
+        hidden: int = 128,
+        temperature: float = 1.0,
+        positive: Positive = "softplus",
+        start: float = 1.0,
+        sees: str = "features",
+        bandwidth: float = 0.01,
+        ce_weight: float = 0.0,
+        order: Literal["network_first", "gammas_first"] = "network_first",
+        inner: Literal["head", "all"] = "head",
+        inner_reduction: Literal["mean", "sum"] = "mean",
+        gamma_lr: float = 1e-3,
+    ) -> GammaNet:
+        """Build it from what an experiment has.
+
+        Args:
+            parts: Networks, recipe and held-out batches.
+            bandwidth: Bandwidth of the smooth calibration error that the gamma-network is trained on.
+            gamma_lr: Learning rate of the gamma-network, which Adam trains.
+
+        Example:
+            >>> from equipoise.models import mlp
+            >>> from equipoise.training import Loader
+            >>> held_out = Loader([(torch.eye(2), torch.tensor([0, 1]))])
+            >>> parts = Parts(make_network=lambda: mlp(n_classes=2, n_inputs=2), held_out=held_out)
+            >>> GammaNet.from_parts(parts, bandwidth=0.05).outer_loss.bandwidth
+            0.05
+        """
+        return cls(
+            parts.network("gamma_net"),
+            parts.only_held_out("gamma_net"),
+            hidden=hidden,
+            temperature=temperature,
+            positive=positive,
+            start=start,
+            sees=sees,
+            outer_loss=SmoothECE(bandwidth=bandwidth),
+            ce_weight=ce_weight,
+            order=order,
+            inner=inner,
+            inner_reduction=inner_reduction,
+            recipe=parts.recipe,
+            gamma_recipe=Recipe(optimizer=Optimizer("Adam", lr=gamma_lr)),
+        )
 
     def step(self, batch: BatchLike) -> Step:
         """Step the network with its gammas, and the gamma-network with what came of it."""
@@ -205,7 +255,7 @@ class GammaNet(Objective):
                 "would need every process's inputs."
             )
         inputs = seen if self.inner == "head" else batch.inputs
-        return look_ahead(self._moved(), inputs, inner_loss, rate=self.learner.rate)
+        return look_ahead(self._moved(), inputs, inner_loss, lr=self.learner.lr)
 
     def _improve_gammas(self, weights: Mapping[str, Tensor]) -> Tensor:
         """Step the gamma-network on the held-out calibration error of the network with such weights."""

@@ -11,7 +11,8 @@ from torch.nn.functional import cross_entropy, one_hot
 from equipoise.core.names import check_choice
 from equipoise.losses.dece import DifferentiableECE
 from equipoise.objectives.bilevel import FeaturesAndLogits, head_ahead
-from equipoise.training import Adam, BatchLike, Cycle, Learner, Objective, Recipe, Source, Step, gather
+from equipoise.objectives.parts import Parts
+from equipoise.training import BatchLike, Cycle, Learner, Objective, Optimizer, Recipe, Source, Step, gather
 
 __all__ = ["MetaLabelSmoothing", "Smoothing"]
 
@@ -132,11 +133,49 @@ class MetaLabelSmoothing(Objective):
         n_classes = max(2, int(parts.head.out_features))  # type: ignore[arg-type]
         smoothing = Smoothing(n_classes, form=form, maximum=maximum)
         self.learner = Learner(parts, recipe=recipe)
-        self.smoothing = Learner(smoothing, recipe=smoothing_recipe or Recipe(optimizer=Adam()))
+        self.smoothing = Learner(
+            smoothing, recipe=smoothing_recipe or Recipe(optimizer=Optimizer("Adam", lr=1e-3))
+        )
         self.held_out = Cycle(held_out)
         self.outer_loss = DifferentiableECE() if outer_loss is None else outer_loss
         self.outer_weight = outer_weight
         self.inner_reduction = inner_reduction
+
+    @classmethod
+    def from_parts(
+        cls,
+        parts: Parts,
+        *,
+        form: Form = "class",
+        maximum: float = 0.5,
+        outer_weight: float = 0.5,
+        inner_reduction: Literal["mean", "sum"] = "mean",
+        smoothing_lr: float = 1e-3,
+    ) -> MetaLabelSmoothing:
+        """Build it from what an experiment has.
+
+        Args:
+            parts: Networks, recipe and held-out batches.
+            smoothing_lr: Learning rate of the amounts of smoothing, which Adam trains.
+
+        Example:
+            >>> from equipoise.models import mlp
+            >>> from equipoise.training import Loader
+            >>> held_out = Loader([(torch.eye(2), torch.tensor([0, 1]))])
+            >>> parts = Parts(make_network=lambda: mlp(n_classes=2, n_inputs=2), held_out=held_out)
+            >>> MetaLabelSmoothing.from_parts(parts, smoothing_lr=0.01).smoothing.lr
+            0.01
+        """
+        return cls(
+            parts.network("meta_label_smoothing"),
+            parts.only_held_out("meta_label_smoothing"),
+            form=form,
+            maximum=maximum,
+            outer_weight=outer_weight,
+            inner_reduction=inner_reduction,
+            recipe=parts.recipe,
+            smoothing_recipe=Recipe(optimizer=Optimizer("Adam", lr=smoothing_lr)),
+        )
 
     def step(self, batch: BatchLike) -> Step:
         """Improve the amounts, then descend with them on the same logits."""

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from equipoise.core.names import check_choice
 from equipoise.objectives.kl import kl_divergence
 from equipoise.objectives.loss_helpers import adapt, check_mean
+from equipoise.objectives.parts import Parts
 from equipoise.training import BatchLike, HeldOut, Learner, Objective, Recipe, Step, gather
 
 __all__ = ["MutualLearning", "pool_terms"]
@@ -86,6 +87,32 @@ class MutualLearning(Objective):
         self.weight = weight
         self.peers = peers
         self.refresh = refresh
+
+    @classmethod
+    def from_parts(
+        cls,
+        parts: Parts,
+        *,
+        n_networks: int = 2,
+        weight: float = 1.0,
+        peers: Literal["mean", "sum"] = "mean",
+        refresh: bool = True,
+    ) -> MutualLearning:
+        """Build it from what an experiment has: networks of one kind, or the first with auxiliaries of another.
+
+        Args:
+            parts: Networks, loss and recipe.
+            n_networks: Number of networks that learn together.
+
+        Example:
+            >>> len(MutualLearning.from_parts(Parts(make_network=lambda: nn.Linear(2, 3)), n_networks=3).learners)
+            3
+        """
+        make_other = parts.make_auxiliary or parts.make_network
+        networks = [parts.make_network(), *(make_other() for _ in range(n_networks - 1))]
+        return cls(
+            networks, loss=parts.loss(), weight=weight, peers=peers, refresh=refresh, recipe=parts.recipe
+        )
 
     def step(self, batch: BatchLike) -> Step:
         """Let every network learn from the labels and from its peers."""

@@ -8,6 +8,8 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
+from equipoise.objectives.parts import Parts
+from equipoise.objectives.supervised import Supervised
 from equipoise.training import BatchLike, HeldOut, Objective, Step, gather
 
 __all__ = ["Pruned", "keep_most_confident", "moving_average"]
@@ -106,6 +108,34 @@ class Pruned(Objective):
         everyone[slice(None) if rows is None else rows] = True
         self.register_buffer("everyone", everyone, persistent=False)
         self.register_buffer("kept", everyone.clone())
+
+    @classmethod
+    def from_parts(
+        cls, parts: Parts, *, period: int = 10, fraction: float = 0.1, momentum: float = 0.3
+    ) -> Pruned:
+        """Build it from what an experiment has: one network with one loss, on fewer and fewer samples.
+
+        Args:
+            parts: Network, loss, recipe and numbers of samples.
+
+        Raises:
+            ValueError: If the length of the dataset is missing.
+
+        Example:
+            >>> parts = Parts(make_network=lambda: nn.Linear(2, 3), n_samples=9)
+            >>> Pruned.from_parts(parts, period=2).period
+            2
+        """
+        if parts.n_samples is None:
+            raise ValueError("pruned: needs the length of the dataset. Give it as `n_samples`.")
+        return cls(
+            Supervised.from_parts(parts),
+            n_samples=parts.n_samples,
+            period=period,
+            fraction=fraction,
+            momentum=momentum,
+            rows=parts.rows,
+        )
 
     def step(self, batch: BatchLike) -> Step:
         """Let the objective step, and remember how sure its network was."""

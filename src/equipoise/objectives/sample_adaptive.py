@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from equipoise.core.names import check_choice
 from equipoise.losses.cals_alm import PENALTIES, SLOPES, PenaltyName, constraints
 from equipoise.losses.options import OverClasses, check_margin, check_n_classes, check_over_classes
+from equipoise.objectives.parts import Parts
 from equipoise.training import BatchLike, HeldOut, Learner, Objective, Recipe, Step, gather
 
 __all__ = ["SampleAdaptive"]
@@ -105,6 +106,55 @@ class SampleAdaptive(Objective):
         self.register_buffer("previous", torch.full(shape, torch.inf))
         self.register_buffer("seen", torch.zeros(len(visited), dtype=torch.bool))
         self.register_buffer("epoch", torch.tensor(0))
+
+    @classmethod
+    def from_parts(
+        cls,
+        parts: Parts,
+        *,
+        margin: float = 10.0,
+        penalty: PenaltyName = "phr",
+        over_classes: OverClasses = "mean",
+        growth: float = 1.2,
+        patience: float = 0.9,
+        period: int = 1,
+        rho_max: float = 10.0,
+    ) -> SampleAdaptive:
+        """Build it from what an experiment has.
+
+        Args:
+            parts: Network, recipe and numbers of samples and classes.
+
+        Raises:
+            ValueError: If a loss is given, or the number of samples or classes is missing.
+
+        Example:
+            >>> parts = Parts(make_network=lambda: nn.Linear(2, 3), n_samples=9, n_classes=3)
+            >>> SampleAdaptive.from_parts(parts).multipliers.shape
+            torch.Size([9, 3])
+        """
+        if parts.make_loss is not None:
+            raise ValueError(
+                "sample_adaptive: it brings its own loss, but another is given. Leave the loss out."
+            )
+        if parts.n_samples is None or parts.n_classes is None:
+            raise ValueError(
+                "sample_adaptive: it stores values per sample and class. Give `n_samples` and `n_classes`."
+            )
+        return cls(
+            parts.network("sample_adaptive"),
+            n_samples=parts.n_samples,
+            n_classes=parts.n_classes,
+            margin=margin,
+            penalty=penalty,
+            over_classes=over_classes,
+            growth=growth,
+            patience=patience,
+            period=period,
+            rho_max=rho_max,
+            rows=parts.rows,
+            recipe=parts.recipe,
+        )
 
     def step(self, batch: BatchLike) -> Step:
         """Descend on the penalized loss of a batch, and remember how far each constraint is broken."""

@@ -7,6 +7,7 @@ from typing import final
 from torch import nn
 
 from equipoise.objectives.loss_helpers import adapt, check_mean, loss_terms
+from equipoise.objectives.parts import Parts
 from equipoise.training import BatchLike, HeldOut, Learner, Objective, Recipe, Step, gather
 
 __all__ = ["Supervised"]
@@ -41,6 +42,19 @@ class Supervised(Objective):
         check_mean(loss, where="Supervised")
         self.learner = Learner(network, recipe=recipe)
         self.loss = loss
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Supervised:
+        """Build it from what an experiment has.
+
+        Args:
+            parts: Network, loss and recipe.
+
+        Example:
+            >>> Supervised.from_parts(Parts(make_network=lambda: nn.Linear(2, 3))).network().out_features
+            3
+        """
+        return cls(parts.network("supervised"), parts.loss(), recipe=parts.recipe)
 
     def step(self, batch: BatchLike) -> Step:
         """Descend on the loss of a batch."""

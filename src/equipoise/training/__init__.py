@@ -11,16 +11,13 @@ from equipoise.training.history import History
 from equipoise.training.learner import Learner
 from equipoise.training.loop import fit
 from equipoise.training.objective import HeldOut, Objective, Step
-from equipoise.training.recipes import FOCAL_RECIPE, SGD, Adam, AdamW, Optimizer, Recipe
+from equipoise.training.recipes import FOCAL_RECIPE, Optimizer, Recipe
 from equipoise.training.schedules import Constant, Cosine, MultiStep, Schedule, WarmUp
 from equipoise.training.selection import Selection
 from equipoise.training.watch import watch
 
 __all__ = [
     "FOCAL_RECIPE",
-    "SGD",
-    "Adam",
-    "AdamW",
     "BatchLike",
     "Constant",
     "Cosine",

@@ -48,7 +48,7 @@ def _cause(epoch: int, number: int, batch: BatchLike | None, learner: Learner[An
         )
     if learner.recipe.clip_norm is None:
         return (
-            f"Likely cause: steps too large at learning rate {learner.rate:g} without clipping. Lower the rate, "
+            f"Likely cause: steps too large at learning rate {learner.lr:g} without clipping. Lower the rate, "
             "warm it up, or set clip_norm=2."
         )
-    return f"Likely cause: steps too large at learning rate {learner.rate:g}. Lower the rate, or warm it up."
+    return f"Likely cause: steps too large at learning rate {learner.lr:g}. Lower the rate, or warm it up."

@@ -40,7 +40,7 @@ _NOT_LEARNT = {"weight", "edges", "previous"}
 class History(Sequence[Row]):
     """The rows of a run, one per epoch, oldest first.
 
-    Columns: ``epoch`` (from 0), the step's scalars averaged over the epoch's samples (``loss`` first), ``rate``
+    Columns: ``epoch`` (from 0), the step's scalars averaged over the epoch's samples (``loss`` first), ``lr``
     (numbered if several networks learn), ``samples``; where there is a ``tune`` split ``tune_accuracy``,
     ``tune_nll``, ``tune_ece``, and ``tune_nll_scaled`` at the best temperature ``tune_temperature``; if it was asked
     for the same of ``test`` (at the temperature of ``tune``), which nothing was chosen by;
@@ -187,7 +187,7 @@ def _short(value: float | None) -> str:
 def epoch_row(epoch: int, log: EpochLog, objective: Objective, held_out: HeldOut | None) -> Row:
     """Return the row of an epoch that has ended: averages, rates, scores on ``tune``, what losses adapted."""
     learners = [module for module in objective.modules() if isinstance(module, Learner)]
-    rates = {f"rate_{number}" if number else "rate": learner.rate for number, learner in enumerate(learners)}
+    rates = {f"lr_{number}" if number else "lr": learner.lr for number, learner in enumerate(learners)}
     scores = {} if held_out is None else tune_scores(held_out(objective.network()))
     return {
         "epoch": epoch,

@@ -83,15 +83,15 @@ class Learner(nn.Module, Generic[NetworkT]):
         return self._running()[0]
 
     @property
-    def rate(self) -> float:
+    def lr(self) -> float:
         """The learning rate of the next step."""
         return float(self._optimizer.param_groups[0]["lr"])
 
-    def set_rate(self, epoch: float, *, epochs: int) -> None:
-        """Set the learning rate for a moment of the run; the loop does this before every batch."""
-        rate = self.recipe.optimizer.rate * self.recipe.schedule.factor(epoch, epochs=epochs)
+    def set_lr(self, epoch: float, *, epochs: int) -> None:
+        """Set the learning rate for a time of the run; the loop does this before every batch."""
+        lr = self.recipe.optimizer.lr * self.recipe.schedule.factor(epoch, epochs=epochs)
         for group in self._optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = lr
 
     @property
     def _completes(self) -> bool:

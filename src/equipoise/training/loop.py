@@ -191,7 +191,7 @@ class _Run:
         for batch in progress(batches, label=label, total=left, unit="batches", quiet=quiet):
             moment = self.epoch + (self.batch / total if total else 0.0)
             for learner in self.learners:
-                learner.set_rate(moment, epochs=self.epochs)
+                learner.set_lr(moment, epochs=self.epochs)
             step = self.objective.step(batch)
             self.log.add(step.scalars, n_samples=len(batch.index))
             self.batch += 1

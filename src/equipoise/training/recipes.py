@@ -1,144 +1,103 @@
-"""The knobs of one network's training, as small frozen records."""
+"""How one network is trained, as small immutable records: optimizer, schedule, clipping."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable
+import inspect
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, final
+from typing import Any, Literal, final
 
 import torch
 from torch import nn
 
-from equipoise.core.names import check_choice
+from equipoise.core.names import check_choice, nearest
+from equipoise.core.read_only import ReadOnly
 from equipoise.training.schedules import Constant, MultiStep, Schedule
 
-__all__ = ["FOCAL_RECIPE", "SGD", "Adam", "AdamW", "Optimizer", "Recipe"]
+__all__ = ["FOCAL_RECIPE", "Optimizer", "Recipe"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Optimizer(ABC):
-    """Which optimizer moves the weights.
+@final
+@dataclass(frozen=True)
+class Optimizer:
+    """An optimizer of ``torch.optim`` by name, with its options.
 
     Attributes:
-        rate: The first learning rate.
-        weight_decay: Pull of every weight towards zero.
+        name: Name of the class, such as ``"SGD"``, ``"AdamW"`` or ``"NAdam"``.
+        lr: Initial learning rate; the schedule multiplies it.
+        options: Other keyword arguments of the class, such as ``{"momentum": 0.9, "weight_decay": 5e-4}``.
+
+    Raises:
+        ValueError: If there is no such class or option, or the class needs a closure.
 
     Example:
-        >>> isinstance(AdamW(), Optimizer)
-        True
+        >>> Optimizer("SGD", lr=0.1, options={"momentum": 0.9}).make([nn.Parameter(torch.zeros(1))]).defaults["lr"]
+        0.1
+        >>> Optimizer("adam", lr=1e-3)
+        Traceback (most recent call last):
+        ...
+        ValueError: Optimizer: torch.optim has no optimizer 'adam'. Did you mean 'Adam'?
     """
 
-    rate: float
-    weight_decay: float
+    name: str
+    lr: float = field(kw_only=True)
+    options: Mapping[str, Any] = field(default_factory=ReadOnly, kw_only=True)
 
-    @abstractmethod
+    def __post_init__(self) -> None:
+        optimizers = {
+            name: value
+            for name, value in vars(torch.optim).items()
+            if isinstance(value, type) and issubclass(value, torch.optim.Optimizer) and name != "Optimizer"
+        }
+        if self.name not in optimizers:
+            guess = nearest(self.name, optimizers)
+            remedy = f"Did you mean {guess!r}?" if guess else f"It has {', '.join(sorted(optimizers))}."
+            raise ValueError(f"Optimizer: torch.optim has no optimizer {self.name!r}. {remedy}")
+        made = optimizers[self.name]
+        if inspect.signature(made.step).parameters["closure"].default is inspect.Parameter.empty:
+            raise ValueError(
+                f"Optimizer: {self.name} evaluates the loss several times per step. Use another one."
+            )
+        known = [key for key in inspect.signature(made).parameters if key not in ("params", "lr")]
+        for key in self.options:
+            if key not in known:
+                guess = nearest(key, known)
+                remedy = f"Did you mean {guess!r}?" if guess else f"It has {', '.join(known)}."
+                raise ValueError(f"Optimizer: {self.name} has no option {key!r}. {remedy}")
+
     def make(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
         """Return torch's optimizer for some weights."""
+        made: torch.optim.Optimizer = getattr(torch.optim, self.name)(parameters, lr=self.lr, **self.options)
+        return made
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
-class SGD(Optimizer):
-    """Stochastic gradient descent; the defaults are those of the CIFAR recipes of the calibration papers.
-
-    Attributes:
-        rate: The first learning rate.
-        weight_decay: Pull of every weight towards zero.
-        momentum: Share of the last step that is kept.
-        nesterov: Look ahead along the momentum.
-
-    Example:
-        >>> SGD(rate=0.01).make([nn.Parameter(torch.zeros(1))]).defaults["momentum"]
-        0.9
-    """
-
-    rate: float = 0.1
-    weight_decay: float = 5e-4
-    momentum: float = 0.9
-    nesterov: bool = False
-
-    def make(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-        """Return torch's SGD."""
-        return torch.optim.SGD(
-            parameters,
-            lr=self.rate,
-            momentum=self.momentum,
-            weight_decay=self.weight_decay,
-            nesterov=self.nesterov,
-        )
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class Adam(Optimizer):
-    """Adam, with the L2 penalty in the gradient if there is one.
-
-    Attributes:
-        rate: The first learning rate.
-        weight_decay: Strength of the L2 penalty.
-        betas: Memory of the two running means.
-
-    Example:
-        >>> Adam().make([nn.Parameter(torch.zeros(1))]).defaults["lr"]
-        0.001
-    """
-
-    rate: float = 1e-3
-    weight_decay: float = 0.0
-    betas: tuple[float, float] = (0.9, 0.999)
-
-    def make(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-        """Return torch's Adam."""
-        return torch.optim.Adam(parameters, lr=self.rate, betas=self.betas, weight_decay=self.weight_decay)
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class AdamW(Optimizer):
-    """Adam with the weight decay apart from the gradient; the defaults are those of the transformers' recipes.
-
-    Attributes:
-        rate: The first learning rate.
-        weight_decay: Pull of every weight towards zero.
-        betas: Memory of the two running means.
-
-    Example:
-        >>> AdamW().make([nn.Parameter(torch.zeros(1))]).defaults["weight_decay"]
-        0.05
-    """
-
-    rate: float = 1e-3
-    weight_decay: float = 0.05
-    betas: tuple[float, float] = (0.9, 0.999)
-
-    def make(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-        """Return torch's AdamW."""
-        return torch.optim.AdamW(parameters, lr=self.rate, betas=self.betas, weight_decay=self.weight_decay)
+def _default_optimizer() -> Optimizer:
+    """Return the SGD of the calibration papers' CIFAR recipes."""
+    return Optimizer("SGD", lr=0.1, options={"momentum": 0.9, "weight_decay": 5e-4})
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How one network is moved, whatever the loss.
+    """How one network is trained, whatever the loss.
 
-    Published recipes differ in the last two knobs, and with them in the method: a summed loss whose gradient
+    Published recipes differ in clipping and reduction, and with them in the method: a summed loss whose gradient
     is clipped takes steps of nearly constant length, a mean loss without clipping does not.
 
     Attributes:
-        optimizer: What turns gradients into steps.
-        schedule: How its rate moves.
+        optimizer: The optimizer; SGD with the momentum and weight decay of the CIFAR recipes by default.
+        schedule: The learning rate over time.
         clip_norm: Largest norm of the whole gradient; None does not clip.
         reduction: ``"mean"`` descends on the loss as it is, which by convention is a mean over the batch;
             ``"sum"`` on the loss times the size of the batch.
         accumulate: Batches whose gradients make one step: their mean, or their sum under ``"sum"``.
 
     Example:
-        >>> Recipe(optimizer=Adam(), clip_norm=2.0).reduction
+        >>> Recipe(optimizer=Optimizer("Adam", lr=1e-3), clip_norm=2.0).reduction
         'mean'
     """
 
-    optimizer: Optimizer = field(default_factory=SGD)
+    optimizer: Optimizer = field(default_factory=_default_optimizer)
     schedule: Schedule = field(default_factory=Constant)
     clip_norm: float | None = None
     reduction: Literal["mean", "sum"] = "mean"

@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100, from the python batches, the binary batches, or one .npz file."""
+"""CIFAR-10 and CIFAR-100, from the binary batches or one .npz file."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from equipoise.data.folders import check_count, file_record, missing, open_root
 from equipoise.data.official import OFFICIAL
 from equipoise.data.readers.class_names import CIFAR10, CIFAR100
 from equipoise.data.readers.npz import read_train_and_test
-from equipoise.data.readers.safe_pickle import read_plain_pickle
 from equipoise.data.row_splits import official_splits
 
-__all__ = ["cifar10", "cifar100", "read_binary_batch", "read_python_batch"]
+__all__ = ["cifar10", "cifar100", "read_binary_batch"]
 
 _PIXELS = 3 * 32 * 32
 #: Means and spreads that the focal-calibration code uses for both datasets.
@@ -39,7 +38,6 @@ class _Facts:
     binary: str
     train: tuple[str, ...]
     test: str
-    label_key: str
     label_bytes: int
 
 
@@ -80,7 +78,7 @@ def _reader(facts: _Facts) -> Callable[..., Dataset]:
         >>> {facts.name}(root=".")
         Traceback (most recent call last):
         ...
-        equipoise.core.errors.DataError: {facts.name}: not found in .. Put there {facts.python}/ ...
+        equipoise.core.errors.DataError: {facts.name}: not found in .. Put there {facts.binary}/ ...
 
     Reference:
         Krizhevsky (2009), Learning Multiple Layers of Features from Tiny Images.
@@ -97,7 +95,6 @@ cifar10 = _reader(
         binary="cifar-10-batches-bin",
         train=tuple(f"data_batch_{number}" for number in range(1, 6)),
         test="test_batch",
-        label_key="labels",
         label_bytes=1,
     )
 )
@@ -111,7 +108,6 @@ cifar100 = _reader(
         binary="cifar-100-binary",
         train=("train",),
         test="test",
-        label_key="fine_labels",
         label_bytes=2,
     )
 )
@@ -119,11 +115,16 @@ cifar100 = _reader(
 
 def _read(facts: _Facts, root: Path, *, seed: int, recipe: str, tune: int, calib: int) -> Dataset:
     name, counts = facts.name, OFFICIAL[facts.name].counts
-    if (root / facts.python).is_dir() or (root / facts.binary).is_dir():
+    if (root / facts.binary).is_dir():
         images, labels, files = _read_batches(facts, root, counts)
     elif (root / f"{name}.npz").is_file():
         files = [root / f"{name}.npz"]
         images, labels = read_train_and_test(files[0], counts=counts, shape=(32, 32, 3))
+    elif (root / facts.python).is_dir():
+        raise DataError(
+            f"{name}: {root / facts.python} holds pickles, which can run code and are not read. Put the binary version "
+            f"there, {facts.binary}/, or pass download=True (on the command line, --download)."
+        )
     else:
         raise missing(name, root)
     numbers = torch.from_numpy(labels)
@@ -143,10 +144,7 @@ def _read(facts: _Facts, root: Path, *, seed: int, recipe: str, tune: int, calib
 def _read_batches(
     facts: _Facts, root: Path, counts: tuple[int, int]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], list[Path]]:
-    python = (root / facts.python).is_dir()
-    folder = root / (facts.python if python else facts.binary)
-    names = [*facts.train, facts.test]
-    files = [folder / (name if python else f"{name}.bin") for name in names]
+    files = [root / facts.binary / f"{name}.bin" for name in (*facts.train, facts.test)]
     sizes = [counts[0] // len(facts.train)] * len(facts.train) + [counts[1]]
     images = np.empty((sum(counts), 32, 32, 3), dtype=np.uint8)
     labels = np.empty(sum(counts), dtype=np.int64)
@@ -154,48 +152,12 @@ def _read_batches(
     for file, size in zip(files, sizes, strict=True):
         if not file.is_file():
             raise DataError(f"{file}: no such file, though its folder is there. Unpack the archive again.")
-        if python:
-            planes, numbers = read_python_batch(file, label_key=facts.label_key)
-        else:
-            planes, numbers = read_binary_batch(file, label_bytes=facts.label_bytes)
+        planes, numbers = read_binary_batch(file, label_bytes=facts.label_bytes)
         check_count(len(planes), size, where=str(file))
         images[start : start + size] = planes.transpose(0, 2, 3, 1)
         labels[start : start + size] = numbers
         start += size
     return images, labels, files
-
-
-def read_python_batch(path: Path, *, label_key: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Read one batch of the python version, without letting the pickle run code.
-
-    Args:
-        path: The file.
-        label_key: ``"labels"`` for CIFAR-10, ``"fine_labels"`` for CIFAR-100.
-
-    Returns:
-        Images ``(n, 3, 32, 32)`` and labels ``(n,)``.
-
-    Raises:
-        DataError: If it holds something else.
-    """
-    batch = read_plain_pickle(path)
-    if not isinstance(batch, dict) or "data" not in batch or label_key not in batch:
-        raise DataError(
-            f"{path}: a dictionary with 'data' and {label_key!r} was wanted. Is it a CIFAR batch?"
-        )
-    pixels, labels = batch["data"], batch[label_key]
-    if not isinstance(labels, list) or not all(type(label) is int and 0 <= label < 256 for label in labels):
-        raise DataError(f"{path}: {label_key!r} must be a list of class numbers. Get the file again.")
-    fits = (
-        isinstance(pixels, np.ndarray) and pixels.dtype == np.uint8 and pixels.shape == (len(labels), _PIXELS)
-    )
-    if not fits:
-        raise DataError(
-            f"{path}: 'data' must be uint8 of shape ({len(labels)}, {_PIXELS}), one row per label, got "
-            f"{getattr(pixels, 'dtype', type(pixels).__name__)} of shape {getattr(pixels, 'shape', '?')}. "
-            "Get the file again."
-        )
-    return pixels.reshape(-1, 3, 32, 32), np.asarray(labels, dtype=np.int64)
 
 
 def read_binary_batch(path: Path, *, label_bytes: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

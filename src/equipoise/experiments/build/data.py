@@ -11,9 +11,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from equipoise.catalogue import CATALOGUE
 from equipoise.core.errors import DataError
 from equipoise.data import Dataset, load
-from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.experiments.code.adapters import Code, as_dataset, as_test_set, call_with, check_keywords
 from equipoise.experiments.specs.methods import code_of
 from equipoise.experiments.code.names import is_code
@@ -136,5 +136,5 @@ def _load(
         if only_judges:
             return as_test_set(found, name=code.name)
         return as_dataset(found, name=code.name, seed=table["seed"])
-    options = {**CATALOGUE["datasets"][table["name"]].parameters, **table.get("options", {})}
+    options = {**CATALOGUE["datasets"][table["name"]].options, **table.get("options", {})}
     return load(table["name"], root=root, seed=table["seed"], download=download, options=options)

@@ -11,27 +11,24 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
+from equipoise.catalogue import CATALOGUE, check_match
 from equipoise.core.errors import SpecError
 from equipoise.core.seeds import derive_seed
 from equipoise.data import Augment, Dataset, batches, meta_part
-from equipoise.experiments.catalogue import CATALOGUE, check_match
 from equipoise.experiments.code.adapters import Code, UserLoss, call_with, check_keywords
 from equipoise.experiments.specs.methods import EntryWithParameters, code_of, split_method
 from equipoise.experiments.code.names import is_code
 from equipoise.experiments.specs.run import ModelSpec, RecipeSpec, Spec
 from equipoise.experiments.build.data import data_of
+from equipoise.experiments.specs.checking import recipe_optimizer
 from equipoise.experiments.specs.parsing import number_keys
 from equipoise.models import Network
 from equipoise.objectives import Parts
 from equipoise.training import (
-    SGD,
-    Adam,
-    AdamW,
     Constant,
     Cosine,
     MultiStep,
     Objective,
-    Optimizer,
     Recipe,
     Schedule,
     Selection,
@@ -162,7 +159,7 @@ def make_network(model: ModelSpec, data: Dataset, spec: Spec | None = None) -> n
         return _own_network(code_of(model.name, spec), sizes, model.options)
     check_match(model.name, data.name, (data.kind,))
     entry = CATALOGUE["models"][model.name]
-    options = {key: value for key, value in entry.parameters.items() if key not in sizes}
+    options = {key: value for key, value in entry.options.items() if key not in sizes}
     network: Network = entry.factory(**{**options, **network_options(model, data)})
     if data.kind == "text" and data.embedding is not None:
         return Network(_Embedded(data.embedding, network.body), network.head)
@@ -258,16 +255,6 @@ def make_recipe(recipe: RecipeSpec) -> Recipe:
         >>> make_recipe(RecipeSpec(clip_norm=2.0)).clip_norm
         2.0
     """
-    optimizers: dict[str, Optimizer] = {
-        "sgd": SGD(
-            rate=recipe.rate,
-            weight_decay=recipe.weight_decay,
-            momentum=recipe.momentum,
-            nesterov=recipe.nesterov,
-        ),
-        "adam": Adam(rate=recipe.rate, weight_decay=recipe.weight_decay),
-        "adamw": AdamW(rate=recipe.rate, weight_decay=recipe.weight_decay),
-    }
     schedules: dict[str, Schedule] = {
         "constant": Constant(),
         "multistep": MultiStep(recipe.milestones, recipe.decay),
@@ -275,7 +262,7 @@ def make_recipe(recipe: RecipeSpec) -> Recipe:
     }
     schedule = schedules[recipe.schedule]
     return Recipe(
-        optimizer=optimizers[recipe.optimizer],
+        optimizer=recipe_optimizer(recipe),
         schedule=WarmUp(recipe.warm_up, then=schedule) if recipe.warm_up else schedule,
         clip_norm=recipe.clip_norm or None,
         reduction=recipe.reduction,  # type: ignore[arg-type]

@@ -7,14 +7,12 @@ identity is the same code.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
+from equipoise.catalogue import CATALOGUE, SumTerm, is_code, split_terms
 from equipoise.core.errors import SpecError
-from equipoise.experiments.catalogue import CATALOGUE
 
 __all__ = [
     "NAME_OF_CODE",
-    "NamedTerm",
     "code_in_sum",
     "is_code",
     "is_sum",
@@ -25,62 +23,6 @@ __all__ = [
 
 #: How code is named, for messages.
 NAME_OF_CODE = "Write 'package.module:name' or 'path/to/file.py:name', relative to the spec."
-
-
-class NamedTerm(NamedTuple):
-    """One term of a sum of losses.
-
-    Attributes:
-        strength: The factor as it is written; None without one.
-        name: A loss or penalty of the catalogue, or code.
-    """
-
-    strength: str | None
-    name: str
-
-    @classmethod
-    def of(cls, text: str) -> NamedTerm:
-        """Read ``"name"`` or ``"factor*name"``; a ``*`` that no number stands before belongs to the name of a file.
-
-        Example:
-            >>> NamedTerm.of("0.5*mdca"), NamedTerm.of("a*b/loss.py:Mine")
-            (NamedTerm(strength='0.5', name='mdca'), NamedTerm(strength=None, name='a*b/loss.py:Mine'))
-        """
-        strength, star, name = (part.strip() for part in text.partition("*"))
-        if star and (_is_number(strength) or not is_code(name)):
-            return cls(strength, name)
-        return cls(None, text.strip())
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether nothing has to be added to make it a loss, a penalty or a name of code."""
-        if self.strength is not None and not _is_number(self.strength):
-            return False
-        if is_code(self.name):
-            return _is_identifier(self.name.rpartition(":")[2])
-        return self.name in CATALOGUE["losses"] or self.name in CATALOGUE["penalties"]
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_identifier(text: str) -> bool:
-    return all(part.isidentifier() for part in text.split("."))
-
-
-def is_code(name: str) -> bool:
-    """Whether a name means code of the user's own and not an entry of the catalogue.
-
-    Example:
-        >>> is_code("net.py:Net"), is_code("focal")
-        (True, False)
-    """
-    return ":" in name
 
 
 def split_reference(name: str) -> tuple[str, str]:
@@ -94,34 +36,23 @@ def split_reference(name: str) -> tuple[str, str]:
         ('c++/net.py', 'Net')
     """
     source, _, inner = name.rpartition(":")
-    if not source.strip() or not _is_identifier(inner):
+    if not source.strip() or not all(part.isidentifier() for part in inner.split(".")):
         raise SpecError(f"{name!r} is no name of code. {NAME_OF_CODE}")
     return source, inner
 
 
-def split_sum(name: str) -> tuple[NamedTerm, ...]:
-    """Return the terms of a method's or loss's name; one without a factor if it is no sum.
-
-    A ``+`` separates terms only after a whole one; any other is part of the path of a file.
+def split_sum(name: str) -> tuple[SumTerm, ...]:
+    """Return the terms of a method's or loss's name; a single one without a factor if it is not a sum.
 
     Example:
         >>> [term.name for term in split_sum("ce+0.5*loss.py:Mine")]
         ['ce', 'loss.py:Mine']
-        >>> split_sum("c++/loss.py:Mine")
-        (NamedTerm(strength=None, name='c++/loss.py:Mine'),)
+        >>> split_sum("ce+mmce")  # an entry of the catalogue
+        (SumTerm(factor=None, name='ce+mmce'),)
     """
-    if name in CATALOGUE["pairs"]:
-        return (NamedTerm(None, name),)
-    terms: list[NamedTerm] = []
-    left: list[str] = []
-    for piece in name.split("+"):
-        left.append(piece)
-        term = NamedTerm.of("+".join(left))
-        if term.is_whole:
-            terms.append(term)
-            left = []
-    # What is left is neither; its pieces are looked up one by one, so that the message names the wrong one.
-    return (*terms, *map(NamedTerm.of, left))
+    if name in CATALOGUE["losses"]:
+        return (SumTerm(None, name),)
+    return split_terms(name, {**CATALOGUE["losses"], **CATALOGUE["penalties"]})
 
 
 def is_sum(name: str) -> bool:
@@ -132,7 +63,7 @@ def is_sum(name: str) -> bool:
         (True, False, False)
     """
     terms = split_sum(name)
-    return len(terms) > 1 or terms[0].strength is not None
+    return len(terms) > 1 or terms[0].factor is not None
 
 
 def code_in_sum(name: str) -> Iterator[str]:

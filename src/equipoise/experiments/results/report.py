@@ -164,7 +164,7 @@ def _card(method: MethodSpec) -> MethodCard:
         formula=entry.formula,
         paper=entry.paper,
         fidelity=entry.fidelity,
-        parameters={**entry.parameters, **chosen.parameters},
+        parameters={**entry.options, **chosen.parameters},
         use_when=entry.use_when,
         avoid_when=entry.avoid_when,
     )

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from equipoise.catalogue import CATALOGUE
 from equipoise.core.errors import SpecError
-from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.experiments.runs.folder import RunFolder
 
 __all__ = ["find_runs"]
@@ -51,4 +51,4 @@ def _place(folder: RunFolder) -> tuple[Any, ...]:
 
 def _method_order() -> list[str]:
     """Return all methods in the order of the catalogue."""
-    return [key for room in ("losses", "pairs", "objectives") for key in CATALOGUE[room]]
+    return [key for category in ("losses", "objectives") for key in CATALOGUE[category]]

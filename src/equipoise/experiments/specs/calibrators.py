@@ -10,9 +10,9 @@ from equipoise.calibrators import Calibrator
 from equipoise.calibrators.choose import Advisor
 from equipoise.calibrators.load import KINDS
 from equipoise.calibrators.own import as_calibrator
+from equipoise.catalogue import CATALOGUE
 from equipoise.core.errors import SpecError
 from equipoise.core.names import look_up
-from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.experiments.code.adapters import check_keywords
 from equipoise.experiments.code.named import Wanted
 from equipoise.experiments.code.names import is_code

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from equipoise.catalogue import CATALOGUE, Entry, SumFactory, check_match, failed_plugins, is_code
 from equipoise.core.errors import SpecError, located
 from equipoise.core.names import check_choice, look_up
 from equipoise.data import COMMON_OPTIONS, VALIDATIONS
-from equipoise.experiments.catalogue import CATALOGUE, Entry, check_match, missing_names
 from equipoise.experiments.code.adapters import Code, UserLoss, check_keywords
-from equipoise.experiments.code.names import is_code, split_reference
-from equipoise.experiments.specs.methods import SumFactory, split_method
+from equipoise.experiments.code.names import split_reference
+from equipoise.experiments.specs.methods import split_method
 from equipoise.experiments.specs.parsing import plain
 from equipoise.experiments.specs.run import MethodSpec, ModelSpec, RecipeSpec, Spec
+from equipoise.training import Optimizer
 
-__all__ = ["check_parameters", "check_spec", "fill_recipe"]
+__all__ = ["check_parameters", "check_spec", "fill_recipe", "recipe_optimizer"]
 
 _WORDS = {
-    "optimizer": ("sgd", "adam", "adamw"),
     "schedule": ("constant", "multistep", "cosine"),
     "reduction": ("mean", "sum"),
     "keep": ("last", "best"),
@@ -60,7 +60,7 @@ def fill_recipe(recipe: Any, *, where: str) -> dict[str, Any]:
     if not table.get("name"):
         return dict(table)
     with located(f"{where}.name"):
-        entry = look_up(str(table["name"]), CATALOGUE["recipes"], what="recipe", renamed=missing_names())
+        entry = look_up(str(table["name"]), CATALOGUE["recipes"], what="recipe", renamed=failed_plugins())
     return {**plain(entry.make()), "name": entry.key, **table}
 
 
@@ -111,7 +111,7 @@ def _check_name(name: str, room: str, *, what: str, where: str) -> Entry | None:
     hint = f"`equipoise list {room}` shows all; code of your own is 'file.py:name'."
     with located(where):
         if not is_code(name):
-            return look_up(name, CATALOGUE[room], what=what, hint=hint, renamed=missing_names())
+            return look_up(name, CATALOGUE[room], what=what, hint=hint, renamed=failed_plugins())
         split_reference(name)
         return None
 
@@ -137,10 +137,28 @@ def _check_recipe(recipe: RecipeSpec, *, where: str) -> None:
             raise SpecError(f"{where}.{key}: must be at least 0, got {getattr(recipe, key)}.")
     if not recipe.meta < 1:
         raise SpecError(f"{where}.meta: must be below 1, a share of tune, got {recipe.meta}.")
-    if not recipe.rate > 0:
-        raise SpecError(f"{where}.rate: must be above 0, got {recipe.rate}.")
+    if not recipe.lr > 0:
+        raise SpecError(f"{where}.lr: must be above 0, got {recipe.lr}.")
+    with located(f"{where}.optimizer"):
+        recipe_optimizer(recipe)
     if recipe.schedule == "multistep" and not recipe.milestones:
         raise SpecError(f"{where}.milestones: a multistep schedule needs some, for example [150, 250].")
+
+
+def recipe_optimizer(recipe: RecipeSpec) -> Optimizer:
+    """Return the optimizer of a recipe.
+
+    Raises:
+        ValueError: If torch has no such optimizer, or the optimizer has no such option.
+
+    Example:
+        >>> recipe_optimizer(RecipeSpec(optimizer="RAdam", weight_decay=0.0))
+        Optimizer(name='RAdam', lr=0.1, options={})
+    """
+    options = {"weight_decay": recipe.weight_decay} if recipe.weight_decay else {}
+    if recipe.optimizer == "SGD":
+        options |= {"momentum": recipe.momentum, "nesterov": recipe.nesterov}
+    return Optimizer(recipe.optimizer, lr=recipe.lr, options={**options, **recipe.optimizer_options})
 
 
 def check_parameters(

@@ -140,13 +140,14 @@ class RecipeSpec:
         name: A recipe of the catalogue that the other keys change; it is no part of a run's identity.
         epochs: Times through the data.
         batch_size: Samples per step.
-        optimizer: ``"sgd"``, ``"adam"`` or ``"adamw"``.
-        rate: First learning rate.
-        weight_decay: Pull towards zero.
-        momentum: Of SGD.
-        nesterov: Of SGD.
+        optimizer: A class of ``torch.optim``: ``"SGD"``, ``"AdamW"``, ...
+        lr: Initial learning rate.
+        weight_decay: Weight decay.
+        momentum: Momentum; SGD only.
+        nesterov: Nesterov momentum; SGD only.
+        optimizer_options: Other options of the optimizer, for example ``{"betas": [0.9, 0.95]}``.
         schedule: ``"constant"``, ``"multistep"`` or ``"cosine"``.
-        milestones: Epochs at whose start a multi-step rate falls.
+        milestones: Epochs at whose start a multi-step learning rate falls.
         decay: What it is multiplied with.
         warm_up: Epochs of a straight rise before the schedule.
         clip_norm: Largest gradient norm; 0 does not clip.
@@ -176,11 +177,12 @@ class RecipeSpec:
     name: str = ""
     epochs: int = 10
     batch_size: int = 128
-    optimizer: str = "sgd"
-    rate: float = 0.1
+    optimizer: str = "SGD"
+    lr: float = 0.1
     weight_decay: float = 5e-4
     momentum: float = 0.9
     nesterov: bool = False
+    optimizer_options: Mapping[str, Any] = field(default_factory=ReadOnly)
     schedule: str = "constant"
     milestones: tuple[int, ...] = ()
     decay: float = 0.1
@@ -250,7 +252,7 @@ class Spec:
         Raises:
             SpecError: With file, key and nearest valid name.
         """
-        from equipoise.experiments.catalogue import add_plugins
+        from equipoise.catalogue import add_plugins
         from equipoise.experiments.specs.checking import check_spec, fill_recipe
 
         add_plugins()

@@ -1,4 +1,4 @@
-"""The parameters of a method, read from its source: name, default and meaning, without loading what it needs."""
+"""The options of a method, read from its source: name, default and meaning, without importing torch."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from equipoise.experiments.catalogue.entry import Entry, FactoryAddress
+from equipoise.catalogue.entry import Entry, split_address
+from equipoise.catalogue.sums import SumFactory
 
-__all__ = ["Parameter", "parameters_of"]
+__all__ = ["MethodOption", "options_of"]
 
 _REFERENCE = re.compile(r":(?:func|class):`~?([\w.]+)`")
-_STRENGTH = "Weight of the term beside the loss."
+_STRENGTH = "Factor of the term that is added to the loss."
 
 
-class Parameter(NamedTuple):
-    """What can be set.
+class MethodOption(NamedTuple):
+    """An option of a method.
 
     Attributes:
-        name: By which it is passed.
-        default: As written in Python; empty if it must be given.
-        meaning: What the documentation says of it, without markup.
+        name: Keyword by which it is passed.
+        default: As written in Python; empty if it is required.
+        meaning: Its documentation, without markup.
     """
 
     name: str
@@ -40,39 +41,51 @@ class _Definition(NamedTuple):
     text: str = ""
 
 
-def parameters_of(entry: Entry) -> list[Parameter]:
-    """Return what an entry's factory takes, in the order of its signature.
+def options_of(entry: Entry) -> list[MethodOption]:
+    """Return the options of an entry's factory, in the order of its signature.
 
     Example:
-        >>> from equipoise.experiments.catalogue import CATALOGUE
-        >>> for parameter in parameters_of(CATALOGUE["losses"]["ce"]):
-        ...     print(*parameter, sep=" | ")
+        >>> from equipoise.catalogue import CATALOGUE
+        >>> for option in options_of(CATALOGUE["losses"]["ce"]):
+        ...     print(*option, sep=" | ")
         weight | None | Weight of each class, (k,).
         ignore_index | -100 | Label of samples that do not count.
         reduction | 'mean' | "mean" (over weights, as cross-entropy does), "sum" or "none".
     """
-    if not isinstance(entry.made_by, str):  # of somebody else, and loaded
+    if isinstance(entry.made_by, SumFactory):
+        factors = [factor for _, factor in entry.made_by.terms if factor is not None]
+        found = (
+            {"strength": MethodOption("strength", repr(factors[0]), _STRENGTH)} if len(factors) == 1 else {}
+        )
+        for term, _ in entry.made_by.terms:
+            found |= {option.name: option for option in options_of(term) if option.name not in found}
+        return list(found.values())
+    if not isinstance(entry.made_by, str):  # a plugin's, and imported already
         known = inspect.signature(entry.made_by).parameters.values()
         return [
-            Parameter(one.name, "" if one.default is one.empty else repr(one.default), "") for one in known
+            MethodOption(one.name, "" if one.default is one.empty else repr(one.default), "") for one in known
         ]
-    package, name, parts = FactoryAddress.of(entry.made_by)
-    if not parts:
-        return list(_read(package, name))
-    found = {"strength": Parameter("strength", "1.0", _STRENGTH)}
-    for part in parts:
-        for parameter in _read(package, part):
-            found.setdefault(parameter.name, parameter)
-    return list(found.values())
-
-
-def _read(package: str, name: str) -> Iterator[Parameter]:
+    package, (name, *method) = split_address(entry.made_by)
     definition = _find(package, name)
     if definition is None:
-        return
+        return []
     meanings = _meanings(definition)
-    for parameter, default in _signature(definition):
-        yield Parameter(parameter, default, meanings.get(parameter, ""))
+    if method:
+        definition = _method(definition, method[0])
+        meanings |= _section(definition.text)
+    return [MethodOption(name, default, meanings.get(name, "")) for name, default in _signature(definition)]
+
+
+def _method(definition: _Definition, name: str) -> _Definition:
+    """Return a class method, without its first argument."""
+    assert isinstance(definition.node, ast.ClassDef)
+    for node in definition.node.body:
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            bound = ast.FunctionDef(
+                **{**vars(node), "args": ast.arguments(**{**vars(node.args), "args": node.args.args[1:]})}
+            )
+            return _Definition(definition.module, bound, ast.get_docstring(node) or "")
+    raise AttributeError(f"{definition.node.name} has no method {name!r}")
 
 
 @cache

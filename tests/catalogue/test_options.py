@@ -1,4 +1,4 @@
-"""Parameters read from the source are those that Python sees."""
+"""Options read from the source are those that Python sees."""
 
 import ast
 import inspect
@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from equipoise.experiments.catalogue import CATALOGUE
-from equipoise.experiments.catalogue.parameters import parameters_of
+from equipoise.catalogue import CATALOGUE, options_of
 
 ENTRIES = [
     pytest.param(entry, id=f"{room}-{entry.key}")
@@ -19,7 +18,7 @@ ENTRIES = [
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_names_and_defaults_are_those_of_the_signature(entry):
     known = inspect.signature(entry.factory).parameters
-    found = {parameter.name: parameter.default for parameter in parameters_of(entry)}
+    found = {option.name: option.default for option in options_of(entry)}
     assert set(found) == set(known)
     for name, default in found.items():
         assert bool(default) == (known[name].default is not inspect.Parameter.empty), name
@@ -29,6 +28,6 @@ def test_names_and_defaults_are_those_of_the_signature(entry):
 
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_every_parameter_has_a_meaning_without_markup(entry):
-    for parameter in parameters_of(entry):
-        assert parameter.meaning, parameter.name
-        assert not re.search(r"`|\*\w+\*", parameter.meaning)
+    for option in options_of(entry):
+        assert option.meaning, option.name
+        assert not re.search(r"`|\*\w+\*", option.meaning)

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from equipoise.calibrators import Calibrator, OwnCalibrator
+from equipoise.catalogue import CATALOGUE
 from equipoise.data import READERS
-from equipoise.experiments.catalogue import CATALOGUE
 from equipoise.losses import Loss, Penalty
 from equipoise.training import Objective
 
 ROOT = Path(__file__).resolve().parents[2]
 ENTRIES = [(room, entry) for room, table in CATALOGUE.items() for entry in table.values()]
-PAGES = {"penalties": "losses", "pairs": "losses"}
+PAGES = {"penalties": "losses"}
 
 
 def methods(room, *bases):
@@ -45,7 +45,11 @@ def test_every_entry_is_complete_and_has_a_page(room, entry):
     assert entry.summary.endswith((".", ")"))
     assert callable(entry.factory)
     known = inspect.signature(entry.factory).parameters
-    assert set(entry.parameters) <= set(known), "the main setting names parameters that are not there"
+    assert set(entry.options) <= set(known), "the main setting names options that do not exist"
+    repeated = [
+        name for name, value in entry.options.items() if known[name].default == value and not entry.sum
+    ]
+    assert not repeated, "the factory's default is this already"
     page = ROOT / "docs" / "methods" / PAGES.get(room, room) / f"{entry.key.replace('+', '-')}.md"
     assert page.exists()
 
@@ -58,7 +62,7 @@ def test_every_entry_is_complete_and_has_a_page(room, entry):
     ],
 )
 def test_every_method_has_an_entry_and_a_test(room, tables, bases):
-    factories = {entry.factory for table in tables for entry in CATALOGUE[table].values()}
+    factories = [entry.factory for table in tables for entry in CATALOGUE[table].values()]
     found = list(methods(room, *bases))
     assert found
     for name, value in found:
