@@ -44,9 +44,9 @@ def originals(tmp_path_factory):
     """Two finished runs and a failed one."""
     folder = tmp_path_factory.mktemp("originals")
     for seed in (0, 1):
-        run(Spec.from_table({**TABLE, "seed": seed}), folder, options=QUICK)
+        run(Spec.from_table({**TABLE, "seed": seed}), folder, **QUICK)
     with pytest.raises(ValueError, match="tune"):
-        run(Spec.from_table(FAILING), folder, options=QUICK)
+        run(Spec.from_table(FAILING), folder, **QUICK)
     return folder
 
 

@@ -10,7 +10,7 @@ from equipoise.evaluate import Score, Sweep
 from equipoise.experiments import PlotOptions, make_tables, plot_runs
 from equipoise.experiments.results.groups import group_runs
 from equipoise.experiments.results.means import score_over_seeds
-from equipoise.experiments.tuning.outcome import SeedChoice, sweep_of
+from equipoise.experiments.tuning.choices import SeedChoice, sweep_of
 from equipoise.plots.style import panels, series_styles
 from helpers.finished_runs import finish_run, rows_of, separable
 
@@ -18,7 +18,7 @@ SEEDS = (0, 1, 2)
 
 
 def method(name, **parameters):
-    return {"name": name, "parameters": parameters}
+    return {"name": name, "options": parameters}
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +180,7 @@ def test_a_warning_of_a_fit_stands_below_the_figure(draw, kind):
     assert draw(kind, calibrator="identity").get_supxlabel() == ""
 
 
-def choice(seed, place):
+def choice(seed, index):
     numbers = tuple((0.1 * k, 0.1 * k - 0.05, 0.1 * k + 0.05) for k in (3, 1, 2))
     return SeedChoice(
         label="focal(gamma by nll)",
@@ -191,7 +191,7 @@ def choice(seed, place):
         runs=(f"a{seed}", f"b{seed}", f"c{seed}"),
         tune=numbers,
         test=numbers,
-        place=place,
+        index=index,
     )
 
 

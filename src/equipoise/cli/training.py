@@ -18,8 +18,7 @@ from equipoise.cli.tables import print_table, terminal_width
 from equipoise.experiments import HISTORIES
 
 if TYPE_CHECKING:
-    from equipoise.experiments import ComparisonResult, RunOptions, Spec
-    from equipoise.experiments.build.preparation import Beside
+    from equipoise.experiments import ComparisonResult, Component, Execution, ScoringOptions, Spec
 
 __all__ = ["compare_command", "print_result", "train_command"]
 
@@ -35,7 +34,8 @@ class _Asked(NamedTuple):
         out: Where run folders are.
         overrides: Keys of the file that have other values.
         no_code: Whether a file that names code is refused.
-        options: How runs are done.
+        scoring: How runs are scored.
+        execution: How runs are executed.
         as_json: Whether results are printed for machines,
         quiet: or alone.
     """
@@ -43,7 +43,8 @@ class _Asked(NamedTuple):
     out: Path
     overrides: tuple[str, ...]
     no_code: bool
-    options: RunOptions
+    scoring: ScoringOptions
+    execution: Execution
     as_json: bool
     quiet: bool
 
@@ -92,10 +93,21 @@ def _run_options(function: F) -> F:
         quiet: bool,
         **others: Any,
     ) -> Any:
-        from equipoise.experiments import Execution, RunOptions
+        from equipoise.experiments import Execution, ScoringOptions
 
         execution = Execution(
-            devices=devices, nodes=nodes, strategy=strategy, compile=compile, loader_workers=loader_workers
+            accelerator=None if accelerator == "auto" else accelerator,
+            devices=devices,
+            nodes=nodes,
+            strategy=strategy,
+            compile=compile,
+            loader_workers=loader_workers,
+            root=root,
+            download=download,
+            threads=threads,
+            keep_memory=keep_memory,
+            verify=verify,
+            quiet=quiet or as_json,
         )
         recipe = {"precision": precision and json.dumps(precision), "sync_batchnorm": sync_batchnorm}
         overrides += tuple(
@@ -103,18 +115,8 @@ def _run_options(function: F) -> F:
             for key, value in recipe.items()
             if value is not None
         )
-        options = RunOptions(
-            root=root,
-            download=download,
-            threads=threads,
-            accelerator=accelerator,
-            execution=execution,
-            keep_memory=keep_memory,
-            n_resamples=resamples,
-            quiet=quiet or as_json,
-            verify=verify,
-        )
-        asked = _Asked(out, overrides, no_code, options, as_json, quiet)
+        scoring = ScoringOptions(n_resamples=resamples)
+        asked = _Asked(out, overrides, no_code, scoring, execution, as_json, quiet)
         return function(*args, asked=asked, **others)
 
     described: Any = command
@@ -180,14 +182,16 @@ def _run_options(function: F) -> F:
     return result
 
 
-def _announce_code(specs: Sequence[Spec], beside: Sequence[Beside], where: str, asked: _Asked) -> None:
-    """Say which files will be run before any is; or refuse them."""
+def _announce_code(
+    specs: Sequence[Spec], extra: Mapping[str, Sequence[Component]], where: str, asked: _Asked
+) -> None:
+    """Print which files will be run before any is; or refuse them."""
     from equipoise.experiments import code_files, refuse_code
     from equipoise.training.processes import is_first_process
 
     if asked.no_code:
-        refuse_code(specs, where=where, beside=beside)
-    files = code_files(specs, where=where, beside=beside)
+        refuse_code(specs, where=where, extra=extra)
+    files = code_files(specs, where=where, extra=extra)
     if files and not asked.quiet and is_first_process():
         click.echo(f"{where} runs code: {', '.join(map(_near, files))}", err=True)
 
@@ -216,24 +220,22 @@ def train_command(
 ) -> None:
     """Train, predict and score one run, or go on where it stopped."""
     from equipoise.experiments import RunFolder, prepare, read_spec, run
-    from equipoise.experiments.build.preparation import Beside
-    from equipoise.experiments.code.names import is_code
-    from equipoise.experiments.specs.calibrators import as_map
+    from equipoise.experiments.specs.calibrators import parse_calibrator
     from equipoise.metrics.facts import columns
     from equipoise.training.processes import is_first_process
 
-    options = replace(
-        asked.options, calibrators=tuple(dict.fromkeys(("identity", *calibrators))), history=history
-    )
     wanted = read_spec(spec, overrides=asked.overrides)
-    maps = [as_map(name, where="--calibrator") for name in calibrators]
-    beside = [Beside(one.name, "calibrator", one.home) for one in maps if is_code(one.name)]
-    _announce_code([wanted], beside, str(spec), asked)
-    [wanted] = prepare([wanted], where=str(spec), root=options.root, download=options.download, maps=maps)
+    chosen = [
+        parse_calibrator(name, where="--calibrator") for name in dict.fromkeys(("identity", *calibrators))
+    ]
+    own = {"calibrator": [one for one in chosen if one.is_code]}
+    _announce_code([wanted], own, str(spec), asked)
+    scoring = replace(asked.scoring, calibrators=chosen, history=history)
+    [wanted] = prepare([wanted], where=str(spec), execution=asked.execution, scoring=scoring)
     is_finished = RunFolder(asked.out / wanted.identity).is_finished()
-    if is_finished and not options.quiet and is_first_process():
+    if is_finished and not asked.execution.quiet and is_first_process():
         click.echo(f"already finished: {wanted.label}", err=True)
-    folder = run(wanted, asked.out, options=options)
+    folder = run(wanted, asked.out, scoring=scoring, execution=asked.execution)
     if not is_first_process():
         return
     if asked.as_json:
@@ -293,11 +295,12 @@ def compare_command(
     from equipoise.experiments import read_comparison, run_comparison
 
     wanted = read_comparison(comparison, overrides=asked.overrides)
-    _announce_code(wanted.specs, wanted.beside, str(comparison), asked)
+    _announce_code(wanted.specs, wanted.extra_code, str(comparison), asked)
     result = run_comparison(
         wanted,
         asked.out,
-        options=asked.options,
+        scoring=asked.scoring,
+        execution=asked.execution,
         engine=engine,
         workers=workers,
         address=address,

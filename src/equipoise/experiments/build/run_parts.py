@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, final
@@ -11,17 +10,17 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
-from equipoise.catalogue import CATALOGUE, check_match
+from equipoise.catalogue import CATALOGUE, Entry, check_match
 from equipoise.core.errors import SpecError
 from equipoise.core.seeds import derive_seed
 from equipoise.data import Augment, Dataset, batches, meta_part
-from equipoise.experiments.code.adapters import Code, UserLoss, call_with, check_keywords
-from equipoise.experiments.specs.methods import EntryWithParameters, code_of, split_method
-from equipoise.experiments.code.names import is_code
-from equipoise.experiments.specs.run import ModelSpec, RecipeSpec, Spec
 from equipoise.experiments.build.data import data_of
+from equipoise.experiments.code.adapters import call_with, check_keywords, is_objective, loss_factory
+from equipoise.experiments.code.component import Component
 from equipoise.experiments.specs.checking import recipe_optimizer
-from equipoise.experiments.specs.parsing import number_keys
+from equipoise.experiments.specs.methods import find_loss_entry, own_entry, split_method
+from equipoise.experiments.specs.execution import Execution
+from equipoise.experiments.specs.run import RecipeSpec, Spec
 from equipoise.models import Network
 from equipoise.objectives import Parts
 from equipoise.training import (
@@ -67,14 +66,12 @@ class Built:
     selection: Selection
 
 
-def build(spec: Spec, *, root: str | None = None, download: bool = False, loader_workers: int = 0) -> Built:
+def build(spec: Spec, execution: Execution | None = None) -> Built:
     """Return what a spec names.
 
     Args:
         spec: A checked spec.
-        root: The data folder.
-        download: Bring the official files if they are not there.
-        loader_workers: Processes that read images from disk.
+        execution: The data folder, whether to download, and the processes that read images from disk.
 
     Returns:
         Data, objective and batches; the same initial weights for the same seed.
@@ -84,11 +81,14 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False, loader
         >>> type(build(spec).objective).__name__
         'Supervised'
     """
-    data = data_of(spec, root=root, download=download)
+    data = data_of(spec, execution)
+    loader_workers = (execution and execution.loader_workers) or 0
     data, meta = (
         meta_part(data, share=spec.training.meta, seed=spec.data.seed) if spec.training.meta else (data, None)
     )
-    chosen, loss = split_method(spec.method, spec)
+    objective, loss = split_method(spec.method)
+    if loss is not None and _owns_step(loss, spec):
+        objective, loss = loss, None
     tune = (
         split_source(data, "tune", spec, loader_workers=loader_workers)
         if len(data.splits.get("tune", ()))
@@ -105,46 +105,43 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False, loader
         make_auxiliary=None
         if spec.method.auxiliary is None
         else partial(make_network, spec.method.auxiliary, data, spec),
-        make_loss=None if loss is None else partial(_make_loss, loss, data),
+        make_loss=None if loss is None else partial(_make_loss, loss, data, spec),
         recipe=make_recipe(spec.training),
         held_out=tune if meta is None else split_source(meta, "tune", spec, loader_workers=loader_workers),
         n_samples=len(data),
         rows=data.rows("train"),
         n_classes=data.n_classes,
     )
-    objective = _make_objective(chosen, loss, parts)
+    made = _make_objective(objective, parts, spec)
     selection = Selection(metric=spec.training.select, patience=spec.training.patience or None)  # type: ignore[arg-type]
     return Built(
         data=data,
-        objective=objective,
+        objective=made,
         train=split_source(data, "train", spec, loader_workers=loader_workers),
         tune=tune,
         selection=selection,
     )
 
 
-def _make_objective(chosen: EntryWithParameters, loss: EntryWithParameters | None, parts: Parts) -> Objective:
-    factory: Any = chosen.entry.factory
-    own_step = _own_objective(loss)
-    if loss is not None and own_step is not None:
-        chosen, factory, parts = loss, own_step, replace(parts, make_loss=None)
-    if not isinstance(factory, Code):
-        made: Objective = chosen.make(parts=parts)
+def _make_objective(objective: Component, parts: Parts, spec: Spec) -> Objective:
+    if not objective.is_code:
+        made: Objective = CATALOGUE["objectives"][objective.name].make(parts=parts, **objective.keywords)
         return made
-    check_keywords(factory.load(), chosen.parameters, name=factory.name, ours=frozenset({"parts"}))
-    own: Any = factory.load()(parts=parts, **number_keys(chosen.parameters))
+    factory = spec.component(objective.name).load()
+    check_keywords(factory, objective.options, name=objective.name, ours=frozenset({"parts"}))
+    own: Any = factory(parts=parts, **objective.keywords)
     if not isinstance(own, Objective):
-        raise SpecError(f"{factory.name}: an Objective was wanted, got {type(own).__name__}. Return one.")
+        raise SpecError(f"{objective.name}: expected an Objective, got {type(own).__name__}. Return one.")
     return own
 
 
-def make_network(model: ModelSpec, data: Dataset, spec: Spec | None = None) -> nn.Module:
+def make_network(model: Component, data: Dataset, spec: Spec | None = None) -> nn.Module:
     """Return a fresh network for a dataset; its inputs and classes come from the data.
 
     Args:
-        model: Which.
+        model: Which network.
         data: For which data.
-        spec: The spec that has it, which knows where its code is.
+        spec: The spec that it is part of, with the folder and digest of its code.
 
     Raises:
         SpecError: If the network does not take such data.
@@ -155,8 +152,8 @@ def make_network(model: ModelSpec, data: Dataset, spec: Spec | None = None) -> n
         10
     """
     sizes = {"n_classes": data.n_classes, **_input_sizes(data)}
-    if is_code(model.name):
-        return _own_network(code_of(model.name, spec), sizes, model.options)
+    if model.is_code:
+        return _own_network(model if spec is None else spec.component(model.name, model.options), sizes)
     check_match(model.name, data.name, (data.kind,))
     entry = CATALOGUE["models"][model.name]
     options = {key: value for key, value in entry.options.items() if key not in sizes}
@@ -166,8 +163,8 @@ def make_network(model: ModelSpec, data: Dataset, spec: Spec | None = None) -> n
     return network
 
 
-def network_options(model: ModelSpec, data: Dataset) -> dict[str, Any]:
-    """Return what a network of the catalogue is made with for a dataset, beyond the catalogue's own settings.
+def network_options(model: Component, data: Dataset) -> dict[str, Any]:
+    """Return the options of a network of the catalogue for a dataset, beyond the catalogue's own.
 
     Example:
         >>> spec = Spec.from_table({"data": "digits", "model": "mlp"})
@@ -176,17 +173,16 @@ def network_options(model: ModelSpec, data: Dataset) -> dict[str, Any]:
     """
     known = inspect.signature(CATALOGUE["models"][model.name].factory).parameters
     sizes = {"n_classes": data.n_classes, **_input_sizes(data)}
-    asked = {key: value for key, value in sizes.items() if key in known}
-    return {**asked, **number_keys(model.options)}
+    return {**{key: value for key, value in sizes.items() if key in known}, **model.keywords}
 
 
-def _own_network(code: Code, sizes: dict[str, int], options: Mapping[str, Any]) -> nn.Module:
-    factory = code.load()
-    check_keywords(factory, options, name=code.name)
-    network = call_with(factory, sizes, number_keys(options))
+def _own_network(model: Component, sizes: dict[str, int]) -> nn.Module:
+    factory = model.load()
+    check_keywords(factory, model.options, name=model.name)
+    network = call_with(factory, sizes, model.keywords)
     if not isinstance(network, nn.Module):
         raise SpecError(
-            f"{code.name}: a class or function that gives a torch module was wanted, got {type(network).__name__}."
+            f"{model.name}: expected a class or function that gives a torch module, got {type(network).__name__}."
         )
     return network
 
@@ -223,28 +219,32 @@ def make_loss(spec: Spec, data: Dataset) -> nn.Module | None:
         >>> make_loss(spec, data_of(spec)).gamma
         3.0
     """
-    _, loss = split_method(spec.method, spec)
-    if loss is None or _own_objective(loss) is not None:
+    _, loss = split_method(spec.method)
+    if loss is None or _owns_step(loss, spec):
         return None
-    return _make_loss(loss, data)
+    return _make_loss(loss, data, spec)
 
 
-def _own_objective(loss: EntryWithParameters | None) -> Code | None:
-    """Return code that owns its step: it is given `parts`, and is no loss."""
-    factory = None if loss is None else loss.entry.factory
-    return factory.code if isinstance(factory, UserLoss) and factory.code.is_objective else None
+def _owns_step(loss: Component, spec: Spec) -> bool:
+    """Whether code that stands alone makes an objective, which takes `parts`, and not a loss."""
+    is_alone = loss.is_code and find_loss_entry(loss.name).sum == ""
+    return is_alone and is_objective(spec.component(loss.name).load())
 
 
-def _make_loss(loss: EntryWithParameters, data: Dataset) -> nn.Module:
-    known = inspect.signature(loss.entry.factory).parameters
+def _make_loss(loss: Component, data: Dataset, spec: Spec) -> nn.Module:
+    def load(name: str) -> Entry:
+        return replace(own_entry(name), made_by=loss_factory(spec.component(name).load(), name=name))
+
+    entry = find_loss_entry(loss.name, own=load)
+    known = inspect.signature(entry.factory).parameters
     extra: dict[str, Any] = {}
     if data.ignore_index is not None and "ignore_index" in known:
         extra["ignore_index"] = data.ignore_index
     if "n_classes" in known:
         extra["n_classes"] = data.n_classes
-    if isinstance(loss.entry.factory, UserLoss):
-        check_keywords(loss.entry.factory, loss.parameters, name=loss.entry.key)
-    made: nn.Module = loss.make(**extra)
+    if loss.is_code and not entry.sum:
+        check_keywords(entry.factory, loss.options, name=loss.name)
+    made: nn.Module = entry.make(**{**loss.keywords, **extra})
     return made
 
 

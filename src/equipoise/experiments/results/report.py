@@ -7,17 +7,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from equipoise.evaluate import PairedDifferences
-from equipoise.experiments.results.groups import RunGroup, group_runs
+from equipoise.experiments.results.groups import RunGroup, ScoredGroup, group_runs
 from equipoise.experiments.results.means import chosen_kinds, compare_methods, fit_warnings
-from equipoise.experiments.results.scored_group import ScoredGroup
 from equipoise.experiments.results.shift import shift_scores
 from equipoise.experiments.results.tables import ResultTable, tables_of_groups
 from equipoise.experiments.runs.folder import RunFolder
 from equipoise.experiments.runs.json_files import check_content, read_json
 from equipoise.experiments.specs.calibrators import is_auto
-from equipoise.experiments.specs.methods import method_entry, split_method
+from equipoise.experiments.specs.methods import method_entry
 from equipoise.experiments.specs.run import MethodSpec
-from equipoise.experiments.tuning.outcome import sweep_of
+from equipoise.experiments.tuning.choices import sweep_of
 from equipoise.report import AfterCalibrator, MethodCard, MethodResult, Provenance, Report, RunResult
 from equipoise.training.watch import watch
 
@@ -156,15 +155,13 @@ def _versus(table: ResultTable, label: str, calibrator: str) -> PairedDifference
 
 def _card(method: MethodSpec) -> MethodCard:
     entry = method_entry(method)
-    objective, loss = split_method(method)
-    chosen = loss if loss is not None and loss.entry is entry else objective
     return MethodCard(
         title=entry.title,
         summary=entry.summary,
         formula=entry.formula,
         paper=entry.paper,
         fidelity=entry.fidelity,
-        parameters={**entry.options, **chosen.parameters},
+        parameters={**entry.options, **method.options},
         use_when=entry.use_when,
         avoid_when=entry.avoid_when,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from equipoise.evaluate import Score, Scorecard
 from equipoise.evaluate.scoring import score_state
 from equipoise.experiments.runs.folder import RunFolder
 from equipoise.experiments.runs.json_files import NUMBER, check_content, read_json
+from equipoise.experiments.specs.scoring import ScoringOptions
 from equipoise.metrics.clusters import sums_of_images
 from equipoise.training import BatchLike, score_dense
 
@@ -35,7 +36,7 @@ def predict_dense(
     n_classes: int,
     ignore_index: int | None,
     seed: int,
-    settings: Mapping[str, Any],
+    options: ScoringOptions,
 ) -> tuple[Predictions, dict[str, Any]]:
     """Return a sample of the pixels of a split as rows, and what all of them came to.
 
@@ -49,7 +50,7 @@ def predict_dense(
         n_classes: How many classes.
         ignore_index: Label of pixels that are no class.
         seed: Of the sample.
-        settings: Bins, level, resamples and their seed.
+        options: Bins, level, resamples and their seed.
 
     Returns:
         The sample; and a table of plain values: its share, scorecards of all pixels, of those near boundaries between
@@ -61,12 +62,16 @@ def predict_dense(
         n_classes=n_classes,
         ignore_index=ignore_index,
         n_pixels=N_PIXELS,
-        n_bins=settings["n_bins"],
-        closed=settings.get("closed", "right"),
+        n_bins=options.n_bins,
+        closed=options.closed,
         split=split,
         seed=seed,
     )
-    resampling = {key: settings[key] for key in ("level", "n_resamples", "seed")}
+    resampling: dict[str, Any] = {
+        "level": options.level,
+        "n_resamples": options.n_resamples,
+        "seed": options.seed,
+    }
     mean, classes = found.intervals(**resampling)
     parts = {
         "all": (found.state, found.near_images + found.inside_images),
