@@ -7,13 +7,14 @@ READY  := $(VENV)/.ready
 NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/numba
 export NUMBA_CACHE_DIR
 
-.PHONY: help demo test test-slow test-simulations test-integrations portable stress check format docs bench release lowest hooks clean
+.PHONY: help demo test test-slow test-simulations test-integrations test-torch-free portable stress check format docs bench release lowest hooks clean
 help:
 	@echo "make demo               train, compare and report on embedded data"
 	@echo "make test               daily tests and doctests"
 	@echo "make test-slow          larger cross-products and trainings of what a smaller test covers"
 	@echo "make test-simulations   simulations of levels, power and coverage, about half an hour"
 	@echo "make test-integrations  adapters against heavy libraries, which are installed first"
+	@echo "make test-torch-free    the tests of packages that need no torch, in an environment without it"
 	@echo "make portable           all tests as other processors would run them, one configuration after another"
 	@echo "make stress             half an hour of damaged files, forged states, odd environments and kills; MINUTES=60"
 	@echo "make check              format, lint, types, layers, spelling, docs"
@@ -31,7 +32,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(DEMO): pyproject.toml constraints.txt | $(BIN)/python
-	$(INSTALL) ".[cli,train,data]"
+	$(INSTALL) ".[train,data]"
 	touch $@
 
 $(READY): pyproject.toml constraints.txt | $(BIN)/python
@@ -55,6 +56,10 @@ test-integrations: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[integrations]"
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m integrations tests/integrations tests/core/test_frames.py
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/project/test_docs.py -k integrations/
+
+# In an environment of its own.
+test-torch-free: $(READY)
+	$(BIN)/python .ci/torch_free.py
 
 portable: $(READY)
 	$(BIN)/python .ci/portable.py
@@ -97,4 +102,4 @@ hooks: $(READY)
 	$(BIN)/pre-commit install
 
 clean:
-	rm -rf $(VENV) .venv-lowest build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-lowest .venv-torch-free build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -18,7 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / ".venv-lowest"
 EXTRAS = (
-    "cli",
+    "torch",
+    "suite",
     "train",
     "data",
     "plots",

@@ -75,9 +75,7 @@ def try_wheel(wheel: Path) -> None:
         venv.create(place / "venv", with_pip=True)
         python = place / "venv" / ("Scripts" if sys.platform == "win32" else "bin") / "python"
         quiet = ("--quiet", "--disable-pip-version-check")
-        run(
-            python, "-m", "pip", "install", *quiet, "-c", ROOT / "constraints.txt", f"{wheel}[cli,train,data]"
-        )
+        run(python, "-m", "pip", "install", *quiet, "-c", ROOT / "constraints.txt", f"{wheel}[train,data]")
         words = [str(python), "-P", "-m", "equipoise"]
         said = subprocess.run(
             [*words, "--version"], cwd=place, check=True, capture_output=True, text=True

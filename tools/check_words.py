@@ -22,7 +22,7 @@ WORDS = {
     r"\bsureness\b": "confidence, ood_score",
     r"\bover-confiden|\bunder-confiden": "overconfident, underconfident",
     r"\d %(?!\w)": "no space before %",
-    r"(?-i:\bSteadyFile\b|\bBORN\b|\bBeside\b|\bWanted\b|\bAsked\b|\bJudged\b)": "a conventional name",
+    r"(?-i:\bImmutableFile\b|\bBORN\b|\bBeside\b|\bWanted\b|\bAsked\b|\bJudged\b)": "a conventional name",
     r"\bcolour|\bbehaviour|\bnormalis|\bunnormalis|\bminimis|\bpenalis|\bregularis|\blicence\b": "American spelling",
 }
 #: Files that quote others' words or are not prose of ours.

@@ -8,10 +8,12 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
-import torch
-from torch import Tensor, nn
-
+from equipoise.core.errors import needs as _needs
 from equipoise.core.lazy import listed_names as _listed_names
+
+with _needs("torch", extra="torch", purpose="check losses"):
+    import torch
+    from torch import Tensor, nn
 
 __all__ = ["LAWS", "check_loss"]
 

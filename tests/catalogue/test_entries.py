@@ -14,15 +14,15 @@ from equipoise.losses import Loss, Penalty
 from equipoise.training import Objective
 
 ROOT = Path(__file__).resolve().parents[2]
-ENTRIES = [(room, entry) for room, table in CATALOGUE.items() for entry in table.values()]
+ENTRIES = [(category, entry) for category, table in CATALOGUE.items() for entry in table.values()]
 PAGES = {"penalties": "losses"}
 
 
-def methods(room, *bases):
-    """Give every module of a room that defines a final method, and the class."""
-    package = importlib.import_module(f"equipoise.{room}")
+def methods(category, *bases):
+    """Give every module of a category that defines a final method, and the class."""
+    package = importlib.import_module(f"equipoise.{category}")
     for found in pkgutil.iter_modules(package.__path__):
-        module = importlib.import_module(f"equipoise.{room}.{found.name}")
+        module = importlib.import_module(f"equipoise.{category}.{found.name}")
         for _, value in inspect.getmembers(module, inspect.isclass):
             own = (
                 value.__module__ == module.__name__
@@ -33,14 +33,14 @@ def methods(room, *bases):
                 yield found.name, value
 
 
-def mentions(room, name):
-    """Whether a test of a room is about a module."""
-    return (ROOT / "tests" / room / f"test_{name}.py").exists()
+def mentions(category, name):
+    """Whether a test of a category is about a module."""
+    return any((ROOT / "tests" / category).glob(f"test_{name}*.py"))
 
 
-@pytest.mark.parametrize(("room", "entry"), [pytest.param(r, e, id=f"{r}-{e.key}") for r, e in ENTRIES])
-def test_every_entry_is_complete_and_has_a_page(room, entry):
-    assert CATALOGUE[room][entry.key] is entry
+@pytest.mark.parametrize(("category", "entry"), [pytest.param(r, e, id=f"{r}-{e.key}") for r, e in ENTRIES])
+def test_every_entry_is_complete_and_has_a_page(category, entry):
+    assert CATALOGUE[category][entry.key] is entry
     assert entry.title
     assert entry.summary.endswith((".", ")"))
     assert callable(entry.factory)
@@ -50,26 +50,26 @@ def test_every_entry_is_complete_and_has_a_page(room, entry):
         name for name, value in entry.options.items() if known[name].default == value and not entry.sum
     ]
     assert not repeated, "the factory's default is this already"
-    page = ROOT / "docs" / "methods" / PAGES.get(room, room) / f"{entry.key.replace('+', '-')}.md"
+    page = ROOT / "docs" / "methods" / PAGES.get(category, category) / f"{entry.key.replace('+', '-')}.md"
     assert page.exists()
 
 
 @pytest.mark.parametrize(
-    ("room", "tables", "bases"),
+    ("category", "tables", "bases"),
     [
         ("losses", ("losses", "penalties"), (Loss, Penalty)),
         ("calibrators", ("calibrators",), (Calibrator,)),
     ],
 )
-def test_every_method_has_an_entry_and_a_test(room, tables, bases):
+def test_every_method_has_an_entry_and_a_test(category, tables, bases):
     factories = [entry.factory for table in tables for entry in CATALOGUE[table].values()]
-    found = list(methods(room, *bases))
+    found = list(methods(category, *bases))
     assert found
     for name, value in found:
         if value is OwnCalibrator:  # holds a map of the user's, which no catalogue knows
             continue
-        assert value in factories, f"equipoise.{room}.{value.__name__} has no entry in the catalogue"
-        assert mentions(room, name), f"tests/{room}/test_{name}.py is missing"
+        assert value in factories, f"equipoise.{category}.{value.__name__} has no entry in the catalogue"
+        assert mentions(category, name), f"tests/{category}/test_{name}.py is missing"
 
 
 def test_every_objective_has_an_entry_and_a_test():

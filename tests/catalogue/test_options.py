@@ -9,8 +9,8 @@ import pytest
 from equipoise.catalogue import CATALOGUE, options_of
 
 ENTRIES = [
-    pytest.param(entry, id=f"{room}-{entry.key}")
-    for room, table in CATALOGUE.items()
+    pytest.param(entry, id=f"{category}-{entry.key}")
+    for category, table in CATALOGUE.items()
     for entry in table.values()
 ]
 

@@ -65,13 +65,13 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_terminal_gets_tables(file, monkeypatch):
+def test_a_terminal_gets_colors(file, monkeypatch):
     monkeypatch.setattr(sys, "stdout", Terminal())
     monkeypatch.setenv("TERM", "xterm-256color")
     code = main(["audit", file, "--resamples", "20", "--max", "ece=0.01"])
     text = sys.stdout.getvalue()
     assert code == 1
-    assert "───" in text
+    assert "\x1b[33m\x1b[1m" in text
     assert "north" in text
     assert "FAIL" in text
 
@@ -268,10 +268,10 @@ def test_published_numbers(name, capsys):
 @pytest.mark.parametrize(
     ("gate", "words"),
     [
-        (["--min", "accuracy=-1"], "nothing to hold accuracy to: it must be from 0 to 100 %"),
-        (["--min", "accuracy=101%"], "nothing to hold accuracy to: it must be from 0 to 100 %"),
-        (["--max", "nll=-1"], "nothing to hold nll to: it must be from 0 on"),
-        (["--max", "brier=3"], "nothing to hold brier to: it must be from 0 to 2"),
+        (["--min", "accuracy=-1"], "expected a number from 0% to 100%"),
+        (["--min", "accuracy=101%"], "expected a number from 0% to 100%"),
+        (["--max", "nll=-1"], "expected a number at least 0"),
+        (["--max", "brier=3"], "expected a number from 0 to 2"),
         (["--max", "unheard=1"], "known: accuracy,"),
     ],
 )

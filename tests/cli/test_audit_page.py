@@ -68,7 +68,9 @@ def test_every_command_on_the_page(folder, monkeypatch, capsys):
 
 
 def test_every_warning_is_on_the_page():
-    source = Path(cautions.__file__).read_text() + (Path(cautions.__file__).parent / "audit.py").read_text()
+    source = (
+        Path(cautions.__file__).read_text() + (Path(cautions.__file__).parent / "auditing.py").read_text()
+    )
     keys = set(re.findall(r'Caution\(\s*"(\w+)"', source))
     assert len(keys) > 8
     missing = [key for key in keys if f"`{key}`" not in PAGE.read_text()]

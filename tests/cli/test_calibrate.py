@@ -52,7 +52,7 @@ def test_a_rule_of_the_choice(rule, paths, capsys):
     assert rule != "best" or json.loads(out)["method"] == best["name"]
     code, out, err = run(capsys, *words, "--method", "platt")
     assert (code, out) == (2, "")
-    assert "--rule is of --method auto" in err
+    assert "--rule needs --method auto" in err
 
 
 def test_an_array_of_scores_alone_is_calibrated_beside_itself(paths, capsys):
@@ -67,9 +67,9 @@ def test_an_array_of_scores_alone_is_calibrated_beside_itself(paths, capsys):
     after = read_predictions(paths / "logits.calibrated.npz")
     np.testing.assert_allclose(after.probs, load(fitted)(rows(2)).probs, atol=1e-6)
     code, _, told = run(capsys, "apply", fitted, paths / "logits.npy")
-    assert (code, "is there already" in told) == (2, True)
+    assert (code, "already exists" in told) == (2, True)
     code, _, told = run(capsys, "apply", fitted, paths / "logits.npy", paths / "labels.npy")
-    assert (code, "with --output" in told) == (2, True)
+    assert (code, "need --output" in told) == (2, True)
 
 
 def test_rows_without_labels_are_calibrated_but_not_scored(paths, capsys):
@@ -186,7 +186,7 @@ def test_one_file_is_divided_fitted_on_and_judged(paths, capsys):
     words = ["calibrate", source, "-o", fitted, "--method", "temperature", "--holdout", "0.3"]
     code, out, _ = run(capsys, *words)
     assert code == 0
-    assert "Fitted on 1,050 rows, judged on 450 others (seed 0), before (first) and after (second):" in out
+    assert "Fitted on 1,050 rows, scored on 450 others (seed 0), before (first) and after (second):" in out
     code, out, _ = run(capsys, *words, "--json")
     told = json.loads(out)["holdout"]
     assert (told["seed"], told["n_fit"], told["n_judged"]) == (0, 1050, 450)

@@ -155,7 +155,7 @@ def test_errors_name_the_option(text, option, tmp_path, capsys):
 
 
 def test_clusters_are_held_out_as_wholes(tmp_path, capsys, monkeypatch):
-    from equipoise.core.predictions import divide as module
+    from equipoise.core.predictions import combine as module
 
     generator, sides = np.random.default_rng(0), []
     logits = generator.normal(size=(N, 2))

@@ -145,7 +145,7 @@ def test_files_go_by_the_names_given(files, capsys):
     assert main([*words, "--name", "only one"]) == 2
     assert "once per file, 2 times, got 1" in capsys.readouterr().err
     assert main([*words, "--name", "a", "--name", "a"]) == 2
-    assert "names must differ" in capsys.readouterr().err
+    assert "names must be distinct" in capsys.readouterr().err
 
 
 def test_the_command_that_makes_it_again_holds_every_option(files):
@@ -187,4 +187,4 @@ def test_one_file_is_divided_and_shown_before_and_after(files, capsys):
     assert main(["report", *both, *share]) == 0
     capsys.readouterr()
     assert main(["report", both[0], *share, "--calib", both[1]]) == 2
-    assert "two ways to say the same" in capsys.readouterr().err
+    assert "exclude each other" in capsys.readouterr().err

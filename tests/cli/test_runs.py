@@ -140,14 +140,14 @@ def test_a_failed_run_is_told_once(tmp_path, capsys):
     )
     told = capsys.readouterr().err
     assert told.count("stopped being finite") == 1
-    assert told.endswith("1 of 1 runs failed, as said above.\n")
+    assert told.endswith("1 of 1 runs failed; see above.\n")
 
 
 @pytest.mark.parametrize(
-    ("command", "goes_on"), [("train", True), ("compare", True), ("demo", True), ("score", False)]
+    ("command", "resumes"), [("train", True), ("compare", True), ("demo", True), ("score", False)]
 )
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), SystemExit(143)], ids=["ctrl-c", "terminated"])
-def test_a_stopped_command_says_whether_it_goes_on(command, goes_on, stop, monkeypatch, capsys):
+def test_a_stopped_command_says_whether_it_resumes(command, resumes, stop, monkeypatch, capsys):
     def interrupted(*args, **options):
         raise stop
 
@@ -158,7 +158,7 @@ def test_a_stopped_command_says_whether_it_goes_on(command, goes_on, stop, monke
             main(words)
     else:
         assert main(words) == 130
-    assert ("the same command goes on" in capsys.readouterr().err) == goes_on
+    assert ("run the same command again" in capsys.readouterr().err) == resumes
 
 
 def test_a_broken_run_is_named(tmp_path, home, capsys):
@@ -187,8 +187,8 @@ def test_a_renamed_run_is_never_cleaned_away(tmp_path, home, capsys):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["compare", "{home}/both.toml", "--address", "auto"], "--address goes with --engine ray"),
-        (["compare", "{home}/both.toml", "--engine", "ray", "--workers", "2"], "--workers goes with"),
+        (["compare", "{home}/both.toml", "--address", "auto"], "--address needs --engine ray"),
+        (["compare", "{home}/both.toml", "--engine", "ray", "--workers", "2"], "--workers needs"),
         (["train", "{home}/run.toml", "--calibrator", "temprature"], "did you mean 'temperature'"),
         (["train", "{home}/run.toml", "--set", "recipe.epoch=1"], "run.toml.recipe: no key 'epoch'"),
         (["train", "{home}/both.toml"], "this is a comparison. Use `equipoise compare"),

@@ -2,8 +2,8 @@
 
 import pytest
 
-from equipoise.cli import tables
-from equipoise.cli.tables import print_table
+from equipoise.cli import output
+from equipoise.cli.output import print_table
 
 ROWS = [
     ("focal", "a text that is much longer than the others and has to be wrapped somewhere"),
@@ -13,7 +13,7 @@ ROWS = [
 
 @pytest.mark.parametrize("width", [30, 40, 79])
 def test_wide_cells_are_wrapped_and_nothing_is_lost(width, monkeypatch, capsys):
-    monkeypatch.setattr(tables, "terminal_width", lambda: width)
+    monkeypatch.setattr(output, "terminal_width", lambda: width)
     print_table(("key", "what"), ROWS)
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= width

@@ -110,7 +110,7 @@ def test_gates_of_groups_name_those_that_fail_and_those_too_small(tmp_path, monk
     assert code == 1
     assert "FAIL  ECE of site=bad is" in out
     assert "UNDECIDED  ECE of site=tiny is" in out
-    assert "1 of 3 gates of groups are shown to be kept" in out
+    assert "1 of 3 gates of groups are shown to hold" in out
     gates = json.loads(run(capsys, *words, "--worst-group", "--json")[1])["gates"]
     assert {gate["group"]: (gate["passed"], gate["decided"]) for gate in gates[1:]} == {
         "site=bad": (False, True),

@@ -5,7 +5,7 @@ import pytest
 
 from equipoise import Predictions
 from equipoise.core.errors import DataError
-from equipoise.core.predictions.alignment import UnmatchedIdsError, align, align_all
+from equipoise.core.predictions.combine import UnmatchedIdsError, align, align_all
 from equipoise.evaluate import compare
 from equipoise.experiments import compare_seeds
 from equipoise.report import report_of

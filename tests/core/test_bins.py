@@ -8,7 +8,7 @@ from equipoise import Predictions, read_predictions
 from equipoise.calibrators import HistogramBinning
 from equipoise.calibrators.temperature_search import ece_on_grid
 from equipoise.core.bins import bin_edges, bin_of, expected_error, lower_edges
-from equipoise.core.predictions.concatenate import concatenate
+from equipoise.core.predictions.combine import concatenate
 from equipoise.evaluate import score_by_class
 from equipoise.losses.adafocal import GammaBins
 from equipoise.metrics import CalibrationState, expected_calibration_error

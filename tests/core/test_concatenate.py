@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from equipoise.core import DataError, Predictions, Rows
-from equipoise.core.predictions.concatenate import concatenate
+from equipoise.core.predictions.combine import concatenate
 
 PROBS = np.random.default_rng(0).dirichlet(np.ones(3), 12)
 LABELS = np.arange(12) % 3

@@ -8,7 +8,7 @@ from equipoise.calibrators import TemperatureScaling
 from equipoise.calibrators.load import KINDS
 from equipoise.core import write_predictions
 from equipoise.core.errors import DataError, SpecError
-from equipoise.core.predictions.concatenate import concatenate
+from equipoise.core.predictions.combine import concatenate
 from equipoise.core.reading.formats import WRITERS
 from equipoise.evaluate import audit, compare, read_audit_state, score_by_class, write_audit_state
 from equipoise.evaluate.audit_state import AuditState, merge_states

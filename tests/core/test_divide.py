@@ -5,7 +5,7 @@ import pytest
 
 from equipoise import Predictions
 from equipoise.core.errors import DataError
-from equipoise.core.predictions.divide import divide
+from equipoise.core.predictions.combine import divide
 from equipoise.core.rows import check_disjoint
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from equipoise import Predictions
 from equipoise.cli import main
-from equipoise.cli.output import output_to_whoever_reads
+from equipoise.cli.output import safe_stream
 from equipoise.core.errors import DataError
 from equipoise.core.escaping import csv_cell, latex_text, markdown_text, visible, without_secrets
 from equipoise.core.reading import read_predictions
@@ -72,7 +72,7 @@ def test_control_characters_are_written_out():
 
 def test_the_output_of_commands_keeps_colors_only():
     stream = io.StringIO()
-    output_to_whoever_reads(stream).write(f"\x1b[1mbold\x1b[0m\t{STEERING}\n")
+    safe_stream(stream).write(f"\x1b[1mbold\x1b[0m\t{STEERING}\n")
     assert stream.getvalue() == ("\x1b[1mbold\x1b[0m\ta\\x1b[2Jb\\x1b]0;t\\x07\\u202ec\\rd\ne\\x9b1m\n")
 
 

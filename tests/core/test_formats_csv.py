@@ -63,7 +63,7 @@ def test_chunks_are_the_whole(csv, rows):
 
 
 def test_wide_rows_are_converted_block_by_block(csv, monkeypatch):
-    monkeypatch.setattr("equipoise.core.reading.formats.text_rows.MOST_CELLS", 12)
+    monkeypatch.setattr("equipoise.core.reading.formats.text.MOST_CELLS", 12)
     path = csv("logit_0,logit_1,label\n" + "".join(f"{n},0,0\n" for n in range(25)))
     assert [len(chunk) for chunk in iter_predictions(path, chunk_rows=10)] == [10, 10, 5]
     assert read_predictions(path).scores[:, 0].tolist() == list(range(25))
@@ -170,7 +170,7 @@ def test_digits_among_names_are_names_if_one_column_starts_with_text(csv):
 
 
 def test_ids_mistaken_for_labels(csv, monkeypatch):
-    monkeypatch.setattr("equipoise.core.reading.class_names._MOST_CLASSES", 100)
+    monkeypatch.setattr("equipoise.core.reading.conversion._MOST_CLASSES", 100)
     rows = "".join(f"x{n},y{n},0.5\n" for n in range(60))
     with pytest.raises(DataError, match=r"more than 100 different texts. Are these ids"):
         read_predictions(csv(TOP1 + rows))

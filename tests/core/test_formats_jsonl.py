@@ -7,7 +7,7 @@ import pytest
 
 from equipoise import iter_predictions, read_predictions
 from equipoise.core.errors import DataError
-from equipoise.core.reading.formats import jsonl, text_rows
+from equipoise.core.reading.formats import jsonl, text
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_bad_files_in_one_sentence(lines, rows, message):
 
 
 def test_a_line_without_end_is_not_read_to_its_end(tmp_path, monkeypatch):
-    for module in (jsonl, text_rows):
+    for module in (jsonl, text):
         monkeypatch.setattr(module, "LONGEST_LINE", 1000)
     (tmp_path / "a.jsonl").write_bytes(b'{"confidence": 0.5, "correct": 1, "x": "' + b"a" * 5000)
     with pytest.raises(DataError, match="line 1 is longer than 1000 bytes"):

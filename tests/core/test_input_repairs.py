@@ -104,13 +104,13 @@ class TestNormalize:
             read_predictions(path, normalize=True)
 
     def test_sigmoids_are_no_rounding(self):
-        from equipoise.core.reading.repairs import normalized
+        from equipoise.core.reading.conversion import normalized
 
         with pytest.raises(DataError, match=r"row 0 sums to 1\.61"):
             normalized(np.array([[0.812345678, 0.7976543]]))
 
     def test_what_needs_no_repair_is_taken(self):
-        from equipoise.core.reading.repairs import normalized
+        from equipoise.core.reading.conversion import normalized
 
         probs = np.random.default_rng(0).dirichlet(np.ones(4), 50)
         np.testing.assert_allclose(normalized(1.0008 * probs), probs)

@@ -8,7 +8,7 @@ import pytest
 
 from equipoise import read_predictions
 from equipoise.core import DataError
-from equipoise.core.reading.known_names import AMBIGUOUS_NAMES, CLASS_PREFIXES, KNOWN_NAMES
+from equipoise.core.reading.columns import AMBIGUOUS_NAMES, CLASS_PREFIXES, KNOWN_NAMES
 
 LOGITS = np.array(
     [[0.25, 0.75], [0.5, 0.5], [1.0, 0.0]]

@@ -214,7 +214,7 @@ def test_bad_scores_name_the_row_and_a_remedy(given, message):
         ([0, -100, 1], DataError, r"got -100 in row 1.*ignore_index"),
         ([1, 2, 3], DataError, r"They run from 1 to 3: pass labels - 1"),
         ([0.0, 1.5, 2.0], TypeError, r"integer class numbers, got dtype float64.*soft labels"),
-        (["a", "b", "c"], TypeError, r"`labels` hold texts, such as 'a'.*Pass class_names="),
+        (["a", "b", "c"], DataError, r"`labels` hold texts, such as 'a'.*Pass class_names="),
         (np.eye(3, dtype=int), ValueError, r"These are one-hot: pass labels.argmax\(1\)"),
         ([[0], [1], [2]], ValueError, r"Pass labels\[:, 0\]"),
         ([0, 1], ValueError, r"There are 2 labels for 3 rows of probs"),

@@ -9,10 +9,10 @@ import pytest
 
 from equipoise import iter_predictions, read_predictions, write_predictions
 from equipoise.core import DataError, Predictions, SplitError
+from equipoise.core.reading.conversion import UniqueIds
 from equipoise.core.reading.formats import READERS, WRITERS
 from equipoise.core.reading.formats.base import Chunk
 from equipoise.core.reading.formats.notes import Notes
-from equipoise.core.reading.unique_ids import UniqueIds
 
 ENDINGS = sorted(WRITERS)
 

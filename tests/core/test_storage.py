@@ -13,8 +13,7 @@ from equipoise import iter_predictions, read_predictions
 from equipoise.cli import main
 from equipoise.core import DataError
 from equipoise.core.reading import storage
-from equipoise.core.reading.files import find_sources
-from equipoise.core.reading.partitions import FilePart
+from equipoise.core.reading.files import FilePart, find_sources
 from equipoise.integrations.ray import _sum_file
 from helpers.object_store import object_store
 
@@ -138,7 +137,7 @@ def test_what_guards_files_guards_them_elsewhere(tmp_path, damage):
     put(base, {"a.parquet": damage(FILES[PLACES[0]]), "b.parquet": FILES[PLACES[0]]})
     with pytest.raises(DataError, match=r"^a\.parquet: is cut off, damaged"):
         read_predictions(f"{base}/a.parquet")
-    with pytest.raises(DataError, match=r"b\.parquet would grow .* max_bytes="):
+    with pytest.raises(DataError, match=r"b\.parquet: would grow .* max_bytes="):
         read_predictions(f"{base}/b.parquet", max_bytes=100)
 
 

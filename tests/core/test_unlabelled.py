@@ -8,7 +8,7 @@ import pytest
 from equipoise import Predictions, iter_predictions, metrics, read_predictions, score, write_predictions
 from equipoise.calibrators import TemperatureScaling, average_predictions, choose
 from equipoise.core.errors import DataError
-from equipoise.core.predictions.concatenate import concatenate
+from equipoise.core.predictions.combine import concatenate
 from equipoise.core.reading.formats import WRITERS
 from equipoise.evaluate import audit, compare
 

@@ -11,6 +11,7 @@ from equipoise.experiments import PlotOptions, make_tables, plot_runs
 from equipoise.experiments.results.groups import group_runs
 from equipoise.experiments.results.means import score_over_seeds
 from equipoise.experiments.tuning.choices import SeedChoice, sweep_of
+from equipoise.metrics import rival_probability
 from equipoise.plots.style import panels, series_styles
 from helpers.finished_runs import finish_run, rows_of, separable
 
@@ -97,17 +98,52 @@ def test_reliability_panels_print_the_mean_ece_and_say_so(draw, runs):
         assert text.startswith(f"mean ECE {100 * cells['ece'].mean:.1f} %")
 
 
-def test_a_hyperparameter_has_one_line_per_method_and_a_point_per_value(draw, runs):
+def test_a_hyperparameter_has_one_line_per_method_and_split_and_a_point_per_value(draw, runs):
     figure = draw("hyperparameter", parameter="gamma")
     above, below = figure.axes
     handles, labels = above.get_legend_handles_labels()
-    assert labels == ["focal", "dual_focal"]
+    assert labels == ["focal, test", "focal, tune", "dual_focal, test", "dual_focal, tune"]
     expected = means(runs)
+    [group] = group_runs(runs)
     for one, label in zip(handles, labels, strict=True):
+        name, split = label.split(", ")
         assert one.lines[0].get_xdata().tolist() == [1.0, 3.0]
-        wanted = [100 * expected[f"{label}(gamma={gamma})"]["ece"].mean for gamma in (1.0, 3.0)]
+        wanted = [100 * expected[f"{name}(gamma={gamma})"]["ece"].mean for gamma in (1.0, 3.0)]
+        if split == "tune":
+            seeds = [group.seeds(f"{name}(gamma={gamma})", "identity").values() for gamma in (1.0, 3.0)]
+            wanted = [100 * np.mean([run.cards["tune"]["ece"].value for run in part]) for part in seeds]
         assert one.lines[0].get_ydata() == pytest.approx(wanted)
     assert (above.get_ylabel(), below.get_ylabel()) == ("ECE %", "accuracy %")
+
+
+def test_a_hyperparameter_after_a_calibrator_is_drawn_on_test_alone(draw):
+    above, _ = draw("hyperparameter", parameter="gamma", calibrator="temperature").axes
+    assert above.get_legend_handles_labels()[1] == ["focal", "dual_focal"]
+
+
+def test_a_hyperparameter_may_be_of_categories_or_of_the_recipe(tmp_path):
+    penalties = [
+        finish_run(tmp_path, method=method("cals_alm", penalty=penalty), seed=0) for penalty in ("phr", "p2")
+    ]
+    decays = [
+        finish_run(tmp_path, method={"name": "ce", "recipe": {"weight_decay": decay}}, seed=0)
+        for decay in (0.0, 0.01)
+    ]
+    [figure] = plot_runs("hyperparameter", penalties, PlotOptions(parameter="penalty")).values()
+    assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["phr", "p2"]
+    [figure] = plot_runs("hyperparameter", decays, PlotOptions(parameter="weight_decay")).values()
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    assert labels == ["ce, test", "ce, tune"]
+    assert handles[0].lines[0].get_xdata().tolist() == [0.0, 0.01]
+
+
+def test_rivals_are_those_of_all_seeds(draw, runs):
+    [ax] = draw("rivals").axes
+    assert len(ax.get_xticklabels()) == 6
+    [group] = group_runs(runs)
+    pooled = np.concatenate([rival_probability(run.predictions("test")) for run in group.methods["ce"]])
+    lines = [line.get_ydata() for line in ax.lines]
+    assert any(np.allclose(line, np.median(pooled)) for line in lines)
 
 
 def test_a_history_is_the_mean_of_seeds_with_their_range(draw):
@@ -170,6 +206,24 @@ def test_titles_stay_inside_the_figure(draw, kind, calibrator):
         title = ax._left_title.get_window_extent()
         assert title.y1 <= figure.bbox.y1
         assert title.x1 <= figure.bbox.x1
+
+
+@pytest.mark.parametrize("kind", ["confidence", "reliability"])
+def test_titles_of_panels_overlap_nothing(tmp_path, kind):
+    wide = {"name": "differentiated_mutual_learning", "auxiliary": "mlp", "options": {"n_auxiliaries": 2}}
+    methods = [wide, *({**wide, "title": f"{place} {'MMMM ' * 12}"} for place in range(5))]
+    found = [
+        finish_run(tmp_path, method={**one, "recipe": {"epochs": place + 2}}, seed=0)
+        for place, one in enumerate(methods)
+    ]
+    [figure] = plot_runs(kind, found, PlotOptions()).values()
+    figure.canvas.draw()
+    titles = [ax._left_title for ax in figure.axes]
+    legends = [ax.get_legend() for ax in figure.axes if ax.get_legend()]
+    labels = [ax.xaxis.label for ax in figure.axes]
+    found = boxes(figure, [*titles, *labels]) + [one.get_window_extent() for one in legends]
+    assert len(found) >= 18
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(found, 2))
 
 
 @pytest.mark.parametrize("kind", ["bars", "tradeoff", "reliability"])

@@ -20,7 +20,7 @@ CATALOGUE_MODEL = '{ name = "mlp", options = { hidden = [16] } }'
 #: Packages and modules that a run imports, here or in its workers.
 NAMES = (
     "click", "cloudpickle", "colorsys", "filelock", "lightning_fabric", "matplotlib", "numba", "numpy", "pandas",
-    "pyarrow", "ray", "rich", "safetensors", "scipy", "sklearn", "tomllib", "torch", "yaml",
+    "pyarrow", "ray", "safetensors", "scipy", "sklearn", "tomllib", "torch", "yaml",
 )  # fmt: skip
 #: A cluster of its own takes a while to start, and is not tested every day.
 ENGINES = [("--workers", "1"), ("--workers", "2"), ("--engine", "ray")]

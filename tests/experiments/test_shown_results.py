@@ -22,9 +22,9 @@ from equipoise.experiments import (
     report_of_runs,
 )
 from equipoise.experiments.results.groups import ShownOrder, write_order
+from equipoise.experiments.specs.calibrators import calibrator_key, make_calibrator
 from equipoise.report import report_of, to_html, to_markdown
 from equipoise.report.conclusion import conclusion_of
-from equipoise.experiments.specs.calibrators import calibrator_key, make_calibrator
 from helpers.finished_runs import finish_run, rows_of, separable
 from helpers.tiny_runs import TABLE
 

@@ -156,7 +156,7 @@ def test_one_seed_gives_no_verdict_about_methods(finish):
     assert table.rows[1].marks["nll"] == ""
     text = format_table(table)
     assert "(-)" in text
-    assert "One seed says nothing about the next training." in text
+    assert "one seed says nothing about the next training." in text
     assert not re.search(r"(better|worse) than ce", text)
 
 
@@ -270,7 +270,7 @@ def test_signs_say_better_or_worse_and_are_explained(style, versus, sign):
     text = format_table(wide(versus), style)
     line = next(line for line in text.splitlines() if "± 0.0100" in line or r"\pm 0.0100" in line)
     assert line.replace(" ± ", "").replace(r"\pm", "").replace("--", "").count(sign) == 4
-    assert "+ better and - worse than ce" in text
+    assert "+ and -: better and worse than ce" in text
     assert "↑" not in text
 
 

@@ -2,13 +2,14 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from helpers.numbers import softmax
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _FILE = json.loads((Path(__file__).parents[1] / "golden" / "golden.json").read_text())
 _BATCHES: dict[str, dict[str, Any]] = _FILE["batches"]
@@ -22,12 +23,16 @@ def expected(case: str) -> dict[str, Any]:
     return CASES[case]["expected"]
 
 
-def double(values: Any) -> Tensor:
+def double(values: Any) -> "Tensor":
+    import torch
+
     return torch.tensor(values, dtype=torch.float64)
 
 
-def tensors(name: str) -> tuple[Tensor, Tensor]:
+def tensors(name: str) -> "tuple[Tensor, Tensor]":
     """Return logits of a batch that want a gradient, and labels."""
+    import torch
+
     return double(_BATCHES[name]["logits"]).requires_grad_(), torch.tensor(_BATCHES[name]["labels"])
 
 

@@ -41,8 +41,9 @@ def rows(logits: Tensor, labels: Tensor) -> list[tuple[list[float], int]]:
     return list(zip(logits.tolist(), labels.tolist(), strict=True))
 
 
-def assert_each(values: Tensor, wanted: list[float]) -> None:
-    torch.testing.assert_close(values, torch.tensor(wanted, dtype=torch.float64), rtol=1e-9, atol=1e-9)
+def assert_each(values: Tensor, wanted: list[float], *, tolerance: float = 1e-9) -> None:
+    expected = torch.tensor(wanted, dtype=torch.float64)
+    torch.testing.assert_close(values, expected, rtol=tolerance, atol=min(tolerance, 1e-9))
 
 
 FIRST = torch.tensor([0])

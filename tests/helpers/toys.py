@@ -21,6 +21,7 @@ from equipoise.objectives import (
     Pruned,
     SampleAdaptive,
     Supervised,
+    WeightAverage,
 )
 from equipoise.training import Cosine, Hardware, Objective, Optimizer, Recipe
 from helpers.golden import tensors
@@ -142,6 +143,13 @@ OBJECTIVES: dict[str, Callable[[int], Objective]] = {
     "meta_label_smoothing": lambda seed: MetaLabelSmoothing(
         make_network(seed), Blobs(10, batch_size=4, seed=2), form="matrix", recipe=RECIPE
     ),
+    "ema": lambda seed: WeightAverage(
+        supervised(losses.AdaFocalLoss(n_bins=5))(seed), decay=0.9, train=TRAIN
+    ),
+    "ema_accumulating": lambda seed: WeightAverage(
+        supervised(nn.CrossEntropyLoss(), recipe=Recipe(accumulate=2))(seed), decay=0.9, train=TRAIN
+    ),
+    "swa": lambda seed: WeightAverage(OBJECTIVES["deep_ensemble"](seed), kind="swa", start=1, train=TRAIN),
     "pruned": lambda seed: Pruned(
         supervised(losses.FocalLoss(gamma=1.0))(seed), n_samples=N_TRAIN, period=1, fraction=0.2, momentum=0.5
     ),

@@ -132,7 +132,7 @@ def test_it_loads_without_the_training_extras(data, tmp_path):
     path = saved(data, tmp_path, MatrixScaling().fit(data[2], data[3]))
     code = f"""
 import sys
-for name in ("lightning_fabric", "filelock", "click", "rich", "sklearn", "matplotlib", "ray"):
+for name in ("lightning_fabric", "filelock", "click", "sklearn", "matplotlib", "ray"):
     sys.modules[name] = None
 import numpy as np
 from equipoise.integrations.saved_model import load_model

@@ -5,9 +5,12 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 
 from equipoise import Predictions, plots, score
 from equipoise.core.errors import DataError, SpecError
+from equipoise.evaluate import Score
+from equipoise.losses.cals_alm import PENALTIES
 from equipoise.metrics import (
     CalibrationState,
     SmoothCurve,
@@ -77,6 +80,29 @@ def test_a_moving_average_takes_the_last_known_values_and_keeps_gaps():
     np.testing.assert_allclose(drawn.get_ydata(), [4.0, 3.0, np.nan, 6.0])
     with pytest.raises(ValueError, match="`smooth` must be at least 1"):
         plots.draw_history({"ce": rows}, column="loss", smooth=0)
+
+
+def test_an_exponential_average_weighs_older_epochs_less_and_keeps_gaps():
+    rows = [{"epoch": 0, "loss": 4.0}, {"epoch": 1, "loss": 2.0}, {"epoch": 2}, {"epoch": 3, "loss": 6.0}]
+    _, drawn = plots.draw_history({"ce": rows}, column="loss", ema=0.5).lines
+    # Weights 1, then 1/2 and 1, then 1/8, 1/4 and 1: the gap takes part in the distance and in nothing else.
+    np.testing.assert_allclose(drawn.get_ydata(), [4.0, (2 + 2) / 1.5, np.nan, (0.5 + 0.5 + 6) / 1.375])
+    with pytest.raises(ValueError, match="`ema` must be at least 0 and below 1"):
+        plots.draw_history({"ce": rows}, column="loss", ema=1.0)
+    with pytest.raises(ValueError, match="two averages"):
+        plots.draw_history({"ce": rows}, column="loss", ema=0.5, smooth=2)
+
+
+def test_categories_of_a_hyperparameter_stand_in_their_order_and_both_splits_are_drawn():
+    test = {"phr": Score(0.02, 0.01, 0.03), "p2": Score(0.04, 0.03, 0.05)}
+    tune = {"phr": Score(0.01, 0.0, 0.02), "p2": Score(0.03, 0.02, 0.04)}
+    [ax] = plots.draw_hyperparameter(
+        {"ece": {"cals": test}}, tune={"ece": {"cals": tune}}, parameter="penalty"
+    ).axes
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["phr", "p2"]
+    handles, labels = ax.get_legend_handles_labels()
+    drawn = {label: one.lines[0].get_xydata().tolist() for one, label in zip(handles, labels, strict=True)}
+    assert drawn == {"cals, test": [[0.0, 2.0], [1.0, 4.0]], "cals, tune": [[0.0, 1.0], [1.0, 3.0]]}
 
 
 def test_history_draws_each_method_and_leaves_gaps():
@@ -157,6 +183,33 @@ def test_phi_and_the_regions_of_focal_loss():
     over, under = ax.patches[:2]
     assert over.get_x() + over.get_width() == pytest.approx(marks.v_m)
     assert under.get_x() == pytest.approx(marks.v_uc)
+
+
+def test_phi_is_the_papers_figure_with_its_marks_by_name():
+    ax = plots.draw_phi()
+    found = {(text.get_text(), *np.round(text.xy, 3).tolist()) for text in ax.texts}
+    # phi = 1 + C - q - q log q for gamma = 1: its peak is at exp(-2), and it falls through 1 + C at exp(-1).
+    assert found == {
+        ("$v^m$", 0.135, 1.135),
+        ("$v' = v^{uc}$", 0.368, 1.0),
+        ("$v^m$", 0.135, 1.435),
+        ("$v'$", 0.368, 1.3),
+        ("$v^{uc}$", 0.604, 1.0),
+    }
+
+
+@pytest.mark.parametrize("penalty", ["phr", "p2", "p3"])
+def test_penalties_vary_rho_and_the_multiplier(penalty):
+    by_rho, by_multiplier, compared = plots.draw_penalties(
+        penalty=penalty, rhos=[2.0], multipliers=[0.5]
+    ).axes
+    for ax, multiplier, rho in ((by_rho, 1.0, 2.0), (by_multiplier, 0.5, 1.0)):
+        broken, drawn = torch.tensor(ax.lines[1].get_xydata()).T
+        wanted = PENALTIES[penalty](broken, torch.tensor(multiplier), torch.tensor(rho))
+        torch.testing.assert_close(drawn, wanted.double())
+    assert compared.get_legend_handles_labels()[1] == ["PHR", "P2", "P3", "hinge"]
+    with pytest.raises(ValueError, match="`rhos` must be above 0"):
+        plots.draw_penalties(rhos=[0.0])
 
 
 def test_gradient_weights_draw_their_records():

@@ -12,7 +12,10 @@ from equipoise.cli.commands import COMMANDS
 from helpers.daily import daily
 
 ROOT = Path(__file__).resolve().parents[2]
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(
+    r"^```python\n(?P<code>.*?)^```(?:\n\s*<!-- output -->\n```text\n(?P<output>.*?)^```)?",
+    re.DOTALL | re.MULTILINE,
+)
 NEEDS = re.compile(r"<!-- needs: (.*?) -->")
 CONSOLE = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
 PAGES = [
@@ -28,21 +31,29 @@ PAGES = [
     ids=lambda page: str(page.relative_to(ROOT)),
 )
 def test_blocks_run_from_top_to_bottom(page, tmp_path, monkeypatch, capsys):
-    hosts = [package for packages in NEEDS.findall(page.read_text()) for package in packages.split(", ")]
-    for package in hosts:
+    needed = [package for packages in NEEDS.findall(page.read_text()) for package in packages.split(", ")]
+    for package in needed:
         pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "page"}
     with warnings.catch_warnings():
-        if hosts:
-            warnings.simplefilter("ignore")  # what others say while they work is theirs
-        for block in BLOCK.findall(page.read_text()):
-            if block.lstrip().startswith(">>>"):
-                run_session(block, names, page.name)
+        if needed:
+            warnings.simplefilter("ignore")  # from other libraries
+        for block in BLOCK.finditer(page.read_text()):
+            if block["code"].lstrip().startswith(">>>"):
+                run_session(block["code"], names, page.name)
             else:
-                exec(compile(block, str(page.name), "exec"), names)
-    remarks = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("epoch ")]
-    assert hosts or remarks == []
+                exec(compile(block["code"], str(page.name), "exec"), names)
+            printed = capsys.readouterr()
+            remarks = [line for line in printed.err.splitlines() if not line.startswith("epoch ")]
+            assert needed or remarks == []
+            if block["output"] is not None:
+                assert words_of(block["output"]) == words_of(printed.out), "run tools/docs/run_examples.py"
+
+
+def words_of(output):
+    """Return an output without its digits, which differ between processors, and without spaces that align them."""
+    return re.sub(r"[\d.,<%-]+", "#", output).split()
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))

@@ -52,7 +52,7 @@ class Page(HTMLParser):
         assert not self.open
 
     def handle_starttag(self, tag, attrs):
-        assert tag in {"p", "table", "thead", "tbody", "tr", "th", "td"}
+        assert tag in {"p", "table", "thead", "tbody", "tr", "th", "td", "b"}
         self.open.append(tag)
         if tag == "tr":
             self.rows.append([])

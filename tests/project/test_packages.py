@@ -32,7 +32,6 @@ HEAVY = {
     "plotly",
     "pyarrow",
     "ray",
-    "rich",
     "safetensors",
     "sklearn",
     "skorch",

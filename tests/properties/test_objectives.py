@@ -114,6 +114,8 @@ def parts(entry):
         make_network=lambda: toys.make_network(0),
         make_loss=None if bilevel or entry.key == "sample_adaptive" else equipoise.losses.BrierLoss,
         recipe=toys.RECIPE,
+        train=toys.TRAIN,
+        epochs=4,
         held_out=toys.TUNE if bilevel else None,
         n_samples=toys.N_TRAIN,
         n_classes=toys.N_CLASSES,

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from equipoise.core.errors import DataError
+from equipoise.losses import ClassAdaptiveHeuristicLoss, ClassAdaptiveLoss
 from equipoise.metrics import expected_calibration_error, negative_log_likelihood
 from equipoise.models import deeplabv3_resnet34, load_published, resnet34
 from equipoise.objectives import Supervised
@@ -128,6 +129,36 @@ def test_an_epoch_is_scored_by_a_sample_of_dense_outputs(monkeypatch):
     objective = Supervised(network(), nn.CrossEntropyLoss(ignore_index=255), recipe=toys.RECIPE)
     fit(objective, scenes(8), epochs=2, tune=scenes(8, seed=1), ignore_index=255, hardware=toys.CPU)
     assert seen == [150, 150]
+
+
+@pytest.mark.parametrize("make_loss", [ClassAdaptiveLoss, ClassAdaptiveHeuristicLoss])
+def test_multipliers_follow_all_pixels_though_an_epoch_is_scored_by_a_sample(monkeypatch, make_loss):
+    monkeypatch.setattr(evaluation, "_EPOCH_PIXELS", 50)
+    streamed, whole = (make_loss(n_classes=K, margin=0.5, ignore_index=255) for _ in range(2))
+    objective = Supervised(network(), streamed)
+    tune = scenes(8, seed=1)
+    fit(objective, Loader(scenes(8)), epochs=1, tune=Loader(tune), ignore_index=255, quiet=True)
+    everything = predict(objective.network(), Loader(tune)(**toys.WHERE), ignore_index=255)
+    assert len(everything) == 8 * (SIDE**2 - 1)
+    whole.update(torch.tensor(everything.logits), torch.tensor(everything.labels))
+    for name, value in whole.state_dict().items():
+        torch.testing.assert_close(streamed.state_dict()[name], value, rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("make_loss", [ClassAdaptiveLoss, ClassAdaptiveHeuristicLoss])
+def test_chunks_update_as_all_rows_do_and_may_be_ignored(make_loss):
+    random = torch.Generator().manual_seed(0)
+    logits, labels = 9 * torch.randn(30, K, generator=random), torch.arange(30) % K
+    chunked, whole = (make_loss(n_classes=K, margin=2.0) for _ in range(2))
+    void = torch.full((4,), -100)
+    for _ in range(2):
+        whole.update(logits, labels)
+        chunked.update_from([(logits[:7], labels[:7]), (logits[:4], void), (logits[7:], labels[7:])])
+        logits = logits + 1
+    for name, value in whole.state_dict().items():
+        torch.testing.assert_close(chunked.state_dict()[name], value)
+    with pytest.raises(ValueError, match="must hold a sample that is not ignored"):
+        whole.update_from([(logits[:4], void)])
 
 
 def test_no_pixel_is_no_score():

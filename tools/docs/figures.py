@@ -1,4 +1,4 @@
-"""Draw the pictures of the README and the docs from the embedded predictions; with a folder, draw every kind there.
+"""Draw the figures of the README and the guides; with a folder, draw one figure of every kind there.
 
 python tools/docs/figures.py            # docs/figures/*.png
 python tools/docs/figures.py --all out  # one of each kind, to look at
@@ -14,6 +14,7 @@ import numpy as np
 
 mpl.use("Agg")
 
+from matplotlib import pyplot as plt
 from torch.nn import functional
 
 from equipoise import Predictions, losses, metrics, plots, read_predictions, score, theory
@@ -38,10 +39,44 @@ def embedded() -> tuple[Predictions, Predictions, float]:
 def reliability():
     before, after, temperature = embedded()
     curves = {
-        "An over-confident network": metrics.reliability_curve(before, n_bins=10),
+        "An overconfident network": metrics.reliability_curve(before, n_bins=10),
         f"After temperature scaling, T = {temperature:.1f}": metrics.reliability_curve(after, n_bins=10),
     }
     return plots.draw_reliability_diagrams(curves)
+
+
+def three_models():
+    """Draw an overconfident, an underconfident and a calibrated model of the same rows."""
+    rng = np.random.default_rng(0)
+    logits = 2 * rng.normal(size=(20_000, 5))
+    labels = (logits + rng.gumbel(size=logits.shape)).argmax(1)
+    scales = {"Overconfident": 2.5, "Underconfident": 0.4, "Calibrated": 1.0}
+    return plots.draw_reliability_diagrams(
+        {
+            name: metrics.reliability_curve(Predictions(logits=scale * logits, labels=labels), n_bins=10)
+            for name, scale in scales.items()
+        }
+    )
+
+
+def splits():
+    """Draw the rows of a data set as four splits, and what each is used for."""
+    figure, axes = plt.subplots(figsize=(8, 1.9), layout="constrained")
+    parts = [
+        ("train", 0.64, "fit the network"),
+        ("tune", 0.12, "stop, choose,\nadapt losses"),
+        ("calib", 0.12, "fit calibrators\nand thresholds"),
+        ("test", 0.12, "judge, once"),
+    ]
+    left = 0.0
+    for (name, share, use), color in zip(parts, ("#cfd8dc", "#b3d4f0", "#f8d8c6", "#c8e6c9"), strict=True):
+        axes.barh(0, share, left=left, color=color, edgecolor="white", linewidth=2)
+        axes.text(left + share / 2, 0.0, name, ha="center", va="center", fontweight="bold")
+        axes.text(left + share / 2, -0.62, use, ha="center", va="top", fontsize=9)
+        left += share
+    axes.set(xlim=(0, 1), ylim=(-1.25, 0.5))
+    axes.axis("off")
+    return figure
 
 
 def gradients():
@@ -59,7 +94,7 @@ def gradients():
 
 
 def every_kind() -> dict:
-    """Return a function per kind of picture; invented numbers stand in for histories."""
+    """Return a function per kind of figure; invented numbers stand in for histories."""
     before, after, _ = embedded()
     both = {"before": before, "after": after}
     cards = {name: score(part, n_resamples=300) for name, part in both.items()}
@@ -117,7 +152,8 @@ def main() -> None:
         for name, draw in every_kind().items():
             save(draw(), Path(sys.argv[2]) / f"{name}.png")
     else:
-        save(reliability(), HERE / "reliability.png")
+        for name, draw in (("reliability", reliability), ("three-models", three_models), ("splits", splits)):
+            save(draw(), HERE / f"{name}.png")
 
 
 if __name__ == "__main__":

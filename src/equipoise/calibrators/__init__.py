@@ -1,4 +1,6 @@
-"""Post-hoc maps from logits to logits, fitted on held-out predictions; one file per method."""
+"""Post-hoc calibrators, fitted on held-out predictions; one file per method."""
+
+from typing import TYPE_CHECKING
 
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.bbq import BayesianBinning
@@ -14,16 +16,21 @@ from equipoise.calibrators.identity import Identity
 from equipoise.calibrators.isotonic import IsotonicCalibration
 from equipoise.calibrators.load import from_artifact, load
 from equipoise.calibrators.matrix import MatrixScaling
-from equipoise.calibrators.module import CalibratorModule
 from equipoise.calibrators.own import OwnCalibrator, OwnMap
 from equipoise.calibrators.platt import PlattScaling
 from equipoise.calibrators.result import FitResult
 from equipoise.calibrators.scaling_binning import ScalingBinning
 from equipoise.calibrators.spline import SplineCalibration
-from equipoise.calibrators.structured_matrix import StructuredMatrixScaling
-from equipoise.calibrators.structured_vector import StructuredVectorScaling
+from equipoise.calibrators.structured import StructuredMatrixScaling, StructuredVectorScaling
 from equipoise.calibrators.temperature import TemperatureScaling
 from equipoise.calibrators.vector import VectorScaling
+from equipoise.core.lazy import lazy_names as _lazy_names
+
+if TYPE_CHECKING:
+    from equipoise.calibrators.module import CalibratorModule
+else:
+    # A torch module: torch is imported when it is first used.
+    __getattr__, __dir__ = _lazy_names(__name__, {"CalibratorModule": "equipoise.calibrators.module"})
 
 __all__ = [
     "BayesianBinning",

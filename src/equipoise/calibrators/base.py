@@ -7,25 +7,34 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from typing import Any, Literal, Self, final
+from typing import TYPE_CHECKING, Any, Literal, Self, final
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from equipoise.calibrators import artifact
 from equipoise.calibrators.artifact_checks import Axes
-from equipoise.calibrators.claims import ONE_CONFIDENCE, as_claims, is_claims
 from equipoise.calibrators.fit_warnings import fit_warnings
-from equipoise.calibrators.forms import as_rows, blocks, one_column, restore
-from equipoise.calibrators.module import CalibratorModule
+from equipoise.calibrators.forms import (
+    ONE_CONFIDENCE,
+    as_claims,
+    as_rows,
+    blocks,
+    is_claims,
+    one_column,
+    restore,
+)
 from equipoise.calibrators.result import FitResult
 from equipoise.calibrators.zeros import floor_of, floored, with_floor
-from equipoise.core.arrays import Array, as_tensor
-from equipoise.core.errors import DataError, NotFittedError, SplitError
+from equipoise.core import array_functions
+from equipoise.core.array_functions import AnyArray, asarray_like, double, log_softmax
+from equipoise.core.arrays import Array, array_namespace
+from equipoise.core.errors import DataError, NotFittedError, SplitError, needs
 from equipoise.core.predictions import Predictions
 from equipoise.core.probabilities import softmax
 from equipoise.core.rows import Rows
+
+if TYPE_CHECKING:
+    from equipoise.calibrators.module import CalibratorModule
 
 __all__ = ["Calibrator"]
 
@@ -36,8 +45,8 @@ class Calibrator(ABC):
     """A map from logits to better ones, fitted on held-out predictions.
 
     Subclasses are final dataclasses whose fields are their settings. They write two methods: ``_learn``, from
-    predictions to a :class:`FitResult`, and ``_map``, a pure torch function of logits and parameters, which
-    serves arrays, tensors and the exported module alike.
+    predictions to a :class:`FitResult`, and ``_map``, a pure function of logits and parameters in the functions that
+    NumPy and torch share, which serves arrays, tensors and the exported module alike.
 
     Attributes:
         kind: The name in the catalogue and in files.
@@ -74,7 +83,7 @@ class Calibrator(ABC):
         """Find the parameters."""
 
     @abstractmethod
-    def _map(self, logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+    def _map(self, logits: AnyArray, parameters: Mapping[str, AnyArray]) -> AnyArray:
         """Map rows ``(m, k)`` of logits; what comes out is named by ``gives``."""
 
     @abstractmethod
@@ -138,6 +147,7 @@ class Calibrator(ABC):
         return self
 
     @final
+    @np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore")
     def _learnt(self, data: Predictions, floor: tuple[float, ...], *, claims: bool) -> FitResult:
         """Return what a fit finds if zeros count as the floor; the calibrator stays as it is."""
         rows = with_floor(data, floor) if floor else data
@@ -250,9 +260,14 @@ class Calibrator(ABC):
                 f"{type(self).__name__}.as_module: a map of one confidence does not go behind a network, which gives "
                 "scores of every class. Fit one on logits."
             )
-        parameters = {name: torch.tensor(value, device="cpu") for name, value in self._parameters().items()}
+        with needs("torch", extra="torch", purpose="make a torch module of a calibrator"):
+            from equipoise.calibrators.module import CalibratorModule
         return CalibratorModule(
-            self._function(), parameters, name=repr(self), gives=self.gives, n_classes=self._n_classes
+            self._function(),
+            self._parameters(),
+            name=repr(self),
+            gives=self.gives,
+            n_classes=self._n_classes,
         )
 
     @final
@@ -331,7 +346,7 @@ class Calibrator(ABC):
     def _parameters(self) -> Mapping[str, Array]:
         return self.result.parameters if self.needs_fit else {}
 
-    def _function(self) -> Callable[[Tensor, Mapping[str, Tensor]], Tensor]:
+    def _function(self) -> Callable[[AnyArray, Mapping[str, AnyArray]], AnyArray]:
         if self._result is not None and self._result.identity:
             return _unchanged if self.gives == "logits" else _as_probs
         floor = () if self._result is None else self._result.floor
@@ -339,19 +354,19 @@ class Calibrator(ABC):
             return self._map
         return lambda logits, parameters: self._map(floored(logits, floor), parameters)
 
-    def _bound(self, found: FitResult) -> Callable[[Tensor], Tensor]:
-        parameters = {name: as_tensor(value) for name, value in found.parameters.items()}
-        return lambda logits: self._map(logits, parameters)
+    def _bound(self, found: FitResult) -> Callable[[Array], Array]:
+        return lambda logits: self._map(logits, found.parameters)
 
-    @np.errstate(under="ignore")
-    def _mapped(self, logits: Array) -> Array:
-        parameters = {name: as_tensor(value) for name, value in self._parameters().items()}
+    @np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore")
+    def _mapped(self, logits: AnyArray) -> AnyArray:
+        """Return calibrated rows ``(m, k)``: of an array an array, of a tensor one on its device, in its precision."""
+        parameters = {name: asarray_like(value, logits) for name, value in self._parameters().items()}
         function = self._function()
         n_rows, n_classes = logits.shape
         self._check_classes(n_classes)
-        result = np.empty(logits.shape, logits.dtype)
+        result = array_namespace(logits).empty_like(logits)
         for block in blocks(n_rows, n_classes):
-            result[block] = function(as_tensor(logits[block]).double(), parameters).numpy()
+            result[block] = function(double(logits[block]), parameters)
             if self.preserves_accuracy and self.gives == "probs":
                 _keep_predictions(result[block], logits[block])
         return result
@@ -407,28 +422,30 @@ def _check_total(weights: Array | None, *, where: str) -> None:
         )
 
 
-def _keep_predictions(probs: Array, logits: Array) -> None:
+def _keep_predictions(probs: AnyArray, logits: AnyArray) -> None:
     """Part in place what rounding to the precision of the answer has tied, so that no prediction changes."""
-    top = logits.argmax(1)
-    moved = np.flatnonzero(probs.argmax(1) != top)
-    probs[moved, top[moved]] = np.nextafter(probs[moved].max(1), probs.dtype.type(2))
+    xp, top = array_namespace(probs), logits.argmax(-1)
+    moved = probs.argmax(-1) != top
+    if moved.any():
+        highest = xp.max(probs[moved], axis=-1)
+        probs[moved, top[moved]] = xp.nextafter(highest, xp.full_like(highest, 2.0))
 
 
-def _unchanged(logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+def _unchanged(logits: AnyArray, parameters: Mapping[str, AnyArray]) -> AnyArray:
     return logits
 
 
-def _as_probs(logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
-    return logits.softmax(-1)
+def _as_probs(logits: AnyArray, parameters: Mapping[str, AnyArray]) -> AnyArray:
+    return array_functions.softmax(logits)
 
 
-def _mean_nll(data: Predictions, function: Callable[[Tensor], Tensor] | None, gives: str) -> float:
+def _mean_nll(data: Predictions, function: Callable[[Array], Array] | None, gives: str) -> float:
     logits, total = data.logits, 0.0
     weights = np.ones(len(data)) if data.weights is None else data.weights
     for block in blocks(*logits.shape):
-        scores = as_tensor(logits[block]).double()
+        scores = logits[block].astype(np.float64, copy=False)
         mapped = scores if function is None else function(scores)
-        log_probs = mapped.log_softmax(-1) if gives == "logits" else mapped.log()
-        picked = log_probs.gather(1, as_tensor(data.labels[block])[:, None])[:, 0]
-        total -= float(picked @ as_tensor(weights[block]))
+        log_probs = log_softmax(mapped) if gives == "logits" else np.log(mapped)
+        own = np.take_along_axis(log_probs, data.labels[block, None], axis=1)[:, 0]
+        total -= float(own @ weights[block])
     return total / float(weights.sum())

@@ -9,7 +9,6 @@ from typing import final
 
 import numpy as np
 from scipy.special import gammaln, softmax
-from torch import Tensor
 
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
@@ -17,6 +16,8 @@ from equipoise.calibrators.binning import bin_sums, centres, equal_mass_edges
 from equipoise.calibrators.curves import normalised, padded, step_at
 from equipoise.calibrators.one_vs_rest import row_weights, targets
 from equipoise.calibrators.result import FitResult
+from equipoise.core.array_functions import AnyArray
+from equipoise.core.array_functions import softmax as softmax_rows
 from equipoise.core.arrays import Array
 from equipoise.core.bins import bin_of
 from equipoise.core.predictions import Predictions
@@ -132,8 +133,8 @@ class BayesianBinning(Calibrator):
             words=f"averages histograms; the likeliest have {min(likely)} to {max(likely)} bins",
         )
 
-    def _map(self, logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
-        probs = logits.softmax(-1)
+    def _map(self, logits: AnyArray, parameters: Mapping[str, AnyArray]) -> AnyArray:
+        probs = softmax_rows(logits)
         return normalised(step_at(probs, parameters["edges"], parameters["values"]), probs)
 
 

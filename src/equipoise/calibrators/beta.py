@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.one_vs_rest import LogisticFit, fit_logistic, log_odds, row_weights, targets
 from equipoise.calibrators.result import FitResult
-from equipoise.core.arrays import as_tensor
+from equipoise.core.array_functions import AnyArray, log_sigmoid
+from equipoise.core.arrays import Array
 from equipoise.core.predictions import Predictions
 
 __all__ = ["BetaCalibration"]
@@ -60,17 +60,17 @@ class BetaCalibration(Calibrator):
         return {"a": (n_classes,), "b": (n_classes,), "c": (n_classes,)}
 
     def _learn(self, predictions: Predictions) -> FitResult:
-        logits = as_tensor(predictions.logits).double()
-        weights = as_tensor(row_weights(predictions.weights, len(predictions)))
+        logits = predictions.logits.astype(np.float64, copy=False)
+        weights = row_weights(predictions.weights, len(predictions))
         log_probs, log_rest = log_odds(logits)
         found = _fit_within_signs(
-            [log_probs, -log_rest, torch.ones_like(log_probs)],
-            torch.from_numpy(targets(predictions.labels, logits.shape[1])),
+            [log_probs, -log_rest],
+            targets(predictions.labels, logits.shape[1]),
             weights / weights.sum(),
         )
         a, b, c = found.coefficients.T
         return FitResult(
-            parameters={"a": a.numpy(), "b": b.numpy(), "c": c.numpy()},
+            parameters={"a": a, "b": b, "c": c},
             words=f"a from {float(a.min()):.3g} to {float(a.max()):.3g}, b from {float(b.min()):.3g} to "
             f"{float(b.max()):.3g}; 1 and 1 change nothing",
             converged=found.converged,
@@ -78,23 +78,23 @@ class BetaCalibration(Calibrator):
             certificate={"gap": found.gap},
         )
 
-    def _map(self, logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+    def _map(self, logits: AnyArray, parameters: Mapping[str, AnyArray]) -> AnyArray:
         log_probs, log_rest = log_odds(logits)
         score = parameters["a"] * log_probs - parameters["b"] * log_rest + parameters["c"]
-        return torch.nn.functional.logsigmoid(score)
+        return log_sigmoid(score)
 
 
-def _fit_within_signs(features: list[Tensor], wanted: Tensor, weights: Tensor) -> LogisticFit:
+def _fit_within_signs(features: list[Array], wanted: Array, weights: Array) -> LogisticFit:
     """Fit freely; where a is negative fit again without a, else where b is negative without b."""
-    start = torch.tensor([[1.0, 1.0, 0.0]], dtype=torch.float64, device="cpu").repeat(wanted.shape[1], 1)
-    free = torch.ones_like(start, dtype=torch.bool)
+    start = np.tile([1.0, 1.0, 0.0], (wanted.shape[1], 1))
+    free = np.ones(start.shape, bool)
     for name in (0, 1):
-        found = fit_logistic(features, wanted, weights, free=free, start=torch.where(free, start, 0.0))
+        found = fit_logistic(features, wanted, weights, free=free, start=np.where(free, start, 0.0))
         negative = (found.coefficients[:, name] < 0) & free[:, 0]
-        if name == 1 or bool(negative.any()):
+        if name == 1 or negative.any():
             free[:, name] &= ~negative
-    found = fit_logistic(features, wanted, weights, free=free, start=torch.where(free, start, 0.0))
+    found = fit_logistic(features, wanted, weights, free=free, start=np.where(free, start, 0.0))
     # With a held at 0 the slope in b may still be negative; then only the offset is left.
     free[:, 1] &= found.coefficients[:, 1] >= 0
     free[:, 0] &= found.coefficients[:, 0] >= 0
-    return fit_logistic(features, wanted, weights, free=free, start=torch.where(free, start, 0.0))
+    return fit_logistic(features, wanted, weights, free=free, start=np.where(free, start, 0.0))

@@ -12,8 +12,8 @@ import numpy as np
 
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.binning import bin_sums, equal_width_edges
-from equipoise.calibrators.claims import as_claims, is_claims
 from equipoise.calibrators.fit_warnings import mean_and_error
+from equipoise.calibrators.forms import as_claims, is_claims
 from equipoise.calibrators.identity import Identity
 from equipoise.calibrators.load import KINDS
 from equipoise.calibrators.one_vs_rest import row_weights
@@ -23,10 +23,10 @@ from equipoise.core.bins import expected_error
 from equipoise.core.choices import RULES, Rule
 from equipoise.core.errors import SplitError
 from equipoise.core.names import check_choice, look_up
-from equipoise.core.notebook import html_table
 from equipoise.core.predictions import Predictions
 from equipoise.core.probabilities import softmax
 from equipoise.core.seeds import numpy_generator
+from equipoise.core.tables import Table
 
 __all__ = ["CANDIDATES", "CLAIM_CANDIDATES", "Advisor", "Choice", "Trial", "choose"]
 
@@ -85,7 +85,7 @@ class Choice:
     interval: tuple[float, float]
 
     def _repr_html_(self) -> str:
-        return html_table(_HEADS, map(_line, self.trials), above=self.reason, below=self._gain)
+        return self._table(caption=self.reason, notes=(self._gain,)).to_html()
 
     @property
     def _gain(self) -> str:
@@ -93,16 +93,10 @@ class Choice:
         return f"expected gain in log-loss {self.improvement:.4f} (95 % interval {low:.4f} to {high:.4f})"
 
     def __str__(self) -> str:
-        lines = [_HEADS, *(_line(trial) for trial in self.trials)]
-        widths = [max(len(line[column]) for line in lines) for column in range(len(_HEADS))]
-        rows = [
-            "  ".join(
-                cell.ljust(width) if column in (0, 6) else cell.rjust(width)
-                for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in lines
-        ]
-        return "\n".join([*rows, "", self.reason, self._gain])
+        return "\n".join([self._table().to_text(), "", self.reason, self._gain])
+
+    def _table(self, *, caption: str = "", notes: tuple[str, ...] = ()) -> Table:
+        return Table.of(_HEADS, map(_line, self.trials), align="lrrrrrl", caption=caption, notes=notes)
 
 
 def choose(

@@ -1,20 +1,18 @@
-"""Curves and steps on scores in torch, one per class, and the way from changed scores back to probabilities."""
+"""Curves and steps on scores, one per class, and the way from changed scores back to probabilities."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from equipoise.core.arrays import Array
-from equipoise.core.bins import bin_of
+from equipoise.core.array_functions import AnyArray, put_along, search_rows, take_along
+from equipoise.core.arrays import Array, array_namespace
 
 __all__ = ["interpolate", "normalised", "padded", "step_at", "with_top"]
 
 
-def interpolate(x: Tensor, knots: Tensor, values: Tensor) -> Tensor:
+def interpolate(x: AnyArray, knots: AnyArray, values: AnyArray) -> AnyArray:
     """Follow a piecewise linear curve per class, level beyond its ends.
 
     Args:
@@ -26,20 +24,21 @@ def interpolate(x: Tensor, knots: Tensor, values: Tensor) -> Tensor:
         ``(m, c)``.
 
     Example:
-        >>> interpolate(torch.tensor([[0.25], [7.0]]), torch.tensor([[0.0, 1.0]]), torch.tensor([[2.0, 4.0]]))
-        tensor([[2.5000],
-                [4.0000]])
+        >>> interpolate(np.array([[0.25], [7.0]]), np.array([[0.0, 1.0]]), np.array([[2.0, 4.0]]))
+        array([[2.5],
+               [4. ]])
     """
-    columns = x.T.contiguous()
-    right = torch.searchsorted(knots.contiguous(), columns, right=True).clamp(1, knots.shape[1] - 1)
-    low, high = knots.gather(1, right - 1), knots.gather(1, right)
-    width = high - low
-    share = torch.where(width > 0, (columns - low) / torch.where(width > 0, width, 1.0), 1.0).clamp(0.0, 1.0)
-    below, above = values.gather(1, right - 1), values.gather(1, right)
-    return (below + share * (above - below)).T
+    xp, columns = array_namespace(x), x.T
+    left = xp.clip(search_rows(knots, columns, right=True) - 1, 0, knots.shape[1] - 2)
+    width = knots[:, 1:] - knots[:, :-1]
+    rate = xp.where(width > 0, 1 / xp.where(width > 0, width, 1.0), xp.inf)
+    share = (columns - take_along(knots, left)) * take_along(rate, left)
+    share = xp.clip(xp.where(xp.isnan(share), 1.0, share), 0.0, 1.0)
+    rise = values[:, 1:] - values[:, :-1]
+    return (take_along(values, left) + share * take_along(rise, left)).T
 
 
-def step_at(x: Tensor, edges: Tensor, values: Tensor) -> Tensor:
+def step_at(x: AnyArray, edges: AnyArray, values: AnyArray) -> AnyArray:
     """Read a step function per class; bins are right-closed.
 
     Args:
@@ -51,27 +50,27 @@ def step_at(x: Tensor, edges: Tensor, values: Tensor) -> Tensor:
         ``(m, c)``.
 
     Example:
-        >>> step_at(torch.tensor([[0.5], [0.6]]), torch.tensor([[0.5]]), torch.tensor([[0.1, 0.9]]))
-        tensor([[0.1000],
-                [0.9000]])
+        >>> step_at(np.array([[0.5], [0.6]]), np.array([[0.5]]), np.array([[0.1, 0.9]]))
+        array([[0.1],
+               [0.9]])
     """
-    place = bin_of(x.T, edges)
-    return values.gather(1, place).T
+    return take_along(values, search_rows(edges, x.T)).T
 
 
-def normalised(scores: Tensor, fallback: Tensor) -> Tensor:
+def normalised(scores: AnyArray, fallback: AnyArray) -> AnyArray:
     """Divide rows by their sums; rows of zeros are taken from ``fallback``.
 
     Example:
-        >>> normalised(torch.tensor([[1.0, 3.0], [0.0, 0.0]]), torch.tensor([[0.5, 0.5], [0.9, 0.1]]))
-        tensor([[0.2500, 0.7500],
-                [0.9000, 0.1000]])
+        >>> normalised(np.array([[1.0, 3.0], [0.0, 0.0]]), np.array([[0.5, 0.5], [0.9, 0.1]]))
+        array([[0.25, 0.75],
+               [0.9 , 0.1 ]])
     """
-    total = scores.sum(-1, keepdim=True)
-    return torch.where(total > 0, scores / torch.where(total > 0, total, 1.0), fallback)
+    xp = array_namespace(scores)
+    total = xp.sum(scores, axis=-1, keepdims=True)
+    return xp.where(total > 0, scores / xp.where(total > 0, total, 1.0), fallback)
 
 
-def with_top(probs: Tensor, confidence: Tensor) -> Tensor:
+def with_top(probs: AnyArray, confidence: AnyArray) -> AnyArray:
     """Give the predicted class a new probability; the others share the rest as before.
 
     Args:
@@ -82,14 +81,14 @@ def with_top(probs: Tensor, confidence: Tensor) -> Tensor:
         Probabilities ``(m, k)``.
 
     Example:
-        >>> with_top(torch.tensor([[0.8, 0.15, 0.05]]), torch.tensor([0.6]))
-        tensor([[0.6000, 0.3000, 0.1000]])
+        >>> with_top(np.array([[0.8, 0.15, 0.05]]), np.array([0.6]))
+        array([[0.6, 0.3, 0.1]])
     """
-    top = probs.argmax(-1, keepdim=True)
-    others = probs.scatter(-1, top, 0.0)
-    even = torch.full_like(probs, 1.0 / max(1, probs.shape[-1] - 1)).scatter(-1, top, 0.0)
-    rest = normalised(others, even) * (1 - confidence)[:, None]
-    return rest.scatter(-1, top, confidence[:, None])
+    xp = array_namespace(probs)
+    top = xp.argmax(probs, axis=-1, keepdims=True)
+    even = put_along(xp.full_like(probs, 1.0 / max(1, probs.shape[-1] - 1)), top, 0.0)
+    rest = normalised(put_along(probs, top, 0.0), even) * (1 - confidence)[:, None]
+    return put_along(rest, top, confidence[:, None])
 
 
 def padded(columns: Sequence[Array], *, fill: float | None = None, width: int = 1) -> Array:

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
@@ -17,10 +16,9 @@ from equipoise.calibrators.fit_checks import (
     check_not_negative,
     describe_offsets,
 )
-from equipoise.calibrators.linear_shapes import Full
 from equipoise.calibrators.result import FitResult
-from equipoise.calibrators.softmax_regression import QuadraticPenalty, fit_softmax
-from equipoise.core.arrays import as_tensor
+from equipoise.calibrators.softmax_regression import Full, QuadraticPenalty, fit_softmax
+from equipoise.core.array_functions import AnyArray, log_softmax
 from equipoise.core.predictions import Predictions
 
 __all__ = ["DirichletCalibration"]
@@ -75,14 +73,14 @@ class DirichletCalibration(Calibrator):
 
     def _learn(self, predictions: Predictions) -> FitResult:
         labels, weights = predictions.labels, predictions.weights
-        features = as_tensor(predictions.logits).double().log_softmax(1).numpy()
+        features = log_softmax(predictions.logits.astype(np.float64, copy=False))
         n_classes = features.shape[1]
         check_enough_rows(len(labels), self.n_parameters(n_classes), where="DirichletCalibration")
-        start = torch.eye(n_classes, n_classes + 1, dtype=torch.float64, device="cpu")
-        strength = torch.full_like(start, self.off_diagonal / max(1, n_classes * (n_classes - 1)))
-        strength[:, :-1].fill_diagonal_(0.0)
+        start = np.eye(n_classes, n_classes + 1)
+        strength = np.full_like(start, self.off_diagonal / max(1, n_classes * (n_classes - 1)))
+        np.fill_diagonal(strength, 0.0)
         strength[:, -1] = self.offset / n_classes
-        penalty = QuadraticPenalty(strength, torch.zeros_like(start))
+        penalty = QuadraticPenalty(strength, np.zeros_like(start))
         found = fit_softmax(features, labels, weights, shape=Full(), start=start, penalty=penalty)
         matrix, offset = found.theta[:, :-1], found.theta[:, -1]
         return FitResult(
@@ -94,5 +92,5 @@ class DirichletCalibration(Calibrator):
             warnings=(*absent_classes(labels, weights, n_classes), *found.warnings),
         )
 
-    def _map(self, logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
-        return logits.log_softmax(-1) @ parameters["matrix"].T + parameters["offset"]
+    def _map(self, logits: AnyArray, parameters: Mapping[str, AnyArray]) -> AnyArray:
+        return log_softmax(logits) @ parameters["matrix"].T + parameters["offset"]

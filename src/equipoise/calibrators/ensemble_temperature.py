@@ -8,16 +8,15 @@ from itertools import combinations
 from typing import final
 
 import numpy as np
-import torch
 from scipy.optimize import minimize_scalar
-from torch import Tensor
 
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
-from equipoise.calibrators.forms import blocks
 from equipoise.calibrators.one_vs_rest import row_weights
 from equipoise.calibrators.result import FitResult
-from equipoise.core.arrays import Array, as_tensor
+from equipoise.calibrators.temperature_search import ScoreBlock, over_blocks
+from equipoise.core.array_functions import AnyArray, log_softmax, logsumexp
+from equipoise.core.arrays import Array, array_namespace
 from equipoise.core.predictions import Predictions
 
 __all__ = ["EnsembleTemperatureScaling"]
@@ -78,31 +77,30 @@ class EnsembleTemperatureScaling(Calibrator):
             warnings=(f"the temperature is at a bound, {temperature:.3g}",) if at_bound else (),
         )
 
-    def _map(self, logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
-        return torch.logsumexp(
-            torch.stack(_members(logits, parameters["temperature"]))
-            + parameters["mixture"].log()[:, None, None],
-            0,
-        )
+    def _map(self, logits: AnyArray, parameters: Mapping[str, AnyArray]) -> AnyArray:
+        xp = array_namespace(logits)
+        share = xp.log(parameters["mixture"])[:, None, None]
+        return logsumexp(xp.stack(_members(logits, parameters["temperature"])) + share, axis=0)[0]
 
 
-def _members(logits: Tensor, temperature: Tensor | float) -> list[Tensor]:
+def _members(logits: AnyArray, temperature: AnyArray) -> list[AnyArray]:
     """Return the logarithms of the three distributions that are mixed."""
-    uniform = torch.zeros_like(logits) - float(np.log(logits.shape[-1]))
-    return [(logits / temperature).log_softmax(-1), logits.log_softmax(-1), uniform]
+    uniform = array_namespace(logits).zeros_like(logits) - float(np.log(logits.shape[-1]))
+    return [log_softmax(logits / temperature), log_softmax(logits), uniform]
 
 
 def _brier(predictions: Predictions) -> Callable[[float], float]:
-    logits, labels = predictions.logits, predictions.labels
-    weights = row_weights(predictions.weights, len(labels))
+    """Return the mean Brier score, up to a constant, as a function of the logarithm of the temperature."""
+    total = row_weights(predictions.weights, len(predictions)).sum()
 
     def brier(log_temperature: float) -> float:
-        total = 0.0
-        for block in blocks(*logits.shape):
-            probs = (as_tensor(logits[block]).double() / np.exp(log_temperature)).softmax(1)
-            own = probs.gather(1, as_tensor(labels[block])[:, None])[:, 0]
-            total += float(((probs**2).sum(1) - 2 * own) @ as_tensor(weights[block]))
-        return total / float(weights.sum())
+        def task(block: ScoreBlock) -> Array:
+            exps, own = (np.exp(part * np.exp(-log_temperature)) for part in (block.gaps, block.own))
+            sums = np.einsum("ij->i", exps)
+            squares = np.einsum("ij,ij->i", exps, exps) / sums**2
+            return np.asarray((squares - 2 * own / sums) @ block.weights)
+
+        return float(np.sum(over_blocks(task, *_data(predictions), np.float64))) / float(total)
 
     return brier
 
@@ -118,17 +116,21 @@ def _temperature(brier: Callable[[float], float]) -> tuple[float, int]:
 
 def _normal_equations(predictions: Predictions, temperature: float) -> tuple[Array, Array]:
     """Return Gram matrix and correlations of the three members with the one-hot labels."""
-    logits, labels = predictions.logits, predictions.labels
-    weights = row_weights(predictions.weights, len(labels))
-    gram, target = np.zeros((3, 3)), np.zeros(3)
-    for block in blocks(*logits.shape):
-        members = torch.stack(_members(as_tensor(logits[block]).double(), temperature)).exp()
-        weighted = members * as_tensor(weights[block])[:, None]
-        gram += torch.einsum("amk,bmk->ab", members, weighted).numpy()
-        target += (
-            weighted.gather(2, as_tensor(labels[block])[None, :, None].expand(3, -1, 1)).sum((1, 2)).numpy()
-        )
-    return gram, target
+
+    def task(block: ScoreBlock) -> Array:
+        members = [np.exp(block.gaps / temperature), np.exp(block.gaps), np.ones_like(block.gaps)]
+        own = np.stack([np.exp(block.own / temperature), np.exp(block.own), np.ones_like(block.own)])
+        sums = np.stack([np.einsum("ij->i", member) for member in members])
+        products = np.stack([[np.einsum("ij,ij->i", a, b) for b in members] for a in members])
+        gram = products / (sums[:, None] * sums[None, :]) @ block.weights
+        return np.append(gram, own / sums @ block.weights)
+
+    totals = np.sum(over_blocks(task, *_data(predictions), np.float64), axis=0)
+    return totals[:9].reshape(3, 3), totals[9:]
+
+
+def _data(predictions: Predictions) -> tuple[Array, Array, Array | None]:
+    return predictions.logits, predictions.labels, predictions.weights
 
 
 def _simplex_minimum(gram: Array, target: Array) -> Array:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
-from math import log, sqrt
+from itertools import permutations
+from math import exp, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -104,8 +105,9 @@ def _not_better_on_held_out_rows(
 ) -> Iterator[str]:
     """Warn if log-loss or Brier score rise by more than chance in a cross-validation, or if neither falls.
 
-    Also warn if the log-loss would have risen with one more row whose class was called impossible: the mean of so rare
-    and large losses says little.
+    If one falls and the estimate of the other rises, both are named: few rows cannot show a small rise. Also warn if
+    the log-loss would have risen with one more row of the class whose probability was lowered most: the mean of such
+    rare and large losses says little.
     """
     size = calibrator.n_parameters(sample.probs.shape[1])
     if size > _MOST_PARAMETERS or (len(sample) < len(data) and len(sample) < _ROWS_PER_PARAMETER * size):
@@ -135,19 +137,32 @@ def _not_better_on_held_out_rows(
     elif not any(rise < -_QUANTILE * error for _, rise, error in found.values()):
         yield f"{how} no improvement is shown, {' and '.join(told.values())}: fit on more rows, or use no calibrator"
     else:
+        for fallen, risen in permutations(found):
+            if found[risen][1] > 0:
+                yield f"{how} only one score falls: {told[fallen]}, but {told[risen]}"
         # Bins of few rows may answer 0 in the whole fit and in no fold, or the other way round.
-        least = np.minimum(calibrated, _probs(calibrator, sample)).min(axis=1)
-        impossible = int((least <= _IMPOSSIBLE).sum())
-        if impossible and -log(_IMPOSSIBLE) / len(sample) > -found["log-loss"][1]:
+        least = np.minimum(calibrated, _probs(calibrator, sample))
+        surprise = float((_safe_log(plain) - _safe_log(least)).max())
+        if surprise / len(sample) > -found["log-loss"][1]:
+            impossible = int((least <= _IMPOSSIBLE).any(axis=1).sum())
+            how_far = (
+                f"answers exactly 0 for a class in {impossible:,} of {len(sample):,} rows"
+                if impossible
+                else f"divides the probability of some class by {exp(surprise):.3g}"
+            )
             yield (
-                f"it answers exactly 0 for a class in {impossible:,} of {len(sample):,} rows: one more row of such a "
-                "class would cost more log-loss than is gained; use another calibrator if log-loss matters"
+                f"it {how_far}: one more row of such a class would cost more log-loss than is gained; use another "
+                "calibrator if log-loss matters"
             )
 
 
 def _log_loss(probs: Array, labels: Array) -> Array:
     own: Array = probs[np.arange(len(labels)), labels]
-    return -np.log(np.maximum(own.astype(np.float64), _IMPOSSIBLE))
+    return -_safe_log(own)
+
+
+def _safe_log(probs: Array) -> Array:
+    return np.asarray(np.log(np.maximum(probs.astype(np.float64), _IMPOSSIBLE)))
 
 
 def _brier(probs: Array, labels: Array) -> Array:

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, final
 
-from torch import Tensor
-
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.fit_checks import check_not_negative
 from equipoise.calibrators.result import FitResult
+from equipoise.core.array_functions import AnyArray, softmax
 from equipoise.core.names import check_choice
 from equipoise.core.predictions import Predictions
 from equipoise.theory.posterior import posterior_of_minimiser
@@ -64,6 +63,5 @@ class FocalRecovery(Calibrator):
             parameters={}, words=f"undoes {self.loss.replace('_', ' ')} training, gamma = {self.gamma:g}"
         )
 
-    def _map(self, logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
-        probs = logits.double().softmax(-1)
-        return posterior_of_minimiser(probs, loss=self.loss, gamma=self.gamma).to(logits.dtype)
+    def _map(self, logits: AnyArray, parameters: Mapping[str, AnyArray]) -> AnyArray:
+        return posterior_of_minimiser(softmax(logits), loss=self.loss, gamma=self.gamma)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal, final
 
 import numpy as np
-from torch import Tensor
 
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
@@ -15,7 +14,8 @@ from equipoise.calibrators.binning import bin_sums, centres, equal_mass_edges, e
 from equipoise.calibrators.curves import normalised, padded, step_at, with_top
 from equipoise.calibrators.one_vs_rest import row_weights, targets
 from equipoise.calibrators.result import FitResult
-from equipoise.core.arrays import Array
+from equipoise.core.array_functions import AnyArray, softmax
+from equipoise.core.arrays import Array, array_namespace
 from equipoise.core.bins import Precision, precision_of
 from equipoise.core.names import check_choice
 from equipoise.core.predictions import Predictions
@@ -89,9 +89,8 @@ class HistogramBinning(Calibrator):
             wanted = targets(predictions.labels, scores.shape[1])
         narrow = self.share == "classwise" and predictions.kind == "logits"
         precision = precision_of(predictions.probs) if narrow else predictions.precision
-        tables = [
-            self._histogram(scores[:, j], wanted[:, j], weights, precision) for j in range(scores.shape[1])
-        ]
+        columns = zip(np.ascontiguousarray(scores.T), np.ascontiguousarray(wanted.T), strict=True)
+        tables = [self._histogram(*column, weights, precision) for column in columns]
         edges, values, empty = zip(*tables, strict=True)
         return FitResult(
             parameters={"edges": padded(edges, fill=np.inf), "values": padded(values)},
@@ -109,9 +108,9 @@ class HistogramBinning(Calibrator):
         values = np.where(mass > 0, hits / np.where(mass > 0, mass, 1.0), centres(edges))
         return edges, values, int((mass == 0).sum())
 
-    def _map(self, logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
-        probs = logits.softmax(-1)
+    def _map(self, logits: AnyArray, parameters: Mapping[str, AnyArray]) -> AnyArray:
+        probs = softmax(logits)
         if self.share == "classwise":
             return normalised(step_at(probs, parameters["edges"], parameters["values"]), probs)
-        confidence = probs.max(-1, keepdim=True).values
+        confidence = array_namespace(probs).max(probs, axis=-1, keepdims=True)
         return with_top(probs, step_at(confidence, parameters["edges"], parameters["values"])[:, 0])

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
-from torch import Tensor
-
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.result import FitResult
+from equipoise.core.array_functions import AnyArray
 from equipoise.core.predictions import Predictions
 
 __all__ = ["Identity"]
@@ -49,5 +48,5 @@ class Identity(Calibrator):
     def _learn(self, predictions: Predictions) -> FitResult:
         return FitResult(parameters={}, words="left alone")
 
-    def _map(self, logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+    def _map(self, logits: AnyArray, parameters: Mapping[str, AnyArray]) -> AnyArray:
         return logits

@@ -8,13 +8,13 @@ from typing import Literal, final
 
 import numpy as np
 from scipy.optimize import isotonic_regression
-from torch import Tensor
 
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.curves import interpolate, normalised, padded
 from equipoise.calibrators.one_vs_rest import row_weights, targets
 from equipoise.calibrators.result import FitResult
+from equipoise.core.array_functions import AnyArray, softmax
 from equipoise.core.arrays import Array
 from equipoise.core.names import check_choice
 from equipoise.core.predictions import Predictions
@@ -106,15 +106,16 @@ class IsotonicCalibration(Calibrator):
         if self.share == "pooled":
             curves = [fit_isotonic(probs.ravel(), wanted.ravel(), np.repeat(weights, probs.shape[1]))]
         else:
-            curves = [fit_isotonic(probs[:, j], wanted[:, j], weights) for j in range(probs.shape[1])]
+            columns = zip(np.ascontiguousarray(probs.T), np.ascontiguousarray(wanted.T), strict=True)
+            curves = [fit_isotonic(*column, weights) for column in columns]
         knots, values = zip(*curves, strict=True)
         return FitResult(
             parameters={"knots": padded(knots, width=2), "values": padded(values, width=2)},
             words=f"{sum(map(len, knots))} knots on {len(curves)} curve{'s' * (len(curves) > 1)}",
         )
 
-    def _map(self, logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
-        probs = logits.softmax(-1)
+    def _map(self, logits: AnyArray, parameters: Mapping[str, AnyArray]) -> AnyArray:
+        probs = softmax(logits)
         if self.share == "classwise":
             return normalised(interpolate(probs, parameters["knots"], parameters["values"]), probs)
         curve = interpolate(probs.reshape(-1, 1), parameters["knots"], parameters["values"])

@@ -11,10 +11,10 @@ from equipoise.calibrators.artifact_checks import check_content, check_parameter
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.bbq import BayesianBinning
 from equipoise.calibrators.beta import BetaCalibration
-from equipoise.calibrators.claims import ONE_CONFIDENCE
 from equipoise.calibrators.dirichlet import DirichletCalibration
 from equipoise.calibrators.ensemble_temperature import EnsembleTemperatureScaling
 from equipoise.calibrators.focal_recovery import FocalRecovery
+from equipoise.calibrators.forms import ONE_CONFIDENCE
 from equipoise.calibrators.histogram import HistogramBinning
 from equipoise.calibrators.identity import Identity
 from equipoise.calibrators.isotonic import IsotonicCalibration
@@ -23,8 +23,7 @@ from equipoise.calibrators.own import OwnCalibrator, as_calibrator
 from equipoise.calibrators.platt import PlattScaling
 from equipoise.calibrators.scaling_binning import ScalingBinning
 from equipoise.calibrators.spline import SplineCalibration
-from equipoise.calibrators.structured_matrix import StructuredMatrixScaling
-from equipoise.calibrators.structured_vector import StructuredVectorScaling
+from equipoise.calibrators.structured import StructuredMatrixScaling, StructuredVectorScaling
 from equipoise.calibrators.temperature import TemperatureScaling
 from equipoise.calibrators.vector import VectorScaling
 from equipoise.core.errors import DataError

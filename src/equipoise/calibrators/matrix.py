@@ -6,16 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.fit_checks import absent_classes, check_enough_rows, describe_offsets
-from equipoise.calibrators.linear_shapes import Full
 from equipoise.calibrators.result import FitResult
-from equipoise.calibrators.softmax_regression import QuadraticPenalty, fit_softmax
+from equipoise.calibrators.softmax_regression import Full, QuadraticPenalty, fit_softmax
 from equipoise.calibrators.temperature_search import fit_beta
+from equipoise.core.array_functions import AnyArray
 from equipoise.core.predictions import Predictions
 
 __all__ = ["MatrixScaling"]
@@ -59,8 +58,8 @@ class MatrixScaling(Calibrator):
         n_classes = logits.shape[1]
         check_enough_rows(len(labels), self.n_parameters(n_classes), where="MatrixScaling")
         beta = fit_beta(logits, labels, weights).beta
-        start = beta * torch.eye(n_classes, n_classes + 1, dtype=torch.float64, device="cpu")
-        none = QuadraticPenalty(torch.zeros_like(start), start)
+        start = beta * np.eye(n_classes, n_classes + 1)
+        none = QuadraticPenalty(np.zeros_like(start), start)
         found = fit_softmax(logits, labels, weights, shape=Full(), start=start, penalty=none)
         matrix, offset = found.theta[:, :-1], found.theta[:, -1]
         return FitResult(
@@ -72,5 +71,5 @@ class MatrixScaling(Calibrator):
             warnings=(*absent_classes(labels, weights, n_classes), *found.warnings),
         )
 
-    def _map(self, logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+    def _map(self, logits: AnyArray, parameters: Mapping[str, AnyArray]) -> AnyArray:
         return logits @ parameters["matrix"].T + parameters["offset"]

@@ -8,6 +8,8 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
+from equipoise.core.arrays import Array
+
 __all__ = ["CalibratorModule"]
 
 
@@ -26,7 +28,8 @@ class CalibratorModule(nn.Module):
         n_classes: Number of classes the map was fitted for, if any.
 
     Example:
-        >>> module = CalibratorModule(lambda z, p: z / p["t"], {"t": torch.tensor(2.0)}, gives="logits", n_classes=2)
+        >>> import numpy as np
+        >>> module = CalibratorModule(lambda z, p: z / p["t"], {"t": np.array(2.0)}, gives="logits", n_classes=2)
         >>> module(torch.tensor([[2.0, 0.0]]))
         tensor([[1., 0.]])
     """
@@ -34,7 +37,7 @@ class CalibratorModule(nn.Module):
     def __init__(
         self,
         function: Callable[[Tensor, Mapping[str, Tensor]], Tensor],
-        parameters: Mapping[str, Tensor],
+        parameters: Mapping[str, Array],
         *,
         gives: str,
         n_classes: int | None,
@@ -47,7 +50,7 @@ class CalibratorModule(nn.Module):
         self._function = function
         self._names = tuple(parameters)
         for parameter, value in parameters.items():
-            self.register_buffer(parameter, value)
+            self.register_buffer(parameter, torch.tensor(value, device="cpu"))
 
     def forward(self, logits: Tensor) -> Tensor:
         """Map logits ``(n, k)``, one column ``(n,)`` or ``(n, 1)``, or dense ``(n, k, d1, ...)``."""

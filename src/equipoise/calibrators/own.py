@@ -1,19 +1,22 @@
-"""A post-hoc map of someone else's: two methods, and what it learnt is kept as our own maps' numbers are."""
+"""A calibrator of a user's own: two methods; its parameters are checked, saved and loaded as those of ours."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import InitVar, dataclass
-from typing import Any, Protocol, final, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, final, runtime_checkable
 
 import numpy as np
-from torch import Tensor
 
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.result import FitResult
-from equipoise.core.arrays import Array, as_numpy, as_tensor
-from equipoise.core.errors import SpecError
+from equipoise.core.array_functions import AnyArray, asarray_like
+from equipoise.core.arrays import Array, as_numpy, as_tensor, is_tensor
+from equipoise.core.errors import SpecError, needs
 from equipoise.core.predictions import Predictions
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = ["OwnCalibrator", "OwnMap", "as_calibrator"]
 
@@ -23,7 +26,10 @@ _FEW = 4
 
 @runtime_checkable
 class OwnMap(Protocol):
-    """What a map of someone's own must do; ``gives = "probs"`` says that probabilities come out and not logits.
+    """What a map of someone's own must do.
+
+    Two attributes may be added: ``gives = "probs"`` if probabilities come out and not logits, and
+    ``arrays = "numpy"`` if both methods take NumPy arrays instead of tensors, so that torch is not needed.
 
     Example:
         >>> class Halved:
@@ -74,12 +80,18 @@ class OwnCalibrator(Calibrator):
 
     def __post_init__(self, own: OwnMap) -> None:
         gives: Any = getattr(own, "gives", "logits")
-        if not isinstance(own, OwnMap) or gives not in ("logits", "probs"):
+        arrays: Any = getattr(own, "arrays", "torch")
+        if (
+            not isinstance(own, OwnMap)
+            or gives not in ("logits", "probs")
+            or arrays not in ("torch", "numpy")
+        ):
             raise SpecError(
                 f"{self.name}: a map with the methods learn(logits, labels) and map(logits, parameters) was wanted, "
-                f"which may say gives = 'logits' or 'probs', got {type(own).__name__}."
+                "which may say gives = 'logits' or 'probs' and arrays = 'torch' or 'numpy', got "
+                f"{type(own).__name__}."
             )
-        self._own, self.gives = own, gives
+        self._own, self.gives, self._arrays = own, gives, arrays
 
     def n_parameters(self, n_classes: int) -> int:
         """Count the numbers that were learnt; none before the fit."""
@@ -88,7 +100,8 @@ class OwnCalibrator(Calibrator):
     def _learn(self, predictions: Predictions) -> FitResult:
         if predictions.weights is not None:
             raise SpecError(f"{self.name}: a map of someone's own knows no sample weights. Leave them out.")
-        found = self._own.learn(as_tensor(predictions.logits).double(), as_tensor(predictions.labels))
+        logits = predictions.logits.astype(np.float64, copy=False)
+        found = self._own.learn(self._given(logits), self._given(predictions.labels))
         if not isinstance(found, Mapping):
             raise SpecError(
                 f"{self.name}: `learn` must return what it learnt by name, such as {{'scale': 0.5}}, got "
@@ -99,14 +112,23 @@ class OwnCalibrator(Calibrator):
         words = f"{self.name}: {', '.join(told[:_FEW])}" if told else f"fitted by {self.name}"
         return FitResult(parameters=parameters, words=words)
 
-    def _map(self, logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
-        found = self._own.map(logits, parameters)
-        if not isinstance(found, Tensor) or found.shape != logits.shape:
-            got = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+    def _map(self, logits: AnyArray, parameters: Mapping[str, AnyArray]) -> AnyArray:
+        given = self._given(logits)
+        found: Any = self._own.map(given, {name: self._given(value) for name, value in parameters.items()})
+        if not isinstance(found, type(given)) or found.shape != logits.shape:
+            got = tuple(found.shape) if isinstance(found, type(given)) else type(found).__name__
             raise SpecError(
-                f"{self.name}: `map` must return a tensor of the logits' shape {tuple(logits.shape)}, got {got}."
+                f"{self.name}: `map` must return {'a tensor' if is_tensor(given) else 'an array'} of the logits' shape "
+                f"{tuple(logits.shape)}, got {got}."
             )
-        return found
+        return as_numpy(found) if isinstance(logits, np.ndarray) else asarray_like(found, logits)
+
+    def _given(self, values: AnyArray) -> Any:
+        """Return an array as the map takes it."""
+        if self._arrays == "numpy":
+            return as_numpy(values)
+        with needs("torch", extra="torch", purpose=f"run {self.name}, which takes tensors"):
+            return values if is_tensor(values) else as_tensor(values)
 
 
 def _numbers(value: Any, where: str) -> Array:

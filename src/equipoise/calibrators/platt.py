@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.one_vs_rest import fit_logistic, log_odds, row_weights, targets
 from equipoise.calibrators.result import FitResult
-from equipoise.core.arrays import as_tensor
+from equipoise.core.array_functions import AnyArray, log_sigmoid
 from equipoise.core.predictions import Predictions
 
 __all__ = ["PlattScaling"]
@@ -65,7 +63,7 @@ class PlattScaling(Calibrator):
         return {"slope": (n_classes,), "offset": (n_classes,)}
 
     def _learn(self, predictions: Predictions) -> FitResult:
-        logits = as_tensor(predictions.logits).double()
+        logits = predictions.logits.astype(np.float64, copy=False)
         weights = row_weights(predictions.weights, len(predictions))
         wanted = targets(predictions.labels, logits.shape[1])
         if self.smooth_targets:
@@ -73,24 +71,24 @@ class PlattScaling(Calibrator):
             negative = weights.sum() - positive
             wanted = np.where(wanted > 0, (positive + 1) / (positive + 2), 1 / (negative + 2))
         log_probs, log_rest = log_odds(logits)
-        start = torch.tensor([[1.0, 0.0]], dtype=torch.float64, device="cpu").repeat(logits.shape[1], 1)
+        start = np.tile([1.0, 0.0], (logits.shape[1], 1))
         found = fit_logistic(
-            [log_probs - log_rest, torch.ones_like(log_probs)],
-            torch.from_numpy(wanted),
-            torch.from_numpy(weights / weights.sum()),
-            free=torch.ones_like(start, dtype=torch.bool),
+            [log_probs - log_rest],
+            wanted,
+            weights / weights.sum(),
+            free=np.ones(start.shape, bool),
             start=start,
         )
         slope, offset = found.coefficients.T
         return FitResult(
-            parameters={"slope": slope.numpy(), "offset": offset.numpy()},
+            parameters={"slope": slope, "offset": offset},
             words=f"slopes {float(slope.min()):.3g} to {float(slope.max()):.3g}; below 1 means over-confident",
             converged=found.converged,
             iterations=found.iterations,
             certificate={"gap": found.gap},
         )
 
-    def _map(self, logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+    def _map(self, logits: AnyArray, parameters: Mapping[str, AnyArray]) -> AnyArray:
         log_probs, log_rest = log_odds(logits)
         score = parameters["slope"] * (log_probs - log_rest) + parameters["offset"]
-        return torch.nn.functional.logsigmoid(score)
+        return log_sigmoid(score)

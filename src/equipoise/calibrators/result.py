@@ -12,7 +12,7 @@ from typing import Any, final
 import numpy as np
 
 from equipoise.core.arrays import Array, freeze
-from equipoise.core.notebook import html_table
+from equipoise.core.tables import Table
 
 __all__ = ["FitResult"]
 
@@ -77,7 +77,7 @@ class FitResult:
             *((name, _told(value)) for name, value in self.parameters.items()),
             *((name, f"{value:.3g}") for name, value in self.certificate.items()),
         ]
-        return html_table((), rows, above=self.words, below=" ".join([*self.notes, *self.warnings]))
+        return Table.of(("", ""), rows, caption=self.words, notes=(*self.notes, *self.warnings)).to_html()
 
     def __str__(self) -> str:
         status = "" if self.converged else ", not converged"

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from torch import Tensor
 
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
@@ -16,7 +15,8 @@ from equipoise.calibrators.curves import normalised, padded, step_at
 from equipoise.calibrators.one_vs_rest import row_weights
 from equipoise.calibrators.platt import PlattScaling
 from equipoise.calibrators.result import FitResult
-from equipoise.core.arrays import Array, as_tensor
+from equipoise.core.array_functions import AnyArray, softmax
+from equipoise.core.arrays import Array, array_namespace
 from equipoise.core.predictions import Predictions
 
 __all__ = ["ScalingBinning"]
@@ -70,10 +70,7 @@ class ScalingBinning(Calibrator):
 
     def _learn(self, predictions: Predictions) -> FitResult:
         scaling = PlattScaling()._learn(predictions)
-        scaled = _scaled(
-            as_tensor(predictions.logits).double(),
-            {name: as_tensor(value) for name, value in scaling.parameters.items()},
-        ).numpy()
+        scaled = _scaled(predictions.logits.astype(np.float64, copy=False), scaling.parameters)
         weights = row_weights(predictions.weights, len(predictions))
         tables = [self._bins(scaled[:, j], weights) for j in range(scaled.shape[1])]
         edges, values = zip(*tables, strict=True)
@@ -94,13 +91,13 @@ class ScalingBinning(Calibrator):
         mass, total = bin_sums(scaled, scaled, weights, edges)
         return edges, total / mass
 
-    def _map(self, logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+    def _map(self, logits: AnyArray, parameters: Mapping[str, AnyArray]) -> AnyArray:
         return normalised(
             step_at(_scaled(logits, parameters), parameters["edges"], parameters["values"]),
-            logits.softmax(-1),
+            softmax(logits),
         )
 
 
-def _scaled(logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+def _scaled(logits: AnyArray, parameters: Mapping[str, AnyArray]) -> AnyArray:
     """Return Platt-scaled probabilities of every class against the rest."""
-    return PlattScaling()._map(logits, parameters).exp()
+    return array_namespace(logits).exp(PlattScaling()._map(logits, parameters))

@@ -5,38 +5,134 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import Any, NamedTuple, Protocol, final
 
 import numpy as np
-import torch
-from torch import Tensor
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from equipoise.calibrators.forms import blocks
-from equipoise.calibrators.linear_shapes import Diagonal, Shape, with_one
-from equipoise.core.arrays import Array, as_tensor
+from equipoise.core.arrays import Array
+from equipoise.kernels.threads import map_in_order
 
-__all__ = ["QuadraticPenalty", "RegressionFit", "fit_softmax"]
+__all__ = ["Diagonal", "Full", "QuadraticPenalty", "RegressionFit", "Shape", "fit_softmax"]
 
-# Keeps absent classes and separable rows finite and picks one of the equivalent maps; moves optima by about 1e-8.
+# Keeps absent classes and separable rows finite and picks one of the equivalent solutions; moves optima by about 1e-8.
 _RIDGE = 1e-9
 _MOST_STEPS = 60
 _DIRECT = 150
-# Separable rows have no best map: the likelihood grows without end, and this much NLL is where it is stopped.
+# Separable rows have no optimum: the likelihood grows without end, and the fit is stopped at this NLL.
 _ENOUGH = 1e-4
 _MOST_DOUBLINGS = 30
 # On the way there Newton's steps lead too far; this much is added to the curvature first, more if it does not help.
 _FIRST_DAMPING = 1e-4
 # Smaller probabilities would become denormal float32, a hundred times slower to multiply, and matter to nothing.
-_NEGLIGIBLE = 1e-20
+_NEGLIGIBLE = np.float32(1e-20)
 _TOLERANCE = 1e-11
 _LOOSE_TOLERANCE = 1e-9
+# Parts of the rows that are summed side by side; a number of its own, so that threads do not change sums.
+_GROUPS = 8
+
+
+class Shape(Protocol):
+    """How parameters act on features; linear in the parameters."""
+
+    def forward(self, features: Array, theta: Array) -> Array:
+        """Return new logits ``(m, k)``."""
+
+    def adjoint(self, features: Array, residual: Array) -> Array:
+        """Return the gradient of ``sum(residual * forward)``."""
+
+    def jacobian(self, features: Array, probs: Array) -> Array:
+        """Return ``(m, size)``: the derivative of ``sum_j probs_j * logit_j`` for each parameter."""
+
+    def moments(self, features: Array, weights: Array, jacobian: Array) -> Array:
+        """Return ``(k, f, f)``: for every class, the weighted second moments of its own features.
+
+        ``jacobian`` is that of ``weights``, which the caller has computed already.
+        """
+
+    def arrange(self, per_class: Array) -> Array:
+        """Bring parameters from ``(k, f)``, one row per class, to their own shape."""
+
+    def per_class(self, theta: Array) -> Array:
+        """Bring parameters to ``(k, f)``."""
+
+
+@final
+class Diagonal:
+    """One scale and one offset per class: ``theta`` is ``(2, k)``."""
+
+    def forward(self, features: Array, theta: Array) -> Array:
+        """Scale and shift every column."""
+        scaled: Array = features * theta[0]
+        scaled += theta[1]
+        return scaled
+
+    def adjoint(self, features: Array, residual: Array) -> Array:
+        """Sum over rows."""
+        return np.stack([np.einsum("mk,mk->k", residual, features), residual.sum(0)])
+
+    def jacobian(self, features: Array, probs: Array) -> Array:
+        """Put the columns for scales before those for offsets."""
+        return np.concatenate([probs * features, probs], axis=1)
+
+    def moments(self, features: Array, weights: Array, jacobian: Array) -> Array:
+        """Return moments of each column."""
+        once = weights * features
+        second, first, zeroth = np.einsum("mk,mk->k", once, features), once.sum(0), weights.sum(0)
+        return np.stack([second, first, first, zeroth], axis=1).reshape(-1, 2, 2)
+
+    def arrange(self, per_class: Array) -> Array:
+        """Transpose."""
+        return per_class.T
+
+    def per_class(self, theta: Array) -> Array:
+        """Transpose."""
+        return theta.T
+
+
+@final
+class Full:
+    """A matrix and an offset: ``theta`` is ``(k, k + 1)``, the offset last."""
+
+    def forward(self, features: Array, theta: Array) -> Array:
+        """Multiply and shift."""
+        product: Array = features @ theta[:, :-1].T
+        product += theta[:, -1]
+        return product
+
+    def adjoint(self, features: Array, residual: Array) -> Array:
+        """Correlate residuals with features."""
+        return np.concatenate([residual.T @ features, residual.sum(0)[:, None]], axis=1)
+
+    def jacobian(self, features: Array, probs: Array) -> Array:
+        """Go class by class."""
+        return (probs[:, :, None] * _with_one(features)[:, None, :]).reshape(len(probs), -1)
+
+    def moments(self, features: Array, weights: Array, jacobian: Array) -> Array:
+        """Return moments of all features, weighted for every class."""
+        wide = _with_one(features)
+        return (jacobian.T @ wide).reshape(-1, wide.shape[1], wide.shape[1])
+
+    def arrange(self, per_class: Array) -> Array:
+        """Return it unchanged."""
+        return per_class
+
+    def per_class(self, theta: Array) -> Array:
+        """Return it unchanged."""
+        return theta
+
+
+def _with_one(features: Array) -> Array:
+    return np.concatenate([features, np.ones_like(features[:, :1])], axis=1)
 
 
 @dataclass(frozen=True, slots=True)
 class QuadraticPenalty:
-    """``sum(strength * (theta - centre)**2)``, both in the shape of the parameters."""
+    """``sum(strength * (theta - center)**2)``, both in the shape of the parameters."""
 
-    strength: Tensor
-    centre: Tensor
+    strength: Array
+    center: Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +146,8 @@ class RegressionFit:
         gap: Estimated excess of the objective before the last step, half the Newton decrement; what is left is less.
         iterations: Newton steps.
         converged: Whether the gap is within tolerance.
-        separable: Whether a map was found that ranks every row's class first, and no penalty holds it back: then its
-            multiples are better and better.
+        separable: Whether parameters were found that rank every row's class first, and no penalty holds them back:
+            then their multiples are better and better.
     """
 
     theta: Array
@@ -64,7 +160,7 @@ class RegressionFit:
 
     @property
     def certificate(self) -> dict[str, float]:
-        """The evidence, by name."""
+        """Gradient and gap, by name."""
         return {"gradient": self.gradient, "gap": self.gap}
 
     @property
@@ -73,7 +169,8 @@ class RegressionFit:
         if not self.separable:
             return ()
         return (
-            "the map separates the classes of its fit rows, so it was stopped; use more rows or a penalised map",
+            "the calibrator separates the classes of its fit rows, so the fit was stopped; use more rows or a "
+            "penalized calibrator",
         )
 
 
@@ -83,10 +180,10 @@ def fit_softmax(
     weights: Array | None,
     *,
     shape: Shape,
-    start: Tensor,
+    start: Array,
     penalty: QuadraticPenalty,
 ) -> RegressionFit:
-    """Minimise the mean NLL of ``softmax(shape(features, theta))`` plus a penalty; convex.
+    """Minimize the mean NLL of ``softmax(shape(features, theta))`` plus a penalty; convex.
 
     Newton steps with the exact Hessian where it is small, with conjugate gradients in float32 where it is
     not; values and gradients are float64 always.
@@ -103,11 +200,10 @@ def fit_softmax(
         Parameters and certificate.
 
     Example:
-        >>> from equipoise.calibrators.linear_shapes import Diagonal
         >>> x, y = np.array([[1.0, 0.0]] * 4), np.array([0, 0, 0, 1])
-        >>> start = torch.tensor([[1.0, 1.0], [0.0, 0.0]], dtype=torch.float64)
+        >>> start = np.array([[1.0, 1.0], [0.0, 0.0]])
         >>> found = fit_softmax(x, y, None, shape=Diagonal(), start=start,
-        ...                     penalty=QuadraticPenalty(torch.zeros_like(start), start))
+        ...                     penalty=QuadraticPenalty(np.zeros_like(start), start))
         >>> round(found.objective, 6)  # the entropy of 3 in 4
         0.562335
     """
@@ -137,12 +233,11 @@ def fit_softmax(
         if state.nll <= _ENOUGH:
             break
         theta, state = 2 * theta, problem.evaluate(2 * theta)
-    gradient = float(state.gradient.abs().max())
     gap = max(step_gap, 0.0)
     return RegressionFit(
-        theta.numpy(),
+        theta,
         state.objective,
-        gradient,
+        float(np.abs(state.gradient).max()),
         gap,
         steps,
         converged=not separable and gap <= 1e-9 * max(1.0, state.objective),
@@ -155,8 +250,17 @@ class _State:
     nll: float
     objective: float
     margin: float
-    gradient: Tensor
-    probs: Sequence[Tensor]
+    gradient: Array
+    probs: Sequence[Array]
+
+
+class _Block(NamedTuple):
+    """Some rows that fit the processor's cache; ``light`` are the features in float32, empty for direct solutions."""
+
+    features: Array
+    light: Array
+    labels: Array
+    share: Array
 
 
 class _Problem:
@@ -167,40 +271,67 @@ class _Problem:
         weights: Array | None,
         *,
         shape: Shape,
-        start: Tensor,
+        start: Array,
         penalty: QuadraticPenalty,
     ) -> None:
         n_rows, n_classes = features.shape
         share = np.full(n_rows, 1.0 / n_rows) if weights is None else weights / weights.sum()
         self.shape, self.penalty, self.start = shape, penalty, start
-        self.direct = start.numel() <= _DIRECT
-        self.slices = list(blocks(n_rows, start.numel() if self.direct else n_classes))
-        self.features = [as_tensor(features[block]).double() for block in self.slices]
-        self.labels = [as_tensor(labels[block])[:, None] for block in self.slices]
-        self.share = [as_tensor(share[block])[:, None].double() for block in self.slices]
+        self.direct = start.size <= _DIRECT
         self.curvature = 2 * (penalty.strength + _RIDGE)
-        self.damping, self.penalised = 0.0, bool(penalty.strength.any())
-        self.light = [] if self.direct else [x.float() for x in self.features]
+        self.damping, self.penalized = 0.0, bool(penalty.strength.any())
+        self.blocks = [
+            _Block(
+                features[rows].astype(np.float64, copy=False),
+                np.empty(0) if self.direct else features[rows].astype(np.float32, copy=False),
+                labels[rows],
+                share[rows],
+            )
+            for rows in blocks(
+                n_rows, start.size if self.direct else n_classes, size=1 << (15 if self.direct else 17)
+            )
+        ]
 
-    def evaluate(self, theta: Tensor) -> _State:
-        nll, margin, gradient, probs = 0.0, inf, torch.zeros_like(theta), []
-        for x, y, w in zip(self.features, self.labels, self.share, strict=True):
-            log_probs = self.shape.forward(x, theta).log_softmax(1)
-            own = log_probs.gather(1, y)
-            nll -= float((own * w).sum())
-            if not self.penalised and margin > 0:
-                lead = own - log_probs.scatter(1, y, -inf).amax(1, keepdim=True)
-                margin = min(margin, float(torch.where(w > 0, lead, inf).min()))
-            p = log_probs.exp_()
-            probs.append(p if self.direct else torch.nn.functional.threshold(p.float(), _NEGLIGIBLE, 0.0))
-            residual = p * w
-            residual.scatter_add_(1, y, -w)
-            gradient += self.shape.adjoint(x, residual)
-        offset = theta - self.penalty.centre
-        drift = theta - self.start
+    def evaluate(self, theta: Array) -> _State:
+        margin, kept = [inf], [np.empty(0)] * len(self.blocks)
+
+        def task(index: int, block: _Block) -> tuple[float, Array]:
+            rows = np.arange(len(block.labels))
+            scores = self.shape.forward(block.features, theta)
+            scores -= scores.max(axis=1, keepdims=True)
+            own = scores[rows, block.labels]
+            if not self.penalized and margin[0] > 0:
+                scores[rows, block.labels] = -inf
+                lead = own - scores.max(axis=1)
+                margin[0] = min(margin[0], float(np.where(block.share > 0, lead, inf).min()))
+                scores[rows, block.labels] = own
+            probs = np.exp(scores, out=scores)
+            total = np.einsum("mk->m", probs)
+            probs /= total[:, None]
+            kept[index] = probs if self.direct else _light(probs)
+            residual = probs * block.share[:, None]
+            residual[rows, block.labels] -= block.share
+            return float(block.share @ (np.log(total) - own)), self.shape.adjoint(block.features, residual)
+
+        nll, gradient = self._sum(task)
+        offset, drift = theta - self.penalty.center, theta - self.start
         value = nll + float((self.penalty.strength * offset**2).sum() + _RIDGE * (drift**2).sum())
         gradient += 2 * (self.penalty.strength * offset + _RIDGE * drift)
-        return _State(nll, value, margin, gradient, probs)
+        return _State(nll, value, margin[0], gradient, kept)
+
+    def _sum(self, task: Callable[[int, _Block], tuple[Any, ...]]) -> list[Any]:
+        """Return the sums over all blocks of what a task returns for each, in an order that threads do not change."""
+
+        @np.errstate(all="ignore")
+        def work(first: int) -> list[Any]:
+            total = list(task(first, self.blocks[first]))
+            for index in range(first + 1, min(first + step, len(self.blocks))):
+                total = [a + b for a, b in zip(total, task(index, self.blocks[index]), strict=True)]
+            return total
+
+        step = -(-len(self.blocks) // _GROUPS)
+        groups = map_in_order(work, range(0, len(self.blocks), step))
+        return [sum(parts) for parts in zip(*groups, strict=True)]
 
     def damp(self, length: float) -> None:
         """Hold back the next step if this one was too long, and trust it again if it was not."""
@@ -208,101 +339,113 @@ class _Problem:
             self.damping = max(10 * self.damping, _FIRST_DAMPING) if length < 1 else self.damping / 10
 
     def is_separable(self, state: _State) -> bool:
-        """Return whether every row's class has the highest probability and no penalty holds the map back."""
-        return not self.penalised and state.margin > 0
+        """Return whether every row's class has the highest probability and no penalty holds the fit back."""
+        return not self.penalized and state.margin > 0
 
-    def direction(self, state: _State, last_gap: float) -> Tensor:
+    def direction(self, state: _State, last_gap: float) -> Array:
         if self.direct:
-            return -_solve(self._hessian(state), state.gradient.flatten()).reshape(state.gradient.shape)
+            return -_solve(self._hessian(state), state.gradient.ravel()).reshape(state.gradient.shape)
         # Far from the optimum the step need not be exact, because it will not be right.
         tolerance = 0.3 if last_gap > 0.01 * state.objective else 0.1
         return -_conjugate_gradients(
             self._product(state), self._preconditioner(state), state.gradient, tolerance
         )
 
-    def _hessian(self, state: _State) -> Tensor:
-        size = self.curvature.numel()
-        total = torch.zeros(size, size, dtype=torch.float64, device="cpu")
-        own = None
-        for x, p, w in zip(self.features, state.probs, self.share, strict=True):
-            jacobian = self.shape.jacobian(x, p)
-            weighted = jacobian * w
-            total.addmm_(jacobian.T, weighted, alpha=-1)
-            part = self.shape.moments(x, p * w, weighted)
-            own = part if own is None else own + part
-        assert own is not None
-        n_classes, width, _ = own.shape
-        place = self.shape.per_class(torch.arange(size, device="cpu").reshape(self.curvature.shape))
-        rows = place[:, :, None].expand(n_classes, width, width)
-        total[rows, rows.mT] += own
-        return total + torch.diag(self.curvature.flatten())
+    def _hessian(self, state: _State) -> Array:
+        def task(index: int, block: _Block) -> tuple[Array, Array]:
+            probs = state.probs[index]
+            jacobian = self.shape.jacobian(block.features, probs)
+            weighted = jacobian * block.share[:, None]
+            moments = self.shape.moments(block.features, probs * block.share[:, None], weighted)
+            return jacobian.T @ weighted, moments
 
-    def _product(self, state: _State) -> Callable[[Tensor], Tensor]:
-        share = [w.float() for w in self.share]
+        outer, own = self._sum(task)
+        index = self.shape.per_class(np.arange(self.curvature.size).reshape(self.curvature.shape))
+        hessian: Array = np.diag(self.curvature.ravel()) - outer
+        hessian[index[:, :, None], index[:, None, :]] += own
+        return hessian
 
-        def product(vector: Tensor) -> Tensor:
-            light, result = vector.float(), (self.curvature + self.damping) * vector
-            for x, p, w in zip(self.light, state.probs, share, strict=True):
-                pushed = self.shape.forward(x, light)
-                mean = torch.einsum("mk,mk->m", p, pushed)[:, None]
-                result += self.shape.adjoint(x, pushed.sub_(mean).mul_(p).mul_(w))
-            return result
+    def _product(self, state: _State) -> Callable[[Array], Array]:
+        def multiply(vector: Array) -> Array:
+            light = vector.astype(np.float32)
 
-        return product
+            def task(index: int, block: _Block) -> tuple[Array]:
+                probs, features = state.probs[index], block.light
+                pushed = self.shape.forward(features, light)
+                pushed -= np.einsum("mk,mk->m", probs, pushed)[:, None]
+                pushed *= probs
+                pushed *= block.share.astype(np.float32)[:, None]
+                return (self.shape.adjoint(features, pushed).astype(np.float64),)
 
-    def _preconditioner(self, state: _State) -> Callable[[Tensor], Tensor]:
+            (result,) = self._sum(task)
+            result += (self.curvature + self.damping) * vector
+            product: Array = result
+            return product
+
+        return multiply
+
+    def _preconditioner(self, state: _State) -> Callable[[Array], Array]:
         if isinstance(self.shape, Diagonal):
             return self._class_preconditioner(state)
         return self._product_preconditioner(state)
 
-    def _class_preconditioner(self, state: _State) -> Callable[[Tensor], Tensor]:
-        own = torch.zeros((), device="cpu")
-        for x, p, w in zip(self.light, state.probs, self.share, strict=True):
-            own = own + self.shape.moments(x, p * (1 - p) * w.float(), x).double()
+    def _class_preconditioner(self, state: _State) -> Callable[[Array], Array]:
+        def task(index: int, block: _Block) -> tuple[Array]:
+            probs, features = state.probs[index], block.light
+            spread = probs * (1 - probs) * block.share.astype(np.float32)[:, None]
+            return (self.shape.moments(features, spread, features).astype(np.float64),)
+
+        (own,) = self._sum(task)
         # With fewer rows than classes a class has one row or none: its moments, in float32, are singular or a little
         # indefinite. Their eigenvalues are bounded below, which a Cholesky factor cannot do.
-        values, vectors = torch.linalg.eigh(own)
-        scale = values.clamp(min=0) + self.shape.per_class(self.curvature + self.damping)
-        scale = scale + 1e-12 * scale.amax(1, keepdim=True)
+        values, vectors = np.linalg.eigh(own)
+        scale = values.clip(min=0) + self.shape.per_class(self.curvature + self.damping)
+        scale = scale + 1e-12 * scale.max(axis=1, keepdims=True)
 
-        def solve(vector: Tensor) -> Tensor:
+        def solve(vector: Array) -> Array:
             rotated = vectors.mT @ self.shape.per_class(vector)[..., None]
             return self.shape.arrange((vectors @ (rotated / scale[..., None]))[..., 0])
 
         return solve
 
-    def _product_preconditioner(self, state: _State) -> Callable[[Tensor], Tensor]:
+    def _product_preconditioner(self, state: _State) -> Callable[[Array], Array]:
         """Approximate the Hessian by (curvature of each class) x (second moments of the features)."""
-        n_classes = self.features[0].shape[1]
-        spread = torch.zeros(n_classes, dtype=torch.float64, device="cpu")
-        moments = torch.zeros(n_classes + 1, n_classes + 1, dtype=torch.float64, device="cpu")
-        for x, p, w in zip(self.light, state.probs, self.share, strict=True):
-            own = p * (1 - p) * w.float()
-            spread += own.sum(0)
-            wide = with_one(x)
-            moments += (wide * own.sum(1, keepdim=True)).T @ wide
-        moments /= spread.sum().clamp(min=_NEGLIGIBLE)  # no spread is left where every row is certain
-        values, vectors = torch.linalg.eigh(moments)
-        damping = self.curvature.median() + self.damping
-        scale = spread[:, None] * values.clamp(min=0) + damping + 1e-12
 
-        def solve(vector: Tensor) -> Tensor:
-            solved: Tensor = (vector @ vectors / scale) @ vectors.T
+        def task(index: int, block: _Block) -> tuple[Array, Array]:
+            probs, wide = state.probs[index], _with_one(block.light)
+            own = probs * (1 - probs) * block.share.astype(np.float32)[:, None]
+            return own.sum(0).astype(np.float64), ((wide * own.sum(1)[:, None]).T @ wide).astype(np.float64)
+
+        spread, moments = self._sum(task)
+        moments /= max(spread.sum(), _NEGLIGIBLE)  # no spread is left where every row is certain
+        values, vectors = np.linalg.eigh(moments)
+        damping = np.quantile(self.curvature, 0.5, method="lower") + self.damping
+        scale = spread[:, None] * values.clip(min=0) + damping + 1e-12
+
+        def solve(vector: Array) -> Array:
+            solved: Array = (vector @ vectors / scale) @ vectors.T
             return solved
 
         return solve
 
 
+def _light(probs: Array) -> Array:
+    """Return probabilities in float32, without those too small to matter."""
+    light = probs.astype(np.float32)
+    light[light < _NEGLIGIBLE] = 0.0
+    return light
+
+
 def _conjugate_gradients(
-    product: Callable[[Tensor], Tensor],
-    precondition: Callable[[Tensor], Tensor],
-    target: Tensor,
+    product: Callable[[Array], Array],
+    precondition: Callable[[Array], Array],
+    target: Array,
     tolerance: float,
-) -> Tensor:
+) -> Array:
     """Solve ``product(x) = target`` until the error in the energy norm stops mattering."""
-    solution, residual = torch.zeros_like(target), target.clone()
+    solution, residual = np.zeros_like(target), target.copy()
     helper = precondition(residual)
-    search = helper.clone()
+    search = helper.copy()
     energy = first = float((residual * helper).sum())
     for _ in range(200):
         pushed = product(search)
@@ -321,12 +464,15 @@ def _conjugate_gradients(
     return solution
 
 
-def _solve(matrix: Tensor, target: Tensor) -> Tensor:
+def _solve(matrix: Array, target: Array) -> Array:
     """Solve a positive definite system; damped if rounding has made it indefinite."""
     damping = 0.0
     for _ in range(20):
-        factor, failed = torch.linalg.cholesky_ex(matrix + damping * torch.eye(len(matrix), device="cpu"))
-        if not failed:
-            return torch.cholesky_solve(target[:, None], factor)[:, 0]
-        damping = max(10 * damping, 1e-14 * float(matrix.diagonal().amax()))
+        try:
+            factor = cho_factor(matrix + damping * np.eye(len(matrix)), check_finite=False)
+        except LinAlgError:
+            damping = max(10 * damping, 1e-14 * float(matrix.diagonal().max()))
+            continue
+        solved: Array = cho_solve(factor, target, check_finite=False)
+        return solved
     return target

@@ -8,14 +8,14 @@ from typing import final
 
 import numpy as np
 from scipy.interpolate import CubicSpline
-from torch import Tensor
 
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.curves import interpolate, normalised, padded, with_top
 from equipoise.calibrators.one_vs_rest import row_weights
 from equipoise.calibrators.result import FitResult
-from equipoise.core.arrays import Array
+from equipoise.core.array_functions import AnyArray, softmax
+from equipoise.core.arrays import Array, array_namespace
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 
@@ -135,9 +135,9 @@ class SplineCalibration(Calibrator):
         direction = "lowers" if change < 0 else "raises"
         return knots, values, f"{direction} the confidence by {abs(change):.3g} on average"
 
-    def _map(self, logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
-        probs = logits.softmax(-1)
+    def _map(self, logits: AnyArray, parameters: Mapping[str, AnyArray]) -> AnyArray:
+        probs = softmax(logits)
         if len(parameters["knots"]) == 2:
             return normalised(interpolate(probs, parameters["knots"], parameters["values"]), probs)
-        confidence = probs.max(-1, keepdim=True).values
+        confidence = array_namespace(probs).max(probs, axis=-1, keepdims=True)
         return with_top(probs, interpolate(confidence, parameters["knots"], parameters["values"])[:, 0])

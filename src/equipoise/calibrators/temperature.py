@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Literal, final
 
 import numpy as np
-from torch import Tensor
 
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.result import FitResult
 from equipoise.calibrators.temperature_search import GRID, Optimum, ece_on_grid, fit_beta
+from equipoise.core.array_functions import AnyArray
 from equipoise.core.names import check_choice
 from equipoise.core.predictions import Predictions
 
@@ -90,7 +90,7 @@ class TemperatureScaling(Calibrator):
             warnings=("the best temperature is the end of the grid",) if best in (0, len(GRID) - 1) else (),
         )
 
-    def _map(self, logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+    def _map(self, logits: AnyArray, parameters: Mapping[str, AnyArray]) -> AnyArray:
         return logits / parameters["temperature"]
 
 

@@ -16,7 +16,7 @@ from equipoise.core.checks import check_labels
 from equipoise.core.errors import DataError
 from equipoise.kernels.threads import map_in_order
 
-__all__ = ["GRID", "Optimum", "ece_on_grid", "fit_beta", "papers_grid"]
+__all__ = ["GRID", "Optimum", "ScoreBlock", "ece_on_grid", "fit_beta", "over_blocks", "papers_grid"]
 
 _SUBSAMPLES = (512, 4096)
 _SEPARABLE = 1e-6
@@ -157,7 +157,7 @@ def _subsample(
 
 def _objective(logits: Array, labels: Array, weights: Array | None) -> Callable[[float], Derivatives]:
     def mean(beta: float) -> Derivatives:
-        def sums(block: _Block) -> Array:
+        def sums(block: ScoreBlock) -> Array:
             exps = np.exp(np.multiply(block.gaps, beta))
             zeroth, once = np.einsum("ij->i", exps), np.einsum("ij,ij->i", exps, block.gaps)
             exps *= block.gaps
@@ -171,14 +171,14 @@ def _objective(logits: Array, labels: Array, weights: Array | None) -> Callable[
             return np.stack(columns) @ block.weights
 
         value, slope, curvature, total = np.sum(
-            _over_blocks(sums, logits, labels, weights, np.float64), axis=0
+            over_blocks(sums, logits, labels, weights, np.float64), axis=0
         )
         return float(value / total), float(slope / total), float(curvature / total)
 
     return mean
 
 
-class _Block(NamedTuple):
+class ScoreBlock(NamedTuple):
     """Some rows that fit the processor's cache: how far logits, and that of the label, are below the largest."""
 
     gaps: Array
@@ -187,8 +187,8 @@ class _Block(NamedTuple):
     weights: Array
 
 
-def _over_blocks(
-    task: Callable[[_Block], Array], logits: Array, labels: Array, weights: Array | None, dtype: DTypeLike
+def over_blocks(
+    task: Callable[[ScoreBlock], Array], logits: Array, labels: Array, weights: Array | None, dtype: DTypeLike
 ) -> list[Array]:
     """Return the results of a task for some rows at a time, in a fixed order, with gaps in a precision."""
     step = max(1, _BLOCK // logits.shape[1])
@@ -201,7 +201,7 @@ def _over_blocks(
         # Squares of what is too large become infinite, and fit_beta reports it.
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             return task(
-                _Block(block, own, labels[rows], np.ones(len(own)) if weights is None else weights[rows])
+                ScoreBlock(block, own, labels[rows], np.ones(len(own)) if weights is None else weights[rows])
             )
 
     return map_in_order(work, range(0, len(labels), step))
@@ -234,7 +234,7 @@ def ece_on_grid(
     # Papers take exponentials in the precision of the logits.
     dtype = logits.dtype if logits.dtype == np.float32 else np.dtype(np.float64)
 
-    def gaps_by_bin(block: _Block) -> Array:
+    def gaps_by_bin(block: ScoreBlock) -> Array:
         scaled, wide = np.empty_like(block.gaps), np.empty(block.gaps.shape)
         confidence = np.empty((len(betas), len(block.own)))
         for row, beta in zip(confidence, betas.astype(dtype), strict=True):
@@ -246,6 +246,6 @@ def ece_on_grid(
         return np.bincount(place.reshape(-1), gaps.reshape(-1), minlength=len(betas) * n_bins)
 
     total = len(labels) if weights is None else weights.sum()
-    table = np.sum(_over_blocks(gaps_by_bin, logits, labels, weights, dtype), axis=0)
+    table = np.sum(over_blocks(gaps_by_bin, logits, labels, weights, dtype), axis=0)
     ece = expected_error(table.reshape(len(betas), n_bins), total)
     return int(np.argmin(ece)), ece

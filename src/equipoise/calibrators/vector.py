@@ -6,16 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.fit_checks import absent_classes, describe_offsets
-from equipoise.calibrators.linear_shapes import Diagonal
 from equipoise.calibrators.result import FitResult
-from equipoise.calibrators.softmax_regression import QuadraticPenalty, fit_softmax
+from equipoise.calibrators.softmax_regression import Diagonal, QuadraticPenalty, fit_softmax
 from equipoise.calibrators.temperature_search import fit_beta
+from equipoise.core.array_functions import AnyArray
 from equipoise.core.predictions import Predictions
 
 __all__ = ["VectorScaling"]
@@ -57,9 +56,9 @@ class VectorScaling(Calibrator):
     def _learn(self, predictions: Predictions) -> FitResult:
         logits, labels, weights = predictions.logits, predictions.labels, predictions.weights
         beta = fit_beta(logits, labels, weights).beta
-        start = torch.zeros(2, logits.shape[1], dtype=torch.float64, device="cpu")
+        start = np.zeros((2, logits.shape[1]))
         start[0] = beta
-        none = QuadraticPenalty(torch.zeros_like(start), start)
+        none = QuadraticPenalty(np.zeros_like(start), start)
         found = fit_softmax(logits, labels, weights, shape=Diagonal(), start=start, penalty=none)
         scale, offset = found.theta
         return FitResult(
@@ -71,5 +70,5 @@ class VectorScaling(Calibrator):
             warnings=(*absent_classes(labels, weights, logits.shape[1]), *found.warnings),
         )
 
-    def _map(self, logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+    def _map(self, logits: AnyArray, parameters: Mapping[str, AnyArray]) -> AnyArray:
         return parameters["scale"] * logits + parameters["offset"]

@@ -9,12 +9,11 @@ from typing import final
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from equipoise.calibrators.one_vs_rest import row_weights
 from equipoise.calibrators.temperature_search import fit_beta
-from equipoise.core.arrays import Array, as_tensor
+from equipoise.core.array_functions import AnyArray, log_softmax, logsumexp, softmax
+from equipoise.core.arrays import Array, array_namespace
 from equipoise.core.grid import grid_of
 from equipoise.core.predictions import Predictions
 
@@ -85,7 +84,7 @@ def _found(data: Predictions) -> Floor:
     return Floor(values, note, len(rows))
 
 
-def floored(logits: Tensor, floor: Sequence[float]) -> Tensor:
+def floored(logits: AnyArray, floor: Sequence[float]) -> AnyArray:
     """Return logarithms of probabilities, of which none is below the floor.
 
     Args:
@@ -93,28 +92,27 @@ def floored(logits: Tensor, floor: Sequence[float]) -> Tensor:
         floor: One probability, or two for two classes.
 
     Example:
-        >>> floored(torch.tensor([[0.0, -80.0]]), [0.01]).exp()
-        tensor([[0.9900, 0.0100]])
+        >>> np.exp(floored(np.array([[0.0, -80.0]]), [0.01])).round(4)
+        array([[0.99, 0.01]])
     """
-    log_probs = logits.log_softmax(-1)
-    least = torch.zeros_like(log_probs) + log(floor[0])
+    xp, log_probs = array_namespace(logits), log_softmax(logits)
+    least = xp.zeros_like(log_probs) + log(floor[0])
     if len(floor) > 1:
-        least = torch.stack(
-            [torch.zeros_like(log_probs[..., j]) + log(one) for j, one in enumerate(floor)], -1
-        )
+        columns = [xp.zeros_like(log_probs[..., j]) + log(one) for j, one in enumerate(floor)]
+        least = xp.stack(columns, axis=-1)
     low = log_probs < least
     # The other classes make room, so that a zero counts the same in every row and equal scores stay equal.
-    added = torch.where(low, least.exp(), 0.0).sum(-1, keepdim=True)
-    rest = torch.where(low, 0.0, log_probs.exp()).sum(-1, keepdim=True)
-    shift = (1 - added).clamp(min=0.5).log() - rest.log()
-    return torch.where(low, least, torch.maximum(log_probs + shift, least))
+    added = xp.sum(xp.where(low, xp.exp(least), 0.0), axis=-1, keepdims=True)
+    rest = xp.sum(xp.where(low, 0.0, xp.exp(log_probs)), axis=-1, keepdims=True)
+    shift = xp.log(xp.clip(1 - added, 0.5, None)) - xp.log(rest)
+    return xp.where(low, least, xp.maximum(log_probs + shift, least))
 
 
 def with_floor(data: Predictions, floor: Sequence[float]) -> Predictions:
     """Return predictions as a calibrator with a floor reads them; rows without a zero stay exactly as they are."""
     probs = data.probs.astype(np.float64)
     low = (probs < np.array(floor)).any(axis=1)
-    probs[low] = floored(as_tensor(data.logits).double(), floor).softmax(-1).numpy()[low]
+    probs[low] = softmax(floored(data.logits.astype(np.float64, copy=False), floor))[low]
     changed = data.with_scores(probs=probs[:, 1] if data.one_column else probs)
     return changed._copy(precision=data.precision)
 
@@ -122,15 +120,15 @@ def with_floor(data: Predictions, floor: Sequence[float]) -> Predictions:
 def _likeliest_part(data: Predictions, zeros: Array, half: Sequence[float]) -> float:
     step = max(1, zeros.size // _MOST_SCORES)
     rows, zeros = data.take(slice(None, None, step)), zeros[::step]
-    logits = as_tensor(rows.logits).double()
+    logits = rows.logits.astype(np.float64, copy=False)
     weights = row_weights(rows.weights, len(rows))
     inside = zeros.any(axis=1)
 
     def loss(part: float) -> float:
-        scores = floored(logits, [part * value for value in half]).numpy()
+        scores = floored(logits, [part * value for value in half])
         found = fit_beta(scores, rows.labels, rows.weights)
-        some = torch.from_numpy(found.beta * scores[inside]).log_softmax(-1)
-        surprise = some.masked_fill(torch.from_numpy(~zeros[inside]), -torch.inf).logsumexp(-1).numpy()
+        some = log_softmax(found.beta * scores[inside])
+        surprise = logsumexp(np.where(zeros[inside], some, -np.inf))[:, 0]
         return found.nll * float(weights.sum()) - float(np.average(surprise, weights=weights[inside]))
 
     return min(_PARTS, key=loss)

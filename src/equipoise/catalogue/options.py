@@ -24,7 +24,7 @@ class MethodOption(NamedTuple):
 
     Attributes:
         name: Keyword by which it is passed.
-        default: As written in Python; empty if it is required.
+        default: As written in Python; empty if it must be given.
         meaning: Its documentation, without markup.
     """
 

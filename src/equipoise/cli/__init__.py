@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from equipoise.cli.unexpected import report_unexpected as _report_unexpected
+from equipoise.cli.errors import report_unexpected as _report_unexpected
 from equipoise.core.lazy import listed_names as _listed_names
 
 __all__ = ["main"]
@@ -31,8 +31,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         from equipoise.cli.app import run
     except Exception as error:  # noqa: BLE001 - an installation that is not whole
-        if not isinstance(error, ModuleNotFoundError) or error.name not in ("click", "rich"):
+        if not isinstance(error, ModuleNotFoundError) or error.name != "click":
             return _report_unexpected(error)
-        sys.stderr.write(f"equipoise: {error.name} is not installed. Run: pip install 'equipoise[cli]'\n")
+        sys.stderr.write("equipoise: click is not installed. Run: pip install click\n")
         return 2
     return run(sys.argv[1:] if arguments is None else arguments)

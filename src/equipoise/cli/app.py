@@ -1,4 +1,4 @@
-"""The table of commands, and how mistakes become one sentence and an exit code."""
+"""The program: warnings and errors as one line each, and exit codes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ import click
 
 from equipoise import __version__
 from equipoise.cli.commands import COMMANDS, CommandTable
+from equipoise.cli.errors import print_traceback_if_requested, report_unexpected
 from equipoise.cli.inputs import OPTION_OF
-from equipoise.cli.output import output_to_whoever_reads
-from equipoise.cli.unexpected import print_traceback_if_requested, report_unexpected
-from equipoise.core.argument_names import arguments_as_options
+from equipoise.cli.output import safe_stream
 from equipoise.core.errors import EquipoiseError, EquipoiseWarning
 from equipoise.core.escaping import visible, without_secrets
 from equipoise.kernels.locks import LockWarning
@@ -28,7 +27,7 @@ __all__ = ["app", "run"]
 _LONGEST = 600
 _TERMINATED = 128 + signal.SIGTERM
 _COMPLETION = "_EQUIPOISE_COMPLETE"
-#: The option that stands for an argument in messages.
+#: The option that replaces the name of an argument in messages.
 _OPTIONS = {**OPTION_OF, "root": "--data", "positive": "--positive", "by": "--by"}
 
 
@@ -43,20 +42,19 @@ def app() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run a command; a user's mistake is one sentence on standard error, never a traceback."""
+    """Run a command and return its exit code; errors are one line on standard error, never a traceback."""
     try:
         with (
-            redirect_stdout(output_to_whoever_reads(sys.stdout)),
-            arguments_as_options(_OPTIONS),
-            _warnings_in_one_line(),
+            redirect_stdout(safe_stream(sys.stdout)),
+            _short_warnings(),
         ):
             result = app.main(arguments, prog_name="equipoise", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
-        _say_that_it_goes_on(arguments)
+        _say_that_it_resumes(arguments)
         return 130
     except SystemExit as stop:
         if stop.code == _TERMINATED:
-            _say_that_it_goes_on(arguments)
+            _say_that_it_resumes(arguments)
         elif stop.code not in (None, 0) and _COMPLETION not in os.environ:
             return report_unexpected(stop)  # code of others called sys.exit
         raise
@@ -66,7 +64,7 @@ def run(arguments: list[str]) -> int:
         click.echo(visible(without_secrets(shown.getvalue()), keep="\n"), err=True, nl=False)
         return 2
     except MemoryError:
-        click.echo("equipoise: there is not enough memory for this.", err=True)
+        click.echo("equipoise: not enough memory.", err=True)
         return 2
     except (EquipoiseError, ValueError, TypeError, OSError) as error:
         print_traceback_if_requested()
@@ -78,32 +76,33 @@ def run(arguments: list[str]) -> int:
 
 
 @contextmanager
-def _warnings_in_one_line() -> Iterator[None]:
-    """Print warnings of ours as one line; those of libraries stay as they are."""
+def _short_warnings() -> Iterator[None]:
+    """Print our own warnings as one line; those of libraries stay as they are."""
     with warnings.catch_warnings():
         for kind in (EquipoiseWarning, LockWarning):
             warnings.simplefilter("always", kind)
         others = warnings.showwarning
 
-        def show(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
+        def show(message: Warning | str, category: type[Warning], *origin: Any, **options: Any) -> None:
             if issubclass(category, (EquipoiseWarning, LockWarning)):
                 click.echo(f"equipoise: warning: {' '.join(str(message).split())}", err=True)
             else:
-                others(message, category, *place, **options)
+                others(message, category, *origin, **options)
 
         warnings.showwarning = show
         yield
 
 
-def _say_that_it_goes_on(arguments: list[str]) -> None:
-    if any(word in COMMANDS and COMMANDS[word].goes_on for word in arguments[:1]):
+def _say_that_it_resumes(arguments: list[str]) -> None:
+    if any(word in COMMANDS and COMMANDS[word].resumes for word in arguments[:1]):
         click.echo(
-            "equipoise: stopped. What was done is saved; the same command goes on from there.", err=True
+            "equipoise: stopped. Finished work is saved; run the same command again to continue.", err=True
         )
 
 
 def _sentence(error: Exception) -> str:
     """Return an error in one line."""
-    text = " ".join(str(error).split()) or type(error).__name__
+    described = error.describe(_OPTIONS) if isinstance(error, EquipoiseError) else str(error)
+    text = " ".join(described.split()) or type(error).__name__
     text = visible(without_secrets(text))
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"

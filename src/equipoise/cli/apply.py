@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from equipoise.cli.inputs import column_options, one_or_several
-from equipoise.cli.shared import check_output, json_option, print_json, quiet_option
+from equipoise.cli.options import json_option, quiet_option
+from equipoise.cli.output import check_output, print_json
 from equipoise.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -31,14 +32,14 @@ Examples:
     "--output",
     "-o",
     type=click.Path(path_type=Path),
-    help="Where the table goes, its ending names the format; by default beside FILE, as NAME.calibrated.csv for "
+    help="Where the table goes, its ending names the format; by default next to FILE, as NAME.calibrated.csv for "
     "NAME.csv.",
 )
 @click.option(
     "--as",
     "scores",
     type=click.Choice(["logits", "probs"]),
-    help="What the calibrated scores are; by default what those in FILE are.",
+    help="Whether calibrated scores are logits or probabilities; by default as in FILE.",
 )
 @click.option(
     "--suffix",
@@ -49,7 +50,7 @@ Examples:
 @click.option(
     "--force",
     is_flag=True,
-    help="Overwrite the input, and calibrate what was calibrated before, all the same.",
+    help="Overwrite the input, and calibrate predictions that were calibrated before.",
 )
 @column_options
 @json_option
@@ -67,9 +68,9 @@ def command(
 ) -> None:
     """Apply CALIBRATOR, saved by `equipoise calibrate`, to the predictions in FILE.
 
-    The table stays as it is: the same columns and rows in the same order, with calibrated scores in place of the raw
-    ones. The new file remembers the rows that the calibrator was fitted on, and is refused when scored if it holds some
-    of them. CSV files have no place for such notes: they are written to NAME.csv.equipoise.json beside NAME.csv.
+    The table keeps its columns and rows in the same order; calibrated scores replace the raw ones. The new file records
+    the rows that the calibrator was fitted on, and scoring it is an error if it contains some of them. CSV files cannot
+    hold such notes: they are written to NAME.csv.equipoise.json next to NAME.csv.
     """
     from equipoise.calibrators import load
     from equipoise.calibrators.files import calibrate_file
@@ -81,7 +82,7 @@ def command(
             fitted, one_or_several(files), output, scores=scores, suffix=suffix, force=force, **columns
         )
     except RuntimeError as error:
-        # A hash tells damage, not malice: the numbers of a forged file need not fit together.
+        # A checksum finds damage, not forgery: the parameters of a forged file need not fit together.
         raise DataError(
             f"{calibrator}: does not work on these predictions ({error}). Fit it again."
         ) from error
@@ -98,9 +99,9 @@ def command(
             }
         )
     elif not quiet:
-        beside = "" if made.notes is None else f" Notes on the calibrator: {made.notes.name}."
+        notes = "" if made.notes is None else f" Notes on the calibrator: {made.notes.name}."
         click.echo(
-            f"Wrote {made.n_rows:,} rows of {made.kind} to {output}, through {fitted.kind}.{beside}"
+            f"Wrote {made.n_rows:,} rows of {made.kind} to {output}, through {fitted.kind}.{notes}"
             f"{'' if made.has_labels else ' They have no labels.'}"
         )
 
@@ -109,15 +110,15 @@ def _checked(output: Path | None, files: Sequence[str], *, force: bool) -> Path:
     """Return where predictions go, which is not where they come from."""
     from equipoise.core.reading.formats import WRITERS
 
-    target = _beside(files, force=force) if output is None else output
+    target = _default_output(files, force=force) if output is None else output
     check_output(target, tuple(WRITERS))
     if not force and target.exists() and any(Path(file).exists() and target.samefile(file) for file in files):
         raise click.UsageError(f"--output {target} is the input itself. Name another file, or add --force.")
     return target
 
 
-def _beside(files: Sequence[str], *, force: bool) -> Path:
-    """Return where the table goes by default: beside the one file it is made from, where nothing is yet."""
+def _default_output(files: Sequence[str], *, force: bool) -> Path:
+    """Return where the table goes by default: next to the one file it is made from, where no file is yet."""
     from equipoise.core.reading.formats import WRITERS
 
     first = Path(files[0])
@@ -125,7 +126,7 @@ def _beside(files: Sequence[str], *, force: bool) -> Path:
     ending = first.suffix if first.suffix.lower() in WRITERS else ".npz"
     output = first.with_name(f"{first.stem}.calibrated{ending}")
     if len(files) > 1 or any(mark in files[0] for mark in "*?["):
-        raise click.UsageError("Several files: say where the predictions go with --output.")
+        raise click.UsageError("Several files need --output, the file that the predictions go to.")
     if output.exists() and not force:
-        raise click.UsageError(f"{output} is there already. Name another with --output, or add --force.")
+        raise click.UsageError(f"{output} already exists. Name another file with --output, or add --force.")
     return output

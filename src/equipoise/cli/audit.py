@@ -1,32 +1,45 @@
-"""``equipoise audit``: is anyone's file of predictions to be believed? With gates for CI."""
+"""``equipoise audit``: the calibration of a file of predictions, with gates for CI."""
 
 from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from equipoise.cli.engines import Engine, engine_options
-from equipoise.cli.inputs import COLUMN_OPTIONS, column_options, given_words
-from equipoise.cli.limits import MARGIN, METRIC_LIMIT
-from equipoise.cli.scoring import cluster_option, scoring_options, target_options
-from equipoise.cli.shared import check_output, check_report, json_option, print_json, quiet_option
-from equipoise.cli.states import refuse_clusters, refuse_options_of_rows, state_paths
+from equipoise.cli.inputs import COLUMN_OPTIONS, column_options, given_words, naming_ids, one_or_several
+from equipoise.cli.options import (
+    METRIC_LIMIT,
+    OPTIONAL_MARGIN,
+    Engine,
+    cluster_option,
+    engine_options,
+    group_columns,
+    json_option,
+    quiet_option,
+    scoring_options,
+    target_options,
+)
+from equipoise.cli.output import check_output, check_report, print_json
+from equipoise.cli.states import read_states, refuse_clusters, refuse_options_of_rows, state_paths
 from equipoise.core.escaping import without_secrets
 
 if TYPE_CHECKING:
-    from equipoise.cli.audit_inputs import Result
+    from equipoise.core import Predictions
     from equipoise.core.reading import Columns
-    from equipoise.evaluate import Audit, Gate, Limit
+    from equipoise.evaluate import Audit, AuditState, Gate, Limit
     from equipoise.evaluate.differences import Differences
     from equipoise.evaluate.gates import Bound
 
 __all__ = ["command"]
 
+_DRAWN = ("level", "n_resamples", "seed")
+_EVENT = {"target": "positive"}
 _EXAMPLES = """\b
 Examples:
   equipoise audit predictions.npz
@@ -42,9 +55,7 @@ Examples:
 @click.command("audit", epilog=_EXAMPLES)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @column_options
-@click.option(
-    "--by", multiple=True, metavar="NAME", help="Column of groups to look at one by one; repeatable."
-)
+@click.option("--by", multiple=True, metavar="NAME", help="Column of groups to audit one by one; repeatable.")
 @scoring_options
 @target_options
 @cluster_option
@@ -57,13 +68,13 @@ Examples:
 @click.option(
     "--bound",
     type=click.Choice(["low", "value", "high"]),
-    help="What is held against limits: the estimate or an end of its interval. "
-    "By default the unfavourable end: high for --max, low for --min.",
+    help="What is compared with limits: the estimate or an end of its interval. "
+    "By default the unfavorable end: high for --max, low for --min.",
 )
 @click.option(
     "--worst-group",
     is_flag=True,
-    help="Hold every group of --by to --max and --min too; intervals are corrected for the number of groups. A group "
+    help="Apply --max and --min to every group of --by too; intervals are corrected for the number of groups. A group "
     "fails if its whole interval is beyond the limit; groups with too few rows to decide are named and do not fail.",
 )
 @click.option(
@@ -74,7 +85,7 @@ Examples:
 @click.option(
     "--not-worse",
     "not_worse",
-    type=MARGIN,
+    type=OPTIONAL_MARGIN,
     multiple=True,
     help="Exit with 1 if a metric is shown to be worse than in --against; "
     "with a margin: unless it is shown to be worse by no more.",
@@ -83,7 +94,7 @@ Examples:
     "--save-state",
     "save_state",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Keep the sums in a file, .state, .npz or .json, that `audit`, `score` and `merge` take instead of rows.",
+    help="Save the sums in a file, .state, .npz or .json, that `audit`, `score` and `merge` read instead of rows.",
 )
 @click.option(
     "--report",
@@ -116,24 +127,23 @@ def command(
     FILE holds logits, probabilities, or predicted class and confidence, with the true labels; or confidence and whether
     the prediction was right: .npz, .csv, .jsonl, .parquet, .safetensors, or a pair of .npy files; or it is a folder of
     .parquet files, or an address such as s3://bucket/rows.
-    Several files, or a quoted pattern, are one stream, read in bounded memory. A state that --save-state kept is
+    Several files, or a quoted pattern, are one stream, read in bounded memory. A state that --save-state wrote is
     audited without rows; several are added.
 
     METRIC is accuracy, nll, brier, ece, ada_ece, classwise_ece, mce, rms_ce, smece, ks, auroc, correct_brier or another
     key of the scores that --json prints. Numbers are fractions or percent: ece=0.03 is ece=3%.
 
     With --target positive, or --positive CLASS, every number, gate and comparison is about the probability of one of
-    two classes and whether it happened. Without a target, a file of two classes with clearly unequal frequencies is
-    judged in both views, and gates apply to both.
+    two classes. Without a target, a file of two classes with clearly unequal frequencies is scored in both views, and
+    gates apply to both.
 
-    Exit codes: 0 all is well, 1 a gate failed (--max, --min, --not-worse), 2 the files or options are wrong, 3 a
-    bug of equipoise, with a traceback.
+    Exit codes: 0 all gates passed, 1 a gate failed (--max, --min, --not-worse), 2 the files or options are wrong, 70 an
+    unexpected error.
     """
     if worst_group and not (maxima or minima):
         raise click.UsageError("--worst-group needs a limit for every group: --max or --min.")
     if not_worse and against is None:
         raise click.UsageError("--not-worse needs --against FILE, the predictions to compare with.")
-    from equipoise.cli.audit_inputs import Asked
     from equipoise.core.records import RECORD_ENDINGS
     from equipoise.evaluate import Limit, check_limits, check_not_worse, write_audit_state
 
@@ -148,8 +158,8 @@ def command(
         refuse_clusters(cluster, because="a saved state")
     if engine.name == "ray":
         refuse_clusters(cluster, because="what --engine ray sums")
-    asked = Asked(files, columns, by, settings, engine, quiet, cluster)
-    result = asked.alone() if against is None else asked.beside(against)
+    request = _Request(files, columns, by, settings, engine, quiet, cluster)
+    result = request.run() if against is None else request.run_against(against)
     found, comparison = result.found, result.comparison
     limits = [Limit(key, "max", number) for key, number in maxima]
     limits += [Limit(key, "min", number) for key, number in minima]
@@ -168,7 +178,7 @@ def command(
 
 
 def _check_groups(
-    result: Result, limits: Sequence[Limit], bound: Bound | None, settings: dict[str, Any], by: Sequence[str]
+    result: _Result, limits: Sequence[Limit], bound: Bound | None, settings: dict[str, Any], by: Sequence[str]
 ) -> tuple[Gate, ...]:
     from equipoise.evaluate import check_groups
 
@@ -184,7 +194,7 @@ def _check_groups(
     )
 
 
-def _write_report(path: Path, result: Result, files: tuple[str, ...]) -> None:
+def _write_report(path: Path, result: _Result, files: tuple[str, ...]) -> None:
     """Write what was found as a report, without looking at the rows again."""
     from equipoise.evaluate import PairedDifferences
     from equipoise.report import report_of, write_report
@@ -202,14 +212,14 @@ def _write_report(path: Path, result: Result, files: tuple[str, ...]) -> None:
 
 
 def _hint(files: Sequence[str]) -> str:
-    """Return the command that asks for advice about these files."""
+    """Return the command that gives advice about these files."""
     words, columns = [without_secrets(file) for file in files], given_words(*COLUMN_OPTIONS)
     if len(words) > 1:  # `report` takes several files for several models
         return shlex.join(
             ["equipoise", "calibrate", *words, *columns, "--holdout", "0.7", "-o", "calibrator.json"]
         )
-    judged = given_words("by", "cluster", "target", "positive")
-    return shlex.join(["equipoise", "report", *words, *columns, *judged, "--calib-share", "0.3"])
+    chosen = given_words("by", "cluster", "target", "positive")
+    return shlex.join(["equipoise", "report", *words, *columns, *chosen, "--calib-share", "0.3"])
 
 
 def _print(
@@ -230,33 +240,161 @@ def _print(
         content["passed"] = all(gate.passed for gate in gates)
         print_json(content)
         return
-    if sys.stdout.isatty():
-        from equipoise.cli.audit_tables import show_audit  # rich is slow to load, and a pipe does not need it
-
-        show_audit(found, quiet=quiet)
-    else:
-        click.echo(found.describe(quiet=quiet))
+    text = found.describe(quiet=quiet)
+    click.echo(_highlighted(text, found) if sys.stdout.isatty() else text)
     for part in filter(None, (comparison, comparison_of_event)):
         click.echo(f"\n{_heading(part)}")
         click.echo(str(part))
     if gates:
         click.echo("")
-    kept = [gate for gate in gates if gate.group and gate.passed and gate.decided]
-    for gate in sorted((gate for gate in gates if gate not in kept), key=lambda gate: not gate.decided):
+    held = [gate for gate in gates if gate.group and gate.passed and gate.decided]
+    for gate in sorted((gate for gate in gates if gate not in held), key=lambda gate: not gate.decided):
         mark = click.style("PASS", fg="green") if gate.passed else click.style("FAIL", fg="red", bold=True)
         mark = mark if gate.decided else click.style("UNDECIDED", fg="yellow")
         click.echo(f"{mark}  {gate.text}.")
     n_groups = sum(1 for gate in gates if gate.group)
     if n_groups:
-        click.echo(f"{len(kept):,} of {n_groups:,} gates of groups are shown to be kept.")
+        click.echo(f"{len(held):,} of {n_groups:,} gates of groups are shown to hold.")
+
+
+def _highlighted(text: str, found: Audit) -> str:
+    """Return the text of an audit with its verdicts and warnings in color."""
+    from equipoise.evaluate.verdict import views_of_card
+
+    for verdict in views_of_card(found.card):
+        for line in textwrap.wrap(str(verdict), 100):
+            color = "green" if verdict.is_calibrated else "yellow"
+            text = text.replace(line, click.style(line, fg=color, bold=True))
+    return text.replace("Warning:", click.style("Warning:", fg="yellow", bold=True))
 
 
 def _heading(comparison: Differences) -> str:
     from equipoise.evaluate import PairedDifferences
 
     if isinstance(comparison, PairedDifferences):
-        return "Against the baseline (first), this model (second):"
+        return "The baseline (first) and this model (second):"
     return (
-        "Against the baseline (first), these rows (second). The rows are not the same, so both are resampled; what\n"
-        "chance alone adds to the calibration errors of fewer rows is taken off the difference:"
+        "The baseline (first) and these rows (second). The rows are not the same, so both are resampled, and the part\n"
+        "of calibration errors that chance alone adds to fewer rows is subtracted from the difference:"
     )
+
+
+class _Result(NamedTuple):
+    """The outcome of an audit.
+
+    Attributes:
+        found: The audit.
+        sums: The sums it was computed from.
+        baseline: The audit of the baseline.
+        comparison: Differences from the baseline.
+        comparison_of_event: Differences in the probability of the positive class, where the audit has both views.
+    """
+
+    found: Audit
+    sums: AuditState
+    baseline: Audit | None = None
+    comparison: Differences | None = None
+    comparison_of_event: Differences | None = None
+
+
+@dataclass(frozen=True)
+class _Request:
+    """The files to audit, and how.
+
+    Attributes:
+        files: Files of rows, or of saved states.
+        columns: The columns of the rows.
+        by: Columns of groups.
+        settings: How predictions are scored.
+        engine: Where the files are summed.
+        quiet: Whether progress is not shown.
+        cluster: Column of clusters; all rows are held in memory for it.
+    """
+
+    files: tuple[str, ...]
+    columns: Columns
+    by: tuple[str, ...]
+    settings: dict[str, Any]
+    engine: Engine
+    quiet: bool
+    cluster: str | None = None
+
+    def run(self) -> _Result:
+        """Return the audit."""
+        from equipoise.core.predictions.combine import concatenate
+        from equipoise.core.progress import progress
+        from equipoise.core.reading import iter_predictions
+        from equipoise.evaluate import audit
+
+        states = state_paths(self.files)
+        if states:
+            saved = read_states(states)
+            return _Result(audit(saved, by=self.by or None, **self.settings), saved)
+        if self.engine.name == "ray":
+            state = self.engine.sums(self.files, self._grouped, self.by or None, self.settings)
+            return _Result(audit(state, **self.settings), state)
+        chunks = progress(
+            iter_predictions(one_or_several(self.files), **self._grouped),
+            label="auditing",
+            unit="chunks",
+            quiet=self.quiet,
+        )
+        return self._of_rows(chunks if self.cluster is None else concatenate(list(chunks)))
+
+    def _of_rows(self, rows: Predictions | Iterable[Predictions]) -> _Result:
+        from equipoise.evaluate.auditing import audit_sums, sum_up
+
+        by = None if not self.by and self.cluster is None else self.by
+        state, held = sum_up(rows, by=by, **self._chosen("n_bins", "closed", "positive"))
+        chosen = state.find_target(self.settings["target"], self.settings["positive"], where="audit")
+        drawn = self._chosen(*_DRAWN)
+        return _Result(audit_sums(state, held, clusters=self.cluster, target=chosen, **drawn), state)
+
+    def run_against(self, against: str) -> _Result:
+        """Return the audit and a comparison with another file: of the same rows, or of sums where one has no rows."""
+        from equipoise.core.predictions.combine import align
+        from equipoise.core.reading import read_predictions
+        from equipoise.evaluate import audit
+        from equipoise.evaluate.comparison import compare, compare_states
+        from equipoise.metrics.clusters import find_clusters
+
+        states = state_paths((against,))
+        if states or state_paths(self.files):
+            mine, other = self.run(), replace(self, files=(against,), by=()).run()
+            settings = self._chosen(*_DRAWN, "target", "positive")
+            both = mine.found.card.event is not None and other.sums.event is not None
+            return mine._replace(
+                baseline=other.found,
+                comparison=compare_states(other.sums, mine.sums, **settings),
+                comparison_of_event=compare_states(other.sums, mine.sums, **settings | _EVENT)
+                if both
+                else None,
+            )
+        if self.engine.name == "ray":
+            raise click.UsageError(
+                "--engine ray sums files; to be paired with --against, rows must be held here. "
+                "Compare with a saved state: --against baseline.state."
+            )
+        baseline = read_predictions(against, **self.columns)
+        rows = read_predictions(one_or_several(self.files), **self._grouped)
+        with naming_ids([one_or_several(self.files), against], self.columns):
+            rows, baseline = align(rows, baseline, where="audit")
+        mine = self._of_rows(rows)
+        # The baseline may lack the columns of groups.
+        shared = tuple(column for column in mine.found.groups if column in baseline.groups)
+        settings = self.settings
+        if self.cluster is not None:
+            settings = settings | {"clusters": find_clusters(self.cluster, rows, baseline, where="audit")}
+        both = mine.found.card.event is not None and baseline.has_scores
+        return mine._replace(
+            baseline=audit(baseline, by=shared, **settings),
+            comparison=compare(baseline, rows, **settings),
+            comparison_of_event=compare(baseline, rows, **settings | _EVENT) if both else None,
+        )
+
+    @property
+    def _grouped(self) -> Columns:
+        return group_columns(self.columns, self.by, self.cluster)
+
+    def _chosen(self, *names: str) -> dict[str, Any]:
+        return {name: self.settings[name] for name in names}

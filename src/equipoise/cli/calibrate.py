@@ -9,7 +9,8 @@ import click
 
 from equipoise.catalogue import CATALOGUE
 from equipoise.cli.inputs import column_options, one_or_several
-from equipoise.cli.shared import SHARE, check_output, json_option, print_json, quiet_option
+from equipoise.cli.options import FRACTION, json_option, quiet_option
+from equipoise.cli.output import check_output, print_json
 from equipoise.core.choices import RULES, Rule
 from equipoise.core.names import look_up
 
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-def _names_of_maps() -> str:
-    """Return the maps of the catalogue; an entry that is another one at a setting of its own is left out."""
+def _calibrator_names() -> str:
+    """Return the calibrators of the catalogue, without entries that are another one with other options."""
     names: dict[object, str] = {}
     for key, entry in CATALOGUE["calibrators"].items():
         names.setdefault(entry.made_by, key)
@@ -38,21 +39,21 @@ def _names_of_maps() -> str:
     default="auto",
     show_default=True,
     metavar="NAME",
-    help=f"auto picks by cross-validated log-loss, and may leave things alone; or one of {_names_of_maps()}.",
+    help=f"auto chooses by cross-validated log-loss, and may choose identity; or one of {_calibrator_names()}.",
 )
 @click.option(
     "--rule",
     type=click.Choice(RULES),
-    help="Of auto: the simplest map within one standard error of the best (the default), or the best.",
+    help="For auto: the simplest calibrator within one standard error of the best (the default), or the best.",
 )
 @click.option(
     "--holdout",
-    type=SHARE,
+    type=FRACTION,
     metavar="SHARE",
-    help="Fit on the rest, and judge on this share of the rows: before and after, side by side.",
+    help="Fit on the rest, and score this share of the rows before and after calibration.",
 )
 @click.option(
-    "--seed", default=0, show_default=True, help="Seed of the cross-validation, and of what is held out."
+    "--seed", default=0, show_default=True, help="Random seed for cross-validation and for the held-out rows."
 )
 @column_options
 @json_option
@@ -70,38 +71,36 @@ def command(
 ) -> None:
     """Fit a calibrator on FILE, held-out predictions with their labels, and save it.
 
-    FILE must not hold rows that will be used to judge the outcome: those of the split 'test' are refused. With one
-    labelled file only, --holdout 0.3 keeps a part of its rows back and judges the calibrator on them. The calibrator is
-    saved as plain numbers, .json or .safetensors; `equipoise apply` uses it.
+    FILE must not contain rows that the calibrated predictions will be scored on: the split 'test' is an error. With one
+    labeled file only, --holdout 0.3 keeps 30% of its rows back and scores the calibrator on them. The calibrator is
+    saved as .json or .safetensors; `equipoise apply` uses it.
     """
     check_output(output, (".json", ".safetensors"))
     from equipoise.calibrators import choose
     from equipoise.calibrators.load import KINDS
-    from equipoise.core.predictions.divide import divide
+    from equipoise.core.predictions.combine import divide
     from equipoise.core.reading import read_predictions
     from equipoise.evaluate import compare
 
     if method != "auto":
         look_up(method, KINDS, what="calibrator")
         if rule is not None:
-            raise click.UsageError(
-                f"--rule is of --method auto; {method} is one map. Leave out one of the two."
-            )
+            raise click.UsageError(f"--rule needs --method auto, got {method}. Leave out one of the two.")
     predictions = read_predictions(one_or_several(files), **columns)
-    n_dropped, judged = predictions.n_dropped, None
+    n_dropped, held_out = predictions.n_dropped, None
     if holdout is not None:
-        ((predictions, judged),) = divide([predictions], 1 - holdout, seed=seed)
+        ((predictions, held_out),) = divide([predictions], 1 - holdout, seed=seed)
     choice = choose(predictions, rule=rule or RULES[0], seed=seed) if method == "auto" else None
     calibrator = choice.calibrator if choice is not None else KINDS[method]().fit(predictions)
-    found = None if judged is None else compare(judged, calibrator(judged), seed=seed)
+    found = None if held_out is None else compare(held_out, calibrator(held_out), seed=seed)
     calibrator.save(output)
     if as_json:
         content = _content(calibrator, choice, output) | ({"n_dropped": n_dropped} if n_dropped else {})
-        if judged is not None and found is not None:
+        if held_out is not None and found is not None:
             content["holdout"] = {
                 "seed": seed,
                 "n_fit": len(predictions),
-                "n_judged": len(judged),
+                "n_judged": len(held_out),
                 "differences": [row._asdict() for row in found],
             }
         print_json(content)
@@ -111,9 +110,9 @@ def command(
     click.echo(f"{calibrator.kind}: {calibrator.result}")
     if n_dropped and not quiet:
         click.echo(f"{n_dropped:,} rows with missing values were left out.")
-    if judged is not None:
+    if held_out is not None:
         click.echo(
-            f"\nFitted on {len(predictions):,} rows, judged on {len(judged):,} others (seed {seed}), before (first) "
+            f"\nFitted on {len(predictions):,} rows, scored on {len(held_out):,} others (seed {seed}), before (first) "
             f"and after (second):\n{found}"
         )
     if not quiet:

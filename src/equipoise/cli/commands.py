@@ -1,4 +1,4 @@
-"""The table of commands: where each is, and its help in one line, known without loading it."""
+"""The table of commands, one module each, and their help in one line, which is known without loading them."""
 
 from __future__ import annotations
 
@@ -12,108 +12,71 @@ from click.shell_completion import CompletionItem
 
 from equipoise.core.names import nearest
 
-__all__ = ["COMMANDS", "CommandPlace", "CommandTable", "load_command"]
+__all__ = ["COMMANDS", "CommandEntry", "CommandTable", "load_command"]
 
 
-class CommandPlace(NamedTuple):
-    """Where a command is.
+class CommandEntry(NamedTuple):
+    """A command of the table.
 
     Attributes:
-        module: In this room.
-        attribute: Of the module.
-        help: What ``equipoise --help`` says of it: the first sentence of the command's own help.
-        goes_on: Whether it saves as it goes, so that after a stop the same command goes on.
+        help: The line of ``equipoise --help``: the first sentence of the command's own help.
+        resumes: Whether the command saves its progress, so that it continues when it is run again.
     """
 
-    module: str
-    attribute: str
     help: str
-    goes_on: bool = False
+    resumes: bool = False
 
 
-#: Every command by name.
-COMMANDS: Mapping[str, CommandPlace] = MappingProxyType(
+#: Every command by name; ``compare-files`` is ``command`` in ``cli/compare_files.py``.
+COMMANDS: Mapping[str, CommandEntry] = MappingProxyType(
     {
-        "apply": CommandPlace(
-            "apply",
-            "command",
-            "Apply CALIBRATOR, saved by `equipoise calibrate`, to the predictions in FILE.",
+        "apply": CommandEntry(
+            "Apply CALIBRATOR, saved by `equipoise calibrate`, to the predictions in FILE."
         ),
-        "audit": CommandPlace("audit", "command", "Audit the calibration of predictions in FILE."),
-        "calibrate": CommandPlace(
-            "calibrate",
-            "command",
-            "Fit a calibrator on FILE, held-out predictions with their labels, and save it.",
+        "audit": CommandEntry("Audit the calibration of predictions in FILE."),
+        "calibrate": CommandEntry(
+            "Fit a calibrator on FILE, held-out predictions with their labels, and save it."
         ),
-        "compare": CommandPlace(
-            "training",
-            "compare_command",
+        "compare": CommandEntry(
             "Run methods x networks x data x seeds from one file, and print the table; finished runs are not repeated.",
-            goes_on=True,
+            resumes=True,
         ),
-        "compare-files": CommandPlace(
-            "compare_files",
-            "command",
-            "Compare methods by files of predictions, one file per seed, all of the same rows.",
+        "compare-files": CommandEntry(
+            "Compare methods by files of predictions, one file per seed, all of the same rows."
         ),
-        "demo": CommandPlace(
-            "demo",
-            "command",
+        "demo": CommandEntry(
             "Train five methods with five seeds on embedded data, calibrate, print the table and write a report.",
-            goes_on=True,
+            resumes=True,
         ),
-        "doctor": CommandPlace(
-            "doctor",
-            "command",
-            "Explain the installation: versions, extras, threads, and the cache of compiled code.",
+        "doctor": CommandEntry(
+            "Explain the installation: versions, extras, threads, and the cache of compiled code."
         ),
-        "export": CommandPlace(
-            "export",
-            "command",
-            "Export a RUN of `train` or `compare`, or a MODEL of `save`, to ONNX: inputs in, calibrated `probs` out.",
+        "export": CommandEntry(
+            "Export a RUN of `train` or `compare`, or a MODEL of `save`, to ONNX: inputs in, calibrated `probs` out."
         ),
-        "list": CommandPlace("listing", "list_command", "List methods by name, with paper and fidelity."),
-        "merge": CommandPlace(
-            "states",
-            "merge_command",
-            "Add saved states: one file per day, machine or partition becomes one of them all.",
+        "list": CommandEntry("List methods by name, with paper and fidelity."),
+        "merge": CommandEntry(
+            "Add saved states: one file per day, machine or partition becomes one file for all."
         ),
-        "plot": CommandPlace(
-            "plot",
-            "command",
-            "Draw a KIND of picture of the finished runs in folders RUNS; one file per dataset and network.",
+        "plot": CommandEntry(
+            "Draw a KIND of figure of the finished runs in folders RUNS; one file per dataset and network."
         ),
-        "report": CommandPlace(
-            "report",
-            "command",
-            "Write a report on folders of runs or on predictions: one file that opens offline.",
+        "report": CommandEntry(
+            "Write a report on folders of runs or on predictions: one file that opens offline."
         ),
-        "runs": CommandPlace(
-            "runs", "runs_command", "List the runs in FOLDER: finished, half-finished, failed, broken."
+        "runs": CommandEntry("List the runs in FOLDER: finished, half-finished, failed, broken."),
+        "save": CommandEntry(
+            "Save the model of RUN, made by `train` or `compare`, as one file: network, calibrator, scaling of inputs."
         ),
-        "save": CommandPlace(
-            "save",
-            "command",
-            "Save the model of RUN, made by `train` or `compare`, as one file: network, calibrator, scaling of inputs.",
+        "score": CommandEntry("Print every calibration metric of FILE with its interval."),
+        "show": CommandEntry(
+            "Show one method: what it does, when to use it, its options, and what its paper reported."
         ),
-        "score": CommandPlace(
-            "score", "command", "Print every calibration metric of FILE with its interval."
+        "table": CommandEntry(
+            "Print the table of the finished runs in FOLDER: methods in rows, metrics in columns, ties marked."
         ),
-        "show": CommandPlace(
-            "listing",
-            "show_command",
-            "Show one method: what it does, when to use it, its options, and what its paper reported.",
-        ),
-        "table": CommandPlace(
-            "runs",
-            "table_command",
-            "Print the table of the finished runs in FOLDER: methods in rows, metrics in columns, ties marked.",
-        ),
-        "train": CommandPlace(
-            "training",
-            "train_command",
-            "Train, predict and score one run, or go on where it stopped.",
-            goes_on=True,
+        "train": CommandEntry(
+            "Train, predict and score one run, or continue where it stopped.", resumes=True
         ),
     }
 )
@@ -126,13 +89,12 @@ def load_command(name: str) -> click.Command:
         >>> load_command("show").name
         'show'
     """
-    place = COMMANDS[name]
-    command: click.Command = getattr(import_module(f"equipoise.cli.{place.module}"), place.attribute)
+    command: click.Command = import_module(f"equipoise.cli.{name.replace('-', '_')}").command
     return command
 
 
 class CommandTable(click.Group):
-    """The commands of the table; one is loaded when it is called, and none to list them."""
+    """The commands of the table; each is loaded only when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in order."""
@@ -145,7 +107,7 @@ class CommandTable(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that was called; a slip of the pen is answered with the nearest name."""
+        """Return the command that was called; an unknown name raises with the nearest one."""
         guess = None if args[0] in COMMANDS else nearest(args[0], COMMANDS)
         if guess and not ctx.resilient_parsing:
             ctx.fail(f"No such command {args[0]!r}. Did you mean {guess!r}?")
@@ -157,7 +119,7 @@ class CommandTable(click.Group):
             formatter.write_dl([(name, COMMANDS[name].help) for name in self.list_commands(ctx)])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Return the names that begin like what was typed."""
+        """Return the names that begin with the typed text."""
         found = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
         own = click.Command.shell_complete(self, ctx, incomplete)
         return [*(CompletionItem(name, help=COMMANDS[name].help) for name in found), *own]

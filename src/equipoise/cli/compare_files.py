@@ -10,9 +10,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from equipoise.cli.inputs import column_options, naming_ids
-from equipoise.cli.limits import equivalence_option
-from equipoise.cli.scoring import cluster_option, read_along, scoring_options
-from equipoise.cli.shared import check_report, json_option, print_json, quiet_option
+from equipoise.cli.options import (
+    cluster_option,
+    group_columns,
+    json_option,
+    margin_option,
+    quiet_option,
+    scoring_options,
+    style_option,
+)
+from equipoise.cli.output import check_report, print_json
 from equipoise.core.errors import DataError
 from equipoise.core.reading.storage import is_address
 
@@ -33,11 +40,11 @@ __all__ = ["command"]
 )
 @click.option("--calibrator", "calibrators", multiple=True, default=("temperature",), show_default=True)
 @click.option("--baseline", metavar="NAME", help="The method others are compared with; the first by default.")
-@click.option("--format", "style", type=click.Choice(["text", "markdown", "latex", "csv"]), default="text")
+@style_option
 @click.option(
     "--report", type=click.Path(path_type=Path, dir_okay=False), help="Write a report here too; .html or .md."
 )
-@equivalence_option
+@margin_option
 @column_options
 @scoring_options
 @cluster_option
@@ -61,8 +68,8 @@ def command(
 
     Rows must be in the same order, or have --ids.
 
-    Files of one folder are seeds of one method, named after the folder. NAME=FOLDER or NAME='PATTERN' names a method
-    otherwise. A word that is an existing file, folder or pattern is never split at its '=': lr=0.1/s0.npz is a seed of
+    Files of one folder are seeds of one method, named after the folder; NAME=FOLDER or NAME='PATTERN' gives another
+    name. A word that is an existing file, folder or pattern is never split at its '=': lr=0.1/s0.npz is a seed of
     the method lr=0.1.
     """
     from equipoise.experiments import compare_seeds, format_table
@@ -71,10 +78,10 @@ def command(
     if report is not None:
         check_report(report)
     groups = _grouped(files)
-    judged = _read(groups, read_along(columns, (), cluster))
+    tested = _read(groups, group_columns(columns, (), cluster))
     with naming_ids([file for group in groups.values() for file in group], columns):
         found = compare_seeds(
-            judged,
+            tested,
             calib=_read(_grouped(calib), columns) if calib else None,
             calibrators=calibrators,
             baseline=baseline,
@@ -82,7 +89,7 @@ def command(
             clusters=cluster,
             **settings,
         )
-    n_dropped = sum(part.n_dropped for parts in judged.values() for part in parts)
+    n_dropped = sum(part.n_dropped for parts in tested.values() for part in parts)
     if report is not None:
         write_report(found.report(), report)
     if as_json:
@@ -118,8 +125,8 @@ def _grouped(words: Sequence[str]) -> dict[str, list[Path]]:
     groups: dict[str, list[Path]] = {}
     folders: dict[str, Path] = {}
     for word in words:
-        name, place = _name_and_place(word)
-        for file in _files(place):
+        name, source = _split_name(word)
+        for file in _files(source):
             folder = file.resolve().parent
             if name is None and folders.setdefault(folder.name, folder) != folder:
                 raise DataError(
@@ -133,15 +140,15 @@ def _grouped(words: Sequence[str]) -> dict[str, list[Path]]:
     return groups
 
 
-def _name_and_place(word: str) -> tuple[str | None, str]:
+def _split_name(word: str) -> tuple[str | None, str]:
     """Return NAME and FILES of a word; a word that is a path, or a pattern with a match, has no name."""
-    name, equals, place = word.partition("=")
+    name, equals, source = word.partition("=")
     path = Path(word)
     in_folder = "=" in str(path.parent) and path.parent.is_dir()
     is_path = is_address(word) or in_folder or path.exists() or any(True for _ in _found(path))
-    if not (name and equals and place) or is_path:
+    if not (name and equals and source) or is_path:
         return None, word
-    return name, place
+    return name, source
 
 
 def _found(path: Path) -> Iterable[Path]:
@@ -151,18 +158,18 @@ def _found(path: Path) -> Iterable[Path]:
     return path.parent.glob(path.name) if path.parent.is_dir() else map(Path, glob(str(path)))
 
 
-def _files(place: str) -> list[Path]:
+def _files(source: str) -> list[Path]:
     from equipoise.core.reading.files import find_sources
     from equipoise.core.reading.formats import ENDINGS
 
-    path = Path(place)
+    path = Path(source)
     if path.is_file():
         return [path]
     files = sorted(file for file in _found(path) if file.suffix.lower() in ENDINGS)
     if not files and path.suffix:
-        find_sources(place)  # which says what is the matter, as it does to other commands
+        find_sources(source)  # raises the error that other commands raise
     if not files:
         raise DataError(
-            f"compare-files: no file of predictions is {place!r}. Give files, a folder of them, or a pattern in quotes."
+            f"compare-files: found no file of predictions for {source!r}. Give files, a folder, or a quoted pattern."
         )
     return files

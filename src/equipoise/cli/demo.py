@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from equipoise.cli.shared import json_option, quiet_option
-from equipoise.cli.training import print_result
+from equipoise.cli.compare import print_result
+from equipoise.cli.options import json_option, quiet_option
 
 __all__ = ["command"]
 
@@ -33,15 +33,15 @@ def command(out: Path, overrides: tuple[str, ...], as_json: bool, quiet: bool) -
     if not (quiet or as_json):
         click.echo(
             f"{len(comparison.specs)} runs of a small network on noisy handwritten digits, "
-            f"{min(usable_cores(), len(comparison.specs))} at a time; finished ones are kept in {out}.\n",
+            f"{min(usable_cores(), len(comparison.specs))} at a time; finished runs are saved in {out}.\n",
             err=True,
         )
     result = run_comparison(comparison, out, execution=Execution(keep_memory=True, quiet=quiet or as_json))
     code = print_result(result, style="text", as_json=as_json, quiet=quiet)
     if result.summary.is_whole and not as_json:
         reports = report_of_runs(result.summary.done, tables=result.tables)
-        for place, report in reports.items():
-            target = out / ("report.html" if len(reports) == 1 else f"report-{place}.html")
+        for name, report in reports.items():
+            target = out / ("report.html" if len(reports) == 1 else f"report-{name}.html")
             write_report(report, target)
             click.echo(f"report:  {target}")
     return code

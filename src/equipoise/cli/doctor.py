@@ -11,16 +11,17 @@ from typing import Any
 import click
 
 from equipoise import __version__
-from equipoise.cli.shared import json_option, print_json
+from equipoise.cli.options import json_option
+from equipoise.cli.output import print_json
 from equipoise.kernels.cache import cache_folder
 from equipoise.kernels.dispatch import is_ready, why_fallback
 
 __all__ = ["command"]
 
-_CORE = ("torch", "numpy", "scipy", "numba")
+_CORE = ("numpy", "scipy", "numba", "click")
 #: What each extra is for, and the packages that it brings.
 _EXTRAS = {
-    "cli": ("this command line", ("click", "rich")),
+    "torch": ("losses, networks and tensors", ("torch",)),
     "parquet": ("read and write .parquet", ("pyarrow",)),
     "safetensors": ("read and write .safetensors", ("safetensors",)),
     "data": ("datasets by name", ("scikit-learn", "pillow")),
@@ -46,7 +47,7 @@ _EXTRAS = {
 def command(as_json: bool) -> int:
     """Explain the installation: versions, extras, threads, and the cache of compiled code.
 
-    Exit codes: 0 the core works, 1 it does not. Missing extras are no fault.
+    Exit codes: 0 the core works, 1 it does not. Missing extras are not a problem.
     """
     found = _examine()
     if as_json:
@@ -75,7 +76,7 @@ def _examine() -> dict[str, Any]:
         "torch": _torch(problems),
         "numba": _numba(problems),
     }
-    # Without numba everything runs, slower; what is said of the compiled pass tells so.
+    # Without numba everything runs, but slower; `compiled_pass` reports it.
     missing = [name for name, number in found["core"].items() if number is None and name != "numba"]
     problems += [f"{name} is missing. Run: pip install {name}" for name in missing]
     found["problems"] = problems
@@ -90,13 +91,15 @@ def _version(package: str) -> str | None:
 
 
 def _torch(problems: list[str]) -> dict[str, Any]:
+    if _version("torch") is None:
+        return {}
     import torch
 
     from equipoise.training.bfloat16 import why_no_bfloat16
 
     cuda = torch.version.cuda
     if cuda is not None and not torch.cuda.is_available():
-        # Right but unusual: it works, only slower than the user may expect.
+        # This works, but slower than the user may expect.
         device = f"built for CUDA {cuda}, but no such device was found"
     elif torch.cuda.is_available():
         device = torch.cuda.get_device_name(0)
@@ -104,7 +107,7 @@ def _torch(problems: list[str]) -> dict[str, Any]:
         device = "CPU only"
     if float(torch.softmax(torch.zeros(2), 0)[0]) != 0.5:
         problems.append("torch computes a wrong softmax. Install it again.")
-    # What a machine lacks is no fault of the installation, as long as nobody asks for it.
+    # A machine without bfloat16 is not a problem of the installation.
     lacking = why_no_bfloat16()
     return {
         "build": torch.__version__,
@@ -124,23 +127,25 @@ def _numba(problems: list[str]) -> dict[str, Any]:
     except Exception as error:  # noqa: BLE001 - whatever the compiler raises is the finding
         works = False
         problems.append(f"the compiled pass does not run: {type(error).__name__}: {error}")
-    return {"compiled_pass": _way() if works else "does not run", "cache": _cache()}
+    return {"compiled_pass": _compiled_pass() if works else "does not run", "cache": _cache()}
 
 
-def _way() -> str:
+def _compiled_pass() -> str:
     """Return whether passes over predictions are compiled."""
     reason = why_fallback()
     if reason:
-        return f"off, and replaced by slower code: {reason}"
-    return "works" if is_ready("state", "f") else "works; compiled when there is enough to do"
+        return f"off, so slower code is used: {reason}"
+    return "works" if is_ready("state", "f") else "works; compiled at the first large input"
 
 
 def _cache() -> str:
-    """Say where compiled code is kept, or that it is compiled anew in every process."""
+    """Return where compiled code is cached."""
     folder = cache_folder()
     if folder is None:
-        return "no folder for it can be written; set NUMBA_CACHE_DIR to one that can, or every start compiles anew"
-    return f"kept in {folder}"
+        return (
+            "no writable folder; every start compiles again unless NUMBA_CACHE_DIR is set to a writable one"
+        )
+    return f"cached in {folder}"
 
 
 def _print(found: dict[str, Any]) -> None:
@@ -148,9 +153,9 @@ def _print(found: dict[str, Any]) -> None:
     rows = [("Python", found["python"]), ("system", found["system"])]
     rows += [(name, number or "missing") for name, number in found["core"].items()]
     rows += [
-        ("device", found["torch"]["device"]),
-        ("threads", str(found["torch"]["threads"])),
-        ("bfloat16", found["torch"]["bfloat16"]),
+        (name, str(found["torch"][name])) for name in ("device", "threads", "bfloat16") if found["torch"]
+    ]
+    rows += [
         ("compiled pass", found["numba"]["compiled_pass"]),
         ("compiled code", found["numba"]["cache"]),
     ]
@@ -171,4 +176,4 @@ def _print(found: dict[str, Any]) -> None:
     for problem in found["problems"]:
         click.echo(f"Problem: {problem}")
     if not found["problems"]:
-        click.echo("Everything that is needed works.")
+        click.echo("The core works.")

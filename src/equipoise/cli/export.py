@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
-from equipoise.cli.save import describe_run, model_of_run, run_options
-from equipoise.cli.shared import check_output, json_option, print_json, quiet_option
+from equipoise.cli.options import json_option, quiet_option, run_selection_options
+from equipoise.cli.output import check_output, print_json
+from equipoise.cli.save import describe_run, model_of_run
 
 __all__ = ["command"]
 
@@ -26,8 +27,8 @@ Examples:
 @click.command("export", epilog=_EXAMPLES)
 @click.argument("model", metavar="RUN|MODEL", type=click.Path(path_type=Path))
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Where the graph goes.")
-@click.option("--shape", help="Shape of one input, such as 3,32,32, if a saved model's file does not say.")
-@run_options
+@click.option("--shape", help="Shape of one input, such as 3,32,32, if the saved model does not contain it.")
+@run_selection_options
 @json_option
 @quiet_option
 def command(
@@ -44,14 +45,14 @@ def command(
 ) -> None:
     """Export a RUN of `train` or `compare`, or a MODEL of `save`, to ONNX: inputs in, calibrated `probs` out.
 
-    The graph is compared with the original before it is given its name; if they differ, no file is left. The inputs are
+    The graph is compared with the original before it is saved; if they differ, no file is written. The inputs are
     those of the data's files: images as uint8 from 0 to 255, features in their own units. A model that `save_model`
-    wrote without a scaling of inputs takes what its network takes.
+    wrote without a scaling of inputs takes the inputs of its network.
     """
     check_output(output, (".onnx",))
     if model.is_dir():
         if shape is not None:
-            raise click.UsageError("--shape goes with a saved model; a run knows the shape of its inputs.")
+            raise click.UsageError("--shape needs a saved model; a run contains the shape of its inputs.")
         from equipoise.integrations.run_model import export_run
 
         found = model_of_run(model, calibrator=calibrator, method=method, seed=seed, root=root, code=code)
@@ -60,7 +61,7 @@ def command(
     else:
         for option, value in (("--method", method), ("--seed", seed), ("--data", root), ("--code", code)):
             if value is not None:
-                raise click.UsageError(f"{option} goes with a folder of runs, and {model} is not a folder.")
+                raise click.UsageError(f"{option} needs a folder of runs, and {model} is not a folder.")
         difference, facts = _export_saved(model, output, calibrator, shape)
     if as_json:
         print_json({"output": str(output), **facts, "largest_difference": difference})
@@ -89,7 +90,7 @@ def _export_saved(
     sizes = loaded.input_shape if shape is None else _shape(shape)
     if sizes is None:
         raise click.BadParameter(
-            "the file does not say. Pass for example --shape 3,32,32.", param_hint="'--shape'"
+            "the file does not contain the shape. Pass for example --shape 3,32,32.", param_hint="'--shape'"
         )
     used = loaded.calibrator if calibrator is None else load(calibrator)
     n_classes = check_input_shape(loaded.network, sizes, where=str(model))[0]

@@ -149,9 +149,8 @@ def column_options(function: F) -> F:
 @contextmanager
 def naming_ids(files: Sequence[SourceLike], columns: Columns) -> Iterator[None]:
     """Add the ids themselves to the error that files of rows to be paired have other ids."""
-    from equipoise.core.errors import DataError
-    from equipoise.core.predictions.alignment import UnmatchedIdsError
-    from equipoise.core.reading.unique_ids import find_ids
+    from equipoise.core.predictions.combine import UnmatchedIdsError
+    from equipoise.core.reading.conversion import find_ids
 
     try:
         yield
@@ -159,7 +158,9 @@ def naming_ids(files: Sequence[SourceLike], columns: Columns) -> Iterator[None]:
         hashes = {*error.missing.tolist(), *error.extra.tolist()}
         found = sorted({text for file in files for text in find_ids(file, columns, hashes)})
         shown = ", ".join(repr(text[:60]) for text in found[:3])
-        raise DataError(f"{error} Such ids are {shown}." if shown else str(error)) from None
+        if shown:
+            error.message += f" Such ids are {shown}."
+        raise
 
 
 def one_or_several(files: Sequence[str | Path]) -> SourceLike:

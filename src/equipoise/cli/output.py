@@ -1,28 +1,105 @@
-"""Standard output whose reader may stop early, as ``head`` does."""
+"""Standard output of commands: JSON, tables, and a stream whose reader may stop early."""
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import re
-from collections.abc import Iterator
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TextIO, cast, final
 
+import click
+
 from equipoise.core.escaping import visible
+from equipoise.core.tables import Table
 
-__all__ = ["output_to_whoever_reads"]
+__all__ = [
+    "check_output",
+    "check_report",
+    "print_json",
+    "print_table",
+    "safe_stream",
+    "terminal_width",
+    "text_width",
+]
 
-#: What could steer a terminal or show text backwards, but for line breaks, tabs, and the colors that commands use.
-_STEERING = re.compile(
+_WIDEST_TEXT = 100
+
+#: Characters that control a terminal or reverse text, except line breaks, tabs, and the colors that commands use.
+_CONTROLS = re.compile(
     "\x1b(?!\\[[0-9;]*m)|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 )
 
 
-def output_to_whoever_reads(stream: TextIO | None) -> TextIO:
-    """Return a stream that goes on without its reader.
+def check_output(path: Path, endings: tuple[str, ...], *, option: str = "--output") -> None:
+    """Raise before any work is done if a result could not be written in the end."""
+    problem = ""
+    if path.suffix.lower() not in endings:
+        problem = f"{str(path)!r} must end in {' or '.join(endings)}."
+    elif not path.parent.is_dir():
+        problem = f"the folder {str(path.parent)!r} does not exist. Make it first."
+    elif path.is_dir():
+        problem = f"{str(path)!r} is a folder. Name a file in it."
+    if problem:
+        raise click.BadParameter(problem, param_hint=f"'{option}'")
 
-    That a reader stops early is no failure, and no success either: a command goes on to its own exit code, so that a
-    limit that does not hold is told to whoever looks at the first line only. click would end it with 1.
+
+def check_report(path: Path, *, option: str = "--report") -> None:
+    """Raise before any work is done if a report could not be written in the end."""
+    from equipoise.report.write import ENDINGS  # slow to load, and few commands write a report
+
+    check_output(path, ENDINGS, option=option)
+
+
+def print_json(content: Any) -> None:
+    """Print one JSON document; numbers that JSON does not have become null."""
+    click.echo(json.dumps(_jsonable(content), indent=2, allow_nan=False))
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _jsonable(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_jsonable(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if hasattr(value, "tolist"):
+        return _jsonable(value.tolist())
+    return value
+
+
+def terminal_width() -> int | None:
+    """Return the width of the terminal; None in a pipe, where lines stay whole."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def text_width() -> int:
+    """Return the width of paragraphs: that of the terminal, but no more than is pleasant to read."""
+    return min(terminal_width() or _WIDEST_TEXT, _WIDEST_TEXT)
+
+
+def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | None = None) -> None:
+    """Print rows of texts in columns; cells are wrapped where the table would be wider than the terminal.
+
+    Args:
+        heads: Headings.
+        rows: Cells.
+        width: The greatest width; by default that of the terminal, and without limit in a pipe.
+    """
+    table = Table.of(heads, rows, align="w" * len(heads))
+    click.echo(table.to_text(width=width or terminal_width()))
+
+
+def safe_stream(stream: TextIO | None) -> TextIO:
+    """Return a stream that continues without its reader, and escapes what could control a terminal.
+
+    A reader that stops early, as ``head`` does, is not an error: the command continues to its own exit code, so that a
+    failed gate is reported even if only the first line is read. click would exit with 1.
     """
     # None: it was closed before the start, as daemons do.
     return cast("TextIO", _Output(stream or open(os.devnull, "w", encoding="utf-8")))
@@ -34,7 +111,7 @@ class _Output:
         self._stream = stream
 
     def write(self, text: Any) -> int:
-        shown = _STEERING.sub(lambda found: visible(found[0]), text) if isinstance(text, str) else text
+        shown = _CONTROLS.sub(lambda found: visible(found[0]), text) if isinstance(text, str) else text
         with self._if_read():
             self._stream.write(shown)
         return len(text)
@@ -45,7 +122,7 @@ class _Output:
 
     @property
     def buffer(self) -> Any:
-        """What click writes to where the terminal's letters are few."""
+        """The binary stream, which click uses where the terminal cannot encode all characters."""
         return _Output(cast("Any", self._stream).buffer)
 
     @contextmanager
@@ -53,7 +130,7 @@ class _Output:
         try:
             yield
         except BrokenPipeError:
-            # What is still in the buffer, and all that follows, goes nowhere; the interpreter's exit is quiet too.
+            # The rest of the output is discarded, and the interpreter exits without a message.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
 
     def __getattr__(self, name: str) -> Any:

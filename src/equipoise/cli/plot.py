@@ -1,4 +1,4 @@
-"""``equipoise plot``: pictures of runs."""
+"""``equipoise plot``: figures of runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from equipoise.cli.shared import check_output, quiet_option
+from equipoise.cli.options import quiet_option
+from equipoise.cli.output import check_output
 from equipoise.core.atomic_files import write_bytes
 from equipoise.core.errors import DataError
 from equipoise.experiments import NEEDS_NO_RUNS, PLOTS, PlotOptions, plot_runs
@@ -26,13 +27,28 @@ _ENDINGS = (".svg", ".png", ".pdf")
     type=click.Path(path_type=Path),
     help="Where to write: .svg, .png or .pdf; by default KIND.svg.",
 )
-@click.option("--metric", default="ece", show_default=True, help="Which number.")
-@click.option("--calibrator", help="After which calibrator.")
-@click.option("--column", help="history: a column; multipliers: what was learnt.")
+@click.option("--metric", default="ece", show_default=True, help="Metric to draw.")
+@click.option("--calibrator", help="Draw results after this calibrator.")
+@click.option("--column", help="history: a column; multipliers: the learned quantity.")
 @click.option("--smooth", type=click.IntRange(min=1), default=1, help="history: epochs of a moving average.")
+@click.option(
+    "--ema",
+    type=click.FloatRange(min=0, max=1, max_open=True),
+    default=0.0,
+    help="history: decay of an exponential moving average, such as 0.9.",
+)
 @click.option("--parameter", help="hyperparameter: its name, such as gamma.")
 @click.option("--corruption", "family", help="shift: which corruption; by default all.")
-@click.option("--gamma", default=5.0, show_default=True, help="phi: the focusing parameter.")
+@click.option("--gamma", default=1.0, show_default=True, help="phi: the focusing parameter.")
+@click.option(
+    "--rival",
+    "rivals",
+    type=click.FloatRange(0, 0.5),
+    multiple=True,
+    default=(0.3,),
+    show_default=True,
+    help="phi: probability of the rival; may be repeated.",
+)
 @quiet_option
 def command(
     kind: str,
@@ -42,15 +58,17 @@ def command(
     calibrator: str | None,
     column: str | None,
     smooth: int,
+    ema: float,
     parameter: str | None,
     family: str | None,
     gamma: float,
+    rivals: tuple[float, ...],
     quiet: bool,
 ) -> None:
-    """Draw a KIND of picture of the finished runs in folders RUNS; one file per dataset and network.
+    """Draw a KIND of figure of the finished runs in folders RUNS; one file per dataset and network.
 
-    KIND is bars, confidence, gammas, history, hyperparameter, logits, multipliers, reliability, shift, sweep or
-    tradeoff; or a picture of theory, which needs no runs: penalties or phi.
+    KIND is bars, confidence, gammas, history, hyperparameter, logits, multipliers, reliability, rivals, shift,
+    sweep or tradeoff; or a figure of theory, which needs no runs: penalties or phi.
     """
     if (kind in NEEDS_NO_RUNS) == bool(runs):
         raise click.UsageError(
@@ -63,28 +81,30 @@ def command(
     found = [run for folder in runs for run in find_runs(folder) if run.status() == "finished"]
     if runs and not found:
         raise DataError(
-            f"plot: no finished run in {', '.join(map(str, runs))}. `equipoise runs` shows what is there."
+            f"plot: no finished run in {', '.join(map(str, runs))}. `equipoise runs` lists the runs."
         )
     options = PlotOptions(
         metric=metric,
         calibrator=calibrator,
         column=column,
         smooth=smooth,
+        ema=ema,
         parameter=parameter,
         family=family,
         gamma=gamma,
+        rivals=rivals,
     )
     from equipoise.plots.style import own_settings
 
     with own_settings():
         figures = plot_runs(kind, found, options)
         for name, figure in figures.items():
-            place = target if len(figures) == 1 else target.with_name(f"{target.stem}-{name}{target.suffix}")
-            ending = place.suffix.lower()[1:]
+            path = target if len(figures) == 1 else target.with_name(f"{target.stem}-{name}{target.suffix}")
+            ending = path.suffix.lower()[1:]
             metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(ending)
-            # In memory: some writers fail in ways of their own where the disk is full.
+            # In memory: some writers raise other errors if the disk is full.
             content = io.BytesIO()
             figure.savefig(content, dpi=150, format=ending, metadata=metadata)
-            write_bytes(place, content.getvalue())
+            write_bytes(path, content.getvalue())
             if not quiet:
-                click.echo(str(place))
+                click.echo(str(path))

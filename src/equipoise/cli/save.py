@@ -1,46 +1,19 @@
-"""``equipoise save``: a run of `train` or `compare` as one file that can be put to use."""
+"""``equipoise save``: a run of `train` or `compare` as one file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
-from equipoise.cli.shared import check_output, json_option, print_json, quiet_option
+from equipoise.cli.options import json_option, quiet_option, run_selection_options
+from equipoise.cli.output import check_output, print_json
 
 if TYPE_CHECKING:
     from equipoise.integrations.run_model import RunModel
 
-__all__ = ["command", "describe_run", "model_of_run", "run_options", "use_of_runs"]
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def run_options(function: F) -> F:
-    """Add the options that choose a run of a folder of several, and its calibrator."""
-    described: Any = function
-    for option in reversed(
-        (
-            click.option(
-                "--calibrator",
-                metavar="NAME",
-                help="A calibrator of the run, identity for none, or a file of one; by default the only one.",
-            ),
-            click.option("--method", metavar="NAME", help="The method, in a folder of several runs."),
-            click.option("--seed", type=int, help="The seed, in a folder of several runs."),
-            click.option("--data", "root", type=click.Path(), help="Data folder; else EQUIPOISE_DATA."),
-            click.option(
-                "--code",
-                type=click.Path(),
-                help="The folder of the spec, if it named code; else the current one.",
-            ),
-        )
-    ):
-        described = option(described)
-    result: F = described
-    return result
+__all__ = ["command", "describe_run", "model_of_run", "usage_of_runs"]
 
 
 def model_of_run(
@@ -52,14 +25,14 @@ def model_of_run(
     root: str | None,
     code: str | None,
 ) -> RunModel:
-    """Return the model of the one run that is meant, compared with what the run stored."""
+    """Return the model of the selected run, checked against the predictions that the run stored."""
     from equipoise.integrations.run_model import find_run, load_run
 
     return load_run(find_run(folder, method=method, seed=seed), calibrator=calibrator, root=root, code=code)
 
 
 def describe_run(model: RunModel) -> dict[str, object]:
-    """Return what a model holds, for people and machines."""
+    """Return the contents of a model."""
     return {
         "run": model.label,
         "calibrator": model.calibrator_name,
@@ -68,22 +41,22 @@ def describe_run(model: RunModel) -> dict[str, object]:
     }
 
 
-def use_of_runs(folder: Path, *, method: str | None = None, seed: int | None = None) -> str:
-    """Return the commands that put a run to use, as a user would type them."""
+def usage_of_runs(folder: Path, *, method: str | None = None, seed: int | None = None) -> str:
+    """Return the commands that save or export the model of a run."""
     from shlex import quote
 
     chosen = "" if method is None else f" --method {quote(method)} --seed {seed}"
-    place = f"{quote(str(folder))}{chosen}"
+    selection = f"{quote(str(folder))}{chosen}"
     return (
-        f"To use a model:  equipoise save {place} -o model.safetensors\n"
-        f"            or:  equipoise export {place} -o model.onnx"
+        f"To use a model:  equipoise save {selection} -o model.safetensors\n"
+        f"            or:  equipoise export {selection} -o model.onnx"
     )
 
 
 @click.command("save", epilog="Example:  equipoise save runs --method focal --seed 0 -o model.safetensors")
 @click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Where the model goes.")
-@run_options
+@run_selection_options
 @json_option
 @quiet_option
 def command(
@@ -100,7 +73,7 @@ def command(
     """Save the model of RUN, made by `train` or `compare`, as one file: network, calibrator, scaling of inputs.
 
     The file takes inputs as the data's files hold them: images as uint8 from 0 to 255, features in their own units.
-    Resizing of images, and the words behind token numbers, are not in it. Its probabilities are compared with those
+    Resizing of images and the vocabulary of texts are not included. Its probabilities are compared with those
     that the run stored. `equipoise.load_model` reads it, and `equipoise export` makes an ONNX graph of it.
     """
     check_output(output, (".safetensors",))

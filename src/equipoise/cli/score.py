@@ -6,10 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from equipoise.cli.engines import Engine, engine_options
 from equipoise.cli.inputs import column_options, one_or_several
-from equipoise.cli.scoring import cluster_option, read_along, scoring_options, target_options
-from equipoise.cli.shared import json_option, print_json, quiet_option
+from equipoise.cli.options import (
+    Engine,
+    cluster_option,
+    engine_options,
+    group_columns,
+    json_option,
+    quiet_option,
+    scoring_options,
+    target_options,
+)
+from equipoise.cli.output import print_json
 from equipoise.cli.states import read_states, refuse_clusters, refuse_options_of_rows, state_paths
 from equipoise.core.escaping import visible, without_secrets
 
@@ -41,7 +49,7 @@ def command(
 
     FILE holds logits, probabilities, or predicted class and confidence, with the true labels; or confidence and whether
     the prediction was right: .npz, .csv, .jsonl, .parquet, .safetensors, or a pair of .npy files. Several files are
-    read as one. A state that `equipoise audit --save-state` kept is scored without rows. With --target positive, the
+    read as one. A state that `equipoise audit --save-state` wrote is scored without rows. With --target positive, the
     numbers are those of the probability of one of two classes.
     """
     from equipoise import read_predictions, score
@@ -56,7 +64,7 @@ def command(
         refuse_clusters(cluster, because="what --engine ray sums")
         card = audit(engine.sums(files, columns, (), settings), **settings).card
     else:
-        rows = read_predictions(one_or_several(files), **read_along(columns, (), cluster))
+        rows = read_predictions(one_or_several(files), **group_columns(columns, (), cluster))
         card = score(rows, clusters=cluster, **settings)
     named = visible(" ".join(map(without_secrets, files)))
     if as_json:

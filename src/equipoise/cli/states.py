@@ -1,4 +1,4 @@
-"""Files that hold the sums of an audit instead of rows: ``equipoise merge``, and what other commands do with them."""
+"""Saved states, which hold the sums of an audit instead of rows, as input of commands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import click
 from click.core import ParameterSource
 
 from equipoise.cli.inputs import OPTION_OF
-from equipoise.cli.shared import check_output, quiet_option
 from equipoise.core.errors import DataError
 from equipoise.core.escaping import without_secrets
 from equipoise.core.reading.storage import is_address
@@ -19,10 +18,10 @@ from equipoise.core.reading.storage import is_address
 if TYPE_CHECKING:
     from equipoise.evaluate.audit_state import AuditState
 
-__all__ = ["merge_command", "read_states", "refuse_clusters", "refuse_options_of_rows", "state_paths"]
+__all__ = ["read_states", "refuse_clusters", "refuse_options_of_rows", "state_paths"]
 
 _GIVEN = ParameterSource.COMMANDLINE
-_DECIDED = {"n_bins": "--bins", "closed": "--closed"}
+_FIXED = {"n_bins": "--bins", "closed": "--closed"}
 
 
 def state_paths(files: Sequence[str]) -> list[str]:
@@ -42,7 +41,7 @@ def state_paths(files: Sequence[str]) -> list[str]:
     states = [name for name in expanded if is_record(name)]
     if states and len(states) < len(expanded):
         rows = next(name for name in expanded if name not in states)
-        raise DataError(f"{states[0]} is a saved state and {rows} holds rows. Name files of one sort.")
+        raise DataError(f"{states[0]} is a saved state and {rows} contains rows. Name files of one kind.")
     return states
 
 
@@ -64,7 +63,7 @@ def read_states(paths: Sequence[str]) -> AuditState:
 
 
 def refuse_clusters(cluster: str | None, *, because: str) -> None:
-    """Raise if clusters are to be resampled where only sums are at hand.
+    """Raise if clusters are to be resampled where only sums are available.
 
     Raises:
         UsageError: With the reason.
@@ -74,45 +73,12 @@ def refuse_clusters(cluster: str | None, *, because: str) -> None:
 
 
 def refuse_options_of_rows() -> None:
-    """Raise if an option was given that only rows could heed, while there are only states.
+    """Raise if an option was given that only applies to rows, while there are only states.
 
     Raises:
         UsageError: With the option.
     """
     context = click.get_current_context()
-    for name, option in {**OPTION_OF, **_DECIDED}.items():
+    for name, option in {**OPTION_OF, **_FIXED}.items():
         if context.get_parameter_source(name) is _GIVEN:
-            raise click.UsageError(f"{option} is for files of rows; a saved state was summed with its own.")
-
-
-@click.command("merge", epilog="Example:  equipoise merge monday.state tuesday.state -o week.state")
-@click.argument("files", nargs=-1, required=True, metavar="STATE...")
-@click.option(
-    "--output",
-    "-o",
-    required=True,
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Where to write; .state, .npz or .json.",
-)
-@quiet_option
-def merge_command(files: tuple[str, ...], output: Path, quiet: bool) -> None:
-    """Add saved states: one file per day, machine or partition becomes one of them all.
-
-    STATE is what `equipoise audit ... --save-state` wrote. No rows are needed. States that share rows are an error:
-    always if they hold the same source, whatever its bins and groups, or the same --ids; otherwise if more rows are
-    equal than coincidence explains.
-    """
-    from equipoise.core.records import RECORD_ENDINGS
-    from equipoise.evaluate import write_audit_state
-
-    check_output(output, RECORD_ENDINGS)
-    paths = state_paths(files)
-    if not paths:
-        raise DataError(
-            f"{files[0]}: holds rows, not a saved state. Write one: equipoise audit FILE --save-state NAME.state"
-        )
-    merged = read_states(paths)
-    write_audit_state(merged, output)
-    if not quiet:
-        click.echo(f"{merged.n_samples:,} rows of {len(paths)} states", err=True)
-    click.echo(str(output))
+            raise click.UsageError(f"{option} applies to rows; a saved state has its own setting.")

@@ -1,15 +1,13 @@
-"""Checks at the door of Predictions: each failure is one sentence with the row and a remedy."""
+"""Checks of the values that predictions are made of: each error names the row and a remedy."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
 
@@ -20,7 +18,6 @@ __all__ = [
     "check_logits",
     "check_probs",
     "check_weights",
-    "renumbered",
 ]
 
 # Numbers in a block of rows, which fits a processor's cache, so that several passes read memory once.
@@ -32,6 +29,9 @@ _ROUNDING = 1e-6
 _ROUNDED = 0.05
 
 _HEAVIEST = 1e100
+
+_DROP = "Drop or repair that row, or read the file with {drop_missing}."
+_DIVIDE = "Percent? Divide by 100, or read the file with {percent}."
 
 
 def _blocks(array: Array) -> Iterator[tuple[int, Array]]:
@@ -62,8 +62,10 @@ def check_logits(logits: Array, *, where: str) -> None:
         if suspicious and not np.isfinite(block).all():
             place = np.argwhere(~np.isfinite(block))[0]
             raise DataError(
-                f"{where}: `logits` must be finite, got {block[tuple(place)]} in {_place(place, start)}. "
-                "A diverged network? For a class that is ruled out use a large negative number such as -1e4."
+                f"`logits` must be finite, got {block[tuple(place)]} in {_place(place)}. "
+                "A diverged network? For a class that is ruled out use a large negative number such as -1e4.",
+                where=where,
+                row=start + int(place[0]),
             )
 
 
@@ -93,21 +95,18 @@ def check_probs(probs: Array, *, where: str, tolerance: float = 1e-3) -> None:
         if block.ndim == 2 and (np.abs(total - 1) > tolerance).any():
             row = int(np.argmax(np.abs(total - 1) > tolerance))
             raise DataError(
-                f"{where}: every row of `probs` must sum to one, row {start + row} sums to {total[row]:.6g}. "
-                f"{_why_no_distribution(total)}"
+                f"every row of `probs` must sum to one, {{row}} sums to {total[row]:.6g}. {_sum_remedy(total)}",
+                where=where,
+                row=start + row,
+                arguments={"normalize": "True", "logits": ""},
             )
 
 
-def _why_no_distribution(totals: Array) -> str:
-    """Return what rows look like that sum to almost one, and to something else."""
+def _sum_remedy(totals: Array) -> str:
+    """Return what to do about rows that sum to almost one, or to something else."""
     if np.abs(totals - 1).max() <= _ROUNDED:
-        return (
-            f"Rounded? Save more digits, divide every row by its sum, or read the file with "
-            f"{argument('normalize', 'True')}."
-        )
-    return (
-        f"Independent sigmoids are no distribution over classes; logits are passed as {argument('logits')}."
-    )
+        return "Rounded? Save more digits, divide every row by its sum, or read the file with {normalize}."
+    return "Independent sigmoids are not a distribution over classes; logits are passed as {logits}."
 
 
 def _raise_out_of_range(block: Array, start: int, where: str) -> None:
@@ -115,14 +114,19 @@ def _raise_out_of_range(block: Array, start: int, where: str) -> None:
     place = np.argwhere(bad)[0]
     value = block[tuple(place)]
     if np.isnan(value):
-        remedy = f"Drop or repair that row, or read the file with {argument('drop_missing', 'True')}."
+        remedy = _DROP
     elif _are_percent(block, int(place[0])):
-        remedy = f"Percent? Divide by 100, or read the file with {argument('percent', 'True')}."
+        remedy = _DIVIDE
     elif _are_counts(block):
         remedy = "Counts, such as votes? Divide every row by its sum."
     else:
-        remedy = f"These look like logits: pass them as {argument('logits')} instead."
-    raise DataError(f"{where}: `probs` must lie in [0, 1], got {value} in {_place(place, start)}. {remedy}")
+        remedy = "These look like logits: pass them as {logits} instead."
+    raise DataError(
+        f"`probs` must lie in [0, 1], got {value} in {_place(place)}. {remedy}",
+        where=where,
+        row=start + int(place[0]),
+        arguments={"drop_missing": "True", "percent": "True", "logits": ""},
+    )
 
 
 def _are_percent(block: Array, row: int) -> bool:
@@ -153,12 +157,13 @@ def check_confidence(confidence: Array, *, where: str) -> None:
     if bad.any():
         row = int(np.argmax(bad))
         value = confidence[row]
-        remedy = f"Percent? Divide by 100, or read the file with {argument('percent', 'True')}."
-        if not 1 < value <= 100:
-            remedy = "Drop or repair that row."
-            if np.isnan(value):
-                remedy = f"Drop or repair that row, or read the file with {argument('drop_missing', 'True')}."
-        raise DataError(f"{where}: `confidence` must lie in [0, 1], got {value} in row {row}. {remedy}")
+        remedy = _DIVIDE if 1 < value <= 100 else _DROP if np.isnan(value) else "Drop or repair that row."
+        raise DataError(
+            f"`confidence` must lie in [0, 1], got {value} in {{row}}. {remedy}",
+            where=where,
+            row=row,
+            arguments={"percent": "True", "drop_missing": "True"},
+        )
 
 
 def check_labels(labels: Array, *, n_classes: int | None, where: str, name: str = "labels") -> None:
@@ -177,21 +182,25 @@ def check_labels(labels: Array, *, n_classes: int | None, where: str, name: str 
     if not bad.any():
         return
     row = int(np.argmax(bad))
-    wanted = "be 0 or more" if n_classes is None else f"lie in [0, {n_classes})"
+    expected = "be 0 or more" if n_classes is None else f"lie in [0, {n_classes})"
+    first = "1"
     if n_classes is not None and labels.min() == 1 and labels.max() == n_classes:
-        remedy = (
-            f"They run from 1 to {n_classes}: pass labels - 1, or {argument('first_label', '1')} for a file."
-        )
+        remedy = f"They run from 1 to {n_classes}: pass labels - 1, or {{first_label}} for a file."
     elif n_classes == 2 and set(np.unique(labels).tolist()) <= {-1, 1}:
-        remedy = f"They are -1 and 1: pass labels > 0, or read the file with {argument('first_label', '-1')}."
+        remedy, first = "They are -1 and 1: pass labels > 0, or read the file with {first_label}.", "-1"
     elif labels[row] == n_classes:
         remedy = (
-            f"If they run from 1 to {n_classes}, pass labels - 1, or read the file with "
-            f"{argument('first_label', '1')}; if not, leave such rows out: {argument('ignore_index')}."
+            f"If they run from 1 to {n_classes}, pass labels - 1, or read the file with {{first_label}}; if not, leave "
+            "such rows out: {ignore_index}."
         )
     else:
-        remedy = f"To leave rows out, pass their label as {argument('ignore_index')}."
-    raise DataError(f"{where}: `{name}` must {wanted}, got {labels[row]} in row {row}. {remedy}")
+        remedy = "To leave rows out, pass their label as {ignore_index}."
+    raise DataError(
+        f"`{name}` must {expected}, got {labels[row]} in {{row}}. {remedy}",
+        where=where,
+        row=row,
+        arguments={"first_label": first, "ignore_index": ""},
+    )
 
 
 def check_weights(weights: Array, *, where: str) -> None:
@@ -210,41 +219,30 @@ def check_weights(weights: Array, *, where: str) -> None:
     if bad.any():
         row = int(np.argmax(bad))
         raise DataError(
-            f"{where}: `weights` must be finite and not negative, got {weights[row]} in row {row}. "
-            "To leave a row out, give it weight 0."
+            f"`weights` must be finite and not negative, got {weights[row]} in {{row}}. "
+            "To leave a row out, give it weight 0.",
+            where=where,
+            row=row,
         )
     # Squares of weights are added up, and sums divided by them.
     far = (weights > _HEAVIEST) | ((weights < 1 / _HEAVIEST) & (weights > 0))
     if far.any():
         row = int(np.argmax(far))
         raise DataError(
-            f"{where}: `weights` must be 0, or between {1 / _HEAVIEST:g} and {_HEAVIEST:g}, got {weights[row]} in row "
-            f"{row}. Only their ratios matter: divide all by the largest."
+            f"`weights` must be 0, or between {1 / _HEAVIEST:g} and {_HEAVIEST:g}, got {weights[row]} in {{row}}. "
+            "Only their ratios matter: divide all by the largest.",
+            where=where,
+            row=row,
         )
     if not weights.any():
         raise DataError(
-            f"{where}: `weights` are all zero, so nothing is left to score. Give some row a weight."
+            "`weights` are all zero, so nothing is left to score. Give some row a weight.", where=where
         )
 
 
-def renumbered(error: DataError, number: Callable[[int], str]) -> DataError:
-    """Return an error that names its row otherwise: by its line in a file, or its place before rows were dropped.
-
-    Args:
-        error: What a check raised, with "row 3" in its message.
-        number: Turns that number into words.
-
-    Example:
-        >>> print(renumbered(DataError("x: bad in row 3, column 1."), lambda row: f"line {row + 2}"))
-        x: bad in line 5, column 1.
-    """
-    message = re.sub(r"\brow (\d+)", lambda found: number(int(found[1])), str(error), count=1)
-    return DataError(message)
-
-
-def _place(place: Array, start: int) -> str:
-    row = f"row {start + int(place[0])}"
-    return row if len(place) == 1 else f"{row}, column {int(place[1])}"
+def _place(place: Array) -> str:
+    """Return where a number is, but for the row, which the error knows."""
+    return "{row}" if len(place) == 1 else f"{{row}}, column {int(place[1])}"
 
 
 def check_integer(value: Any, *, where: str, name: str, least: int | None = None) -> None:

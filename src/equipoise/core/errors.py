@@ -14,15 +14,17 @@
 :class:`EquipoiseWarning` is for what does not stop the work: a plugin that cannot be loaded, a lock that is waited for.
 
 Plain wrong arguments stay ``ValueError`` and ``TypeError``. Every message has one form:
-*where: what was wanted, what came. What to do.*
+*where: what was expected, what came. What to do.*
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from importlib import import_module
 from types import ModuleType
+from typing import Self
 
 __all__ = [
     "DataError",
@@ -44,10 +46,67 @@ __all__ = [
 class EquipoiseError(Exception):
     """The family of all errors raised on purpose by this package.
 
+    The message is composed from its parts when it is shown. So whoever reads rows from a file can say where they are in
+    that file, and the command line can name its options instead of arguments of Python.
+
+    Args:
+        message: What was expected, what came, and what to do. ``{row}`` stands for the place of a row, ``{name}`` for
+            an argument of that name.
+        where: The function or the file.
+        row: Number of the row, counted from 0.
+        line: Line of the row in a text file, which is shown instead.
+        arguments: Arguments of Python that the message names, and their values as text: ``""`` for none, ``"True"`` for
+            a flag, ``"[...]"`` for a list.
+
     Example:
-        >>> issubclass(DataError, EquipoiseError)
-        True
+        >>> error = DataError("got nan in {row}. Pass {ids}.", where="read", row=3, arguments={"ids": "'key'"})
+        >>> print(error)
+        read: got nan in row 3. Pass ids='key'.
+        >>> print(error.at(where="a.csv", line=5).describe({"ids": "--ids"}))
+        a.csv: got nan in line 5. Pass --ids 'key'.
     """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        where: str = "",
+        row: int | None = None,
+        line: int | None = None,
+        arguments: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message, self.where, self.row, self.line = message, where, row, line
+        self.arguments = dict(arguments or {})
+
+    def __str__(self) -> str:
+        return self.describe()
+
+    def describe(self, options: Mapping[str, str] | None = None) -> str:
+        """Return the message.
+
+        Args:
+            options: Option of the command line that sets each argument; arguments without one are named as in Python.
+        """
+        text = self.message
+        if self.row is not None or self.line is not None:
+            text = text.replace("{row}", f"row {self.row}" if self.line is None else f"line {self.line}")
+        for name, value in self.arguments.items():
+            text = text.replace(f"{{{name}}}", _spelled(name, value, (options or {}).get(name)))
+        return f"{self.where}: {text}" if self.where else text
+
+    def at(self, *, where: str | None = None, row: int | None = None, line: int | None = None) -> Self:
+        """Return the same error at another place; what is left out stays."""
+        moved = copy(self)
+        moved.where = self.where if where is None else where
+        moved.row, moved.line = (self.row, self.line) if row is None and line is None else (row, line)
+        return moved
+
+
+def _spelled(name: str, value: str, option: str | None) -> str:
+    if option is None:
+        return f"{name}={value}"
+    return f"{option} {'FIRST,SECOND,...' if value == '[...]' else '' if value == 'True' else value}".rstrip()
 
 
 class EquipoiseWarning(UserWarning):
@@ -135,7 +194,7 @@ def needs(package: str, *, extra: str, purpose: str) -> Iterator[None]:
         MissingExtraError: If it is not installed.
 
     Example:
-        >>> with needs("a_far_away_package", extra="cli", purpose="print"):
+        >>> with needs("a_far_away_package", extra="plots", purpose="print"):
         ...     import a_far_away_package
         Traceback (most recent call last):
         ...
@@ -204,7 +263,7 @@ def require(module: str, *, extra: str, purpose: str) -> ModuleType:
         MissingExtraError: If it is not installed.
 
     Example:
-        >>> require("json", extra="cli", purpose="print").__name__
+        >>> require("json", extra="plots", purpose="print").__name__
         'json'
     """
     with needs(module.split(".", maxsplit=1)[0], extra=extra, purpose=purpose):

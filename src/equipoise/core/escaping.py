@@ -1,12 +1,21 @@
-"""Text of others in output of ours: one way to escape for each kind of output."""
+"""Escaping of untrusted text, one function for each kind of output."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from html import escape
 from typing import Any
 
-__all__ = ["csv_cell", "latex_text", "markdown_text", "visible", "without_secrets"]
+__all__ = [
+    "csv_cell",
+    "html_text",
+    "latex_text",
+    "markdown_text",
+    "visible",
+    "without_controls",
+    "without_secrets",
+]
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#!|~&@$])")
 _LATEX = {
@@ -21,6 +30,9 @@ _LATEX = {
     "<": "$<$",
     ">": "$>$",
 }
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufffe\uffff\ud800-\udfff]"
+)
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+://)([^\s'\"]+)")
 #: Options of storages that are no secrets; the values of all others are hidden.
 _PUBLIC = frozenset(
@@ -70,6 +82,28 @@ def latex_text(text: object) -> str:
         5\% of \$x
     """
     return "".join(_LATEX.get(letter, letter) for letter in visible(" ".join(str(text).split())))
+
+
+def without_controls(text: object) -> str:
+    r"""Return text in which U+FFFD replaces control characters and characters that reorder the text around them.
+
+    HTML does not allow the former, and the latter hide what is written.
+
+    Example:
+        >>> without_controls("cat\x00dog")
+        'cat\ufffddog'
+    """
+    return _UNSEEN.sub("\ufffd", str(text))
+
+
+def html_text(text: object) -> str:
+    """Return text that a browser shows as it is, in content and in quoted attributes.
+
+    Example:
+        >>> html_text("<cat>")
+        '&lt;cat&gt;'
+    """
+    return escape(without_controls(text), quote=True)
 
 
 def csv_cell(value: Any) -> Any:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any
+
+from equipoise.core.errors import needs
 
 __all__ = ["lazy_names", "listed_names"]
 
@@ -35,9 +38,9 @@ def lazy_names(
 
     def get(name: str) -> Any:
         if name in names:
-            value = getattr(import_module(names[name]), name)
+            value = getattr(_imported(names[name], name), name)
         elif name in modules:
-            value = import_module(f"{package}.{name}")
+            value = _imported(f"{package}.{name}", name)
         else:
             raise AttributeError(
                 f"module {package!r} has no attribute {name!r}", name=name, obj=sys.modules[package]
@@ -49,6 +52,11 @@ def lazy_names(
         return sorted({*vars(sys.modules[package]), *names, *modules} - {"TYPE_CHECKING"})
 
     return get, show
+
+
+def _imported(module: str, name: str) -> ModuleType:
+    with needs("torch", extra="torch", purpose=f"use {name}"):
+        return import_module(module)
 
 
 def listed_names(package: str) -> Callable[[], list[str]]:

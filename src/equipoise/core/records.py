@@ -18,8 +18,8 @@ from equipoise.core.arrays import Array
 from equipoise.core.atomic_files import write_bytes
 from equipoise.core.errors import DataError, first_line
 from equipoise.core.reading.files import AnyPath
-from equipoise.core.reading.formats.npy_header import read_header
-from equipoise.core.reading.formats.steady_file import check_growth
+from equipoise.core.reading.formats.immutable_file import check_growth
+from equipoise.core.reading.formats.npy import read_header
 
 __all__ = [
     "RECORD_ENDINGS",

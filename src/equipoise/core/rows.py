@@ -9,9 +9,7 @@ from functools import cached_property
 from typing import Any, final
 
 import numpy as np
-from scipy.special import bdtrc
 
-from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array, as_numpy
 from equipoise.core.errors import SplitError
 
@@ -224,12 +222,12 @@ def check_disjoint(judged: Rows, fitted: Rows, *, where: str) -> None:
     looked_at, known = judged.kept_below(fitted.below), fitted.kept_below(judged.below)
     shared = looked_at.shared(known)
     if shared and (judged.named or _is_leak(looked_at.hashes, known.hashes, shared)):
-        remedy = (
-            "" if judged.named else f" If equal rows are different samples, identify them: {argument('ids')}."
-        )
+        remedy = "" if judged.named else " If equal rows are different samples, identify them: {ids}."
         raise SplitError(
-            f"{where}: {shared} of {len(looked_at.hashes)} rows were used to fit the calibrator, so they cannot judge "
-            f"it. Fit on 'calib', score on 'test'.{remedy}"
+            f"{shared} of {len(looked_at.hashes)} rows were used to fit the calibrator, so they cannot judge it. "
+            f"Fit on 'calib', score on 'test'.{remedy}",
+            where=where,
+            arguments={"ids": ""},
         )
 
 
@@ -248,7 +246,7 @@ def unchecked_rows(judged: Rows, fitted: Rows) -> str:
     start = "Whether rows were used to fit the calibrator was not checked:"
     if judged.named != fitted.named:
         one, other = ("these rows", "those of the fit") if judged.named else ("the rows of the fit", "these")
-        return f"{start} {one} have ids and {other} have none. Read both with {argument('ids')}."
+        return f"{start} {one} have ids and {other} have none. Give ids to both."
     if judged.named:
         return ""
     for rows, which in ((judged, "rows"), (fitted, "rows of the fit")):
@@ -256,7 +254,7 @@ def unchecked_rows(judged: Rows, fitted: Rows) -> str:
         if repeated > _REPEATED * len(rows.hashes):
             return (
                 f"{start} {repeated:,} of {len(rows.hashes):,} {which} have the values of another row. To check it, "
-                f"identify rows in both files: {argument('ids')}."
+                f"give ids to the rows of both files."
             )
     return ""
 
@@ -279,6 +277,8 @@ def _is_leak(judged: Array, fitted: Array, shared: int) -> bool:
     )
     if twice == 0:
         return shared >= min(4, n)
+    from scipy.special import bdtrc  # slow to import, and rarely needed
+
     chance = float(bdtrc(shared - 1, shared + twice, 2 * n * m / (n + m) ** 2))
     return chance < _UNLIKELY
 

@@ -1,5 +1,6 @@
 """Datasets by name, the four splits, augmentation, batches that carry the sample index."""
 
+from equipoise.core import torch_required as _torch_required  # noqa: F401 - first, for its message
 from equipoise.data.arrays import from_arrays
 from equipoise.data.augment import (
     Augment,
@@ -29,12 +30,14 @@ from equipoise.data.row_splits import (
     whole_validation,
 )
 from equipoise.data.shift import Shift, load_shift, read_shifts
+from equipoise.data.stand_ins import STAND_INS, stand_in
 from equipoise.data.streaming import ImageFiles
 
 __all__ = [
     "COMMON_OPTIONS",
     "CORRUPTIONS",
     "READERS",
+    "STAND_INS",
     "VALIDATIONS",
     "Augment",
     "Batch",
@@ -66,6 +69,7 @@ __all__ = [
     "ood_pair",
     "read_shifts",
     "shift_crop",
+    "stand_in",
     "stratified_split",
     "trim_documents",
     "whole_validation",

@@ -11,7 +11,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from equipoise.core.argument_names import argument
 from equipoise.core.errors import DataError
 from equipoise.core.reading.formats.npy import NpyReader
 from equipoise.core.reading.formats.npz import NpzReader
@@ -54,8 +53,9 @@ def open_root(
     chosen = root if root is not None else os.environ.get("EQUIPOISE_DATA")
     if not chosen:
         raise DataError(
-            f"{name}: no data folder is given. Pass {argument('root', 'FOLDER')}, or set the "
-            "environment variable EQUIPOISE_DATA."
+            "no data folder is given. Pass {root}, or set the environment variable EQUIPOISE_DATA.",
+            where=name,
+            arguments={"root": "FOLDER"},
         )
     folder = Path(chosen).expanduser()
     if download or make:
@@ -64,7 +64,9 @@ def open_root(
         fetch(name, folder)
     if not folder.is_dir():
         raise DataError(
-            f"{name}: the data folder {folder} does not exist. Make it, or pass another {argument('root')}."
+            f"the data folder {folder} does not exist. Make it, or pass another {{root}}.",
+            where=name,
+            arguments={"root": ""},
         )
     return folder
 

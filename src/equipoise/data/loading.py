@@ -29,11 +29,12 @@ from equipoise.data.readers.table import table
 from equipoise.data.readers.tiny_imagenet import tiny_imagenet
 from equipoise.data.readers.voc2012 import voc2012
 from equipoise.data.row_splits import VALIDATIONS, whole_validation
+from equipoise.data.stand_ins import stand_in
 
 __all__ = ["COMMON_OPTIONS", "READERS", "load"]
 
 #: Options that :func:`load` takes for every dataset, beside those of its reader.
-COMMON_OPTIONS = ("long_tail", "n_train", "validation")
+COMMON_OPTIONS = ("long_tail", "n_train", "validation", "stand_in")
 
 #: Every dataset that can be loaded by name.
 READERS: Mapping[str, Callable[..., Dataset]] = MappingProxyType(
@@ -78,8 +79,9 @@ def load(
         seed: Of the splits, and of whatever else is random.
         download: Bring the official files if they are not there.
         options: Further parameters of the reader, for example ``{"path": "mine.npz"}``; ``n_train``, how many
-            training rows of any dataset are kept; ``long_tail``, the imbalance factor to which they are thinned; and
-            ``validation``, ``"whole"`` for one validation set in ``tune`` instead of ``tune`` and ``calib``.
+            training rows of any dataset are kept; ``long_tail``, the imbalance factor to which they are thinned;
+            ``validation``, ``"whole"`` for one validation set in ``tune`` instead of ``tune`` and ``calib``; and
+            ``stand_in``, true for a few made-up rows of the same shape (:func:`equipoise.data.stand_in`).
 
     Returns:
         The dataset.
@@ -93,9 +95,13 @@ def load(
         tensor(898)
     """
     options = dict(options)
-    factor, n_train, validation = (options.pop(key, None) for key in COMMON_OPTIONS)
+    factor, n_train, validation, is_made_up = (options.pop(key, None) for key in COMMON_OPTIONS)
     check_choice(validation or VALIDATIONS[0], VALIDATIONS, where=name, name="validation")
-    dataset = _read(name, root=root, seed=seed, download=download, options=options)
+    if is_made_up:
+        sizes = {key: options[key] for key in ("size", "tune", "calib") if key in options}
+        dataset = stand_in(name, seed=seed, **sizes)
+    else:
+        dataset = _read(name, root=root, seed=seed, download=download, options=options)
     if validation == "whole":
         dataset = whole_validation(dataset)
     if n_train is not None:

@@ -11,7 +11,6 @@ from typing import Any, final
 import numpy as np
 import torch
 
-from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError, SpecError, first_line
 from equipoise.core.escaping import visible
@@ -206,7 +205,7 @@ class AuditState:
         self._check_alike(other)
         shared = "" if same_source else other.identity.overlap(self.identity)
         if shared:
-            raise DataError(_counted_twice(f"{_WHERE}.merge", shared, "this state"))
+            raise _counted_twice(f"{_WHERE}.merge", shared, "this state")
         self.identity.merge(other.identity, same_source=same_source)
         self.calibration.merge(other.calibration)
         self.n_dropped += other.n_dropped
@@ -270,8 +269,10 @@ class AuditState:
                 self.class_names[self.event.positive] if self.class_names else str(self.event.positive)
             )
             raise SpecError(
-                f"{where}: the state keeps sums of P({visible(kept_name)}), not of {chosen.label}. Sum the rows again "
-                f"with {argument('positive')}."
+                f"the state keeps sums of P({visible(kept_name)}), not of {chosen.label}. Sum the rows again with "
+                "{positive}.",
+                where=where,
+                arguments={"positive": ""},
             )
         return chosen
 
@@ -308,8 +309,10 @@ class AuditState:
         for what, value in mine.items():
             if value != theirs[what]:
                 raise DataError(
-                    f"{_WHERE}.merge: {what} must be the same, got {_short(value)} and {_short(theirs[what])}. "
-                    f"Sum all parts with the same settings; name classes with {argument('class_names')}."
+                    f"{what} must be the same, got {_short(value)} and {_short(theirs[what])}. "
+                    "Sum all parts with the same settings; name classes with {class_names}.",
+                    where=f"{_WHERE}.merge",
+                    arguments={"class_names": ""},
                 )
 
     def __repr__(self) -> str:
@@ -390,7 +393,7 @@ def merge_states(named: Mapping[str, AuditState]) -> AuditState:
             continue
         shared = state.identity.overlap(total.identity)
         if shared:
-            raise DataError(_counted_twice(name, shared, _holder(name, named)))
+            raise _counted_twice(name, shared, _holder(name, named))
         try:
             total.merge(state)
         except DataError as error:
@@ -407,10 +410,12 @@ def _holder(name: str, named: Mapping[str, AuditState]) -> str:
     return next((one for one in before if own.overlap(named[one].identity)), "the states before it")
 
 
-def _counted_twice(where: str, shared: str, holder: str) -> str:
-    return (
-        f"{where}: {shared} are in {holder} already, and would count twice. Leave one of them out; if equal rows are "
-        f"different samples, audit both again with {argument('ids')}."
+def _counted_twice(where: str, shared: str, holder: str) -> DataError:
+    return DataError(
+        f"{shared} are in {holder} already, and would count twice. Leave one of them out; if equal rows are different "
+        "samples, audit both again with {ids}.",
+        where=where,
+        arguments={"ids": ""},
     )
 
 

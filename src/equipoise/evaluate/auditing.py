@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.argument_names import argument
 from equipoise.core.errors import DataError, SpecError
 from equipoise.core.predictions import Predictions
-from equipoise.core.predictions.concatenate import concatenate
+from equipoise.core.predictions.combine import concatenate
 from equipoise.evaluate.audit_state import AuditState
 from equipoise.evaluate.audits import Audit
 from equipoise.evaluate.cautions import Caution, slips_among
@@ -149,8 +148,10 @@ def audit_sums(
     if kind == "classwise":
         if state.groups and not state.optional:
             raise SpecError(
-                "audit: groups need target 'top' or 'positive', got 'classwise': over all classes, probabilities and "
-                f"frequencies of any rows are equal on average. Leave {argument('by')} out."
+                "groups need target 'top' or 'positive', got 'classwise': over all classes, probabilities and "
+                "frequencies of any rows are equal on average. Leave {by} out.",
+                where="audit",
+                arguments={"by": ""},
             )
         classes = one_vs_rest(state.calibration, level=level, inflation=inflation)
         groups: dict[str, tuple[Slice, ...]] = {}

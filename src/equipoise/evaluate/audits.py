@@ -13,7 +13,7 @@ import numpy as np
 from equipoise.core.errors import DataError, first_line
 from equipoise.core.escaping import visible
 from equipoise.core.frames import to_frame
-from equipoise.core.notebook import html_table
+from equipoise.core.tables import Table
 from equipoise.evaluate.cautions import Caution
 from equipoise.evaluate.record_checks import check_audit
 from equipoise.evaluate.scorecard import Scorecard, circumstances, html_of_card, remarks, score_cells
@@ -29,7 +29,6 @@ __all__ = [
     "describe_audit",
     "later_cautions",
     "off_words",
-    "plain_table",
     "printable",
     "slice_cells",
     "slice_heads",
@@ -187,11 +186,12 @@ def describe_audit(found: Audit, *, quiet: bool = False) -> str:
         lines += _wrapped(str(verdict))
     lines += [*_wrapped(both_words(card)), *_wrapped(chance_words(found)), ""]
     lines += ["Predicted class:"] if card.event is not None else []
-    lines += plain_table([], score_cells(card))
+    lines.append(Table.of(("", "", ""), score_cells(card)).to_text(indent=2))
     for title, slices in titled_slices(found):
         lines += ["", *_wrapped(slice_words(found, title, slices))]
         worst = found.worst(slices)
-        lines += plain_table(slice_heads(card.target), map(slice_cells, worst)) if worst else []
+        if worst:
+            lines.append(Table.of(slice_heads(card.target), map(slice_cells, worst)).to_text(indent=2))
     warnings = [f"Warning: {caution.text}" for caution in later_cautions(found)]
     notes = [f"Note: {remark}" for remark in remarks(card)]
     for text in () if quiet else (*warnings, *notes):
@@ -203,10 +203,8 @@ def html_of_audit(found: Audit) -> str:
     """Return an audit as a notebook shows it."""
     parts = [html_of_card(found.card)]
     for title, slices in titled_slices(found):
-        worst = map(slice_cells, found.worst(slices))
-        parts.append(
-            html_table(slice_heads(found.card.target), worst, above=slice_words(found, title, slices))
-        )
+        heads, worst = slice_heads(found.card.target), map(slice_cells, found.worst(slices))
+        parts.append(Table.of(heads, worst, caption=slice_words(found, title, slices)).to_html())
     parts += [f"<p>Warning: {escape(caution.text)}</p>" for caution in later_cautions(found)]
     return "".join(parts)
 
@@ -284,25 +282,6 @@ def slice_cells(part: Slice) -> tuple[str, ...]:
         f"[{100 * part.low:+.1f}, {100 * part.high:+.1f}]",
         p_number(part.p_value),
     )
-
-
-def plain_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return the lines of a table: the first column to the left, numbers to the right.
-
-    Example:
-        >>> plain_table(("", "rows"), [("cat", "7"), ("dog", "12")])
-        ['       rows', '  cat     7', '  dog    12']
-    """
-    lines = [*([heads] if heads else []), *rows]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return [
-        "  "
-        + "  ".join(
-            cell.rjust(width) if column else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    ]
 
 
 def printable(text: str) -> str:

@@ -15,7 +15,7 @@ from equipoise.core.bins import check_bins
 from equipoise.core.errors import DataError, SpecError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
-from equipoise.core.predictions.alignment import align, same_outcomes
+from equipoise.core.predictions.combine import align, same_outcomes
 from equipoise.evaluate.audit_state import AuditState
 from equipoise.evaluate.differences import (
     Difference,

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from equipoise.core.names import look_up
-from equipoise.core.notebook import html_table
+from equipoise.core.tables import Table
 from equipoise.evaluate.standard_error import StandardError, error_over_seeds
 from equipoise.evaluate.verdict import p_number
 from equipoise.metrics.facts import metric_facts
@@ -244,7 +244,7 @@ class Differences(tuple[Difference, ...], ABC):
         return f"{type(self).__name__}({verdicts})"
 
     def _repr_html_(self) -> str:
-        return html_table(*difference_table(self))
+        return difference_table(self).to_html()
 
 
 def plain_differences(rows: Iterable[Difference]) -> str:
@@ -255,22 +255,13 @@ def plain_differences(rows: Iterable[Difference]) -> str:
                first   second  difference  interval              p      verdict
         ECE  20.0000  10.0000    -10.0000  [-15.0000, -5.0000]  0.001  second better
     """
-    heads, cells = difference_table(rows)
-    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
-    lines = [
-        "  ".join(
-            text.rjust(width) if 0 < place < 4 else text.ljust(width)
-            for place, (text, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in (heads, *cells)
-    ]
-    return "\n".join(lines)
+    return difference_table(rows).to_text()
 
 
-def difference_table(rows: Iterable[Difference]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return the heads and cells of a table of differences."""
+def difference_table(rows: Iterable[Difference]) -> Table:
+    """Return differences as a table."""
     heads = ("", "first", "second", "difference", "interval", "p", "verdict")
-    return heads, [_difference_cells(row) for row in rows]
+    return Table.of(heads, map(_difference_cells, rows), align="lrrrlll")
 
 
 def _difference_cells(row: Difference) -> tuple[str, ...]:

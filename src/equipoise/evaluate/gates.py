@@ -8,7 +8,6 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from scipy.special import ndtri
 
-from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array
 from equipoise.core.errors import SpecError
 from equipoise.core.names import look_up
@@ -294,7 +293,11 @@ def check_groups(
             )
     views = _views(state, target)
     if not state.groups:
-        raise SpecError(f"gate: there are no groups to judge. Name a column of groups with {argument('by')}.")
+        raise SpecError(
+            "there are no groups to judge. Name a column of groups with {by}.",
+            where="gate",
+            arguments={"by": ""},
+        )
     n_groups = sum(len(sums.parts()[0]) for _, groups in views for sums in groups.values())
     strict = 1 - (1 - level) / n_groups
     n_resamples = min(max(n_resamples, round(40 / (1 - strict))), _MOST_RESAMPLES)

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, final
 
 from equipoise.core.errors import DataError, SpecError, first_line
 from equipoise.core.frames import to_frame
-from equipoise.core.notebook import html_table
+from equipoise.core.tables import Table
 from equipoise.evaluate.cautions import Caution, slips_among
 from equipoise.evaluate.record_checks import check_card
-from equipoise.evaluate.verdict import both_words, verdict_of_card, views_of_card
+from equipoise.evaluate.verdict import Verdict, both_words, verdict_of_card, views_of_card
 from equipoise.metrics.clusters import Clusters
 from equipoise.metrics.consistency import ConsistencyTest
 from equipoise.metrics.curve import ReliabilityCurve
@@ -136,6 +136,17 @@ class Scorecard:
         if f"correct_{key}" in self.scores:
             return f"{why}; 'correct_{key}' judges the confidence as the probability of being right"
         return why
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the confidence can be believed, in words.
+
+        Example:
+            >>> from equipoise import Predictions, score
+            >>> score(Predictions(probs=[0.9] * 50, labels=[1] * 25 + [0] * 25)).verdict.kind
+            'over'
+        """
+        return verdict_of_card(self)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.scores)
@@ -280,15 +291,13 @@ NOT_OF_TARGET = "it is about"
 
 def describe_card(card: Scorecard) -> str:
     """Return the whole scorecard as text."""
-    cells = score_cells(card)
-    width = max(len(label) for label, _, _ in cells)
     lines = [f"Scorecard of {circumstances(card)}", ""]
     lines += [f"  Warning: {caution.text}\n" for caution in card.cautions]
     if card.event is not None:
         lines += [f"  {words}" for words in (*map(str, views_of_card(card)), both_words(card))]
         lines += ["", "  Predicted class:"]
-    lines += [f"  {label:<{width}}  {value:>10}  {ends}" for label, value, ends in cells]
-    lines += [] if card.event is not None else ["", f"  {verdict_of_card(card)}"]
+    lines.append(Table.of(("", "", ""), score_cells(card), align="lrl").to_text(indent=2))
+    lines += [] if card.event is not None else ["", f"  {card.verdict}"]
     lines += [f"  Note: {remark}" for remark in remarks(card)]
     return "\n".join(lines)
 
@@ -299,12 +308,8 @@ def html_of_card(card: Scorecard) -> str:
     warnings = "".join(f"<p>Warning: {escape(caution.text)}</p>" for caution in card.cautions)
     clusters = "" if card.clusters is None else f". {card.clusters.sentence(card.n_samples)}"
     views = " ".join((*map(str, views_of_card(card)), both_words(card))).strip()
-    return warnings + html_table(
-        heads,
-        score_cells(card),
-        above=f"Scorecard of {_rows(card)}{clusters}",
-        below=views,
-    )
+    caption = f"Scorecard of {_rows(card)}{clusters}"
+    return warnings + Table.of(heads, score_cells(card), caption=caption, notes=(views,)).to_html()
 
 
 def circumstances(card: Scorecard) -> str:

@@ -13,8 +13,7 @@ from equipoise.core.child_processes import ray_cluster
 from equipoise.core.errors import DataError, EquipoiseError, first_line, require
 from equipoise.core.reading import Columns
 from equipoise.core.reading.columns import check_columns
-from equipoise.core.reading.files import FileSource, SourceLike, find_sources, name_of
-from equipoise.core.reading.partitions import FilePart
+from equipoise.core.reading.files import FilePart, FileSource, SourceLike, find_sources, name_of
 from equipoise.core.reading.read import columns_of_stream, iter_file
 from equipoise.evaluate.audit_state import AuditState
 

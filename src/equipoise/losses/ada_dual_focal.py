@@ -25,6 +25,7 @@ def ada_dual_focal_loss(
     edges: Float[Tensor, " edges"],
     gammas: Float[Tensor, " bins"],
     rival: Rival = "next",
+    detach_weight: bool = False,
 ) -> Float[Tensor, " n"]:
     r"""Dual focal loss with a signed gamma that follows the calibration on held-out data.
 
@@ -41,6 +42,7 @@ def ada_dual_focal_loss(
         edges: Rising edges of the bins, as in :func:`~equipoise.losses.adafocal_loss`.
         gammas: One signed gamma per bin.
         rival: What *q* is, as in :func:`~equipoise.losses.dual_focal_loss`.
+        detach_weight: Hold the weight constant in the backward pass.
 
     Returns:
         One value per sample. Gamma is a constant in the backward pass.
@@ -59,7 +61,8 @@ def ada_dual_focal_loss(
     """
     log_true, q = true_and_rival(logits, labels, rival=rival)
     gamma = gamma_at(torch.exp(log_true.detach()), edges, gammas)
-    return -signed_focal_weight(log_true, gamma=gamma, rival=q) * log_true
+    weight = signed_focal_weight(log_true, gamma=gamma, rival=q)
+    return -(weight.detach() if detach_weight else weight) * log_true
 
 
 @final
@@ -70,7 +73,7 @@ class AdaDualFocalLoss(Loss, Adaptive):
 
     Args:
         rival: What the true class is measured against.
-        n_bins, rate, switch, bounds, drop_minimum: As in :class:`~equipoise.losses.AdaFocalLoss`.
+        n_bins, rate, switch, bounds, drop_minimum, detach_weight: As in :class:`~equipoise.losses.AdaFocalLoss`.
         weight, ignore_index, reduction: As in :class:`~equipoise.losses.Loss`.
 
     Example:
@@ -89,6 +92,7 @@ class AdaDualFocalLoss(Loss, Adaptive):
         switch: float = 0.2,
         bounds: tuple[float, float] = (-2.0, 20.0),
         drop_minimum: bool = False,
+        detach_weight: bool = False,
         weight: Tensor | None = None,
         ignore_index: int = -100,
         reduction: Reduction = "mean",
@@ -96,6 +100,7 @@ class AdaDualFocalLoss(Loss, Adaptive):
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
         check_rival(rival, where="AdaDualFocalLoss")
         self.rival = rival
+        self.detach_weight = detach_weight
         self.bins = GammaBins(
             n_bins=n_bins, rate=rate, switch=switch, bounds=bounds, drop_minimum=drop_minimum
         )
@@ -103,7 +108,14 @@ class AdaDualFocalLoss(Loss, Adaptive):
     def per_sample(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return :func:`ada_dual_focal_loss` with the current bins."""
         bins = self.bins
-        return ada_dual_focal_loss(logits, labels, edges=bins.edges, gammas=bins.gammas, rival=self.rival)
+        return ada_dual_focal_loss(
+            logits,
+            labels,
+            edges=bins.edges,
+            gammas=bins.gammas,
+            rival=self.rival,
+            detach_weight=self.detach_weight,
+        )
 
     def update(self, logits: Tensor, labels: Tensor) -> None:
         """Move the gammas by the calibration of held-out predictions, and take their bins."""

@@ -33,6 +33,7 @@ def adafocal_loss(
     *,
     edges: Float[Tensor, " edges"],
     gammas: Float[Tensor, " bins"],
+    detach_weight: bool = False,
 ) -> Float[Tensor, " n"]:
     r"""Focal loss where the network is over-confident, inverse focal loss where it is under-confident.
 
@@ -48,6 +49,7 @@ def adafocal_loss(
         labels: Class numbers in ``[0, k)``.
         edges: Rising edges of the bins; a bin holds its lower edge, the outer bins all that lies beyond.
         gammas: One signed gamma per bin.
+        detach_weight: Hold the weight constant in the backward pass.
 
     Returns:
         One value per sample. Gamma is a constant in the backward pass.
@@ -67,7 +69,8 @@ def adafocal_loss(
     """
     cross_entropy = nn.functional.cross_entropy(logits, labels, reduction="none")
     gamma = gamma_at(torch.exp(-cross_entropy.detach()), edges, gammas)
-    return signed_focal_weight(-cross_entropy, gamma=gamma) * cross_entropy
+    weight = signed_focal_weight(-cross_entropy, gamma=gamma)
+    return (weight.detach() if detach_weight else weight) * cross_entropy
 
 
 def signed_focal_weight(
@@ -242,6 +245,7 @@ class AdaFocalLoss(Loss, Adaptive):
         switch: Size of gamma below which it changes between focal and inverse focal (*S*).
         bounds: Smallest and largest gamma.
         drop_minimum: Leave held-out samples of minimal confidence out of the gaps, as the authors' code does.
+        detach_weight: Hold the weight constant in the backward pass.
         weight, ignore_index, reduction: As in :class:`~equipoise.losses.Loss`.
 
     Example:
@@ -259,18 +263,23 @@ class AdaFocalLoss(Loss, Adaptive):
         switch: float = 0.2,
         bounds: tuple[float, float] = (-2.0, 20.0),
         drop_minimum: bool = False,
+        detach_weight: bool = False,
         weight: Tensor | None = None,
         ignore_index: int = -100,
         reduction: Reduction = "mean",
     ) -> None:
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
+        self.detach_weight = detach_weight
         self.bins = GammaBins(
             n_bins=n_bins, rate=rate, switch=switch, bounds=bounds, drop_minimum=drop_minimum
         )
 
     def per_sample(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return :func:`adafocal_loss` with the current bins."""
-        return adafocal_loss(logits, labels, edges=self.bins.edges, gammas=self.bins.gammas)
+        bins = self.bins
+        return adafocal_loss(
+            logits, labels, edges=bins.edges, gammas=bins.gammas, detach_weight=self.detach_weight
+        )
 
     def update(self, logits: Tensor, labels: Tensor) -> None:
         """Move the gammas by the calibration of held-out predictions, and take their bins."""

@@ -20,7 +20,7 @@ A method writes one formula over flat samples; the classes here make it a drop-i
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
@@ -244,15 +244,38 @@ class _Weighted(Term):
         Raises:
             ValueError: If nothing is left.
         """
+        kept = self._counted(logits, labels)
+        self._check_some(len(kept[0]))
+        return kept
+
+    def held_out_mean(
+        self, chunks: Iterable[tuple[Tensor, Tensor]], values: Callable[[Tensor], Tensor]
+    ) -> Tensor:
+        """Return the mean over all held-out samples of ``values(logits)``; memory is needed for one chunk.
+
+        Raises:
+            ValueError: If no chunk holds a sample that is not ignored.
+        """
+        total, n_samples = torch.zeros(()), 0
+        for logits, labels in chunks:
+            kept, _ = self._counted(logits, labels)
+            if len(kept):
+                total = total.to(kept.device) + values(kept).sum(0)
+                n_samples += len(kept)
+        self._check_some(n_samples)
+        return total / n_samples
+
+    def _counted(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         flat = self.flatten(logits.detach(), labels)
-        kept = flat.logits[flat.counted], flat.labels[flat.counted]
-        if not len(kept[0]):
+        wide = torch.float32 if logits.device.type == "mps" else torch.float64  # mps has no float64
+        return flat.logits[flat.counted].to(wide), flat.labels[flat.counted]
+
+    def _check_some(self, n_samples: int) -> None:
+        if not n_samples:
             raise ValueError(
                 f"{type(self).__name__}.update: `labels` must hold a sample that is not ignored, got none. "
                 "Pass all held-out predictions of the epoch in one call."
             )
-        wide = torch.float32 if logits.device.type == "mps" else torch.float64  # mps has no float64
-        return kept[0].to(wide), kept[1]
 
 
 class Loss(_Weighted):

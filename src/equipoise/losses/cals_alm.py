@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, ClassVar, Literal, final
 
 import torch
@@ -163,7 +163,8 @@ def _phr_of_logits(logits: Tensor, multipliers: Tensor, rho: Tensor, margin: flo
 class ClassAdaptiveLoss(Loss, Adaptive):
     """CALS-ALM with the signature of ``nn.CrossEntropyLoss``; formula in :func:`class_adaptive_loss`.
 
-    Call ``loss.update(logits, labels)`` once per epoch with all held-out predictions.
+    Call ``loss.update(logits, labels)`` once per epoch with all held-out predictions, or
+    ``loss.update_from(chunks)`` if they do not fit into memory.
 
     Args:
         n_classes: Number of classes.
@@ -244,16 +245,21 @@ class ClassAdaptiveLoss(Loss, Adaptive):
             over_classes=self.over_classes,
         )
 
-    @torch.no_grad()
     def update(self, logits: Tensor, labels: Tensor) -> None:
         """Move the multipliers to the penalty's mean slope, then grow rho where a constraint stays broken."""
-        held_out, _ = self.held_out(logits, labels)
-        h = constraints(held_out, margin=self.margin)
-        slopes = SLOPES[self.penalty](h, self.multipliers.to(h), self.rho.to(h))
-        if self.clip_each:
-            slopes = slopes.clamp(_LEAST, _MOST)
-        self.multipliers.copy_(slopes.mean(0).clamp(_LEAST, _MOST))
-        mean = h.mean(0)
+        self.update_from([(logits, labels)])
+
+    @torch.no_grad()
+    def update_from(self, chunks: Iterable[tuple[Tensor, Tensor]]) -> None:
+        """Update from held-out predictions that come in chunks, such as all pixels of a segmentation task."""
+
+        def slopes_and_constraints(logits: Tensor) -> Tensor:
+            h = constraints(logits, margin=self.margin)
+            slopes = SLOPES[self.penalty](h, self.multipliers.to(h), self.rho.to(h))
+            return torch.stack([slopes.clamp(_LEAST, _MOST) if self.clip_each else slopes, h], dim=1)
+
+        slopes, mean = self.held_out_mean(chunks, slopes_and_constraints)
+        self.multipliers.copy_(slopes.clamp(_LEAST, _MOST))
         self.epoch += 1
         if int(self.epoch) > 1 and int(self.epoch) % self.rho_period == 0:
             broken = mean > self.patience * self.previous.to(mean).clamp(min=0)

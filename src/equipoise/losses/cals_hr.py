@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, final
 
 import torch
@@ -65,7 +66,8 @@ def class_adaptive_heuristic_loss(
 class ClassAdaptiveHeuristicLoss(Loss, Adaptive):
     """CALS-HR with the signature of ``nn.CrossEntropyLoss``; see :func:`class_adaptive_heuristic_loss`.
 
-    Call ``loss.update(logits, labels)`` once per epoch with all held-out predictions.
+    Call ``loss.update(logits, labels)`` once per epoch with all held-out predictions, or
+    ``loss.update_from(chunks)`` if they do not fit into memory.
 
     Args:
         n_classes: Number of classes.
@@ -122,13 +124,20 @@ class ClassAdaptiveHeuristicLoss(Loss, Adaptive):
             over_classes=self.over_classes,
         )
 
-    @torch.no_grad()
     def update(self, logits: Tensor, labels: Tensor) -> None:
         """Raise the multipliers of classes whose held-out cost grew, lower those whose cost fell."""
-        held_out, _ = self.held_out(logits, labels)
-        multipliers, before = self.multipliers.to(held_out), self.previous.to(held_out)
-        excess = torch.relu(held_out.amax(-1, keepdim=True) - self.margin - held_out)
-        cost = multipliers * excess.mean(0)
+        self.update_from([(logits, labels)])
+
+    @torch.no_grad()
+    def update_from(self, chunks: Iterable[tuple[Tensor, Tensor]]) -> None:
+        """Update from held-out predictions that come in chunks, such as all pixels of a segmentation task."""
+
+        def excess(logits: Tensor) -> Tensor:
+            return torch.relu(logits.amax(-1, keepdim=True) - self.margin - logits)
+
+        mean = self.held_out_mean(chunks, excess)
+        multipliers, before = self.multipliers.to(mean), self.previous.to(mean)
+        cost = multipliers * mean
         if before.any():
             multipliers = torch.where(cost > self.factor * before, multipliers * self.factor, multipliers)
             multipliers = torch.where(cost < before / self.factor, multipliers / self.factor, multipliers)

@@ -29,6 +29,7 @@ def dual_focal_loss(
     *,
     gamma: float | Float[Tensor, "*n"] = 5.0,
     rival: Rival = "next",
+    detach_weight: bool = False,
 ) -> Float[Tensor, " n"]:
     r"""Focal loss that loses interest only once the true class is well ahead of the next one.
 
@@ -45,6 +46,7 @@ def dual_focal_loss(
         rival: What *q* is. ``"next"`` is the paper's method; ``"second"`` and ``"third"`` are the classes
             further down, ``"mean2"``, ``"mean3"`` and ``"mean_all"`` average the first two, three or all
             below the true class (those that exist), a number is a constant: the paper's ablations.
+        detach_weight: Hold the weight constant in the backward pass.
 
     Returns:
         One value per sample. Gradients flow through *q*; which class it is, is constant.
@@ -63,7 +65,8 @@ def dual_focal_loss(
         code compares probabilities and we compare logits, which rounding cannot tie.
     """
     log_true, q = true_and_rival(logits, labels, rival=rival)
-    return -power(q - torch.expm1(log_true), gamma) * log_true
+    weight = power(q - torch.expm1(log_true), gamma)
+    return -(weight.detach() if detach_weight else weight) * log_true
 
 
 def true_and_rival(
@@ -118,6 +121,7 @@ class DualFocalLoss(Loss):
     Args:
         gamma: How fast interest is lost once the true class is ahead of its rival.
         rival: Which class, mean of classes, or constant the true class is measured against.
+        detach_weight: Hold the weight constant in the backward pass.
         weight, ignore_index, reduction: As in :class:`~equipoise.losses.Loss`.
 
     Example:
@@ -130,6 +134,7 @@ class DualFocalLoss(Loss):
         *,
         gamma: float = 5.0,
         rival: Rival = "next",
+        detach_weight: bool = False,
         weight: Tensor | None = None,
         ignore_index: int = -100,
         reduction: Reduction = "mean",
@@ -139,7 +144,10 @@ class DualFocalLoss(Loss):
         check_rival(rival, where="DualFocalLoss")
         self.gamma = gamma
         self.rival = rival
+        self.detach_weight = detach_weight
 
     def per_sample(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return :func:`dual_focal_loss`."""
-        return dual_focal_loss(logits, labels, gamma=self.gamma, rival=self.rival)
+        return dual_focal_loss(
+            logits, labels, gamma=self.gamma, rival=self.rival, detach_weight=self.detach_weight
+        )

@@ -23,6 +23,7 @@ def sample_dependent_focal_loss(
     *,
     gammas: tuple[float, float, float] = (5.0, 3.0, 3.0),
     cuts: tuple[float, float] = (0.2, 0.5),
+    detach_weight: bool = False,
 ) -> Float[Tensor, " n"]:
     r"""Focal loss with a larger gamma for samples whose true class is still unlikely.
 
@@ -38,6 +39,7 @@ def sample_dependent_focal_loss(
         gammas: Gamma for probabilities below the first cut, between the cuts, and from the second cut on.
             FLSD-53 is ``(5, 3, 3)``, FLSD-52 ``(5, 3, 2)``.
         cuts: The two cuts; a probability equal to a cut belongs above it.
+        detach_weight: Hold the weight constant in the backward pass.
 
     Returns:
         One value per sample. Gamma is a constant in the backward pass.
@@ -56,7 +58,8 @@ def sample_dependent_focal_loss(
     probs = torch.exp(-cross_entropy.detach())
     low, middle, high = gammas
     above = torch.full_like(probs, middle).where(probs < cuts[1], high)
-    return focal_of(cross_entropy, gamma=above.where(probs >= cuts[0], low))
+    gamma = above.where(probs >= cuts[0], low)
+    return focal_of(cross_entropy, gamma=gamma, detach_weight=detach_weight)
 
 
 @final
@@ -66,6 +69,7 @@ class SampleDependentFocalLoss(Loss):
     Args:
         gammas: Gamma below the first cut, between the cuts, and from the second cut on.
         cuts: Probabilities of the true class at which gamma changes.
+        detach_weight: Hold the weight constant in the backward pass.
         weight, ignore_index, reduction: As in :class:`~equipoise.losses.Loss`.
 
     Example:
@@ -78,6 +82,7 @@ class SampleDependentFocalLoss(Loss):
         *,
         gammas: tuple[float, float, float] = (5.0, 3.0, 3.0),
         cuts: tuple[float, float] = (0.2, 0.5),
+        detach_weight: bool = False,
         weight: Tensor | None = None,
         ignore_index: int = -100,
         reduction: Reduction = "mean",
@@ -92,7 +97,10 @@ class SampleDependentFocalLoss(Loss):
             )
         self.gammas = gammas
         self.cuts = cuts
+        self.detach_weight = detach_weight
 
     def per_sample(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return :func:`sample_dependent_focal_loss`."""
-        return sample_dependent_focal_loss(logits, labels, gammas=self.gammas, cuts=self.cuts)
+        return sample_dependent_focal_loss(
+            logits, labels, gammas=self.gammas, cuts=self.cuts, detach_weight=self.detach_weight
+        )

@@ -22,6 +22,7 @@ def inverse_focal_loss(
     labels: Int[Tensor, " n"],
     *,
     gamma: float | Float[Tensor, "*n"] = 2.0,
+    detach_weight: bool = False,
 ) -> Float[Tensor, " n"]:
     r"""Cross-entropy that weighs a sample more as the network grows sure of it.
 
@@ -34,6 +35,7 @@ def inverse_focal_loss(
         logits: Unnormalised scores; never probabilities.
         labels: Class numbers in ``[0, k)``.
         gamma: How fast the weight grows; 0 is cross-entropy. A number, or one per sample.
+        detach_weight: Hold the weight constant in the backward pass.
 
     Returns:
         One value per sample.
@@ -50,7 +52,8 @@ def inverse_focal_loss(
         the paper's.
     """
     cross_entropy = nn.functional.cross_entropy(logits, labels, reduction="none")
-    return power(1 + torch.exp(-cross_entropy), gamma) * cross_entropy
+    weight = power(1 + torch.exp(-cross_entropy), gamma)
+    return (weight.detach() if detach_weight else weight) * cross_entropy
 
 
 @final
@@ -59,6 +62,7 @@ class InverseFocalLoss(Loss):
 
     Args:
         gamma: How fast the weight grows with the true class's probability.
+        detach_weight: Hold the weight constant in the backward pass.
         weight, ignore_index, reduction: As in :class:`~equipoise.losses.Loss`.
 
     Example:
@@ -70,6 +74,7 @@ class InverseFocalLoss(Loss):
         self,
         *,
         gamma: float = 2.0,
+        detach_weight: bool = False,
         weight: Tensor | None = None,
         ignore_index: int = -100,
         reduction: Reduction = "mean",
@@ -77,7 +82,8 @@ class InverseFocalLoss(Loss):
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
         check_gamma(gamma, where="InverseFocalLoss")
         self.gamma = gamma
+        self.detach_weight = detach_weight
 
     def per_sample(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return :func:`inverse_focal_loss`."""
-        return inverse_focal_loss(logits, labels, gamma=self.gamma)
+        return inverse_focal_loss(logits, labels, gamma=self.gamma, detach_weight=self.detach_weight)

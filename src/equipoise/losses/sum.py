@@ -159,7 +159,7 @@ def shown_parameters(module: nn.Module) -> str:
     Example:
         >>> from equipoise.losses import DualFocalLoss
         >>> DualFocalLoss(gamma=5, reduction="sum")
-        DualFocalLoss(gamma=5, rival='next', reduction='sum')
+        DualFocalLoss(gamma=5, rival='next', detach_weight=False, reduction='sum')
     """
     return ", ".join(_spelled(module))
 

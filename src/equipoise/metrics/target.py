@@ -8,7 +8,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array
 from equipoise.core.errors import SpecError
 from equipoise.core.escaping import visible
@@ -113,8 +112,9 @@ def find_target(
         check_choice(target, TARGETS, where=where, name="target")
     if target in ("top", "classwise") and positive is not None:
         raise SpecError(
-            f"{where}: {argument('positive')} names the class of target 'positive', got target {target!r}. "
-            "Leave one of them out."
+            f"{{positive}} names the class of target 'positive', got target {target!r}. Leave one of them out.",
+            where=where,
+            arguments={"positive": ""},
         )
     if target == "top":
         return TOP

@@ -1,5 +1,6 @@
 """Networks in two parts, body (features) and head; one file per family."""
 
+from equipoise.core import torch_required as _torch_required  # noqa: F401 - first, for its message
 from equipoise.models.deeplab import deeplabv3_resnet34
 from equipoise.models.densenet import densenet40, densenet121
 from equipoise.models.global_pooling_cnn import RECEPTIVE_FIELD, global_pooling_cnn

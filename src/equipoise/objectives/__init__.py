@@ -1,5 +1,6 @@
 """Methods that need more than a loss: mutual learning, gamma-net, pruning, ensembles."""
 
+from equipoise.core import torch_required as _torch_required  # noqa: F401 - first, for its message
 from equipoise.objectives.deep_ensemble import DeepEnsemble, MeanNetwork
 from equipoise.objectives.differentiated_mutual_learning import DifferentiatedMutualLearning
 from equipoise.objectives.gamma_net import GammaMap, GammaNet
@@ -10,6 +11,7 @@ from equipoise.objectives.parts import Parts
 from equipoise.objectives.pruned import Pruned
 from equipoise.objectives.sample_adaptive import SampleAdaptive
 from equipoise.objectives.supervised import Supervised
+from equipoise.objectives.weight_average import WeightAverage
 
 __all__ = [
     "DeepEnsemble",
@@ -24,5 +26,6 @@ __all__ = [
     "SampleAdaptive",
     "Smoothing",
     "Supervised",
+    "WeightAverage",
     "kl_divergence",
 ]

@@ -162,6 +162,11 @@ class DeepEnsemble(Objective):
             )
         return None
 
+    def prepare_evaluation(self) -> None:
+        """Let every member prepare its network."""
+        for member in self.members:
+            member.prepare_evaluation()
+
     def end_epoch(self, held_out: HeldOut | None) -> None:
         """Let every member end its epoch with its own network's held-out predictions."""
         for member in self.members:

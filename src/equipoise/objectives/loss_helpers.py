@@ -86,6 +86,11 @@ def adapt(loss: nn.Module, network: nn.Module, held_out: HeldOut | None, *, wher
             f"{where}: {type(loss).__name__} re-tunes itself at the end of every epoch from held-out predictions, and "
             "there are none. Pass tune= to fit."
         )
-    predictions = held_out(network)
     device = next((one.device for one in (*loss.buffers(), *loss.parameters())), torch.device("cpu"))
+    if hasattr(loss, "update_from") and hasattr(held_out, "chunks"):
+        loss.update_from(
+            (logits.to(device), labels.to(device)) for logits, labels in held_out.chunks(network)
+        )  # type: ignore[operator]
+        return
+    predictions = held_out(network)
     loss.update(as_tensor(predictions.logits).to(device), as_tensor(predictions.labels).to(device))  # type: ignore[operator]

@@ -24,6 +24,8 @@ class Parts:
         make_loss: Returns a fresh loss; None takes cross-entropy. Objectives with a loss of their own raise if it is
             given.
         recipe: How networks are trained.
+        train: Training batches, for objectives that go through them between epochs.
+        epochs: Number of epochs, for objectives that change with time.
         held_out: Batches for objectives that measure calibration during training.
         n_samples: Length of the dataset, for objectives that store values per sample.
         rows: Indices of its training samples; None takes all.
@@ -40,6 +42,8 @@ class Parts:
     make_auxiliary: Callable[[], nn.Module] | None = None
     make_loss: Callable[[], nn.Module] | None = None
     recipe: Recipe = field(default_factory=Recipe)
+    train: Source | None = None
+    epochs: int | None = None
     held_out: Source | None = None
     n_samples: int | None = None
     rows: Tensor | None = None

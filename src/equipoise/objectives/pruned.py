@@ -162,6 +162,10 @@ class Pruned(Objective):
         """Return the objective's network."""
         return self.objective.network()
 
+    def prepare_evaluation(self) -> None:
+        """Let the objective prepare its network."""
+        self.objective.prepare_evaluation()
+
     def end_epoch(self, held_out: HeldOut | None) -> None:
         """Let the objective end its epoch."""
         self.objective.end_epoch(held_out)

@@ -22,6 +22,7 @@ def draw_history(
     *,
     column: str = "tune_ece",
     smooth: int = 1,
+    ema: float = 0.0,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw a column of the training history of one or several methods over epochs.
@@ -31,6 +32,8 @@ def draw_history(
             the line is their mean, and a band reaches from the lowest to the highest.
         column: Which number, such as ``"tune_ece"``, ``"tune_nll"`` or ``"loss"``.
         smooth: Epochs of a moving average, the last ones up to each; the plain line stays, thinner.
+        ema: Decay of an exponential moving average, in [0, 1), in place of ``smooth``; 0 is none. The weight of an
+            epoch is multiplied by it with every later epoch.
         ax: Where to draw; by default a new figure.
 
     Returns:
@@ -44,6 +47,12 @@ def draw_history(
     check_not_empty(histories, where="draw_history")
     if smooth < 1:
         raise ValueError(f"draw_history: `smooth` must be at least 1, got {smooth}. 1 draws what is there.")
+    if not 0 <= ema < 1:
+        raise ValueError(
+            f"draw_history: `ema` must be at least 0 and below 1, got {ema}. 0 draws what is there."
+        )
+    if smooth > 1 and ema:
+        raise ValueError("draw_history: `smooth` and `ema` are two averages. Give one of them.")
     seeds = {name: _trainings(rows) for name, rows in histories.items()}
     known = {key: key for trainings in seeds.values() for rows in trainings for row in rows for key in row}
     look_up(column, known, what="column of the history")
@@ -59,9 +68,9 @@ def draw_history(
     for (name, trainings), (colour, _, dash) in zip(seeds.items(), series_styles(), strict=False):
         epochs, values = _table(trainings, column)
         values = factor * values
-        if smooth > 1:
+        if smooth > 1 or ema:
             ax.plot(epochs, _mean(values), color=colour, linewidth=0.6, alpha=0.5)
-            values = np.stack([_average(row, smooth) for row in values])
+            values = _exponential_average(values, ema) if ema else _average(values, smooth)
         if len(values) > 1:
             low, high = (f(values, axis=0) for f in (np.fmin.reduce, np.fmax.reduce))
             ax.fill_between(epochs, low, high, color=colour, alpha=band_opacity(len(seeds)), linewidth=0)
@@ -102,11 +111,23 @@ def _mean(values: np.ndarray) -> np.ndarray:
 def _average(values: np.ndarray, window: int) -> np.ndarray:
     """Return the mean of the last values up to each place, those that are known; a gap stays a gap."""
     known = np.isfinite(values)
-    ends = np.arange(1, len(values) + 1)
+    ends = np.arange(1, values.shape[1] + 1)
     starts = np.maximum(ends - window, 0)
     sums, counts = (
-        np.concatenate([[0.0], np.cumsum(part)]) for part in (np.where(known, values, 0.0), known)
+        np.pad(np.cumsum(part, axis=1, dtype=np.float64), ((0, 0), (1, 0)))
+        for part in (np.where(known, values, 0.0), known)
     )
-    mean = (sums[ends] - sums[starts]) / np.maximum(counts[ends] - counts[starts], 1)
+    mean = (sums[:, ends] - sums[:, starts]) / np.maximum(counts[:, ends] - counts[:, starts], 1)
     result: np.ndarray = np.where(known, mean, np.nan)
+    return result
+
+
+def _exponential_average(values: np.ndarray, decay: float) -> np.ndarray:
+    """Return means of the known values up to each place, older ones weighing less; a gap stays a gap."""
+    known = np.isfinite(values)
+    epochs = np.arange(values.shape[1])
+    weights = np.tril(decay ** np.abs(epochs[:, None] - epochs))
+    total = np.where(known, values, 0.0) @ weights.T
+    # Divided by the weights so far, so that the first epochs are not pulled towards 0.
+    result: np.ndarray = np.divide(total, known @ weights.T, out=np.full(values.shape, np.nan), where=known)
     return result

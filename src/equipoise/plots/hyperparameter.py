@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,14 +24,19 @@ if TYPE_CHECKING:
 __all__ = ["draw_hyperparameter"]
 
 
+Scores = Mapping[str, Mapping[str, Mapping[float | str, Score]]]
+
+
 def draw_hyperparameter(
-    scores: Mapping[str, Mapping[str, Mapping[float, Score]]], *, parameter: str, title: str | None = None
+    scores: Scores, *, parameter: str, tune: Scores | None = None, title: str | None = None
 ) -> Figure:
     """Draw metrics against the values of a hyperparameter, one panel per metric and one line per method.
 
     Args:
-        scores: By metric, method and value of the hyperparameter: the score with its interval.
+        scores: By metric, method and value of the hyperparameter: the score on ``test`` with its interval. Values
+            that are not all numbers are categories, which stand at equal distances.
         parameter: Name of the hyperparameter.
+        tune: The same on the validation split; drawn with open markers.
         title: What stands above.
 
     Returns:
@@ -39,35 +44,54 @@ def draw_hyperparameter(
 
     Example:
         >>> one, two = Score(0.1, 0.05, 0.15), Score(0.9, 0.85, 0.95)
-        >>> found = {"ece": {"focal": {1.0: one, 2.0: one}}, "accuracy": {"focal": {1.0: two, 2.0: two}}}
-        >>> [ax.get_ylabel() for ax in draw_hyperparameter(found, parameter="gamma").axes]
+        >>> found = {"ece": {"cals": {"phr": one, "p2": one}}, "accuracy": {"cals": {"phr": two, "p2": two}}}
+        >>> [ax.get_ylabel() for ax in draw_hyperparameter(found, parameter="penalty").axes]
         ['ECE %', 'accuracy %']
     """
     check_not_empty(scores, where="draw_hyperparameter")
+    splits = {"test": scores} if tune is None else {"test": scores, "tune": tune}
     methods = list(dict.fromkeys(name for part in scores.values() for name in part))
-    width = 4.2 + legend_width(methods)
-    figure, grid = new_figure(len(scores), 1, size=(width, 2.6 * len(scores) + 0.4))
-    for place, ((metric, part), (ax,)) in enumerate(zip(scores.items(), grid, strict=True)):
+    labels = {
+        (name, split): name if tune is None else f"{name}, {split}" for name in methods for split in splits
+    }
+    places = _places(value for part in scores.values() for line in part.values() for value in line)
+    figure, grid = new_figure(
+        len(scores), 1, size=(4.2 + legend_width(labels.values()), 2.6 * len(scores) + 0.4)
+    )
+    for metric, (ax,) in zip(scores, grid, strict=True):
         facts = metric_facts(metric)
         for name, (colour, marker, dash) in zip(methods, series_styles(), strict=False):
-            found = sorted(part.get(name, {}).items())
-            if not found:
-                continue
-            middle, low, high = facts.scale * np.array([score[:3] for _, score in found]).T
-            ax.errorbar(
-                [value for value, _ in found],
-                middle,
-                yerr=[np.maximum(middle - low, 0), np.maximum(high - middle, 0)],
-                color=colour,
-                marker=marker,
-                linestyle=dash,
-                markersize=5,
-                linewidth=1.4,
-                elinewidth=1,
-                capsize=2,
-                label=name,
-            )
-        is_last = place == len(scores) - 1
-        dress(ax, x=parameter if is_last else "", y=facts.head, title=title if place == 0 else None)
+            for split, part in splits.items():
+                found = sorted((places[value], score) for value, score in part[metric].get(name, {}).items())
+                if not found:
+                    continue
+                middle, low, high = facts.scale * np.array([score[:3] for _, score in found]).T
+                ax.errorbar(
+                    [place for place, _ in found],
+                    middle,
+                    yerr=[np.maximum(middle - low, 0), np.maximum(high - middle, 0)],
+                    color=colour,
+                    marker=marker,
+                    markerfacecolor=colour if split == "test" else "white",
+                    linestyle=dash if split == "test" else ":",
+                    markersize=5,
+                    linewidth=1.4,
+                    elinewidth=1,
+                    capsize=2,
+                    label=labels[name, split],
+                )
+        is_last = ax is grid[-1][0]
+        dress(ax, x=parameter if is_last else "", y=facts.head, title=title if ax is grid[0][0] else None)
+        if any(isinstance(value, str) for value in places):
+            ax.set_xticks(list(places.values()), [str(value) for value in places])
+            ax.margins(x=0.15)
     outside_legend(grid[0][0])
     return figure
+
+
+def _places(values: Iterable[float | str]) -> dict[float | str, float]:
+    """Return where values stand on the axis: numbers at themselves, categories at equal distances in their order."""
+    found = list(dict.fromkeys(values))
+    if any(isinstance(value, str) for value in found):
+        return {value: float(place) for place, value in enumerate(found)}
+    return {value: float(value) for value in found}

@@ -2,48 +2,77 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from itertools import cycle
+from typing import TYPE_CHECKING, Literal
 
-import torch
-
-from equipoise.losses.cals_alm import PENALTIES
-from equipoise.plots.style import COLOURS, GREY, dress, on_axes
+from equipoise.core.errors import needs
+from equipoise.plots.style import COLOURS, DASHES, GREY, dress, panels
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from torch import Tensor
 
 __all__ = ["draw_penalties"]
 
 
-def draw_penalties(*, multiplier: float = 1.0, rho: float = 1.0, ax: Axes | None = None) -> Axes:
-    """Draw penalties of how far a constraint is broken; left of 0 it is kept.
+def draw_penalties(
+    *,
+    penalty: Literal["phr", "p2", "p3"] = "phr",
+    rhos: Sequence[float] = (1.0, 2.0, 5.0, 10.0),
+    multipliers: Sequence[float] = (0.1, 0.5, 1.0, 2.0),
+) -> Figure:
+    r"""Draw a penalty with varying weight rho, with varying multiplier lambda, and beside the other penalties.
+
+    The horizontal axis is how far a constraint is broken; left of 0 it is kept. Rho varies at a multiplier of 1, the
+    multiplier varies at a rho of 1, and penalties are compared at 1 and 1.
 
     Args:
-        multiplier: The multiplier of the constraint.
-        rho: The weight of the penalty.
-        ax: Where to draw; by default a new figure.
+        penalty: The penalty that varies: ``"phr"``, ``"p2"`` or ``"p3"``.
+        rhos: Weights of the penalty (*rho* in the paper), above 0.
+        multipliers: Multipliers of the constraint (*lambda* in the paper), at least 0.
 
     Returns:
-        The axes.
+        The figure.
 
     Example:
-        >>> draw_penalties().get_legend_handles_labels()[1]
-        ['hinge', 'PHR', 'P2', 'P3']
+        >>> [ax.get_title(loc="left") for ax in draw_penalties().axes]
+        ['PHR, $\\lambda$ = 1', 'PHR, $\\rho$ = 1', '$\\lambda$ = 1, $\\rho$ = 1']
 
     Reference:
         Liu et al. (2023), Class adaptive network calibration, figure 2.
     """
-    if not multiplier >= 0 or not rho > 0:
+    if not all(value > 0 for value in rhos) or not all(value >= 0 for value in multipliers):
         raise ValueError(
-            f"draw_penalties: `multiplier` must be at least 0 and `rho` above 0, got {multiplier} and {rho}."
+            "draw_penalties: `rhos` must be above 0 and `multipliers` at least 0, got "
+            f"{list(rhos)} and {list(multipliers)}."
         )
-    ax = on_axes(ax)
+    with needs("torch", extra="torch", purpose="draw penalties of losses"):
+        import torch
+    from equipoise.losses.cals_alm import PENALTIES
+
     broken = torch.linspace(-2.0, 2.0, 401, dtype=torch.float64, device="cpu")
-    ax.axvline(0, color=GREY, linewidth=1, linestyle=":")
-    ax.plot(broken, broken.clamp(min=0), color=COLOURS[-1], linestyle="--", linewidth=1.6, label="hinge")
-    both = [torch.tensor(value, dtype=torch.float64, device="cpu") for value in (multiplier, rho)]
-    for (name, penalty), colour in zip(PENALTIES.items(), COLOURS, strict=False):
-        ax.plot(broken, penalty(broken, *both), color=colour, linewidth=1.8, label=name.upper())
-    ax.legend(frameon=False, fontsize="small")
-    title = f"multiplier {multiplier:g}, weight {rho:g}"
-    return dress(ax, x="how far the constraint is broken", y="penalty", title=title)
+
+    def values(key: str, multiplier: float, rho: float) -> Tensor:
+        return PENALTIES[key](broken, broken.new_tensor(multiplier), broken.new_tensor(rho))
+
+    name = penalty.upper()
+    varying = {
+        rf"{name}, $\lambda$ = 1": {rf"$\rho$ = {rho:g}": values(penalty, 1.0, rho) for rho in rhos},
+        rf"{name}, $\rho$ = 1": {
+            rf"$\lambda$ = {multiplier:g}": values(penalty, multiplier, 1.0) for multiplier in multipliers
+        },
+        r"$\lambda$ = 1, $\rho$ = 1": {
+            **{key.upper(): values(key, 1.0, 1.0) for key in PENALTIES},
+            "hinge": broken.clamp(min=0),
+        },
+    }
+    figure, grid = panels(len(varying), size=(3.4, 3.2))
+    for (title, lines), (ax,) in zip(varying.items(), grid, strict=True):
+        ax.axvline(0, color=GREY, linewidth=1, linestyle=":")
+        for (label, drawn), colour, dash in zip(lines.items(), cycle(COLOURS), cycle(DASHES), strict=False):
+            ax.plot(broken, drawn, color=colour, linestyle=dash, linewidth=1.8, label=label)
+        ax.set_ylim(-2.2, 5.0)
+        ax.legend(frameon=False, fontsize="small", loc="upper left")
+        dress(ax, x="how far the constraint is broken", y="penalty", title=title)
+    return figure

@@ -9,7 +9,7 @@ import numpy as np
 
 from equipoise.plots.style import BLUE, COLOURS, GREY, INK, RED, dress, on_axes
 from equipoise.theory.phi import dual_focal_phi
-from equipoise.theory.regions import dual_focal_regions, focal_regions
+from equipoise.theory.regions import ConfidenceRegions, dual_focal_regions, focal_regions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,56 +17,60 @@ if TYPE_CHECKING:
 __all__ = ["draw_phi"]
 
 
-def draw_phi(
-    *, gamma: float = 5.0, rivals: Sequence[float] = (0.0, 0.1, 0.2), ax: Axes | None = None
-) -> Axes:
-    """Draw phi of focal and dual focal loss, and the regions of over- and under-confidence of focal loss.
+def draw_phi(*, gamma: float = 1.0, rivals: Sequence[float] = (0.0, 0.3), ax: Axes | None = None) -> Axes:
+    """Draw phi of focal and dual focal loss with its marks, and the confidence regions of focal loss.
 
     Args:
         gamma: Focusing parameter, above 0.
-        rivals: Probabilities of the rival; with 0 dual focal loss is focal loss.
+        rivals: Probabilities of the rival, in [0, 1/2]; with 0 dual focal loss is focal loss.
         ax: Where to draw; by default a new figure.
 
     Returns:
         The axes.
 
     Example:
-        >>> ax = draw_phi(gamma=2.0, rivals=[0.0, 0.2])
+        >>> ax = draw_phi()
         >>> ax.get_legend_handles_labels()[1]
-        ['focal', 'dual focal, rival 0.2']
+        ['focal', 'dual focal, rival 0.3', 'focal: over-confident', 'focal: under-confident']
+
+    Reference:
+        Tao et al. (2023), Dual focal loss for calibration, figure 1; its marks are those of
+        :class:`equipoise.theory.ConfidenceRegions`.
     """
-    ax = on_axes(ax)
-    marks = focal_regions(gamma=gamma)
-    ax.axvspan(0, marks.v_m, color=RED, alpha=0.12, linewidth=0)
-    ax.axvspan(marks.v_uc, 1, color=BLUE, alpha=0.08, linewidth=0)
+    ax = on_axes(ax, size=(5.4, 3.8))
     ax.axhline(1.0, color=GREY, linewidth=1, linestyle=":")
+    grid = np.linspace(0.0, 1.0, 401)
     for rival, colour, dash in zip(rivals, COLOURS, ("-", "--", "-.", ":"), strict=False):
-        grid = np.linspace(max(rival, 1e-6), 1.0, 400)
         name = "focal" if rival == 0 else f"dual focal, rival {rival:g}"
-        ax.plot(
-            grid,
-            dual_focal_phi(grid, rival, gamma=gamma),
-            color=colour,
-            linestyle=dash,
-            linewidth=1.8,
-            label=name,
-        )
-        unit = dual_focal_regions(gamma=gamma, rival=rival).v_uc
-        ax.plot(unit, float(dual_focal_phi(unit, rival, gamma=gamma)), marker="o", color=colour, markersize=5)
-    ax.set(xlim=(0, 1))
-    top = ax.get_ylim()[1] * 1.12
-    ax.set_ylim(0, top)
-    ax.text(0.97, 0.4 * top, "focal: under-confident", ha="right", va="center", color=BLUE, fontsize="small")
-    ax.annotate(
-        "focal: over-confident",
-        (marks.v_m / 2, 0.06 * top),
-        (marks.v_m + 0.05, 0.06 * top),
-        color=RED,
-        fontsize="small",
-        va="center",
-        arrowprops={"arrowstyle": "-", "color": RED, "linewidth": 0.8},
-    )
+        phi = dual_focal_phi(grid, rival, gamma=gamma)
+        ax.plot(grid, phi, color=colour, linestyle=dash, linewidth=1.8, label=name)
+        _mark(ax, dual_focal_regions(gamma=gamma, rival=rival), rival, gamma, colour)
+    focal = focal_regions(gamma=gamma)
+    ax.axvspan(0, focal.v_m, color=RED, alpha=0.12, linewidth=0, zorder=0, label="focal: over-confident")
+    ax.axvspan(focal.v_uc, 1, color=BLUE, alpha=0.08, linewidth=0, zorder=0, label="focal: under-confident")
+    ax.set(xlim=(0, 1), ylim=(0, ax.get_ylim()[1] * 1.12))
     ax.legend(frameon=False, fontsize="small", loc="upper right")
     dress(ax, x="probability $q$", y=r"$\varphi(q)$", title=rf"$\gamma$ = {gamma:g}", grid=False)
     ax.title.set_color(INK)
     return ax
+
+
+def _mark(ax: Axes, marks: ConfidenceRegions, rival: float, gamma: float, colour: str) -> None:
+    """Put labelled marks at the peak of phi, where it falls through its value at 0, and where it falls through 1."""
+    places = {"$v^m$": marks.v_m, "$v'$": marks.v_prime, "$v^{uc}$": marks.v_uc}
+    if marks.v_prime == marks.v_uc:
+        places = {"$v^m$": marks.v_m, "$v' = v^{uc}$": marks.v_uc}
+    for name, place in places.items():
+        height = float(dual_focal_phi(place, rival, gamma=gamma))
+        ax.plot(place, height, marker="o", color=colour, markersize=5)
+        is_low = "uc" in name
+        ax.annotate(
+            name,
+            (place, height),
+            (-4, -4) if is_low else (4, 4),
+            textcoords="offset points",
+            ha="right" if is_low else "left",
+            va="top" if is_low else "bottom",
+            color=colour,
+            fontsize="small",
+        )

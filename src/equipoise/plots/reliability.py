@@ -171,7 +171,7 @@ def draw_confidence_histogram(
     )
     dress(ax, x=_CONFIDENCE[curve.target], y="rows")
     if title:
-        ax.set_title(wrapped(title), loc="left", fontsize="medium", fontweight="bold", color=INK, pad=20)
+        _set_panel_title(ax, title, pad=20)
     return ax
 
 
@@ -205,7 +205,7 @@ def draw_reliability_diagrams(
     for (name, curve), (upper, lower) in zip(curves.items(), grid, strict=True):
         smoothed = (smooth or {}).get(name)
         draw_reliability(curve, smooth=smoothed, level=level, ax=upper)
-        upper.set_title(wrapped(name), loc="left", fontsize="medium", fontweight="bold", color=INK, pad=18)
+        _set_panel_title(upper, name, pad=18)
         upper.annotate(
             _error_text(curve, (errors or {}).get(name)),
             (0, 1),
@@ -222,6 +222,11 @@ def draw_reliability_diagrams(
             upper.set_ylabel("")
             lower.set_ylabel("")
     return figure
+
+
+def _set_panel_title(ax: Axes, title: str, *, pad: float) -> None:
+    """Put a title above a panel, in lines that are no wider than its axes even if every letter is wide."""
+    ax.set_title(wrapped(title, 30), loc="left", fontsize="small", fontweight="bold", color=INK, pad=pad)
 
 
 def _error_text(curve: ReliabilityCurve, score: Score | None) -> str:

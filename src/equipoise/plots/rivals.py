@@ -32,10 +32,9 @@ def draw_rivals(rivals: Mapping[str, Array], *, ax: Axes | None = None) -> Axes:
         ['ce']
     """
     check_not_empty(rivals, where="draw_rivals")
-    ax = on_axes(ax)
+    ax = on_axes(ax, size=(max(4.5, 0.6 * len(rivals) + 1.5), 3.4))
     boxes = ax.boxplot(
         list(rivals.values()),
-        tick_labels=list(rivals),
         whis=(5, 95),
         showfliers=False,
         patch_artist=True,
@@ -44,5 +43,6 @@ def draw_rivals(rivals: Mapping[str, Array], *, ax: Axes | None = None) -> Axes:
     )
     for box, colour in zip(boxes["boxes"], cycle(COLOURS), strict=False):
         box.set(facecolor=colour + "50", edgecolor=colour)
+    ax.set_xticks(range(1, len(rivals) + 1), list(rivals), rotation=30, ha="right", fontsize="small")
     ax.set_ylim(bottom=0)
     return dress(ax, x="", y="probability of the rival $q_j$")

@@ -12,7 +12,7 @@ from equipoise.calibrators import Calibrator
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
-from equipoise.core.predictions.alignment import align_all, order_classes
+from equipoise.core.predictions.combine import align_all, order_classes
 from equipoise.evaluate.audit_state import AuditState
 from equipoise.evaluate.auditing import audit
 from equipoise.evaluate.audits import Audit

@@ -9,7 +9,7 @@ from equipoise.report.conclusion import conclusion_of, judged_words, judgements_
 from equipoise.report.markup import Markup, join, tag
 from equipoise.report.numbers import count, percent, short, typeset
 from equipoise.report.records import Advice, Option, Report
-from equipoise.report.tables import TableCell, judgement_list, name_cell, score_cell, sortable
+from equipoise.report.tables import PageCell, judgement_list, name_cell, score_cell, sortable
 
 __all__ = ["advice_section", "posthoc_section"]
 
@@ -26,10 +26,10 @@ def posthoc_section(report: Report) -> Markup | None:
     ]
     several = len(report.methods) > 1
     gains = report.gains()
-    rows: list[tuple[Sequence[TableCell], str]] = []
+    rows: list[tuple[Sequence[PageCell], str]] = []
     for method in scaled:
         plain = [score_cell(key, method.score(key), None) for key in keys]
-        rows.append(([*_method(method.name, several), TableCell("none"), *plain], ""))
+        rows.append(([*_method(method.name, several), PageCell("none"), *plain], ""))
         for one in method.calibrated:
             what = join(
                 tag("bdi", one.name),
@@ -37,7 +37,7 @@ def posthoc_section(report: Report) -> Markup | None:
                 *(tag("span", f"Warning: {text}.", class_="fitted warning") for text in one.warnings),
             )
             after = [score_cell(key, one.score(key), gains.get((method.name, one.name))) for key in keys]
-            rows.append(([*_method(method.name, several), TableCell(what, one.name), *after], ""))
+            rows.append(([*_method(method.name, several), PageCell(what, one.name), *after], ""))
     about = (
         "Fitted on held-out rows, judged on others. The sign compares with no calibrator, on the same rows."
     )
@@ -56,7 +56,7 @@ def _contests(report: Report) -> list[Markup]:
     return found
 
 
-def _method(name: str, several: bool) -> list[TableCell]:
+def _method(name: str, several: bool) -> list[PageCell]:
     return [name_cell(name)] if several else []
 
 
@@ -108,17 +108,17 @@ def _advice(name: str | None, advice: Advice, judged: str) -> Markup:
     return join(said, tag("details", tag("summary", caption), table, data_print="no"))
 
 
-def _option(option: Option) -> list[TableCell]:
+def _option(option: Option) -> list[PageCell]:
     loss, gain = (
-        TableCell(f"{value:{sign}.4f}".replace("-", "−") if math.isfinite(value) else "–", value)
+        PageCell(f"{value:{sign}.4f}".replace("-", "−") if math.isfinite(value) else "–", value)
         for value, sign in ((option.log_loss, ""), (option.improvement, "+"))
     )
-    learnt = TableCell(count(option.n_parameters), option.n_parameters)
+    learnt = PageCell(count(option.n_parameters), option.n_parameters)
     return [
         name_cell(option.name),
         learnt,
         loss,
         gain,
-        TableCell(percent(option.ece, 2), option.ece),
-        TableCell(option.note),
+        PageCell(percent(option.ece, 2), option.ece),
+        PageCell(option.note),
     ]

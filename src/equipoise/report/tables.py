@@ -15,7 +15,7 @@ from equipoise.report.numbers import chance, interval, number, short
 from equipoise.report.records import MethodResult, Report
 
 __all__ = [
-    "TableCell",
+    "PageCell",
     "comparison_table",
     "judgement_list",
     "name_cell",
@@ -34,7 +34,7 @@ _NETWORK_SIGNS = {
 }
 
 
-class TableCell(NamedTuple):
+class PageCell(NamedTuple):
     """A cell: what is shown, and what it is sorted by."""
 
     shown: object
@@ -43,7 +43,7 @@ class TableCell(NamedTuple):
 
 def sortable(
     head: Sequence[str],
-    rows: Sequence[tuple[Sequence[TableCell], str]],
+    rows: Sequence[tuple[Sequence[PageCell], str]],
     *,
     caption: str,
     words: Sequence[int] = (),
@@ -101,14 +101,14 @@ def judgement_list(judgements: Sequence[Judgement], *, of_networks: bool) -> Mar
     return tag("ul", *lines, class_="judgements")
 
 
-def name_cell(name: str) -> TableCell:
+def name_cell(name: str) -> PageCell:
     """Return a name that a user gave, which may run from right to left."""
-    return TableCell(name_markup(name), name)
+    return PageCell(name_markup(name), name)
 
 
 def score_cell(
     key: str, score: Score, versus: PairedDifferences | None, *, best: bool = False, of_networks: bool = False
-) -> TableCell:
+) -> PageCell:
     """Return a value, its interval and how it compares."""
     kind = kind_of(versus, key)
     signs = _NETWORK_SIGNS if of_networks else _SIGNS
@@ -117,7 +117,7 @@ def score_cell(
         tag("span", interval(key, score), class_="range"),
         tag("span", signs[kind], class_=f"sign {kind}") if kind else None,
     )
-    return TableCell(shown, score.value)
+    return PageCell(shown, score.value)
 
 
 def comparison_table(report: Report) -> Markup:
@@ -128,7 +128,7 @@ def comparison_table(report: Report) -> Markup:
     rows, versus = [], report.versus()
     for method in report.methods:
         seeds = f" ({len(method.runs)} seeds)" if len(method.runs) > 1 else ""
-        cells = [TableCell(join(name_markup(method.name), seeds), method.name)]
+        cells = [PageCell(join(name_markup(method.name), seeds), method.name)]
         for key in keys:
             score = method.score(key)
             is_best = score.value == best[key] and not report.over_time
@@ -151,11 +151,11 @@ def scorecard_table(method: MethodResult) -> Markup:
         rows.append(
             (
                 [
-                    TableCell(facts.title),
-                    TableCell(number(key, score.value), score.value),
-                    TableCell(interval(key, score), score.low),
-                    TableCell(chance(score.p_value), score.p_value),
-                    TableCell(facts.meaning),
+                    PageCell(facts.title),
+                    PageCell(number(key, score.value), score.value),
+                    PageCell(interval(key, score), score.low),
+                    PageCell(chance(score.p_value), score.p_value),
+                    PageCell(facts.meaning),
                 ],
                 "",
             )

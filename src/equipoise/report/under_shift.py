@@ -8,7 +8,7 @@ from equipoise.metrics.facts import metric_facts, metrics_where
 from equipoise.report.charts import Series, line_chart
 from equipoise.report.markup import Markup, join, tag
 from equipoise.report.records import Report
-from equipoise.report.tables import TableCell, name_cell, sortable
+from equipoise.report.tables import PageCell, name_cell, sortable
 
 __all__ = ["shift_section"]
 
@@ -76,13 +76,13 @@ def _foreign(shifts: tuple[ShiftScores, ...], name: str) -> Markup:
     )
 
 
-def _words(text: str) -> TableCell:
-    return TableCell(text, text)
+def _words(text: str) -> PageCell:
+    return PageCell(text, text)
 
 
-def _cell(key: str, score: Score | None) -> TableCell:
+def _cell(key: str, score: Score | None) -> PageCell:
     if score is None:
-        return TableCell("–", "")
+        return PageCell("–", "")
     facts = metric_facts(key)
     ends = f"[{facts.number(score.low)}, {facts.number(score.high)}]"
-    return TableCell(f"{facts.number(score.value)} {ends}", f"{score.value}")
+    return PageCell(f"{facts.number(score.value)} {ends}", f"{score.value}")

@@ -11,7 +11,7 @@ from equipoise.metrics.target import Target
 from equipoise.report.markup import Markup, join, tag
 from equipoise.report.numbers import chance, count, interval, number, percent, typeset
 from equipoise.report.records import MethodResult, Report
-from equipoise.report.tables import TableCell, name_cell, sortable
+from equipoise.report.tables import PageCell, name_cell, sortable
 
 __all__ = ["slices_section"]
 
@@ -69,15 +69,15 @@ def _table(what: str, slices: Sequence[Slice], level: float, target: Target) -> 
     return sortable(head, [(_row(part, level), "") for part in shown], caption=caption)
 
 
-def _row(part: Slice, level: float) -> list[TableCell]:
+def _row(part: Slice, level: float) -> list[PageCell]:
     ends = interval("confidence_gap", Score(part.gap, part.low, part.high))
     gap = join(number("confidence_gap", part.gap), tag("span", ends, class_="range"))
     chances = tag("span", chance(part.p_value), class_="worse" if slices_off([part], level=level) else "tied")
     return [
         name_cell(part.name),
-        TableCell(count(part.n_samples), part.n_samples),
-        TableCell(percent(part.confidence), part.confidence),
-        TableCell(percent(part.accuracy), part.accuracy),
-        TableCell(gap, part.gap),
-        TableCell(chances, part.p_value),
+        PageCell(count(part.n_samples), part.n_samples),
+        PageCell(percent(part.confidence), part.confidence),
+        PageCell(percent(part.accuracy), part.accuracy),
+        PageCell(gap, part.gap),
+        PageCell(chances, part.p_value),
     ]

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor
+
+from equipoise.core.errors import needs
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = ["GradientWeight", "gradient_weight"]
 
@@ -42,6 +46,7 @@ def gradient_weight(
         The pull at each confidence.
 
     Example:
+        >>> import torch
         >>> gradient_weight(torch.nn.functional.cross_entropy, confidence=[0.25, 0.75]).weight.round(6).tolist()
         [0.75, 0.25]
     """
@@ -55,6 +60,9 @@ def gradient_weight(
 
 
 def _pull(loss: Callable[[Tensor, Tensor], Tensor], confidence: float, n_classes: int) -> float:
+    with needs("torch", extra="torch", purpose="differentiate a loss"):
+        import torch
+
     probs = torch.full((1, n_classes), (1 - confidence) / (n_classes - 1), dtype=torch.float64)
     probs[0, 0] = confidence
     # Losses that look at the size of logits are asked where a network's usually lie: around zero.

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
+from equipoise.core.array_functions import AnyArray, double, softmax, sum_by_index, take_along
+from equipoise.core.arrays import array_namespace, is_tensor
 from equipoise.core.names import check_choice
 
 __all__ = ["confidence_bias", "posterior_of_minimiser", "recover_posterior"]
 
-Array = TypeVar("Array", Tensor, NDArray[np.floating])
+#: A NumPy array or a torch tensor; answers are of the same kind.
+Array = TypeVar("Array", bound=Any)
 
 _TINY = 1e-300
 
@@ -54,8 +54,8 @@ def recover_posterior(
     Example:
         >>> recover_posterior(np.array([[0.6, 0.3, 0.1]]), loss="focal", gamma=3.0).round(3)
         array([[0.871, 0.105, 0.024]])
-        >>> recover_posterior(torch.tensor([0.6, 0.3, 0.1]), loss="dual_focal", gamma=0.0)
-        tensor([0.6000, 0.3000, 0.1000])
+        >>> recover_posterior(np.array([0.6, 0.3, 0.1]), loss="dual_focal", gamma=0.0)
+        array([0.6, 0.3, 0.1])
 
     Reference:
         Charoenphakdee et al. (2021), On focal loss for class-posterior probability estimation. The form for
@@ -70,26 +70,32 @@ def recover_posterior(
         raise ValueError(
             f"recover_posterior: `gamma` must be at least 0, got {gamma}. Pass the value used in training."
         )
-    posterior = posterior_of_minimiser(_as_probs(probs), loss=loss, gamma=gamma, coupled=coupled)
-    if isinstance(probs, Tensor):
-        return posterior.to(probs.dtype)
-    return posterior.numpy().astype(probs.dtype)
+    with np.errstate(divide="ignore", under="ignore"):
+        posterior = posterior_of_minimiser(_as_probs(probs), loss=loss, gamma=gamma, coupled=coupled)
+    converted: Array = posterior.to(probs.dtype) if is_tensor(probs) else posterior.astype(probs.dtype)
+    return converted
 
 
 def posterior_of_minimiser(
-    q: Tensor, *, loss: Literal["focal", "dual_focal"], gamma: float, coupled: bool = True
-) -> Tensor:
+    q: AnyArray, *, loss: Literal["focal", "dual_focal"], gamma: AnyArray, coupled: bool = True
+) -> AnyArray:
     """Return the posterior of float64 probabilities without looking at values, so that it can be exported.
 
+    Args:
+        q: Probabilities ``(..., k)``.
+        loss: As in :func:`recover_posterior`.
+        gamma: As in :func:`recover_posterior`; above 0 if it is an array.
+        coupled: As in :func:`recover_posterior`.
+
     Example:
-        >>> posterior_of_minimiser(torch.tensor([0.5, 0.5], dtype=torch.float64), loss="focal", gamma=3.0)
-        tensor([0.5000, 0.5000], dtype=torch.float64)
+        >>> posterior_of_minimiser(np.array([0.5, 0.5]), loss="focal", gamma=3.0)
+        array([0.5, 0.5])
     """
     if loss == "focal":
-        log_x, _ = _log_terms(q, torch.zeros_like(q), gamma)
+        log_x, _ = _log_terms(q, array_namespace(q).zeros_like(q), gamma)
     else:
         log_x = _dual_log_terms(q, gamma, coupled=coupled)
-    return log_x.softmax(-1)
+    return _softmax(log_x)
 
 
 def confidence_bias(
@@ -117,22 +123,19 @@ def confidence_bias(
         Nothing known.
     """
     posterior = recover_posterior(probs, loss=loss, gamma=gamma, coupled=coupled)
-    if isinstance(probs, Tensor):
-        top = probs.argmax(-1, keepdim=True)
-        return (probs - torch.as_tensor(posterior)).gather(-1, top).squeeze(-1)
-    index = probs.argmax(-1)[..., None]
-    return np.take_along_axis(probs - posterior, index, axis=-1)[..., 0]
+    top = array_namespace(probs).argmax(probs, axis=-1)[..., None]
+    bias: Array = take_along(probs - posterior, top)[..., 0]
+    return bias
 
 
-def _as_probs(probs: Tensor | NDArray[np.floating]) -> Tensor:
-    # A copy in C order: torch cannot view read-only or reversed arrays.
-    q = (
-        probs.double()
-        if isinstance(probs, Tensor)
-        else torch.from_numpy(np.array(probs, np.float64, order="C"))
-    )
-    total = q.sum(-1)
-    if q.ndim == 0 or bool((q < 0).any()) or not torch.allclose(total, torch.ones_like(total), atol=1e-3):
+def _softmax(scores: AnyArray) -> AnyArray:
+    return softmax(scores.reshape(-1, scores.shape[-1])).reshape(scores.shape)
+
+
+def _as_probs(probs: AnyArray) -> AnyArray:
+    q = double(probs)
+    total = array_namespace(q).sum(q, axis=-1)
+    if q.ndim == 0 or bool((q < 0).any()) or not bool((abs(total - 1) <= 1e-3).all()):
         raise ValueError(
             "recover_posterior: `probs` must be rows of non-negative numbers that sum to 1, "
             f"got rows that sum to between {float(total.min()):.4g} and {float(total.max()):.4g}. "
@@ -141,33 +144,37 @@ def _as_probs(probs: Tensor | NDArray[np.floating]) -> Tensor:
     return q
 
 
-def _log_terms(q: Tensor, rival: Tensor, gamma: float) -> tuple[Tensor, Tensor]:
+def _log_terms(q: AnyArray, rival: AnyArray, gamma: AnyArray) -> tuple[AnyArray, AnyArray]:
     """Give log(q / phi) and the log of the pull on the rival, -gamma b^(gamma-1) log q."""
-    base = (1 - q + rival).clamp(min=_TINY)
-    if gamma == 0:
-        return q.log(), torch.full_like(q, -torch.inf)
-    surprise = -q.clamp(min=_TINY).log()
-    log_phi = (gamma - 1) * base.log() + (base + gamma * q * surprise).clamp(min=_TINY).log()
-    return q.log() - log_phi, torch.log(gamma * surprise) + (gamma - 1) * base.log()
+    xp = array_namespace(q)
+    base = xp.clip(1 - q + rival, _TINY, None)
+    if isinstance(gamma, int | float) and gamma == 0:
+        return xp.log(q), xp.full_like(q, -xp.inf)
+    surprise = -xp.log(xp.clip(q, _TINY, None))
+    log_phi = (gamma - 1) * xp.log(base) + xp.log(xp.clip(base + gamma * q * surprise, _TINY, None))
+    return xp.log(q) - log_phi, xp.log(gamma * surprise) + (gamma - 1) * xp.log(base)
 
 
-def _dual_log_terms(q: Tensor, gamma: float, *, coupled: bool) -> Tensor:
-    ordered, order = q.sort(-1, descending=True)
-    rival = torch.nn.functional.pad(ordered[..., 1:], (0, 1))
-    log_x, log_pull = _log_terms(ordered, rival, gamma)
+def _dual_log_terms(q: AnyArray, gamma: AnyArray, *, coupled: bool) -> AnyArray:
+    xp = array_namespace(q)
+    order = xp.argsort(-q, axis=-1)
+    ordered = take_along(q, order)
+    nothing = xp.zeros_like(ordered[..., :1])
+    log_x, log_pull = _log_terms(ordered, xp.concat([ordered[..., 1:], nothing], axis=-1), gamma)
     if coupled:
         columns = [log_x[..., 0]]
         for i in range(1, q.shape[-1]):
             received = columns[-1] + log_pull[..., i - 1]
-            columns.append(log_x[..., i] + torch.logaddexp(received, torch.zeros_like(received)))
-        log_x = torch.stack(columns, -1)
-    shared = _share_ties(ordered, log_x.softmax(-1)).log()
-    return torch.empty_like(shared).scatter_(-1, order, shared)
+            columns.append(log_x[..., i] + xp.logaddexp(received, xp.zeros_like(received)))
+        log_x = xp.stack(columns, axis=-1)
+    changes = xp.where(ordered[..., 1:] != ordered[..., :-1], 1, 0)
+    group = xp.concat([xp.zeros_like(order[..., :1]), changes], axis=-1).cumsum(-1)
+    shared = xp.log(_mean_of_groups(_softmax(log_x), group))
+    return take_along(shared, xp.argsort(order, axis=-1))
 
 
-def _share_ties(ordered: Tensor, values: Tensor) -> Tensor:
-    changes = ordered[..., 1:] != ordered[..., :-1]
-    group = torch.nn.functional.pad(changes, (1, 0)).long().cumsum(-1)
-    total = torch.zeros_like(values).scatter_add_(-1, group, values)
-    size = torch.zeros_like(values).scatter_add_(-1, group, torch.ones_like(values))
-    return (total / size.clamp(min=1)).gather(-1, group)
+def _mean_of_groups(values: AnyArray, group: AnyArray) -> AnyArray:
+    """Return for each value the mean of those in its group: exactly tied classes share theirs."""
+    xp = array_namespace(values)
+    total, size = sum_by_index(values, group), sum_by_index(xp.ones_like(values), group)
+    return take_along(total / xp.clip(size, 1.0, None), group)

@@ -1,6 +1,8 @@
 """Learner (moves a network), Objective (abstract), the loop, checkpoints, history."""
 
+from equipoise.core import torch_required as _torch_required  # noqa: F401 - first, for its message
 from equipoise.core.deprecation import answer_old_names as _answer_old_names
+from equipoise.training.averaging import AveragedWeights
 from equipoise.training.batch_source import BatchLike, Inputs, Loader, Source, gather
 from equipoise.training.checkpoint import load_weights, read_checkpoint, write_checkpoint
 from equipoise.training.cycle import Cycle
@@ -12,12 +14,13 @@ from equipoise.training.learner import Learner
 from equipoise.training.loop import fit
 from equipoise.training.objective import HeldOut, Objective, Step
 from equipoise.training.recipes import FOCAL_RECIPE, Optimizer, Recipe
-from equipoise.training.schedules import Constant, Cosine, MultiStep, Schedule, WarmUp
+from equipoise.training.schedules import Constant, Cosine, HoldFrom, MultiStep, Schedule, WarmUp
 from equipoise.training.selection import Selection
 from equipoise.training.watch import watch
 
 __all__ = [
     "FOCAL_RECIPE",
+    "AveragedWeights",
     "BatchLike",
     "Constant",
     "Cosine",
@@ -26,6 +29,7 @@ __all__ = [
     "Hardware",
     "HeldOut",
     "History",
+    "HoldFrom",
     "Inputs",
     "Learner",
     "Loader",

@@ -11,11 +11,14 @@ from torch import nn
 from equipoise.core.arrays import as_tensor
 from equipoise.core.predictions import Predictions
 from equipoise.losses.adaptive import adapts, check_saved_state, is_adaptive, is_ours, terms_of
+from equipoise.training.averaging import AveragedWeights
 from equipoise.training.learner import Learner
 from equipoise.training.objective import Objective
 
 __all__ = ["adaptive_losses", "check_losses", "may_lose_state"]
 
+# Modules that hold networks and no losses.
+_NETWORKS = (Learner, AveragedWeights)
 # Modules that only hold others.
 _HOLDERS = (Objective, nn.ModuleList, nn.ModuleDict, nn.ParameterDict)
 
@@ -30,7 +33,7 @@ def adaptive_losses(objective: nn.Module) -> Iterator[nn.Module]:
         ['AdaFocalLoss']
     """
     for child in objective.children():
-        if isinstance(child, Learner):
+        if isinstance(child, _NETWORKS):
             continue
         if not isinstance(child, Objective) and is_adaptive(child):
             yield child
@@ -84,7 +87,7 @@ def may_lose_state(objective: Objective) -> bool:
 def _plain_holders(module: nn.Module) -> Iterator[nn.Module]:
     """Yield the modules beside networks that neither adapt nor only hold others."""
     for child in module.children():
-        if isinstance(child, Learner) or (not isinstance(child, Objective) and is_adaptive(child)):
+        if isinstance(child, _NETWORKS) or (not isinstance(child, Objective) and is_adaptive(child)):
             continue
         if not isinstance(child, _HOLDERS):
             yield child

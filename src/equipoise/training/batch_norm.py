@@ -1,14 +1,72 @@
-"""Batch norm whose statistics are those of the batch over all processes."""
+"""Batch norm over all processes, and its statistics computed anew."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import final
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-__all__ = ["synchronize_batch_norm"]
+from equipoise.training.batch_source import BatchLike
+from equipoise.training.evaluation import evaluating
+from equipoise.training.network_call import call_network
+
+__all__ = ["has_batch_norm", "refresh_batch_norm", "synchronize_batch_norm"]
+
+
+def has_batch_norm(network: nn.Module) -> bool:
+    """Whether a network has batch norms that keep running statistics.
+
+    Example:
+        >>> has_batch_norm(nn.Sequential(nn.BatchNorm1d(3))), has_batch_norm(nn.Linear(2, 3))
+        (True, False)
+    """
+    return bool(_batch_norms(network))
+
+
+def _batch_norms(network: nn.Module) -> list[nn.modules.batchnorm._BatchNorm]:
+    kind = nn.modules.batchnorm._BatchNorm
+    return [part for part in network.modules() if isinstance(part, kind) and part.track_running_stats]
+
+
+def refresh_batch_norm(network: nn.Module, batches: Iterable[BatchLike]) -> None:
+    """Compute the running statistics of batch norms anew, as plain means over batches.
+
+    Args:
+        network: Its batch norms are changed in place. Everything else in it is in evaluation mode meanwhile.
+        batches: Training batches.
+
+    Raises:
+        ValueError: If there is no batch.
+
+    Example:
+        >>> from equipoise.training import Loader
+        >>> source = Loader([(torch.tensor([[1.0], [3.0]]), torch.tensor([0, 1]))])
+        >>> network = nn.BatchNorm1d(1)
+        >>> batches = source(epoch=0, visit=None, start=0, rank=0, world_size=1, device=torch.device("cpu"))
+        >>> refresh_batch_norm(network, batches)
+        >>> float(network.running_mean), float(network.running_var)
+        (2.0, 2.0)
+    """
+    norms = _batch_norms(network)
+    momenta = [norm.momentum for norm in norms]
+    count = 0
+    with evaluating(network):
+        for norm in norms:
+            norm.reset_running_stats()
+            norm.momentum = None  # a plain mean over all batches
+            norm.train()
+        for batch in batches if norms else ():
+            call_network(network, batch.inputs)
+            count += 1
+    for norm, momentum in zip(norms, momenta, strict=True):
+        norm.momentum = momentum
+    if norms and not count:
+        raise ValueError(
+            "refresh_batch_norm: there is no batch to compute statistics from. Is `train` empty?"
+        )
 
 
 def synchronize_batch_norm(network: nn.Module, *, device: torch.device) -> nn.Module:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, final
 import torch
 from torch import Tensor, nn
 
+from equipoise.core.arrays import as_tensor
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.training.batch_source import BatchLike, Source, draw, gather
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SplitPredictions", "evaluating", "predict"]
 
-# Of dense outputs an epoch is scored, and losses adapt, by a sample of so many pixels: 80 MB at 21 classes.
+# Of dense outputs an epoch is scored by a sample of so many pixels: 80 MB at 21 classes.
 _EPOCH_PIXELS = 1_000_000
 
 
@@ -112,7 +113,7 @@ def _pixels(logits: Tensor, labels: Tensor, ignore_index: int | None) -> tuple[T
 class SplitPredictions:
     """Predictions on a split at the end of an epoch, made when first asked for and then kept.
 
-    Of dense outputs they are a random sample of a million pixels, the same in every epoch.
+    Of dense outputs they are a random sample of a million pixels, the same in every epoch; :meth:`chunks` gives all.
 
     Args:
         source: The split's batches.
@@ -140,3 +141,15 @@ class SplitPredictions:
                     n_pixels=_EPOCH_PIXELS,
                 )
         return self._made[network]
+
+    def chunks(self, network: nn.Module) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield logits and labels of all rows, batch by batch; several processes are given the same ones."""
+        if len(self(network)) < _EPOCH_PIXELS:  # then nothing was left out
+            found = self(network)
+            yield as_tensor(found.logits), as_tensor(found.labels)
+            return
+        with self._fabric.autocast(), evaluating(network):
+            for batch in draw(self._source, self._fabric, epoch=0):
+                logits = as_logits(call_network(network, batch.inputs), where="predict")
+                logits, labels = gather(logits, batch.targets)
+                yield _pixels(logits, labels, self._ignore_index) if logits.ndim > 2 else (logits, labels)

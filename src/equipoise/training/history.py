@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from equipoise.core.atomic_files import write_text
-from equipoise.core.notebook import html_table
+from equipoise.core.tables import Table
 from equipoise.training.adapting import adaptive_losses
 from equipoise.training.epoch_scores import tune_scores
 from equipoise.training.learner import Learner
@@ -77,9 +77,9 @@ class History(Sequence[Row]):
     def _repr_html_(self) -> str:
         rows = [[_short(row.get(name)) for name in self.columns] for row in self._rows[-_SHOWN:]]
         which = f"the last {_SHOWN} of {len(self)}" if len(self) > _SHOWN else str(len(self))
-        return html_table(
-            self.columns, rows, above=f"History of {which} epochs", below=" ".join(self.findings)
-        )
+        return Table.of(
+            self.columns, rows, caption=f"History of {which} epochs", notes=self.findings
+        ).to_html()
 
     @property
     def columns(self) -> list[str]:

@@ -94,6 +94,11 @@ class Learner(nn.Module, Generic[NetworkT]):
             group["lr"] = lr
 
     @property
+    def is_accumulating(self) -> bool:
+        """Whether gradients are waiting for further batches before the optimizer steps."""
+        return self._waiting > 0
+
+    @property
     def _completes(self) -> bool:
         return self._waiting + 1 >= self.recipe.accumulate
 

@@ -219,6 +219,7 @@ class _Run:
     def end_epoch(self) -> None:
         """Score, adapt, remember, save."""
         self._share_buffers()
+        self.objective.prepare_evaluation()
         held_out = None if self.tune is None else self._predictions(self.tune, "tune")
         row = epoch_row(self.epoch, self.log.joined(self.fabric), self.objective, held_out)
         row |= self._scores_on_test(row)

@@ -87,5 +87,8 @@ class Objective(FullPrecisionBuffers, ABC):
         """Return the numbers of the samples an epoch visits, or None for all; called before each epoch."""
         return None
 
+    def prepare_evaluation(self) -> None:
+        """Finish what :meth:`network` returns; called after an epoch's last step, before anything is evaluated."""
+
     def end_epoch(self, held_out: HeldOut | None) -> None:
         """Re-tune from held-out predictions, ``held_out(network)``; None if the run has no ``tune`` data."""

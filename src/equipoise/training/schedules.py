@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import final
 
-__all__ = ["Constant", "Cosine", "MultiStep", "Schedule", "WarmUp"]
+__all__ = ["Constant", "Cosine", "HoldFrom", "MultiStep", "Schedule", "WarmUp"]
 
 
 @dataclass(frozen=True)
@@ -111,3 +111,27 @@ class WarmUp(Schedule):
         if epoch < self.length:
             return self.start + (1 - self.start) * epoch / self.length
         return self.then.factor(epoch - self.length, epochs=max(1, round(epochs - self.length)))
+
+
+@final
+@dataclass(frozen=True)
+class HoldFrom(Schedule):
+    """Another schedule first, then a constant learning rate, as stochastic weight averaging has it.
+
+    Attributes:
+        share: Share of all epochs after which the learning rate is constant.
+        first: The schedule until then.
+        level: The constant learning rate as a multiple of the initial one.
+
+    Example:
+        >>> [HoldFrom(0.75, first=Cosine(), level=0.5).factor(epoch, epochs=4) for epoch in (0, 3, 4)]
+        [1.0, 0.5, 0.5]
+    """
+
+    share: float = 0.75
+    first: Schedule = field(default_factory=Constant)
+    level: float = 0.5
+
+    def factor(self, epoch: float, *, epochs: int) -> float:
+        """Return the factor of the first schedule, or the constant one."""
+        return self.level if epoch >= self.share * epochs else self.first.factor(epoch, epochs=epochs)

@@ -8,7 +8,6 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array, as_floats, as_integers, as_numpy, freeze, has_bad_text
 from equipoise.core.bins import Precision
 from equipoise.core.errors import DataError
@@ -49,7 +48,7 @@ def kind_of(logits: Any, probs: Any, predicted: Any, confidence: Any, *, correct
     A confidence without its class is of the form "confidence"; outcomes that are not known may be missing.
 
     Raises:
-        ValueError: Unless it is exactly one.
+        DataError: Unless it is exactly one.
 
     Example:
         >>> kind_of(None, [0.5], None, None, correct=None, labels=[1])
@@ -62,10 +61,12 @@ def kind_of(logits: Any, probs: Any, predicted: Any, confidence: Any, *, correct
     if given == ["confidence"] and labels is None:
         return "confidence"
     if correct is not None:
-        beside = ", ".join([*given, *(["labels"] if labels is not None else [])])
-        raise ValueError(
-            f"{_WHERE}: {argument('correct')} goes with {argument('confidence')} alone, which is the probability that "
-            f"a prediction is right, got {beside or 'neither'}."
+        others = ", ".join([*given, *(["labels"] if labels is not None else [])])
+        raise DataError(
+            f"{{correct}} goes with {{confidence}} alone, which is the probability that a prediction is right, got "
+            f"{others or 'neither'}.",
+            where=_WHERE,
+            arguments={"correct": "", "confidence": ""},
         )
     if given == ["logits"]:
         return "logits"
@@ -73,10 +74,11 @@ def kind_of(logits: Any, probs: Any, predicted: Any, confidence: Any, *, correct
         return "probs"
     if given == ["predicted", "confidence"]:
         return "top1"
-    raise ValueError(
-        f"{_WHERE}: give exactly one of {argument('logits')}, {argument('probs')}, {argument('predicted')} with "
-        f"{argument('confidence')}, or {argument('correct')} with {argument('confidence')}, "
-        f"got {' and '.join(given) or 'none of them'}."
+    raise DataError(
+        "give exactly one of {logits}, {probs}, {predicted} with {confidence}, or {correct} with {confidence}, "
+        f"got {' and '.join(given) or 'none of them'}.",
+        where=_WHERE,
+        arguments=dict.fromkeys((*named, "correct"), ""),
     )
 
 
@@ -153,8 +155,11 @@ def outcomes_of(correct: Any, confidence: Array) -> Array:
     if bad.any():
         row = int(np.argmax(bad))
         raise DataError(
-            f"{_WHERE}: `correct` must be true or false, or 1 or 0, got {str(given[row])[:40]} in row {row}. Class "
-            f"numbers are {argument('labels')}, with {argument('predicted')}."
+            f"`correct` must be true or false, or 1 or 0, got {str(given[row])[:40]} in {{row}}. "
+            "Class numbers are {labels}, with {predicted}.",
+            where=_WHERE,
+            row=row,
+            arguments={"labels": "", "predicted": ""},
         )
     return np.asarray(right)
 
@@ -167,9 +172,11 @@ def check_no_classes(kind: Kind, **given: Any) -> None:
     """
     for name, value in given.items():
         if kind == "confidence" and value is not None:
-            raise ValueError(
-                f"{_WHERE}: `{name}` is about classes, and with {argument('confidence')} alone or with "
-                f"{argument('correct')} there are none. Leave it out."
+            raise DataError(
+                f"`{name}` is about classes, and with {{confidence}} alone or with {{correct}} there are none. "
+                "Leave it out.",
+                where=_WHERE,
+                arguments={"confidence": "", "correct": ""},
             )
 
 
@@ -177,16 +184,18 @@ def agreed_classes(given: int | None, found: int) -> int:
     """Return the number of classes that the scores have.
 
     Raises:
-        ValueError: If the caller said otherwise.
+        DataError: If the caller gave another.
 
     Example:
         >>> agreed_classes(None, 3)
         3
     """
     if given is not None and given != found:
-        raise ValueError(
-            f"{_WHERE}: `n_classes` is {given}, but the scores are for {found} classes. Leave it out: it is only "
-            f"needed with {argument('predicted')} and {argument('confidence')}."
+        raise DataError(
+            f"`n_classes` is {given}, but the scores are for {found} classes. Leave it out: it is only needed with "
+            "{predicted} and {confidence}.",
+            where=_WHERE,
+            arguments={"predicted": "", "confidence": ""},
         )
     return found
 
@@ -289,8 +298,7 @@ def class_numbers_of(values: Any, names: Sequence[str] | None, *, name: str) -> 
     """Return classes as numbers where they are given as texts among the class names; other values as they are.
 
     Raises:
-        TypeError: If there are texts and no class names.
-        DataError: If a text is none of the names, with its row.
+        DataError: If there are texts and no class names, or a text is none of the names.
 
     Example:
         >>> class_numbers_of(["dog", "cat"], ["cat", "dog"], name="labels")
@@ -300,13 +308,15 @@ def class_numbers_of(values: Any, names: Sequence[str] | None, *, name: str) -> 
     if texts is None:
         return values
     if names is None:
-        raise TypeError(
-            f"{_WHERE}: `{name}` hold texts, such as {str(texts.reshape(-1)[0])[:40]!r}, and the order of the classes "
-            f"is not known. Pass {argument('class_names', '[...]')}, or class numbers."
+        raise DataError(
+            f"`{name}` hold texts, such as {str(texts.reshape(-1)[0])[:40]!r}, and the order of the classes is not "
+            "known. Pass {class_names}, or class numbers.",
+            where=_WHERE,
+            arguments={"class_names": "[...]"},
         )
     known = {str(one): number for number, one in enumerate(class_names_of(names, None) or ())}
     if len(known) < len(names):
-        raise DataError(f"{_WHERE}: two classes have the same name. Use class numbers.")
+        raise DataError("two classes have the same name. Use class numbers.", where=_WHERE)
     found, inverse = np.unique(texts, return_inverse=True)
     codes = np.array([known.get(str(text), -1) for text in found], dtype=np.int64)[inverse].reshape(
         texts.shape
@@ -317,7 +327,9 @@ def class_numbers_of(values: Any, names: Sequence[str] | None, *, name: str) -> 
         guess = nearest(text[:100], list(known)[:1000])
         remedy = f"Did you mean {guess!r}?" if guess else f"Known: {', '.join(map(repr, list(known)[:8]))}."
         raise DataError(
-            f"{_WHERE}: `{name}` must be among the class names, got {text[:60]!r} in row {row}. {remedy}"
+            f"`{name}` must be among the class names, got {text[:60]!r} in {{row}}. {remedy}",
+            where=_WHERE,
+            row=row,
         )
     return codes
 
@@ -363,6 +375,7 @@ def check_several_classes(scores: Array, labels: Array, kind: Kind) -> None:
     one_column = kind == "probs" and scores.ndim == 2 and scores.shape[1] == 1
     if one_column and len(scores) >= _A_FEW and (scores == 1).all() and not labels.any():
         raise DataError(
-            f"{_WHERE}: `probs` has one column, which is 1 everywhere, and every label is 0. With a single class "
-            "there is nothing to score; one column is the probability of class 1 of two."
+            "`probs` has one column, which is 1 everywhere, and every label is 0. With a single class there is nothing "
+            "to score; one column is the probability of class 1 of two.",
+            where=_WHERE,
         )

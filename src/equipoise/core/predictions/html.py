@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from equipoise.core.notebook import html_table
+from equipoise.core.tables import Table
 
 if TYPE_CHECKING:
     from equipoise.core.predictions import Predictions
@@ -38,9 +38,9 @@ def html_of_predictions(predictions: Predictions) -> str:
     for name, column in head.groups.items():
         columns[name] = [str(value) for value in column.tolist()]
     more = len(predictions) - len(head)
-    return html_table(
+    return Table.of(
         list(columns),
         zip(*columns.values(), strict=True),
-        above=repr(predictions),
-        below=f"and {more:,} more rows" if more else "",
-    )
+        caption=repr(predictions),
+        notes=(f"and {more:,} more rows",) if more else (),
+    ).to_html()

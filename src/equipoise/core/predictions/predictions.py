@@ -9,7 +9,6 @@ from typing import Any, final, get_args
 
 import numpy as np
 
-from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array, freeze
 from equipoise.core.bins import Precision, lower_edges, precision_of
 from equipoise.core.checks import (
@@ -19,7 +18,6 @@ from equipoise.core.checks import (
     check_logits,
     check_probs,
     check_weights,
-    renumbered,
 )
 from equipoise.core.errors import DataError
 from equipoise.core.frames import check_same_order
@@ -109,7 +107,7 @@ class Predictions:
     fitted_on: Rows | None
     precision: Precision
     _labels: Array | None
-    _why_unlabelled: str
+    _why_unlabelled: DataError | None
     _top: tuple[Array, Array] | None
     _correct: Array | None
     _ids: Rows | None
@@ -171,7 +169,7 @@ class Predictions:
             _top=top,
             _correct=None if correct is None else freeze(outcomes_of(correct, given)),
             _labels=None if labels is None else freeze(keep(true.reshape(-1))),
-            _why_unlabelled="",
+            _why_unlabelled=None,
             weights=weights_of(weights, true, keep),
             groups=groups_of(groups, true, keep),
             class_names=names,
@@ -185,8 +183,9 @@ class Predictions:
         try:
             self._check(tolerance_of(precision))
         except DataError as error:
-            places = keep(np.arange(true.size))
-            raise renumbered(error, lambda row: f"row {places[row]}") from None
+            if error.row is None or ignore_index is None:
+                raise
+            raise error.at(row=int(keep(np.arange(true.size))[error.row])) from None
 
     def _fill(self, **fields: Any) -> None:
         for name in self.__dataclass_fields__:
@@ -194,7 +193,7 @@ class Predictions:
 
     def _check(self, tolerance: float) -> None:
         if len(self) == 0:
-            raise DataError(f"{_WHERE}: no rows to score. Is the file empty, or every label ignored?")
+            raise DataError("no rows to score. Is the file empty, or every label ignored?", where=_WHERE)
         if self.kind == "logits":
             check_logits(self._scores, where=_WHERE)
         elif self.kind == "probs":
@@ -247,8 +246,9 @@ class Predictions:
         """
         if self.kind == "confidence" and self._correct is not None:
             raise DataError(
-                f"{_WHERE}: only the confidence and whether a prediction was right are known here, not its class. "
-                "Save logits or probabilities, with labels, to get this number."
+                "only the confidence and whether a prediction was right are known here, not its class. "
+                "Save logits or probabilities, with labels, to get this number.",
+                where=_WHERE,
             )
         if self._labels is None:
             raise self._unlabelled
@@ -256,16 +256,19 @@ class Predictions:
 
     @property
     def _unlabelled(self) -> DataError:
+        if self._why_unlabelled is not None:
+            return self._why_unlabelled.at()
         if self.kind == "confidence":
             return DataError(
-                self._why_unlabelled
-                or f"{_WHERE}: it is not known which of these predictions were right, so they can be neither scored "
-                f"nor fitted on. Give {argument('correct')}."
+                "it is not known which of these predictions were right, so they can be neither scored nor fitted on. "
+                "Give {correct}.",
+                where=_WHERE,
+                arguments={"correct": ""},
             )
         return DataError(
-            self._why_unlabelled
-            or f"{_WHERE}: these rows have no labels, so they can be neither scored nor fitted on. "
-            f"Give {argument('labels')}."
+            "these rows have no labels, so they can be neither scored nor fitted on. Give {labels}.",
+            where=_WHERE,
+            arguments={"labels": ""},
         )
 
     @property
@@ -273,8 +276,9 @@ class Predictions:
         if self.scores is None:
             known = "the predicted class and its confidence are" if self.kind == "top1" else "a confidence is"
             raise DataError(
-                f"{_WHERE}: only {known} known here, not the scores of every class. Save logits or probabilities to "
-                "get this number."
+                f"only {known} known here, not the scores of every class. Save logits or probabilities to get this "
+                "number.",
+                where=_WHERE,
             )
         return self.scores
 
@@ -311,8 +315,10 @@ class Predictions:
         """The class with the highest score ``(n,)``; the first of equals."""
         if self.kind == "confidence":
             raise DataError(
-                f"{_WHERE}: only the confidence is known here, not the class it belongs to. Give "
-                f"{argument('predicted')} and {argument('labels')} for results by class."
+                "only the confidence is known here, not the class it belongs to. Give {predicted} and {labels} for "
+                "results by class.",
+                where=_WHERE,
+                arguments={"predicted": "", "labels": ""},
             )
         if self._top is not None:
             return self._top[0]
@@ -453,11 +459,11 @@ class Predictions:
             check_weights(fresh, where=_WHERE)
         return self._copy(weights=fresh)
 
-    def with_reason(self, why: str) -> Predictions:
-        """Return the same predictions; if they have no labels, whoever asks for them is told why.
+    def with_reason(self, why: DataError | None) -> Predictions:
+        """Return the same predictions with the error to raise where their labels are needed and missing.
 
         Example:
-            >>> Predictions(probs=[0.9]).with_reason("a.csv: holds no labels.").labels
+            >>> Predictions(probs=[0.9]).with_reason(DataError("holds no labels.", where="a.csv")).labels
             Traceback (most recent call last):
             ...
             equipoise.core.errors.DataError: a.csv: holds no labels.

@@ -7,7 +7,7 @@ from equipoise.core.lazy import lazy_names as _lazy_names
 __all__ = ["Columns", "iter_predictions", "read_predictions"]
 
 if TYPE_CHECKING:
-    from equipoise.core.reading import known_names as known_names
+    from equipoise.core.reading import columns as columns
     from equipoise.core.reading.columns import Columns
     from equipoise.core.reading.read import iter_predictions, read_predictions
 else:
@@ -19,5 +19,5 @@ else:
             "iter_predictions": "equipoise.core.reading.read",
             "read_predictions": "equipoise.core.reading.read",
         },
-        modules=("known_names",),
+        modules=("columns",),
     )

@@ -1,16 +1,72 @@
-"""What a caller may say about a file: the names of its columns, and what its rows are."""
+"""Arguments that describe a file: the names of its columns, known or given, and what its rows are."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, TypedDict, TypeVar, cast
+from typing import Any, Literal, TypedDict, TypeVar, cast
 
-from equipoise.core.checks import check_integer
 from equipoise.core.names import nearest
 from equipoise.core.splits import check_split
 
-__all__ = ["Columns", "check_columns", "takes_columns"]
+__all__ = [
+    "AMBIGUOUS_NAMES",
+    "CLASS_PREFIXES",
+    "KNOWN_NAMES",
+    "Columns",
+    "check_columns",
+    "takes_columns",
+]
+
+
+#: Names that are recognised, in lower case, by what they mean.
+KNOWN_NAMES: Mapping[str, tuple[str, ...]] = {
+    "logits": ("logits", "logit"),
+    "probs": (
+        "probs", "probabilities", "prob", "proba", "probas", "probability", "predictions", "y_prob", "y_proba",
+        "softmax",
+    ),
+    "labels": (
+        "labels", "label", "targets", "target", "ground_truth", "y_true", "y", "true_label", "true_labels",
+        "true_class",
+    ),
+    "predicted": (
+        "predicted", "pred_label", "pred_labels", "predicted_label", "predicted_labels", "predicted_class",
+        "pred_class", "prediction", "y_pred",
+    ),
+    "confidence": (
+        "confidence", "confidences", "conf", "top_prob", "top_probability", "top1_prob", "max_prob",
+        "max_probability",
+    ),
+    "correct": ("correct", "is_correct"),
+    "weights": ("weights", "weight", "sample_weight", "sample_weights"),
+}  # fmt: skip
+
+#: Names that could mean logits or probabilities.
+AMBIGUOUS_NAMES = (
+    "scores",
+    "score",
+    "y_score",
+    "y_scores",
+    "output",
+    "outputs",
+    "preds",
+    "pred",
+    "decision_function",
+)
+
+#: What the columns of single classes begin with.
+CLASS_PREFIXES: Mapping[str, Literal["logits", "probs"]] = {
+    "logit": "logits",
+    "logits": "logits",
+    "prob": "probs",
+    "probs": "probs",
+    "proba": "probs",
+    "probability": "probs",
+    "p": "probs",
+    "softmax": "probs",
+}
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -91,6 +147,8 @@ def check_columns(columns: Mapping[str, Any], *, where: str) -> Columns:
         if value is None or name == "split":
             check_split(value, where=where)
         elif name in _NUMBERS:
+            from equipoise.core.checks import check_integer  # loads numpy, which --help does not need
+
             check_integer(value, where=where, name=name, least=_NUMBERS[name])
             if name == "first_label" and value > 1:
                 raise ValueError(f"{where}: `first_label` must be -1, 0 or 1, got {value}.")

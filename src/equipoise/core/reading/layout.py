@@ -7,13 +7,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from equipoise.core.argument_names import argument
 from equipoise.core.errors import DataError
 from equipoise.core.names import nearest
 from equipoise.core.predictions.arguments import Kind
-from equipoise.core.reading.columns import Columns
+from equipoise.core.reading.columns import AMBIGUOUS_NAMES, CLASS_PREFIXES, KNOWN_NAMES, Columns
 from equipoise.core.reading.formats.base import ColumnReader, Reading
-from equipoise.core.reading.known_names import AMBIGUOUS_NAMES, CLASS_PREFIXES, KNOWN_NAMES
 
 __all__ = ["Layout", "find_layout"]
 
@@ -42,7 +40,7 @@ class Layout:
         class_names: Names told by the columns of classes.
         one_per_class: True if every column of scores is a class.
         first_label: 1 if the columns of classes are numbered from 1; None if they do not tell.
-        no_labels: Why there are no labels, as a sentence for whoever needs them.
+        no_labels: The error to raise where labels are needed and there are none.
     """
 
     kind: Kind
@@ -58,7 +56,7 @@ class Layout:
     class_names: tuple[str, ...] | None = None
     one_per_class: bool = False
     first_label: Literal[1] | None = None
-    no_labels: str = ""
+    no_labels: DataError | None = None
 
     @property
     def score_columns(self) -> tuple[str, ...]:
@@ -120,9 +118,10 @@ def _check_roles(layout: Layout, reader: ColumnReader) -> None:
     for role, name in roles:
         if name is not None and name in seen:
             both = f"{seen[name]} and {role}" if seen[name] != role else f"{role} twice"
+            other = "labels" if "labels" in both else role
             raise reader.fail(
-                f"the column {name[:60]!r} would be {both}. Name another column for one of them, such as "
-                f'{"labels" if "labels" in both else role}="...".'
+                f"the column {name[:60]!r} would be {both}. Name another column for one of them, such as {{{other}}}.",
+                arguments={other: _ANY},
             )
         if name is not None:
             seen[name] = role
@@ -157,13 +156,15 @@ class _Finder:
             class_names=names,
             one_per_class=len(scores) > 1,
             first_label=1 if len(scores) > 1 and names is None and _run_from_one(scores) else None,
-            no_labels="" if labels or correct else str(self._no_column("correct" if outcomes else "labels")),
+            no_labels=None if labels or correct else self._no_column("correct" if outcomes else "labels"),
         )
 
     def _scores(self) -> tuple[Kind, tuple[str, ...], tuple[str, ...] | None]:
         logits_given, probs_given = self._columns.get("logits"), self._columns.get("probs")
         if logits_given is not None and probs_given is not None:
-            raise self._reader.fail(f"give {argument('logits')} or {argument('probs')}, not both.")
+            raise self._reader.fail(
+                "give {logits} or {probs}, not both.", arguments={"logits": "", "probs": ""}
+            )
         if "correct" in self._columns:
             return self._outcomes()
         if logits_given is not None:
@@ -175,25 +176,28 @@ class _Finder:
         if self._reader.notes.beside:
             raise self._reader.fail(
                 f"holds scores before and after a calibrator; {_listed(self._reader.notes.calibrated or ())} are "
-                f"calibrated. Name those to use: {argument('logits')}, {argument('probs')} or {argument('confidence')}."
+                "calibrated. Name those to use: {logits}, {probs} or {confidence}.",
+                arguments={"logits": "", "probs": "", "confidence": ""},
             )
         logits, probs = self._known_scores("logits"), self._known_scores("probs")
         if logits and probs:
             raise self._reader.fail(
                 f"holds both logits ({_listed(logits)}) and probabilities ({_listed(probs)}). "
-                f"Say which to use: {argument('logits', _example(logits))} or {argument('probs', _example(probs))}."
+                "Say which to use: {logits} or {probs}.",
+                arguments={"logits": _example(logits), "probs": _example(probs)},
             )
         predicted, confidence = self._one("predicted"), self._one("confidence")
         if len(probs) == 1 and predicted and not confidence and self._reader.row_shapes[probs[0]] == ():
             raise self._reader.fail(
                 f"`{probs[0]}` beside `{predicted}` may be the probability of class 1 or of the predicted class. "
-                f"Pass {argument('probs', repr(probs[0]))} or {argument('confidence', repr(probs[0]))}."
+                "Pass {probs} or {confidence}.",
+                arguments={"probs": repr(probs[0]), "confidence": repr(probs[0])},
             )
         if len(probs) == 1 and self._one("correct") and not confidence and not self._one("labels"):
             raise self._reader.fail(
                 f"`{probs[0]}` beside `{self._one('correct')}`, without labels, is most likely the probability of "
-                f"being right. If so, pass {argument('confidence', repr(probs[0]))}; otherwise name the true classes: "
-                f"{argument('labels', _ANY)}."
+                "being right. If so, pass {confidence}; otherwise name the true classes: {labels}.",
+                arguments={"confidence": repr(probs[0]), "labels": _ANY},
             )
         if logits or probs:
             found = logits or probs
@@ -208,8 +212,8 @@ class _Finder:
         for role in ("logits", "probs", "labels", "predicted"):
             if role in self._columns:
                 raise self._reader.fail(
-                    f"{argument('correct')} goes with {argument('confidence')} alone, not with {argument(role)}. Leave "
-                    "one of them out."
+                    f"{{correct}} goes with {{confidence}} alone, not with {{{role}}}. Leave one of them out.",
+                    arguments={"correct": "", "confidence": "", role: ""},
                 )
         return "confidence", (), None
 
@@ -225,8 +229,8 @@ class _Finder:
         if "labels" in self._columns or (labels and not correct):
             raise self._reader.fail(
                 f"`{labels}` cannot be compared with anything: there is no predicted class. Name its column: "
-                f"{argument('predicted', _ANY)}; or, if `{labels}` is 1 where the prediction was right, pass "
-                f"{argument('correct', repr(labels))}."
+                f"{{predicted}}; or, if `{labels}` is 1 where the prediction was right, pass {{correct}}.",
+                arguments={"predicted": _ANY, "correct": repr(labels)},
             )
         return "confidence"
 
@@ -262,7 +266,8 @@ class _Finder:
                 stem = name.strip()[: -len(numbers[name])]
                 raise self._reader.fail(
                     f"the columns of classes must be numbered from 0 or 1 without gaps, `{stem}{expected}` is missing. "
-                    f"Otherwise list them in order: {argument('probs', '[...]')} or {argument('logits', '[...]')}."
+                    "Otherwise list them in order: {probs} or {logits}.",
+                    arguments={"probs": "[...]", "logits": "[...]"},
                 )
         return tuple(ordered)
 
@@ -338,13 +343,14 @@ class _Finder:
     def _several(self, role: str, found: Iterable[str]) -> DataError:
         names = list(found)
         return self._reader.fail(
-            f"several columns may be the {role}: {_listed(names)}. Say which: {role}={_example(names)}."
+            f"several columns may be the {role}: {_listed(names)}. Say which: {{{role}}}.",
+            arguments={role: _example(names)},
         )
 
     def _no_column(self, role: str) -> DataError:
         return self._reader.fail(
-            f"holds no {role} under a known name; {self._held()}. {self._near((role,))}"
-            f"Name the column: {argument(role, _ANY)}."
+            f"holds no {role} under a known name; {self._held()}. {self._near((role,))}Name the column: {{{role}}}.",
+            arguments={role: _ANY},
         )
 
     def _no_scores(self) -> DataError:
@@ -353,15 +359,13 @@ class _Finder:
             name = ambiguous[0]
             return self._reader.fail(
                 f"`{name}` may be logits or probabilities, and values are never looked at. "
-                f"Pass {argument('logits', repr(name))} or {argument('probs', repr(name))}."
+                "Pass {logits} or {probs}.",
+                arguments={"logits": repr(name), "probs": repr(name)},
             )
-        named = {
-            key: argument(key, _ANY) for key in ("logits", "probs", "predicted", "confidence", "correct")
-        }
         return self._reader.fail(
             f"holds no scores under a known name; {self._held()}. {self._near(('logits', 'probs', 'confidence'))}"
-            f"Name them: {named['logits']}, {named['probs']}, {named['predicted']} with {named['confidence']}, or "
-            f"{named['correct']} with {named['confidence']}."
+            "Name them: {logits}, {probs}, {predicted} with {confidence}, or {correct} with {confidence}.",
+            arguments=dict.fromkeys(("logits", "probs", "predicted", "confidence", "correct"), _ANY),
         )
 
     def _near(self, roles: Iterable[str]) -> str:

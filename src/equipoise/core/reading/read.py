@@ -7,7 +7,7 @@ from typing import Unpack
 
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
-from equipoise.core.predictions.concatenate import check_alike, concatenate
+from equipoise.core.predictions.combine import check_alike, concatenate
 from equipoise.core.reading.columns import Columns, check_columns, takes_columns
 from equipoise.core.reading.files import FileSource, SourceLike, find_sources
 from equipoise.core.reading.to_predictions import PredictionReader
@@ -24,7 +24,7 @@ def read_predictions(
 
     Columns are found by their names, never by their values: ``logits``, ``probs``, ``labels``, ``y_true``,
     ``true_label``, ``pred_label``, ``confidence`` and others; columns of single classes by ``logit_0`` or ``p_cat``.
-    A name that could mean two things raises. :data:`equipoise.core.reading.known_names.KNOWN_NAMES` lists them all.
+    A name that could mean two things raises. :data:`equipoise.core.reading.columns.KNOWN_NAMES` lists them all.
 
     Args:
         path: A ``.npz``, ``.csv``, ``.tsv``, ``.jsonl``, ``.parquet`` or ``.safetensors`` file, a pair of ``.npy``

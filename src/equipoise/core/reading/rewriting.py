@@ -11,22 +11,26 @@ from typing import Literal
 
 import numpy as np
 
-from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array, as_numpy
 from equipoise.core.atomic_files import atomic_path
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
-from equipoise.core.reading.class_names import labels_are_text
-from equipoise.core.reading.columns import Columns
-from equipoise.core.reading.files import FileSource, SourceLike, ending_of, find_sources, open_source
+from equipoise.core.reading.columns import CLASS_PREFIXES, KNOWN_NAMES, Columns
+from equipoise.core.reading.conversion import labels_are_text
+from equipoise.core.reading.files import (
+    FilePart,
+    FileSource,
+    SourceLike,
+    ending_of,
+    find_sources,
+    open_source,
+)
 from equipoise.core.reading.formats import REWRITERS, WITHOUT_METADATA, WRITERS
 from equipoise.core.reading.formats.base import ColumnReader, NewScores, Reading
 from equipoise.core.reading.formats.cells import is_integer
 from equipoise.core.reading.formats.csv import CsvReader
 from equipoise.core.reading.formats.notes import Notes, side_file
-from equipoise.core.reading.known_names import CLASS_PREFIXES, KNOWN_NAMES
 from equipoise.core.reading.layout import Layout, find_layout
-from equipoise.core.reading.partitions import FilePart
 from equipoise.core.reading.to_predictions import PredictionReader
 from equipoise.core.rows import Rows
 
@@ -70,8 +74,9 @@ class ScoreTable:
         self._sources, self._columns = find_sources(path), columns
         if columns.get("drop_missing"):
             raise DataError(
-                f"{argument('drop_missing')} cannot be used here: a table keeps all its rows. Fill in or remove those "
-                "with missing values first."
+                "{drop_missing} cannot be used here: a table keeps all its rows. Fill in or remove those with missing "
+                "values first.",
+                arguments={"drop_missing": "True"},
             )
         with open_source(self._sources[0], columns.get("max_bytes")) as reader:
             self._notes, self.where = reader.notes, reader.where
@@ -149,11 +154,8 @@ class ScoreTable:
                 else:
                     self._convert(readers, temporary, scores, notes, side=None if side is None else beside)
             except DataError as error:
-                message = str(error).replace(temporary.name, target.name)
-                shown = (
-                    message if message.startswith((self.where, target.name)) else f"{self.where}: {message}"
-                )
-                raise DataError(shown) from None
+                where = target.name if error.where == temporary.name else error.where
+                raise error.at(where=where or self.where) from None
         return RewrittenTable(
             path=target,
             notes=side,

@@ -9,19 +9,24 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array, as_numpy
-from equipoise.core.checks import renumbered
-from equipoise.core.errors import DataError, SplitError
+from equipoise.core.errors import DataError, EquipoiseError
 from equipoise.core.predictions import Predictions
-from equipoise.core.reading.class_names import class_numbers, labels_are_text, seen_classes
 from equipoise.core.reading.columns import Columns
+from equipoise.core.reading.conversion import (
+    UniqueIds,
+    as_share,
+    check_scale,
+    class_numbers,
+    labels_are_text,
+    rescaled,
+    seen_classes,
+    without_missing,
+)
 from equipoise.core.reading.files import FileSource, open_source
 from equipoise.core.reading.formats.base import Chunk, ColumnReader, Reading
 from equipoise.core.reading.formats.cells import is_integer
 from equipoise.core.reading.layout import Layout, find_layout
-from equipoise.core.reading.repairs import as_share, check_scale, rescaled, without_missing
-from equipoise.core.reading.unique_ids import UniqueIds
 from equipoise.core.rows import Rows
 
 __all__ = ["PredictionReader"]
@@ -65,7 +70,8 @@ class PredictionReader:
             if names_rows and reader.drop_missing:
                 raise reader.fail(
                     "a calibrator was applied to this table, and its notes name all rows: none can be left out. Leave "
-                    f"{argument('drop_missing')} out, or drop the rows before the calibrator is applied."
+                    "{drop_missing} out, or drop the rows before the calibrator is applied.",
+                    arguments={"drop_missing": "True"},
                 )
             for found in reader.chunks(readings, n_rows=step):
                 chunk = without_missing(found) if reader.drop_missing else found
@@ -86,7 +92,7 @@ class PredictionReader:
             if held is not None:
                 yield reader.where, held.with_dropped(held.n_dropped + n_dropped)
             if names_rows and reader.notes.rows is not None and seen != len(reader.notes.rows.hashes):
-                raise reader.fail(str(_other_rows(reader)))
+                raise _other_rows(reader)
 
     def _opened(self, source: FileSource) -> ColumnReader:
         said = self._columns
@@ -198,12 +204,10 @@ class PredictionReader:
                     columns[name] = class_numbers(reader, chunk, name, names)
         try:
             return self._checked(reader, replace(chunk, columns=columns), layout, names)
-        except SplitError as error:
-            raise SplitError(f"{reader.where}: {_told(error)}") from None
-        except DataError as error:
-            raise DataError(f"{reader.where}: {_told(_placed(error, chunk, layout))}") from None
-        except (ValueError, TypeError) as error:
-            raise DataError(f"{reader.where}: {_told(error)}") from None
+        except EquipoiseError as error:
+            raise _located(error, reader, chunk, layout) from None
+        except (ValueError, TypeError) as error:  # arrays of the wrong shape or type
+            raise reader.fail(str(error).removeprefix("Predictions: ")) from None
 
     def _numbered_from_zero(
         self, reader: ColumnReader, chunk: Chunk, layout: Layout, names: Sequence[str] | None
@@ -220,11 +224,12 @@ class PredictionReader:
             if bad.any():
                 place = int(np.argmax(bad))
                 wanted = "be -1 or 1" if start < 0 else "run from 1, as the classes do"
-                raise reader.fail(
-                    f"`{name}` must {wanted}, got {labels.reshape(-1)[place]} in "
-                    f"{chunk.place(place * len(labels) // labels.size)}. If classes are numbered from 0, pass "
-                    f"{argument('first_label', '0')}."
+                error = reader.fail(
+                    f"`{name}` must {wanted}, got {labels.reshape(-1)[place]} in {{row}}. "
+                    "If classes are numbered from 0, pass {first_label}.",
+                    arguments={"first_label": "0"},
                 )
+                raise chunk.locate(error, place * len(labels) // labels.size)
             columns[name] = np.where(
                 counts, (labels > 0).astype(np.int64) if start < 0 else labels - 1, labels
             )
@@ -281,7 +286,8 @@ def _scores(reader: ColumnReader, columns: Any, layout: Layout) -> Any:
         name = layout.scores[0]
         raise DataError(
             f"`{name}` must hold probabilities, its numbers are integers. Class numbers? "
-            f"Pass {argument('predicted', repr(name))} and {argument('confidence')}."
+            "Pass {predicted} and {confidence}.",
+            arguments={"predicted": repr(name), "confidence": ""},
         )
     return scores
 
@@ -338,7 +344,7 @@ def _kept_ids(reader: ColumnReader, chunk: Chunk, layout: Layout) -> Rows | None
 
 def _other_rows(reader: ColumnReader) -> DataError:
     rows = reader.notes.rows
-    return DataError(
+    return reader.fail(
         f"rows were added or removed since a calibrator was applied: the notes are on "
         f"{0 if rows is None else len(rows.hashes)} rows. Apply the calibrator to the table as it is now."
     )
@@ -354,12 +360,11 @@ def _places(chunk: Chunk, layout: Layout) -> int:
     return 1
 
 
-def _placed(error: DataError, chunk: Chunk, layout: Layout) -> DataError:
-    if chunk.lines is not None or chunk.rows is not None:
-        return renumbered(error, chunk.place)
-    before = chunk.start * _places(chunk, layout)
-    return renumbered(error, lambda row: f"row {before + row}")
-
-
-def _told(error: Exception) -> str:
-    return str(error).removeprefix("Predictions: ")
+def _located(error: EquipoiseError, reader: ColumnReader, chunk: Chunk, layout: Layout) -> EquipoiseError:
+    """Return an error about predictions as one about the file that they are read from."""
+    error = error.at(where=reader.where)
+    if error.row is None:
+        return error
+    if chunk.line_of is None and chunk.rows is None:
+        return error.at(row=chunk.start * _places(chunk, layout) + error.row)
+    return chunk.locate(error, error.row)

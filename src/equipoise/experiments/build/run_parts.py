@@ -18,14 +18,15 @@ from equipoise.experiments.build.data import data_of
 from equipoise.experiments.code.adapters import call_with, check_keywords, is_objective, loss_factory
 from equipoise.experiments.code.component import Component
 from equipoise.experiments.specs.checking import recipe_optimizer
-from equipoise.experiments.specs.methods import find_loss_entry, own_entry, split_method
 from equipoise.experiments.specs.execution import Execution
+from equipoise.experiments.specs.methods import find_loss_entry, own_entry, split_method
 from equipoise.experiments.specs.run import RecipeSpec, Spec
 from equipoise.models import Network
-from equipoise.objectives import Parts
+from equipoise.objectives import Parts, WeightAverage
 from equipoise.training import (
     Constant,
     Cosine,
+    HoldFrom,
     MultiStep,
     Objective,
     Recipe,
@@ -99,6 +100,7 @@ def build(spec: Spec, execution: Execution | None = None) -> Built:
             f"recipe: `keep = \"best\"` and `patience` need a 'tune' split to judge by, and {data.name!r} has none. "
             'Use keep = "last" and patience = 0.'
         )
+    train = split_source(data, "train", spec, loader_workers=loader_workers)
     torch.manual_seed(derive_seed(spec.seed, "initial weights"))
     parts = Parts(
         make_network=partial(make_network, spec.model, data, spec),
@@ -107,17 +109,27 @@ def build(spec: Spec, execution: Execution | None = None) -> Built:
         else partial(make_network, spec.method.auxiliary, data, spec),
         make_loss=None if loss is None else partial(_make_loss, loss, data, spec),
         recipe=make_recipe(spec.training),
+        train=train,
+        epochs=spec.training.epochs,
         held_out=tune if meta is None else split_source(meta, "tune", spec, loader_workers=loader_workers),
         n_samples=len(data),
         rows=data.rows("train"),
         n_classes=data.n_classes,
     )
     made = _make_objective(objective, parts, spec)
+    if spec.training.average:
+        made = WeightAverage.around(
+            made,
+            parts,
+            kind=spec.training.average,  # type: ignore[arg-type]
+            decay=spec.training.average_decay,
+            start=spec.training.average_start,
+        )
     selection = Selection(metric=spec.training.select, patience=spec.training.patience or None)  # type: ignore[arg-type]
     return Built(
         data=data,
         objective=made,
-        train=split_source(data, "train", spec, loader_workers=loader_workers),
+        train=train,
         tune=tune,
         selection=selection,
     )
@@ -242,6 +254,8 @@ def _make_loss(loss: Component, data: Dataset, spec: Spec) -> nn.Module:
         extra["ignore_index"] = data.ignore_index
     if "n_classes" in known:
         extra["n_classes"] = data.n_classes
+    if "epochs" in known:
+        extra["epochs"] = spec.training.epochs
     if loss.is_code and not entry.sum:
         check_keywords(entry.factory, loss.options, name=loss.name)
     made: nn.Module = entry.make(**{**loss.keywords, **extra})
@@ -261,9 +275,14 @@ def make_recipe(recipe: RecipeSpec) -> Recipe:
         "cosine": Cosine(),
     }
     schedule = schedules[recipe.schedule]
+    if recipe.warm_up:
+        schedule = WarmUp(recipe.warm_up, then=schedule)
+    if recipe.average == "swa":
+        level = recipe.swa_lr / recipe.lr if recipe.swa_lr else 0.5
+        schedule = HoldFrom(recipe.average_start, first=schedule, level=level)
     return Recipe(
         optimizer=recipe_optimizer(recipe),
-        schedule=WarmUp(recipe.warm_up, then=schedule) if recipe.warm_up else schedule,
+        schedule=schedule,
         clip_norm=recipe.clip_norm or None,
         reduction=recipe.reduction,  # type: ignore[arg-type]
         accumulate=recipe.accumulate,

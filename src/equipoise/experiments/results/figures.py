@@ -33,18 +33,24 @@ class PlotOptions:
         calibrator: After which map; None is without, or all where the kind shows variants.
         column: A column of the training history, or what an adaptive loss learnt.
         smooth: Epochs of a moving average.
+        ema: Decay of an exponential moving average; 0 is none.
         parameter: A hyperparameter of methods.
         family: A corruption.
         gamma: Of the theory's curves.
+        rivals: Probabilities of the rival in the theory's curves, beside focal loss.
+        n_bins: Bins of reliability diagrams and histograms; None leaves those that the runs were scored with.
     """
 
     metric: str = "ece"
     calibrator: str | None = None
     column: str | None = None
     smooth: int = 1
+    ema: float = 0.0
     parameter: str | None = None
     family: str | None = None
-    gamma: float = 5.0
+    gamma: float = 1.0
+    rivals: tuple[float, ...] = (0.3,)
+    n_bins: int | None = None
 
 
 def _scored(group: RunGroup, options: PlotOptions) -> dict[str, list[RunScores]]:
@@ -96,12 +102,25 @@ def _histories(group: RunGroup) -> dict[str, list[list[dict[str, Any]]]]:
 
 def _history(group: RunGroup, options: PlotOptions) -> Any:
     column = options.column or f"tune_{options.metric}"
-    return plots.draw_history(_histories(group), column=column, smooth=options.smooth)
+    return plots.draw_history(_histories(group), column=column, smooth=options.smooth, ema=options.ema)
 
 
 def _logits(group: RunGroup, options: PlotOptions) -> Any:
     return plots.draw_max_logits(
         {label: [run.predictions("test") for run in runs] for label, runs in group.methods.items()}
+    )
+
+
+def _rivals(group: RunGroup, options: PlotOptions) -> Any:
+    import numpy as np
+
+    from equipoise.metrics import rival_probability
+
+    return plots.draw_rivals(
+        {
+            label: np.concatenate([rival_probability(run.predictions("test")) for run in runs])
+            for label, runs in group.methods.items()
+        }
     )
 
 
@@ -150,31 +169,48 @@ def _learnt(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _hyperparameter(group: RunGroup, options: PlotOptions) -> Any:
     """Draw all runs that set a hyperparameter, tried ones included: one line per method, one point per value."""
+    from equipoise.evaluate import mean_over_seeds
     from equipoise.experiments.results.means import score_over_seeds
 
     name, calibrator = options.parameter or "", options.calibrator or "identity"
-    found: dict[str, dict[float, list[RunScores]]] = {}
+    found: dict[str, dict[float | str, list[RunScores]]] = {}
     for run, spec in group.specs.items():
         method = spec.method
         loss_options = {} if method.loss is None else method.loss.options
-        value = {**method.options, **loss_options}.get(name)
-        if isinstance(value, (int, float)) and calibrator in group.scores[run]:
+        value = {**method.options, **loss_options, **method.recipe}.get(name)
+        if isinstance(value, (int, float, str)) and calibrator in group.scores[run]:
             values = found.setdefault(_without(method, name).label, {})
-            values.setdefault(float(value), []).append(group.scores[run][calibrator])
+            values.setdefault(value, []).append(group.scores[run][calibrator])
     if not any(len(values) > 1 for values in found.values()):
         raise DataError(
-            f"plot: expected in --parameter a hyperparameter that runs of one method set to two numbers at least, got "
+            f"plot: expected in --parameter a hyperparameter that runs of one method set to two values at least, got "
             f"{options.parameter!r}. Compare a method at several settings, or let `choose` try them."
         )
-    scores = {
-        metric: {
-            label: {value: score_over_seeds(runs, metric) for value, runs in values.items()}
-            for label, values in found.items()
+    metrics = list(dict.fromkeys((options.metric, "accuracy")))
+
+    def table(
+        score: Callable[[list[RunScores], str], Score],
+    ) -> dict[str, dict[str, dict[float | str, Score]]]:
+        return {
+            metric: {
+                label: {value: score(runs, metric) for value, runs in values.items()}
+                for label, values in found.items()
+            }
+            for metric in metrics
         }
-        for metric in dict.fromkeys((options.metric, "accuracy"))
-    }
-    n_seeds = [len(runs) for values in found.values() for runs in values.values()]
-    return plots.draw_hyperparameter(scores, parameter=name, title=_seeds_title(n_seeds))
+
+    def score_on_tune(runs: list[RunScores], metric: str) -> Score:
+        return mean_over_seeds(metric, [run.cards["tune"][metric] for run in runs], level=runs[0].test.level)
+
+    every = [run for values in found.values() for runs in values.values() for run in runs]
+    # Only scores without a calibrator are known on both splits.
+    has_tune = all("tune" in run.cards and run.cards["tune"].scores.keys() >= set(metrics) for run in every)
+    return plots.draw_hyperparameter(
+        table(score_over_seeds),
+        tune=table(score_on_tune) if has_tune else None,
+        parameter=name,
+        title=_seeds_title([len(runs) for values in found.values() for runs in values.values()]),
+    )
 
 
 def _without(method: MethodSpec, name: str) -> MethodSpec:
@@ -184,7 +220,7 @@ def _without(method: MethodSpec, name: str) -> MethodSpec:
         return {key: value for key, value in options.items() if key != name}
 
     loss = None if method.loss is None else replace(method.loss, options=rest(method.loss.options))
-    return replace(method, title=None, options=rest(method.options), loss=loss)
+    return replace(method, title=None, options=rest(method.options), recipe=rest(method.recipe), loss=loss)
 
 
 def _seeds_title(numbers: Sequence[int]) -> str | None:
@@ -264,6 +300,7 @@ PLOTS: dict[str, Callable[[RunGroup, PlotOptions], Any]] = {
     "logits": _logits,
     "multipliers": _multipliers,
     "reliability": _reliability,
+    "rivals": _rivals,
     "shift": _shift,
     "sweep": _sweep,
     "tradeoff": _tradeoff,
@@ -273,7 +310,7 @@ _AFTER_CALIBRATORS = frozenset({"bars", "confidence", "hyperparameter", "reliabi
 #: Pictures of theory, which need none.
 NEEDS_NO_RUNS: dict[str, Callable[[PlotOptions], Any]] = {
     "penalties": lambda options: plots.draw_penalties(),
-    "phi": lambda options: plots.draw_phi(gamma=options.gamma),
+    "phi": lambda options: plots.draw_phi(gamma=options.gamma, rivals=(0.0, *options.rivals)),
 }
 
 

@@ -14,7 +14,7 @@ from equipoise.calibrators.own import as_calibrator
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
-from equipoise.core.predictions.alignment import align_all, order_classes
+from equipoise.core.predictions.combine import align_all, order_classes
 from equipoise.experiments.code.component import Component
 from equipoise.experiments.results.report import methods_of, title_of
 from equipoise.experiments.results.tables import COLUMNS, ResultTable, table_of

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
+from equipoise.core.tables import Table, format_tables
 from equipoise.evaluate import DETECTION, Score, ShiftScores, mean_over_seeds
 from equipoise.evaluate.shift import describe_missing_scores
-from equipoise.experiments.results.formatting import format_grid
 from equipoise.experiments.results.groups import RunGroup
 from equipoise.experiments.results.papers import printed_for
 from equipoise.experiments.runs.scores import RunScores
@@ -70,15 +69,8 @@ def _detection(
     }
 
 
-class _Grid(NamedTuple):
-    caption: str
-    head: list[str]
-    rows: list[list[str]]
-    label: str
-
-
 def format_shifts(groups: Sequence[RunGroup], style: str, *, width: int | None = None) -> str:
-    """Return the tables of further test sets as ``text``, ``markdown`` or ``latex``; empty if there are none.
+    """Return the tables of further test sets as ``text``, ``markdown``, ``latex`` or ``html``; empty if there are none.
 
     Args:
         groups: From :func:`group_runs`.
@@ -89,14 +81,13 @@ def format_shifts(groups: Sequence[RunGroup], style: str, *, width: int | None =
         >>> format_shifts([], "text")
         ''
     """
-    grids = [grid for group in groups for grid in _grids(group)]
-    return "\n\n".join(format_grid(*grid, style=style, width=width) for grid in grids)
+    return format_tables([table for group in groups for table in _tables(group)], style, width=width)
 
 
-def _grids(group: RunGroup) -> list[_Grid]:
+def _tables(group: RunGroup) -> list[Table]:
     found = shift_scores(group)
     place = f"{group.title}, {group.model}"
-    grids = []
+    tables = []
     for family in dict.fromkeys(name for one in found for name in one.curves):
         levels = sorted({level for one in found for level in one.curves.get(family, {})})
         head = ["method", "metric", *("clean" if level == 0 else f"{level}" for level in levels)]
@@ -110,8 +101,10 @@ def _grids(group: RunGroup) -> list[_Grid]:
             for one in found
             if family in one.curves
         ]
-        caption = f"{place}, under {family} by severity; calibrators are fitted on clean rows. Intervals in brackets."
-        grids.append(_Grid(caption, head, rows, f"{place}, {family}"))
+        caption = (
+            f"{place}, under {family} by severity; calibrators are fitted on clean rows. Intervals in []."
+        )
+        tables.append(_table(caption, head, rows, f"{place}, {family}"))
     for name in dict.fromkeys(name for one in found for name in one.foreign):
         printed = {one.name: _printed(group, one, name) for one in found}
         head = ["method", "score", *(facts.head for facts in DETECTION.values())]
@@ -123,12 +116,17 @@ def _grids(group: RunGroup) -> list[_Grid]:
             for score, numbers in one.foreign.get(name, {}).items()
         ]
         caption = (
-            f"{place} against {name}: test rows told from foreign ones by how sure the network is. AUPR takes test "
-            "rows for positive. Intervals in brackets."
+            f"{place} against {name}: test rows against out-of-distribution rows, by the score of the network. AUPR "
+            "takes test rows for positive. Intervals in square brackets."
         )
         missing = describe_missing_scores(found, name)
-        grids.append(_Grid(" ".join(filter(None, (caption, missing))), head, rows, f"{place}, {name}"))
-    return grids
+        tables.append(_table(" ".join(filter(None, (caption, missing))), head, rows, f"{place}, {name}"))
+    return tables
+
+
+def _table(caption: str, head: list[str], rows: list[list[str]], label: str) -> Table:
+    align = "ll" + "r" * (len(head) - 2)
+    return Table.of(head, rows, align=align, caption=caption, label=label, n_names=2)
 
 
 def _printed(group: RunGroup, one: ShiftScores, name: str) -> str:

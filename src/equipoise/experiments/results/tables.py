@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from equipoise.core.frames import to_frame
+from equipoise.core.tables import BOLD
 from equipoise.evaluate import Difference
 from equipoise.evaluate.differences import correct_family
 from equipoise.experiments.results.costs import COST_NOTE, Cost, asks_for_costs, cost_cells, costs_of
@@ -105,18 +106,18 @@ class ResultTable:
         return f"ResultTable({what}: {len(self.rows)} rows of {', '.join(self.metrics) or 'no metrics'})"
 
     def __str__(self) -> str:
-        from equipoise.experiments.results.formatting import format_table  # which knows tables
+        from equipoise.experiments.results.formatting import format_table
 
         return format_table(self)
 
     def _repr_html_(self) -> str:
-        from equipoise.experiments.results.formatting import html_of
+        from equipoise.experiments.results.formatting import format_table
 
-        return html_of(self)
+        return format_table(self, "html")
 
     @property
     def caption(self) -> str:
-        """What the numbers and marks are."""
+        """What the numbers are."""
         counts = {cell.n_seeds for row in self.rows for cell in row.cells.values()} or {self.n_seeds}
         few, many = min(counts), max(counts)
         number = str(many) if few == many else f"{few} to {many}"
@@ -126,30 +127,33 @@ class ResultTable:
             [
                 f"{what}: {seeds} {self.n_test:,} test rows, {self.n_bins} bins, {self.n_resamples:,} resamples.",
                 *([] if self.clusters is None else [self.clusters.sentence(self.n_test)]),
-                "Best in bold." if many == 1 else "Best in bold; ≈: not shown to be worse than the best.",
-                *self._legend(),
                 "Temperature in parentheses.",
             ]
         )
 
-    def _legend(self) -> list[str]:
-        """Explain the signs that the table can show."""
+    @property
+    def legend(self) -> tuple[tuple[str, str], ...]:
+        """The marks that the table can show, with their meaning."""
         found = [one for row in self.rows for one in row.differences.values()]
-        text = []
+        several = any(cell.n_seeds > 1 for row in self.rows for cell in row.cells.values())
+        marks = [(BOLD, "best"), *([("≈", "not shown to be worse than the best")] if several else [])]
         most = max((one.comparisons for one in found), default=1)
         family = f", corrected for {most} comparisons per metric and calibrator" if most > 1 else ""
         p = f"p < {1 - self.level:.2g}{family}"
         if any(one.n_seeds > 1 for one in found) or not found:
-            text.append(
-                f"+ better and - worse than {self.baseline} over seeds and test rows ({p}); "
-                "no sign: no significant difference."
-            )
+            marks += [
+                ("+ and -", f"better and worse than {self.baseline} over seeds and test rows ({p})"),
+                ("no sign", "no significant difference"),
+            ]
         if any(one.n_seeds == 1 for one in found):
-            text.append(
-                f"(+) and (-): these two networks differ on these test rows, in favor of this one or of that of "
-                f"{self.baseline} ({p}). One seed says nothing about the next training."
-            )
-        return text
+            marks += [
+                (
+                    "(+) and (-)",
+                    f"this network is better or worse on these test rows than that of {self.baseline} ({p}); one seed "
+                    "says nothing about the next training",
+                )
+            ]
+        return tuple(marks)
 
     def detectable(self) -> dict[str, dict[str, float]]:
         """Return the smallest differences from the baseline that ties could have shown, with a power of 80%.

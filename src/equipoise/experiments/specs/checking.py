@@ -38,6 +38,7 @@ __all__ = [
 _WORDS = {
     "schedule": ("constant", "multistep", "cosine"),
     "reduction": ("mean", "sum"),
+    "average": ("", "ema", "swa"),
     "keep": ("last", "best"),
     "select": ("tune_nll", "tune_nll_scaled", "tune_accuracy", "tune_ece"),
 }
@@ -48,6 +49,7 @@ _AT_LEAST_ZERO = (
     "decay",
     "warm_up",
     "clip_norm",
+    "swa_lr",
     "crop_padding",
     "cutout",
     "mixup",
@@ -198,6 +200,9 @@ def _check_recipe(recipe: RecipeSpec, *, where: str) -> None:
     for key in _AT_LEAST_ZERO:
         if not getattr(recipe, key) >= 0:
             raise SpecError(f"{where}.{key}: must be at least 0, got {getattr(recipe, key)}.")
+    for key in ("average_decay", "average_start"):
+        if not 0 <= getattr(recipe, key) < 1:
+            raise SpecError(f"{where}.{key}: must lie in [0, 1), got {getattr(recipe, key)}.")
     if not recipe.meta < 1:
         raise SpecError(f"{where}.meta: must be below 1, a share of tune, got {recipe.meta}.")
     if not recipe.lr > 0:

@@ -136,6 +136,10 @@ class RecipeSpec:
         clip_norm: Largest gradient norm; 0 does not clip.
         reduction: ``"mean"``, or ``"sum"`` as in the focal repository and its kin.
         accumulate: Batches per step.
+        average: ``"ema"`` or ``"swa"`` evaluates and ships an average of the weights; empty does not average.
+        average_decay: Decay of ``"ema"``.
+        average_start: Share of the epochs after which ``"swa"`` averages, at a constant learning rate.
+        swa_lr: That learning rate; 0 takes half the initial one.
         crop_padding: Pixels of random shifting.
         flip: Random mirroring.
         cutout: Side of a square set to zero.
@@ -173,6 +177,10 @@ class RecipeSpec:
     clip_norm: float = 0.0
     reduction: str = "mean"
     accumulate: int = 1
+    average: str = ""
+    average_decay: float = 0.999
+    average_start: float = 0.75
+    swa_lr: float = 0.0
     crop_padding: int = 0
     flip: bool = False
     cutout: int = 0

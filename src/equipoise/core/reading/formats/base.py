@@ -12,9 +12,9 @@ import numpy as np
 
 from equipoise.core.arrays import Array
 from equipoise.core.bins import Precision
-from equipoise.core.errors import DataError
+from equipoise.core.errors import DataError, EquipoiseError
+from equipoise.core.reading.formats.immutable_file import check_growth
 from equipoise.core.reading.formats.notes import Notes
-from equipoise.core.reading.formats.steady_file import check_growth
 
 __all__ = [
     "LONGEST_TEXT",
@@ -25,6 +25,7 @@ __all__ = [
     "Reading",
     "WrittenColumns",
     "as_text",
+    "from_arrow",
     "stored_as",
 ]
 
@@ -72,24 +73,23 @@ class Chunk:
     """Some rows of a file.
 
     Attributes:
-        columns: An array or tensor per name.
+        columns: An array per name; empty if all rows were left out.
         start: The number of the first row in its file.
-        lines: The line of each row, for text files.
         rows: The number of each row in its file, if rows were left out.
-        n_dropped: How many rows were left out because of a missing value; their columns may be empty then.
+        n_dropped: How many rows were left out because of a missing value.
+        line_of: Returns the line of a row by its number in the file, for text files.
     """
 
     columns: Mapping[str, Any]
     start: int
-    lines: Array | None = None
     rows: Array | None = None
     n_dropped: int = 0
+    line_of: Callable[[int], int] | None = None
 
-    def place(self, row: int) -> str:
-        """Return where a row is in its file, for messages."""
-        if self.lines is not None:
-            return f"line {self.lines[row]}"
-        return f"row {self.start + row if self.rows is None else self.rows[row]}"
+    def locate(self, error: EquipoiseError, row: int) -> EquipoiseError:
+        """Return an error about a row of the chunk with the place of that row in the file."""
+        number = self.start + row if self.rows is None else int(self.rows[row])
+        return error.at(row=number, line=None if self.line_of is None else self.line_of(number))
 
 
 @dataclass(frozen=True)
@@ -133,6 +133,21 @@ class NewScores:
         if self.beside:
             return [(name, None) for name in names] + [(new, old) for old, new in renamed.items()]
         return [(renamed.get(name, name), name if name in renamed else None) for name in names]
+
+
+def from_arrow(values: Any) -> Array:
+    """Return an array of Arrow, without missing values, as one of NumPy.
+
+    Arrow's own conversion imports pandas where that is installed, which takes longer than reading a file.
+
+    Example:
+        >>> import pyarrow
+        >>> from_arrow(pyarrow.array([True, False])), from_arrow(pyarrow.array([1, 2]))
+        (array([ True, False]), array([1, 2]))
+    """
+    if str(values.type) == "bool":
+        return np.from_dlpack(values.cast("uint8")).view(np.bool_)
+    return np.from_dlpack(values)
 
 
 def stored_as(values: Array, dtype: Any) -> Array:
@@ -204,9 +219,16 @@ class ColumnReader(ABC):
         """Raise if the columns asked for would take more memory than is allowed."""
         check_growth(grown, size=self.size, max_bytes=self.max_bytes, where=self.where)
 
-    def fail(self, message: str) -> DataError:
+    def fail(
+        self,
+        message: str,
+        *,
+        row: int | None = None,
+        line: int | None = None,
+        arguments: Mapping[str, str] | None = None,
+    ) -> DataError:
         """Return an error about this file, for the caller to raise."""
-        return DataError(f"{self.where}: {message}")
+        return DataError(message, where=self.where, row=row, line=line, arguments=arguments)
 
 
 class Promise(Protocol):

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
 from equipoise.core.reading.formats.base import LONGEST_TEXT, Reading, WrittenColumns, as_text
@@ -103,6 +102,7 @@ class Cells:
     ) -> None:
         self.lines = np.array(lines)
         self.columns: dict[str, Array] = {}
+        self.rows = np.arange(len(lines))
         self.n_dropped = 0
         self._where, self._marks, self._percent = where, marks, percent
         self._empty, self._column = empty, column
@@ -159,8 +159,10 @@ class Cells:
         if len(self._marks) > 1:
             row = next((row for row, cell in enumerate(cells) if "," in cell or "." in cell), 0)
             raise DataError(
-                f"{self._where}: line {self.lines[row]}, column {name!r}: the file has numbers with a comma and "
-                f"numbers with a point, got {cells[row][:40]!r}. Write all numbers with a point."
+                f"{{row}}, column {name!r}: the file has numbers with a comma and numbers with a point, got "
+                f"{cells[row][:40]!r}. Write all numbers with a point.",
+                where=self._where,
+                line=int(self.lines[row]),
             )
         return [cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell for cell in cells]
 
@@ -191,11 +193,14 @@ class Cells:
         shown = repr(cell if len(cell) <= 40 else cell[:37] + "...") if cell.strip() else self._empty
         remedy = ""
         if cell.strip().lower() in _MISSING:
-            remedy = f" To leave such rows out, pass {argument('drop_missing', 'True')}."
+            remedy = " To leave such rows out, pass {drop_missing}."
         elif cell.strip().endswith("%") and wanted == "a number":
-            remedy = f" Percentages are read with {argument('percent', 'True')}."
+            remedy = " Percentages are read with {percent}."
         return DataError(
-            f"{self._where}: line {self.lines[row]}, {self._column} {name!r} must hold {wanted}, got {shown}.{remedy}"
+            f"{{row}}, {self._column} {name!r} must hold {wanted}, got {shown}.{remedy}",
+            where=self._where,
+            line=int(self.lines[row]),
+            arguments={"drop_missing": "True", "percent": "True"},
         )
 
 

@@ -10,18 +10,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
-from equipoise.core.reading.formats.base import ColumnReader, NewScores, WrittenColumns
+from equipoise.core.reading.formats.base import ColumnReader, NewScores, Reading, WrittenColumns
 from equipoise.core.reading.formats.cells import Cells, is_integer, unusual_types
+from equipoise.core.reading.formats.immutable_file import ImmutableFile
 from equipoise.core.reading.formats.notes import Notes
-from equipoise.core.reading.formats.steady_file import SteadyFile
-from equipoise.core.reading.formats.text_rows import LONGEST_LINE, MOST_CELLS, TextReader
+from equipoise.core.reading.formats.text import ARROW_BLOCK, LONGEST_LINE, MOST_CELLS, TextReader
 from equipoise.core.reading.storage import File
+from equipoise.kernels.threads import n_threads
 
 __all__ = ["NOTES", "CsvReader", "rewrite_csv", "write_csv", "write_tsv"]
 
@@ -37,12 +38,33 @@ _MOST_ROWS = 4096
 _QUOTED = re.compile(r'"[^"]*"')
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
+#: What Arrow, which compares exactly, takes for a missing value, for true and for false; other spellings are left to
+#: the reader of single lines.
+_ARROW_MISSING = [
+    "",
+    "nan",
+    "NaN",
+    "NAN",
+    "na",
+    "NA",
+    "n/a",
+    "N/A",
+    "null",
+    "NULL",
+    "Null",
+    "none",
+    "None",
+    "NONE",
+]
+_ARROW_TRUE = ["true", "True", "TRUE", "1", "1.0"]
+_ARROW_FALSE = ["false", "False", "FALSE", "0", "0.0"]
+
 
 class CsvReader(TextReader[list[str]]):
     """The columns of a CSV file with a header; comma, semicolon or tab, as the header shows."""
 
     def __init__(self, path: File, max_bytes: int | None = None) -> None:
-        file = SteadyFile(path)
+        file = ImmutableFile(path)
         self._path = path
         self._delimiters = "\t,;" if path.suffix.lower() == ".tsv" else ",\t;"
         self.where, self.size, self.max_bytes = path.name, file.length, max_bytes
@@ -105,6 +127,33 @@ class CsvReader(TextReader[list[str]]):
         """Return an empty block; commas are decimal marks where they do not separate cells."""
         marks = None if self._delimiter == "," else self._marks
         return Cells(self.where, lines, marks=marks, percent=self.percent)
+
+    def arrow_batches(self, readings: Mapping[str, Reading]) -> Iterator[Any]:
+        """Yield the columns as record batches of Arrow."""
+        import pyarrow
+        import pyarrow.csv
+
+        first = next(self.records())[1]
+        numbers = [self.cell(first, name) for name, reading in readings.items() if reading == "number"]
+        decimal = "," if self._delimiter != "," and any("," in cell for cell in numbers) else "."
+        types = {name: _arrow_type(reading, self.cell(first, name)) for name, reading in readings.items()}
+        self._stream.seek(0)
+        reader = pyarrow.csv.open_csv(
+            pyarrow.PythonFile(self._stream, mode="r"),
+            pyarrow.csv.ReadOptions(
+                use_threads=n_threads() > 1, block_size=ARROW_BLOCK, column_names=self._names, skip_rows=1
+            ),
+            pyarrow.csv.ParseOptions(delimiter=self._delimiter),
+            pyarrow.csv.ConvertOptions(
+                column_types={name: getattr(pyarrow, kind)() for name, kind in types.items()},
+                include_columns=list(readings),
+                null_values=_ARROW_MISSING if self.drop_missing else [],
+                true_values=_ARROW_TRUE,
+                false_values=_ARROW_FALSE,
+                decimal_point=decimal,
+            ),
+        )
+        yield from reader
 
     def _header(self, stream: BinaryIO) -> tuple[str, list[str]]:
         raw = stream.readline(LONGEST_LINE)
@@ -190,6 +239,13 @@ class CsvReader(TextReader[list[str]]):
             return raw.decode("utf-8")
         except UnicodeDecodeError:
             raise self.fail(f"line {number} is not UTF-8 text. Save the file as UTF-8.") from None
+
+
+def _arrow_type(reading: Reading, first: str) -> str:
+    """Return the type in which Arrow reads a column; class numbers may be written as pandas writes floats."""
+    if reading == "label":
+        return "float64" if "." in first else "int64"
+    return {"number": "float64", "correct": "bool_", "hash": "uint64"}.get(reading, "string")
 
 
 def _is_number(cell: str) -> bool:

@@ -16,10 +16,11 @@ import numpy as np
 from equipoise.core.errors import DataError
 from equipoise.core.reading.formats.base import ColumnReader, NewScores, Reading, WrittenColumns
 from equipoise.core.reading.formats.cells import Cells, is_integer, unusual_types
+from equipoise.core.reading.formats.immutable_file import ImmutableFile
 from equipoise.core.reading.formats.notes import Notes
-from equipoise.core.reading.formats.steady_file import SteadyFile
-from equipoise.core.reading.formats.text_rows import LONGEST_LINE, MOST_CELLS, TextReader
+from equipoise.core.reading.formats.text import ARROW_BLOCK, LONGEST_LINE, MOST_CELLS, TextReader
 from equipoise.core.reading.storage import File
+from equipoise.kernels.threads import n_threads
 
 __all__ = ["JsonlReader", "rewrite_jsonl", "write_jsonl"]
 
@@ -41,7 +42,7 @@ class JsonlReader(TextReader[dict[str, Any]]):
     """
 
     def __init__(self, path: File, max_bytes: int | None = None) -> None:
-        file, self._path = SteadyFile(path), path
+        file, self._path = ImmutableFile(path), path
         self.where, self.size, self.max_bytes = path.name, file.length, max_bytes
         self._stream = io.BufferedReader(file, 1 << 17)
         try:
@@ -115,6 +116,30 @@ class JsonlReader(TextReader[dict[str, Any]]):
                 f'line {number} must hold an object such as {{"confidence": 0.9, ...}}, got {type(found).__name__}.'
             )
         return found
+
+    def arrow_batches(self, readings: Mapping[str, Reading]) -> Iterator[Any]:
+        """Yield the keys as record batches of Arrow."""
+        import pyarrow
+        import pyarrow.json
+
+        if not hasattr(pyarrow.json, "open_json"):  # before version 20
+            raise ImportError("pyarrow.json.open_json")
+        types = {name: self._arrow_type(pyarrow, name, reading) for name, reading in readings.items()}
+        self._stream.seek(0)
+        reader = pyarrow.json.open_json(
+            pyarrow.PythonFile(self._stream, mode="r"),
+            pyarrow.json.ReadOptions(use_threads=n_threads() > 1, block_size=ARROW_BLOCK),
+            pyarrow.json.ParseOptions(
+                explicit_schema=pyarrow.schema(list(types.items())), unexpected_field_behavior="ignore"
+            ),
+        )
+        yield from reader
+
+    def _arrow_type(self, arrow: Any, name: str, reading: Reading) -> Any:
+        if self.row_shapes[name]:
+            return arrow.list_(arrow.float64())
+        kinds = {"number": "float64", "label": "int64", "correct": "bool_", "hash": "uint64"}
+        return getattr(arrow, kinds.get(reading, "string"))()
 
     def cells(self, lines: list[int]) -> Cells:
         """Return an empty block of columns."""

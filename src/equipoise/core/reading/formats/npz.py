@@ -24,9 +24,9 @@ from equipoise.core.reading.formats.base import (
     as_text,
     stored_as,
 )
+from equipoise.core.reading.formats.immutable_file import ImmutableFile
 from equipoise.core.reading.formats.notes import Notes
-from equipoise.core.reading.formats.npy_header import Header, check_dtype, check_text, read_header
-from equipoise.core.reading.formats.steady_file import SteadyFile
+from equipoise.core.reading.formats.npy import Header, check_dtype, check_text, read_header
 from equipoise.core.reading.storage import File
 from equipoise.core.rows import Rows
 
@@ -63,7 +63,7 @@ class NpzReader(ArrayReader):
     note_names = tuple(_NOTES)
 
     def __init__(self, path: File, max_bytes: int | None = None) -> None:
-        file = SteadyFile(path)
+        file = ImmutableFile(path)
         self._stream = _Careful(file)
         try:
             self._open(file, max_bytes)
@@ -71,7 +71,7 @@ class NpzReader(ArrayReader):
             self.close()
             raise
 
-    def _open(self, file: SteadyFile, max_bytes: int | None) -> None:
+    def _open(self, file: ImmutableFile, max_bytes: int | None) -> None:
         try:
             self._archive = zipfile.ZipFile(cast("BinaryIO", self._stream))
             self._members = _checked_members(self._archive, file)
@@ -196,7 +196,7 @@ class NpzReader(ArrayReader):
 class _Careful(io.RawIOBase):
     """A file that refuses reads of absurd size, such as the directory of an archive of a million members."""
 
-    def __init__(self, file: SteadyFile) -> None:
+    def __init__(self, file: ImmutableFile) -> None:
         self._inner, self._where = io.BufferedReader(file, 1 << 17), file.where
 
     def read(self, size: int | None = -1, /) -> bytes:
@@ -222,7 +222,7 @@ class _Careful(io.RawIOBase):
         super().close()
 
 
-def _checked_members(archive: zipfile.ZipFile, file: SteadyFile) -> dict[str, zipfile.ZipInfo]:
+def _checked_members(archive: zipfile.ZipFile, file: ImmutableFile) -> dict[str, zipfile.ZipInfo]:
     members: dict[str, zipfile.ZipInfo] = {}
     if len(archive.infolist()) > _MOST_MEMBERS:
         raise DataError(
@@ -242,7 +242,7 @@ def _checked_members(archive: zipfile.ZipFile, file: SteadyFile) -> dict[str, zi
     return members
 
 
-def _check_count(archive: zipfile.ZipFile, file: SteadyFile) -> None:
+def _check_count(archive: zipfile.ZipFile, file: ImmutableFile) -> None:
     """Raise unless as many members are found as the end of the archive says.
 
     A damaged length within the directory makes the next members part of a comment, and they would be missed.
@@ -256,7 +256,7 @@ def _check_count(archive: zipfile.ZipFile, file: SteadyFile) -> None:
         )
 
 
-def _check_member(info: zipfile.ZipInfo, file: SteadyFile) -> None:
+def _check_member(info: zipfile.ZipInfo, file: ImmutableFile) -> None:
     where, name = file.where, info.filename
     shown = repr(name[:80])
     if "/" in name or "\\" in name or ".." in name or "/" in info.orig_filename or "\0" in info.orig_filename:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.argument_names import argument
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError, first_line, require
 from equipoise.core.reading.formats.base import (
@@ -20,10 +19,10 @@ from equipoise.core.reading.formats.base import (
     Reading,
     WrittenColumns,
     as_text,
+    from_arrow,
 )
+from equipoise.core.reading.formats.immutable_file import ImmutableFile
 from equipoise.core.reading.formats.notes import Notes
-from equipoise.core.reading.formats.parquet_pages import unfolded_size
-from equipoise.core.reading.formats.steady_file import SteadyFile
 from equipoise.core.reading.storage import File
 
 __all__ = ["ParquetReader", "rewrite_parquet", "write_parquet"]
@@ -37,7 +36,7 @@ class ParquetReader(ColumnReader):
     def __init__(self, path: File, max_bytes: int | None = None) -> None:
         self._arrow = require("pyarrow", extra="parquet", purpose="read .parquet files")
         self._parquet = require("pyarrow.parquet", extra="parquet", purpose="read .parquet files")
-        self._disk = SteadyFile(path)
+        self._disk = ImmutableFile(path)
         self.where, self.size, self.max_bytes = path.name, self._disk.length, max_bytes
         try:
             self._open()
@@ -86,23 +85,26 @@ class ParquetReader(ColumnReader):
         return None if types.is_list(kind) or types.is_large_list(kind) else ()
 
     def _checked_rows(self, names: list[str]) -> int:
-        """Return the number of rows; refuse a file that would unfold to an absurd size."""
+        """Return the number of rows; raise for a file that would take an absurd amount of memory."""
         rows = int(self._file.metadata.num_rows)
         if rows <= 0:
             raise self.fail("holds no rows. There is nothing to score.")
-        try:
-            grown = unfolded_size(
-                self._file.metadata,
-                names,
-                lambda place, count: self._disk.take(place, count).tobytes(),
-                self.size,
-            )
-        except DataError:
-            raise
-        except (ValueError, OverflowError) as error:
-            raise self._corrupt(error) from None
-        self.check_growth(grown)
+        self._widths = {name: self._row_bytes(self._schema.field(name).type) for name in names}
+        self.check_growth(rows * sum(self._widths.values()))
         return rows
+
+    def _row_bytes(self, kind: Any) -> int:
+        """Return the bytes of a row in memory that its type shows: nothing for texts and lists of any length."""
+        types = self._arrow.types
+        if types.is_fixed_size_list(kind):
+            return int(kind.list_size) * self._row_bytes(kind.value_type)
+        numbers = types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)
+        return (kind.bit_width + 7) // 8 if numbers else 0
+
+    def _check_width(self, name: str, n_bytes: int) -> None:
+        """Raise if all rows with so many bytes each would take an absurd amount of memory."""
+        self._widths[name] = max(self._widths[name], n_bytes)
+        self.check_growth(int(self._file.metadata.num_rows) * sum(self._widths.values()))
 
     def chunks(self, readings: Mapping[str, Reading], *, n_rows: int | None) -> Iterator[Chunk]:
         """Yield the rows of some columns in order."""
@@ -110,7 +112,7 @@ class ParquetReader(ColumnReader):
             self._check_type(name)
         rows = self._checked_rows(list(readings))
         size = self.chunk_rows(readings) if n_rows is None else n_rows
-        start, held, self._widths = 0, list[Chunk](), dict[str, int]()
+        start, held = 0, list[Chunk]()
         # Room is made for all rows of a chunk before they are there.
         for part in self._parts(min(size, rows, 8 * self.size), list(readings)):
             chunk = self._chunk(part, readings, start)
@@ -130,7 +132,7 @@ class ParquetReader(ColumnReader):
         if self.drop_missing and any(part.column(name).null_count for name in readings):
             valid = np.ones(n_read, bool)
             for name in readings:
-                valid &= part.column(name).is_valid().to_numpy(zero_copy_only=False)
+                valid &= from_arrow(part.column(name).is_valid())
             rows = np.flatnonzero(valid)
             part = part.take(self._arrow.array(rows))
             rows = rows + start
@@ -206,14 +208,14 @@ class ParquetReader(ColumnReader):
 
     def _column(self, column: Any, name: str, start: int) -> Array:
         if column.null_count:
-            row = start + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-            raise self.fail(f"`{name}` has a missing value in row {row}. {_drop_or_fill()}")
+            row = start + int(np.argmax(from_arrow(column.is_null())))
+            raise self._missing_value(name, "{row}", row)
         types = self._arrow.types
         if not (types.is_list(column.type) or types.is_large_list(column.type)):
             if types.is_fixed_size_list(column.type):
                 return self._rows_of(column, int(column.type.list_size), name)
             return self._flat(column, name)
-        lengths = np.asarray(column.value_lengths())
+        lengths = from_arrow(column.value_lengths())
         if (lengths != lengths[0]).any():
             raise self.fail(f"`{name}` must hold lists of one length, got {lengths[0]} and others.")
         return self._rows_of(column, int(lengths[0]), name)
@@ -222,9 +224,11 @@ class ParquetReader(ColumnReader):
         if width == 0:
             raise self.fail(f"`{name}` holds empty lists. There is nothing to score.")
         values = column.flatten()
+        self._check_width(name, width * self._row_bytes(values.type))
         if values.null_count and not self.drop_missing:
-            raise self.fail(f"`{name}` has a missing value in a list. {_drop_or_fill()}")
-        numbers: Array = values.to_numpy(zero_copy_only=False)
+            raise self._missing_value(name, "a list")
+        # Missing values in lists become NaN, which marks rows to leave out.
+        numbers = values.to_numpy(zero_copy_only=False) if values.null_count else from_arrow(values)
         return numbers.reshape(-1, width)
 
     def _flat(self, column: Any, name: str) -> Array:
@@ -232,13 +236,12 @@ class ParquetReader(ColumnReader):
         if types.is_string(column.type) or types.is_large_string(column.type):
             column = column.dictionary_encode()
         if not types.is_dictionary(column.type):
-            values: Array = column.to_numpy(zero_copy_only=False)
-            return values
+            return from_arrow(column)
         entries = self._entries(column.dictionary, name)
-        # The longest text of a column gives every row of it its width.
-        self._widths[name] = max(self._widths.get(name, 0), entries.itemsize)
-        self.check_growth(int(self._file.metadata.num_rows) * sum(self._widths.values()))
-        decoded: Array = entries[column.indices.to_numpy(zero_copy_only=False)]
+        self._check_width(
+            name, entries.itemsize
+        )  # the longest text of a column gives every row of it its width
+        decoded: Array = entries[from_arrow(column.indices)]
         return decoded
 
     def _entries(self, dictionary: Any, name: str) -> Array:
@@ -247,20 +250,22 @@ class ParquetReader(ColumnReader):
         if dictionary.null_count:
             raise self.fail(f"`{name}` has a missing value in its dictionary. Drop or fill such rows.")
         if not (types.is_string(dictionary.type) or types.is_large_string(dictionary.type)):
-            values: Array = dictionary.to_numpy(zero_copy_only=False)
-            return values
+            return from_arrow(dictionary)
         texts = dictionary.to_pylist()
         if any(len(text) > LONGEST_TEXT for text in texts):
             raise self.fail(f"`{name}` must hold at most {LONGEST_TEXT} characters per row.")
         return as_text(texts, where=f"{self.where}: `{name}`")
 
+    def _missing_value(self, name: str, place: str, row: int | None = None) -> DataError:
+        return self.fail(
+            f"`{name}` has a missing value in {place}. Drop or fill such rows; {{drop_missing}} leaves them out.",
+            row=row,
+            arguments={"drop_missing": "True"},
+        )
+
     def _corrupt(self, error: Exception) -> DataError:
         reason = first_line(error, most=160)
         return self.fail(f"is cut off, damaged, or no Parquet file ({reason}). Copy or write it again.")
-
-
-def _drop_or_fill() -> str:
-    return f"Drop or fill such rows; {argument('drop_missing', 'True')} leaves them out."
 
 
 def write_parquet(path: Path, columns: WrittenColumns, notes: Notes) -> None:

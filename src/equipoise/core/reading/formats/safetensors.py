@@ -25,9 +25,9 @@ from equipoise.core.reading.formats.base import (
     as_text,
     stored_as,
 )
+from equipoise.core.reading.formats.immutable_file import ImmutableFile
 from equipoise.core.reading.formats.notes import Notes, parse
-from equipoise.core.reading.formats.npy_header import check_text
-from equipoise.core.reading.formats.steady_file import SteadyFile
+from equipoise.core.reading.formats.npy import check_text
 from equipoise.core.reading.storage import File
 
 __all__ = ["SafetensorsReader", "rewrite_safetensors", "write_safetensors"]
@@ -67,7 +67,7 @@ class SafetensorsReader(ArrayReader):
     """
 
     def __init__(self, path: File, max_bytes: int | None = None) -> None:
-        self._file = SteadyFile(path)
+        self._file = ImmutableFile(path)
         try:
             self._open(max_bytes)
         except BaseException:
@@ -146,7 +146,7 @@ class SafetensorsReader(ArrayReader):
         return spelt
 
 
-def _header(file: SteadyFile) -> tuple[dict[str, Any], int]:
+def _header(file: ImmutableFile) -> tuple[dict[str, Any], int]:
     """Return the header and where the numbers begin.
 
     The library checks that the header is valid and that its tensors fill the file.

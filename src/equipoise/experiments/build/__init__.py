@@ -1,0 +1,1 @@
+"""From a spec to data, a network and a method."""

@@ -1,0 +1,52 @@
+"""Commands on files and functions of NumPy arrays never import torch, whether it is installed or not."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from equipoise.core import Predictions, write_predictions
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A folder with predictions in two files and a calibrator fitted on the first."""
+    rng = np.random.default_rng(0)
+    for name in ("calib", "test"):
+        logits = rng.normal(size=(400, 3)) * 2
+        labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+        write_predictions(Predictions(logits=2 * logits, labels=labels), tmp_path / f"{name}.npz")
+    header = "logit_a,logit_b,logit_c,label"
+    rows = np.column_stack([2 * logits, labels])
+    np.savetxt(tmp_path / "test.csv", rows, delimiter=",", header=header, comments="", fmt="%.6g")
+    return tmp_path
+
+
+def run(folder, code, *arguments):
+    words = [sys.executable, "-c", code, *arguments]
+    found = subprocess.run(words, capture_output=True, text=True, cwd=folder, check=False)
+    assert found.returncode == 0, found.stderr
+    return found.stdout.splitlines()[-1]
+
+
+PYTHON = """
+import sys
+import numpy as np
+from equipoise.core import read_predictions
+from equipoise.calibrators import choose, load
+from equipoise.calibrators.load import KINDS
+
+predictions = read_predictions("calib.npz")
+for kind in KINDS:
+    fitted = KINDS[kind]().fit(predictions)
+    fitted(predictions.logits)
+    fitted.save("calibrator.json")
+    load("calibrator.json")(predictions)
+choose(predictions)
+print("torch" if "torch" in sys.modules else "free")
+"""
+
+
+def test_every_calibrator_works_on_arrays_without_torch(files):
+    assert run(files, PYTHON) == "free"
