@@ -27,8 +27,8 @@ from truth import truth_of, truth_scores
 from equipoise import __version__
 from equipoise.experiments import RunFolder, RunGroup, Spec, find_runs, group_runs
 from equipoise.experiments.runs.json_files import read_json, write_json
-from equipoise.experiments.runs.shift import shifts_of
-from equipoise.experiments.tuning.choices import SeedChoice, Study, choose_setting
+from equipoise.experiments.tuning.choices import SeedChoice
+from equipoise.experiments.tuning.study import Study, choose_setting
 
 #: What is kept of a scorecard: of test, and of further test sets.
 TEST = (
@@ -195,7 +195,7 @@ def advisor_rows(benchmark: str, group: RunGroup, judge: Judge) -> Iterator[dict
 
 def further_sets(run: RunFolder) -> list[str]:
     """Name the test sets of a run on which calibration can be judged, beside test."""
-    return [f"test-{name}" for name, shift in shifts_of(run).items() if shift.kind != "ood"]
+    return [f"test-{name}" for name, shift in run.shifts().items() if shift.kind != "ood"]
 
 
 def write_machines(benchmark: str, runs: Sequence[RunFolder], commit: str) -> None:

@@ -22,9 +22,8 @@ from equipoise.experiments import (
     run_comparison,
 )
 from equipoise.experiments.specs.tuning import parse_tuned_method
-from equipoise.experiments.tuning import choices as tuning_choices
-from equipoise.experiments.tuning.choices import scale_half
 from equipoise.experiments.tuning.samplers import first_settings
+from equipoise.experiments.tuning.study import scale_half
 from equipoise.report import to_html, to_markdown
 from helpers.tiny_runs import QUICK, TABLE, quick_options
 

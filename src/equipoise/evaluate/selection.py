@@ -12,7 +12,10 @@ from equipoise.evaluate.scorecard import Score
 from equipoise.evaluate.standard_error import one_run_error
 from equipoise.metrics import expected_calibration_error, negative_log_likelihood
 
-__all__ = ["select_candidate", "selection_value"]
+__all__ = ["CRITERIA", "select_candidate", "selection_value"]
+
+#: Criteria that settings are chosen by, and the metric of each; ``nll_scaled`` is the NLL after temperature scaling.
+CRITERIA = {"nll": "nll", "nll_scaled": "nll", "ece": "ece"}
 
 _LEVEL = 0.95
 

@@ -25,13 +25,8 @@ from equipoise.experiments.specs.comparison import ComparisonSpec
 from equipoise.experiments.specs.execution import Execution
 from equipoise.experiments.specs.run import Spec
 from equipoise.experiments.specs.scoring import ScoringOptions
-from equipoise.experiments.tuning.choices import (
-    SeedChoice,
-    Study,
-    choose_setting,
-    read_earlier_choices,
-    write_choices,
-)
+from equipoise.experiments.tuning.choices import SeedChoice, read_earlier_choices, write_choices
+from equipoise.experiments.tuning.study import Study, choose_setting
 
 __all__ = ["ComparisonResult", "part_of", "run_comparison"]
 

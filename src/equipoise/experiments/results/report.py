@@ -13,12 +13,11 @@ from equipoise.experiments.results.shift import shift_scores
 from equipoise.experiments.results.tables import ResultTable, tables_of_groups
 from equipoise.experiments.runs.folder import RunFolder
 from equipoise.experiments.runs.json_files import check_content, read_json
-from equipoise.experiments.specs.calibrators import is_auto
+from equipoise.experiments.runs.scores import is_auto
 from equipoise.experiments.specs.methods import method_entry
 from equipoise.experiments.specs.run import MethodSpec
 from equipoise.experiments.tuning.choices import sweep_of
 from equipoise.report import AfterCalibrator, MethodCard, MethodResult, Provenance, Report, RunResult
-from equipoise.training.watch import watch
 
 __all__ = ["methods_of", "report_of_runs", "title_of"]
 
@@ -80,6 +79,8 @@ def _notes(methods: Sequence[MethodResult]) -> Iterator[str]:
             "Scores on test were written down after every epoch, for curves. No epoch, setting or end of training was "
             "chosen by them."
         )
+    from equipoise.training.watch import watch  # loads torch, which tables do without
+
     for method in methods:
         for run in method.runs:
             for sentence in watch(run.history):

@@ -16,7 +16,7 @@ from equipoise.experiments.results.costs import COST_NOTE, Cost, asks_for_costs,
 from equipoise.experiments.results.groups import RunGroup, ScoredGroup, check_baseline, group_runs
 from equipoise.experiments.results.means import Cell, cell_of, chosen_kinds, compare_methods, fit_warnings
 from equipoise.experiments.runs.folder import RunFolder
-from equipoise.experiments.specs.calibrators import is_auto
+from equipoise.experiments.runs.scores import is_auto
 from equipoise.experiments.tuning.choices import describe_choice
 from equipoise.metrics.clusters import Clusters
 from equipoise.metrics.facts import COST_FACTS, columns, metric_facts

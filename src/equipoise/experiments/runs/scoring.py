@@ -14,9 +14,8 @@ from equipoise.evaluate import EXTRA, Score, score, score_by_class, score_detect
 from equipoise.experiments.code.component import Component
 from equipoise.experiments.runs.folder import RunFolder, calibrated_name, calibrator_names
 from equipoise.experiments.runs.rows import write_rows
-from equipoise.experiments.runs.scores import RunScores, tidy_rows, write_scores
+from equipoise.experiments.runs.scores import RunScores, set_name, tidy_rows, write_scores
 from equipoise.experiments.runs.segmentation import dense_cards, dense_extras, image_clusters
-from equipoise.experiments.runs.shift import set_name, shifts_of
 from equipoise.experiments.specs.calibrators import calibrator_key, load_own_calibrator, make_calibrator
 from equipoise.experiments.specs.metrics import load_metric, metric_mark, score_metric
 from equipoise.experiments.specs.run import Spec
@@ -157,7 +156,7 @@ class _Scoring:
         key = scores.calibrator
         cards, detection = dict(scores.cards), dict(scores.detection)
         resampling = {name: self._options.score_options[name] for name in ("level", "n_resamples", "seed")}
-        for name, shift in shifts_of(self._target).items():
+        for name, shift in self._target.shifts().items():
             found = self._predictions(set_name(name))
             fitted = None if key == "identity" else self._fitted(key)
             after = found if fitted is None else fitted(found)

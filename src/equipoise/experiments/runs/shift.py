@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.writing import write_predictions
 from equipoise.data import Dataset, Shift
@@ -16,31 +15,11 @@ from equipoise.experiments.build.data import content_digest
 from equipoise.experiments.build.test_sets import load_other_data, make_test_set
 from equipoise.experiments.code.component import plain
 from equipoise.experiments.runs.folder import RunFolder
+from equipoise.experiments.runs.scores import set_name
 from equipoise.experiments.specs.execution import Execution
 from equipoise.experiments.specs.run import Spec
 
-__all__ = ["predict_shifts", "set_name", "shifts_of"]
-
-
-def set_name(name: str) -> str:
-    """Return what the predictions on an additional test set are called.
-
-    Example:
-        >>> set_name("svhn")
-        'test-svhn'
-    """
-    return f"test-{name}"
-
-
-def shifts_of(target: RunFolder) -> dict[str, Shift]:
-    """Return the additional test sets that a run has predictions on, by name."""
-    known = (target.record("shifted") or {"sets": {}})["sets"]
-    try:
-        return {name: Shift(**{"options": {}, **table}) for name, table in known.items()}
-    except TypeError as error:
-        raise DataError(
-            f"{target.path / 'manifest.json'}: damaged: `stages.shifted.sets` is not a test set: {error}."
-        ) from error
+__all__ = ["predict_shifts"]
 
 
 def predict_shifts(
@@ -62,7 +41,7 @@ def predict_shifts(
         predict: From a dataset to the network's predictions on its ``test`` rows.
         data: Returns what the network was trained on; called if there is something to predict.
     """
-    known = shifts_of(target) if target.is_done("shifted") else {}
+    known = target.shifts() if target.is_done("shifted") else {}
     digests: dict[str, str] = dict((target.record("shifted") or {"digests": {}})["digests"]) if known else {}
     others = {one.name: load_other_data(one, spec, execution) for one in shifts if one.data}
     current = {name: content_digest(other) for name, other in others.items()}

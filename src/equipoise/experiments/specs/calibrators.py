@@ -17,7 +17,7 @@ from equipoise.experiments.code.component import Component
 from equipoise.experiments.code.source import split_reference
 from equipoise.experiments.specs.parsing import parse_component
 
-__all__ = ["AUTO", "calibrator_key", "is_auto", "load_own_calibrator", "make_calibrator", "parse_calibrator"]
+__all__ = ["AUTO", "calibrator_key", "load_own_calibrator", "make_calibrator", "parse_calibrator"]
 
 #: The name of the advisor among calibrators: it chooses one for every training.
 AUTO = "auto"
@@ -103,13 +103,3 @@ def load_own_calibrator(component: Component) -> Any:
         return found
     check_keywords(found, component.options, name=component.name)
     return found(**component.keywords)
-
-
-def is_auto(key: str) -> bool:
-    """Return whether a calibrator of this key was chosen by the advisor.
-
-    Example:
-        >>> is_auto("auto(rule=best)"), is_auto("temperature")
-        (True, False)
-    """
-    return key.partition("(")[0] == AUTO

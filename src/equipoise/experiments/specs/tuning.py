@@ -10,14 +10,13 @@ from equipoise.core.choices import RULES
 from equipoise.core.errors import SpecError, located
 from equipoise.core.names import check_choice
 from equipoise.core.read_only import ReadOnly
+from equipoise.evaluate.selection import CRITERIA
 from equipoise.experiments.code.component import is_sum
 from equipoise.experiments.specs.checking import check_method, read_method
 from equipoise.experiments.specs.run import MethodSpec
 
-__all__ = ["CRITERIA", "SAMPLERS", "TunedMethod", "is_tuned", "is_whole", "parse_tuned_method"]
+__all__ = ["SAMPLERS", "TunedMethod", "is_tuned", "is_whole", "parse_tuned_method"]
 
-#: Criteria that settings are chosen by, and the metric of each.
-CRITERIA = {"nll": "nll", "nll_scaled": "nll", "ece": "ece"}
 #: How settings are proposed: all of a grid, or one after the other by Optuna.
 SAMPLERS = ("grid", "optuna")
 _KEYS = ("choose", "by", "rule", "search", "trials")
