@@ -21,6 +21,7 @@ import processor
 import torch
 
 from equipoise import Predictions, metrics
+from equipoise.core.choices import ScoreSettings
 from equipoise.kernels.dispatch import use_backend
 from equipoise.metrics import CalibrationState
 from equipoise.metrics.resample import Resampler
@@ -157,7 +158,7 @@ def intervals(n: int, k: int, repeats: int) -> None:
     times = race(
         {
             "pass": lambda: state_of(rows),
-            "draws": lambda: Resampler(state, n_resamples=1000, seed=0).bootstrap(),
+            "draws": lambda: Resampler(state, ScoreSettings()).bootstrap(),
         },
         repeats,
     )

@@ -29,6 +29,7 @@ from truth import truth_scores
 from equipoise import Predictions
 from equipoise.calibrators.load import KINDS
 from equipoise.core.arrays import Array
+from equipoise.core.choices import ScoreSettings
 from equipoise.core.seeds import numpy_generator
 from equipoise.data import Dataset, batches, gaussian_mixture
 from equipoise.experiments import Execution, RunFolder, RunGroup, Spec
@@ -123,7 +124,7 @@ class FreshDraws:
         raw = predict(network, batches(self.data, "test", batch_size=BATCH), split="test")
         for calibrator in CALIBRATORS:
             found = _calibrated(run, calibrator, raw)
-            drawn = draw_rows(found, n_resamples=RESAMPLES)
+            drawn = draw_rows(found, ScoreSettings(n_resamples=RESAMPLES))
             for metric in METRICS:
                 yield f"{calibrator} {metric}", np.array([drawn.values[metric], *drawn.draws[metric]])
             extras = {} if self.truth is None else truth_scores(found, self.truth)

@@ -14,6 +14,7 @@ import torch
 from tidy import write
 
 from equipoise import Predictions
+from equipoise.core.choices import ScoreSettings
 from equipoise.core.seeds import numpy_generator
 from equipoise.data import GaussianMixture, gaussian_mixture
 from equipoise.metrics.binned import debiased_from_curve
@@ -86,7 +87,7 @@ def ece_and_interval(found: Predictions, *, seed: int, n_resamples: int) -> tupl
     """Give ECE, debiased ECE and the interval that a scorecard has, without drawing its other metrics."""
     state = CalibrationState.of(found, n_bins=N_BINS)
     values = state_metrics(state)
-    resampler = Resampler(state, n_resamples=n_resamples, seed=seed)
+    resampler = Resampler(state, ScoreSettings(n_resamples=n_resamples, seed=seed))
     draws = cell_metrics(resampler._resampled_cells())["ece"]
     calibrated = cell_metrics(resampler._calibrated_cells(numpy_generator(seed, "calibrated")))["ece"]
     debiased = debiased_from_curve(state.curve(), state.effective_samples)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol, final
 from advised import NAME, Advised, advise
 from tidy import HERE
 
+from equipoise.core.choices import ScoreSettings
 from equipoise.core.predictions import Predictions
 from equipoise.evaluate import Scorecard
 from equipoise.evaluate.differences import paired_difference
@@ -79,7 +80,7 @@ class Judge:
         return self._drawn(run, calibrator, split)
 
     def _draws(self, run: RunFolder, calibrator: str, split: str) -> RowDraws:
-        return draw_rows(self.predictions(run, calibrator, split), n_resamples=RESAMPLES)
+        return draw_rows(self.predictions(run, calibrator, split), ScoreSettings(n_resamples=RESAMPLES))
 
     def cards(self, run: RunFolder, calibrator: str) -> dict[str, Scorecard]:
         """Give the scorecards of test and of further test sets."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pages.results import benchmarks, is_run, letter, marked, methods, seeds_of, sign, table, written
-from pages.sentences import advice, in_short
+from pages.sentences import advice
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"(<!-- evidence -->\n).*?(<!-- end of evidence -->)", re.DOTALL)
@@ -62,7 +62,7 @@ def quote(link: str, shown_benchmarks: Sequence[str]) -> str:
         for benchmark, about in benchmarks().items()
         if is_run(benchmark)
     )
-    sentences = [f"Benchmarks: {named}.", *in_short()]
+    sentences = [*advice(link), f"Benchmarks: {named}."]
     return "\n".join([*(line for sentence in sentences for line in (sentence, "")), *parts, marks, ""])
 
 

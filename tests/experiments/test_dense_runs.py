@@ -40,12 +40,46 @@ def test_rows_on_disk_are_a_stated_sample(finished):
 
 
 def test_scores_count_every_pixel(finished):
-    folder, _ = finished
-    cards = find_runs(folder)[0].scores().cards
-    assert cards["test-pixels-all"].n_samples == N_TEST
+    folder, outcome = finished
+    scores = find_runs(folder)[0].scores()
+    cards = scores.cards
+    assert cards["test"].n_samples == N_TEST
+    assert (cards["tune"].n_samples, cards["test-sample"].n_samples) == (8 * 30 * 32, 2000)
     assert cards["test-pixels-boundary"].n_samples + cards["test-pixels-inside"].n_samples == N_TEST
-    sample, whole = cards["test"]["accuracy"], cards["test-pixels-all"]["accuracy"]
+    sample, whole = cards["test-sample"]["accuracy"], cards["test"]["accuracy"]
     assert sample.low <= whole.value <= sample.high
+    [table] = outcome.tables
+    row = next(row for row in table.rows if (row.method, row.calibrator) == ("ce", "identity"))
+    assert row.cells["ece"].mean == cards["test"]["ece"].value
+    assert "after a calibrator they are of a random sample of 2,000 pixels" in format_table(table)
+
+
+def test_methods_are_compared_on_all_pixels_with_the_same_resamples_of_images(finished):
+    folder, outcome = finished
+    one, other = (run.scores().draws for run in find_runs(folder))
+    assert one.plan == other.plan
+    assert (one.plan.n_rows, one.plan.n_units) == (N_TEST, 12)
+    for run, draws in zip(find_runs(folder), (one, other), strict=True):
+        card = run.scores().test
+        for key in ("accuracy", "nll", "brier", "ece"):
+            assert draws.values[key] == pytest.approx(card[key].value, rel=1e-9)
+    [table] = outcome.tables
+    row = next(row for row in table.rows if (row.method, row.calibrator) == ("mbls", "identity"))
+    wanted = other.values["nll"] - one.values["nll"]
+    assert abs(row.differences["nll"].difference) == pytest.approx(abs(wanted), rel=1e-6)
+
+
+def test_other_bins_score_all_pixels_again(tmp_path):
+    table = {**DENSE, "method": "ce", "calibrators": []}
+    for closed in ("right", "left"):
+        comparison = ComparisonSpec.from_table({**table, "closed": closed})
+        outcome = run_comparison(comparison, tmp_path, **QUICK, workers=1)
+        assert outcome.summary.failed == {}
+        assert find_runs(tmp_path)[0].scores().test.closed == closed
+    (tmp_path / find_runs(tmp_path)[0].name / "last.pt").unlink()
+    outcome = run_comparison(ComparisonSpec.from_table(table), tmp_path, **QUICK, workers=1)
+    [message] = outcome.summary.failed.values()
+    assert "pixels cannot be scored with other settings" in message
 
 
 def test_mean_iou_stands_in_table_and_results(finished):
@@ -94,12 +128,12 @@ def test_intervals_of_pixels_resample_images(finished):
     run = find_runs(finished[0])[0]
     scores = run.scores()
     assert sorted(set(run.predictions("test").groups["image"].tolist())) == list(range(12))
-    for name in ("test", "tune", "calib", "test-pixels-all", "test-pixels-boundary", "test-pixels-inside"):
+    for name in ("test", "tune", "calib", "test-sample", "test-pixels-boundary", "test-pixels-inside"):
         assert scores.cards[name].clusters.column == "image", name
         assert scores.cards[name].clusters.n_clusters == {"tune": 8, "calib": 8}.get(name, 12)
     assert scores.draws.plan.n_units == 12
     # A sample of pixels says hardly less than all of them: their images are the same.
-    sample, whole = (scores.cards[name]["accuracy"] for name in ("test", "test-pixels-all"))
+    sample, whole = (scores.cards[name]["accuracy"] for name in ("test-sample", "test"))
     assert sample.high - sample.low == pytest.approx(whole.high - whole.low, rel=0.5)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from equipoise import Predictions, score
+from equipoise.core.choices import ScoreSettings
 from equipoise.core.errors import DataError, SpecError
 from equipoise.metrics import CalibrationState
 from equipoise.metrics.clusters import ClusterDraws, find_clusters, sum_clusters, sums_of_images
@@ -20,8 +21,8 @@ def rows(n=300, seed=0, **more):
 
 def draws_of(predictions, clusters, **more):
     state = CalibrationState.of(predictions)
-    sums = sum_clusters(predictions, clusters, n_bins=15, closed="right", seed=0, where="score")
-    return ClusterDraws(sums, state, level=0.95, **{"n_resamples": 400, "seed": 0, **more})
+    sums = sum_clusters(predictions, clusters, ScoreSettings(), where="score")
+    return ClusterDraws(sums, state, ScoreSettings(**{"n_resamples": 400, **more}))
 
 
 @pytest.mark.parametrize(
@@ -103,8 +104,8 @@ def test_clusters_of_weight_zero_do_not_count():
 def test_the_order_of_rows_does_not_matter():
     predictions, cluster = rows(300), np.arange(300) // 10
     order = np.random.default_rng(3).permutation(300)
-    one = draw_rows(predictions, clusters=cluster, n_resamples=50)
-    two = draw_rows(predictions.take(order), clusters=cluster[order], n_resamples=50)
+    one = draw_rows(predictions, clusters=cluster, settings=ScoreSettings(n_resamples=50))
+    two = draw_rows(predictions.take(order), clusters=cluster[order], settings=ScoreSettings(n_resamples=50))
     assert two.plan == one.plan
     assert np.allclose(two.draws["nll"], one.draws["nll"], atol=1e-6)
 
@@ -122,7 +123,7 @@ def test_uneven_clusters_count_as_fewer(sizes, least, most):
 def test_many_clusters_are_resampled_in_groups():
     predictions = rows(20_000)
     cluster = np.arange(20_000) // 2
-    found = draw_rows(predictions, clusters=cluster, n_resamples=100)
+    found = draw_rows(predictions, clusters=cluster, settings=ScoreSettings(n_resamples=100))
     assert found.plan.n_units == 4096
     assert found.draws["accuracy"].std() == pytest.approx(
         np.sqrt(predictions.correct.var() / 20_000), rel=0.3
@@ -132,7 +133,7 @@ def test_many_clusters_are_resampled_in_groups():
 
 def test_sums_of_images_are_those_of_rows():
     predictions, image = rows(300), np.arange(300) // 60
-    of_rows = sum_clusters(predictions, image, n_bins=15, closed="right", seed=0, where="score")
+    of_rows = sum_clusters(predictions, image, ScoreSettings(), where="score")
     empty = np.zeros((1, *of_rows.cells.shape[1:]))
     found = sums_of_images(np.concatenate([empty, of_rows.cells]), seed=0)
     assert (found.n_clusters, found.n_effective) == (5, 5)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from equipoise import Predictions
+from equipoise.core.choices import ScoreSettings
 from equipoise.metrics import CalibrationState
 from equipoise.metrics.resample import Resampler, equal_mass_error
 from equipoise.metrics.values import row_metrics, state_metrics
@@ -32,7 +33,7 @@ def test_bootstrap_agrees_with_one_of_the_rows(k, spread):
         **dict(zip(("probs", "labels"), draw(1500, k, spread=spread, seed=k), strict=True))
     )
     rows = row_bootstrap(predictions, 150)
-    draws = Resampler(CalibrationState.of(predictions), n_resamples=2000, seed=0).bootstrap()
+    draws = Resampler(CalibrationState.of(predictions), ScoreSettings(n_resamples=2000, seed=0)).bootstrap()
     compared = set(draws) & set(rows)
     assert {
         "classwise_ece",
@@ -56,7 +57,10 @@ def test_weights_widen_the_spread_to_what_they_are_worth():
     plain = CalibrationState.of(Predictions(probs=probs, labels=labels))
     weights = np.where(np.arange(2000) % 10 == 0, 10.0, 0.01)
     few = CalibrationState.of(Predictions(probs=probs, labels=labels, weights=weights))
-    spreads = [Resampler(s, n_resamples=800, seed=0).bootstrap()["accuracy"].std() for s in (plain, few)]
+    spreads = [
+        Resampler(s, ScoreSettings(n_resamples=800, seed=0)).bootstrap()["accuracy"].std()
+        for s in (plain, few)
+    ]
     assert spreads[1] / spreads[0] == pytest.approx(10**0.5, rel=0.25)
 
 
@@ -66,14 +70,16 @@ def test_the_scale_of_the_weights_does_not_matter():
         CalibrationState.of(Predictions(probs=probs, labels=labels, weights=np.full(500, w)))
         for w in (0.01, 3.0)
     ]
-    one, two = (Resampler(s, n_resamples=50, seed=0).bootstrap() for s in states)
+    one, two = (Resampler(s, ScoreSettings(n_resamples=50, seed=0)).bootstrap() for s in states)
     for key, found in one.items():
         np.testing.assert_allclose(found, two[key], rtol=1e-4, atol=1e-7, err_msg=key)
 
 
 def test_the_same_seed_gives_the_same_draws():
     state = CalibrationState.of(Predictions(probs=[0.9, 0.6, 0.2], labels=[1, 0, 0]))
-    one, two, other = (Resampler(state, n_resamples=20, seed=s).bootstrap()["nll"] for s in (1, 1, 2))
+    one, two, other = (
+        Resampler(state, ScoreSettings(n_resamples=20, seed=s)).bootstrap()["nll"] for s in (1, 1, 2)
+    )
     assert (one == two).all()
     assert (one != other).any()
 
@@ -83,7 +89,7 @@ def test_a_calibrated_model_draws_what_simulation_gives(k):
     rng = np.random.default_rng(0)
     probs, labels = draw(1200, k, sharpness=1.0)
     predictions = Predictions(probs=probs, labels=labels)
-    draws = Resampler(CalibrationState.of(predictions), n_resamples=1500, seed=0).calibrated()
+    draws = Resampler(CalibrationState.of(predictions), ScoreSettings(n_resamples=1500, seed=0)).calibrated()
     simulated = []
     for _ in range(120):
         fresh = (probs.cumsum(axis=1) < rng.random((len(probs), 1))).sum(axis=1).clip(0, k - 1)
@@ -103,7 +109,9 @@ def test_crowded_confidences_keep_their_order():
     predictions = Predictions(
         predicted=np.zeros(3000, int), confidence=confidence, labels=(~correct).astype(int), n_classes=2
     )
-    draws = Resampler(CalibrationState.of(predictions), n_resamples=1000, seed=0).calibrated()["ks"]
+    draws = Resampler(CalibrationState.of(predictions), ScoreSettings(n_resamples=1000, seed=0)).calibrated()[
+        "ks"
+    ]
     steps = (np.sort(confidence) - (rng.random((400, 3000)) < np.sort(confidence))).cumsum(axis=1)
     want = np.abs(steps).max(axis=1) / 3000
     assert draws.mean() == pytest.approx(want.mean(), rel=0.1)
@@ -120,8 +128,10 @@ def test_equal_mass_error_by_hand():
 
 def test_one_row_and_no_classes():
     one = CalibrationState.of(Predictions(probs=[0.9], labels=[1]))
-    assert Resampler(one, n_resamples=5, seed=0).bootstrap()["accuracy"].tolist() == [1.0] * 5
+    assert Resampler(one, ScoreSettings(n_resamples=5, seed=0)).bootstrap()["accuracy"].tolist() == [1.0] * 5
     top = CalibrationState.of(
         Predictions(predicted=[0, 1], confidence=[0.9, 0.6], labels=[0, 0], n_classes=2)
     )
-    assert {"nll", "brier", "classwise_ece"}.isdisjoint(Resampler(top, n_resamples=5, seed=0).bootstrap())
+    assert {"nll", "brier", "classwise_ece"}.isdisjoint(
+        Resampler(top, ScoreSettings(n_resamples=5, seed=0)).bootstrap()
+    )

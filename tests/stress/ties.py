@@ -91,7 +91,7 @@ def _scores(
 
 
 def _rows(state: CalibrationState) -> np.ndarray:
-    return state.sums.rows.numpy().sum(1)
+    return state.sums.rows.sum(1)
 
 
 def _differing(one: np.ndarray, other: np.ndarray) -> int:

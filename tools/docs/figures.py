@@ -79,6 +79,33 @@ def splits():
     return figure
 
 
+def run_stages():
+    """Draw the stages of a run and the files that each writes."""
+    figure, axes = plt.subplots(figsize=(8, 1.7), layout="constrained")
+    stages = [
+        ("train", "history.csv, last.pt"),
+        ("predict", "predictions/*.npz"),
+        ("calibrate", "calibrators/*"),
+        ("score", "scores/*.json"),
+        ("table, report", "read only"),
+    ]
+    for index, (name, files_written) in enumerate(stages):
+        axes.annotate(
+            name,
+            (index, 0.5),
+            ha="center",
+            va="center",
+            fontweight="bold",
+            bbox={"boxstyle": "round,pad=0.5", "facecolor": "#dcebf7", "edgecolor": "#0072b2"},
+        )
+        axes.text(index, -0.35, files_written, ha="center", fontsize=9)
+        if index:
+            axes.annotate("", (index - 0.33, 0.5), (index - 0.67, 0.5), arrowprops={"arrowstyle": "->"})
+    axes.set(xlim=(-0.6, len(stages) - 0.4), ylim=(-0.7, 1.1))
+    axes.axis("off")
+    return figure
+
+
 def gradients():
     pulls = {
         "cross-entropy": functional.cross_entropy,
@@ -152,7 +179,12 @@ def main() -> None:
         for name, draw in every_kind().items():
             save(draw(), Path(sys.argv[2]) / f"{name}.png")
     else:
-        for name, draw in (("reliability", reliability), ("three-models", three_models), ("splits", splits)):
+        for name, draw in (
+            ("reliability", reliability),
+            ("three-models", three_models),
+            ("splits", splits),
+            ("run-stages", run_stages),
+        ):
             save(draw(), HERE / f"{name}.png")
 
 

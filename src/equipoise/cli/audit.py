@@ -27,6 +27,7 @@ from equipoise.cli.options import (
 )
 from equipoise.cli.output import check_output, check_report, print_json
 from equipoise.cli.states import read_states, refuse_clusters, refuse_options_of_rows, state_paths
+from equipoise.core.choices import ScoreSettings
 from equipoise.core.escaping import without_secrets
 
 if TYPE_CHECKING:
@@ -348,7 +349,9 @@ class _Request:
         state, held = sum_up(rows, by=by, **self._chosen("n_bins", "closed", "positive"))
         chosen = state.find_target(self.settings["target"], self.settings["positive"], where="audit")
         drawn = self._chosen(*_DRAWN)
-        return _Result(audit_sums(state, held, clusters=self.cluster, target=chosen, **drawn), state)
+        return _Result(
+            audit_sums(state, held, ScoreSettings(**drawn), clusters=self.cluster, target=chosen), state
+        )
 
     def run_against(self, against: str) -> _Result:
         """Return the audit and a comparison with another file: of the same rows, or of sums where one has no rows."""

@@ -46,6 +46,11 @@ class _Part(click.ParamType):  # type: ignore[type-arg]
     help="Do the i-th of n parts of the runs, counted from 1: for job arrays of Slurm and other schedulers.",
 )
 @click.option("--address", help="Ray cluster; 'auto' for the one this machine belongs to.")
+@click.option(
+    "--rehearse",
+    is_flag=True,
+    help="Try the comparison in minutes, on made-up data of the same shape; run folders go to OUT-rehearsal.",
+)
 @style_option
 @margin_option
 @training_options
@@ -55,6 +60,7 @@ def command(
     workers: int | None,
     part: tuple[int, int] | None,
     address: str | None,
+    rehearse: bool,
     style: str,
     margins: tuple[tuple[str, float], ...],
     request: TrainingRequest,
@@ -66,7 +72,11 @@ def command(
         raise click.UsageError("--workers needs --engine local; with ray, --threads sets the cores of a run.")
     from equipoise.experiments import read_comparison, run_comparison
 
-    plan = read_comparison(comparison, overrides=request.overrides)
+    plan = read_comparison(comparison, overrides=request.overrides, rehearse=rehearse)
+    if rehearse:
+        request = request._replace(out=request.out.with_name(f"{request.out.name}-rehearsal"))
+        if not request.quiet:
+            click.echo("rehearsal on made-up data: the scores mean nothing", err=True)
     request.announce_code(plan.specs, plan.extra_code, str(comparison))
     result = run_comparison(
         plan,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from equipoise.cli.inputs import one_or_several
-from equipoise.core.choices import MOST_BINS
+from equipoise.core.choices import MOST_BINS, ScoreSettings
 from equipoise.core.errors import SpecError
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ _SCORING = {
     "n_bins": click.option(
         "--bins",
         "n_bins",
-        default=15,
+        default=ScoreSettings().n_bins,
         type=click.IntRange(1, MOST_BINS),
         show_default=True,
         help="Bins of equal width.",
@@ -84,13 +84,13 @@ _SCORING = {
     "closed": click.option(
         "--closed",
         type=click.Choice(["right", "left"]),
-        default="right",
+        default=ScoreSettings().closed,
         show_default=True,
         help="Which side of a bin belongs to it.",
     ),
     "level": click.option(
         "--level",
-        default=0.95,
+        default=ScoreSettings().level,
         type=FRACTION,
         show_default=True,
         help="Level of intervals and tests.",
@@ -98,14 +98,14 @@ _SCORING = {
     "n_resamples": click.option(
         "--resamples",
         "n_resamples",
-        default=1000,
+        default=ScoreSettings().n_resamples,
         type=click.IntRange(1, _MOST_RESAMPLES),
         show_default=True,
         help="Bootstrap resamples.",
     ),
     "seed": click.option(
         "--seed",
-        default=0,
+        default=ScoreSettings().seed,
         type=click.IntRange(min=0),
         show_default=True,
         help="Random seed for resampling.",
@@ -139,7 +139,7 @@ def scoring_options(function: F) -> F:
 
     @wraps(function)
     def command(*args: Any, **options: Any) -> Any:
-        settings = {name: options.pop(name) for name in _SCORING}
+        settings = ScoreSettings(**{name: options.pop(name) for name in _SCORING})._asdict()
         return function(*args, settings=settings, **options)
 
     result: F = _add(command, tuple(_SCORING.values()))

@@ -81,7 +81,8 @@ def load(
         options: Further parameters of the reader, for example ``{"path": "mine.npz"}``; ``n_train``, how many
             training rows of any dataset are kept; ``long_tail``, the imbalance factor to which they are thinned;
             ``validation``, ``"whole"`` for one validation set in ``tune`` instead of ``tune`` and ``calib``; and
-            ``stand_in``, true for a few made-up rows of the same shape (:func:`equipoise.data.stand_in`).
+            ``stand_in``, true for a few made-up rows of the same shape (:func:`equipoise.data.stand_in`), or the
+            side of their images.
 
     Returns:
         The dataset.
@@ -95,11 +96,11 @@ def load(
         tensor(898)
     """
     options = dict(options)
-    factor, n_train, validation, is_made_up = (options.pop(key, None) for key in COMMON_OPTIONS)
+    factor, n_train, validation, made_up = (options.pop(key, None) for key in COMMON_OPTIONS)
     check_choice(validation or VALIDATIONS[0], VALIDATIONS, where=name, name="validation")
-    if is_made_up:
+    if made_up:
         sizes = {key: options[key] for key in ("size", "tune", "calib") if key in options}
-        dataset = stand_in(name, seed=seed, **sizes)
+        dataset = stand_in(name, seed=seed, **(sizes if made_up is True else {**sizes, "size": made_up}))
     else:
         dataset = _read(name, root=root, seed=seed, download=download, options=options)
     if validation == "whole":

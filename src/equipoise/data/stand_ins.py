@@ -18,8 +18,8 @@ from equipoise.data.streaming import ImageFiles
 
 __all__ = ["STAND_INS", "StandIn", "stand_in"]
 
-#: Rows of each split: two batches of four to train on.
-_ROWS = {"train": 8, "tune": 8, "calib": 8, "test": 16}
+#: Rows of each split: two batches of two to train on.
+_ROWS = {"train": 4, "tune": 2, "calib": 2, "test": 4}
 _WORDS, _LENGTH, _EMBEDDING = 50, 60, 100
 
 
@@ -79,7 +79,7 @@ def stand_in(name: str, *, seed: int = 0, size: int = 0, tune: int = 1, calib: i
 
     Example:
         >>> stand_in("cifar100")
-        Dataset('cifar100', image (40, 3, 32, 32), 100 classes, train 8, tune 8, calib 8, test 16)
+        Dataset('cifar100', image (12, 3, 32, 32), 100 classes, train 4, tune 2, calib 2, test 4)
     """
     if name not in STAND_INS:
         guess = nearest(name, STAND_INS)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, final
 
 import numpy as np
-import torch
 
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError, SpecError, first_line
@@ -429,8 +428,8 @@ def _packed(state: AuditState) -> Record:
     if state.event is not None:
         kept["event."] = state.event
     for start, part in kept.items():
-        sums = part.calibration.sums.parts().items()
-        arrays |= {f"{start}calibration.{name}": one.cpu().numpy() for name, one in sums}
+        sums = part.calibration.arrays.parts().items()
+        arrays |= {f"{start}calibration.{name}": one for name, one in sums}
         slices[f"{start}classes"] = part.classes
         slices |= {f"{start}groups.{n}": part.groups[name] for n, name in enumerate(state.groups)}
     names = {}
@@ -518,7 +517,7 @@ def _calibration(sums: Mapping[str, Array], closed: str) -> CalibrationState:
         if (array.dtype.kind == "i") != (name in ("rows", "impossible")):
             raise ValueError(f"`{name}` has another type of numbers")
     state = CalibrationState(n_classes, n_bins=n_bins, closed=closed)
-    state.sums.fill({name: torch.from_numpy(part.copy()) for name, part in sums.items()})
+    state.sums.fill(sums)
     return state
 
 

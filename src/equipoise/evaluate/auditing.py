@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from equipoise.core.choices import ScoreSettings
 from equipoise.core.errors import DataError, SpecError
 from equipoise.core.predictions import Predictions
 from equipoise.core.predictions.combine import concatenate
@@ -14,10 +15,10 @@ from equipoise.evaluate.audit_state import AuditState
 from equipoise.evaluate.audits import Audit
 from equipoise.evaluate.cautions import Caution, slips_among
 from equipoise.evaluate.scorecard import Scorecard
-from equipoise.evaluate.scoring import Drawn, event_card, judge, score_state
+from equipoise.evaluate.scoring import event_card, judge, score_state
 from equipoise.evaluate.slices import Slice, one_vs_rest, with_class_names
 from equipoise.metrics.clusters import ClusterSums, find_clusters, sum_clusters
-from equipoise.metrics.inputs import as_predictions
+from equipoise.metrics.intervals import check_settings
 from equipoise.metrics.selective import RiskCoverage, risk_coverage, risk_of_cells
 from equipoise.metrics.state import CalibrationState
 from equipoise.metrics.target import Target, event_view
@@ -71,31 +72,30 @@ def audit(
         >>> round(found.card["ece"].value, 3), found.consistency.p_value < 0.01
         (0.4, True)
     """
-    drawn = Drawn(level=level, n_resamples=n_resamples, seed=seed)
+    settings = ScoreSettings(n_bins, closed, level, n_resamples, seed)
+    check_settings(settings, where="audit")
     if isinstance(predictions, AuditState):
         if clusters is not None:
             raise DataError("audit: a state keeps no clusters, so none can be resampled. Audit the rows.")
         chosen = predictions.find_target(target, positive, where="audit")
         state = predictions if by is None else predictions.with_groups(by)
-        return audit_sums(state, None, target=chosen, **drawn)
+        return audit_sums(state, None, settings, target=chosen)
     rows = predictions
     if clusters is not None:
         rows = predictions if isinstance(predictions, Predictions) else concatenate(list(predictions))
         if by is None:
             column = find_clusters(clusters, rows, where="audit").name
             by = tuple(name for name in rows.groups if name != column)
-    state, alone = sum_up(rows, by=by, n_bins=n_bins, closed=closed, positive=positive)
+    state, single = sum_up(rows, by=by, n_bins=n_bins, closed=closed, positive=positive)
     chosen = state.find_target(target, positive, where="audit")
-    return audit_sums(state, alone, clusters=clusters, target=chosen, **drawn)
+    return audit_sums(state, single, settings, clusters=clusters, target=chosen)
 
 
 def audit_sums(
     state: AuditState,
-    alone: Predictions | None,
+    rows: Predictions | None,
+    settings: ScoreSettings,
     *,
-    level: float,
-    n_resamples: int,
-    seed: int,
     clusters: Any = None,
     target: Target | None = None,
 ) -> Audit:
@@ -103,43 +103,41 @@ def audit_sums(
 
     Args:
         state: The sums.
-        alone: The rows themselves, if they are at hand; clusters need them.
-        level: Level of the intervals and of the verdicts.
-        n_resamples: Resamples behind the intervals.
-        seed: Random seed of the resamples.
+        rows: The rows themselves, if they are at hand; clusters need them.
+        settings: Level of the intervals and of the verdicts, and the resamples behind them.
         clusters: One value per row, or the name of a column of groups.
         target: What is judged, as :meth:`AuditState.find_target` gives it.
 
     Example:
         >>> rows = Predictions(probs=[0.9, 0.2], labels=[1, 0])
-        >>> found = audit_sums(*sum_up(rows, by=None), level=0.95, n_resamples=10, seed=0)
+        >>> found = audit_sums(*sum_up(rows, by=None), ScoreSettings(n_resamples=10))
         >>> found.card.n_samples
         2
     """
-    rows = None if alone is None else as_predictions(alone, None, where="audit")
     refused = (Caution("too_many_groups", text) for text in state.refused.values())
     cautions = (*state.evidence.cautions(state.class_names), *refused)
-    drawn = Drawn(level=level, n_resamples=n_resamples, seed=seed)
-    n_bins, closed = state.calibration.n_bins, state.calibration.closed
+    # The sums have their bins already.
+    settings = settings._replace(n_bins=state.calibration.n_bins, closed=state.calibration.closed)
+    level = settings.level
 
     def sums_of(part: Predictions | None) -> ClusterSums | None:
         if clusters is None or part is None:
             return None
-        return sum_clusters(part, clusters, n_bins=n_bins, closed=closed, seed=seed, where="audit")
+        return sum_clusters(part, clusters, settings, where="audit")
 
     def of_event(plain: Scorecard, judged: Target) -> Scorecard:
         assert state.event is not None
         view = None if rows is None else event_view(rows, state.event.positive)
         named = judged._replace(positive=state.event.positive, name=_name(state, state.event.positive))
-        return event_card(plain, state.event.calibration, view, named, clusters=sums_of(view), **drawn)
+        return event_card(plain, state.event.calibration, view, named, settings, clusters=sums_of(view))
 
     plain = score_state(
         state.calibration,
         rows,
+        settings,
         cautions=slips_among(cautions),
         clusters=sums_of(rows),
         n_dropped=state.n_dropped,
-        **drawn,
     )
     known = None if state.event is None else of_event
     card = judge(plain, state.calibration, target, state.class_names, known)
@@ -196,6 +194,6 @@ def sum_up(
 
 def _sketched_risk(state: CalibrationState) -> RiskCoverage:
     """Return error rate by coverage of a stream, from the state's sketch of confidence."""
-    sketch = state.sums.sketch.cpu().numpy()
+    sketch = state.arrays.sketch
     mass, confidence, right = sketch[sketch[:, 0] > 0][::-1].T
     return risk_of_cells(mass, np.maximum(mass - right, 0), confidence / mass)

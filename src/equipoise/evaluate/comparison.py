@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from equipoise.core.arrays import Array
-from equipoise.core.bins import check_bins
+from equipoise.core.choices import ScoreSettings
 from equipoise.core.errors import DataError, SpecError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
@@ -24,12 +24,11 @@ from equipoise.evaluate.differences import (
     difference_test,
     paired_difference,
 )
-from equipoise.evaluate.scoring import Drawn
 from equipoise.evaluate.standard_error import StandardError
 from equipoise.metrics.clusters import find_clusters
 from equipoise.metrics.facts import metric_facts, metrics_where
 from equipoise.metrics.inputs import as_predictions
-from equipoise.metrics.intervals import check_resamples
+from equipoise.metrics.intervals import check_settings
 from equipoise.metrics.resample import Resampler
 from equipoise.metrics.row_draws import draw_rows, shared_metrics
 from equipoise.metrics.state import CalibrationState
@@ -134,8 +133,8 @@ def compare(
         >>> [row.verdict for row in compare(first, second, metrics=["accuracy", "ece"])]
         ['tie', 'second better']
     """
-    check_bins(n_bins, closed, where=_WHERE)
-    check_resamples(n_resamples, where=_WHERE)
+    settings = ScoreSettings(n_bins, closed, level, n_resamples, seed)
+    check_settings(settings, where=_WHERE)
     first, second = align(first, second, where=_WHERE)
     _check_paired(first, second)
     chosen = [
@@ -158,10 +157,7 @@ def compare(
     before, after = (
         draw_rows(
             as_predictions(part, None, where=_WHERE),
-            n_bins=n_bins,
-            closed=closed,
-            n_resamples=n_resamples,
-            seed=seed,
+            settings,
             clusters=codes,
             target=judged,
         )
@@ -247,17 +243,16 @@ def compare_states(
         >>> {row.verdict for row in compare_states(day, night)}
         {'tie'}
     """
-    check_resamples(n_resamples, where=_STATES)
-    drawn = Drawn(level=level, n_resamples=n_resamples, seed=seed)
+    settings = ScoreSettings(level=level, n_resamples=n_resamples, seed=seed)
+    check_settings(settings, where=_STATES)
     chosen = [_target(state, target, positive) for state in (first, second)]
     if chosen[0] != chosen[1]:
         raise DataError(
             f"{_STATES}: both states must be of the same positive class, got {chosen[0].label} and {chosen[1].label}. "
             "Sum both with the same one."
         )
-    plain = _compared(
-        *(state.calibration if isinstance(state, AuditState) else state for state in (first, second)), **drawn
-    )
+    sums = [state.calibration if isinstance(state, AuditState) else state for state in (first, second)]
+    plain = _compared(sums[0], sums[1], settings)
     kind, label = chosen[0].kind, chosen[0].label
     if kind == "top":
         return UnpairedDifferences(plain)
@@ -266,7 +261,7 @@ def compare_states(
         errors = [row._replace(metric="ece") for row in plain if row.metric == "classwise_ece"]
     else:
         shared = [_halved(row) if row.metric == "brier" else row for row in shared]
-        events = _compared(_event_sums(first), _event_sums(second), **drawn)
+        events = _compared(_event_sums(first), _event_sums(second), settings)
         errors = [row for row in events if row.metric in POSITIVE_KEYS]
     return UnpairedDifferences(row._replace(target=label) for row in (*shared, *errors))
 
@@ -294,9 +289,7 @@ def _halved(row: Difference) -> Difference:
     return row._replace(error=row.error._replace(rows=0.5 * row.error.rows), **numbers)
 
 
-def _compared(
-    first: CalibrationState, second: CalibrationState, *, level: float, n_resamples: int, seed: int
-) -> list[Difference]:
+def _compared(first: CalibrationState, second: CalibrationState, settings: ScoreSettings) -> list[Difference]:
     if first.settings() != second.settings():
         raise DataError(
             f"{_STATES}: both states must have the same bins and classes, got {first.settings()} and "
@@ -307,12 +300,12 @@ def _compared(
     states = (first, second)
     values = [{**state_metrics(state), **sketch_metrics(state)} for state in states]
     resamplers = [
-        _resampler(state, state, n_resamples, 2 * seed, place) for place, state in enumerate(states)
+        _resampler(state, state, settings, 2 * settings.seed, place) for place, state in enumerate(states)
     ]
     own = [one.bootstrap() for one in resamplers]
     calibrated = [one.calibrated() for one in resamplers]
     null = [
-        _resampler(pooled, state, n_resamples, 2 * seed + 1, place).bootstrap()
+        _resampler(pooled, state, settings, 2 * settings.seed + 1, place).bootstrap()
         for place, state in enumerate(states)
     ]
     sizes = [state.effective_samples for state in states]
@@ -326,19 +319,19 @@ def _compared(
         df = float(min(*sizes, *map(len, (*drawn, *pooled_draws))) - 1)
         if metric_facts(key).is_error:
             by_chance = [part[key] for part in calibrated]
-            found.append(_error_difference(key, both, drawn, by_chance, pooled_draws, df, level))
+            found.append(_error_difference(key, both, drawn, by_chance, pooled_draws, df, settings.level))
         else:
             variance = max(_variance(drawn, sizes), _variance(pooled_draws, sizes))
             error = StandardError(float(np.sqrt(variance)), df)
-            found.append(difference_test(key, both[0], both[1], error, level=level))
+            found.append(difference_test(key, both[0], both[1], error, level=settings.level))
     return found
 
 
 def _resampler(
-    state: CalibrationState, size: CalibrationState, n_resamples: int, seed: int, place: int
+    state: CalibrationState, size: CalibrationState, settings: ScoreSettings, seed: int, place: int
 ) -> Resampler:
     """Return what draws samples as large as one state from another."""
-    return Resampler(state, n_resamples=n_resamples, seed=2 * seed + place, like=size)
+    return Resampler(state, settings._replace(seed=2 * seed + place), like=size)
 
 
 def _known(draws: Array) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from equipoise.core.arrays import Array
+from equipoise.core.choices import ScoreSettings
 from equipoise.core.errors import SpecError
 from equipoise.core.names import look_up
 from equipoise.core.seeds import numpy_generator
@@ -21,7 +22,7 @@ from equipoise.evaluate.slices import Slice, SliceSums
 from equipoise.evaluate.verdict import p_text
 from equipoise.metrics.curve import calibration_errors
 from equipoise.metrics.facts import MetricFacts, metric_facts
-from equipoise.metrics.intervals import Interval, check_resamples, error_interval
+from equipoise.metrics.intervals import Interval, check_settings, error_interval
 from equipoise.metrics.target import POSITIVE_KEYS, TOP, Target, target_facts
 
 __all__ = ["Bound", "Gate", "Limit", "check_groups", "check_limits", "check_not_worse"]
@@ -284,7 +285,7 @@ def check_groups(
         >>> [(gate.group, gate.passed, gate.decided) for gate in gates]
         [('site=a', False, True), ('site=b', True, True), ('site=c', True, False)]
     """
-    check_resamples(n_resamples, where=_WHERE)
+    check_settings(ScoreSettings(level=level, n_resamples=n_resamples, seed=seed), where=_WHERE)
     limits = list(limits)
     for limit in limits:
         if limit.metric not in _METRICS:

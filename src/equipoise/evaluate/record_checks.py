@@ -229,7 +229,7 @@ def _check_form(state: AuditState) -> None:
 
 
 def _check_confidence(state: CalibrationState, *, weighted: bool) -> None:
-    sums = {name: part.cpu().numpy() for name, part in state.sums.parts().items()}
+    sums = state.arrays.parts()
     rows, cells, squares = sums["rows"], sums["cells"], float(sums["squares"][0])
     weight, confidence, squared = cells[..., 0], cells[..., 1], cells[..., 2]
     _require(rows.min() >= 0 and rows.max() <= _MOST_ROWS, "a count of rows is not possible")
@@ -267,7 +267,7 @@ def _check_sketch(sketch: Array, weight: Array, confidence: Array) -> None:
 
 
 def _check_scores(state: CalibrationState, *, weighted: bool) -> None:
-    cells, ranks = state.sums.cells.cpu().numpy(), state.sums.ranks.cpu().numpy()
+    cells, ranks = state.arrays.cells, state.arrays.ranks
     weight, nll, nll_squared, brier, brier_squared = np.moveaxis(cells[..., [0, 3, 4, 5, 6]], -1, 0)
     if state.n_classes == 0:
         _require(not ranks.any(), "ranks of classes are known where only confidences are")
@@ -297,12 +297,12 @@ def _check_scores(state: CalibrationState, *, weighted: bool) -> None:
     _require((ranks >= 0).all() and _is_close(ranks.sum(), total, total), "ranks and bins disagree")
     _require(_is_close(ranks[0], right, total), "ranks and hits disagree")
     _require(not ranks[state.n_classes :].any(), "a rank is beyond the number of classes")
-    _check_classwise(state.sums.classwise.cpu().numpy(), total)
+    _check_classwise(state.arrays.classwise, total)
 
 
 def _check_losses_of_being_right(state: CalibrationState, *, weighted: bool) -> None:
     """Raise unless the losses of confidences fit them; earlier versions wrote none."""
-    cells = state.sums.cells.cpu().numpy()
+    cells = state.arrays.cells
     weight, confidence, squared, nll, nll_squared, brier, brier_squared = np.moveaxis(cells, -1, 0)
     if not any(part.any() for part in (nll, nll_squared, brier, brier_squared)):
         return
@@ -320,7 +320,7 @@ def _check_losses_of_being_right(state: CalibrationState, *, weighted: bool) -> 
     _require(
         (nll <= most).all() and (nll_squared <= 88 * nll + _ROUNDING * weight).all(), "a loss is too large"
     )
-    _require(weighted or int(state.sums.impossible[0]) <= total, "more rows are impossible than there are")
+    _require(weighted or int(state.arrays.impossible[0]) <= total, "more rows are impossible than there are")
 
 
 def _check_classwise(table: Array, total: float) -> None:
@@ -346,7 +346,7 @@ def _check_classwise(table: Array, total: float) -> None:
 def _check_slices(sums: SliceSums, state: CalibrationState, what: str, *, weighted: bool) -> None:
     parts = sums.parts()[1]
     rows, bins, squares = parts["rows"], parts["bins"], parts["squares"]
-    cells = state.sums.cells.cpu().numpy()
+    cells = state.arrays.cells
     weight, confidence, right = np.moveaxis(bins, -1, 0)
     total = float(cells[..., 0].sum())
     slack = _DIFFERENCE * total
@@ -361,7 +361,7 @@ def _check_slices(sums: SliceSums, state: CalibrationState, what: str, *, weight
         _require(_is_close(column.sum(), one, total), f"{what}: the sums are not those of the bins")
     square, gap, squared_gap = squares.T
     _require(
-        _is_close(square.sum(), state.sums.squares[0], square.sum()),
+        _is_close(square.sum(), state.arrays.squares[0], square.sum()),
         f"{what}: weights are not those of the bins",
     )
     by_slice = zip(square.tolist(), weight.sum(axis=1).tolist(), rows.tolist(), strict=True)
@@ -384,7 +384,7 @@ def _check_slices(sums: SliceSums, state: CalibrationState, what: str, *, weight
 def _check_evidence(evidence: Evidence, state: CalibrationState) -> None:
     plain, counted = evidence.parts()
     n, total = state.n_samples, state.total_weight
-    right = int(state.sums.rows[:, 1].sum())
+    right = int(state.arrays.rows[:, 1].sum())
     counts = [plain["n_rows"], plain["correct"], *plain["shifted"]]
     _require(all(_is_count(count) and count <= n for count in counts), "evidence: a count is not possible")
     _require(
@@ -395,7 +395,7 @@ def _check_evidence(evidence: Evidence, state: CalibrationState) -> None:
     }
     _require(all(map(_is_number, [*numbers.values(), plain["lowest"]])), "evidence: a sum is not a number")
     _require(_is_close(plain["weight"], total, total), "evidence: weights are not those of the bins")
-    squares = float(state.sums.squares[0])
+    squares = float(state.arrays.squares[0])
     _require(_is_close(plain["squares"], squares, squares), "evidence: weights are not those of the bins")
     _require(
         0 <= plain["lowest"] <= 1 and 0 <= plain["confidence"] <= n * (1 + _ROUNDING), "evidence: confidence"
@@ -418,7 +418,7 @@ def _check_counts_by_class(state: AuditState, *, weighted: bool) -> None:
     names, parts = state.classes.parts()
     expected = {"predicted": dict(zip(map(int, names), parts["rows"].tolist(), strict=True))}
     if state.calibration.n_classes and not weighted:
-        positive = state.calibration.sums.classwise[..., 2].sum(1).cpu().numpy()
+        positive = state.calibration.arrays.classwise[..., 2].sum(1)
         expected["labels"] = dict(enumerate(positive.round().astype(np.int64).tolist()))
     for name, by_class in expected.items():
         found = counted[name].tolist()
@@ -442,9 +442,9 @@ def _check_event(state: AuditState, *, weighted: bool) -> None:
     _check_confidence(sums, weighted=weighted)
     _check_scores(sums, weighted=weighted)
     weight, probability, positive = (
-        float(part) for part in state.calibration.sums.classwise[event.positive].sum(0)
+        float(part) for part in state.calibration.arrays.classwise[event.positive].sum(0)
     )
-    cells = sums.sums.cells.cpu().numpy()
+    cells = sums.arrays.cells
     found = (float(cells[..., 0].sum()), float(cells[..., 1].sum()), float(cells[:, 1, 0].sum()))
     agree = zip(found, (weight, probability, positive), (_ROUNDING, _TOLERANCE, _ROUNDING), strict=True)
     _require(all(abs(one - two) <= slack * total for one, two, slack in agree), "the event has other rows")

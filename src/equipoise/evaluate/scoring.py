@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 
+from equipoise.core.choices import ScoreSettings
 from equipoise.core.errors import DataError, SpecError
 from equipoise.core.predictions import Predictions
 from equipoise.core.rows import unchecked_rows
@@ -20,7 +21,7 @@ from equipoise.metrics.facts import FACTS
 from equipoise.metrics.inputs import as_predictions
 from equipoise.metrics.intervals import (
     Interval,
-    check_resamples,
+    check_settings,
     error_interval,
     mean_interval,
     tail_probability,
@@ -30,7 +31,7 @@ from equipoise.metrics.state import CalibrationState
 from equipoise.metrics.target import POSITIVE_KEYS, Target, event_view, find_target
 from equipoise.metrics.values import row_metrics, sketch_metrics, state_metrics
 
-__all__ = ["Drawn", "are_unequal", "event_card", "judge", "score", "score_state"]
+__all__ = ["are_unequal", "event_card", "judge", "score", "score_state"]
 
 #: A class is clearly rarer than the other if its share is shown to be below this.
 _RARE = 1 / 3
@@ -43,14 +44,6 @@ _SHARED = {
     "brier_refinement": 0.5,
     "root_brier": 0.5**0.5,
 }
-
-
-class Drawn(TypedDict):
-    """How intervals are resampled."""
-
-    level: float
-    n_resamples: int
-    seed: int
 
 
 def score(
@@ -97,12 +90,14 @@ def score(
         >>> card["ece"].low <= card["ece"].value <= card["ece"].high
         True
     """
+    settings = ScoreSettings(n_bins, closed, level, n_resamples, seed)
+    check_settings(settings, where="score")
     if isinstance(predictions, CalibrationState):
         if clusters is not None:
             raise DataError(
                 "score: a state keeps no clusters, so none can be resampled. Pass the Predictions."
             )
-        return _score_sums(predictions, target, positive, level=level, n_resamples=n_resamples, seed=seed)
+        return _score_sums(predictions, target, positive, settings)
     rows = as_predictions(predictions, None, where="score")
     state = CalibrationState.of(rows, n_bins=n_bins, closed=closed)
     chosen = find_target(
@@ -110,37 +105,28 @@ def score(
     )
     evidence = Evidence()
     evidence.update(rows)
-    drawn = Drawn(level=level, n_resamples=n_resamples, seed=seed)
 
     def sums_of(part: Predictions) -> ClusterSums | None:
-        if clusters is None:
-            return None
-        return sum_clusters(part, clusters, n_bins=n_bins, closed=closed, seed=seed, where="score")
+        return None if clusters is None else sum_clusters(part, clusters, settings, where="score")
 
     def of_event(plain: Scorecard, judged: Target) -> Scorecard:
         view = event_view(rows, judged.positive or 0)
         sums = CalibrationState.of(view, n_bins=n_bins, closed=closed)
-        return event_card(plain, sums, view, judged, clusters=sums_of(view), **drawn)
+        return event_card(plain, sums, view, judged, settings, clusters=sums_of(view))
 
     plain = score_state(
         state,
         rows,
+        settings,
         cautions=slips_among(evidence.cautions()),
         clusters=sums_of(rows),
         n_dropped=rows.n_dropped,
-        **drawn,
     )
     return judge(plain, state, chosen, rows.class_names, of_event)
 
 
 def _score_sums(
-    state: CalibrationState,
-    target: str | None,
-    positive: str | int | None,
-    *,
-    level: float,
-    n_resamples: int,
-    seed: int,
+    state: CalibrationState, target: str | None, positive: str | int | None, settings: ScoreSettings
 ) -> Scorecard:
     chosen = find_target(target, positive, n_classes=state.n_classes, class_names=None, where="score")
     if chosen is not None and chosen.kind == "positive":
@@ -148,17 +134,15 @@ def _score_sums(
             "score: a CalibrationState keeps too little to judge the probability of one class. Pass the Predictions, "
             "or audit an AuditState."
         )
-    plain = score_state(state, None, level=level, n_resamples=n_resamples, seed=seed)
+    plain = score_state(state, None, settings)
     return judge(plain, state, chosen, None, None)
 
 
 def score_state(
     state: CalibrationState,
     rows: Predictions | None,
+    settings: ScoreSettings,
     *,
-    level: float,
-    n_resamples: int,
-    seed: int,
     cautions: tuple[Caution, ...] = (),
     clusters: ClusterSums | None = None,
     n_dropped: int = 0,
@@ -170,17 +154,17 @@ def score_state(
 
     Example:
         >>> rows = Predictions(probs=[[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], labels=[0, 1, 1])
-        >>> card = score_state(CalibrationState.of(rows), rows, level=0.95, n_resamples=20, seed=0)
+        >>> card = score_state(CalibrationState.of(rows), rows, ScoreSettings(n_resamples=20))
         >>> round(card["ece"].value, 3)
         0.4
     """
-    check_resamples(n_resamples, where="score")
+    level = settings.level
     values = {**state_metrics(state), **(sketch_metrics(state) if rows is None else row_metrics(rows, state))}
-    resampler = Resampler(state, n_resamples=n_resamples, seed=seed)
+    resampler = Resampler(state, settings)
     draws, calibrated = resampler.bootstrap(), resampler.calibrated()
     clustered = None
     if clusters is not None:
-        clustered = ClusterDraws(clusters, state, level=level, n_resamples=n_resamples, seed=seed)
+        clustered = ClusterDraws(clusters, state, settings)
         draws, calibrated = clustered.bootstrap(values, draws), clustered.calibrated(calibrated)
     scores: dict[str, Score] = {}
     for key, facts in FACTS.items():
@@ -208,8 +192,8 @@ def score_state(
         n_bins=state.n_bins,
         closed=state.closed,
         level=level,
-        n_resamples=n_resamples,
-        seed=seed,
+        n_resamples=settings.n_resamples,
+        seed=settings.seed,
         fingerprint="" if rows is None else rows.fingerprint,
         cautions=cautions,
         clusters=None if clustered is None else clustered.summary,
@@ -256,7 +240,7 @@ def are_unequal(state: CalibrationState) -> bool:
     """
     if state.n_classes != 2:
         return False
-    share = state.sums.classwise[..., 2].sum(1).cpu().numpy() / state.total_weight
+    share = state.arrays.classwise[..., 2].sum(1) / state.total_weight
     n, z = state.effective_samples, 1.96
     rare = float(np.clip(share.min(), 0, 1))
     highest = (rare + z**2 / (2 * n) + z * np.sqrt(rare * (1 - rare) / n + z**2 / (4 * n**2))) / (
@@ -270,10 +254,8 @@ def event_card(
     state: CalibrationState,
     view: Predictions | None,
     target: Target,
+    settings: ScoreSettings,
     *,
-    level: float,
-    n_resamples: int,
-    seed: int,
     clusters: ClusterSums | None = None,
 ) -> Scorecard:
     """Return the scorecard of the probability of a positive class.
@@ -286,12 +268,10 @@ def event_card(
         state: Sums of :func:`~equipoise.metrics.target.event_view`.
         view: The rows behind them, if they are at hand.
         target: The positive class.
-        level: Level of the intervals.
-        n_resamples: Resamples.
-        seed: Random seed of the resamples.
+        settings: Level of the intervals, and their resamples.
         clusters: Sums of clusters of the same rows.
     """
-    card = score_state(state, view, level=level, n_resamples=n_resamples, seed=seed, clusters=clusters)
+    card = score_state(state, view, settings, clusters=clusters)
     scores: dict[str, Score] = {}
     for key in FACTS:
         if key in _SHARED and key in plain.scores:
@@ -330,10 +310,10 @@ def _classwise_card(plain: Scorecard, state: CalibrationState) -> Scorecard:
     scores = {
         key: ece if key == "ece" else plain.scores[key] for key in plain.scores if key in (*kept, "ece")
     }
-    resampler = Resampler(state, n_resamples=plain.n_resamples, seed=plain.seed)
+    resampler = Resampler(state, ScoreSettings(n_resamples=plain.n_resamples, seed=plain.seed))
     inflation = 1.0 if plain.clusters is None else plain.clusters.inflation(plain.level)
     drawn = resampler.calibrated()["classwise_ece"] * np.sqrt(inflation)
-    weight, probability, positive = state.sums.classwise.sum(0).cpu().numpy().T
+    weight, probability, positive = state.arrays.classwise.sum(0).T
     others = dict.fromkeys(
         (key for key in plain.scores if key not in scores), "it is about the predicted class"
     )
@@ -398,7 +378,7 @@ def _notes(
     if rows is not None and rows.fitted_on is not None:
         unchecked = unchecked_rows(rows.rows, rows.fitted_on)
         notes += [unchecked] if unchecked else []
-    filled = int((state.sums.sketch[:, 0] > 0).sum())
+    filled = int((state.arrays.sketch[:, 0] > 0).sum())
     if filled == 1 and state.n_samples > 1:
         notes.append("All confidences are the same, so calibration says no more than accuracy does.")
     if rows is None:

@@ -17,6 +17,7 @@ from equipoise.core.rows import Rows
 from equipoise.evaluate.chance import gap_p_values, holm
 from equipoise.metrics.curve import calibration_errors
 from equipoise.metrics.inputs import as_predictions
+from equipoise.metrics.intervals import check_level
 from equipoise.metrics.state import CalibrationState
 
 __all__ = [
@@ -184,8 +185,7 @@ class SliceSums:
             inflation: By how much the variance of a gap is larger than for independent rows: so many times fewer rows
                 are counted.
         """
-        if not 0 < level < 1:
-            raise ValueError(f"slices: `level` must be between 0 and 1, got {level}. 0.95 is usual.")
+        check_level(level, where="slices")
         kept = np.flatnonzero(self._bins[..., 0].sum(axis=1) > 0)
         names = [list(self._names)[place] for place in kept]
         return _slices_of(names, self._rows[kept], self._bins[kept], self._squares[kept], level, inflation)
@@ -240,12 +240,12 @@ def one_vs_rest(state: CalibrationState, *, level: float = 0.95, inflation: floa
         >>> [(part.name, round(part.gap, 2)) for part in one_vs_rest(state)]
         [('0', -0.35), ('1', 0.35)]
     """
-    table = state.sums.classwise.cpu().numpy()
+    table = state.arrays.classwise
     weight, probability, positive = np.moveaxis(table, -1, 0)
     mean = np.divide(probability, weight, out=np.zeros_like(weight), where=weight > 0)
     gaps = (probability - positive).sum(axis=1)
     squared = (positive * (1 - mean) ** 2 + (weight - positive) * mean**2).sum(axis=1)
-    squares = float(state.sums.squares)
+    squares = float(state.arrays.squares[0])
     factor = squares / state.total_weight
     sums = np.stack([np.full(len(table), squares), factor * gaps, factor * squared], axis=-1)
     names = [str(place) for place in range(len(table))]

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, final
 import numpy as np
 
 from equipoise.core.arrays import Array
+from equipoise.core.choices import ScoreSettings
 from equipoise.core.errors import DataError, SpecError
 from equipoise.core.seeds import numpy_generator
 from equipoise.evaluate.audit_state import AuditState, merge_states
@@ -22,7 +23,7 @@ from equipoise.evaluate.chance import holm
 from equipoise.evaluate.scorecard import Scorecard
 from equipoise.evaluate.verdict import p_text
 from equipoise.metrics.facts import metric_facts
-from equipoise.metrics.intervals import check_resamples
+from equipoise.metrics.intervals import check_settings
 from equipoise.metrics.state import CalibrationState
 from equipoise.metrics.target import TOP, Target, target_facts
 
@@ -212,7 +213,7 @@ def find_trend(
         >>> find_trend(states, n_resamples=99).changes[0].first
         'wed'
     """
-    check_resamples(n_resamples, where=_WHERE)
+    check_settings(ScoreSettings(level=level, n_resamples=n_resamples, seed=seed), where=_WHERE)
     if len(states) < 2:
         raise DataError(f"{_WHERE}: expected two states or more, got {len(states)}. Give one state per time.")
     parts = {name: _without_groups(state) for name, state in states.items()}
@@ -311,7 +312,7 @@ def find_changes(
     """
     places = _runs([state.effective_samples for state in states])
     observed = np.stack([_cells(state) for state in states])[None]
-    pooled = np.sum([state.sums.cells.cpu().numpy() for state in states], axis=0)
+    pooled = np.sum([state.arrays.cells for state in states], axis=0)
     sizes = [max(1, round(state.effective_samples)) for state in states]
     rng = numpy_generator(seed, "trend", metric)
     step = max(1, _BLOCK // (len(states) * observed[0, 0].size))
@@ -347,7 +348,7 @@ def _runs(sizes: Sequence[float]) -> list[tuple[int, int]]:
 
 def _cells(state: CalibrationState) -> Array:
     """Return weight, confidence and NLL by bin and correctness, of as many rows as the weights are worth."""
-    cells = state.sums.cells.cpu().numpy()[..., [0, 1, 3]]
+    cells = state.arrays.cells[..., [0, 1, 3]]
     scaled: Array = cells * (state.effective_samples / max(state.total_weight, np.finfo(np.float64).tiny))
     return scaled
 

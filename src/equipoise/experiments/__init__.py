@@ -14,6 +14,7 @@ __all__ = [
     "DataSpec",
     "Execution",
     "MethodSpec",
+    "ModelSpec",
     "PaperResult",
     "PlotOptions",
     "RecipeSpec",
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from equipoise.experiments.specs.run import (
         DataSpec,
         MethodSpec,
+        ModelSpec,
         RecipeSpec,
         Spec,
         read_spec,
@@ -86,6 +88,7 @@ else:
             "DataSpec": "equipoise.experiments.specs.run",
             "HISTORIES": "equipoise.core.splits",
             "MethodSpec": "equipoise.experiments.specs.run",
+            "ModelSpec": "equipoise.experiments.specs.run",
             "NEEDS_NO_RUNS": "equipoise.experiments.results.figures",
             "PLOTS": "equipoise.experiments.results.figures",
             "PlotOptions": "equipoise.experiments.results.figures",

@@ -26,6 +26,7 @@ from equipoise.experiments.specs.execution import Execution
 from equipoise.experiments.specs.run import Spec
 from equipoise.experiments.specs.scoring import ScoringOptions
 from equipoise.experiments.tuning.choices import SeedChoice, read_earlier_choices, write_choices
+from equipoise.experiments.tuning.samplers import first_settings
 from equipoise.experiments.tuning.study import Study, choose_setting
 
 __all__ = ["ComparisonResult", "part_of", "run_comparison"]
@@ -130,7 +131,13 @@ def run_comparison(
         {(spec.data, spec.model, spec.recipe, spec.seed): spec for spec in comparison.specs}.values()
     )
     mine = part_of(places, part)
-    studies = [Study(tuned, place) for tuned in comparison.tuned for place in places]
+    studies = [
+        Study(tuned, place)
+        for tuned in comparison.tuned
+        for place in places
+        # A rehearsal tries settings on its first data and network only.
+        if replace(place, method=tuned.method_at(first_settings(tuned)[0])) in runs.pinned
+    ]
     searches = [one for one in studies if one.tuned.sampler != "grid"]
     runs.tune([one for one in searches if one.place in mine])
     if part is not None:

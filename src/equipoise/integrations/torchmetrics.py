@@ -91,8 +91,8 @@ class CalibrationMetric(Metric):  # type: ignore[misc]
         self.num_classes, self.inputs = num_classes, inputs
         self.n_bins, self.ignore_index = n_bins, ignore_index
         empty = CalibrationState(num_classes, n_bins=n_bins).sums
-        self.add_state("counts", empty.counts, dist_reduce_fx="sum")
-        self.add_state("floats", empty.floats, dist_reduce_fx="sum")
+        self.add_state("counts", torch.from_numpy(empty.counts), dist_reduce_fx="sum")
+        self.add_state("floats", torch.from_numpy(empty.floats), dist_reduce_fx="sum")
 
     def update(self, preds: Tensor, target: Tensor) -> None:
         """Add a batch: scores ``(n, k)``, ``(n,)`` or ``(n, k, d1, ...)``, and true classes."""

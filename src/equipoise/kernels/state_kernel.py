@@ -1,6 +1,6 @@
 """The compiled loop that adds rows to the sums of a CalibrationState.
 
-Its oracle is :func:`equipoise.metrics.accumulate.add_by_torch`.
+Its oracle is :func:`equipoise.metrics.accumulate.add_rows`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fill the sums of a CalibrationState: with a compiled kernel on the CPU, or with torch on any device."""
+"""Fill the sums of a CalibrationState: with a compiled kernel on the CPU, or with array functions on any device."""
 
 from __future__ import annotations
 
@@ -6,27 +6,18 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from equipoise.core.arrays import Array
+from equipoise.core.array_functions import AnyArray, double, take_along
+from equipoise.core.arrays import Array, array_namespace
 from equipoise.core.bins import bin_of, lower_edges
 from equipoise.core.predictions import Predictions
 from equipoise.core.probabilities import exponentials, positive_logits, two_columns
 from equipoise.kernels.dispatch import find_kernel
 from equipoise.kernels.threads import map_in_order
-from equipoise.metrics.device import FlatBatch
-from equipoise.metrics.plain_batch import PlainBatch
-from equipoise.metrics.sums import Sums
+from equipoise.metrics.sums import Sums, add_at
+from equipoise.metrics.tensors import FlatBatch, PlainBatch
 
-__all__ = [
-    "RowBlock",
-    "add_by_torch",
-    "add_confidence",
-    "add_predictions",
-    "losses_of_being_right",
-    "sums_by_torch",
-]
+__all__ = ["RowBlock", "add_confidence", "add_predictions", "add_rows", "losses_of_being_right", "sum_rows"]
 
 # Numbers in a block of rows, which fits the second-level cache of a processor with all that is computed from it.
 _BLOCK = 1 << 16
@@ -86,7 +77,7 @@ def add_predictions(
             min(start + per_part, len(scores)),
             _Scratch(predictions, step, sums),
         )
-        add = _torch_adder(part, edges) if kernel is None else _kernel_adder(kernel, part, edges)
+        add = _fallback_adder(part, edges) if kernel is None else _kernel_adder(kernel, part, edges)
         for first in range(start, stop, step):
             block, bad = scratch.block(slice(first, min(first + step, stop)))
             bad = bad if block is None else add(block, tolerance)
@@ -94,9 +85,7 @@ def add_predictions(
                 return first + bad, part
         return -1, part
 
-    starts = range(0, len(scores), per_part)
-    # Torch has threads of its own.
-    parts = [add_part(start) for start in starts] if kernel is None else map_in_order(add_part, starts)
+    parts = map_in_order(add_part, range(0, len(scores), per_part))
     for bad, _ in parts:
         if bad >= 0:
             return bad
@@ -158,8 +147,8 @@ class _Scratch:
 
 def _kernel_adder(kernel: Callable[..., int], sums: Sums, edges: Array) -> Callable[[RowBlock, float], int]:
     """Return a function that adds blocks to sums with the compiled kernel, and returns what the fallback does."""
-    parts = [part.numpy() for part in (sums.rows, sums.cells, sums.classwise, sums.ranks, sums.sketch)]
-    squares, impossible = sums.squares.numpy(), sums.impossible.numpy()
+    parts = (sums.rows, sums.cells, sums.classwise, sums.ranks, sums.sketch)
+    squares, impossible = sums.squares, sums.impossible
 
     def add(block: RowBlock, tolerance: float) -> int:
         rows = (block.labels, block.factors, block.loss, block.weights)
@@ -170,12 +159,12 @@ def _kernel_adder(kernel: Callable[..., int], sums: Sums, edges: Array) -> Calla
     return add
 
 
-def _torch_adder(sums: Sums, edges: Array) -> Callable[[RowBlock, float], int]:
-    return lambda block, tolerance: add_by_torch(block, sums, edges, tolerance)
+def _fallback_adder(sums: Sums, edges: Array) -> Callable[[RowBlock, float], int]:
+    return lambda block, tolerance: add_rows(block, sums, edges, tolerance)
 
 
-def add_by_torch(block: RowBlock, sums: Sums, edges: Array, tolerance: float) -> int:
-    """Add rows with torch alone: the fallback, and the oracle of the compiled kernel.
+def add_rows(block: RowBlock, sums: Sums, edges: Array, tolerance: float) -> int:
+    """Add rows with NumPy alone: the fallback, and the oracle of the compiled kernel.
 
     Args:
         block: The rows.
@@ -193,45 +182,48 @@ def add_by_torch(block: RowBlock, sums: Sums, edges: Array, tolerance: float) ->
     if not fine.all():
         return int((~fine).argmax())
     batch = FlatBatch(
-        probs=torch.from_numpy(probs),
-        order=torch.from_numpy(block.scores),
-        labels=torch.from_numpy(block.labels),
-        weight=torch.from_numpy(block.weights),
-        confidence=torch.from_numpy(np.minimum(high, 1.0)),
-        loss=torch.from_numpy(block.loss),
-        impossible=torch.from_numpy(np.array(block.impossible)),
+        probs=probs,
+        order=block.scores,
+        labels=block.labels,
+        weight=block.weights,
+        confidence=np.minimum(high, 1.0),
+        loss=block.loss,
+        impossible=np.array(block.impossible),
         kept=None,
     )
-    sums.add(sums_by_torch(batch, sums, torch.from_numpy(edges)))
+    sums.add(sum_rows(batch, sums, edges))
     return -1
 
 
-def sums_by_torch(batch: FlatBatch, template: Sums, edges: Tensor) -> Sums:
-    """Sum over rows with torch operations alone, on any device.
+@np.errstate(under="ignore")
+def sum_rows(batch: FlatBatch, template: Sums, edges: AnyArray) -> Sums:
+    """Sum over rows of arrays or tensors, on any device.
 
     Args:
         batch: The rows.
         template: Sums of the shapes to return.
-        edges: From :func:`equipoise.core.bins.lower_edges`, on the device of the rows.
+        edges: From :func:`equipoise.core.bins.lower_edges`, of the kind and on the device of the rows.
 
     Returns:
         New sums, on the device of the rows.
     """
     probs, order, labels, weights, confidence, loss, impossible, kept = batch
+    xp = array_namespace(probs)
     sums = template.like(probs.device)
-    own = order.gather(1, labels[:, None])
-    ties = (order == own) & (torch.arange(probs.shape[1], device=probs.device) < labels[:, None])
-    rank = (order > own).sum(1) + ties.sum(1)
-    mine = probs.gather(1, labels[:, None])[:, 0]
-    brier = (probs.square().sum(1) - 2 * mine + 1).clamp_min(0.0)
-    count = torch.ones_like(labels) if kept is None else kept.to(labels.dtype)
+    classes = xp.arange(probs.shape[1], device=probs.device)
+    own = take_along(order, labels[:, None])
+    ties = (order == own) & (classes < labels[:, None])
+    rank = (order > own).sum(axis=1) + ties.sum(axis=1)
+    mine = take_along(probs, labels[:, None])[:, 0]
+    brier = xp.clip((probs**2).sum(axis=1) - 2 * mine + 1, 0.0, None)
+    count = xp.ones_like(labels) if kept is None else xp.astype(kept, labels.dtype)
     add_confidence(sums, confidence, rank == 0, weights, edges, loss=loss, brier=brier, count=count)
-    sums.impossible.add_(impossible)
-    sums.ranks.index_add_(0, rank.clamp_max(len(sums.ranks) - 1), weights)
-    hit = torch.zeros_like(probs).scatter_(1, labels[:, None], 1.0)
-    place = bin_of(probs, edges[1:-1]) + torch.arange(probs.shape[1], device=probs.device) * len(sums.rows)
-    entries = torch.stack([torch.ones_like(probs), probs, hit], dim=-1) * weights[:, None, None]
-    sums.classwise.view(-1, 3).index_add_(0, place.reshape(-1), entries.reshape(-1, 3))
+    sums.impossible[0] += impossible
+    add_at(sums.ranks, xp.clip(rank, 0, len(sums.ranks) - 1), weights)
+    hit = xp.astype(classes == labels[:, None], probs.dtype)
+    place = bin_of(probs, edges[1:-1]) + classes * template.n_bins
+    entries = xp.stack([xp.ones_like(probs), probs, hit], axis=-1) * weights[:, None, None]
+    add_at(sums.classwise.reshape(-1, 3), place.reshape(-1), entries.reshape(-1, 3))
     return sums
 
 
@@ -251,33 +243,23 @@ def losses_of_being_right(confidence: Array, correct: Array) -> tuple[Array, Arr
 
 def add_confidence(
     sums: Sums,
-    confidence: Tensor,
-    correct: Tensor,
-    weight: Tensor,
-    edges: Tensor,
+    confidence: AnyArray,
+    correct: AnyArray,
+    weight: AnyArray,
+    edges: AnyArray,
     *,
-    loss: Tensor | None = None,
-    brier: Tensor | None = None,
-    count: Tensor | None = None,
+    loss: AnyArray,
+    brier: AnyArray,
+    count: AnyArray,
 ) -> None:
-    """Add what follows from confidence and correctness alone."""
-    confidence = confidence.double()
-    zeros = torch.zeros_like(confidence)
-    loss = zeros if loss is None else loss
-    brier = zeros if brier is None else brier
-    values = [
-        torch.ones_like(confidence),
-        confidence,
-        confidence.square(),
-        loss,
-        loss.square(),
-        brier,
-        brier.square(),
-    ]
-    hit = correct.to(torch.int64)
+    """Add what follows from confidence and correctness, and the losses of each row."""
+    xp = array_namespace(confidence)
+    confidence = double(confidence)
+    values = [xp.ones_like(confidence), confidence, confidence**2, loss, loss**2, brier, brier**2]
+    hit = xp.astype(correct, xp.int64)
     place = bin_of(confidence, edges[1:-1]) * 2 + hit
-    sums.cells.view(-1, len(values)).index_add_(0, place, torch.stack(values, dim=-1) * weight[:, None])
-    sums.rows.view(-1).index_add_(0, place, torch.ones_like(place) if count is None else count)
-    fine = (confidence * len(sums.sketch)).long().clamp_max(len(sums.sketch) - 1)
-    sums.sketch.index_add_(0, fine, torch.stack([weight, weight * confidence, weight * hit], dim=-1))
-    sums.squares.add_(weight.square().sum())
+    add_at(sums.cells.reshape(-1, len(values)), place, xp.stack(values, axis=-1) * weight[:, None])
+    add_at(sums.rows.reshape(-1), place, count)
+    fine = xp.clip(xp.astype(confidence * sums.n_fine, xp.int64), 0, sums.n_fine - 1)
+    add_at(sums.sketch, fine, xp.stack([weight, weight * confidence, weight * hit], axis=-1))
+    sums.squares[0] += (weight**2).sum()

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from equipoise.core.arrays import Array
+from equipoise.core.choices import ScoreSettings
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
@@ -169,27 +170,26 @@ def _named_column(clusters: Any, predictions: Sequence[Predictions], where: str)
 
 
 def sum_clusters(
-    predictions: Predictions, clusters: Any, *, n_bins: int, closed: str, seed: int, where: str
+    predictions: Predictions, clusters: Any, settings: ScoreSettings, *, where: str
 ) -> ClusterSums:
     """Return the sums of each cluster.
 
     Args:
         predictions: Of one model.
         clusters: One value per row, or the name of a column of groups.
-        n_bins: Bins of equal width.
-        closed: Which side of a bin belongs to it.
-        seed: Random seed of the groups that many clusters are summed in.
+        settings: Bins, and the random seed of the groups that many clusters are summed in.
         where: What to call the function in messages.
 
     Example:
         >>> rows = Predictions(probs=[0.9, 0.2, 0.7], labels=[1, 0, 1])
-        >>> sum_clusters(rows, [5, 5, 8], n_bins=15, closed="right", seed=0, where="score").cells.shape
+        >>> sum_clusters(rows, [5, 5, 8], ScoreSettings(), where="score").cells.shape
         (2, 15, 2, 4)
     """
     name, codes = find_clusters(clusters, predictions, where=where)
-    units = units_of_clusters(codes, predictions.weights, seed)
-    sums = sum_units(predictions, units.unit, units.n_resampled, predictions.lower_edges(n_bins, closed))
-    cells = sums.reshape(units.n_resampled, n_bins, 2, 4)
+    units = units_of_clusters(codes, predictions.weights, settings.seed)
+    edges = predictions.lower_edges(settings.n_bins, settings.closed)
+    sums = sum_units(predictions, units.unit, units.n_resampled, edges)
+    cells = sums.reshape(units.n_resampled, settings.n_bins, 2, 4)
     return ClusterSums(name, int(codes.max()) + 1, units.n_units, cells)
 
 
@@ -218,14 +218,13 @@ class ClusterDraws:
     Args:
         sums: Sums of each cluster.
         state: Sums of all rows.
-        level: Level of the intervals that the draws are for: with few clusters they are spread as Student's t is.
-        n_resamples: How many draws.
-        seed: Random seed of the draws.
+        settings: How many draws, their random seed, and the level of the intervals that they are for: with few
+            clusters they are spread as Student's t is.
 
     Example:
         >>> rows = Predictions(probs=[0.9, 0.8, 0.3, 0.7], labels=[1, 0, 0, 1])
-        >>> sums = sum_clusters(rows, [0, 0, 1, 1], n_bins=15, closed="right", seed=0, where="score")
-        >>> found = ClusterDraws(sums, CalibrationState.of(rows), level=0.95, n_resamples=10, seed=0)
+        >>> sums = sum_clusters(rows, [0, 0, 1, 1], ScoreSettings(), where="score")
+        >>> found = ClusterDraws(sums, CalibrationState.of(rows), ScoreSettings(n_resamples=10))
         >>> found.summary.n_clusters
         2
     """
@@ -233,13 +232,14 @@ class ClusterDraws:
     #: What a scorecard says about the clusters.
     summary: Clusters
 
-    def __init__(
-        self, sums: ClusterSums, state: CalibrationState, *, level: float, n_resamples: int, seed: int
-    ) -> None:
+    def __init__(self, sums: ClusterSums, state: CalibrationState, settings: ScoreSettings) -> None:
         self._sums, self._state = sums, state
-        self._n_resamples, self._seed = n_resamples, seed
+        self._n_resamples, self._seed = settings.n_resamples, settings.seed
         self.summary = Clusters(sums.column, sums.n_clusters, sums.n_effective, self._gap_effect())
-        self._inflation, self._spread = self.summary.inflation(level), self.summary.spread(level)
+        self._inflation, self._spread = (
+            self.summary.inflation(settings.level),
+            self.summary.spread(settings.level),
+        )
 
     def bootstrap(self, values: Mapping[str, float], independent: Mapping[str, Array]) -> dict[str, Array]:
         """Return draws under resampling of clusters.
@@ -292,7 +292,7 @@ class ClusterDraws:
         return found
 
     def _gap_effect(self) -> float:
-        cells = self._state.sums.cells.cpu().numpy()
+        cells = self._state.arrays.cells
         gaps = self._sums.cells[..., 1].sum(axis=(1, 2)) - self._sums.cells[:, :, 1, 0].sum(axis=1)
         squared = cells[..., 2].sum() - 2 * cells[:, 1, 1].sum() + cells[:, 1, 0].sum()
         return self._effect(gaps, squared)

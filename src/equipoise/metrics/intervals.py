@@ -8,8 +8,18 @@ from typing import NamedTuple
 import numpy as np
 
 from equipoise.core.arrays import Array
+from equipoise.core.bins import check_bins
+from equipoise.core.choices import ScoreSettings
 
-__all__ = ["Interval", "check_resamples", "error_interval", "mean_interval", "tail_probability"]
+__all__ = [
+    "Interval",
+    "check_level",
+    "check_resamples",
+    "check_settings",
+    "error_interval",
+    "mean_interval",
+    "tail_probability",
+]
 
 
 class Interval(NamedTuple):
@@ -94,6 +104,26 @@ def tail_probability(value: float, draws: Array) -> float:
     return float((1 + np.count_nonzero(draws >= value)) / (1 + len(draws)))
 
 
+def check_settings(settings: ScoreSettings, *, where: str) -> None:
+    """Raise unless predictions can be scored with these settings.
+
+    Example:
+        >>> check_settings(ScoreSettings(level=95), where="score")
+        Traceback (most recent call last):
+        ...
+        ValueError: score: `level` must be between 0 and 1, got 95. 0.95 is usual.
+    """
+    check_bins(settings.n_bins, settings.closed, where=where)
+    check_resamples(settings.n_resamples, where=where)
+    check_level(settings.level, where=where)
+
+
+def check_level(level: float, *, where: str) -> None:
+    """Raise unless a level is a probability between 0 and 1, neither included."""
+    if not 0 < level < 1:
+        raise ValueError(f"{where}: `level` must be between 0 and 1, got {level}. 0.95 is usual.")
+
+
 def check_resamples(n_resamples: int, *, where: str) -> None:
     """Raise unless there is at least one resample.
 
@@ -108,6 +138,5 @@ def check_resamples(n_resamples: int, *, where: str) -> None:
 
 
 def _tails(level: float) -> tuple[float, float]:
-    if not 0 < level < 1:
-        raise ValueError(f"interval: `level` must be between 0 and 1, got {level}. 0.95 is usual.")
+    check_level(level, where="interval")
     return (1 - level) / 2, (1 + level) / 2

@@ -123,7 +123,7 @@ def brier_score(
     predictions = as_predictions(probs, labels, sample_weight, where=where)
     state = CalibrationState.of(predictions, n_bins=1)
     if target == "top_label":
-        wrong, right = state.sums.cells[0, 0].tolist(), state.sums.cells[0, 1].tolist()
+        wrong, right = state.arrays.cells[0].tolist()
         return float((wrong[2] + right[2] - 2 * right[1] + right[0]) / (wrong[0] + right[0]))
     state._check_scores()
     total = state_metrics(state)["brier"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 
+from equipoise.core.array_functions import search_rows
 from equipoise.core.arrays import Array
 from equipoise.core.bins import check_bins
 from equipoise.core.names import check_choice
@@ -278,7 +278,7 @@ def _class_errors(
     n = columns.shape[1]
     edges = np.ones((len(columns), n_bins + 1))
     edges[:, :-1] = columns[:, np.arange(n_bins) * (n // n_bins)]
-    bounds = torch.searchsorted(torch.from_numpy(columns), torch.from_numpy(edges), right=True).numpy()
+    bounds = search_rows(columns, edges, right=True)
     if keep_minimum:
         bounds[:, 0] = 0
     running = np.concatenate([np.zeros((len(columns), 1)), np.cumsum(gaps, axis=1)], axis=1)
@@ -293,10 +293,11 @@ def equal_mass_error(mass: Array, gaps: Array, n_bins: int) -> Array:
     running = np.cumsum(gaps, axis=-1)
     total = position[..., -1:]
     cuts = total * (np.arange(1, n_bins) / n_bins)
-    # One search per draw: comparing every cell with every cut would take gigabytes for thousands of bins.
-    draws = position.reshape(-1, position.shape[-1])
-    pairs = zip(draws, cuts.reshape(len(draws), -1), strict=True)
-    cell = np.array([np.searchsorted(*pair) for pair in pairs], np.int64).reshape(cuts.shape)
+    # Shares of the mass, each row one above the row before, so that one search finds the cuts of all rows.
+    shares = (position / total).reshape(-1, position.shape[-1])
+    row = np.arange(len(shares))[:, None]
+    place = np.searchsorted((shares + row).reshape(-1), np.arange(1, n_bins) / n_bins + row)
+    cell = np.clip(place - row * shares.shape[-1], 0, shares.shape[-1] - 1).reshape(cuts.shape)
     after = np.take_along_axis(position, cell, axis=-1)
     held = np.take_along_axis(mass, cell, axis=-1)
     share = np.divide(after - cuts, held, out=np.zeros_like(held), where=held > 0)

@@ -1,12 +1,13 @@
 """What a state might have looked like: bootstrap resamples, and resamples of a calibrated model.
 
-Rows are never visited again. A bootstrap resample of the rows is a multinomial draw of how many fall into each cell of
-the state, and a Gaussian draw of each cell's mean. A calibrated model with the same confidences is a binomial draw of
-how many rows of each bin are right.
+Rows are never visited again. A bootstrap resample of the rows is a draw of how many fall into each cell of the state,
+and a Gaussian draw of each cell's mean. A calibrated model with the same confidences is a binomial draw of how many
+rows of each bin are right.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import final
 
@@ -15,12 +16,13 @@ from scipy.fft import dct
 from scipy.special import erf
 
 from equipoise.core.arrays import Array
+from equipoise.core.choices import ScoreSettings
 from equipoise.core.seeds import numpy_generator
 from equipoise.metrics.detection import auroc_of_cells
 from equipoise.metrics.facts import metrics_where
 from equipoise.metrics.ranked import equal_mass_error
 from equipoise.metrics.selective import aurc_of_cells
-from equipoise.metrics.smooth import smoothed_error
+from equipoise.metrics.smooth import fixed_point_errors
 from equipoise.metrics.state import CalibrationState
 from equipoise.metrics.values import cell_metrics, has_top5
 
@@ -28,7 +30,9 @@ __all__ = ["Resampler"]
 
 # Cells of confidence: of equal width, which smoothing needs, cut further where much of the mass lies close together.
 _WIDE, _CROWDED = 256, 128
-_CLASS_DRAWS = 1 << 22
+# Cells of classes and bins that are drawn one by one; the sum over all others is close to Gaussian.
+_DRAWN_CELLS = 64
+_BLOCK = 200
 # The correlation of the Brier score with its calibration part: 0.65 to 0.78 in row bootstraps over 2 to 50 classes.
 _TOGETHER = 0.7
 _TINY = float(np.finfo(np.float64).tiny)
@@ -40,27 +44,26 @@ class Resampler:
 
     Args:
         state: A state with at least one row.
-        n_resamples: How many draws.
-        seed: The same seed gives the same draws.
+        settings: How many draws, and their random seed.
         like: Another state, whose number of rows the resamples have; by default they have the state's own.
 
     Example:
         >>> state = CalibrationState(2); state.update(probs=[0.9, 0.8, 0.3], labels=[1, 0, 0])
-        >>> Resampler(state, n_resamples=10, seed=0).bootstrap()["accuracy"].shape
+        >>> Resampler(state, ScoreSettings(n_resamples=10)).bootstrap()["accuracy"].shape
         (10,)
     """
 
     def __init__(
-        self, state: CalibrationState, *, n_resamples: int, seed: int, like: CalibrationState | None = None
+        self, state: CalibrationState, settings: ScoreSettings, *, like: CalibrationState | None = None
     ) -> None:
-        self.state, self.n_resamples = state, n_resamples
+        self.state, self.n_resamples = state, settings.n_resamples
         self.n_rows = max(1, round((like or state).effective_samples))
-        self._seed = seed
+        self._seed = settings.seed
 
     def bootstrap(self) -> dict[str, Array]:
         """Return draws of every metric under resampling of the rows, ``(n_resamples,)`` each."""
         draws = cell_metrics(self._resampled_cells())
-        draws.update(self._fine_metrics(*self._resampled_fine()))
+        draws.update(self._fine_bootstrap())
         if self.state.n_classes:
             draws.update(self._classwise(noise_only=False))
             draws["root_brier"] = np.sqrt(draws["brier"])
@@ -76,19 +79,15 @@ class Resampler:
         """Return draws of the error metrics of a calibrated model with the same confidences."""
         rng = numpy_generator(self._seed, "calibrated")
         draws = cell_metrics(self._calibrated_cells(rng))
-        fine, _ = self._fine
-        count = self._counts(fine[:, 0])
-        confidence = _ratio(fine[:, 1], fine[:, 0])
-        right = rng.binomial(count, np.clip(confidence, 0, 1), size=(self.n_resamples, len(count)))
-        draws.update(self._fine_metrics(right.astype(np.float64), (count - right).astype(np.float64)))
+        draws.update(self._fine_calibrated(rng))
         if self.state.n_classes:
             draws.update(self._classwise(noise_only=True))
-        unused = ("accuracy", "confidence", "nll", "brier", "correct_nll", "correct_brier", "auroc", "aurc")
+        unused = ("accuracy", "confidence", "nll", "brier", "correct_nll", "correct_brier")
         return {name: value for name, value in draws.items() if name not in unused}
 
     def _calibrated_cells(self, rng: np.random.Generator) -> Array:
         """Draw sums of a model that is right as often as it says, ``(n_resamples, bins, 2, 4)``."""
-        cells = self.state.sums.cells.cpu().numpy().sum(axis=1)
+        cells = self.state.arrays.cells.sum(axis=1)
         weight, mean = self._counts(cells[:, 0]), _ratio(cells[:, 1], cells[:, 0])
         right = rng.binomial(weight, np.clip(mean, 0, 1), size=(self.n_resamples, len(weight)))
         drawn = np.zeros((self.n_resamples, len(weight), 2, 4))
@@ -103,7 +102,7 @@ class Resampler:
     def _resampled_cells(self) -> Array:
         """Draw sums by bin and correctness, ``(n_resamples, bins, 2, 4)``."""
         rng = numpy_generator(self._seed, "cells")
-        cells = self.state.sums.cells.cpu().numpy()
+        cells = self.state.arrays.cells
         weight = cells[..., 0].reshape(-1)
         counts = rng.multinomial(self.n_rows, weight / weight.sum(), size=self.n_resamples)
         drawn = np.empty((self.n_resamples, len(weight), 4))
@@ -118,7 +117,7 @@ class Resampler:
     @cached_property
     def _fine(self) -> tuple[Array, Array]:
         """The sketch of confidence, coarsened to what resampling needs, and where its cells of equal width start."""
-        sketch = self.state.sums.sketch.cpu().numpy()
+        sketch = self.state.arrays.sketch
         wide = np.linspace(0, len(sketch), min(_WIDE, len(sketch)), endpoint=False).astype(np.int64)
         mass = np.cumsum(sketch[:, 0])
         crowded = np.searchsorted(mass, mass[-1] * np.arange(1, _CROWDED) / _CROWDED)
@@ -126,27 +125,61 @@ class Resampler:
         coarse: Array = np.add.reduceat(sketch, starts, axis=0)
         return coarse, np.searchsorted(starts, wide)
 
-    def _resampled_fine(self) -> tuple[Array, Array]:
+    def _fine_bootstrap(self) -> dict[str, Array]:
+        """Draw the metrics that need order or neighbourhood of confidences.
+
+        Every row is given a random weight of mean and variance one (the Bayesian bootstrap of Rubin, 1981), and the
+        weights of a cell add up to a gamma variate. Unlike the cells of a multinomial draw, these are independent.
+        """
         rng = numpy_generator(self._seed, "fine")
         fine, _ = self._fine
-        right, wrong = fine[:, 2], np.maximum(fine[:, 0] - fine[:, 2], 0)
-        weight = np.concatenate([right, wrong])
-        counts = rng.multinomial(self.n_rows, weight / weight.sum(), size=self.n_resamples).astype(np.float64)
-        return counts[:, : len(fine)], counts[:, len(fine) :]
+        shares = np.stack([fine[:, 2], np.maximum(fine[:, 0] - fine[:, 2], 0)]) / fine[:, 0].sum()
+        # A last digit decides how many random numbers a draw takes, so all draws after it.
+        right, wrong = np.round(self.n_rows * shares, 6)
 
-    def _fine_metrics(self, right: Array, wrong: Array) -> dict[str, Array]:
-        """Read the metrics that need order or neighbourhood from cells of confidence, ``(n_resamples, cells)``."""
+        def draw(n_draws: int) -> dict[str, Array]:
+            drawn_right, drawn_wrong = (
+                _rows_first(rng.standard_gamma(part[:, None], (len(fine), n_draws)))
+                for part in (right, wrong)
+            )
+            return {
+                **self._fine_errors(drawn_right, drawn_wrong),
+                "auroc": auroc_of_cells(drawn_right, drawn_wrong),
+                "aurc": aurc_of_cells((drawn_right + drawn_wrong)[:, ::-1], drawn_wrong[:, ::-1]),
+            }
+
+        return self._in_blocks(draw)
+
+    def _fine_calibrated(self, rng: np.random.Generator) -> dict[str, Array]:
+        """Draw the same errors of a model that is right as often as it says."""
+        fine, _ = self._fine
+        count = self._counts(fine[:, 0])[:, None]
+        confidence = np.clip(_ratio(fine[:, 1], fine[:, 0]), 0, 1)[:, None]
+
+        def draw(n_draws: int) -> dict[str, Array]:
+            right = _rows_first(rng.binomial(count, confidence, (len(fine), n_draws)))
+            return self._fine_errors(right, count.T - right)
+
+        return self._in_blocks(draw)
+
+    def _in_blocks(self, draw: Callable[[int], dict[str, Array]]) -> dict[str, Array]:
+        """Draw a few resamples at a time, so that what is computed from them stays in the processor's cache."""
+        sizes = [min(_BLOCK, self.n_resamples - start) for start in range(0, self.n_resamples, _BLOCK)]
+        blocks = [draw(size) for size in sizes]
+        return {key: np.concatenate([block[key] for block in blocks]) for key in blocks[0]}
+
+    def _fine_errors(self, right: Array, wrong: Array) -> dict[str, Array]:
+        """Return the errors that need order or neighbourhood, from cells of confidence, ``(n_resamples, cells)``."""
         fine, wide = self._fine
         confidence = _ratio(fine[:, 1], fine[:, 0])
         mass = right + wrong
         gaps = mass * confidence - right
         total = mass.sum(axis=1, keepdims=True)
+        residuals = np.add.reduceat(gaps / total, wide, axis=1).astype(np.float32)
         return {
             "ks": np.abs(np.cumsum(gaps, axis=1)).max(axis=1) / total[:, 0],
             "ada_ece": equal_mass_error(mass, gaps, self.state.n_bins),
-            "smece": _smooth_errors(np.add.reduceat(gaps / total, wide, axis=1)),
-            "auroc": auroc_of_cells(right, wrong),
-            "aurc": aurc_of_cells(mass[:, ::-1], wrong[:, ::-1]),
+            "smece": fixed_point_errors(dct(residuals * residuals.shape[1], norm="ortho"), tolerance=1e-3),
         }
 
     def _classwise(self, *, noise_only: bool) -> dict[str, Array]:
@@ -158,7 +191,7 @@ class Resampler:
         draw that all bins share adds half as much to that part of the variance, as row bootstraps show.
         """
         rng = numpy_generator(self._seed, "classwise", noise_only)
-        table = self.state.sums.classwise.cpu().numpy() * (self.n_rows / self.state.total_weight)
+        table = self.state.arrays.classwise * (self.n_rows / self.state.total_weight)
         copies = 2.0 if self.state.n_classes == 2 else 1.0
         table = (table[:1] if copies == 2 else table).reshape(-1, 3)
         weight, probability, positive = table[table[:, 0] > 0].T
@@ -169,14 +202,13 @@ class Resampler:
             gap = (probability - positive) / weight
             within = (positive * (1 - mean) ** 2 + (weight - positive) * mean**2) / weight - gap**2
         spread = np.sqrt(np.maximum(within, 0))
-        step = max(1, _CLASS_DRAWS // self.n_resamples)
-        parts = [
-            self._class_sums(rng, *(column[start : start + step] for column in (weight, gap, spread)))
-            for start in range(0, len(weight), step)
-        ]
-        absolute, squared = np.array(parts, dtype=np.float64).sum(axis=0)
+        deviation = np.sqrt(weight) * np.hypot(spread, gap)
+        order = np.argsort(deviation)[::-1]
+        drawn, summed = order[:_DRAWN_CELLS], order[_DRAWN_CELLS:]
+        mean, deviation_of_rest = self._class_moments(weight[summed], gap[summed], spread[summed])
+        rest = mean + deviation_of_rest * rng.standard_normal((2, self.n_resamples))
+        absolute, squared = self._class_draws(rng, weight[drawn], gap[drawn], spread[drawn]) + rest
         if copies == 1:
-            deviation = np.sqrt(weight) * np.hypot(spread, gap)
             certain = erf(_ratio(np.abs(gap) * weight, np.sqrt(2) * deviation))
             shared = np.sqrt(0.5) * rng.standard_normal(self.n_resamples)
             absolute += shared * np.linalg.norm(certain * deviation)
@@ -186,42 +218,39 @@ class Resampler:
             "brier_calibration": copies * np.maximum(squared, 0) / self.n_rows,
         }
 
-    def _class_sums(
-        self, rng: np.random.Generator, weight: Array, gap: Array, spread: Array
-    ) -> tuple[Array, Array]:
-        """Draw sums of absolute gaps, and of squared gaps over the rows that caused them, over some bins."""
-        weight, gap, spread = (part.astype(np.float32) for part in (weight, gap, spread))
-        count = rng.standard_normal((self.n_resamples, len(weight)), dtype=np.float32)
-        count *= np.sqrt(weight)
-        count += weight
-        np.maximum(count, 0, out=count)
-        noise = rng.standard_normal(count.shape, dtype=np.float32)
-        noise *= spread
-        gaps = np.sqrt(count)
-        gaps *= noise
-        gaps += count * gap
+    def _class_draws(self, rng: np.random.Generator, weight: Array, gap: Array, spread: Array) -> Array:
+        """Draw sums over some bins: of absolute gaps, and of squared gaps by the rows that caused them, ``(2, n)``."""
+        weight, gap, spread = (part[:, None] for part in (weight, gap, spread))
+        shape = (len(weight), self.n_resamples)
+        count = np.maximum(weight + np.sqrt(weight) * rng.standard_normal(shape), 0)
+        noise = spread * rng.standard_normal(shape)
+        gaps = count * gap + np.sqrt(count) * noise
         # (count * gap + sqrt(count) * noise)^2 / count, multiplied out; an empty bin has no noise.
-        squared = (2 * gaps) @ gap - count @ gap**2 + np.square(noise, out=noise) @ -np.expm1(-weight)
-        return np.abs(gaps, out=gaps).sum(axis=1), squared
+        squares = 2 * gaps * gap - count * gap**2 - noise**2 * np.expm1(-weight)
+        return np.stack([np.abs(gaps).sum(axis=0), squares.sum(axis=0)])
+
+    @staticmethod
+    @np.errstate(under="ignore")
+    def _class_moments(weight: Array, gap: Array, spread: Array) -> tuple[Array, Array]:
+        """Return mean and standard deviation of the same two sums, ``(2, 1)`` each, instead of drawing every bin."""
+        ratio = np.abs(gap) * np.sqrt(weight) / np.maximum(spread, 1e-12)
+        by_gap = np.abs(gap) * erf(ratio / np.sqrt(2))
+        by_noise = np.sqrt(2 / np.pi / weight) * spread * np.exp(-0.5 * ratio**2)
+        # The mean of an absolute Gaussian; then its variance for a fixed number of rows, and for a random one.
+        absolute = weight * (by_gap + by_noise)
+        absolute_variance = (weight * gap) ** 2 + weight * spread**2 - absolute**2
+        absolute_variance = np.maximum(absolute_variance, 0) + weight * (by_gap + 0.5 * by_noise) ** 2
+        filled = -np.expm1(-weight)
+        squares = weight * gap**2 + spread**2 * filled
+        squares_variance = weight * gap**2 * (gap**2 + 4 * spread**2) + 2 * (spread**2 * filled) ** 2
+        mean = np.array([absolute.sum(), squares.sum()])
+        return mean[:, None], np.sqrt([[absolute_variance.sum()], [squares_variance.sum()]])
 
     def _top_k(self) -> Array:
-        share = float(self.state.sums.ranks[:5].sum() / self.state.sums.ranks.sum())
+        ranks = self.state.arrays.ranks
+        share = float(ranks[:5].sum() / ranks.sum())
         rng = numpy_generator(self._seed, "ranks")
         return rng.binomial(self.n_rows, min(share, 1.0), size=self.n_resamples) / self.n_rows
-
-
-def _smooth_errors(residuals: Array) -> Array:
-    """Solve the fixed points of many rows of residuals at once, by bisection."""
-    n_grid = residuals.shape[-1]
-    spectra = dct(residuals * n_grid, norm="ortho", axis=-1)
-    finest = np.full(len(spectra), 0.5 / n_grid)
-    at_finest = smoothed_error(spectra, finest)
-    low, high = finest, np.maximum(at_finest, finest)
-    for _ in range(10):
-        middle = 0.5 * (low + high)
-        too_narrow = smoothed_error(spectra, middle) > middle
-        low, high = np.where(too_narrow, middle, low), np.where(too_narrow, high, middle)
-    return np.where(at_finest <= finest, at_finest, 0.5 * (low + high))
 
 
 def _refinement(brier: Array, calibration: Array) -> Array:
@@ -230,6 +259,11 @@ def _refinement(brier: Array, calibration: Array) -> Array:
     own = calibration - calibration.mean()
     result: Array = brier - calibration.mean() - _TOGETHER * common - np.sqrt(1 - _TOGETHER**2) * own
     return result
+
+
+def _rows_first(drawn: Array) -> Array:
+    """Return draws ``(cells, n)``, the order in which they are drawn fastest, as contiguous rows ``(n, cells)``."""
+    return np.ascontiguousarray(drawn.T, dtype=np.float64)
 
 
 def _ratio(above: Array, below: Array) -> Array:

@@ -14,6 +14,7 @@ import numpy as np
 
 from equipoise.core.arrays import Array
 from equipoise.core.bins import bin_of
+from equipoise.core.choices import ScoreSettings
 from equipoise.core.predictions import Predictions
 from equipoise.core.seeds import numpy_generator
 from equipoise.metrics.accumulate import losses_of_being_right
@@ -91,11 +92,8 @@ def shared_metrics(*models: Predictions) -> tuple[str, ...]:
 
 def draw_rows(
     predictions: Predictions,
+    settings: ScoreSettings,
     *,
-    n_bins: int = 15,
-    closed: str = "right",
-    n_resamples: int = 1000,
-    seed: int = 0,
     clusters: Array | None = None,
     target: Target = TOP,
 ) -> RowDraws:
@@ -103,10 +101,7 @@ def draw_rows(
 
     Args:
         predictions: Of one model.
-        n_bins: Bins of equal width.
-        closed: Which side of a bin belongs to it.
-        n_resamples: Bootstrap resamples.
-        seed: Random seed of the resamples.
+        settings: Bins, number of resamples and their random seed.
         clusters: ``(n,)`` numbers from 0 of the clusters that rows belong to, which are resampled as wholes; by default
             every row stands for itself.
         target: What is judged.
@@ -116,10 +111,11 @@ def draw_rows(
 
     Example:
         >>> rows = Predictions(probs=[[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], labels=[0, 1, 1])
-        >>> found = draw_rows(rows, n_resamples=20)
+        >>> found = draw_rows(rows, ScoreSettings(n_resamples=20))
         >>> found.draws["accuracy"].shape, found.plan.n_units
         ((20,), 3)
     """
+    n_bins, closed, _, n_resamples, seed = settings
     if clusters is None:
         unit = _units(len(predictions), seed)
         n_resampled = n_units = int(unit.max()) + 1

@@ -76,7 +76,8 @@ def aurc_of_cells(mass: Array, wrong: Array) -> Array:
     end = np.cumsum(mass, axis=-1)
     start = end - mass
     before = np.cumsum(wrong, axis=-1) - wrong
-    harmonic = digamma(end + 1) - digamma(start + 1)
+    # The first cell starts at no rows, where its factor is zero whatever the harmonic number.
+    harmonic = np.diff(digamma(end + 1), axis=-1, prepend=0.0)
     result: Array = (mass * rate + (before - start * rate) * harmonic).sum(axis=-1) / end[..., -1]
     return result
 

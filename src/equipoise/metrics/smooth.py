@@ -7,7 +7,6 @@ from typing import Any, final
 
 import numpy as np
 from scipy.fft import dct, idct
-from scipy.optimize import brentq
 
 from equipoise.core.arrays import Array
 from equipoise.core.predictions import Predictions
@@ -17,7 +16,7 @@ from equipoise.metrics.state import CalibrationState
 
 __all__ = [
     "SmoothCurve",
-    "fixed_point_error",
+    "fixed_point_errors",
     "residual_spectrum",
     "smooth_calibration_error",
     "smooth_curve",
@@ -25,6 +24,11 @@ __all__ = [
 ]
 
 _GRID = 1 << 14
+_MOST_STEPS = 50
+_CURVE_GRID = 256
+_NARROWEST = 0.01
+_FEWEST_ROWS = 5.0
+_TINY = float(np.finfo(np.float32).tiny)
 
 
 def smooth_calibration_error(
@@ -68,7 +72,7 @@ def smooth_calibration_error(
     spectrum = residual_spectrum(top.confidence.astype(np.float64), residual)
     if bandwidth is not None:
         return float(smoothed_error(spectrum, bandwidth))
-    return fixed_point_error(spectrum)
+    return float(fixed_point_errors(spectrum[None])[0])
 
 
 def residual_spectrum(confidence: Array, residual: Array, *, n_grid: int = _GRID) -> Array:
@@ -103,32 +107,51 @@ def smoothed_error(spectrum: Array, bandwidth: float | Array) -> Array:
         >>> float(smoothed_error(np.zeros(8), 0.1))
         0.0
     """
-    frequency = np.pi * np.arange(spectrum.shape[-1])
-    damping = np.exp(-0.5 * (frequency * np.asarray(bandwidth)[..., None]) ** 2)
+    frequency = np.pi * np.arange(spectrum.shape[-1], dtype=spectrum.dtype)
+    damping = np.exp(-0.5 * (frequency * np.asarray(bandwidth, dtype=spectrum.dtype)[..., None]) ** 2)
     result: Array = np.abs(idct(spectrum * damping, norm="ortho", axis=-1)).mean(axis=-1)
     return result
 
 
-def fixed_point_error(spectrum: Array) -> float:
-    """Return the error at the width that equals it.
+def fixed_point_errors(spectra: Array, *, tolerance: float = 1e-10) -> Array:
+    """Return the error of each spectrum at the width that equals it.
+
+    The error falls as the width grows, so there is one such width, at most 1. The logarithm of the error is nearly a
+    straight line over the logarithm of the width: of slope 0 where errors have one sign, and -1/2 where they are noise.
+    So a secant method in logarithms needs four or five steps.
+
+    Args:
+        spectra: ``(n, n_grid)`` cosine coefficients of residuals.
+        tolerance: Largest relative change of the last step.
+
+    Returns:
+        ``(n,)``; where even the finest width is above the error, the error at the finest width.
 
     Example:
-        >>> round(fixed_point_error(residual_spectrum(np.array([0.5]), np.array([0.25]))), 6)
-        0.25
+        >>> spectrum = residual_spectrum(np.array([0.5]), np.array([0.25]))
+        >>> fixed_point_errors(spectrum[None]).round(6)
+        array([0.25])
     """
-    # The error falls as the width grows, so error - width has one root; at width 1 it is below zero, unless all
-    # rows are surely wrong: then it is 0 there, up to rounding.
-    finest = 1.0 / len(spectrum)
-    if smoothed_error(spectrum, finest) <= finest:
-        return float(smoothed_error(spectrum, finest))
-    if smoothed_error(spectrum, 1.0) >= 1.0:
-        return 1.0
-    return float(brentq(lambda width: float(smoothed_error(spectrum, width)) - width, finest, 1.0, xtol=1e-9))
+    finest = np.log(0.5 / spectra.shape[-1])
+    width, excess = np.full(len(spectra), finest), _log_excess(spectra, np.full(len(spectra), finest))
+    at_finest, slope = np.exp(excess + finest), np.full(len(spectra), 1.25)
+    for _ in range(_MOST_STEPS):
+        following = np.clip(width + excess / slope, finest, 0.0)
+        step, before = following - width, excess
+        width, excess = following, _log_excess(spectra, following)
+        if (np.abs(step) < tolerance).all():
+            break
+        change = np.divide(before - excess, step, out=slope.copy(), where=np.abs(step) > tolerance)
+        slope = np.clip(change, 1.0, 3.0)
+    result: Array = np.where(at_finest <= np.exp(finest), at_finest, np.exp(width))
+    return result
 
 
-_CURVE_GRID = 256
-_NARROWEST = 0.01
-_FEWEST_ROWS = 5.0
+def _log_excess(spectra: Array, log_width: Array) -> Array:
+    """Return the logarithm of error over width."""
+    errors = smoothed_error(spectra, np.exp(log_width)).astype(np.float64)
+    result: Array = np.log(np.maximum(errors, _TINY)) - log_width
+    return result
 
 
 @final
@@ -193,7 +216,7 @@ def smooth_curve(
         width is held to that of a density estimate. The curve ends where the confidences do.
     """
     state = predictions if isinstance(predictions, CalibrationState) else CalibrationState.of(predictions)
-    sketch = state.sums.sketch.cpu().numpy()
+    sketch = state.arrays.sketch
     right, wrong = _on_grid(sketch)
     if bandwidth is None:
         bandwidth = max(_NARROWEST, min(_error_width(sketch), _usual_width(right + wrong)))
@@ -222,7 +245,8 @@ def _error_width(sketch: Array) -> float:
     """Return the smooth calibration error, read from the sketch."""
     weight = sketch[:, 0]
     mean = np.divide(sketch[:, 1], weight, out=np.zeros(len(sketch)), where=weight > 0)
-    return fixed_point_error(residual_spectrum(mean, (sketch[:, 1] - sketch[:, 2]) / weight.sum()))
+    spectrum = residual_spectrum(mean, (sketch[:, 1] - sketch[:, 2]) / weight.sum())
+    return float(fixed_point_errors(spectrum[None])[0])
 
 
 def _usual_width(mass: Array) -> float:

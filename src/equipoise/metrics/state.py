@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from equipoise.core.arrays import Array, as_tensor
+from equipoise.core.array_functions import asarray_like
+from equipoise.core.arrays import Array, as_numpy, as_tensor, is_tensor
 from equipoise.core.bins import check_bins, lower_edges, precision_of
 from equipoise.core.checks import check_labels
 from equipoise.core.errors import DataError
@@ -19,12 +18,15 @@ from equipoise.metrics.accumulate import (
     add_confidence,
     add_predictions,
     losses_of_being_right,
-    sums_by_torch,
+    sum_rows,
 )
 from equipoise.metrics.curve import ReliabilityCurve, calibration_errors
-from equipoise.metrics.device import flat_batch
-from equipoise.metrics.plain_batch import as_plain_batch
 from equipoise.metrics.sums import Sums
+from equipoise.metrics.tensors import as_plain_batch, flat_batch
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 __all__ = ["CalibrationState"]
 
@@ -46,7 +48,8 @@ class CalibrationState:
         closed: Which side of a bin belongs to it: ``"right"``, as in the authors' codes, or ``"left"``.
         n_ranks: The largest k of top-k accuracy.
         n_fine: Cells of the confidence sketch, from which adaptive and smooth errors of streams are approximated.
-        device: Where the sums live. Batches on a GPU are summed there, without waiting for it.
+        device: Where the sums live: ``"cpu"``, as NumPy arrays, or a device of torch, as tensors. Batches on a GPU are
+            summed there, without waiting for it.
 
     Example:
         >>> state = CalibrationState(n_classes=2, n_bins=15)
@@ -135,7 +138,7 @@ class CalibrationState:
         scores = logits if logits is not None else probs
         if ignore_index is not None and _all_ignored(labels, ignore_index):
             return
-        if predictions is None and isinstance(scores, Tensor) and scores.device.type != "cpu":
+        if predictions is None and is_tensor(scores) and scores.device.type != "cpu":
             self._update_on_device(scores, labels, weights, ignore_index, is_logits=logits is not None)
             return
         nothing_else = all(
@@ -167,16 +170,15 @@ class CalibrationState:
         if predictions.fitted_on is not None:
             check_disjoint(predictions.rows, predictions.fitted_on, where=f"{_WHERE}.update")
         if self.n_classes == 0:
-            confidence = as_tensor(predictions.confidence)
-            confidence = confidence.double().clamp_max(1.0)
-            weight = torch.ones_like(confidence)
-            if predictions.weights is not None:
-                weight = as_tensor(predictions.weights)
-            edges = torch.from_numpy(predictions.lower_edges(self.n_bins, self.closed))
+            confidence = np.minimum(predictions.confidence.astype(np.float64), 1.0)
+            weight = np.ones(len(predictions)) if predictions.weights is None else predictions.weights
+            edges = predictions.lower_edges(self.n_bins, self.closed)
             loss, brier = losses_of_being_right(predictions.confidence, predictions.correct)
-            losses = {"loss": torch.from_numpy(loss), "brier": torch.from_numpy(brier)}
-            add_confidence(sums, confidence, as_tensor(predictions.correct), weight, edges, **losses)
-            sums.impossible.add_(int((predictions.confidence == 1 - predictions.correct).sum()))
+            count = np.ones(len(predictions), np.int64)
+            add_confidence(
+                sums, confidence, predictions.correct, weight, edges, loss=loss, brier=brier, count=count
+            )
+            sums.impossible[0] += int((predictions.confidence == 1 - predictions.correct).sum())
             return
         if not predictions.has_scores or predictions.n_classes != self.n_classes:
             raise DataError(
@@ -209,8 +211,8 @@ class CalibrationState:
                 "Start a state of its own for each kind of predictions."
             )
         precision = "float64" if is_logits else precision_of(scores)
-        edges = torch.from_numpy(lower_edges(self.n_bins, self.closed, precision)).to(scores.device)
-        self.sums.add(sums_by_torch(batch, self.sums, edges))
+        edges = asarray_like(lower_edges(self.n_bins, self.closed, precision), scores)
+        self.sums.add(sum_rows(batch, self.sums, edges))
 
     def merge(self, other: CalibrationState) -> None:
         """Add the rows of another state to this one.
@@ -233,8 +235,11 @@ class CalibrationState:
 
     def all_reduce(self, group: Any = None) -> None:
         """Add up the states of all processes of a torch.distributed group; afterwards every one has the whole."""
+        import torch.distributed
+
         for part in (self.sums.counts, self.sums.floats):
-            torch.distributed.all_reduce(part, group=group)
+            # On the CPU the tensor shares the array's memory.
+            torch.distributed.all_reduce(as_tensor(part) if self.sums.on_cpu else part, group=group)
 
     def settings(self) -> dict[str, Any]:
         """Return what two states must share to be merged.
@@ -247,7 +252,7 @@ class CalibrationState:
         return {name: getattr(self, name) for name in names}
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything as tensors and plain values, for a checkpoint.
+        """Return everything as plain values, for a checkpoint or JSON.
 
         Example:
             >>> copy = CalibrationState.from_state_dict(CalibrationState(3).state_dict())
@@ -256,17 +261,37 @@ class CalibrationState:
         """
         return {
             "settings": self.settings(),
-            "sums": {name: part.clone() for name, part in self.sums.parts().items()},
+            "sums": {name: part.tolist() for name, part in self.sums.parts().items()},
         }
 
     @classmethod
-    def from_state_dict(cls, content: Mapping[str, Any]) -> CalibrationState:
-        """Return the state that :meth:`state_dict` described."""
+    def from_state_dict(
+        cls, content: Mapping[str, Any], *, device: torch.device | str = "cpu"
+    ) -> CalibrationState:
+        """Return the state that :meth:`state_dict` described.
+
+        Args:
+            content: What :meth:`state_dict` gave.
+            device: Where the sums shall live.
+
+        Raises:
+            ValueError: If the sums are of other classes or bins than the settings.
+        """
         settings = dict(content["settings"])
-        device = content["sums"]["rows"].device
         state = cls(settings.pop("n_classes"), **settings, device=device)
-        state.sums.fill(content["sums"])
+        types = {"rows": np.int64, "impossible": np.int64}
+        state.sums.fill(
+            {
+                name: as_numpy(content["sums"][name]).astype(types.get(name, np.float64))
+                for name in state.sums.parts()
+            }
+        )
         return state
+
+    @property
+    def arrays(self) -> Sums:
+        """The sums as NumPy arrays, copied from the device if they live on one."""
+        return self.sums.to_cpu()
 
     @property
     def n_samples(self) -> int:
@@ -281,13 +306,13 @@ class CalibrationState:
     @property
     def effective_samples(self) -> float:
         """How many equally weighted rows carry as much information: ``(sum w)^2 / sum w^2``."""
-        squares = float(self.sums.squares)
+        squares = float(self.sums.squares[0])
         return self.total_weight**2 / squares if squares else 0.0
 
     @property
     def n_impossible(self) -> int:
         """Rows whose true class was given probability zero; the NLL counts them at 87.3 nats."""
-        return int(self.sums.impossible)
+        return int(self.sums.impossible[0])
 
     def curve(self, target: str = "top_label") -> ReliabilityCurve:
         """Return the reliability curve of the top label, or of the positive class of a binary classifier.
@@ -301,7 +326,7 @@ class CalibrationState:
         """
         self._check_filled()
         if target == "top_label":
-            cells = self.sums.cells.cpu().numpy()
+            cells = self.arrays.cells
             both = cells.sum(axis=1)
             return ReliabilityCurve(
                 both[:, 0], both[:, 1], cells[:, 1, 0], target="top_label", closed=self.closed
@@ -316,14 +341,14 @@ class CalibrationState:
             raise ValueError(
                 f"{_WHERE}: target='positive' is for two classes, got {self.n_classes}. Use 'classwise'."
             )
-        table = self.sums.classwise.cpu().numpy()
+        table = self.arrays.classwise
         return [ReliabilityCurve(c[:, 0], c[:, 1], c[:, 2], target=target, closed=self.closed) for c in table]
 
     def class_errors(self, name: str = "ece") -> Array:
         """Return one error of every class at once, ``(k,)``; names as in ``calibration_errors``."""
         self._check_filled()
         self._check_scores()
-        table = self.sums.classwise.cpu().numpy()
+        table = self.arrays.classwise
         return calibration_errors(table[..., 0], table[..., 1], table[..., 2])[name]
 
     def _check_scores(self) -> None:
@@ -361,7 +386,7 @@ def _check_sizes(n_classes: int, n_ranks: int, n_fine: int) -> None:
 
 def _all_ignored(labels: Any, ignore_index: int) -> bool:
     """Return whether no row of a batch counts; labels on another device are not waited for."""
-    if isinstance(labels, Tensor) and labels.device.type != "cpu":
+    if is_tensor(labels) and labels.device.type != "cpu":
         return False
-    numbers = np.asarray(labels)
+    numbers = as_numpy(labels)
     return labels is not None and numbers.size > 0 and bool(np.all(numbers == ignore_index))

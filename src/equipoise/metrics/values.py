@@ -13,7 +13,7 @@ from equipoise.metrics.facts import metrics_where
 from equipoise.metrics.ranked import adaptive_calibration_error, equal_mass_error, kolmogorov_smirnov_error
 from equipoise.metrics.selective import area_under_risk_coverage, aurc_of_cells
 from equipoise.metrics.smooth import (
-    fixed_point_error,
+    fixed_point_errors,
     residual_spectrum,
     smooth_calibration_error,
 )
@@ -68,7 +68,7 @@ def state_metrics(state: CalibrationState) -> dict[str, float]:
         >>> state_metrics(state)["accuracy"]
         0.5
     """
-    cells = state.sums.cells.cpu().numpy()[..., [0, 1, 3, 5]]
+    cells = state.arrays.cells[..., [0, 1, 3, 5]]
     found = {name: float(value) for name, value in cell_metrics(cells).items()}
     absent = metrics_where(**({"needs_scores": True} if state.n_classes == 0 else {"only_confidence": True}))
     if state.n_classes == 0 and not has_losses(state):
@@ -87,9 +87,9 @@ def state_metrics(state: CalibrationState) -> dict[str, float]:
 
 def has_losses(state: CalibrationState) -> bool:
     """Return whether a state of confidences holds the losses of all its rows; earlier versions summed none."""
-    weight, confidence, squared = np.moveaxis(state.sums.cells.cpu().numpy()[..., :3], -1, 0)
+    weight, confidence, squared = np.moveaxis(state.arrays.cells[..., :3], -1, 0)
     brier = squared.sum() + weight[:, 1].sum() - 2 * confidence[:, 1].sum()
-    return abs(float(brier) - float(state.sums.cells[..., 5].sum())) <= 1e-6 * float(weight.sum())
+    return abs(float(brier) - float(state.arrays.cells[..., 5].sum())) <= 1e-6 * float(weight.sum())
 
 
 def has_top5(state: CalibrationState) -> bool:
@@ -99,7 +99,7 @@ def has_top5(state: CalibrationState) -> bool:
 
 def brier_calibration(state: CalibrationState) -> float:
     """Return the part of the Brier score that calibration errors cost: squared classwise gaps, over the bins."""
-    table = state.sums.classwise.cpu().numpy()
+    table = state.arrays.classwise
     difference, weight = table[..., 1] - table[..., 2], table[..., 0]
     squared = np.divide(difference**2, weight, out=np.zeros_like(weight), where=weight > 0)
     return float(squared.sum() / state.total_weight)
@@ -107,7 +107,7 @@ def brier_calibration(state: CalibrationState) -> float:
 
 def top_k_from_state(state: CalibrationState, k: int) -> float:
     """Return the share of rows whose true class is among the ``k`` most probable."""
-    ranks = state.sums.ranks.cpu().numpy()
+    ranks = state.arrays.ranks
     return float(ranks[: min(k, len(ranks) - 1)].sum() / ranks.sum())
 
 
@@ -126,7 +126,7 @@ def row_metrics(predictions: Predictions, state: CalibrationState) -> dict[str, 
 
 def sketch_metrics(state: CalibrationState) -> dict[str, float]:
     """Return the same metrics for a stream, from the state's sketch of confidence."""
-    sketch = state.sums.sketch.cpu().numpy()
+    sketch = state.arrays.sketch
     # Weights count rows, as in the metrics of arrays.
     sketch = sketch * max(1.0, state.n_samples / state.total_weight)
     mass, right = sketch[:, 0], sketch[:, 2]
@@ -135,7 +135,7 @@ def sketch_metrics(state: CalibrationState) -> dict[str, float]:
     confidence = np.divide(sketch[:, 1], mass, out=np.zeros_like(mass), where=mass > 0)
     found = {
         "ada_ece": float(equal_mass_error(mass, gaps, state.n_bins)),
-        "smece": fixed_point_error(residual_spectrum(confidence, gaps / total)),
+        "smece": float(fixed_point_errors(residual_spectrum(confidence, gaps / total)[None])[0]),
         "ks": float(np.abs(np.cumsum(gaps)).max() / total),
         "auroc": float(auroc_of_cells(right, wrong)),
         "aurc": float(aurc_of_cells(mass[::-1], wrong[::-1])),

@@ -16,15 +16,16 @@ from equipoise.core.errors import DataError, EquipoiseError, SpecError, SplitErr
 from equipoise.core.predictions import Predictions
 from equipoise.core.read_only import ReadOnly
 from equipoise.data import Dataset
+from equipoise.data.folders import file_record
 from equipoise.experiments.build.data import content_digest, data_of
-from equipoise.experiments.build.run_parts import build, make_loss, make_network, split_source
+from equipoise.experiments.build.run_parts import build, make_loss, make_network, split_source, weights_file
 from equipoise.experiments.build.test_sets import load_other_data, make_test_set
 from equipoise.experiments.code.component import Component, code_in_sum
 from equipoise.experiments.code.source import check_not_loading, split_reference
 from equipoise.experiments.specs.calibrators import make_calibrator
 from equipoise.experiments.specs.execution import Execution
 from equipoise.experiments.specs.metrics import score_metric
-from equipoise.experiments.specs.run import Spec
+from equipoise.experiments.specs.run import ModelSpec, Spec
 from equipoise.experiments.specs.scoring import ScoringOptions
 from equipoise.losses.adaptive import check_saved_state, made_up_rows
 from equipoise.training.network_call import as_logits, call_network
@@ -126,11 +127,26 @@ def pin(spec: Spec, execution: Execution | None = None, *, where: str = "spec") 
             with _at(f"{where}.{key}"):
                 digests |= {split_reference(one.name)[0]: one.find().digest for one in parts}
         spec = replace(spec, code=ReadOnly(digests)) if digests else spec
+    root = None if execution is None else execution.root
+    with _at(f"{where}.model"):
+        spec = replace(spec, model=_pin_weights(spec.model, root)) if spec.model.weights else spec
+    helper = spec.method.auxiliary
+    if helper is not None and helper.weights:
+        with _at(f"{where}.method.auxiliary"):
+            spec = replace(spec, method=replace(spec.method, auxiliary=_pin_weights(helper, root)))
     if spec.data.digest:
         return spec
     with _at(f"{where}.data"):
         found = content_digest(data_of(spec, execution))
     return replace(spec, data=replace(spec.data, digest=found)) if found else spec
+
+
+def _pin_weights(model: ModelSpec, root: str | None) -> ModelSpec:
+    """Return a network with the digest of the checkpoint that it starts from."""
+    if model.digest:
+        return model
+    file = weights_file(model, root)
+    return replace(model, digest=file_record(file, file.parent).sha256)
 
 
 def prepare(
@@ -179,7 +195,7 @@ def _check_builds(spec: Spec, execution: Execution | None, where: str) -> None:
         data = data_of(spec, execution)
     with torch.random.fork_rng(devices=[]):
         with _at(f"{where}.model"):
-            network = make_network(spec.model, data, spec)
+            network = make_network(spec.model, data, spec, root=execution and execution.root)
         with _at(f"{where}.method"):
             build(spec, execution)
         if is_code(spec.model.name):

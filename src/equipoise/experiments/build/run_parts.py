@@ -5,23 +5,26 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, final
 
 import torch
 from torch import Tensor, nn
 
 from equipoise.catalogue import CATALOGUE, Entry, check_match
-from equipoise.core.errors import SpecError
+from equipoise.core.errors import DataError, SpecError, located
+from equipoise.core.names import look_up
 from equipoise.core.seeds import derive_seed
 from equipoise.data import Augment, Dataset, batches, meta_part
+from equipoise.data.folders import open_root
 from equipoise.experiments.build.data import data_of
 from equipoise.experiments.code.adapters import call_with, check_keywords, is_objective, loss_factory
-from equipoise.experiments.code.component import Component
+from equipoise.experiments.code.component import Component, number_keys
 from equipoise.experiments.specs.checking import recipe_optimizer
 from equipoise.experiments.specs.execution import Execution
 from equipoise.experiments.specs.methods import find_loss_entry, own_entry, split_method
-from equipoise.experiments.specs.run import RecipeSpec, Spec
-from equipoise.models import Network
+from equipoise.experiments.specs.run import ModelSpec, RecipeSpec, Spec
+from equipoise.models import Network, load_published
 from equipoise.objectives import Parts, WeightAverage
 from equipoise.training import (
     Constant,
@@ -44,6 +47,7 @@ __all__ = [
     "make_recipe",
     "network_options",
     "split_source",
+    "weights_file",
 ]
 
 
@@ -83,7 +87,8 @@ def build(spec: Spec, execution: Execution | None = None) -> Built:
         'Supervised'
     """
     data = data_of(spec, execution)
-    loader_workers = (execution and execution.loader_workers) or 0
+    execution = execution or Execution()
+    root, loader_workers = execution.root, execution.loader_workers or 0
     data, meta = (
         meta_part(data, share=spec.training.meta, seed=spec.data.seed) if spec.training.meta else (data, None)
     )
@@ -103,10 +108,10 @@ def build(spec: Spec, execution: Execution | None = None) -> Built:
     train = split_source(data, "train", spec, loader_workers=loader_workers)
     torch.manual_seed(derive_seed(spec.seed, "initial weights"))
     parts = Parts(
-        make_network=partial(make_network, spec.model, data, spec),
+        make_network=partial(make_network, spec.model, data, spec, root=root),
         make_auxiliary=None
         if spec.method.auxiliary is None
-        else partial(make_network, spec.method.auxiliary, data, spec),
+        else partial(make_network, spec.method.auxiliary, data, spec, root=root),
         make_loss=None if loss is None else partial(_make_loss, loss, data, spec),
         recipe=make_recipe(spec.training),
         train=train,
@@ -147,25 +152,66 @@ def _make_objective(objective: Component, parts: Parts, spec: Spec) -> Objective
     return own
 
 
-def make_network(model: Component, data: Dataset, spec: Spec | None = None) -> nn.Module:
+def make_network(
+    model: ModelSpec, data: Dataset, spec: Spec | None = None, *, root: str | None = None
+) -> nn.Module:
     """Return a fresh network for a dataset; its inputs and classes come from the data.
 
     Args:
         model: Which network.
         data: For which data.
         spec: The spec that it is part of, with the folder and digest of its code.
+        root: The data folder, where the checkpoint that a network starts from may be.
 
     Raises:
         SpecError: If the network does not take such data.
+        DataError: If the checkpoint is missing, or is of another network.
 
     Example:
         >>> spec = Spec.from_table({"data": "digits", "model": "mlp"})
         >>> make_network(spec.model, data_of(spec)).n_classes
         10
     """
+    network = _make_untrained(model, data, spec)
+    if model.weights:
+        load_published(_part_of(network, model), weights_file(model, root))
+    return network
+
+
+def weights_file(model: ModelSpec, root: str | None = None) -> Path:
+    """Return the file of the checkpoint that a network starts from.
+
+    Raises:
+        DataError: If there is none.
+
+    Example:
+        >>> weights_file(ModelSpec(name="resnet50", weights="nowhere.pth"), root=".")
+        Traceback (most recent call last):
+        ...
+        equipoise.core.errors.DataError: weights: no file nowhere.pth. Put the checkpoint there, or leave `weights` out.
+    """
+    path = Path(model.weights or "").expanduser()
+    if not path.is_absolute():
+        path = open_root(root, name="weights") / path
+    if not path.is_file():
+        raise DataError(f"weights: no file {path}. Put the checkpoint there, or leave `weights` out.")
+    return path
+
+
+def _part_of(network: nn.Module, model: ModelSpec) -> nn.Module:
+    if not model.weights_into:
+        return network
+    parts = dict(network.named_modules())
+    with located("weights_into"):
+        found: nn.Module = look_up(model.weights_into, parts, what=f"part of {model.name}")
+    return found
+
+
+def _make_untrained(model: ModelSpec, data: Dataset, spec: Spec | None) -> nn.Module:
     sizes = {"n_classes": data.n_classes, **_input_sizes(data)}
     if model.is_code:
-        return _own_network(model if spec is None else spec.component(model.name, model.options), sizes)
+        own = Component(name=model.name) if spec is None else spec.component(model.name)
+        return _own_network(own, sizes, model)
     check_match(model.name, data.name, (data.kind,))
     entry = CATALOGUE["models"][model.name]
     options = {key: value for key, value in entry.options.items() if key not in sizes}
@@ -175,7 +221,7 @@ def make_network(model: Component, data: Dataset, spec: Spec | None = None) -> n
     return network
 
 
-def network_options(model: Component, data: Dataset) -> dict[str, Any]:
+def network_options(model: ModelSpec, data: Dataset) -> dict[str, Any]:
     """Return the options of a network of the catalogue for a dataset, beyond the catalogue's own.
 
     Example:
@@ -185,13 +231,13 @@ def network_options(model: Component, data: Dataset) -> dict[str, Any]:
     """
     known = inspect.signature(CATALOGUE["models"][model.name].factory).parameters
     sizes = {"n_classes": data.n_classes, **_input_sizes(data)}
-    return {**{key: value for key, value in sizes.items() if key in known}, **model.keywords}
+    return {**{key: value for key, value in sizes.items() if key in known}, **number_keys(model.options)}
 
 
-def _own_network(model: Component, sizes: dict[str, int]) -> nn.Module:
-    factory = model.load()
+def _own_network(code: Component, sizes: dict[str, int], model: ModelSpec) -> nn.Module:
+    factory = code.load()
     check_keywords(factory, model.options, name=model.name)
-    network = call_with(factory, sizes, model.keywords)
+    network = call_with(factory, sizes, number_keys(model.options))
     if not isinstance(network, nn.Module):
         raise SpecError(
             f"{model.name}: expected a class or function that gives a torch module, got {type(network).__name__}."

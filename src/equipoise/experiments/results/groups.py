@@ -284,6 +284,7 @@ def _settings(spec: Spec) -> dict[str, Any]:
         "content": (spec.data.digest or "")[:8],
         **{f"data.{key}": plain(value) for key, value in spec.data.options.items()},
         **{f"model.{key}": plain(value) for key, value in spec.model.options.items()},
+        **({"model.weights": (spec.model.digest or spec.model.weights)[:8]} if spec.model.weights else {}),
         **recipe,
     }
 

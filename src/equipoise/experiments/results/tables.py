@@ -333,6 +333,12 @@ def _protocol_notes(group: RunGroup) -> list[str]:
         notes.append("Calibrators were fitted on the whole validation set, which training may use too.")
     if any(part.test.closed == "left" for parts in group.scores.values() for part in parts.values()):
         notes.append("Bins are left-closed.")
+    cards = [parts["identity"].cards for parts in group.scores.values() if "identity" in parts]
+    sampled = [card["test-sample"].n_samples for card in cards if "test-sample" in card]
+    if sampled and len(group.calibrators) > 1:
+        notes.append(
+            f"Scores are of all pixels; after a calibrator they are of a random sample of {sampled[0]:,} pixels."
+        )
     return notes
 
 

@@ -19,7 +19,16 @@ from equipoise.metrics.facts import learn_facts
 from equipoise.metrics.row_draws import ResamplePlan, RowDraws
 from equipoise.metrics.selective import RiskCoverage
 
-__all__ = ["RunScores", "is_auto", "read_scores", "set_name", "tidy_rows", "write_scores"]
+__all__ = [
+    "RunScores",
+    "is_auto",
+    "pack_draws",
+    "read_scores",
+    "set_name",
+    "tidy_rows",
+    "unpack_draws",
+    "write_scores",
+]
 
 _KEPT = ("metric", "value", "low", "high", "p_value", "n_samples", "n_bins", "closed", "level", "n_resamples")
 _NUMBER_OR_NONE = (*NUMBER, type(None))
@@ -179,7 +188,7 @@ def write_scores(scores: RunScores, path: Path) -> None:
             "cards": {split: card.to_dict() for split, card in scores.cards.items()},
             "classes": [list(part) for part in scores.classes],
             "risk": None if risk is None else [np.asarray(column)[_thin(risk)].tolist() for column in risk],
-            "draws": None if scores.draws is None else _packed(scores.draws),
+            "draws": None if scores.draws is None else pack_draws(scores.draws),
             "extras": {key: list(one) for key, one in scores.extras.items()},
             **({"facts": {key: dict(said) for key, said in scores.facts.items()}} if scores.facts else {}),
             "detection": {
@@ -221,7 +230,7 @@ def read_scores(path: Path) -> RunScores:
             cards={split: Scorecard.from_dict(table) for split, table in content["cards"].items()},
             classes=tuple(Slice(*part) for part in content["classes"]),
             risk=None if risk is None else RiskCoverage(*map(np.asarray, risk)),
-            draws=None if draws is None else _unpacked(draws),
+            draws=None if draws is None else unpack_draws(draws),
             extras={key: Score(*one) for key, one in content.get("extras", {}).items()},
             facts=facts,
             detection={
@@ -238,7 +247,7 @@ def read_scores(path: Path) -> RunScores:
         raise DataError(f"{path}: damaged: no scores of a run ({type(error).__name__} {error}).") from error
 
 
-def _packed(draws: RowDraws) -> dict[str, Any]:
+def pack_draws(draws: RowDraws) -> dict[str, Any]:
     """Return draws as JSON can hold them: thousands of numbers per metric, in single precision."""
     packed = {
         key: b64encode(np.asarray(column, dtype="<f4").tobytes()).decode()
@@ -247,7 +256,8 @@ def _packed(draws: RowDraws) -> dict[str, Any]:
     return {"plan": draws.plan._asdict(), "values": dict(draws.values), "draws": packed}
 
 
-def _unpacked(content: Mapping[str, Any]) -> RowDraws:
+def unpack_draws(content: Mapping[str, Any]) -> RowDraws:
+    """Return the draws that :func:`pack_draws` made a table of."""
     draws = {
         key: np.frombuffer(b64decode(text, validate=True), dtype="<f4")
         for key, text in content["draws"].items()

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, final
 
 from equipoise.calibrators import Calibrator
+from equipoise.core.choices import ScoreSettings
 from equipoise.core.errors import SpecError
 from equipoise.core.predictions import Predictions
 from equipoise.core.writing import write_predictions
@@ -15,7 +16,7 @@ from equipoise.experiments.code.component import Component
 from equipoise.experiments.runs.folder import RunFolder, calibrated_name, calibrator_names
 from equipoise.experiments.runs.rows import write_rows
 from equipoise.experiments.runs.scores import RunScores, set_name, tidy_rows, write_scores
-from equipoise.experiments.runs.segmentation import dense_cards, dense_extras, image_clusters
+from equipoise.experiments.runs.segmentation import image_clusters, with_all_pixels
 from equipoise.experiments.specs.calibrators import calibrator_key, load_own_calibrator, make_calibrator
 from equipoise.experiments.specs.metrics import load_metric, metric_mark, score_metric
 from equipoise.experiments.specs.run import Spec
@@ -132,11 +133,7 @@ class _Scoring:
         if key == "identity":
             splits = {split: self._predictions(split) for split in self._target.splits()}
             found = score_plain(splits, self._options, clusters=image_clusters(*splits.values()))
-            return replace(
-                found,
-                cards={**found.cards, **dense_cards(self._target)},
-                extras={**dense_extras(self._target), **found.extras},
-            )
+            return with_all_pixels(found, self._target)
         after = self._test_after(key)
         if self._own(key):
             # Tables compare methods after the calibrator, and are made without its code.
@@ -281,14 +278,7 @@ def score_calibrated(
 
 def _draws(judged: Predictions, options: ScoringOptions, clusters: Any) -> RowDraws:
     codes = None if clusters is None else find_clusters(clusters, judged, where="score").codes
-    return draw_rows(
-        judged,
-        clusters=codes,
-        n_bins=options.n_bins,
-        closed=options.closed,
-        n_resamples=options.n_resamples,
-        seed=options.seed,
-    )
+    return draw_rows(judged, ScoreSettings(**options.score_options), clusters=codes)
 
 
 def _extras(judged: Predictions, options: ScoringOptions, clusters: Any) -> dict[str, Score]:

@@ -1,24 +1,28 @@
-"""Segmentation in runs: every pixel counts, a stated sample of them is kept."""
+"""Segmentation in runs: scores are of all pixels, and a stated sample of them is kept for calibrators."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from torch import nn
 
+from equipoise.core.choices import ScoreSettings
 from equipoise.core.predictions import Predictions
 from equipoise.core.splits import SPLITS
 from equipoise.evaluate import Score, Scorecard
 from equipoise.evaluate.scoring import score_state
 from equipoise.experiments.runs.folder import RunFolder
 from equipoise.experiments.runs.json_files import NUMBER, check_content, read_json
+from equipoise.experiments.runs.scores import RunScores, pack_draws, unpack_draws
 from equipoise.experiments.specs.scoring import ScoringOptions
 from equipoise.metrics.clusters import sums_of_images
-from equipoise.training import BatchLike, score_dense
+from equipoise.metrics.row_draws import ResamplePlan, RowDraws, draw_units, group_clusters, shared_metrics
+from equipoise.training import BatchLike, DenseScores, score_dense
 
-__all__ = ["DENSE", "IMAGE", "dense_cards", "dense_extras", "image_clusters", "predict_dense"]
+__all__ = ["DENSE", "IMAGE", "image_clusters", "predict_dense", "with_all_pixels"]
 
 #: The file of what was counted over all pixels.
 DENSE = "predictions/dense.json"
@@ -54,7 +58,7 @@ def predict_dense(
 
     Returns:
         The sample; and a table of plain values: its share, scorecards of all pixels, of those near boundaries between
-        classes and of the others, and intersections over unions with intervals from resampling images.
+        classes and of the others, resamples of images, and intersections over unions with intervals from them.
     """
     found = score_dense(
         network,
@@ -87,9 +91,13 @@ def predict_dense(
             None if np.isnan(value) else [float(value), *map(float, ends)]
             for value, ends in zip(found.class_iou, classes, strict=True)
         ],
+        "draws": pack_draws(_draw_images(found, resampling)),
         "cards": {
             name: score_state(
-                state, None, clusters=sums_of_images(cells, seed=resampling["seed"]), **resampling
+                state,
+                None,
+                ScoreSettings(**resampling),
+                clusters=sums_of_images(cells, seed=resampling["seed"]),
             ).to_dict()
             for name, (state, cells) in parts.items()
             if state.n_samples
@@ -118,27 +126,43 @@ def image_clusters(*predictions: Predictions) -> str | None:
     return IMAGE if all((column != column[0]).any() for column in columns) else None
 
 
-def dense_cards(target: RunFolder) -> dict[str, Scorecard]:
-    """Return the scorecards of all test pixels and of those near boundaries and inside; nothing for other tasks."""
-    tables = _test(target).get("cards", {})
-    return {f"test-pixels-{name}": Scorecard.from_dict(table) for name, table in tables.items()}
+def _draw_images(found: DenseScores, resampling: Mapping[str, Any]) -> RowDraws:
+    """Score resamples of the images, all their pixels included; runs of the same images have the same resamples."""
+    sums, n_units = group_clusters(found.near_images + found.inside_images, resampling["seed"])
+    plan = ResamplePlan(int(found.state.n_samples), n_units, resampling["n_resamples"], resampling["seed"])
+    return draw_units(sums.reshape(len(sums), -1), found.state.n_bins, shared_metrics(found.sample), plan)
 
 
-def dense_extras(target: RunFolder) -> dict[str, Score]:
-    """Return intersections over unions of ``test``, mean and by class; nothing for other tasks."""
-    table = _test(target)
-    if not table:
-        return {}
-    classes = {f"iou_{place}": one for place, one in enumerate(table["class_iou"]) if one is not None}
-    return {key: Score(*one) for key, one in {"mean_iou": table["mean_iou"], **classes}.items()}
+def with_all_pixels(scores: RunScores, target: RunFolder) -> RunScores:
+    """Return scores of a sample of pixels with those of all pixels in their place; those of other tasks unchanged.
 
+    ``test-sample`` is the scorecard of the sample. Intersections over unions are added.
 
-def _test(target: RunFolder) -> dict[str, Any]:
+    Args:
+        scores: What the sample scored without a calibrator.
+        target: The run.
+    """
     if not target.has(DENSE):
-        return {}
+        return scores
     file = target.intact_file(DENSE)
     content = read_json(file)
-    shape = {"mean_iou": [NUMBER], "class_iou": [(list, type(None))], "cards?": {str: dict}}
-    check_content(content, {"test": shape}, where=str(file))
-    found: dict[str, Any] = content["test"]
-    return found
+    shape = {"mean_iou": [NUMBER], "class_iou": [(list, type(None))], "cards": {str: dict}, "draws": dict}
+    check_content(content, dict.fromkeys(scores.cards, shape), where=str(file))
+    cards = {
+        split: {name: Scorecard.from_dict(card) for name, card in table["cards"].items()}
+        for split, table in content.items()
+    }
+    parts = {f"test-pixels-{name}": card for name, card in cards["test"].items() if name != "all"}
+    test = content["test"]
+    classes = {f"iou_{place}": one for place, one in enumerate(test["class_iou"]) if one is not None}
+    overlaps = {"mean_iou": test["mean_iou"], **classes}
+    return replace(
+        scores,
+        cards={
+            **{split: cards[split]["all"] for split in scores.cards},
+            "test-sample": scores.test,
+            **parts,
+        },
+        draws=unpack_draws(test["draws"]),
+        extras={**{key: Score(*one) for key, one in overlaps.items()}, **scores.extras},
+    )

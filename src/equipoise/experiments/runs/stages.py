@@ -260,7 +260,11 @@ class _Stages:
     def predict(self) -> None:
         """Predict each split."""
         if self._target.is_done("predicted"):
-            return
+            # Pixels are scored when they are predicted, so that other bins need other predictions.
+            options = self._scoring.score_options
+            if (self._target.record("predicted") or {}).get("settings", options) == options:
+                return
+            self._check_weights("pixels cannot be scored with other settings", "give the earlier settings")
         self._target.clear_stages("predicted")
         data = self._built.data
         network = load_network(self._target, self._built, self._spec)
@@ -285,18 +289,13 @@ class _Stages:
                 )
                 yield sample
 
-        store_predictions(self._target, samples(), tables)
+        store_predictions(self._target, samples(), tables, settings=self._scoring.score_options)
 
     def shift(self) -> None:
         """Predict additional test sets."""
 
         def predict_test(data: Dataset) -> Predictions:
-            name = "best.pt" if self._spec.training.keep == "best" else "last.pt"
-            if not (self._target.path / name).exists():
-                raise SpecError(
-                    f"{self._target.path / name}: was deleted, so no additional test set can be predicted. Delete the "
-                    "run's folder to train it again, or leave `shift` out."
-                )
+            self._check_weights("no additional test set can be predicted", "leave `shift` out")
             network = load_network(self._target, self._built, self._spec)
             return predict(network, self._batches(data, "test", network), split="test", joined=False)
 
@@ -308,6 +307,15 @@ class _Stages:
             predict=predict_test,
             data=lambda: self._built.data,
         )
+
+    def _check_weights(self, consequence: str, alternative: str) -> None:
+        """Raise if the weights that predict are gone."""
+        name = "best.pt" if self._spec.training.keep == "best" else "last.pt"
+        if not (self._target.path / name).exists():
+            raise SpecError(
+                f"{self._target.path / name}: was deleted, so {consequence}. Delete the run's folder to train it "
+                f"again, or {alternative}."
+            )
 
     def score(self) -> None:
         """Fit calibrators and write scores."""
@@ -379,7 +387,11 @@ def load_network(target: RunFolder, built: Built, spec: Spec) -> nn.Module:
 
 
 def store_predictions(
-    target: RunFolder, predictions: Iterable[Predictions], dense: Mapping[str, Any] = MappingProxyType({})
+    target: RunFolder,
+    predictions: Iterable[Predictions],
+    dense: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    settings: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
     """Write the predictions on each split, and record that the stage is done.
 
@@ -387,6 +399,7 @@ def store_predictions(
         target: A run that is trained.
         predictions: One per split.
         dense: For segmentation, what all pixels came to, by split; complete when all predictions are made.
+        settings: The options that all pixels were scored with.
     """
     (target.path / "predictions").mkdir(exist_ok=True)
     files = {}
@@ -397,4 +410,5 @@ def store_predictions(
         write_json(target.path / DENSE, dict(dense))
     shares = {split: table["share"] for split, table in dense.items()}
     names = [*files.values(), *([DENSE] if dense else [])]
-    target.write_record("predicted", names, splits=list(files), **({"sample": shares} if dense else {}))
+    facts = {"sample": shares, "settings": dict(settings)} if dense else {}
+    target.write_record("predicted", names, splits=list(files), **facts)

@@ -19,10 +19,10 @@ from equipoise.core.errors import SpecError, located
 from equipoise.core.names import check_choice, look_up
 from equipoise.data import COMMON_OPTIONS, VALIDATIONS
 from equipoise.experiments.code.adapters import check_keywords
-from equipoise.experiments.code.component import Component, plain
+from equipoise.experiments.code.component import plain
 from equipoise.experiments.specs.methods import find_entry, find_loss_entry, split_method
-from equipoise.experiments.specs.parsing import parse_component, record_from_table
-from equipoise.experiments.specs.run import DataSpec, MethodSpec, RecipeSpec, Spec
+from equipoise.experiments.specs.parsing import record_from_table
+from equipoise.experiments.specs.run import DataSpec, MethodSpec, ModelSpec, RecipeSpec, Spec
 from equipoise.training import Optimizer
 
 __all__ = [
@@ -87,7 +87,7 @@ def read_data(value: Any, *, where: str) -> DataSpec:
     return data
 
 
-def read_model(value: Any, *, where: str) -> Component:
+def read_model(value: Any, *, where: str) -> ModelSpec:
     """Return the network that a name or table describes, checked.
 
     Raises:
@@ -98,12 +98,16 @@ def read_model(value: Any, *, where: str) -> Component:
         'mlp(hidden=[32])'
     """
     add_plugins()
-    model = parse_component(value, where=where)
+    model = record_from_table(ModelSpec, value, where=where)
+    _check_model(model, where=where)
+    return model
+
+
+def _check_model(model: ModelSpec, *, where: str) -> None:
     entry = find_entry(model.name, "models", what="model", where=f"{where}.name")
     if entry is not None:
         with located(f"{where}.options"):
             check_keywords(entry.factory, model.options, name=entry.key, ours=_OURS)
-    return model
 
 
 def read_method(value: Any, *, where: str) -> MethodSpec:
@@ -134,7 +138,7 @@ def check_method(method: MethodSpec, *, where: str) -> MethodSpec:
         key = "options" if method.loss is None else "loss.options"
         _check_options(find_loss_entry(loss.name), loss.options, where=f"{where}.{key}")
     if method.auxiliary is not None:
-        read_model(plain(method.auxiliary), where=f"{where}.auxiliary")
+        _check_model(method.auxiliary, where=f"{where}.auxiliary")
     if method.recipe:
         recipe = record_from_table(RecipeSpec, method.recipe, where=f"{where}.recipe")
         typed = {key: getattr(recipe, key) for key in method.recipe}

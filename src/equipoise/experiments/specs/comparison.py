@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, final
@@ -21,6 +21,7 @@ from equipoise.experiments.specs.checking import check_pair, read_data, read_met
 from equipoise.experiments.specs.execution import Execution
 from equipoise.experiments.specs.metrics import parse_metric
 from equipoise.experiments.specs.parsing import as_list, check_keys, parse_value, set_key
+from equipoise.experiments.specs.rehearsal import kept_in_rehearsal, rehearsal_table
 from equipoise.experiments.specs.run import MethodSpec, Spec, check_name
 from equipoise.experiments.specs.toml import parse_override, read_toml
 from equipoise.experiments.specs.tuning import TunedMethod, is_tuned, parse_tuned_method
@@ -217,8 +218,15 @@ def _read_calibrators(given: Any, where: str, base_dir: str) -> tuple[Component,
     return tuple(found.values())
 
 
-def read_comparison(path: str | os.PathLike[str], *, overrides: Iterable[str] = ()) -> ComparisonSpec:
+def read_comparison(
+    path: str | os.PathLike[str], *, overrides: Iterable[str] = (), rehearse: bool = False
+) -> ComparisonSpec:
     """Read a comparison from a TOML file, with ``key=value`` overrides.
+
+    Args:
+        path: The file.
+        overrides: Keys with other values.
+        rehearse: Return the same comparison on made-up data, cut down to minutes.
 
     Example:
         >>> read_comparison("nowhere.toml")
@@ -229,4 +237,10 @@ def read_comparison(path: str | os.PathLike[str], *, overrides: Iterable[str] = 
     table = read_toml(path)
     for text in overrides:
         set_key(table, *parse_override(text))
-    return ComparisonSpec.from_table(table, where=str(path), base_dir=str(Path(path).resolve().parent))
+    if rehearse:
+        table = rehearsal_table(table)
+    found = ComparisonSpec.from_table(table, where=str(path), base_dir=str(Path(path).resolve().parent))
+    if not rehearse:
+        return found
+    kept = [spec for spec in found.specs if kept_in_rehearsal(spec, found.specs[0], found.baseline)]
+    return replace(found, specs=tuple(kept))

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, final
 
+from equipoise.catalogue import is_code
 from equipoise.core.atomic_files import write_text
 from equipoise.core.errors import SpecError
 from equipoise.core.read_only import ReadOnly
@@ -27,6 +28,7 @@ _KEYS = ("data", "model", "method", "recipe", "seed", "code", "name", "execution
 __all__ = [
     "DataSpec",
     "MethodSpec",
+    "ModelSpec",
     "RecipeSpec",
     "Spec",
     "check_name",
@@ -73,6 +75,45 @@ class DataSpec:
 
 @final
 @dataclass(frozen=True, kw_only=True)
+class ModelSpec:
+    """Which network.
+
+    Attributes:
+        name: A network of the catalogue, or code.
+        options: Options of its factory beyond the number of classes and inputs, which come from the data.
+        weights: A checkpoint that it starts from: a file in the data folder, or an absolute path.
+        weights_into: The part of the network that the checkpoint fills, such as ``"body.encoder"``; by default all.
+        digest: Digest of the checkpoint, filled in when it is found; another checkpoint is another run.
+
+    Example:
+        >>> ModelSpec(name="mlp", options={"hidden": (32,)}).label
+        'mlp(hidden=[32])'
+    """
+
+    name: str
+    options: Mapping[str, Any] = field(default_factory=ReadOnly)
+    weights: str | None = None
+    weights_into: str | None = None
+    digest: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "options", freeze(self.options))
+
+    @property
+    def is_code(self) -> bool:
+        """Whether it is the user's own code and not an entry of the catalogue."""
+        return is_code(self.name)
+
+    @property
+    def label(self) -> str:
+        """A short name that tells settings apart."""
+        return format_label(
+            self.name, {**self.options, **({"weights": self.weights} if self.weights else {})}
+        )
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
 class MethodSpec:
     """Which method: a loss, a sum of losses, or an objective that owns its step.
 
@@ -92,7 +133,7 @@ class MethodSpec:
     name: str
     options: Mapping[str, Any] = field(default_factory=ReadOnly)
     loss: Component | None = None
-    auxiliary: Component | None = None
+    auxiliary: ModelSpec | None = None
     recipe: Mapping[str, Any] = field(default_factory=ReadOnly)
     title: str | None = field(default=None, compare=False)
 
@@ -225,7 +266,7 @@ class Spec:
     """
 
     data: DataSpec
-    model: Component
+    model: ModelSpec
     method: MethodSpec = field(default_factory=lambda: MethodSpec(name="ce"))
     recipe: RecipeSpec = field(default_factory=RecipeSpec)
     seed: int = 0
@@ -294,6 +335,9 @@ class Spec:
         """Sixteen letters that are the same for the same content, and name the run's folder."""
         table = self.to_table()
         table["method"].pop("title", None)
+        for model in filter(None, (table["model"], table["method"].get("auxiliary"))):
+            if "digest" in model:
+                del model["weights"]  # the content of the file counts, not its path
         return identity_of(table)
 
     @property

@@ -1,22 +1,71 @@
-"""Batches on a GPU as rows, without waiting for the device."""
+"""Batches of tensors: on the CPU without the cost of Predictions, on a GPU without waiting for the device."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from equipoise.core.arrays import label_remedy
+from equipoise.core.array_functions import AnyArray
+from equipoise.core.arrays import Array, is_tensor, label_remedy
+from equipoise.core.bins import Precision, precision_of
 
-__all__ = ["FlatBatch", "flat_batch"]
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["FlatBatch", "PlainBatch", "as_plain_batch", "flat_batch"]
 
 # The probability that stands in for an exact zero of the true class: the smallest normal float32.
-_TINY = torch.finfo(torch.float32).tiny
+_TINY = float(np.finfo(np.float32).tiny)
+
+
+class PlainBatch(NamedTuple):
+    """Rows whose shapes and types are checked, and whose values are not.
+
+    Attributes:
+        scores: ``(n, k)`` float32 or float64.
+        labels: ``(n,)`` int64.
+        kind: What the scores are.
+        precision: As in Predictions.
+        weights: Always None.
+    """
+
+    scores: Array
+    labels: Array
+    kind: Literal["logits", "probs"]
+    precision: Precision
+    weights: None = None
+
+
+def as_plain_batch(
+    scores: Any, labels: Any, kind: Literal["logits", "probs"], n_classes: int
+) -> PlainBatch | None:
+    """Return tensors as a batch if nothing about their form is unusual, else None.
+
+    Example:
+        >>> import torch
+        >>> as_plain_batch(torch.zeros(2, 3), torch.tensor([0, 2]), "logits", 3).labels
+        array([0, 2])
+        >>> as_plain_batch(torch.zeros(2, 3), torch.tensor([0, 2]), "logits", 4) is None
+        True
+    """
+    if not (is_tensor(scores) and is_tensor(labels)) or labels.ndim != 1 or n_classes < 2:
+        return None
+    import torch
+
+    if type(scores) is not torch.Tensor or type(labels) is not torch.Tensor:
+        return None
+    if scores.shape != (len(labels), n_classes) or not len(labels) or labels.dtype != torch.int64:
+        return None
+    if scores.dtype not in (torch.float32, torch.float64) or not (scores.is_cpu and labels.is_cpu):
+        return None
+    table = scores.detach().resolve_neg().numpy()
+    precision = "float64" if kind == "logits" else precision_of(table)
+    return PlainBatch(table, labels.detach().numpy(), kind, precision)
 
 
 class FlatBatch(NamedTuple):
-    """A batch as rows, all of them, whether they count or not.
+    """A batch as rows, all of them, whether they count or not: tensors, or arrays.
 
     Attributes:
         probs: ``(n, k)`` float64.
@@ -29,14 +78,14 @@ class FlatBatch(NamedTuple):
         kept: ``(n,)`` bool: which rows count; None if all do.
     """
 
-    probs: Tensor
-    order: Tensor
-    labels: Tensor
-    weight: Tensor
-    confidence: Tensor
-    loss: Tensor
-    impossible: Tensor
-    kept: Tensor | None
+    probs: AnyArray
+    order: AnyArray
+    labels: AnyArray
+    weight: AnyArray
+    confidence: AnyArray
+    loss: AnyArray
+    impossible: AnyArray
+    kept: AnyArray | None
 
 
 def flat_batch(
@@ -58,9 +107,12 @@ def flat_batch(
         ValueError: If the shapes do not belong together.
 
     Example:
+        >>> import torch
         >>> flat_batch(torch.zeros(2, 3, 4), torch.zeros(2, 4).long(), None, None, is_logits=True).probs.shape
         torch.Size([8, 3])
     """
+    import torch
+
     scores = scores.detach()
     truth = torch.as_tensor(labels, device=scores.device)
     columns = scores[:, None] if scores.ndim == 1 else scores
@@ -100,6 +152,8 @@ def flat_batch(
 
 
 def _per_row(weights: Any, labels: Tensor) -> Tensor:
+    import torch
+
     if weights is None:
         return torch.ones(labels.numel(), dtype=torch.float64, device=labels.device)
     given = torch.as_tensor(weights, device=labels.device).double()
