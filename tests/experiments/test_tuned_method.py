@@ -22,6 +22,7 @@ from equipoise.experiments import (
     run_comparison,
 )
 from equipoise.experiments.specs.tuning import parse_tuned_method
+from equipoise.experiments.tuning import study as tuning_study
 from equipoise.experiments.tuning.samplers import first_settings
 from equipoise.experiments.tuning.study import scale_half
 from equipoise.report import to_html, to_markdown
@@ -174,9 +175,7 @@ def test_a_choice_by_ece_has_the_bins_of_the_scores(finished, tmp_path, monkeypa
     assert select_candidate([flat, crossed], metric="ece", rule="best") == 0
     shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
     asked = []
-    monkeypatch.setattr(
-        tuning_choices, "select_candidate", lambda *_, **settings: asked.append(settings) or 0
-    )
+    monkeypatch.setattr(tuning_study, "select_candidate", lambda *_, **settings: asked.append(settings) or 0)
     spec = ComparisonSpec.from_table(table(method=["ce", {**CHOICE, "by": "ece"}]))
     run_comparison(spec, tmp_path, **quick_options(n_bins=7), workers=1)
     assert [settings["n_bins"] for settings in asked] == [7, 7]

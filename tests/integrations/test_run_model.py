@@ -135,8 +135,8 @@ def test_a_calibrator_is_chosen_by_name(tmp_path, capsys):
 def test_a_model_that_answers_otherwise_is_not_written(digits, tmp_path, monkeypatch):
     original = run_model.load_network
 
-    def forged(target, built):
-        network = original(target, built)
+    def forged(target, built, spec):
+        network = original(target, built, spec)
         with torch.no_grad():
             network.head.bias += torch.arange(10)
         return network

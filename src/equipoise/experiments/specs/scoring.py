@@ -42,8 +42,8 @@ class ScoringOptions:
         SpecError: If a name is not known.
 
     Example:
-        >>> ScoringOptions(calibrators=["identity", "vector"]).calibrators
-        (Component(name='identity', options={}, ...), Component(name='vector', options={}, ...))
+        >>> [one.label for one in ScoringOptions(calibrators=["identity", "vector"]).calibrator_list]
+        ['identity', 'vector']
     """
 
     calibrators: Sequence[Named] = ("identity", "temperature")
