@@ -69,7 +69,7 @@ def test_cut_off_anywhere(pair):
 
 def test_trailing_bytes_are_noticed(pair):
     pair[0].write_bytes(pair[0].read_bytes() + b"x")
-    with pytest.raises(DataError, match="promises 800 bytes of numbers, 801 are there"):
+    with pytest.raises(DataError, match="claims 800 bytes of numbers, 801 are there"):
         read_predictions(pair)
 
 

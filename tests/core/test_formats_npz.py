@@ -143,9 +143,9 @@ def test_wrong_magic(tmp_path, content):
         (header("(-1,)", "<i8"), r"shape \(-1,\) is impossible"),
         (header("(True,)", "|i1") + b"\0", r"shape \(True,\) is impossible"),
         (header("(1.5,)", "<i8"), r"damaged header"),
-        (header("(50,)", "<i8"), r"promises 400 bytes of numbers, the archive holds 0"),
-        (header("(1000000000000,)", "<i8") + b"\0" * 400, r"promises 8000000000000 bytes"),
-        (header("(50,)", "<i8") + b"\0" * 401, r"promises 400 bytes.*holds 401"),
+        (header("(50,)", "<i8"), r"claims 400 bytes of numbers, the archive holds 0"),
+        (header("(1000000000000,)", "<i8") + b"\0" * 400, r"claims 8000000000000 bytes"),
+        (header("(50,)", "<i8") + b"\0" * 401, r"claims 400 bytes.*holds 401"),
         (header("(1000000000000, 0)", "<i8"), r"`labels` is empty"),
         (header("()", "<i8") + b"\0" * 8, r"it is a single number"),
         (header("(0,)", "<i8"), r"`labels` is empty"),
@@ -311,7 +311,7 @@ def test_claimed_size_beyond_the_file(archive):
     place = content.index(b"PK\x01\x02")
     content[place + 20 : place + 28] = struct.pack("<II", 10**9, 10**9)
     path.write_bytes(content)
-    with pytest.raises(DataError, match="said to be larger than the file"):
+    with pytest.raises(DataError, match="claims to be larger than the file"):
         read_predictions(path)
 
 

@@ -140,7 +140,7 @@ def as_floats(values: Any, *, where: str, name: str) -> Array:
         >>> as_floats([1, 2], where="doc", name="logits").dtype
         dtype('float64')
     """
-    array = _given(values, where=where, name=name)
+    array = _as_array(values, where=where, name=name)
     if array.dtype in (np.float32, np.float64):
         return array
     if array.dtype == np.float16:
@@ -168,7 +168,7 @@ def as_integers(values: Any, *, where: str, name: str) -> Array:
         >>> as_integers([1.0, 2.0], where="doc", name="labels")
         array([1, 2])
     """
-    array = _given(values, where=where, name=name)
+    array = _as_array(values, where=where, name=name)
     if array.dtype == np.uint64 and array.max(initial=0) > np.iinfo(np.int64).max:
         raise ValueError(
             f"{where}: `{name}` must hold class numbers, got {array.max()}. Cast from -1? Pass int64."
@@ -220,8 +220,8 @@ def label_remedy(labels: Any) -> str:
     return "Several labels per row are not supported: treat each label as a binary problem of its own."
 
 
-def _given(values: Any, *, where: str, name: str) -> Array:
-    """Return what a caller gave as an array.
+def _as_array(values: Any, *, where: str, name: str) -> Array:
+    """Return an argument as an array.
 
     Raises:
         TypeError: For what cannot become one without guessing.

@@ -92,7 +92,7 @@ def bin_of(values: Array | Tensor, inner: Array | Tensor, *, closed: str = "righ
         inner: The edges between bins, ascending, of the same kind and device; one fewer than there are bins. For
             tensors also one row of edges per row of values.
         closed: Which side of a bin belongs to it: a value on an edge is in the bin below (``"right"``) or above
-            (``"left"``). The thresholds of :func:`lower_edges` have the side in them and are always asked with
+            (``"left"``). The thresholds of :func:`lower_edges` include the side and always go with
             ``"right"``.
 
     Returns:

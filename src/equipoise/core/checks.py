@@ -241,7 +241,7 @@ def check_weights(weights: Array, *, where: str) -> None:
 
 
 def _place(place: Array) -> str:
-    """Return where a number is, but for the row, which the error knows."""
+    """Return where a number is, but for the row, which is a field of the error."""
     return "{row}" if len(place) == 1 else f"{{row}}, column {int(place[1])}"
 
 

@@ -1,4 +1,4 @@
-"""What settings may be, said once for functions and for options of commands, whose help needs no torch."""
+"""Allowed values of settings, shared by functions and by options of commands."""
 
 from __future__ import annotations
 

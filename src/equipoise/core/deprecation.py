@@ -24,10 +24,10 @@ def warn_deprecated(what: str, *, instead: str, since: str, until: str, stacklev
         stacklevel: Whose line is shown: 2 is the caller of the function that calls this.
 
     Example:
-        >>> with warnings.catch_warnings(record=True) as told:
+        >>> with warnings.catch_warnings(record=True) as caught:
         ...     warnings.simplefilter("always")
         ...     warn_deprecated("`objective`", instead="`method`", since="0.2.0", until="0.4.0")
-        >>> print(told[0].message)
+        >>> print(caught[0].message)
         `objective` goes in version 0.4.0 (deprecated since 0.2.0). Use `method`.
     """
     message = f"{what} goes in version {until} (deprecated since {since}). Use {instead}."
@@ -49,11 +49,11 @@ def deprecated(*, instead: str, since: str, until: str) -> Callable[[Callable[P,
         >>> @deprecated(instead="new()", since="0.2.0", until="0.4.0")
         ... def old():
         ...     return 1
-        >>> with warnings.catch_warnings(record=True) as told:
+        >>> with warnings.catch_warnings(record=True) as caught:
         ...     warnings.simplefilter("always")
         ...     old()
         1
-        >>> print(told[0].message)
+        >>> print(caught[0].message)
         old() goes in version 0.4.0 (deprecated since 0.2.0). Use new().
     """
 

@@ -227,7 +227,7 @@ def first_line(error: BaseException, *, most: int | None = 120) -> str:
 
 @contextmanager
 def located(where: str) -> Iterator[None]:
-    """Put the place before what is said against something that stands there.
+    """Put a place in front of the errors that occur in the block.
 
     Args:
         where: A file and a key in it.

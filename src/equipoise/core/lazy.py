@@ -1,4 +1,4 @@
-"""Packages that load their parts when they are first asked for, so that opening the door costs nothing."""
+"""Packages that load their parts when they are first used, so that importing the package is fast."""
 
 from __future__ import annotations
 

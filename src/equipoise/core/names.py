@@ -1,4 +1,4 @@
-"""Look-ups by name that answer a slip of the pen with the nearest valid name."""
+"""Look-ups by name that suggest the nearest valid name."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def look_up(
     """Return ``table[name]``, or raise with the nearest valid name.
 
     Args:
-        name: The key wanted.
+        name: The key.
         table: Valid keys and their values.
         what: The kind of thing, for the message: "loss", "metric" ...
         hint: What to do if no name is near; by default the valid names are listed.
@@ -77,6 +77,6 @@ def check_choice(value: object, choices: Iterable[str], *, where: str, name: str
     if value in words:
         return
     guess = nearest(str(value), words)
-    wanted = " or ".join(repr(word) for word in words)
+    expected = " or ".join(repr(word) for word in words)
     remedy = f" Did you mean {guess!r}?" if guess else ""
-    raise ValueError(f"{where}: `{name}` must be {wanted}, got {value!r}.{remedy}")
+    raise ValueError(f"{where}: `{name}` must be {expected}, got {value!r}.{remedy}")

@@ -48,7 +48,7 @@ class Record(NamedTuple):
     """What a file holds.
 
     Attributes:
-        plain: Values that JSON knows.
+        plain: Values that JSON can hold.
         arrays: Arrays of 64-bit numbers, by name.
     """
 
@@ -153,7 +153,7 @@ def is_record(path: AnyPath) -> bool:
 
 
 def read_record(path: AnyPath, kind: str, version: int) -> Record:
-    """Read a record and check that it is whole and of the kind wanted.
+    """Read a record and check that it is whole and of the expected kind.
 
     Args:
         path: The file.
@@ -189,10 +189,10 @@ def _content(path: Path) -> tuple[Mapping[str, Any], dict[str, Array]]:
     if path.suffix.lower() == ".json":
         check_growth(size, size=size, max_bytes=_LARGEST_TEXT, where=path.name)
         head = json.loads(path.read_bytes())
-        told = head.pop("arrays")
+        listed = head.pop("arrays")
         return head, {
             name: np.array(one["values"], _type(one["type"])).reshape(one["shape"])
-            for name, one in told.items()
+            for name, one in listed.items()
         }
     with zipfile.ZipFile(path) as archive:
         check_growth(
@@ -230,7 +230,7 @@ def _checked(
     head: Mapping[str, Any], arrays: Mapping[str, Array], where: str, kind: str, version: int
 ) -> Record:
     if head["format"] != kind:
-        raise DataError(f"{where}: holds {str(head['format'])[:60]!r}, wanted {kind!r}. Name another file.")
+        raise DataError(f"{where}: expected {kind!r}, got {str(head['format'])[:60]!r}. Name another file.")
     if type(head["version"]) is not int or not 0 < head["version"] <= version:
         raise DataError(
             f"{where}: has version {str(head['version'])[:20]}, this package reads up to {version}. "

@@ -1,4 +1,4 @@
-"""Predictions, the currency of the package: what a classifier said about some rows, and what was true."""
+"""Predictions, the currency of the package: the scores that a classifier gave to some rows, and their true classes."""
 
 from equipoise.core.predictions.predictions import Kind, Predictions
 

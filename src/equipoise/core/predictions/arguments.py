@@ -38,7 +38,7 @@ Kind: TypeAlias = Literal["logits", "probs", "top1", "confidence"]
 
 _WHERE = "Predictions"
 
-#: Fewer rows may all be wrong and sure by chance, in a small chunk of a file.
+#: Fewer rows may all be wrong and confident by chance, in a small chunk of a file.
 _A_FEW = 20
 
 

@@ -49,7 +49,7 @@ def score_rows(scores: Array, labels: Array, *, name: str) -> Array:
 
 def _mismatch(scores: Array, labels: Array, name: str) -> str:
     n = scores.shape[0] if scores.ndim else 0
-    wanted = (n, *scores.shape[2:])
+    expected = (n, *scores.shape[2:])
     if labels.ndim == 2 and labels.shape in ((n, 1), scores.shape):
         remedy = label_remedy(labels)
     elif labels.ndim == 1 and scores.ndim > 2 and len(labels) == n:
@@ -58,7 +58,10 @@ def _mismatch(scores: Array, labels: Array, name: str) -> str:
         remedy = f"There are {len(labels)} labels for {n} rows of {name}: are they from the same split?"
     else:
         remedy = _DENSE.capitalize()
-    return f"{_WHERE}: `labels` must have shape {wanted} to match `{name}` {scores.shape}, got {labels.shape}. {remedy}"
+    return (
+        f"{_WHERE}: `labels` must have shape {expected} to match `{name}` {scores.shape}, got {labels.shape}. "
+        f"{remedy}"
+    )
 
 
 def check_same_length(labels: Array, **named: Array) -> None:

@@ -59,7 +59,7 @@ _WHERE = "Predictions"
 @final
 @dataclass(frozen=True, eq=False, init=False)
 class Predictions:
-    """What a classifier said about some rows, and what was true.
+    """Scores that a classifier gave to some rows, and their true classes.
 
     Give exactly one of ``logits``, ``probs``, ``predicted`` with ``confidence``, or ``confidence`` with ``correct``.
     Everything is checked once, here; memory is shared with the caller's arrays where their type allows, and given back
@@ -199,7 +199,7 @@ class Predictions:
         elif self.kind == "probs":
             check_probs(self._scores, where=_WHERE, tolerance=tolerance)
         else:
-            check_confidence(self._given_confidence, where=_WHERE)
+            check_confidence(self._likeliest[1], where=_WHERE)
         if self.kind == "top1":
             check_labels(self.predicted, n_classes=self.n_classes, where=_WHERE, name="predicted")
         if self._labels is not None:
@@ -283,10 +283,6 @@ class Predictions:
         return self.scores
 
     @property
-    def _given_confidence(self) -> Array:
-        return self._top[1] if self._top is not None else np.empty(0)
-
-    @property
     def one_column(self) -> bool:
         """True for a binary classifier given as one column of the positive class."""
         return self.scores is not None and self.scores.ndim == 1
@@ -320,17 +316,12 @@ class Predictions:
                 where=_WHERE,
                 arguments={"predicted": "", "labels": ""},
             )
-        if self._top is not None:
-            return self._top[0]
-        if self.one_column:
-            return freeze((self._scores > (0 if self.kind == "logits" else 0.5)).astype(np.int64))
-        # Logits are compared themselves: different ones may have the same probability after rounding.
-        return freeze(top_of_rows(self._scores)[0])
+        return freeze(self._likeliest[0])
 
     @cached_property
     def confidence(self) -> Array:
         """The probability of the predicted class ``(n,)``; rounding beyond one is cut off. In float64 from logits."""
-        values = self._likeliest[1] if self._top is None else self._given_confidence
+        values = self._likeliest[1]
         return freeze(np.minimum(values, 1)) if values.max(initial=0) > 1 else freeze(values)
 
     def lower_edges(self, n_bins: int, closed: str) -> Array:
@@ -346,6 +337,12 @@ class Predictions:
 
     @cached_property
     def _likeliest(self) -> tuple[Array, Array]:
+        """The predicted class and its probability, computed once.
+
+        Logits are compared themselves: different ones may have the same probability after rounding.
+        """
+        if self._top is not None:
+            return self._top
         return top_of_logits(self.logits) if self.kind == "logits" else top_of_rows(self.probs)
 
     @cached_property
@@ -488,7 +485,7 @@ class Predictions:
         fresh = Predictions(confidence=confidence)
         named = self._top[0] if self._top is not None else self.predicted
         return self._copy(
-            _top=(named, fresh._given_confidence),
+            _top=(named, fresh._likeliest[1]),
             precision=fresh.precision,
             fitted_on=self.fitted_on if fitted_on is None else fitted_on.union(self.fitted_on),
             _ids=self.rows,

@@ -129,10 +129,10 @@ _FLAGS = ("drop_missing", "normalize", "percent")
 
 
 def check_columns(columns: Mapping[str, Any], *, where: str) -> Columns:
-    """Return what a caller said, without what was left open.
+    """Return the arguments that a caller gave.
 
     Raises:
-        TypeError: For an argument that does not exist, or arrays where the name of a column was wanted.
+        TypeError: For an argument that does not exist, or arrays where the name of a column is expected.
         ValueError: For a number out of range.
 
     Example:

@@ -42,7 +42,7 @@ _A_FEW = 20
 
 
 def check_scale(reader: ColumnReader, layout: Layout, columns: Columns) -> None:
-    """Raise if a repair was asked for that scores of this form cannot need.
+    """Raise if a repair was requested that scores of this form cannot need.
 
     Raises:
         DataError: With the argument to leave out.
@@ -81,7 +81,7 @@ def as_share(values: Any, columns: Columns) -> Any:
 
 
 def rescaled(scores: Any, columns: Columns) -> Any:
-    """Return scores as they are, percentages as shares, and rounded rows divided by their sums, as asked.
+    """Return scores as they are, percentages as shares, and rounded rows divided by their sums, as requested.
 
     Example:
         >>> rescaled(np.array([[33.3, 33.3, 33.3]]), Columns(percent=True, normalize=True)).round(4)
@@ -204,9 +204,7 @@ def class_numbers(reader: ColumnReader, chunk: Chunk, column: str, names: Sequen
         )
     numbers = {name: number for number, name in enumerate(names)}
     if len(numbers) < len(names):
-        raise reader.fail(
-            "two classes have the same name, so labels cannot be told apart. Use class numbers."
-        )
+        raise reader.fail("two classes have the same name, so labels are ambiguous. Use class numbers.")
     found, inverse = np.unique(texts, return_inverse=True)
     codes = np.array([numbers.get(str(text), -1) for text in found], dtype=np.int64)[inverse]
     if (codes < 0).any():
@@ -243,8 +241,8 @@ def find_ids(path: SourceLike, columns: Columns, hashes: Collection[int]) -> lis
             readings: dict[str, Reading] = {known: "text"}
             for chunk in reader.chunks(readings, n_rows=reader.chunk_rows(readings)):
                 ids = as_numpy(chunk.columns[known])
-                wanted = np.isin(Rows.from_ids(ids).hashes, np.array(list(hashes), np.uint64))
-                found += [str(one) for one in ids[wanted]]
+                selected = np.isin(Rows.from_ids(ids).hashes, np.array(list(hashes), np.uint64))
+                found += [str(one) for one in ids[selected]]
     return found
 
 

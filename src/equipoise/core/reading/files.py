@@ -74,9 +74,9 @@ def as_parts(files: Sequence[tuple[File, PurePosixPath]]) -> list[FilePart | Fil
         >>> as_parts([(Path("rows") / below, below)])[0].values
         {'day': 3, 'site': 'New York'}
     """
-    said = [_said(below) for _, below in files]
+    values_of_files = [_folder_values(below) for _, below in files]
     columns: dict[str, set[str | None]] = {}
-    for values in said:
+    for values in values_of_files:
         for name, value in values.items():
             columns.setdefault(name, set()).add(value)
     numbers = {name for name, values in columns.items() if all(map(_is_whole, values))}
@@ -84,11 +84,11 @@ def as_parts(files: Sequence[tuple[File, PurePosixPath]]) -> list[FilePart | Fil
         FilePart(file, str(below), {name: _typed(value, name in numbers) for name, value in values.items()})
         if values and below.suffix.lower() == ".parquet"
         else file
-        for (file, below), values in zip(files, said, strict=True)
+        for (file, below), values in zip(files, values_of_files, strict=True)
     ]
 
 
-def _said(below: PurePosixPath) -> dict[str, str | None]:
+def _folder_values(below: PurePosixPath) -> dict[str, str | None]:
     pairs = [part.partition("=") for part in below.parts[:-1]]
     return {
         unquote(name): None if value == _MISSING else unquote(value)
@@ -141,20 +141,20 @@ class PartReader(ColumnReader):
 
     def chunks(self, readings: Mapping[str, Reading], *, n_rows: int | None) -> Iterator[Chunk]:
         """Yield the rows of some columns in order."""
-        told = [name for name in readings if name in self._values]
-        for name in told:
+        constant = [name for name in readings if name in self._values]
+        for name in constant:
             if self._values[name] is None:
                 raise self.fail(
                     f"`{name}` has a missing value in the name of its folder. Name or move the folder."
                 )
-        stored = {name: reading for name, reading in readings.items() if name not in told}
+        stored = {name: reading for name, reading in readings.items() if name not in constant}
         for chunk in self._inner.chunks(stored or self._any(), n_rows=n_rows):
             if not chunk.columns:
                 yield chunk
                 continue
             length = len(next(iter(chunk.columns.values())))
             columns = {name: chunk.columns[name] for name in stored}
-            columns |= {name: np.full(length, self._values[name]) for name in told}
+            columns |= {name: np.full(length, self._values[name]) for name in constant}
             yield replace(chunk, columns=columns)
 
     def _any(self) -> dict[str, Reading]:

@@ -1,4 +1,4 @@
-"""Which column is what: told by its name, or by the caller, never by its values."""
+"""Which column is what: known by its name, or named by the caller, never guessed from its values."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Layout:
         groups: Group names and their columns.
         ids: Ids of the rows.
         hashes: Hashes of the rows that an earlier writer kept.
-        class_names: Names told by the columns of classes.
+        class_names: Names in the columns of classes.
         one_per_class: True if every column of scores is a class.
         first_label: 1 if the columns of classes are numbered from 1; None if they do not tell.
         no_labels: The error to raise where labels are needed and there are none.
@@ -173,7 +173,7 @@ class _Finder:
             return "probs", *self._named(probs_given, "probs")
         if "predicted" in self._columns or "confidence" in self._columns:
             return self._confidence_form(), (), None
-        if self._reader.notes.beside:
+        if self._reader.notes.has_originals:
             raise self._reader.fail(
                 f"holds scores before and after a calibrator; {_listed(self._reader.notes.calibrated or ())} are "
                 "calibrated. Name those to use: {logits}, {probs} or {confidence}.",
@@ -287,7 +287,7 @@ class _Finder:
         found = [name for name in self._names if pattern.fullmatch(name.strip())]
         if not found:
             raise self._missing(given, role)
-        if self._reader.notes.beside:
+        if self._reader.notes.has_originals:
             calibrated = self._reader.notes.calibrated or ()
             found = [name for name in found if name not in calibrated] or found
             if tuple(found) == calibrated:
@@ -327,12 +327,12 @@ class _Finder:
                 name for name in self._names if name.lower().startswith(_GROUP) and len(name) > len(_GROUP)
             ]
             return {name[len(_GROUP) :]: name for name in marked}
-        wanted = [given] if isinstance(given, str) else given
+        names = [given] if isinstance(given, str) else given
         return {
             name: _GROUP + name
             if name not in self._reader.row_shapes and _GROUP + name in self._reader.row_shapes
             else self._exact(name, "groups")
-            for name in wanted
+            for name in names
         }
 
     def _missing(self, name: str, role: str) -> DataError:
@@ -377,7 +377,7 @@ class _Finder:
         return ""
 
     def _short_list(self) -> list[str]:
-        """Return names to compare letter by letter: a hostile file may have millions, or one of a million letters."""
+        """Return names to compare letter by letter: files may have millions, or one of a million letters."""
         return [name for name in self._names[:_MANY] if len(name) <= _LONG]
 
     def _held(self) -> str:

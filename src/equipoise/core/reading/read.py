@@ -40,7 +40,7 @@ def read_predictions(
         The predictions.
 
     Raises:
-        DataError: If the file is missing, damaged, hostile or holds something that cannot be scored.
+        DataError: If the file is missing, damaged, malicious or holds something that cannot be scored.
         MissingExtraError: If the format needs a package that is not installed.
 
     Example:
@@ -50,9 +50,9 @@ def read_predictions(
         >>> read_predictions(path, split="test")
         Predictions(top1, n=2, split=test)
     """
-    said = check_columns(columns, where="read_predictions")
+    options = check_columns(columns, where="read_predictions")
     try:
-        parts = list(_chunks(find_sources(path), said, None))
+        parts = list(_chunks(find_sources(path), options, None))
         return parts[0] if len(parts) == 1 else concatenate(parts)
     except MemoryError:
         raise DataError(
@@ -91,8 +91,8 @@ def iter_predictions(
     """
     if chunk_rows is not None and chunk_rows < 1:
         raise ValueError(f"iter_predictions: `chunk_rows` must be 1 or more, got {chunk_rows}.")
-    said = check_columns(columns, where="iter_predictions")
-    return _chunks(find_sources(path), said, chunk_rows or 0)
+    options = check_columns(columns, where="iter_predictions")
+    return _chunks(find_sources(path), options, chunk_rows or 0)
 
 
 def iter_file(source: FileSource, columns: Columns) -> Iterator[Predictions]:
@@ -109,11 +109,11 @@ def iter_file(source: FileSource, columns: Columns) -> Iterator[Predictions]:
 
 
 def columns_of_stream(sources: list[FileSource], columns: Columns) -> Columns:
-    """Return what is said about the columns, with the class names that only all files together tell.
+    """Return the description of the columns, with class names that only all files together show.
 
     Args:
         sources: The files of one stream.
-        columns: What the caller said.
+        columns: Arguments of the caller.
 
     Returns:
         Columns with which every file by itself numbers the classes as the whole stream does.

@@ -67,7 +67,7 @@ class ScoreTable:
 
     Args:
         path: What :func:`equipoise.read_predictions` takes.
-        columns: What is said about its columns.
+        columns: Description of its columns.
     """
 
     def __init__(self, path: SourceLike, columns: Columns) -> None:
@@ -137,22 +137,22 @@ class ScoreTable:
         new = tuple((name if same else _renamed(name, kind)) + suffix for name in old)
         stream = _Stream(self._new_scores(change, kind))
         scores = NewScores(old, new, bool(suffix), stream.take)
-        notes = self._new_notes(fitted_on, calibrator, new, beside=bool(suffix))
+        notes = self._new_notes(fitted_on, calibrator, new, has_originals=bool(suffix))
         ending = ending_of(target)
         side = side_file(target) if ending in WITHOUT_METADATA else None
         with ExitStack() as stack:
             temporary = stack.enter_context(atomic_path(target))
             # The notes are in place before the table that they belong to.
-            beside = temporary if side is None else stack.enter_context(atomic_path(side))
+            sidecar = temporary if side is None else stack.enter_context(atomic_path(side))
             readers = [
                 stack.enter_context(open_source(source, self._columns.get("max_bytes")))
                 for source in self._sources
             ]
             try:
                 if self._keeps_format(ending):
-                    REWRITERS[ending](readers, temporary, scores, notes, side=beside)
+                    REWRITERS[ending](readers, temporary, scores, notes, side=sidecar)
                 else:
-                    self._convert(readers, temporary, scores, notes, side=None if side is None else beside)
+                    self._convert(readers, temporary, scores, notes, side=None if side is None else sidecar)
             except DataError as error:
                 where = target.name if error.where == temporary.name else error.where
                 raise error.at(where=where or self.where) from None
@@ -165,9 +165,11 @@ class ScoreTable:
             has_labels=(layout.labels or layout.correct) is not None,
         )
 
-    def _new_notes(self, fitted_on: Rows, calibrator: str, new: tuple[str, ...], *, beside: bool) -> Notes:
+    def _new_notes(
+        self, fitted_on: Rows, calibrator: str, new: tuple[str, ...], *, has_originals: bool
+    ) -> Notes:
         names = self._columns.get("class_names") or self._notes.class_names
-        if beside and names is None:
+        if has_originals and names is None:
             names = self._layout.class_names
         shared = bool(len(fitted_on.hashes)) and bool(fitted_on.shared(self.rows()))
         return Notes(
@@ -178,7 +180,7 @@ class ScoreTable:
             rows=self._all_rows() if shared else None,
             calibrator=calibrator,
             calibrated=new,
-            beside=beside,
+            has_originals=has_originals,
         )
 
     def _all_rows(self) -> Rows:
@@ -187,10 +189,10 @@ class ScoreTable:
         ignored, labels = self._columns.get("ignore_index"), self._layout.labels
         if ignored is None or labels is None:
             return rows
-        kept, wanted = list[Array](), dict[str, Reading]({labels: "label"})
+        kept, readings = list[Array](), dict[str, Reading]({labels: "label"})
         for source in self._sources:
             with open_source(source, self._columns.get("max_bytes")) as reader:
-                chunks = reader.chunks(wanted, n_rows=reader.chunk_rows(wanted))
+                chunks = reader.chunks(readings, n_rows=reader.chunk_rows(readings))
                 kept.extend(as_numpy(chunk.columns[labels]).reshape(-1) != ignored for chunk in chunks)
         mask = np.concatenate(kept)
         hashes = np.zeros(len(mask), np.uint64)
@@ -215,8 +217,8 @@ class ScoreTable:
     def _keeps_format(self, ending: str) -> bool:
         """Whether the table is written in the format it is read from."""
         family = _FAMILIES.get(ending, ending)
-        alone = len(self._sources) == 1 or family in (".csv", ".parquet")
-        return alone and all(_family(source) == family for source in self._sources)
+        single = len(self._sources) == 1 or family in (".csv", ".parquet")
+        return single and all(_family(source) == family for source in self._sources)
 
     def _convert(
         self,
@@ -252,7 +254,7 @@ class ScoreTable:
 
 
 class _Stream:
-    """Arrays of any length, given in pieces of the length asked for."""
+    """Arrays of any length, in pieces of a requested length."""
 
     def __init__(self, parts: Iterator[Array]) -> None:
         self._parts, self._held, self.n_taken = parts, list[Array](), 0

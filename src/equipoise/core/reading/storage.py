@@ -68,7 +68,7 @@ class Address:
         """
         copy = tempfile.NamedTemporaryFile()  # noqa: SIM115 - whoever reads it closes it
         try:
-            with _told(self.shown):
+            with _short_errors(self.shown):
                 self._fetch(copy)
         except BaseException:
             copy.close()
@@ -134,7 +134,7 @@ def files_at(address: str) -> list[Found] | str:
     pattern = parts[fixed:]
     if system.type_name == "local":
         return "/".join([base.rstrip("/"), *pattern]) if pattern else base
-    with _told(shown):
+    with _short_errors(shown):
         if not pattern and system.get_file_info(base).is_file:
             return [Found(Address(base, shown, system), PurePosixPath())]
         found = _listed(system, base, deep=len(pattern) != 1)
@@ -152,7 +152,7 @@ def files_at(address: str) -> list[Found] | str:
 
 def _resolved(address: str, shown: str) -> tuple[Any, str]:
     fs = require("pyarrow.fs", extra="parquet", purpose="read files by address")
-    with _told(shown):
+    with _short_errors(shown):
         system, base = fs.FileSystem.from_uri(quote(address, safe=":/?#[]@!$&'()*+,;=%~"))
     return system, str(base)
 
@@ -184,8 +184,8 @@ def is_row_file(below: PurePath) -> bool:
 
 
 @contextmanager
-def _told(shown: str) -> Iterator[None]:
-    """Say in one sentence what a file system could not do; its own words may hold the secrets of an address."""
+def _short_errors(shown: str) -> Iterator[None]:
+    """Report errors of a file system in one line, without secrets that the address may contain."""
     try:
         yield
     except DataError:

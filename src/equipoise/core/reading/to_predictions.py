@@ -33,7 +33,7 @@ __all__ = ["PredictionReader"]
 
 
 class PredictionReader:
-    """Reads readers of one stream: the columns asked for, the classes known from all of them."""
+    """Reads readers of one stream: the requested columns, the classes known from all of them."""
 
     def __init__(self, sources: Sequence[FileSource], columns: Columns) -> None:
         self._sources, self._columns = sources, columns
@@ -95,12 +95,12 @@ class PredictionReader:
                 raise _other_rows(reader)
 
     def _opened(self, source: FileSource) -> ColumnReader:
-        said = self._columns
+        options = self._columns
         return open_source(
             source,
-            said.get("max_bytes"),
-            drop_missing=bool(said.get("drop_missing")),
-            percent=bool(said.get("percent")),
+            options.get("max_bytes"),
+            drop_missing=bool(options.get("drop_missing")),
+            percent=bool(options.get("percent")),
         )
 
     def _layout(self, reader: ColumnReader) -> Layout:
@@ -142,18 +142,20 @@ class PredictionReader:
     def _first_label(
         self, reader: ColumnReader, layout: Layout, chunk: Chunk, names: Sequence[str] | None
     ) -> int:
-        """Return the number of the first class: what was said, what columns tell, or what is certain from all labels.
+        """Return the number of the first class: as given, as numbered columns show, or as is certain from all labels.
 
         All labels of the stream are looked at only where those of a chunk do not begin with 0.
         """
-        said = self._columns.get("first_label")
-        if said is not None:
-            return said
+        given = self._columns.get("first_label")
+        if given is not None:
+            return given
         if layout.first_label is not None:
             return layout.first_label
+        if self._start is not None:
+            return self._start
         seen = self._label_range(layout, chunk)
-        if not seen or self._start is not None:
-            return self._start or 0
+        if not seen:
+            return 0
         named = self._columns.get("class_names")
         if min(seen) < 0:
             two = len(names) == 2 if names else _n_classes(reader, layout, self._columns) in (2, None)
@@ -175,14 +177,17 @@ class PredictionReader:
         return seen
 
     def _label_range(self, layout: Layout, chunk: Chunk) -> set[float]:
-        """Return the least and the largest of some labels that count, and which of -1, 0 and 1 occur."""
+        """Return the least and the largest of some labels that count, and 0 where it occurs between them."""
         seen: set[float] = set()
         for name in _label_readings(layout) if chunk.columns else ():
             labels = as_numpy(chunk.columns[name])
             if labels.dtype.kind in "iuf":
-                labels = labels[labels != self._columns.get("ignore_index")]
-                seen |= {float(value) for value in (-1, 0, 1) if (labels == value).any()}
-                seen |= {float(labels.min()), float(labels.max())} if labels.size else set()
+                ignored = self._columns.get("ignore_index")
+                labels = labels if ignored is None else labels[labels != ignored]
+                extremes = {float(labels.min()), float(labels.max())} if labels.size else set()
+                seen |= extremes
+                if extremes and min(extremes) < 0 < max(extremes) and (labels == 0).any():
+                    seen.add(0.0)
         return seen
 
     def _all_ignored(self, chunk: Chunk, layout: Layout) -> bool:
@@ -223,9 +228,9 @@ class PredictionReader:
             bad = (counts & (~np.isin(labels, (-1, 1)) if start < 0 else labels < 1)).reshape(-1)
             if bad.any():
                 place = int(np.argmax(bad))
-                wanted = "be -1 or 1" if start < 0 else "run from 1, as the classes do"
+                expected = "be -1 or 1" if start < 0 else "run from 1, as the classes do"
                 error = reader.fail(
-                    f"`{name}` must {wanted}, got {labels.reshape(-1)[place]} in {{row}}. "
+                    f"`{name}` must {expected}, got {labels.reshape(-1)[place]} in {{row}}. "
                     "If classes are numbered from 0, pass {first_label}.",
                     arguments={"first_label": "0"},
                 )
@@ -238,25 +243,25 @@ class PredictionReader:
     def _checked(
         self, reader: ColumnReader, chunk: Chunk, layout: Layout, names: Sequence[str] | None
     ) -> Predictions:
-        columns, said, top1 = chunk.columns, self._columns, layout.kind == "top1"
-        scores = rescaled(_scores(reader, columns, layout), said) if layout.scores else None
+        columns, options, top1 = chunk.columns, self._columns, layout.kind == "top1"
+        scores = rescaled(_scores(reader, columns, layout), options) if layout.scores else None
         predictions = Predictions(
             labels=columns[layout.labels] if layout.labels else None,
             logits=scores if layout.kind == "logits" else None,
             probs=scores if layout.kind == "probs" else None,
             predicted=columns[layout.predicted] if layout.predicted else None,
-            confidence=as_share(columns[layout.confidence], said) if layout.confidence else None,
+            confidence=as_share(columns[layout.confidence], options) if layout.confidence else None,
             correct=columns[layout.correct] if layout.correct else None,
             weights=_weights(columns, layout),
             groups={name: columns[column] for name, column in layout.groups.items()},
             class_names=names,
             ids=_ids(reader, chunk, layout),
-            split=said.get("split") or reader.notes.split,
-            ignore_index=said.get("ignore_index") if layout.labels else None,
-            n_classes=said.get("n_classes") or (reader.notes.n_classes if top1 else None),
+            split=options.get("split") or reader.notes.split,
+            ignore_index=options.get("ignore_index") if layout.labels else None,
+            n_classes=options.get("n_classes") or (reader.notes.n_classes if top1 else None),
             fitted_on=reader.notes.fitted_on if _is_calibrated(reader, layout) else None,
             precision=None
-            if said.get("percent") or said.get("normalize")
+            if options.get("percent") or options.get("normalize")
             else reader.precision(layout.score_columns[0]),
         ).with_reason(layout.no_labels)
         if layout.weights and predictions.weights is None:

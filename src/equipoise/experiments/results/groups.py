@@ -242,6 +242,7 @@ def group_runs(
     *,
     specs: Mapping[str, Spec] | None = None,
     orders: Sequence[ShownOrder] | None = None,
+    n_bins: int | None = None,
 ) -> list[RunGroup]:
     """Group finished runs by data, network and recipe, all their settings included, and read what they scored.
 
@@ -250,6 +251,7 @@ def group_runs(
         choices: What was chosen among them; by default what is written beside them. A choice stands for its runs.
         specs: Specs by name of the run; by default those in their folders, which may differ in titles.
         orders: In which order methods and calibrators are shown; by default that of the comparisons beside the runs.
+        n_bins: Score them anew with so many bins; by default their scores are read.
 
     Raises:
         DataError: If a file of a run is damaged.
@@ -268,7 +270,7 @@ def group_runs(
     firsts = [specs[group[0].name] for group in groups.values()]
     known = read_choices_beside(runs) if choices is None else choices
     made = (
-        _group(group, _note(first, firsts), specs)
+        _group(group, _note(first, firsts), specs, n_bins)
         for first, group in zip(firsts, groups.values(), strict=True)
     )
     shown = read_orders_beside(runs) if orders is None else orders
@@ -304,7 +306,7 @@ def _note(own: Spec, others: Sequence[Spec]) -> str:
     )
 
 
-def _group(group: Sequence[RunFolder], note: str, specs: Mapping[str, Spec]) -> RunGroup:
+def _group(group: Sequence[RunFolder], note: str, specs: Mapping[str, Spec], n_bins: int | None) -> RunGroup:
     methods: dict[str, list[RunFolder]] = {}
     for run in group:
         methods.setdefault(specs[run.name].method.label, []).append(run)
@@ -312,9 +314,17 @@ def _group(group: Sequence[RunFolder], note: str, specs: Mapping[str, Spec]) -> 
         members.sort(key=lambda run: specs[run.name].seed)
     own = {run.name: specs[run.name] for run in group}
     first = own[group[0].name]
-    scores = {run.name: {name: run.scores(name) for name in run.calibrators()} for run in group}
+    scores = {run.name: {name: _scores(run, name, n_bins) for name in run.calibrators()} for run in group}
     _check_bins(scores)
     return RunGroup(first.data.name, first.model.name, note, methods, own, scores)
+
+
+def _scores(run: RunFolder, calibrator: str, n_bins: int | None) -> RunScores:
+    if n_bins is None:
+        return run.scores(calibrator)
+    from equipoise.experiments.runs.scoring import score_with_bins  # loads torch, which tables do without
+
+    return score_with_bins(run, calibrator, n_bins)
 
 
 def _with_choices(group: RunGroup, choices: Sequence[SeedChoice]) -> RunGroup:

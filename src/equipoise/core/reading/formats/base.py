@@ -99,14 +99,14 @@ class NewScores:
     Attributes:
         old: The columns of scores in the table: one array, or one column per class.
         new: What each of them is called afterwards.
-        beside: Whether the old columns stay; the new ones then follow all others.
+        keep_old: Whether the old columns stay; the new ones then follow all others.
         take: Gives the next rows: ``(n,)`` for one column, ``(n, k)`` for a column per class, otherwise the shape
             of the old array.
     """
 
     old: tuple[str, ...]
     new: tuple[str, ...]
-    beside: bool
+    keep_old: bool
     take: Callable[[int], Array]
 
     def columns(self, n_rows: int) -> dict[str, Array]:
@@ -123,14 +123,14 @@ class NewScores:
             DataError: If two columns would have one name.
         """
         renamed = dict(zip(self.old, self.new, strict=True))
-        kept = [name for name in names if self.beside or name not in renamed]
+        kept = [name for name in names if self.keep_old or name not in renamed]
         twice = [name for name in self.new if name in kept]
         if twice:
             raise DataError(
                 f"the table has a column {twice[0][:60]!r} already, which calibrated scores would be called. "
                 "Rename or drop it, or choose another suffix."
             )
-        if self.beside:
+        if self.keep_old:
             return [(name, None) for name in names] + [(new, old) for old, new in renamed.items()]
         return [(renamed.get(name, name), name if name in renamed else None) for name in names]
 
@@ -216,7 +216,7 @@ class ColumnReader(ABC):
         return min(_ROWS, max(1, _ELEMENTS // max(1, width)))
 
     def check_growth(self, grown: int) -> None:
-        """Raise if the columns asked for would take more memory than is allowed."""
+        """Raise if the requested columns would take more memory than is allowed."""
         check_growth(grown, size=self.size, max_bytes=self.max_bytes, where=self.where)
 
     def fail(
@@ -231,7 +231,7 @@ class ColumnReader(ABC):
         return DataError(message, where=self.where, row=row, line=line, arguments=arguments)
 
 
-class Promise(Protocol):
+class ArrayHeader(Protocol):
     """What a file says about one of its arrays."""
 
     @property
@@ -247,12 +247,12 @@ class ArrayReader(ColumnReader):
     """Columns that are arrays of known shape."""
 
     def __init__(
-        self, where: str, arrays: Mapping[str, Promise], *, size: int, max_bytes: int | None
+        self, where: str, arrays: Mapping[str, ArrayHeader], *, size: int, max_bytes: int | None
     ) -> None:
         self.where, self.size, self.max_bytes = where, size, max_bytes
         self.notes = Notes()
-        self._shapes = {name: promise.shape for name, promise in arrays.items()}
-        self._n_bytes = {name: promise.n_bytes for name, promise in arrays.items()}
+        self._shapes = {name: header.shape for name, header in arrays.items()}
+        self._n_bytes = {name: header.n_bytes for name, header in arrays.items()}
         self.row_shapes = {name: shape[1:] for name, shape in self._shapes.items()}
 
     @abstractmethod

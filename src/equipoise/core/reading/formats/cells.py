@@ -14,7 +14,7 @@ from equipoise.core.reading.formats.base import LONGEST_TEXT, Reading, WrittenCo
 
 __all__ = ["Cells", "is_integer", "is_missing", "unusual_types"]
 
-#: A class number with a decimal point is a slip; it must not become the name of a class.
+#: A class number with a decimal point is a mistake; it must not become the name of a class.
 _DECIMAL = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?|[+-]?\d+[eE][+-]?\d+")
 
 #: How files spell a missing number.
@@ -113,7 +113,7 @@ class Cells:
         Args:
             name: The column.
             cells: Its text, a cell per line.
-            reading: How it is wanted.
+            reading: Meaning of the column.
             dtype: The type it had before it was written, if the file tells.
         """
         if reading == "number":
@@ -139,7 +139,7 @@ class Cells:
             numbers = np.array(list(map(float, cells)))
         except ValueError:
             return self._convert(name, cells, _float, np.float64, "a number")
-        # Python takes 1_000 for a number; in a file it is a slip.
+        # Python takes 1_000 for a number; in a file it is a mistake.
         return (
             self._convert(name, cells, _float, np.float64, "a number") if "_" in "".join(cells) else numbers
         )
@@ -167,13 +167,13 @@ class Cells:
         return [cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell for cell in cells]
 
     def _convert(
-        self, name: str, cells: list[str], convert: Callable[[str], Any], dtype: Any, wanted: str
+        self, name: str, cells: list[str], convert: Callable[[str], Any], dtype: Any, expected: str
     ) -> Array:
         try:
             return np.array([convert(cell) for cell in cells], dtype=dtype)
         except (ValueError, OverflowError):
             row = next(row for row, cell in enumerate(cells) if not _fits(cell, convert, dtype))
-            raise self._failed(name, row, wanted, cells[row]) from None
+            raise self._failed(name, row, expected, cells[row]) from None
 
     def _text(self, name: str, cells: list[str]) -> Array:
         longest = max(range(len(cells)), key=lambda row: len(cells[row]))
@@ -189,15 +189,15 @@ class Cells:
         except (ValueError, TypeError, OverflowError):
             raise self._failed(name, 0, f"values of type {dtype}, as the notes say", str(text[0])) from None
 
-    def _failed(self, name: str, row: int, wanted: str, cell: str) -> DataError:
+    def _failed(self, name: str, row: int, expected: str, cell: str) -> DataError:
         shown = repr(cell if len(cell) <= 40 else cell[:37] + "...") if cell.strip() else self._empty
         remedy = ""
         if cell.strip().lower() in _MISSING:
             remedy = " To leave such rows out, pass {drop_missing}."
-        elif cell.strip().endswith("%") and wanted == "a number":
+        elif cell.strip().endswith("%") and expected == "a number":
             remedy = " Percentages are read with {percent}."
         return DataError(
-            f"{{row}}, {self._column} {name!r} must hold {wanted}, got {shown}.{remedy}",
+            f"{{row}}, {self._column} {name!r} must hold {expected}, got {shown}.{remedy}",
             where=self._where,
             line=int(self.lines[row]),
             arguments={"drop_missing": "True", "percent": "True"},

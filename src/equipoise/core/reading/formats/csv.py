@@ -394,7 +394,7 @@ def _one_column_each(columns: WrittenColumns, notes: Notes) -> tuple[dict[str, A
         suffixes = [names[number] if names and named else number for number in range(column.shape[1])]
         parts = [f"{name.removesuffix('s')}_{suffix}" for suffix in suffixes]
         flat |= {part: column[:, number] for number, part in enumerate(parts)}
-        if named and not notes.beside:
+        if named and not notes.has_originals:
             notes = replace(notes, class_names=None, n_classes=None)
         if notes.calibrated == (name,):
             notes = replace(notes, calibrated=tuple(parts))

@@ -41,16 +41,16 @@ class ImmutableFile(io.RawIOBase):
         self._file = path.open("rb", buffering=0)
         #: The file on this machine; for a file elsewhere, its copy.
         self.path = str(path) if isinstance(path, Path) else self._file.name
-        self._stamp = self._look()
+        self._version = self._stat()
 
-    def _look(self) -> tuple[int, int]:
+    def _stat(self) -> tuple[int, int]:
         found = os.fstat(self._file.fileno())
         return found.st_size, found.st_mtime_ns
 
     @property
     def length(self) -> int:
         """The number of bytes."""
-        return self._stamp[0]
+        return self._version[0]
 
     def take(self, offset: int, count: int) -> Array:
         """Return a copy of some bytes.
@@ -76,7 +76,7 @@ class ImmutableFile(io.RawIOBase):
         """Read some bytes; raise if the file has changed since it was opened."""
         count = self._file.readinto(buffer)
         # Looked at after reading: what was read before the change is whole.
-        if self._look() != self._stamp:
+        if self._stat() != self._version:
             raise self._changed()
         return count or 0
 

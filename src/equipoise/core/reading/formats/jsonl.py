@@ -244,7 +244,7 @@ def rewrite_jsonl(
                         if name != NOTES
                         for key, value in (
                             [(names[name], new[names[name]])]
-                            if name in names and not scores.beside
+                            if name in names and not scores.keep_old
                             else [(name, old_value)]
                         )
                     }

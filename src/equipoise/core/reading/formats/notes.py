@@ -1,4 +1,4 @@
-"""What a file says about itself beside its rows: class names, split, and what a calibrator was fitted on."""
+"""Metadata of a file of rows: class names, split, and what a calibrator was fitted on."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Notes:
         rows: The identity of every row before that calibrator, in order, if some of them are among ``fitted_on``.
         calibrator: The calibrator in words.
         calibrated: The columns that it made; the notes on it do not concern other scores. None concerns all.
-        beside: Whether the scores before it are in the file too.
+        has_originals: Whether the scores before it are in the file too.
 
     Example:
         >>> Notes.from_json(Notes(split="test").to_json(), where="a.csv").split
@@ -41,7 +41,7 @@ class Notes:
     rows: Rows | None = None
     calibrator: str | None = None
     calibrated: tuple[str, ...] | None = None
-    beside: bool = False
+    has_originals: bool = False
 
     def to_json(self, extra: Mapping[str, Any] | None = None) -> str:
         """Return the notes as text; empty if there is nothing to note.
@@ -55,7 +55,7 @@ class Notes:
             "n_classes": self.n_classes,
             "calibrator": self.calibrator,
             "calibrated": self.calibrated and list(self.calibrated),
-            "beside": self.beside,
+            "has_originals": self.has_originals,
             **(extra or {}),
         }
         for name, rows in (("fitted_on", self.fitted_on), ("rows", self.rows)):
@@ -85,7 +85,7 @@ class Notes:
                 rows=rows,
                 calibrator=_optional(str, content.get("calibrator")),
                 calibrated=_texts(content.get("calibrated")),
-                beside=content.get("beside") is True,
+                has_originals=content.get("has_originals") is True,
             )
         except (ValueError, TypeError) as error:
             raise DataError(

@@ -40,7 +40,7 @@ LONGEST_HEADER = 1 << 16
 
 @dataclass(frozen=True)
 class Header:
-    """What an array's header promises.
+    """Content of an array's header.
 
     Attributes:
         shape: Its shape.
@@ -215,7 +215,7 @@ def _checked_header(file: ImmutableFile) -> Header:
     held = file.length - header.offset
     if held != header.n_bytes and not header.dtype.hasobject:
         raise DataError(
-            f"{file.where} is cut off or damaged: its header promises {header.n_bytes} bytes of numbers, "
+            f"{file.where} is cut off or damaged: its header claims {header.n_bytes} bytes of numbers, "
             f"{held} are there. Copy it again."
         )
     return header

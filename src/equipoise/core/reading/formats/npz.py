@@ -95,7 +95,7 @@ class NpzReader(ArrayReader):
         held = info.file_size - header.offset
         if held != header.n_bytes and not header.dtype.hasobject:
             raise DataError(
-                f"{where} is damaged: its header promises {header.n_bytes} bytes of numbers, the archive holds {held}."
+                f"{where} is damaged: its header claims {header.n_bytes} bytes of numbers, the archive holds {held}."
             )
         return header
 
@@ -201,12 +201,12 @@ class _Careful(io.RawIOBase):
 
     def read(self, size: int | None = -1, /) -> bytes:
         # Without a size, zipfile wants the end of the file, where a comment has at most 64 kB.
-        wanted = 1 << 17 if size is None or size < 0 else size
-        if wanted > _LONGEST_READ:
+        count = 1 << 17 if size is None or size < 0 else size
+        if count > _LONGEST_READ:
             raise DataError(
                 f"{self._where} has a directory of {size} bytes, too long for arrays. Save it again."
             )
-        return self._inner.read(wanted)
+        return self._inner.read(count)
 
     def seek(self, offset: int, whence: int = 0, /) -> int:
         return self._inner.seek(offset, whence)
@@ -248,11 +248,11 @@ def _check_count(archive: zipfile.ZipFile, file: ImmutableFile) -> None:
     A damaged length within the directory makes the next members part of a comment, and they would be missed.
     """
     end = file.take(max(0, file.length - _END - len(archive.comment)), _END)
-    promised = int(end[10:12].view("<u2")[0])
-    if bytes(end[:4]) != b"PK\5\6" or promised != len(archive.infolist()):
+    n_members = int(end[10:12].view("<u2")[0])
+    if bytes(end[:4]) != b"PK\5\6" or n_members != len(archive.infolist()):
         raise DataError(
-            f"{file.where} is damaged: its directory holds {len(archive.infolist())} members, its end promises "
-            f"{promised}. Copy it again."
+            f"{file.where} is damaged: its directory holds {len(archive.infolist())} members, its end claims "
+            f"{n_members}. Copy it again."
         )
 
 
@@ -271,7 +271,7 @@ def _check_member(info: zipfile.ZipInfo, file: ImmutableFile) -> None:
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise DataError(f"{where} is packed in a way that numpy does not use, at {shown}. Save it again.")
     if info.compress_size > file.length:
-        raise DataError(f"{where} is cut off: {shown} is said to be larger than the file. Copy it again.")
+        raise DataError(f"{where} is cut off: {shown} claims to be larger than the file. Copy it again.")
 
 
 def _corrupt(where: str, error: Exception) -> DataError:
@@ -302,7 +302,7 @@ def rewrite_npz(
     """Write an archive with other scores; every other member is copied byte for byte and never read.
 
     Args:
-        readers: The archive, alone.
+        readers: The archive, the only one.
         path: Where it goes.
         scores: The new scores.
         notes: Notes about the archive, which become arrays in it.
@@ -350,7 +350,9 @@ def _note_arrays(path: Path, notes: Notes) -> dict[str, Array]:
             arrays["fitted_on_below"] = np.array(notes.fitted_on.below, np.uint64)
     if notes.rows is not None:
         arrays["equipoise_id_hash" if notes.rows.named else "equipoise_row_hash"] = notes.rows.hashes
-    text = Notes(calibrator=notes.calibrator, calibrated=notes.calibrated, beside=notes.beside).to_json()
+    text = Notes(
+        calibrator=notes.calibrator, calibrated=notes.calibrated, has_originals=notes.has_originals
+    ).to_json()
     if text:
         arrays["equipoise"] = as_text([text], where=f"{path.name}: `equipoise`").reshape(())
     return arrays

@@ -315,13 +315,13 @@ def rewrite_parquet(
     parquet = require("pyarrow.parquet", extra="parquet", purpose="write .parquet files")
     opened = [_opened_part(reader) for reader in readers]
     first, constants = opened[0]
-    said = {name: arrow.array([values[name] for _, values in opened]).type for name in constants}
-    names = [*first.schema.names, *said]
+    constant_types = {name: arrow.array([values[name] for _, values in opened]).type for name in constants}
+    names = [*first.schema.names, *constant_types]
     placed = scores.place(names)
     types = {old: _score_type(arrow, first.schema.field(old).type) for old in scores.old}
     fields = {
         **{one.name: one for one in first.schema},
-        **{name: arrow.field(name, said[name]) for name in said},
+        **{name: arrow.field(name, constant_types[name]) for name in constant_types},
     }
     metadata = {**(first.schema.metadata or {}), _NOTES: notes.to_json().encode()}
     schema = arrow.schema(
@@ -338,7 +338,7 @@ def rewrite_parquet(
                 fresh = scores.columns(part.num_rows)
                 arrays = {name: part.column(name) for name in part.column_names}
                 arrays |= {
-                    name: arrow.array([value] * part.num_rows, type=said[name])
+                    name: arrow.array([value] * part.num_rows, type=constant_types[name])
                     for name, value in values.items()
                 }
                 made = [

@@ -202,7 +202,7 @@ def rewrite_safetensors(
     """Write a file with other scores; the bytes and the types of every other tensor stay as they are.
 
     Args:
-        readers: The file, alone.
+        readers: The file, the only one.
         path: Where it goes.
         scores: The new scores.
         notes: Notes about the file, which go to its metadata.
