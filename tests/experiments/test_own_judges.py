@@ -126,7 +126,7 @@ def test_a_second_command_computes_nothing(again, counted):
 
 def test_other_settings_read_the_map_that_was_fitted(again, counted):
     home, runs, _ = again
-    compared(home, runs, **quick_options(n_resamples=21))
+    compared(home, runs, options=quick_options(n_resamples=21))
     assert counted["OwnCalibrator"] == 0
 
 

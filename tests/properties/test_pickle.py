@@ -294,6 +294,7 @@ EXAMPLES = {
     "Entry": lambda: CATALOGUE["losses"]["focal"],
     "MethodSpec": lambda: experiments.MethodSpec(name="focal", options={"gamma": 2.0}),
     "Component": lambda: experiments.Component(name="mlp", options={"hidden": (4,)}),
+    "ModelSpec": lambda: experiments.ModelSpec(name="mlp", options={"hidden": (4,)}),
     "PaperResult": lambda: experiments.PaperResult(*range(len(experiments.PaperResult._fields))),
     "ResultTable": lambda: compared_seeds().table,
     "RunFolder": lambda: experiments.RunFolder(Path("runs/a")),
