@@ -129,8 +129,8 @@ def test_every_method_makes_a_spec(key):
 
 
 IDENTITIES = {
-    "c1bec05d88e41244": {"data": "digits", "model": "mlp"},
-    "48c1c09b9b09d069": {
+    "cc9896dc276ca311": {"data": "digits", "model": "mlp"},
+    "be732eb0c8d5ff7a": {
         "data": "digits",
         "model": "mlp",
         "method": "focal",

@@ -275,7 +275,7 @@ def _at(where: str) -> Iterator[None]:
     try:
         yield
     except (DataError, SpecError, SplitError) as error:
-        raise error.at(where=f"{where}: {error.where}" if error.where else where) from error
+        raise error.within(where) from error
     except EquipoiseError:
         raise
     except Exception as error:

@@ -25,7 +25,7 @@ from equipoise.experiments.specs.execution import Execution
 from equipoise.experiments.specs.methods import find_loss_entry, own_entry, split_method
 from equipoise.experiments.specs.run import ModelSpec, RecipeSpec, Spec
 from equipoise.models import Network, load_published
-from equipoise.objectives import Parts, WeightAverage
+from equipoise.objectives import DeepEnsemble, Parts, WeightAverage
 from equipoise.training import (
     Constant,
     Cosine,
@@ -122,6 +122,9 @@ def build(spec: Spec, execution: Execution | None = None) -> Built:
         n_classes=data.n_classes,
     )
     made = _make_objective(objective, parts, spec)
+    if spec.training.members > 1:
+        others = [_make_objective(objective, parts, spec) for _ in range(spec.training.members - 1)]
+        made = DeepEnsemble([made, *others])
     if spec.training.average:
         made = WeightAverage.around(
             made,
@@ -332,6 +335,8 @@ def make_recipe(recipe: RecipeSpec) -> Recipe:
         clip_norm=recipe.clip_norm or None,
         reduction=recipe.reduction,  # type: ignore[arg-type]
         accumulate=recipe.accumulate,
+        sam=recipe.sam,
+        sam_adaptive=recipe.sam_adaptive,
     )
 
 
@@ -354,6 +359,8 @@ def split_source(data: Dataset, split: str, spec: Spec, *, loader_workers: int =
             flip=recipe.flip,
             cutout=recipe.cutout,
             mixup=recipe.mixup,
+            cutmix=recipe.cutmix,
+            regmixup=recipe.regmixup,
             jitter=recipe.jitter,
             erase=recipe.erase,
         )

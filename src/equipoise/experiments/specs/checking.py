@@ -42,7 +42,7 @@ _WORDS = {
     "keep": ("last", "best"),
     "select": ("tune_nll", "tune_nll_scaled", "tune_accuracy", "tune_ece"),
 }
-_AT_LEAST_ONE = ("epochs", "batch_size", "accumulate")
+_AT_LEAST_ONE = ("epochs", "batch_size", "accumulate", "members")
 _AT_LEAST_ZERO = (
     "weight_decay",
     "momentum",
@@ -50,9 +50,12 @@ _AT_LEAST_ZERO = (
     "warm_up",
     "clip_norm",
     "swa_lr",
+    "sam",
     "crop_padding",
     "cutout",
     "mixup",
+    "cutmix",
+    "regmixup",
     "area",
     "jitter",
     "erase",
@@ -207,10 +210,15 @@ def _check_recipe(recipe: RecipeSpec, *, where: str) -> None:
     for key in ("average_decay", "average_start"):
         if not 0 <= getattr(recipe, key) < 1:
             raise SpecError(f"{where}.{key}: must lie in [0, 1), got {getattr(recipe, key)}.")
+    mixing = [key for key in ("mixup", "cutmix", "regmixup") if getattr(recipe, key)]
+    if len(mixing) > 1:
+        raise SpecError(f"{where}.{mixing[1]}: cannot be combined with {mixing[0]!r}. Set one of them to 0.")
     if not recipe.meta < 1:
         raise SpecError(f"{where}.meta: must be below 1, a share of tune, got {recipe.meta}.")
     if not recipe.lr > 0:
         raise SpecError(f"{where}.lr: must be above 0, got {recipe.lr}.")
+    if recipe.sam and recipe.accumulate > 1:
+        raise SpecError(f"{where}.sam: cannot be combined with `accumulate`. Use larger batches.")
     with located(f"{where}.optimizer"):
         recipe_optimizer(recipe)
     if recipe.schedule == "multistep" and not recipe.milestones:

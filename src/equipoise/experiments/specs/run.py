@@ -177,6 +177,9 @@ class RecipeSpec:
         clip_norm: Largest gradient norm; 0 does not clip.
         reduction: ``"mean"``, or ``"sum"`` as in the focal repository and its kin.
         accumulate: Batches per step.
+        sam: Distance of sharpness-aware minimization, 0.05 in the paper; 0 takes plain steps.
+        sam_adaptive: Measure that distance relative to each weight: ASAM, with ``sam`` about 2.
+        members: Number of networks that are trained alike and averaged, whatever the method; 1 trains one.
         average: ``"ema"`` or ``"swa"`` evaluates and ships an average of the weights; empty does not average.
         average_decay: Decay of ``"ema"``.
         average_start: Share of the epochs after which ``"swa"`` averages, at a constant learning rate.
@@ -184,7 +187,9 @@ class RecipeSpec:
         crop_padding: Pixels of random shifting.
         flip: Random mirroring.
         cutout: Side of a square set to zero.
-        mixup: Parameter of mixup; 0 is none.
+        mixup: Parameter of the beta distribution of mixup; 0 does not mix.
+        cutmix: The same for CutMix; 1 is usual.
+        regmixup: The same for RegMixup; 10 to 20 are usual.
         area: Smallest share of a streamed image that a random crop shows; 0 is none.
         jitter: How far from one brightness, contrast and saturation are multiplied; 0 is none.
         erase: Probability that a rectangle of an image is set to the mean; 0 is none.
@@ -218,6 +223,9 @@ class RecipeSpec:
     clip_norm: float = 0.0
     reduction: str = "mean"
     accumulate: int = 1
+    sam: float = 0.0
+    sam_adaptive: bool = False
+    members: int = 1
     average: str = ""
     average_decay: float = 0.999
     average_start: float = 0.75
@@ -226,6 +234,8 @@ class RecipeSpec:
     flip: bool = False
     cutout: int = 0
     mixup: float = 0.0
+    cutmix: float = 0.0
+    regmixup: float = 0.0
     area: float = 0.0
     jitter: float = 0.0
     erase: float = 0.0
