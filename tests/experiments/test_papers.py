@@ -279,3 +279,16 @@ def test_what_is_printed_as_root_brier_score_cannot_be_the_root():
     assert all(row.value >= error / 2 for row, error in known)
     assert all(row.value**2 < error / 2 for row, error in known if row.data_key == "cifar10")
     assert all("it is the Brier score itself" in row.note for row in printed)
+
+
+def test_the_page_of_the_papers_counts_the_steps_of_every_comparison():
+    page = (SPECS.parents[1] / "docs" / "papers.md").read_text(encoding="utf-8").partition("## GPU hours")[2]
+    rows = {
+        name: counts for name, *counts in re.findall(r"^\| `([\w-]+)` \| ([\d,]+) \| ([\d,]+) \|", page, re.M)
+    }
+    assert rows.keys() == {path.stem for path in paper_specs()}
+    for path in paper_specs():
+        comparison = read_comparison(path)
+        assert int(rows[path.stem][0].replace(",", "")) == len(comparison.specs)
+    # 45,000 images in batches of 128 are 351 steps, 350 times, for each of six trainings.
+    assert rows["dual-focal-gamma"] == ["6", f"{round(6 * 350 * 351 / 1000)}"]
