@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from equipoise.experiments import RunOptions, Spec, run
+from equipoise.experiments import Execution, ScoringOptions, Spec, run
 from equipoise.models import mlp
 from equipoise.objectives import MCDropout, MonteCarloNetwork, Parts, Supervised
 from equipoise.training import predict
@@ -100,6 +100,6 @@ def test_a_spec_trains_with_it(keep, tmp_path):
     spec = Spec.from_table(
         {**TABLE, "method": "mc_dropout", "recipe": {"name": "quick", "epochs": 1, "keep": keep}}
     )
-    folder = run(spec, tmp_path, options=RunOptions(n_resamples=20, quiet=True))
+    folder = run(spec, tmp_path, scoring=ScoringOptions(n_resamples=20), execution=Execution(quiet=True))
     probs = torch.tensor(folder.predictions("test").logits).exp()
     torch.testing.assert_close(probs.sum(1), torch.ones(len(probs)))
