@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from equipoise.experiments import RunOptions, Spec, run
+from equipoise.experiments import Execution, ScoringOptions, Spec, run
 from equipoise.models import Network, mlp
 from equipoise.objectives import LaplaceNetwork, LastLayerLaplace, Supervised
 from equipoise.training import fit
@@ -136,5 +136,5 @@ def test_mistakes():
 def test_a_spec_trains_with_it(keep, tmp_path):
     recipe = {"name": "quick", "epochs": 2, "keep": keep}
     spec = Spec.from_table({**TABLE, "method": "last_layer_laplace", "recipe": recipe})
-    folder = run(spec, tmp_path, options=RunOptions(n_resamples=20, quiet=True))
+    folder = run(spec, tmp_path, scoring=ScoringOptions(n_resamples=20), execution=Execution(quiet=True))
     assert folder.status() == "finished"

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from equipoise.experiments import RunOptions, Spec, run
+from equipoise.experiments import Execution, ScoringOptions, Spec, run
 from equipoise.objectives import SnapshotEnsemble, SnapshotNetwork, Supervised
 from equipoise.training import Cyclic, Recipe, fit
 from helpers import toys
@@ -55,10 +55,10 @@ def test_one_epoch_per_cycle_is_the_least():
 
 @pytest.mark.parametrize("keep", ["last", "best"])
 def test_a_spec_ships_all_snapshots(keep, tmp_path):
-    method = {"name": "snapshot_ensemble", "parameters": {"n_snapshots": 2}}
+    method = {"name": "snapshot_ensemble", "options": {"n_snapshots": 2}}
     spec = Spec.from_table(
         {**TABLE, "method": method, "recipe": {"name": "quick", "epochs": 2, "keep": keep}}
     )
-    folder = run(spec, tmp_path, options=RunOptions(n_resamples=20, quiet=True))
+    folder = run(spec, tmp_path, scoring=ScoringOptions(n_resamples=20), execution=Execution(quiet=True))
     probs = torch.tensor(folder.predictions("test").logits).exp()
     torch.testing.assert_close(probs.sum(1), torch.ones(len(probs)))  # logarithms of mean probabilities

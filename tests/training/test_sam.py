@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from equipoise.experiments import RunOptions, Spec, run
+from equipoise.experiments import Execution, ScoringOptions, Spec, run
 from equipoise.models import Network
 from equipoise.objectives import MutualLearning, Supervised
 from equipoise.training import Learner, Optimizer, Recipe, fit, sam_perturbation
@@ -153,4 +153,7 @@ def test_mistakes():
 @pytest.mark.parametrize("recipe", [{"sam": 0.05}, {"sam": 1.0, "sam_adaptive": True, "average": "ema"}])
 def test_a_spec_trains_with_it(recipe, tmp_path):
     spec = Spec.from_table({**TABLE, "recipe": {"name": "quick", "epochs": 1, **recipe}})
-    assert run(spec, tmp_path, options=RunOptions(n_resamples=20, quiet=True)).status() == "finished"
+    assert (
+        run(spec, tmp_path, scoring=ScoringOptions(n_resamples=20), execution=Execution(quiet=True)).status()
+        == "finished"
+    )
