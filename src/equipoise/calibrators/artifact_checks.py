@@ -43,6 +43,9 @@ def check_content(content: Any, *, where: str) -> None:
         _ = Rows.unpacked(content["rows"]) if content.get("rows") is not None else None
     except ValueError:
         raise _damaged(where, "rows", "packed hashes", content["rows"]) from None
+    frequencies = content.get("frequencies", [1.0])
+    if not (_numbers(frequencies) and all(0 <= one <= 1 for one in frequencies)):
+        raise _damaged(where, "frequencies", "probabilities", frequencies)
     _check_table(content["result"], _RESULT, where=where, path="result.")
     extra = {name: rule for name, rule in _ZEROS.items() if name in content["result"]}
     _check_table(content["result"], extra, where=where, path="result.")
@@ -220,5 +223,9 @@ _RANGES: dict[str, _Rule] = {
         (lambda values: bool(((values >= 0) & (values <= 1)).all()), "probabilities"),
     ),
     "gamma": (lambda values: bool((values >= 0).all() and np.isfinite(values).all()), "at least 0"),
+    "priors": (
+        lambda values: bool((values > 0).all() and abs(values.sum() - 1) < 1e-6),
+        "above 0 with a sum of 1",
+    ),
     "range": (_ascending_pair, "pairs of ascending numbers"),
 }

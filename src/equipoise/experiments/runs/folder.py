@@ -22,7 +22,6 @@ from equipoise.experiments.runs.rows import read_rows
 from equipoise.experiments.runs.scores import RunScores, read_scores, tidy_rows
 from equipoise.experiments.specs.run import Spec, read_stored_spec
 from equipoise.kernels import locks
-from equipoise.training import read_checkpoint
 
 __all__ = ["TRASH", "UNUSABLE", "RunFolder", "Status", "calibrated_name", "calibrator_names"]
 
@@ -239,6 +238,8 @@ class RunFolder:
 
     def _damaged_in_training(self) -> list[Path]:
         """Check what the manifest does not name yet: checkpoints hold their own checksum and the history so far."""
+        from equipoise.training import read_checkpoint  # finished runs are read without torch
+
         found, rows = [], None
         for file in (self.path / "last.pt", self.path / "best.pt"):
             try:
