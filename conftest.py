@@ -1,5 +1,6 @@
 """For tests and doctests alike: no window is opened, no figure outlives its test, no processor's promise ends them."""
 
+import inspect
 import os
 import re
 import sys
@@ -15,7 +16,6 @@ HAS_TORCH = find_spec("torch") is not None
 #: Packages whose tests and doctests run without torch, in an environment that does not have it.
 TORCH_FREE = {
     "calibrators",
-    "catalogue",
     "core",
     "decisions",
     "evaluate",
@@ -81,11 +81,22 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return bool(needs_torch) or None
 
 
+def _example_needs_torch(item: pytest.Item) -> bool:
+    """Return whether the example in a docstring, or the function that it belongs to, imports torch."""
+    example = getattr(item, "dtest", None)
+    if example is None:
+        return False
+    if any("torch" in part.source for part in example.examples):
+        return True
+    module = sys.modules[example.globs["__name__"]]
+    documented = getattr(module, example.name.removeprefix(f"{module.__name__}."), None)
+    return inspect.isfunction(documented) and "import torch" in inspect.getsource(documented)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Without torch, skip examples in docstrings that use it."""
     for item in items:
-        example = getattr(item, "dtest", None)
-        if not HAS_TORCH and example and any("torch" in part.source for part in example.examples):
+        if not HAS_TORCH and _example_needs_torch(item):
             item.add_marker(pytest.mark.skip(reason="the example needs torch"))
 
 

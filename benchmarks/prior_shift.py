@@ -79,7 +79,7 @@ def simulate(name, calib, draw, *, n_classes, repeats, n_rows):
         gain = losses[:, 0] - losses[:, 1]
         coverage = np.mean(covered, axis=0)
         print(
-            f"{name:7s} {ratio:6g}:1  coverage: class 0 {100 * coverage[0]:5.1f}%, all {100 * coverage.mean():5.1f}%  NLL",
+            f"{name:7s} {ratio:6g}:1  coverage {100 * coverage[0]:5.1f}%, all {100 * coverage.mean():5.1f}%  NLL",
             *(f"{value:.4f}" for value in losses.mean(axis=0)),
             f" gain {gain.mean():+.4f} ± {gain.std() / len(gain) ** 0.5:.4f}",
             flush=True,

@@ -48,6 +48,7 @@ Examples:
   equipoise audit new.npz --against old.npz --not-worse nll --not-worse accuracy=0.5%
   equipoise audit fraud.csv --positive fraud --max ece=5%
   equipoise audit rows.parquet --by site --max ece=3% --worst-group
+  equipoise audit tomorrow.csv --decision decision.json
   equipoise audit today.parquet --save-state today.state
   equipoise audit today.state --against last-month.state --not-worse ece
 """
@@ -98,6 +99,13 @@ Examples:
     help="Save the sums in a file, .state, .npz or .json, that `audit`, `score` and `merge` read instead of rows.",
 )
 @click.option(
+    "--decision",
+    "decision_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Exit with 1 if these rows show that the promise of a decision that `equipoise decide` saved is broken "
+    "(exact test at 5%).",
+)
+@click.option(
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write a report too, .html or .md.",
@@ -118,6 +126,7 @@ def command(
     against: str | None,
     not_worse: tuple[tuple[str, float | None], ...],
     save_state: Path | None,
+    decision_path: Path | None,
     report: Path | None,
     engine: Engine,
     as_json: bool,
@@ -170,12 +179,31 @@ def command(
     for part in (comparison, result.comparison_of_event):
         if part is not None:
             gates += check_not_worse(part, not_worse, level=settings["level"])
+    if decision_path is not None:
+        gates += (_check_decision(decision_path, files, columns),)
     if save_state is not None:
         write_audit_state(result.sums, save_state)
     if report is not None:
         _write_report(report, result, files)
     _print(found, comparison, result.comparison_of_event, gates, files, as_json=as_json, quiet=quiet)
     return 0 if all(gate.passed for gate in gates) else 1
+
+
+def _check_decision(path: Path, files: tuple[str, ...], columns: Columns) -> Gate:
+    """Return whether the rows keep the promise of a saved decision."""
+    from equipoise.core.reading import read_predictions
+    from equipoise.decisions import check_decision, load_decision
+    from equipoise.decisions.files import needed_columns
+    from equipoise.evaluate import Gate
+
+    if state_paths(files):
+        raise click.UsageError("--decision needs rows, and a saved state has none. Pass the predictions.")
+    decision = load_decision(path)
+    rows = read_predictions(
+        one_or_several(files), **group_columns(columns, tuple(needed_columns(decision)), None)
+    )
+    checked = check_decision(decision, rows)
+    return Gate("decision", checked.kept, checked.text.rstrip("."))
 
 
 def _check_groups(
@@ -203,12 +231,15 @@ def _write_report(path: Path, result: _Result, files: tuple[str, ...]) -> None:
     name = Path(without_secrets(files[0])).stem if len(files) == 1 else "all files"
     title = f"Audit of {name}"
     hint = "" if state_paths(files) else _hint(files)
+    rows = {} if result.rows is None else {name: result.rows}
     if result.baseline is None:
-        report = report_of({name: result.found}, title=title, hint=hint)
+        report = report_of({name: result.found}, title=title, hint=hint, rows=rows)
     else:
         paired = result.comparison if isinstance(result.comparison, PairedDifferences) else None
         versus = {} if paired is None else {name: paired}
-        report = report_of({"baseline": result.baseline, name: result.found}, title=title, versus=versus)
+        report = report_of(
+            {"baseline": result.baseline, name: result.found}, title=title, versus=versus, rows=rows
+        )
     write_report(report, path)
 
 
@@ -289,6 +320,7 @@ class _Result(NamedTuple):
         baseline: The audit of the baseline.
         comparison: Differences from the baseline.
         comparison_of_event: Differences in the probability of the positive class, where the audit has both views.
+        rows: The rows, if they were one chunk; None if they were read as a stream.
     """
 
     found: Audit
@@ -296,6 +328,7 @@ class _Result(NamedTuple):
     baseline: Audit | None = None
     comparison: Differences | None = None
     comparison_of_event: Differences | None = None
+    rows: Predictions | None = None
 
 
 @dataclass(frozen=True)
@@ -349,9 +382,8 @@ class _Request:
         state, held = sum_up(rows, by=by, **self._chosen("n_bins", "closed", "positive"))
         chosen = state.find_target(self.settings["target"], self.settings["positive"], where="audit")
         drawn = self._chosen(*_DRAWN)
-        return _Result(
-            audit_sums(state, held, ScoreSettings(**drawn), clusters=self.cluster, target=chosen), state
-        )
+        found = audit_sums(state, held, ScoreSettings(**drawn), clusters=self.cluster, target=chosen)
+        return _Result(found, state, rows=held)
 
     def run_against(self, against: str) -> _Result:
         """Return the audit and a comparison with another file: of the same rows, or of sums where one has no rows."""
