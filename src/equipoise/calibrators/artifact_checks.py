@@ -202,7 +202,7 @@ def _ascending(values: Array) -> bool:
 
 
 def _ascending_pair(values: Array) -> bool:
-    return bool(np.isfinite(values).all() and (values[:, 0] <= values[:, 1]).all())
+    return bool((np.abs(values) <= 1e130).all() and (values[:, 0] <= values[:, 1]).all())
 
 
 _FINITE: _Rule = (lambda values: bool(np.isfinite(values).all()), "finite")
@@ -222,6 +222,7 @@ _RANGES: dict[str, _Rule] = {
         ("values", "lower", "upper"),
         (lambda values: bool(((values >= 0) & (values <= 1)).all()), "probabilities"),
     ),
+    "coefficients": (lambda values: bool((np.abs(values) <= 1e30).all()), "at most 1e30"),
     "gamma": (lambda values: bool((values >= 0).all() and np.isfinite(values).all()), "at least 0"),
     "priors": (
         lambda values: bool((values > 0).all() and abs(values.sum() - 1) < 1e-6),
