@@ -18,7 +18,7 @@ from equipoise.kernels.dispatch import is_ready, why_fallback
 
 __all__ = ["command"]
 
-_CORE = ("numpy", "scipy", "numba", "click")
+_CORE = ("numpy", "scipy", "numba", "click", "jinja2")
 #: What each extra is for, and the packages that it brings.
 _EXTRAS = {
     "torch": ("losses, networks and tensors", ("torch",)),
