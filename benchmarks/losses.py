@@ -82,7 +82,7 @@ def step_ratios(budget: float) -> dict[str, tuple[float, float]]:
         built = build(
             Spec.from_table({"data": "digits", "model": "resnet8", "method": method, "recipe": recipe})
         )
-        where = {"visit": None, "start": 0, "rank": 0, "world_size": 1, "device": torch.device("cpu")}
+        where = {"indices": None, "start": 0, "rank": 0, "world_size": 1, "device": torch.device("cpu")}
         built.objective.plan_epoch(0)
         made[name] = (built.objective, list(built.train(epoch=0, **where)))
     clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
