@@ -77,7 +77,7 @@ def step_ratios(budget: float) -> dict[str, tuple[float, float]]:
     for name, table in STEPS.items():
         method: object = table.get("method", "ce")
         if "members" in table:
-            method = {"name": method, "parameters": {"n_members": table["members"]}}
+            method = {"name": method, "options": {"n_members": table["members"]}}
         recipe = {"epochs": 10, **table.get("recipe", {})}  # type: ignore[dict-item]
         built = build(
             Spec.from_table({"data": "digits", "model": "resnet8", "method": method, "recipe": recipe})
