@@ -94,7 +94,7 @@ def test_a_calibrator_that_makes_it_worse_is_not_recommended(warned):
     [report] = report_of_runs(warned[1]).values()
     words = shown(report)
     assert "fit temperature" not in words
-    assert "use ce without a calibrator, since temperature makes it worse on the rows judged here" in words
+    assert "use ce without a calibrator, since temperature makes it worse on the rows scored here" in words
     assert "NLL" in words
 
 
@@ -122,7 +122,7 @@ def test_a_calibrator_whose_effect_cannot_be_told_is_called_so():
 def test_a_report_of_one_file_does_not_recommend_what_makes_it_worse():
     rows = rows_of("test")
     report = report_of(rows, calib=separable(), candidates=["temperature"], n_resamples=50)
-    assert "Do not use temperature: it makes the predictions judged here worse (NLL" in shown(report)
+    assert "Do not use temperature: it makes the predictions scored here worse (NLL" in shown(report)
     assert WARNING in shown(report)
     assert WARNING in to_html(report)
     assert "Do not use temperature" in to_html(report).split('id="advice"')[1]
