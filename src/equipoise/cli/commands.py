@@ -30,6 +30,7 @@ class CommandEntry(NamedTuple):
 #: Every command by name; ``compare-files`` is ``command`` in ``cli/compare_files.py``.
 COMMANDS: Mapping[str, CommandEntry] = MappingProxyType(
     {
+        "adapt": CommandEntry("Adapt CALIBRATOR to other class frequencies, and save it."),
         "apply": CommandEntry(
             "Apply CALIBRATOR or DECISION, saved by `calibrate` or `decide`, to the predictions in FILE."
         ),
