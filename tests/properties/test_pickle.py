@@ -175,7 +175,7 @@ def objective(name):
 
 def step_rows():
     torch.manual_seed(0)
-    return toys.TRAIN(epoch=0, visit=None, start=0, rank=0, world_size=1, device=None)[0]
+    return toys.TRAIN(epoch=0, indices=None, start=0, rank=0, world_size=1, device=None)[0]
 
 
 def certified():

@@ -1,6 +1,6 @@
 """One file holds a whole run: written at once or not at all, read without running any code in it.
 
-The file carries a digest of its content, so that content and digest are of the same moment whenever the process is
+The file carries a digest of its content, so that content and digest belong together whenever the process is
 killed, and a bit that flipped on the disk is noticed instead of trained on.
 """
 
@@ -53,7 +53,7 @@ def write_checkpoint(path: str | os.PathLike[str], content: Mapping[str, Any]) -
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read a checkpoint to the CPU, with ``weights_only=True``: a file from a stranger cannot run code.
+    """Read a checkpoint to the CPU, with ``weights_only=True``: an untrusted file cannot run code.
 
     Raises:
         FileNotFoundError: If there is none.
