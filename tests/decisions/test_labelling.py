@@ -43,7 +43,7 @@ def test_useless_confidences_do_no_harm():
 def test_edges_of_powered_rates():
     with pytest.raises(DataError, match="at least 10 labelled rows"):
         powered_rate(draw(5, 0), draw(50, 1))
-    with pytest.raises(SplitError):
+    with pytest.raises(SplitError, match="50 of 50 labelled rows are among the unlabelled rows"):
         powered_rate(draw(50, 0), draw(50, 0))
     always = Predictions(predicted=np.ones(20, int), confidence=np.ones(20), labels=np.ones(20, int))
     found = powered_rate(always, draw(50, 1))

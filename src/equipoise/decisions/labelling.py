@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import norm
 
 from equipoise.core.arrays import Array
-from equipoise.core.errors import DataError
+from equipoise.core.errors import DataError, SplitError
 from equipoise.core.predictions import Predictions
 from equipoise.core.rows import check_disjoint
 from equipoise.core.seeds import numpy_generator
@@ -146,6 +146,7 @@ def powered_rate(labelled: Predictions, unlabelled: Predictions, *, level: float
 
     Raises:
         DataError: If there are fewer than ten labelled rows.
+        SplitError: If rows are in both.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -162,7 +163,14 @@ def powered_rate(labelled: Predictions, unlabelled: Predictions, *, level: float
     n, big = len(labelled), len(unlabelled)
     if n < 10:
         raise DataError(f"powered_rate: expected at least 10 labelled rows, got {n}. Label more rows.")
-    check_disjoint(labelled.rows, unlabelled.rows, where="powered_rate")
+    try:
+        check_disjoint(labelled.rows, unlabelled.rows, where="powered_rate")
+    except SplitError as error:
+        shared = str(error).split(" rows were used")[0]
+        raise SplitError(
+            f"{shared} labelled rows are among the unlabelled rows, too. Leave them out of one of the two; if equal rows "
+            "are different samples, identify them by ids."
+        ) from None
     y, f = labelled.correct.astype(np.float64), labelled.confidence.astype(np.float64)
     other = unlabelled.confidence.astype(np.float64)
     spread = float(np.var(np.concatenate([f, other])))
