@@ -109,7 +109,10 @@ def print_few_labels(repeats: int, answers: Path | None) -> None:
     print(f"{'source':42}" + "".join(f"{n:>16}" for n in sizes))
     for name, (confidence, right) in sources.items():
         rows = Predictions(
-            predicted=np.ones(len(right), int), confidence=confidence, labels=right.astype(int)
+            predicted=np.ones(len(right), int),
+            confidence=confidence,
+            labels=right.astype(int),
+            ids=np.arange(len(right)),
         )
         cells = []
         for n in sizes:

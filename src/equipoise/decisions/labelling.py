@@ -168,8 +168,8 @@ def powered_rate(labelled: Predictions, unlabelled: Predictions, *, level: float
     except SplitError as error:
         shared = str(error).split(" rows were used")[0]
         raise SplitError(
-            f"{shared} labelled rows are among the unlabelled rows, too. Leave them out of one of the two; if equal rows "
-            "are different samples, identify them by ids."
+            f"{shared} labelled rows are among the unlabelled rows, too. Leave them out of one of the two; if equal "
+            "rows are different samples, identify them by ids."
         ) from None
     y, f = labelled.correct.astype(np.float64), labelled.confidence.astype(np.float64)
     other = unlabelled.confidence.astype(np.float64)
