@@ -77,12 +77,12 @@ def step_ratios(budget: float) -> dict[str, tuple[float, float]]:
     for name, table in STEPS.items():
         method: object = table.get("method", "ce")
         if "members" in table:
-            method = {"name": method, "parameters": {"n_members": table["members"]}}
+            method = {"name": method, "options": {"n_members": table["members"]}}
         recipe = {"epochs": 10, **table.get("recipe", {})}  # type: ignore[dict-item]
         built = build(
             Spec.from_table({"data": "digits", "model": "resnet8", "method": method, "recipe": recipe})
         )
-        where = {"visit": None, "start": 0, "rank": 0, "world_size": 1, "device": torch.device("cpu")}
+        where = {"indices": None, "start": 0, "rank": 0, "world_size": 1, "device": torch.device("cpu")}
         built.objective.plan_epoch(0)
         made[name] = (built.objective, list(built.train(epoch=0, **where)))
     clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter

@@ -253,7 +253,7 @@ class _Stages:
     def _batches(self, data: Dataset, split: str, network: nn.Module) -> Iterable[BatchLike]:
         device = next(network.parameters()).device
         found: Iterable[BatchLike] = self._source(data, split)(
-            epoch=0, visit=None, start=0, rank=0, world_size=1, device=device
+            epoch=0, indices=None, start=0, rank=0, world_size=1, device=device
         )
         return found
 
