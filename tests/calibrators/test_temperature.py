@@ -194,3 +194,27 @@ def test_both_ways_give_the_same_numbers(dtype: type, k: int, weighted: bool) ->
     np.testing.assert_allclose(
         np.median(np.abs(grid - plain_grid)), 0, atol=1e-6 if dtype == np.float32 else 1e-12
     )
+
+
+def test_top_versus_all_is_the_best_log_loss_of_the_confidence():
+    rng = np.random.default_rng(0)
+    logits = 4 * rng.normal(size=(2000, 5))
+    labels = (logits / 3 + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    fitted = TemperatureScaling(criterion="top_versus_all").fit(logits, labels)
+
+    def log_loss(temperature: float) -> float:
+        scaled = logits / temperature
+        probs = np.exp(scaled - np.logaddexp.reduce(scaled, axis=1, keepdims=True))
+        confidence, right = probs.max(axis=1), probs.argmax(axis=1) == labels
+        return float(-np.log(np.where(right, confidence, 1 - confidence)).mean())
+
+    best = log_loss(fitted.temperature)
+    assert all(best <= log_loss(fitted.temperature * factor) for factor in (0.5, 0.9, 0.99, 1.01, 1.1, 2.0))
+
+
+def test_top_versus_all_of_two_classes_is_the_likelihood():
+    rng = np.random.default_rng(1)
+    logits = 3 * rng.normal(size=(500, 2))
+    labels = (logits / 2 + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    other = TemperatureScaling(criterion="top_versus_all").fit(logits, labels)
+    assert other.temperature == pytest.approx(TemperatureScaling().fit(logits, labels).temperature, rel=1e-4)

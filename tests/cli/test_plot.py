@@ -26,7 +26,11 @@ def runs(tmp_path_factory):
     return str(folder / "runs")
 
 
-MORE = {"hyperparameter": ["--parameter", "gamma"], "history": ["--smooth", "2"], "phi": ["--gamma", "3"]}
+MORE = {
+    "hyperparameter": ["--parameter", "gamma"],
+    "history": ["--ema", "0.5"],
+    "phi": ["--gamma", "3", "--rival", "0.2"],
+}
 
 
 def test_help_names_every_kind_in_words_that_are_whole(capsys):
@@ -42,6 +46,14 @@ def test_every_kind_draws_runs(kind, runs, tmp_path, capsys):
     assert main(["plot", kind, runs, "-o", str(target), *MORE.get(kind, [])]) == 0
     assert capsys.readouterr().out.strip() == str(target)
     assert "<svg" in target.read_text()
+
+
+@pytest.mark.parametrize("words", [["plot", "reliability"], ["report"]])
+def test_diagrams_and_reports_of_runs_take_other_bins(words, runs, tmp_path):
+    usual, other = (tmp_path / f"{name}.{'svg' if len(words) > 1 else 'html'}" for name in ("usual", "other"))
+    assert main([*words, runs, "-o", str(usual), "--quiet"]) == 0
+    assert main([*words, runs, "--bins", "25", "-o", str(other), "--quiet"]) == 0
+    assert usual.read_text() != other.read_text()
 
 
 @pytest.mark.parametrize("kind", sorted(NEEDS_NO_RUNS))

@@ -56,7 +56,7 @@ def test_one_file_gives_one_page(files, capsys):
     assert "Over-confident" in printed
     assert printed.splitlines()[-1] == str(out)
     page = out.read_text(encoding="utf-8")
-    assert "<h3>By <bdi>site</bdi>" in page
+    assert "<h3><bdi>By site:" in page
     assert "equipoise report " in page
 
 

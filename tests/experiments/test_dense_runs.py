@@ -5,8 +5,9 @@ import csv
 import numpy as np
 import pytest
 
-from equipoise.core.errors import SpecError
+from equipoise.core.errors import DataError, SpecError
 from equipoise.experiments import ComparisonSpec, find_runs, format_table, run_comparison
+from equipoise.experiments.results.groups import group_runs
 from equipoise.experiments.runs import segmentation as dense_runs
 from equipoise.experiments.runs.json_files import read_json
 from helpers.tiny_runs import QUICK, TABLE
@@ -67,6 +68,11 @@ def test_methods_are_compared_on_all_pixels_with_the_same_resamples_of_images(fi
     row = next(row for row in table.rows if (row.method, row.calibrator) == ("mbls", "identity"))
     wanted = other.values["nll"] - one.values["nll"]
     assert abs(row.differences["nll"].difference) == pytest.approx(abs(wanted), rel=1e-6)
+
+
+def test_bins_of_pixels_that_are_not_kept_cannot_be_changed_afterwards(finished):
+    with pytest.raises(DataError, match="was scored by all pixels with 15 bins"):
+        group_runs(find_runs(finished[0]), n_bins=25)
 
 
 def test_other_bins_score_all_pixels_again(tmp_path):

@@ -7,11 +7,11 @@ import pytest
 
 from equipoise import plots
 from equipoise.evaluate import Score, Sweep
-from equipoise.experiments import PlotOptions, make_tables, plot_runs
+from equipoise.experiments import PlotOptions, make_tables, plot_runs, report_of_runs
 from equipoise.experiments.results.groups import group_runs
 from equipoise.experiments.results.means import score_over_seeds
 from equipoise.experiments.tuning.outcome import SeedChoice, sweep_of
-from equipoise.metrics import rival_probability
+from equipoise.metrics import expected_calibration_error, rival_probability
 from equipoise.plots.style import panels, series_styles
 from helpers.finished_runs import finish_run, rows_of, separable
 
@@ -135,6 +135,26 @@ def test_a_hyperparameter_may_be_of_categories_or_of_the_recipe(tmp_path):
     handles, labels = figure.axes[0].get_legend_handles_labels()
     assert labels == ["ce, test", "ce, tune"]
     assert handles[0].lines[0].get_xdata().tolist() == [0.0, 0.01]
+
+
+@pytest.mark.parametrize("calibrator", ["identity", "temperature"])
+def test_runs_are_scored_anew_with_other_bins_and_nothing_is_written(draw, runs, calibrator):
+    files = {path: path.stat().st_mtime_ns for run in runs for path in run.path.rglob("*")}
+    figure = draw("reliability", calibrator=calibrator, n_bins=25)
+    titles = [ax.get_title(loc="left").splitlines()[0] for ax in figure.axes if ax.get_title(loc="left")]
+    texts = [ax.texts[0].get_text() for ax in figure.axes if ax.get_title(loc="left")]
+    [group] = group_runs(runs, n_bins=25)
+    for title, text in zip(titles, texts, strict=True):
+        errors = [
+            expected_calibration_error(run.calibrated(calibrator), n_bins=25) for run in group.methods[title]
+        ]
+        assert text.startswith(f"mean ECE {100 * np.mean(errors):.1f} %")
+        for part in group.seeds(title, calibrator).values():
+            assert {card.n_bins for card in part.cards.values()} == {25}
+            assert part.draws.values["ece"] == pytest.approx(part.test["ece"].value)
+    assert files == {path: path.stat().st_mtime_ns for run in runs for path in run.path.rglob("*")}
+    [report] = report_of_runs(runs, n_bins=25).values()
+    assert report.methods[0].runs[0].scores.n_bins == 25
 
 
 def test_rivals_are_those_of_all_seeds(draw, runs):

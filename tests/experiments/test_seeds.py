@@ -126,11 +126,11 @@ def test_methods_may_be_named(folders, capsys):
 @pytest.mark.parametrize(
     ("word", "sentence"),
     [
-        ("nowhere", "no file of predictions is 'nowhere'"),
-        ("nowhere/*", "no file of predictions is"),
+        ("nowhere", "no file of predictions for 'nowhere'"),
+        ("nowhere/*", "no file of predictions for"),
         ("ce/0.npy", "there is no such file. Did you mean '0.npz'?"),
         ("a=nowhere/*.npz", "no file matches this pattern"),
-        ("empty", "no file of predictions is"),
+        ("empty", "no file of predictions for"),
     ],
 )
 def test_files_that_are_not_there_are_named(folders, capsys, monkeypatch, word, sentence):

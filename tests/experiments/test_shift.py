@@ -139,8 +139,8 @@ def test_tables_and_report_show_severity_and_detection(finished):
     assert "| ECE % |" in (folder / "tiny.table.md").read_text()
     [report] = report_of_runs(find_runs(folder)).values()
     page = to_html(report)
-    assert "Away from the test set" in page
-    assert "Telling test rows from other" in page
+    assert "Additional test sets" in page
+    assert "Test rows against other" in page
 
 
 def test_printed_areas_stand_beside_the_score_they_were_computed_from(finished, monkeypatch):

@@ -39,11 +39,11 @@ def test_seeds_give_mean_and_an_interval_of_rows_and_seeds(single):
 
 def test_names_must_differ_and_the_baseline_must_be_among_them(single):
     method = single.methods[0]
-    with pytest.raises(DataError, match="names of their own"):
+    with pytest.raises(DataError, match="must be distinct"):
         Report(title="", methods=(method, method))
     with pytest.raises(DataError, match="baseline must be one of"):
         Report(title="", methods=(method,), baseline="other")
-    with pytest.raises(DataError, match="nothing to report"):
+    with pytest.raises(DataError, match="`methods` is empty"):
         Report(title="", methods=())
 
 

@@ -11,6 +11,7 @@ from equipoise.calibrators.ensemble import average_predictions
 from equipoise.calibrators.ensemble_temperature import EnsembleTemperatureScaling
 from equipoise.calibrators.files import calibrate_file
 from equipoise.calibrators.focal_recovery import FocalRecovery
+from equipoise.calibrators.focal_temperature import FocalTemperatureScaling
 from equipoise.calibrators.histogram import HistogramBinning
 from equipoise.calibrators.identity import Identity
 from equipoise.calibrators.isotonic import IsotonicCalibration
@@ -18,12 +19,14 @@ from equipoise.calibrators.load import from_artifact, load
 from equipoise.calibrators.matrix import MatrixScaling
 from equipoise.calibrators.own import OwnCalibrator, OwnMap
 from equipoise.calibrators.platt import PlattScaling
+from equipoise.calibrators.quadratic import QuadraticScaling
 from equipoise.calibrators.result import FitResult
 from equipoise.calibrators.scaling_binning import ScalingBinning
 from equipoise.calibrators.spline import SplineCalibration
 from equipoise.calibrators.structured import StructuredMatrixScaling, StructuredVectorScaling
 from equipoise.calibrators.temperature import TemperatureScaling
 from equipoise.calibrators.vector import VectorScaling
+from equipoise.calibrators.venn_abers import VennAbers
 from equipoise.core.lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
@@ -42,6 +45,7 @@ __all__ = [
     "EnsembleTemperatureScaling",
     "FitResult",
     "FocalRecovery",
+    "FocalTemperatureScaling",
     "HistogramBinning",
     "Identity",
     "IsotonicCalibration",
@@ -49,6 +53,7 @@ __all__ = [
     "OwnCalibrator",
     "OwnMap",
     "PlattScaling",
+    "QuadraticScaling",
     "ScalingBinning",
     "SplineCalibration",
     "StructuredMatrixScaling",
@@ -56,6 +61,7 @@ __all__ = [
     "TemperatureScaling",
     "Trial",
     "VectorScaling",
+    "VennAbers",
     "average_predictions",
     "calibrate_file",
     "choose",

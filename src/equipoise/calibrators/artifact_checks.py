@@ -198,6 +198,10 @@ def _ascending(values: Array) -> bool:
     return not np.isnan(values).any() and bool((values[:, 1:] >= values[:, :-1]).all())
 
 
+def _ascending_pair(values: Array) -> bool:
+    return bool(np.isfinite(values).all() and (values[:, 0] <= values[:, 1]).all())
+
+
 _FINITE: _Rule = (lambda values: bool(np.isfinite(values).all()), "finite")
 _RANGES: dict[str, _Rule] = {
     "temperature": (lambda values: bool((values > 0).all() and np.isfinite(values).all()), "above 0"),
@@ -211,5 +215,10 @@ _RANGES: dict[str, _Rule] = {
         lambda values: values.shape[1] > 1 and _ascending(values) and bool(np.isfinite(values).all()),
         "two or more, ascending and finite",
     ),
-    "values": (lambda values: bool(((values >= 0) & (values <= 1)).all()), "probabilities"),
+    **dict.fromkeys(
+        ("values", "lower", "upper"),
+        (lambda values: bool(((values >= 0) & (values <= 1)).all()), "probabilities"),
+    ),
+    "gamma": (lambda values: bool((values >= 0).all() and np.isfinite(values).all()), "at least 0"),
+    "range": (_ascending_pair, "pairs of ascending numbers"),
 }

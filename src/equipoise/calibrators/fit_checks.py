@@ -10,7 +10,12 @@ import numpy as np
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
 
-__all__ = ["absent_classes", "check_enough_rows", "check_not_negative", "describe_offsets"]
+__all__ = [
+    "absent_classes",
+    "check_enough_rows",
+    "check_not_negative",
+    "describe_offsets",
+]
 
 _MANY = 10_000
 _MOST_PER_ROW = 100

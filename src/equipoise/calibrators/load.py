@@ -14,6 +14,7 @@ from equipoise.calibrators.beta import BetaCalibration
 from equipoise.calibrators.dirichlet import DirichletCalibration
 from equipoise.calibrators.ensemble_temperature import EnsembleTemperatureScaling
 from equipoise.calibrators.focal_recovery import FocalRecovery
+from equipoise.calibrators.focal_temperature import FocalTemperatureScaling
 from equipoise.calibrators.forms import ONE_CONFIDENCE
 from equipoise.calibrators.histogram import HistogramBinning
 from equipoise.calibrators.identity import Identity
@@ -21,11 +22,13 @@ from equipoise.calibrators.isotonic import IsotonicCalibration
 from equipoise.calibrators.matrix import MatrixScaling
 from equipoise.calibrators.own import OwnCalibrator, as_calibrator
 from equipoise.calibrators.platt import PlattScaling
+from equipoise.calibrators.quadratic import QuadraticScaling
 from equipoise.calibrators.scaling_binning import ScalingBinning
 from equipoise.calibrators.spline import SplineCalibration
 from equipoise.calibrators.structured import StructuredMatrixScaling, StructuredVectorScaling
 from equipoise.calibrators.temperature import TemperatureScaling
 from equipoise.calibrators.vector import VectorScaling
+from equipoise.calibrators.venn_abers import VennAbers
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
 from equipoise.core.rows import Rows
@@ -50,6 +53,9 @@ KINDS: Mapping[str, type[Calibrator]] = {
     "bbq": BayesianBinning,
     "spline": SplineCalibration,
     "focal_recovery": FocalRecovery,
+    "focal_temperature": FocalTemperatureScaling,
+    "quadratic": QuadraticScaling,
+    "venn_abers": VennAbers,
 }
 
 

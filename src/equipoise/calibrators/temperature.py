@@ -11,7 +11,7 @@ import numpy as np
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.result import FitResult
-from equipoise.calibrators.temperature_search import GRID, Optimum, ece_on_grid, fit_beta
+from equipoise.calibrators.temperature_search import GRID, Optimum, ece_on_grid, fit_beta, fit_top_versus_all
 from equipoise.core.array_functions import AnyArray
 from equipoise.core.names import check_choice
 from equipoise.core.predictions import Predictions
@@ -37,7 +37,8 @@ class TemperatureScaling(Calibrator):
     ECE on a grid instead, which is noisy; that is here to reproduce their tables.
 
     Args:
-        criterion: ``"nll"``, or ``"ece"`` on the grid 0.1, 0.2, ... 10, where the first smallest wins.
+        criterion: ``"nll"``; ``"top_versus_all"``, the log-loss of the confidence as the probability of being right
+            (Le Coz et al. 2024); or ``"ece"`` on the grid 0.1, 0.2, ... 10, where the first smallest wins.
         n_bins: Bins of the ECE.
 
     Example:
@@ -55,7 +56,7 @@ class TemperatureScaling(Calibrator):
         They take up to 50 steps of L-BFGS with rate 0.01 from T = 1.5 and may stop far from the optimum.
     """
 
-    criterion: Literal["nll", "ece"] = "nll"
+    criterion: Literal["nll", "ece", "top_versus_all"] = "nll"
     n_bins: int = 15
 
     kind = "temperature"
@@ -63,7 +64,9 @@ class TemperatureScaling(Calibrator):
     preserves_order = True
 
     def __post_init__(self) -> None:
-        check_choice(self.criterion, ("nll", "ece"), where="TemperatureScaling", name="criterion")
+        check_choice(
+            self.criterion, ("nll", "ece", "top_versus_all"), where="TemperatureScaling", name="criterion"
+        )
 
     @property
     def temperature(self) -> float:
@@ -81,6 +84,13 @@ class TemperatureScaling(Calibrator):
         data = predictions.logits, predictions.labels, predictions.weights
         if self.criterion == "nll":
             return _by_nll(fit_beta(*data))
+        if self.criterion == "top_versus_all":
+            beta, steps = fit_top_versus_all(*data)
+            return FitResult(
+                parameters={"temperature": np.array(1.0 / beta)},
+                words=f"{describe_temperature(1.0 / beta)}, by top versus all",
+                iterations=steps,
+            )
         best, ece = ece_on_grid(*data, n_bins=self.n_bins)
         temperature = float(GRID[best])
         return FitResult(

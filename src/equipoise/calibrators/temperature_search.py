@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
+from scipy.optimize import minimize_scalar
 
 from equipoise.core.arrays import Array
 from equipoise.core.bins import bin_of, expected_error, lower_edges
@@ -16,7 +17,16 @@ from equipoise.core.checks import check_labels
 from equipoise.core.errors import DataError
 from equipoise.kernels.threads import map_in_order
 
-__all__ = ["GRID", "Optimum", "ScoreBlock", "ece_on_grid", "fit_beta", "over_blocks", "papers_grid"]
+__all__ = [
+    "GRID",
+    "Optimum",
+    "ScoreBlock",
+    "ece_on_grid",
+    "fit_beta",
+    "fit_top_versus_all",
+    "over_blocks",
+    "papers_grid",
+]
 
 _SUBSAMPLES = (512, 4096)
 _SEPARABLE = 1e-6
@@ -98,6 +108,50 @@ def fit_beta(logits: Array, labels: Array, weights: Array | None) -> Optimum:
         start = _newton(part, bounds, start).beta
     end = _newton(whole, bounds, start)
     return Optimum(end.beta, end.value, before, end.beta * abs(end.slope), end.gap, end.passes + 1, end.bound)
+
+
+def fit_top_versus_all(logits: Array, labels: Array, weights: Array | None) -> tuple[float, int]:
+    """Minimize the log-loss of the confidence as the probability that the prediction is right.
+
+    The loss is not convex in beta, so a scan around the best beta by likelihood comes first.
+
+    Args:
+        logits: ``(n, k)``.
+        labels: ``(n,)``.
+        weights: ``(n,)`` or None.
+
+    Returns:
+        The inverse temperature, and how many passes over the rows it took.
+
+    Example:
+        >>> z, y = np.array([[3.0, 0.0, 0.0]] * 4), np.array([0, 0, 0, 1])
+        >>> round(fit_top_versus_all(z, y, None)[0], 4)  # exp(3 beta) / 2 = 3
+        0.5973
+    """
+
+    def task_at(beta: float) -> Callable[[ScoreBlock], Array]:
+        def task(block: ScoreBlock) -> Array:
+            scaled = block.gaps * beta
+            top = scaled.argmax(axis=1)[:, None]
+            np.put_along_axis(scaled, top, -inf, axis=1)
+            second = scaled.max(axis=1)
+            # The log-odds of the confidence against all other classes together.
+            odds = -second - np.log(np.exp(scaled - second[:, None]).sum(axis=1))
+            right = block.labels == top[:, 0]
+            return np.asarray(np.logaddexp(0.0, np.where(right, -odds, odds)) @ block.weights)
+
+        return task
+
+    def loss(log_beta: float) -> float:
+        return float(
+            np.sum(over_blocks(task_at(float(np.exp(log_beta))), logits, labels, weights, np.float64))
+        )
+
+    scan = np.log(fit_beta(logits, labels, weights).beta) + np.linspace(-3.0, 3.0, 13)
+    best = int(np.argmin([loss(point) for point in scan]))
+    between = scan[max(best - 1, 0)], scan[min(best + 1, len(scan) - 1)]
+    found = minimize_scalar(loss, bounds=between, method="bounded", options={"xatol": 1e-9})
+    return float(np.exp(found.x)), int(found.nfev) + len(scan)
 
 
 Derivatives: TypeAlias = tuple[float, float, float]

@@ -203,12 +203,15 @@ def _write_report(path: Path, result: _Result, files: tuple[str, ...]) -> None:
     name = Path(without_secrets(files[0])).stem if len(files) == 1 else "all files"
     title = f"Audit of {name}"
     hint = "" if state_paths(files) else _hint(files)
+    rows = {} if result.rows is None else {name: result.rows}
     if result.baseline is None:
-        report = report_of({name: result.found}, title=title, hint=hint)
+        report = report_of({name: result.found}, title=title, hint=hint, rows=rows)
     else:
         paired = result.comparison if isinstance(result.comparison, PairedDifferences) else None
         versus = {} if paired is None else {name: paired}
-        report = report_of({"baseline": result.baseline, name: result.found}, title=title, versus=versus)
+        report = report_of(
+            {"baseline": result.baseline, name: result.found}, title=title, versus=versus, rows=rows
+        )
     write_report(report, path)
 
 
@@ -289,6 +292,7 @@ class _Result(NamedTuple):
         baseline: The audit of the baseline.
         comparison: Differences from the baseline.
         comparison_of_event: Differences in the probability of the positive class, where the audit has both views.
+        rows: The rows, if they were one chunk; None if they were read as a stream.
     """
 
     found: Audit
@@ -296,6 +300,7 @@ class _Result(NamedTuple):
     baseline: Audit | None = None
     comparison: Differences | None = None
     comparison_of_event: Differences | None = None
+    rows: Predictions | None = None
 
 
 @dataclass(frozen=True)
@@ -349,9 +354,8 @@ class _Request:
         state, held = sum_up(rows, by=by, **self._chosen("n_bins", "closed", "positive"))
         chosen = state.find_target(self.settings["target"], self.settings["positive"], where="audit")
         drawn = self._chosen(*_DRAWN)
-        return _Result(
-            audit_sums(state, held, ScoreSettings(**drawn), clusters=self.cluster, target=chosen), state
-        )
+        found = audit_sums(state, held, ScoreSettings(**drawn), clusters=self.cluster, target=chosen)
+        return _Result(found, state, rows=held)
 
     def run_against(self, against: str) -> _Result:
         """Return the audit and a comparison with another file: of the same rows, or of sums where one has no rows."""

@@ -10,6 +10,7 @@ import click
 from equipoise.cli.options import quiet_option
 from equipoise.cli.output import check_output
 from equipoise.core.atomic_files import write_bytes
+from equipoise.core.choices import MOST_BINS
 from equipoise.core.errors import DataError
 from equipoise.experiments import NEEDS_NO_RUNS, PLOTS, PlotOptions, plot_runs
 
@@ -37,6 +38,12 @@ _ENDINGS = (".svg", ".png", ".pdf")
     default=0.0,
     help="history: decay of an exponential moving average, such as 0.9.",
 )
+@click.option(
+    "--bins",
+    "n_bins",
+    type=click.IntRange(1, MOST_BINS),
+    help="Score the runs anew with so many bins; by default those they were scored with.",
+)
 @click.option("--parameter", help="hyperparameter: its name, such as gamma.")
 @click.option("--corruption", "family", help="shift: which corruption; by default all.")
 @click.option("--gamma", default=1.0, show_default=True, help="phi: the focusing parameter.")
@@ -59,6 +66,7 @@ def command(
     column: str | None,
     smooth: int,
     ema: float,
+    n_bins: int | None,
     parameter: str | None,
     family: str | None,
     gamma: float,
@@ -89,6 +97,7 @@ def command(
         column=column,
         smooth=smooth,
         ema=ema,
+        n_bins=n_bins,
         parameter=parameter,
         family=family,
         gamma=gamma,

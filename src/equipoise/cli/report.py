@@ -39,7 +39,7 @@ __all__ = ["command"]
 
 _GIVEN = ParameterSource.COMMANDLINE
 #: The parameters that apply to folders of runs.
-_RUN_PARAMETERS = ("paths", "output", "title", "baseline", "verify", "as_json", "quiet")
+_RUN_PARAMETERS = ("paths", "output", "title", "baseline", "n_bins", "verify", "as_json", "quiet")
 
 #: The rows of one model: a file, pattern, folder or address; or .npy files, one per column.
 _Rows: TypeAlias = str | list[str]
@@ -120,8 +120,16 @@ def command(
     check_report(output, option="--output")
     if _are_run_folders(paths):
         _check_run_parameters()
+        is_given = click.get_current_context().get_parameter_source("n_bins") is _GIVEN
         _report_runs(
-            paths, output, title=title, baseline=baseline, verify=verify, as_json=as_json, quiet=quiet
+            paths,
+            output,
+            title=title,
+            baseline=baseline,
+            n_bins=settings["n_bins"] if is_given else None,
+            verify=verify,
+            as_json=as_json,
+            quiet=quiet,
         )
         return
     states = state_paths(paths)
@@ -220,6 +228,7 @@ def _report_runs(
     *,
     title: str | None,
     baseline: str | None,
+    n_bins: int | None,
     verify: bool,
     as_json: bool,
     quiet: bool,
@@ -231,7 +240,7 @@ def _report_runs(
     runs = [run for path in paths for run in find_runs(path) if run.status(verify=verify) == "finished"]
     if not runs:
         raise DataError(f"report: no finished run in {', '.join(paths)}. `equipoise runs` lists the runs.")
-    reports = report_of_runs(runs, baseline=baseline, title=title)
+    reports = report_of_runs(runs, baseline=baseline, title=title, n_bins=n_bins)
     targets = {
         name: output if len(reports) == 1 else output.with_name(f"{output.stem}-{name}{output.suffix}")
         for name in reports

@@ -1,4 +1,4 @@
-"""Formulas as browsers draw them themselves: LaTeX as MathML."""
+"""Formulas in LaTeX as MathML, which browsers draw themselves."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from html import unescape
 from importlib.util import find_spec
 from xml.etree import ElementTree
 
-from equipoise.report.markup import Markup, tag
-
-__all__ = ["formula_markup"]
+__all__ = ["formula_mathml"]
 
 _TAGS = frozenset(
     {
@@ -25,33 +23,27 @@ _ATTRIBUTES = frozenset(
 )  # fmt: skip
 
 
-def formula_markup(latex: str) -> Markup:
-    r"""Return a formula as MathML; as the LaTeX it is where it cannot be drawn, or latex2mathml is not installed.
+def formula_mathml(latex: str) -> str | None:
+    r"""Return a formula as MathML; None if it cannot be converted, or latex2mathml is not installed.
 
     Args:
         latex: Without dollar signs.
 
     Example:
-        >>> formula_markup(r"\unheardof{x}")
-        '<code>\\unheardof{x}</code>'
+        >>> formula_mathml(r"\unheardof{x}") is None
+        True
     """
-    drawn = _converted(latex)
-    return tag("code", latex) if drawn is None else Markup(drawn)
-
-
-def _converted(latex: str) -> str | None:
-    """Return MathML that holds nothing but mathematics, or None."""
     if find_spec("latex2mathml") is None:
         return None
     from latex2mathml.converter import convert_to_element
 
     try:
         root: ElementTree.Element = convert_to_element(latex, display="block")
-    except Exception:  # noqa: BLE001 - it has no base class of its own for what is no formula
+    except Exception:  # noqa: BLE001 - it has no base class for its errors
         return None
     for part in root.iter():
         part.text = unescape(part.text) if part.text else part.text
-        # A command that it does not know stays as its name; links and styles have no place in a formula.
+        # An unknown command stays as its name; links and styles do not belong in a formula.
         if part.tag not in _TAGS or not set(part.attrib) <= _ATTRIBUTES or "\\" in (part.text or ""):
             return None
     return ElementTree.tostring(root, encoding="unicode")

@@ -1,4 +1,4 @@
-"""From predictions, or what an audit found in them, to the records of a report."""
+"""Reports from predictions, or from audits of them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from equipoise.evaluate.comparison import PairedDifferences, compare
 from equipoise.evaluate.scorecard import Scorecard
 from equipoise.evaluate.trend import find_trend
 from equipoise.report.advisor import remedies_of
+from equipoise.report.details import details_of, sets_of
 from equipoise.report.records import AfterCalibrator, MethodResult, Provenance, Report, RunResult
 
 __all__ = ["Reportable", "method_of_audit", "report_of"]
 
-#: How to ask for advice in Python.
+#: How to get advice in Python.
 _HINT = "report_of(predictions, calib=held_out)"
-#: What a report may be about: predictions, chunks of them that are visited once, their sums, or an audit of them.
+#: The subject of a report: predictions, chunks of them that are read once, their sums, or an audit of them.
 Reportable: TypeAlias = Predictions | Iterable[Predictions] | AuditState | Audit
 
 
@@ -43,6 +44,7 @@ def report_of(
     command: str = "",
     over_time: bool = False,
     hint: str = _HINT,
+    rows: Mapping[str, Predictions] | None = None,
     n_bins: int = 15,
     closed: str = "right",
     level: float = 0.95,
@@ -52,24 +54,25 @@ def report_of(
     target: str | None = None,
     positive: str | int | None = None,
 ) -> Report:
-    """Score predictions and gather what a report tells about them.
+    """Score predictions and return the contents of a report on them.
 
     Args:
-        predictions: Predictions of one model, chunks of them, or an audit of them, which is told without looking at
-            the rows again; or of several models by name, on the same rows in the same order.
-        title: What stands on top.
-        by: Columns of groups to look at one by one.
+        predictions: Predictions of one model, chunks of them, or an audit of them, which is reported without reading
+            the rows again; or those of several models by name, on the same rows in the same order.
+        title: The title of the page.
+        by: Columns of groups to report on one by one.
         baseline: The model the others are compared with; by default the first.
-        calib: Predictions of the same models on held-out rows. If given, the advisor says which calibrator to fit on
-            them, and the report shows what that adds.
-        candidates: Calibrators that the advisor tries; by default those of :func:`equipoise.calibrators.choose`.
+        calib: Predictions of the same models on held-out rows. If given, a calibrator is chosen and fitted on
+            them, and the report shows its effect.
+        candidates: Calibrators to try; by default those of :func:`equipoise.calibrators.choose`.
         versus: Paired comparisons with the baseline that were made already, by name. Without them, and without
             predictions that are held in memory, models stand side by side and are not compared.
         sources: Where the predictions come from, by name of the model.
-        command: What makes the report again.
+        command: The command that makes the report again.
         over_time: Whether these are one model at several times, in order: predictions, chunks or states. The report
-            then says whether and since when it changed; see :func:`equipoise.evaluate.find_trend`.
+            then shows whether and since when it changed; see :func:`equipoise.evaluate.find_trend`.
         hint: What the report advises to run where calibration may help and no ``calib`` was given.
+        rows: Predictions behind audits, by name of the model, for the parts of a report that need rows.
         n_bins: Bins of equal width.
         closed: Which side of a bin belongs to it.
         level: Level of the intervals.
@@ -99,9 +102,9 @@ def report_of(
     )
     held_out = {next(iter(named), "model"): calib} if isinstance(calib, Predictions) else dict(calib or {})
     if not named:
-        raise DataError("report_of: nothing to report, no predictions were given. Pass at least one.")
+        raise DataError("report_of: no predictions were given. Pass at least one.")
     for name in held_out:
-        look_up(name, named, what="model with predictions to judge")
+        look_up(name, named, what="model with predictions")
     first = baseline or next(iter(named))
     if first not in named:
         raise DataError(f"report_of: the baseline must be one of {sorted(named)}, got {baseline!r}.")
@@ -116,7 +119,7 @@ def report_of(
         trend = find_trend(
             summed, level=level, n_resamples=n_resamples, seed=seed, target=target, positive=positive
         )
-        # All states are judged by the target of the whole.
+        # All states have the target of the whole.
         target, positive = trend.card.target.kind, trend.card.target.positive
     settings = _Settings(
         n_bins=n_bins,
@@ -134,6 +137,8 @@ def report_of(
         for name, part in named.items()
     }
     methods = {name: method_of_audit(name, one, versus=pairs.get(name)) for name, one in found.items()}
+    known = {**(rows or {}), **{name: part for name, part in named.items() if isinstance(part, Predictions)}}
+    methods = {name: _with_details(one, known.get(name)) for name, one in methods.items()}
     methods = _with_remedies(methods, named, held_out, first, candidates, settings)
     origins: dict[str, list[str]] = {}
     for name, one in found.items():
@@ -163,13 +168,13 @@ def _sums_of(name: str, part: Reportable, by: Sequence[str], **settings: Any) ->
 def _audited(
     part: Predictions | Iterable[Predictions] | AuditState, by: Sequence[str], settings: _Settings
 ) -> Audit:
-    # A state was summed with groups of its own; all of them are looked at if none is named.
+    # A state has its own groups; all of them are reported if none is named.
     columns = None if isinstance(part, AuditState) and not by else tuple(by)
     return audit(part, by=columns, **settings)
 
 
 def method_of_audit(name: str, found: Audit, *, versus: PairedDifferences | None = None) -> MethodResult:
-    """Return what an audit found as a report tells it.
+    """Return an audit as the result of one method.
 
     Example:
         >>> found = audit(Predictions(probs=[0.9, 0.8, 0.3], labels=[1, 0, 0]), n_resamples=20)
@@ -184,6 +189,18 @@ def method_of_audit(name: str, found: Audit, *, versus: PairedDifferences | None
         risk=found.risk,
         versus=versus,
     )
+
+
+def _slice_names(method: MethodResult) -> dict[str, list[str]]:
+    named = {"class": method.classes, **method.groups}
+    return {column: [part.name for part in slices] for column, slices in named.items() if len(slices) > 1}
+
+
+def _with_details(method: MethodResult, rows: Predictions | None) -> MethodResult:
+    """Add the details that need rows, if they are in memory."""
+    if rows is None:
+        return method
+    return replace(method, details=details_of(rows, method.first, slices=_slice_names(method)))
 
 
 class _Settings(TypedDict):
@@ -235,7 +252,7 @@ def _with_remedies(
     candidates: Sequence[str | Calibrator] | None,
     settings: _Settings,
 ) -> dict[str, MethodResult]:
-    """Add what calibrators make of those that have held-out rows, and compare after each calibrator too."""
+    """Add results after calibrators for methods with held-out rows, and compare methods after each calibrator."""
     result = dict(methods)
     mapped: dict[str, dict[str, Predictions]] = {}
     for name, calib in held_out.items():
@@ -246,29 +263,34 @@ def _with_remedies(
                 "Pass its Predictions."
             )
         advice, after, mapped[name] = remedies_of(judged, calib, candidates=candidates, **settings)
-        result[name] = replace(result[name], advice=advice, calibrated=after)
+        slices = _slice_names(result[name])
+        after = tuple(
+            replace(one, details=details_of(mapped[name][one.name], one.scores[0], slices=slices))
+            for one in after
+        )
+        result[name] = replace(result[name], advice=advice, calibrated=after, sets=sets_of(judged, calib))
     for name in (name for name in mapped if name != first and first in mapped):
         after = tuple(
-            _beside(one, mapped[first].get(one.name), mapped[name][one.name], settings)
+            _compared_with_base(one, mapped[first].get(one.name), mapped[name][one.name], settings)
             for one in result[name].calibrated
         )
         result[name] = replace(result[name], calibrated=after)
     return result
 
 
-def _beside(
+def _compared_with_base(
     one: AfterCalibrator, base: Predictions | None, own: Predictions, settings: _Settings
 ) -> AfterCalibrator:
     return one if base is None else replace(one, versus_base=compare(base, own, **settings))
 
 
 def _origin(card: Scorecard, part: Reportable, source: str | None) -> str:
-    """Say what a set of predictions is, and how to know it again."""
+    """Describe a set of predictions."""
     kind = f" of {part.kind}" if isinstance(part, Predictions) else ""
     facts = [f"{card.n_samples:,} rows{kind}"]
     if card.n_classes:
         facts.append(f"{card.n_classes} classes")
-    facts.append(f"split {card.split}" if card.split else "split not said")
+    facts.append(f"split {card.split}" if card.split else "split unknown")
     if card.fingerprint:
         facts.append(f"fingerprint {card.fingerprint}")
     return (f"{source}; " if source else "") + ", ".join(facts)
@@ -280,7 +302,7 @@ def _circumstances(card: Scorecard) -> list[tuple[str, str]]:
         ("bins", f"{card.n_bins} of equal width, {card.closed}-closed"),
         (
             "intervals",
-            f"{100 * card.level:g} %, from {card.n_resamples:,} resamples, seed {card.seed}",
+            f"{100 * card.level:g}%, from {card.n_resamples:,} resamples, seed {card.seed}",
         ),
         *([] if card.clusters is None else [("clusters", card.clusters.sentence(card.n_samples))]),
         ("versions", ", ".join([*versions, f"Python {platform.python_version()}"])),

@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from equipoise.core.escaping import without_controls
 from equipoise.evaluate.scorecard import Scorecard
 from equipoise.metrics.facts import columns
-from equipoise.report.markup import clean
 from equipoise.report.numbers import title
 
 __all__ = ["model_card_metadata", "to_model_card"]
@@ -46,7 +46,10 @@ def model_card_metadata(
         >>> content["model-index"][0]["results"][0]["metrics"][1]["type"]
         'nll'
     """
-    where: dict[str, Any] = {"name": clean(dataset), "type": clean(dataset_type or dataset)}
+    where: dict[str, Any] = {
+        "name": without_controls(dataset),
+        "type": without_controls(dataset_type or dataset),
+    }
     if card.split:
         where["split"] = card.split
     found = [
@@ -67,8 +70,8 @@ def model_card_metadata(
         for key in metrics
         if key in card.scores
     ]
-    results = [{"task": {"type": clean(task)}, "dataset": where, "metrics": found}]
-    return {"model-index": [{"name": clean(model), "results": results}]}
+    results = [{"task": {"type": without_controls(task)}, "dataset": where, "metrics": found}]
+    return {"model-index": [{"name": without_controls(model), "results": results}]}
 
 
 def to_model_card(

@@ -1,26 +1,37 @@
-"""The whole page: one file, no network, nothing of the user's runs."""
+"""The whole page: one file that opens without a network."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import re
+from functools import cache
 from importlib.resources import files
+from typing import Any
 
-from equipoise.report.markup import Markup, clean, join, tag
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from equipoise.core.escaping import without_controls
+from equipoise.report.conclusion import conclusion_of
+from equipoise.report.explorer import explorer_data
+from equipoise.report.formula import formula_mathml
 from equipoise.report.records import Report
-from equipoise.report.sections import sections_of, verdict_section
+from equipoise.report.view import judgement_lines, sections_of, summary_of, tiles_of
 
 __all__ = ["to_html"]
+
+_JOINT = re.compile(r"(?<=[_/.\-])(?=[^\W\d])")
 
 
 def to_html(report: Report) -> str:
     """Return a report as one self-contained HTML page.
 
-    It opens without a network. A content security policy lets only the page's own script run, so that even a
-    mistake in escaping could not run what a class name says.
+    It opens without a network. A content security policy allows only the page's own script, so that even a mistake in
+    escaping could not run text of the user.
 
     Args:
-        report: What to tell.
+        report: The contents.
 
     Returns:
         The text of the file.
@@ -34,74 +45,55 @@ def to_html(report: Report) -> str:
         True
     """
     style, script = (_asset(name) for name in ("report.css", "report.js"))
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = (
-        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
-        f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    )
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        Markup(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("meta", name="generator", content="equipoise"),
-        tag("title", report.title),
-        Markup('<link rel="icon" href="data:,">'),
-        Markup(f"<style>{style}</style>"),
-    )
-    body = tag(
-        "body",
-        *_body(report),
-        tag("div", id="tip", role="status", hidden=True),
-        Markup(f"<script>{script}</script>"),
-    )
-    return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n"
-
-
-def _body(report: Report) -> list[Markup]:
-    kept = sections_of(report)
-    links = [tag("li", tag("a", heading, href=f"#{anchor}")) for anchor, heading, _ in kept]
-    sections = [
-        tag(
-            "section",
-            tag("h2", heading, id=f"{anchor}-title"),
-            content,
-            id=anchor,
-            aria_labelledby=f"{anchor}-title",
+    conclusion = conclusion_of(report)
+    return (
+        _environment()
+        .get_template("page.html.jinja")
+        .render(
+            title=report.title,
+            style=Markup(style),  # noqa: S704 - a file of this package
+            script=Markup(script),  # noqa: S704 - a file of this package
+            digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+            summary=summary_of(report),
+            conclusion=conclusion,
+            judgements=judgement_lines(report, conclusion),
+            compared_with=report.base.name if report.shared_calibrators else "",
+            tiles=tiles_of(report),
+            sections=sections_of(report),
+            data=explorer_data(report),
         )
-        for anchor, heading, content in kept
-    ]
-    return [
-        tag("header", tag("h1", clean(report.title)), tag("p", _about(report), class_="about")),
-        tag(
-            "main",
-            verdict_section(report),
-            tag("nav", tag("ul", *links), aria_label="On this page"),
-            *sections,
-        ),
-        tag("footer", "Made by equipoise. This file holds everything it shows."),
-    ]
+    )
 
 
-def _about(report: Report) -> Markup:
-    card = report.base.first
-    facts = [f"{card.n_samples:,} rows"]
-    if card.n_classes:
-        facts.append(f"{card.n_classes} classes")
-    if card.split:
-        facts.append(f"split {card.split}")
-    if report.trend is not None:
-        facts[0] = f"{report.trend.card.n_samples:,} rows"
-        facts.insert(
-            0, f"{len(report.methods)} states, {report.methods[0].name} to {report.methods[-1].name}"
-        )
-    elif len(report.methods) > 1:
-        facts.insert(0, f"{len(report.methods)} methods")
-    elif len(report.base.runs) > 1:
-        facts.insert(0, f"mean of {len(report.base.runs)} runs")
-    return join(" · ".join(facts))
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("equipoise.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_visible,
+    )
+    environment.filters |= {"name": _breakable_name, "mathml": _formula}
+    return environment
+
+
+def _visible(value: Any) -> Any:
+    """Return text without characters that HTML does not allow; markup stays as it is."""
+    return without_controls(value) if type(value) is str else value
+
+
+def _breakable_name(name: str) -> Markup:
+    """Return a name that may run from right to left, and may break after its joints."""
+    parts = (escape(part) for part in _JOINT.split(without_controls(name)))
+    return Markup("<bdi>") + Markup("<wbr>").join(parts) + Markup("</bdi>")
+
+
+def _formula(latex: str) -> Markup:
+    drawn = formula_mathml(latex)
+    return Markup("<code>{}</code>").format(latex) if drawn is None else Markup(drawn)  # noqa: S704 - checked MathML
 
 
 def _asset(name: str) -> str:
-    return files("equipoise").joinpath("report", "assets", name).read_text(encoding="utf-8")
+    return files("equipoise.report").joinpath("templates", name).read_text(encoding="utf-8")

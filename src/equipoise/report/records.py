@@ -1,6 +1,6 @@
-"""What a report tells: results by method, what calibrators add, advice, provenance.
+"""The contents of a report: results by method, after calibrators, advice, provenance.
 
-A single set of predictions fills these records, and so does a folder of runs; pages know nothing else.
+A single set of predictions fills these records, and so does a folder of runs; pages are made from nothing else.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, final
 import numpy as np
 
 from equipoise.core.errors import DataError
+from equipoise.decisions import SetReport
 from equipoise.evaluate.comparison import PairedDifferences, correct_for_many
 from equipoise.evaluate.scorecard import Score, Scorecard
 from equipoise.evaluate.shift import ShiftScores
@@ -23,6 +24,7 @@ from equipoise.evaluate.verdict import Verdict, verdict_of_runs
 from equipoise.metrics.curve import ReliabilityCurve, mean_curve
 from equipoise.metrics.row_draws import RowDraws
 from equipoise.metrics.selective import RiskCoverage
+from equipoise.report.details import RowDetails
 
 __all__ = [
     "Advice",
@@ -43,10 +45,10 @@ class RunResult:
     """One training of a method, or one file of predictions.
 
     Attributes:
-        scores: Its scorecard on the split that judges.
+        scores: Its scorecard on the test split.
         seed: The seed it was trained with, if known.
         history: One row per epoch, if it was trained here.
-        draws: What it scored in resamples of the rows that all runs share, if known.
+        draws: Its scores in resamples of the rows that all runs share, if known.
     """
 
     scores: Scorecard
@@ -58,17 +60,18 @@ class RunResult:
 @final
 @dataclass(frozen=True, kw_only=True)
 class AfterCalibrator:
-    """The same predictions after a post-hoc map.
+    """The same predictions after a calibrator.
 
     Attributes:
         name: The calibrator.
         scores: Scorecards after it, one per run.
-        words: What was fitted, such as ``"a = 0.9, b = 1.2"``.
-        temperatures: The temperature of each run, for maps that have one.
+        words: The fitted parameters, such as ``"a = 0.9, b = 1.2"``.
+        temperatures: The temperature of each run, for calibrators that have one.
         versus: The paired comparison with no calibrator, over all runs.
         versus_base: The paired comparison with the baseline after the same calibrator, baseline first.
-        draws: What each run scored in resamples of the rows that all share, if known.
-        warnings: What the fits warned of.
+        draws: The scores of each run in resamples of the shared rows, if known.
+        warnings: Warnings of the fits.
+        details: Details of the first run that need its rows, if they were in memory.
 
     Example:
         >>> AfterCalibrator(name="temperature", scores=(), temperatures=(1.8, 2.0)).fitted
@@ -83,10 +86,11 @@ class AfterCalibrator:
     versus_base: PairedDifferences | None = None
     draws: tuple[RowDraws | None, ...] = ()
     warnings: tuple[str, ...] = ()
+    details: RowDetails | None = None
 
     @property
     def fitted(self) -> str:
-        """What was fitted, over all runs where it is a temperature."""
+        """The fitted parameters, over all runs if they are temperatures."""
         if len(self.temperatures) < 2:
             return self.words
         mean, low, high = (float(f(self.temperatures)) for f in (np.mean, min, max))
@@ -107,10 +111,10 @@ class AfterCalibrator:
 @final
 @dataclass(frozen=True, kw_only=True)
 class MethodCard:
-    """What a method is, as the catalogue tells it.
+    """The description of a method in the catalogue.
 
     Attributes:
-        title: The name people say.
+        title: The usual name.
         summary: One sentence: what it does.
         formula: LaTeX without dollar signs.
         paper: Authors (year), title.
@@ -137,7 +141,7 @@ class Option:
 
     Attributes:
         name: Which.
-        n_parameters: How many numbers it learns.
+        n_parameters: Number of fitted parameters.
         log_loss: On held-out rows; NaN if it was not tried.
         improvement: How much lower that is than without calibration.
         ece: Of the held-out confidences.
@@ -176,7 +180,7 @@ class MethodResult:
     """Everything known about one method, or one file of predictions.
 
     Attributes:
-        name: How it is called in tables and pictures.
+        name: Its name in tables and figures.
         runs: At least one; several are seeds of the same method.
         calibrated: After each calibrator.
         classes: Slices by predicted class, worst first.
@@ -185,6 +189,8 @@ class MethodResult:
         versus: The paired comparison with the baseline, baseline first.
         card: What the method is.
         advice: What to do.
+        details: Details that need the rows, if they were in memory.
+        sets: Prediction sets, if there were rows to fit them on.
     """
 
     name: str
@@ -196,6 +202,8 @@ class MethodResult:
     versus: PairedDifferences | None = None
     card: MethodCard | None = None
     advice: Advice | None = None
+    details: RowDetails | None = None
+    sets: SetReport | None = None
 
     @property
     def first(self) -> Scorecard:
@@ -212,7 +220,7 @@ class MethodResult:
         return over_runs(key, [run.scores for run in self.runs], [run.draws for run in self.runs])
 
     def verdict(self) -> Verdict:
-        """Return whether its claims can be believed, in every run."""
+        """Return whether it is calibrated, in every run."""
         return verdict_of_runs([run.scores for run in self.runs])
 
     def curve(self) -> ReliabilityCurve:
@@ -227,7 +235,7 @@ class Provenance:
 
     Attributes:
         facts: Labels and values, in the order they are shown.
-        command: What makes this report again.
+        command: The command that makes this report again.
     """
 
     facts: tuple[tuple[str, str], ...] = ()
@@ -240,16 +248,16 @@ class Report:
     """A whole report.
 
     Attributes:
-        title: What stands on top.
+        title: The title of the page.
         methods: One result is a report of its own; several are a comparison.
         baseline: Name of the method the others are compared with; by default the first.
         provenance: Where the numbers come from.
-        notes: Sentences a reader should know.
+        notes: Sentences about the whole report.
         sweeps: Methods whose setting was chosen, and what each setting gave.
-        shifts: What each method, after each calibrator, scored on further test sets.
+        shifts: Scores of each method, after each calibrator, on additional test sets.
         over_time: Whether the methods are one model at several times, in order.
         trend: What changed over time; None unless there are several times.
-        hint: A command, or lines of Python, that ask for advice about these predictions; empty if there is none.
+        hint: A command, or lines of Python, that give advice about these predictions; empty if there is none.
     """
 
     title: str
@@ -266,17 +274,17 @@ class Report:
     def __post_init__(self) -> None:
         names = [method.name for method in self.methods]
         if not names:
-            raise DataError("Report: nothing to report, `methods` is empty. Pass at least one result.")
+            raise DataError("Report: `methods` is empty. Pass at least one result.")
         if len(set(names)) < len(names):
-            raise DataError(f"Report: methods must have names of their own, got {names}. Rename one.")
+            raise DataError(f"Report: names of methods must be distinct, got {names}. Rename one.")
         if self.baseline is not None and self.baseline not in names:
             raise DataError(f"Report: the baseline must be one of {names}, got {self.baseline!r}.")
 
     @property
     def base(self) -> MethodResult:
         """The baseline."""
-        wanted = self.baseline or self.methods[0].name
-        return next(method for method in self.methods if method.name == wanted)
+        name = self.baseline or self.methods[0].name
+        return next(method for method in self.methods if method.name == name)
 
     @property
     def is_of_networks(self) -> bool:
@@ -301,14 +309,14 @@ class Report:
         )
 
     def after(self, method: MethodResult, calibrator: str) -> AfterCalibrator:
-        """Return what a method is after a calibrator."""
+        """Return the results of a method after a calibrator."""
         return next(one for one in method.calibrated if one.name == calibrator)
 
     def versus(self, calibrator: str | None = None) -> dict[str, PairedDifferences]:
         """Return the methods' comparisons with the baseline, corrected for their number.
 
         Args:
-            calibrator: After which map; by default none.
+            calibrator: The calibrator; by default none.
         """
         found = {
             method.name: (method.versus if calibrator is None else self.after(method, calibrator).versus_base)
@@ -334,6 +342,6 @@ def over_runs(key: str, cards: Sequence[Scorecard], draws: Sequence[RowDraws | N
     Args:
         key: The metric.
         cards: Scorecards, one per run.
-        draws: What the runs scored in shared resamples of their rows, where that is known.
+        draws: The scores of the runs in shared resamples of their rows, where they are known.
     """
     return mean_over_seeds(key, [card[key] for card in cards], level=cards[0].level, draws=draws)

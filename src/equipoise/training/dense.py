@@ -221,7 +221,7 @@ def _add_image(
     if chosen.any():
         part.update(logits=logits[chosen], labels=labels[chosen])
         state.merge(part)
-    sums: NDArray[np.float64] = part.sums.cells.numpy()[..., [0, 1, 3, 5]]
+    sums: NDArray[np.float64] = np.asarray(part.sums.cells)[..., [0, 1, 3, 5]]
     return sums
 
 

@@ -151,9 +151,11 @@ class PredictionReader:
             return given
         if layout.first_label is not None:
             return layout.first_label
+        if self._start is not None:
+            return self._start
         seen = self._label_range(layout, chunk)
-        if not seen or self._start is not None:
-            return self._start or 0
+        if not seen:
+            return 0
         named = self._columns.get("class_names")
         if min(seen) < 0:
             two = len(names) == 2 if names else _n_classes(reader, layout, self._columns) in (2, None)
@@ -175,14 +177,17 @@ class PredictionReader:
         return seen
 
     def _label_range(self, layout: Layout, chunk: Chunk) -> set[float]:
-        """Return the least and the largest of some labels that count, and which of -1, 0 and 1 occur."""
+        """Return the least and the largest of some labels that count, and 0 where it occurs between them."""
         seen: set[float] = set()
         for name in _label_readings(layout) if chunk.columns else ():
             labels = as_numpy(chunk.columns[name])
             if labels.dtype.kind in "iuf":
-                labels = labels[labels != self._columns.get("ignore_index")]
-                seen |= {float(value) for value in (-1, 0, 1) if (labels == value).any()}
-                seen |= {float(labels.min()), float(labels.max())} if labels.size else set()
+                ignored = self._columns.get("ignore_index")
+                labels = labels if ignored is None else labels[labels != ignored]
+                extremes = {float(labels.min()), float(labels.max())} if labels.size else set()
+                seen |= extremes
+                if extremes and min(extremes) < 0 < max(extremes) and (labels == 0).any():
+                    seen.add(0.0)
         return seen
 
     def _all_ignored(self, chunk: Chunk, layout: Layout) -> bool:

@@ -337,7 +337,7 @@ def plot_runs(kind: str, runs: Sequence[RunFolder], options: PlotOptions | None 
         return {kind: _figure(draw(chosen))}
     from equipoise.experiments.results.groups import group_runs
 
-    groups = [group for group in group_runs(runs) if group.methods]
+    groups = [group for group in group_runs(runs, n_bins=chosen.n_bins) if group.methods]
     if not groups:
         raise DataError("plot: no finished run to draw. `equipoise runs` shows what is there.")
     known = list(dict.fromkeys(name for group in groups for name in group.calibrators))

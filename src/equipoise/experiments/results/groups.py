@@ -15,6 +15,7 @@ from equipoise.experiments.results.papers import printed_for
 from equipoise.experiments.results.shown_order import ShownOrder, orders_beside
 from equipoise.experiments.runs.folder import RunFolder
 from equipoise.experiments.runs.scores import RunScores, tidy_rows
+from equipoise.experiments.runs.scoring import score_with_bins
 from equipoise.experiments.specs.methods import method_entry
 from equipoise.experiments.specs.parsing import plain
 from equipoise.experiments.specs.run import Spec
@@ -148,6 +149,7 @@ def group_runs(
     *,
     specs: Mapping[str, Spec] | None = None,
     orders: Sequence[ShownOrder] | None = None,
+    n_bins: int | None = None,
 ) -> list[RunGroup]:
     """Group finished runs by data, network and recipe, all their settings included, and read what they scored.
 
@@ -157,6 +159,8 @@ def group_runs(
         specs: What was asked for now, by name of the run; by default what was asked for when it was made. They may
             differ in what is shown.
         orders: In which order methods and calibrators are shown; by default that of the comparisons beside the runs.
+
+        n_bins: Score them anew with so many bins; by default their scores are read.
 
     Raises:
         DataError: If a file of a run is damaged.
@@ -172,7 +176,7 @@ def group_runs(
     for run in runs:
         groups.setdefault(json.dumps(_settings(specs[run.name]), sort_keys=True), []).append(run)
     known = choices_beside(runs) if choices is None else choices
-    made = (_group(group, _note(json.loads(key), groups), specs) for key, group in groups.items())
+    made = (_group(group, _note(json.loads(key), groups), specs, n_bins) for key, group in groups.items())
     shown = orders_beside(runs) if orders is None else orders
     return [_with_choices(group, known).in_order(shown) for group in made]
 
@@ -201,7 +205,7 @@ def _note(own: Mapping[str, Any], groups: Mapping[str, Any]) -> str:
     return ", ".join(f"{name.partition('.')[2] or name}={own.get(name, 'default')}" for name in differing)
 
 
-def _group(group: Sequence[RunFolder], note: str, specs: Mapping[str, Spec]) -> RunGroup:
+def _group(group: Sequence[RunFolder], note: str, specs: Mapping[str, Spec], n_bins: int | None) -> RunGroup:
     methods: dict[str, list[RunFolder]] = {}
     for run in group:
         methods.setdefault(specs[run.name].method.label, []).append(run)
@@ -209,7 +213,13 @@ def _group(group: Sequence[RunFolder], note: str, specs: Mapping[str, Spec]) -> 
         members.sort(key=lambda run: specs[run.name].seed)
     own = {run.name: specs[run.name] for run in group}
     first = own[group[0].name]
-    scores = {run.name: {name: run.scores(name) for name in run.calibrators()} for run in group}
+    scores = {
+        run.name: {
+            name: run.scores(name) if n_bins is None else score_with_bins(run, name, n_bins)
+            for name in run.calibrators()
+        }
+        for run in group
+    }
     _check_bins(scores)
     return RunGroup(first.data.name, first.model.name, note, methods, own, scores)
 

@@ -39,6 +39,7 @@ def report_of_runs(
     baseline: str | None = None,
     title: str | None = None,
     tables: Sequence[ResultTable] | None = None,
+    n_bins: int | None = None,
 ) -> dict[str, Report]:
     """Return one report per dataset, network and recipe, by a short name.
 
@@ -47,6 +48,7 @@ def report_of_runs(
         baseline: Label of the method others are compared with; the first by default.
         title: What stands on top.
         tables: The tables of the same runs with the same baseline, if they are made already; their tests are used.
+        n_bins: Score the runs anew with so many bins; by default their scores are read.
 
     Returns:
         Reports by ``data-model``.
@@ -55,7 +57,7 @@ def report_of_runs(
         >>> report_of_runs([])
         {}
     """
-    groups = [group for group in group_runs(runs) if group.methods]
+    groups = [group for group in group_runs(runs, n_bins=n_bins) if group.methods]
     made = tables_of_groups(groups, baseline=baseline) if tables is None else tables
     return {group.slug: _report(group, table, title) for group, table in zip(groups, made, strict=True)}
 

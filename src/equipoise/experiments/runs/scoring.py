@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, final
 
 from equipoise.calibrators import Calibrator
 from equipoise.core.choices import ScoreSettings
-from equipoise.core.errors import SpecError
+from equipoise.core.errors import DataError, SpecError
 from equipoise.core.predictions import Predictions
 from equipoise.core.writing import write_predictions
 from equipoise.evaluate import EXTRA, Score, score, score_by_class, score_detection
@@ -17,7 +17,7 @@ from equipoise.experiments.code.names import is_code
 from equipoise.experiments.runs.folder import RunFolder, calibrated_name, calibrator_names
 from equipoise.experiments.runs.rows import write_rows
 from equipoise.experiments.runs.scores import RunScores, tidy_rows, write_scores
-from equipoise.experiments.runs.segmentation import image_clusters, with_all_pixels
+from equipoise.experiments.runs.segmentation import DENSE, image_clusters, with_all_pixels
 from equipoise.experiments.runs.shift import set_name, shifts_of
 from equipoise.experiments.specs.calibrators import MapSpec
 from equipoise.experiments.specs.metrics import GivenMetric, MetricSpec, score_metric
@@ -25,7 +25,7 @@ from equipoise.metrics.clusters import find_clusters
 from equipoise.metrics.row_draws import RowDraws, draw_rows
 from equipoise.metrics.selective import risk_coverage
 
-__all__ = ["ScoringSettings", "score_mapped", "score_plain", "score_run"]
+__all__ = ["ScoringSettings", "score_mapped", "score_plain", "score_run", "score_with_bins"]
 
 # Maps of more numbers are kept as binary files.
 _LARGE = 10_000
@@ -279,6 +279,37 @@ class _Scoring:
             old.unlink(missing_ok=True)
         fitted.save(large if fitted.n_parameters(fitted.n_classes or 2) > _LARGE else small)
         return fitted
+
+
+def score_with_bins(target: RunFolder, calibrator: str, n_bins: int) -> RunScores:
+    """Score a finished run anew with another number of bins; nothing is written.
+
+    Args:
+        target: The run.
+        calibrator: Key of a calibrator that it was scored after, or ``"identity"``.
+        n_bins: Bins of the binned metrics.
+
+    Raises:
+        DataError: If the run is of segmentation: the pixels that its scores are of are not kept.
+    """
+    before = target.scores(calibrator)
+    card = before.test
+    if card.n_bins == n_bins:
+        return before
+    if target.has(DENSE):
+        raise DataError(
+            f"{target.path}: was scored by all pixels with {card.n_bins} bins, and only a sample of them is kept. "
+            "Leave --bins out."
+        )
+    settings = ScoringSettings(
+        n_bins=n_bins, closed=card.closed, level=card.level, n_resamples=card.n_resamples, seed=card.seed
+    )
+    rows = {split: target.calibrated(calibrator, split) for split in before.cards}
+    if calibrator == "identity":
+        found = score_plain(rows, settings)
+        return replace(before, cards=found.cards, classes=found.classes, draws=found.draws)
+    cards = {split: score(part, **settings.of_card) for split, part in rows.items()}
+    return replace(before, cards=cards, draws=_draws(rows["test"], settings, None))
 
 
 def score_plain(
