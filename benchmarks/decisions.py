@@ -11,7 +11,8 @@ The schemes are
     grid      all ranks of a grid, each with its part of the risk (Bonferroni)
     band      the same with the exact joint level of the grid (a simultaneous band of the error curve)
     split     a fifth of the labels chooses the start, the others test
-    ours      equipoise.decisions: starts whose risks add up by Simes' inequality
+    simes     five starts whose risks add up by Simes' inequality
+    ours      equipoise.decisions: a walk, and an exact level for all later ranks after its first failure
 
 The second table has answers of language models (one CSV file per model): thresholds are certified on 1,000 labels and
 judged on the remaining ones, 20 times.
@@ -32,8 +33,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
-from equipoise.decisions.certify import _placed
 from equipoise.decisions.threshold_tests import (
+    choose_ranks,
     fewest_rows,
     last_certified,
     plan_tests,
@@ -42,7 +43,7 @@ from equipoise.decisions.threshold_tests import (
 
 ROWS = (100, 200, 500, 1000, 2000, 5000, 20000)
 RISKS = (0.01, 0.05, 0.1)
-SCHEMES = ("one", "five", "fallback", "grid", "band", "split", "ours")
+SCHEMES = ("one", "five", "fallback", "grid", "band", "split", "simes", "ours")
 U = np.linspace(0, 1, 20001)
 
 #: Error rate of the row at each share of coverage, for an error limit r.
@@ -91,10 +92,45 @@ def shares_at(ranks: np.ndarray, starts: list[int], share: float) -> np.ndarray:
     return shares
 
 
+def walk(p: np.ndarray, start: int, level: float) -> np.ndarray:
+    """Return the last index that fixed-sequence testing from a start reaches."""
+    worst = np.maximum.accumulate(p[..., start:], axis=-1) <= level * (1 + 1e-12)
+    return np.where(worst.any(axis=-1), start + worst.sum(axis=-1) - 1, -1)
+
+
+def fallback(p: np.ndarray, shares: np.ndarray, risk: float) -> np.ndarray:
+    best, level = np.full(p.shape[:-1], -1), np.zeros(p.shape[:-1])
+    for j in range(p.shape[-1]):
+        level = level + shares[j]
+        passed = (level > 0) & (p[..., j] <= level * risk * (1 + 1e-12))
+        best, level = np.where(passed, j, best), np.where(passed, level, 0.0)
+    return best
+
+
+def simes(p: np.ndarray, shares: np.ndarray, risk: float) -> np.ndarray:
+    best, total = np.full(p.shape[:-1], -1), np.cumsum(shares)
+    for start in np.flatnonzero(shares):
+        worst = np.maximum.accumulate(p[..., start:], axis=-1)
+        passed = worst <= (total[start:] - total[start] + shares[start]) * risk * (1 + 1e-12)
+        last = p.shape[-1] - 1 - np.argmax(passed[..., ::-1], axis=-1)
+        best = np.maximum(best, np.where(passed.any(axis=-1), last, -1))
+    return best
+
+
+def simes_shares(ranks: np.ndarray, n: int, limit: float, risk: float) -> np.ndarray:
+    base = fewest_rows(limit, risk / 5)
+    count = sum(base * 2**j <= n for j in range(5)) or 1
+    growth = max(2.0, (0.15 * n / base) ** 0.25) if count == 5 else 2.0
+    later = 0.0 if count == 1 else (0.15 if count == 2 else 0.2)
+    first = 1 - later * (count - 1)
+    shares = shares_at(ranks, [fewest_rows(limit, risk * first)], first)
+    return shares + shares_at(ranks, [round(base * growth**j) for j in range(1, count)], later)
+
+
 def best_of_five(p: np.ndarray, ranks: np.ndarray, n: int, limit: float, risk: float) -> np.ndarray:
     best = np.full(p.shape[:-1], -1)
     for start in five_starts(n, limit, risk):
-        best = np.maximum(best, last_certified(p, shares_at(ranks, [start], 1.0), risk / 5))
+        best = np.maximum(best, walk(p, min(int(np.searchsorted(ranks, start)), len(ranks) - 1), risk / 5))
     return best
 
 
@@ -122,10 +158,10 @@ def outcome(
 def continuous_cell(
     curve: np.ndarray, n: int, risk: float, limit: float, repeats: int, rng: np.random.Generator
 ) -> dict[str, tuple[float, float, float]]:
-    plan = plan_tests(n, limit, risk)
-    if not len(plan.ranks):
-        return {}
     first = fewest_rows(limit, risk)
+    if first > n:
+        return {}
+    plan = plan_tests(choose_ranks(n, limit, risk), n, limit, risk)
     every = np.concatenate([plan.ranks, np.arange(first, min(n, 300) + 1), five_starts(n, limit, risk)])
     ranks = np.unique(every).astype(np.int64)
     wrong, coverage, error = draw(curve, n, ranks, repeats, rng)
@@ -135,12 +171,13 @@ def continuous_cell(
     own = np.searchsorted(ranks, plan.ranks)
     starts = five_starts(n, limit, risk) or [first]
     found = {
-        "one": last_certified(p, shares_at(ranks, [first], 1.0), risk),
+        "one": walk(p, int(np.searchsorted(ranks, first)), risk),
         "five": best_of_five(p, ranks, n, limit, risk),
-        "fallback": last_certified(p, shares_at(ranks, starts, 1 / len(starts)), risk, "any"),
+        "fallback": fallback(p, shares_at(ranks, starts, 1 / len(starts)), risk),
         "grid": _back(last_below(p[:, coarse], risk / len(coarse)), coarse),
         "band": _back(last_below(p[:, coarse], level), coarse),
-        "ours": _back(last_certified(p[:, own], plan.shares, risk), own),
+        "simes": simes(p, simes_shares(ranks, n, limit, risk), risk),
+        "ours": _back(last_certified(wrong[:, own], plan), own),
     }
     cell = {name: outcome(best, coverage, error, limit) for name, best in found.items()}
     cell["split"] = split_cell(curve, n, risk, limit, repeats, rng)
@@ -165,7 +202,9 @@ def split_cell(
     wrong, _, _ = draw(curve, n_choose, seen, repeats, rng)
     distance = (limit - (wrong + 10 * limit) / (seen + 10)) * np.sqrt(seen)
     chosen = (distance >= 0.8 * distance.max(axis=1, keepdims=True)).argmax(axis=1)
-    ranks = plan_tests(n_test, limit, risk).ranks
+    ranks = choose_ranks(n_test, limit, risk)
+    if len(ranks) == 0:
+        return 0.0, 0.0, 0.0
     wrong, coverage, error = draw(curve, n_test, ranks, repeats, rng)
     failed = rank_p_values(wrong, ranks, limit) > risk
     start = np.minimum(np.searchsorted(ranks, seen[chosen] / n_choose * n_test), len(ranks) - 1)
@@ -177,8 +216,7 @@ def split_cell(
 def discrete_cell(
     n: int, risk: float, limit: float, repeats: int, rng: np.random.Generator
 ) -> dict[str, tuple[float, float, float]]:
-    plan = plan_tests(n, limit, risk)
-    if not len(plan.ranks):
+    if fewest_rows(limit, risk) > n:
         return {}
     mass, rate = DISCRETE[0], DISCRETE[1] * limit
     coverage = np.cumsum(mass)
@@ -187,17 +225,20 @@ def discrete_cell(
     rows, wrong = np.cumsum(size, axis=1), np.cumsum(rng.binomial(size, rate), axis=1)
     p = np.where(rows > 0, rank_p_values(wrong, np.maximum(rows, 1), limit), 1.0)
     first, starts = fewest_rows(limit, risk), five_starts(n, limit, risk)
-    found: dict[str, list[int]] = {name: [] for name in ("one", "five", "fallback", "grid", "ours")}
+    found: dict[str, list[int]] = {name: [] for name in ("one", "five", "fallback", "grid", "simes", "ours")}
+    wanted = choose_ranks(n, limit, risk)
     for at in range(repeats):
-        found["one"].append(int(last_certified(p[at], shares_at(rows[at], [first], 1.0), risk)))
+        start = min(int(np.searchsorted(rows[at], first)), len(mass) - 1)
+        found["one"].append(int(walk(p[at], start, risk)))
         found["five"].append(int(best_of_five(p[at], rows[at], n, limit, risk)))
         shares = shares_at(rows[at], starts or [first], 1 / max(len(starts), 1))
-        found["fallback"].append(int(last_certified(p[at], shares, risk, "any")))
+        found["fallback"].append(int(fallback(p[at], shares, risk)))
         found["grid"].append(int(last_below(p[at : at + 1], risk / len(mass))[0]))
-        ends = np.unique(rows[at][rows[at] > 0])
-        tested, shares = _placed(plan, ends)
-        last = int(last_certified(p[at][np.searchsorted(rows[at], ends[tested])], shares, risk))
-        found["ours"].append(-1 if last < 0 else int(np.searchsorted(rows[at], ends[tested[last]])))
+        found["simes"].append(int(simes(p[at], simes_shares(rows[at], n, limit, risk), risk)))
+        places = np.unique(np.searchsorted(rows[at], wanted, side="right") - 1)
+        plan = plan_tests(rows[at][places[places >= 0]], n, limit, risk)
+        last = int(last_certified(wrong[at][np.searchsorted(rows[at], plan.ranks)], plan))
+        found["ours"].append(-1 if last < 0 else int(np.searchsorted(rows[at], plan.ranks[last])))
     wide = [np.broadcast_to(one, (repeats, len(mass))) for one in (coverage, error)]
     return {name: outcome(np.array(best), *wide, limit) for name, best in found.items()}
 

@@ -16,10 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from equipoise import Predictions
-from equipoise.experiments import RunFolder, Spec, write_spec
-from equipoise.experiments.runs.scoring import ScoringSettings, score_run
-from equipoise.experiments.runs.stages import keep_predictions
-from equipoise.experiments.specs.calibrators import as_map
+from equipoise.experiments import RunFolder, ScoringOptions, Spec, write_spec
+from equipoise.experiments.runs.scoring import score_run
+from equipoise.experiments.runs.stages import store_predictions
 
 METHODS = [
     "ce",
@@ -64,10 +63,8 @@ def make_template(folder: Path, n_rows: int) -> RunFolder:
         logits = 2 * rng.normal(size=(n_rows, 10))
         labels = (logits + rng.gumbel(size=logits.shape)).argmax(1)
         parts.append(Predictions(logits=1.5 * logits, labels=labels, split=split))
-    keep_predictions(run, parts)
-    score_run(
-        run, [as_map(name, where="benchmark") for name in ("identity", "temperature")], ScoringSettings()
-    )
+    store_predictions(run, parts)
+    score_run(run, spec_of(0), ScoringOptions())
     return run
 
 

@@ -27,9 +27,8 @@ from truth import truth_of, truth_scores
 from equipoise import __version__
 from equipoise.experiments import RunFolder, RunGroup, Spec, find_runs, group_runs
 from equipoise.experiments.runs.json_files import read_json, write_json
-from equipoise.experiments.runs.shift import shifts_of
-from equipoise.experiments.tuning.outcome import SeedChoice as Chosen
-from equipoise.experiments.tuning.outcome import choose_setting as choose
+from equipoise.experiments.tuning.choices import SeedChoice
+from equipoise.experiments.tuning.study import Study, choose_setting
 
 #: What is kept of a scorecard: of test, and of further test sets.
 TEST = (
@@ -58,7 +57,7 @@ def gather(benchmark: str, runs: Path) -> RunGroup:
     if not seeds:
         raise SystemExit(f"{runs}: no finished run here. evidence/run.py makes them.")
     asked: dict[str, Spec] = {}
-    choices: list[Chosen] = []
+    choices: list[SeedChoice] = []
     for comparison in comparisons(benchmark, seeds):
         for spec in comparison.specs:
             if spec.identity in there and (spec.identity not in asked or spec.method.title):
@@ -78,20 +77,20 @@ def _asked(spec: Spec) -> Spec:
     return replace(spec, data=replace(spec.data, digest=""))
 
 
-def _choices(comparison: Any, seeds: Sequence[int], there: dict[str, RunFolder]) -> Iterator[Chosen]:
+def _choices(comparison: Any, seeds: Sequence[int], there: dict[str, RunFolder]) -> Iterator[SeedChoice]:
     runs = {run.name: run for run in there.values()}
     listed = [
         there[s.identity].name
         for s in comparison.specs
         if s.identity in there and s.method.label in comparison.methods
     ]
-    place = comparison.specs[0]
-    for choice in comparison.choices:
+    for tuned in comparison.tuned:
         for seed in seeds:
-            asked = [replace(place, seed=seed, method=one).identity for one in choice.candidates]
-            names = [there[name].name if name in there else name for name in asked]
+            study = Study(tuned, replace(comparison.specs[0], seed=seed))
+            tried = [spec.identity for spec in study.ask()]
+            names = [there[name].name if name in there else name for name in tried]
             if all(name in runs for name in names):
-                yield choose(choice, seed, runs, names, listed)
+                yield choose_setting(study, names, runs, listed)
 
 
 def members(group: RunGroup) -> Iterator[tuple[str, int, RunFolder]]:
@@ -133,7 +132,7 @@ def run_rows(benchmark: str, group: RunGroup, commit: str) -> Iterator[dict[str,
             "seed": seed,
             "run": run.name,
             "chosen": "; ".join(
-                f"{k}={v}" for one in chosen for k, v in one.settings[one.place or 0].items()
+                f"{k}={v}" for one in chosen for k, v in one.settings[one.index or 0].items()
             ),
             "temperature": run.scores("temperature").temperature,
             "epochs": record["epochs"],
@@ -196,7 +195,7 @@ def advisor_rows(benchmark: str, group: RunGroup, judge: Judge) -> Iterator[dict
 
 def further_sets(run: RunFolder) -> list[str]:
     """Name the test sets of a run on which calibration can be judged, beside test."""
-    return [f"test-{name}" for name, shift in shifts_of(run).items() if shift.kind != "ood"]
+    return [f"test-{name}" for name, shift in run.shifts().items() if shift.kind != "ood"]
 
 
 def write_machines(benchmark: str, runs: Sequence[RunFolder], commit: str) -> None:

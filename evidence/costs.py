@@ -20,7 +20,7 @@ from run import comparisons
 from tidy import write
 
 from equipoise.core.progress import progress
-from equipoise.experiments import Spec
+from equipoise.experiments import Execution, Spec
 from equipoise.experiments.build.run_parts import Built, build
 from equipoise.training import Hardware, fit
 
@@ -81,7 +81,7 @@ def main() -> int:
     parser.add_argument("--turns", type=int, default=9)
     args = parser.parse_args()
     torch.set_num_threads(1)
-    built = {label: build(spec, root=args.data) for label, spec in methods(args.benchmark).items()}
+    built = {label: build(spec, Execution(root=args.data)) for label, spec in methods(args.benchmark).items()}
     turns = [
         {label: epoch_seconds(one) for label, one in built.items()}
         for _ in progress(range(args.turns + 1), label="turns", unit="turns")

@@ -32,7 +32,7 @@ from equipoise.core.arrays import Array
 from equipoise.core.choices import ScoreSettings
 from equipoise.core.seeds import numpy_generator
 from equipoise.data import Dataset, batches, gaussian_mixture
-from equipoise.experiments import RunFolder, RunGroup, Spec
+from equipoise.experiments import Execution, RunFolder, RunGroup, Spec
 from equipoise.experiments.build.data import data_of
 from equipoise.experiments.build.run_parts import build
 from equipoise.experiments.runs.stages import load_network
@@ -58,7 +58,7 @@ def fresh_data(spec: Spec, folder: str | None) -> tuple[Dataset, torch.Tensor | 
         spec: Spec of a run; all runs of a benchmark have the same data.
         folder: The data folder.
     """
-    data = data_of(spec, root=folder)
+    data = data_of(spec, Execution(root=folder))
     if spec.data.name == "mixture":
         if spec.data.seed == SEED:
             raise SystemExit(
@@ -120,7 +120,7 @@ class FreshDraws:
             return dict(found)
 
     def _judge(self, run: RunFolder) -> Iterator[tuple[str, Array]]:
-        network = load_network(run, build(run.spec(), root=self._folder))
+        network = load_network(run, build(run.spec(), Execution(root=self._folder)), run.spec())
         raw = predict(network, batches(self.data, "test", batch_size=BATCH), split="test")
         for calibrator in CALIBRATORS:
             found = _calibrated(run, calibrator, raw)

@@ -8,11 +8,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
-from equipoise.experiments import ComparisonSpec, RunOptions, Spec, prepare, read_comparison
+from equipoise.experiments import ComparisonSpec, Execution, ScoringOptions, Spec, prepare, read_comparison
 from equipoise.experiments.engines import run_locally
 
 SPECS = Path(__file__).resolve().parent / "specs"
@@ -42,16 +41,10 @@ def queue(
                         yield comparison, spec
 
 
-def options_of(comparison: ComparisonSpec, args: argparse.Namespace) -> RunOptions:
-    """Give what the runs of a comparison are scored with."""
-    return RunOptions(
-        calibrators=comparison.calibrators,
-        shift=comparison.shift,
-        root=args.data,
-        threads=1,
-        keep_memory=True,
-        n_resamples=args.resamples,
-        quiet=True,
+def scoring_of(comparison: ComparisonSpec, args: argparse.Namespace) -> ScoringOptions:
+    """Give how the runs of a comparison are scored."""
+    return ScoringOptions(
+        calibrators=comparison.calibrators, shift=comparison.shift, n_resamples=args.resamples
     )
 
 
@@ -68,9 +61,10 @@ def main() -> int:
     args = parser.parse_args()
     failed = {}
     todo = list(queue(args.benchmarks, args.seeds, args.methods))
-    for options, group in groupby(todo, key=lambda pair: options_of(pair[0], args)):
-        specs = prepare([spec for _, spec in group], root=args.data)
-        summary = run_locally(specs, args.out, options=replace(options, quiet=False), workers=args.workers)
+    execution = Execution(root=args.data, threads=1, keep_memory=True)
+    for scoring, group in groupby(todo, key=lambda pair: scoring_of(pair[0], args)):
+        specs = prepare([spec for _, spec in group], execution=execution)
+        summary = run_locally(specs, args.out, scoring=scoring, execution=execution, workers=args.workers)
         failed.update(summary.failed)
     for label, why in failed.items():
         print(f"failed: {label}: {why}", file=sys.stderr)

@@ -16,7 +16,7 @@ from pages.results import entrants, interval, mean, rows
 from equipoise.evaluate import Score, ShiftScores
 from equipoise.metrics.facts import metric_facts
 from equipoise.plots import draw_shift
-from equipoise.plots.style import BLUE, GREY, INK, RED, dress, legend_width
+from equipoise.plots.style import BLUE, GRAY, INK, RED, dress, legend_width
 
 #: Text stays text and ids do not change, so that one loss gives one file on every machine.
 STYLE = {
@@ -50,7 +50,7 @@ def dots(benchmark: str) -> str:
         ax.plot(found[:, 0], up, "o", color=colour, markersize=4, label=name)
         # A method that differs wildly from seed to seed would compress all others: its line leaves the figure.
         right = max(right, float(np.minimum(found[:, 2], found[:, 0] + WILD).max()))
-    ax.axvline(100 * mean(benchmark, "ce", "identity", "ece"), color=GREY, linewidth=0.8, linestyle="--")
+    ax.axvline(100 * mean(benchmark, "ce", "identity", "ece"), color=GRAY, linewidth=0.8, linestyle="--")
     ax.set_yticks(range(len(labels)), labels, fontsize=7)
     ax.set_ylim(-0.8, len(labels) - 0.2)
     ax.set_xlim(0, 1.03 * right)

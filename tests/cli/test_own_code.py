@@ -93,7 +93,7 @@ def test_a_spec_without_code_does_not_mind(home, capsys):
     ("change", "sentence"),
     [
         (
-            ('"mine.py:Smoothed"', '{ name = "focal", parameters = { gamma = -3 } }'),
+            ('"mine.py:Smoothed"', '{ name = "focal", options = { gamma = -3 } }'),
             "run.toml.method: FocalLoss: `gamma`",
         ),
         (

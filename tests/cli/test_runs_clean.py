@@ -17,9 +17,9 @@ from helpers.tiny_runs import FAILING, QUICK, TABLE
 def originals(tmp_path_factory):
     """One finished and one failed run."""
     folder = tmp_path_factory.mktemp("originals")
-    run(Spec.from_table(TABLE), folder, options=QUICK)
+    run(Spec.from_table(TABLE), folder, **QUICK)
     with pytest.raises(ValueError, match="tune"):
-        run(Spec.from_table(FAILING), folder, options=QUICK)
+        run(Spec.from_table(FAILING), folder, **QUICK)
     return folder
 
 
@@ -190,5 +190,5 @@ def test_a_damaged_run_stays_for_the_command_that_repairs_it(runs):
 def test_a_cleaned_run_starts_over(runs):
     assert clean(runs) == 0
     with pytest.raises(ValueError, match="tune"):
-        run(Spec.from_table(FAILING), runs, options=QUICK)
+        run(Spec.from_table(FAILING), runs, **QUICK)
     assert set(by_status(runs)) == {"finished", "failed"}

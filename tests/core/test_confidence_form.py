@@ -124,15 +124,6 @@ def test_states_add_up(tmp_path):
         assert found[key].low <= found[key].value <= found[key].high
 
 
-def test_a_state_without_losses_says_so():
-    """Earlier versions summed no losses of confidences."""
-    state = AuditState.of(made())
-    state.calibration.sums.cells[..., 3:] = 0
-    card = audit(state, n_resamples=99).card
-    assert "correct_nll" not in card
-    assert "a version that did not score it" in card.missing["correct_nll"]
-
-
 def test_pairs_are_compared_by_the_event():
     rows = made(1000)
     found = compare(rows, rows.with_confidence(0.8 * rows.confidence), n_resamples=199)

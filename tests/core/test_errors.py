@@ -15,6 +15,8 @@ def test_the_message_is_composed_of_its_parts():
     assert str(error) == "a: got {x} in row 2, use percent=True"
     assert str(error.at(where="b.csv", row=7, line=9)) == "b.csv: got {x} in line 9, use percent=True"
     assert error.at(where="b").row == 2
+    assert str(error.within("run.toml.data")).startswith("run.toml.data: a: got")
+    assert str(DataError("no").within("run.toml")) == "run.toml: no"
     assert str(error) == "a: got {x} in row 2, use percent=True"
 
 

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equipoise.data import Augment, cut_out, flip_images, mix_up, normalise, shift_crop
+from equipoise.data import Augment, cut_mix, cut_out, flip_images, mix_up, normalise, shift_crop
 from equipoise.data.augment import take_rows
 
 
@@ -92,6 +92,42 @@ def test_mixup_of_weight_one_is_nothing():
     assert torch.equal(targets.argmax(1), labels)
 
 
+def test_cutmix_by_hand():
+    images = torch.arange(2.0).view(2, 1, 1, 1).expand(2, 1, 4, 4)
+    labels, partner = torch.tensor([0, 1]), torch.tensor([1, 0])
+    # sides sqrt(1 / 4) of 4 pixels: 2 x 2 of 16
+    mixed, targets = cut_mix(images, labels, partner, weight=0.75, centre=(0.5, 0.5), n_classes=2)
+    assert mixed[0, 0].tolist() == [[0, 0, 0, 0], [0, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 0]]
+    assert targets.tolist() == [[0.75, 0.25], [0.25, 0.75]]
+    assert bool((images[0] == 0).all())
+
+
+@given(st.floats(0, 1), st.floats(0, 0.999), st.floats(0, 0.999), st.integers(1, 9), st.integers(1, 9))
+@settings(deadline=None, max_examples=60)
+def test_cutmix_targets_are_the_shares_of_pixels(weight, down, right, height, width):
+    images = torch.arange(3.0).view(3, 1, 1, 1).expand(3, 2, height, width)
+    labels, partner = torch.tensor([0, 1, 2]), torch.tensor([2, 0, 1])
+    mixed, targets = cut_mix(images, labels, partner, weight=weight, centre=(down, right), n_classes=3)
+    for row in range(3):
+        for number in range(3):
+            share = float((mixed[row] == number).float().mean())
+            assert float(targets[row, number]) == pytest.approx(share, abs=1e-6)
+
+
+def test_cutmix_of_weight_one_is_nothing():
+    images = torch.randn(3, 1, 4, 4)
+    mixed, targets = cut_mix(
+        images, torch.tensor([0, 1, 0]), torch.tensor([1, 2, 0]), weight=1.0, centre=(0.2, 0.9), n_classes=2
+    )
+    assert torch.equal(mixed, images)
+    assert targets.tolist() == [[1, 0], [0, 1], [1, 0]]
+
+
+def test_ways_to_mix_exclude_each_other():
+    with pytest.raises(ValueError, match="`mixup` and `cutmix` exclude each other"):
+        Augment(mixup=1.0, cutmix=1.0)
+
+
 def test_normalise_by_hand_and_channels_last():
     images = random_images()
     mean, std = torch.tensor([0.1, 0.5, 0.9]), torch.tensor([0.2, 0.3, 0.4])
@@ -107,7 +143,16 @@ def test_taking_rows_is_indexing():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"crop_padding": -1}, {"cutout": -2}, {"mixup": -0.1}, {"area": 0.0}, {"area": 2.0}]
+    "wrong",
+    [
+        {"crop_padding": -1},
+        {"cutout": -2},
+        {"mixup": -0.1},
+        {"cutmix": -1.0},
+        {"regmixup": -1.0},
+        {"area": 0.0},
+        {"area": 2.0},
+    ],
 )
 def test_parameters_out_of_range_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):

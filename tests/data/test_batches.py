@@ -140,6 +140,42 @@ def test_mixup_gives_probabilities():
     torch.testing.assert_close(batch.targets.sum(1), torch.ones(10))
 
 
+@pytest.mark.parametrize("way", ["mixup", "cutmix"])
+def test_shards_of_a_mixed_batch_join_to_one_batch(way):
+    options = {"batch_size": 10, "augment": Augment(**{way: 1.0})}
+    whole = next(iter(batches(images(), "train", **options)))
+    parts = [next(iter(batches(images(), "train", rank=rank, world_size=3, **options))) for rank in range(3)]
+    for name in ("inputs", "targets", "index"):
+        torch.testing.assert_close(torch.cat([getattr(part, name) for part in parts]), getattr(whole, name))
+
+
+def test_regmixup_is_the_batch_and_its_mixture():
+    data = images()
+    plain = next(iter(batches(data, "train", batch_size=10)))
+    mixed = next(iter(batches(data, "train", batch_size=10, augment=Augment(mixup=20.0))))
+    both = next(iter(batches(data, "train", batch_size=10, augment=Augment(regmixup=20.0))))
+    assert torch.equal(both.inputs, torch.cat([plain.inputs, mixed.inputs]))
+    assert torch.equal(both.targets[:10].argmax(1), plain.targets)
+    assert torch.equal(both.targets[10:], mixed.targets)
+    assert torch.equal(both.index, torch.cat([plain.index, plain.index]))
+
+
+def test_regmixup_of_shards_holds_the_same_rows():
+    options = {"batch_size": 10, "augment": Augment(regmixup=20.0)}
+    whole = next(iter(batches(images(), "train", **options)))
+    parts = [next(iter(batches(images(), "train", rank=rank, world_size=2, **options))) for rank in range(2)]
+    joined = torch.cat(
+        [part.inputs[: len(part) // 2] for part in parts] + [part.inputs[len(part) // 2 :] for part in parts]
+    )
+    torch.testing.assert_close(joined, whole.inputs)
+
+
+def test_features_cannot_be_cut():
+    data = from_arrays(torch.zeros(20, 2), torch.arange(20) % 2, name="f")
+    with pytest.raises(ValueError, match="holds no images"):
+        batches(data, "train", batch_size=4, augment=Augment(cutmix=1.0))
+
+
 def test_visited_rows_only():
     data = images()
     visit = data.rows("train")[::3]

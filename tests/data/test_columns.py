@@ -42,7 +42,7 @@ def test_a_spec_takes_a_function_that_returns_a_frame(tmp_path):
         "import pandas as pd\n\ndef rows():\n"
         "    return pd.DataFrame({'a': range(40), 'label': ['x', 'y'] * 20})\n"
     )
-    spec = Spec.from_table({"data": "mine.py:rows", "model": "mlp"}, home=str(tmp_path))
+    spec = Spec.from_table({"data": "mine.py:rows", "model": "mlp"}, base_dir=str(tmp_path))
     assert data_of(spec).class_names == ("x", "y")
 
 

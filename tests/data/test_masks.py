@@ -87,6 +87,6 @@ def test_a_run_goes_from_end_to_end(tmp_path):
         "model": "small_fcn",
         "recipe": {"name": "quick", "epochs": 1, "batch_size": 4},
     }
-    done = run(Spec.from_table(table), tmp_path / "runs", options=QUICK)
+    done = run(Spec.from_table(table), tmp_path / "runs", **QUICK)
     assert done.status() == "finished"
     assert "mean_iou" in done.scores().extras

@@ -3,6 +3,7 @@ import pytest
 from scipy.stats import binom
 
 from equipoise.decisions.threshold_tests import (
+    choose_ranks,
     error_upper_bound,
     fewest_rows,
     last_certified,
@@ -24,53 +25,89 @@ def test_fewest_rows_is_the_first_number_that_can_pass():
 
 
 @pytest.mark.parametrize("n", [60, 100, 500, 1000, 5000, 100_000])
-def test_plan_shares_all_risk_between_ascending_ranks(n):
-    plan = plan_tests(n, 0.05, 0.05)
-    assert plan.shares.sum() == pytest.approx(1)
-    assert (np.diff(plan.ranks) > 0).all()
-    assert plan.ranks[-1] == n
-    assert plan.shares[0] > 0
+def test_ranks_ascend_to_the_last_row(n):
+    ranks = choose_ranks(n, 0.05, 0.05)
+    assert (np.diff(ranks) > 0).all()
+    assert ranks[-1] == n
+    assert plan_tests(ranks, n, 0.05, 0.05).allowed.min() >= 0
 
 
-def test_plan_is_empty_if_nothing_could_pass():
-    assert len(plan_tests(58, 0.05, 0.05).ranks) == 0
+def test_no_ranks_if_nothing_could_pass():
+    assert len(choose_ranks(58, 0.05, 0.05)) == 0
+    assert last_certified(np.zeros(0, int), plan_tests([], 58, 0.05, 0.05)) == -1
 
 
-def one_start_at_a_time(p, shares, risk):
-    best = -1
-    for m in range(len(p)):
-        for a in np.flatnonzero(shares[: m + 1]):
-            if p[a : m + 1].max() <= risk * shares[a : m + 1].sum() + 1e-15:
-                best = m
-    return best
+def counts_of_all_orders(n):
+    """Return the mistakes among the first rows for every order of right and wrong rows, and the number of mistakes."""
+    bits = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
+    return np.cumsum(bits, axis=1), bits.sum(axis=1)
 
 
-def test_last_certified_equals_the_slow_loops():
-    rng = np.random.default_rng(0)
-    shares = np.array([0.4, 0, 0.2, 0, 0, 0.4, 0, 0])
-    p = rng.uniform(0, 0.12, (200, 8))
-    found = last_certified(p, shares, 0.1)
-    assert found.tolist() == [one_start_at_a_time(row, shares, 0.1) for row in p]
-    # The fallback procedure never certifies more.
-    assert (last_certified(p, shares, 0.1, "any") <= found).all()
+@pytest.mark.parametrize(("limit", "risk"), [(0.3, 0.1), (0.4, 0.05), (0.5, 0.2)])
+def test_every_local_test_keeps_its_level_exactly(limit, risk):
+    # All 2**14 outcomes with their probabilities: the test of the thresholds from rank a on.
+    n = 14
+    counts, wrong = counts_of_all_orders(n)
+    probability = limit**wrong * (1 - limit) ** (n - wrong)
+    plan = plan_tests(np.arange(1, n + 1), n, limit, risk)
+    p = rank_p_values(counts[:, plan.ranks - 1], plan.ranks, limit)
+    for at in range(len(plan.ranks)):
+        passed = counts[:, plan.ranks[at] - 1] <= plan.allowed[at]
+        later = (p[:, at + 1 :] <= plan.levels[at] * (1 + 1e-12)).any(axis=1)
+        assert probability[passed | later].sum() <= risk * (1 + 1e-9)
+    certified = last_certified(counts[:, plan.ranks - 1], plan) >= 0
+    assert probability[certified].sum() <= risk * (1 + 1e-9)
+    assert probability[certified].sum() > 0.3 * risk
 
 
-def test_simes_condition_is_the_closed_test_on_all_sets_of_hypotheses():
-    # A hypothesis is rejected if every set that contains it is rejected by the weighted Simes test, in which every
-    # start tests its first hypothesis in the set.
-    rng = np.random.default_rng(1)
-    shares, risk, m = np.array([0.5, 0.0, 0.3, 0.0, 0.2]), 0.1, 5
-    starts = np.flatnonzero(shares)
-
-    def local(p, chosen):
-        heads = [(p[min(c for c in chosen if c >= s)], shares[s]) for s in starts if max(chosen) >= s]
-        return any(one <= risk * sum(w for other, w in heads if other <= one) + 1e-15 for one, _ in heads)
-
+def test_rule_is_the_closed_test_on_all_sets_of_hypotheses():
+    # A threshold is rejected if every set that contains it is rejected by the test of its strictest member.
+    n, limit, risk = 12, 0.4, 0.2
+    counts, _ = counts_of_all_orders(n)
+    plan = plan_tests(np.arange(1, n + 1), n, limit, risk)
+    m = len(plan.ranks)
     sets = [[j for j in range(m) if bits >> j & 1] for bits in range(1, 2**m)]
-    for _ in range(100):
-        p = rng.uniform(0, 0.15, m)
-        rejected = [j for j in range(m) if all(local(p, one) for one in sets if j in one)]
-        assert max(rejected, default=-1) == last_certified(p, shares, risk)
+    some = counts[np.random.default_rng(0).choice(len(counts), 60, replace=False)][:, plan.ranks - 1]
+    for wrong, found in zip(some, last_certified(some, plan), strict=True):
+        p = rank_p_values(wrong, plan.ranks, limit)
+
+        def local(chosen, wrong=wrong, p=p):
+            a = chosen[0]
+            return wrong[a] <= plan.allowed[a] or any(
+                p[j] <= plan.levels[a] * (1 + 1e-12) for j in chosen[1:]
+            )
+
+        rejected = [j for j in range(m) if all(local(one) for one in sets if j in one)]
+        assert max(rejected, default=-1) == found
+
+
+def test_many_rows_have_a_second_walk():
+    plan = plan_tests(choose_ranks(20_000, 0.1, 0.05), 20_000, 0.1, 0.05)
+    assert plan.ranks[plan.second] == pytest.approx(3000, rel=0.01)
+    wrong = np.full(len(plan.ranks), 20_000)
+    wrong[plan.second : plan.second + 3] = 0
+    assert last_certified(wrong, plan) == plan.second + 2
+
+
+def test_levels_do_not_depend_on_the_window_of_the_recursion():
+    plan = plan_tests([60, 200, 900], 900, 0.1, 0.05)
+    # P(the walk passes at 60, or a later p-value is at most the level), by summing over all counts.
+    first, level = plan.allowed[0], plan.levels[0]
+    k = np.arange(61)
+    at_200 = np.arange(201)
+    later = np.empty(201)
+    for j in at_200:
+        p200 = binom.cdf(j, 200, 0.1)
+        more = np.arange(701)
+        hit = binom.cdf(j + more, 900, 0.1) <= level
+        later[j] = 1.0 if p200 <= level else binom.pmf(more[hit], 700, 0.1).sum()
+    total = binom.cdf(first, 60, 0.1)
+    for wrong in k[k > first]:
+        total += (
+            binom.pmf(wrong, 60, 0.1)
+            * (binom.pmf(np.arange(141), 140, 0.1) * later[wrong : wrong + 141]).sum()
+        )
+    assert 0.7 * 0.05 < total <= 0.05 * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("curve", ["at the limit", "hole"])
@@ -87,8 +124,8 @@ def test_promise_is_broken_rarely(curve):
     grid = np.linspace(0, 1, 10001)
     error = np.cumsum(steps[curve](grid)) / np.arange(1, len(grid) + 1)
     wrong = np.cumsum(rng.random(place.shape) < steps[curve](place), axis=1)
-    plan = plan_tests(n, limit, risk)
-    best = last_certified(rank_p_values(wrong[:, plan.ranks - 1], plan.ranks, limit), plan.shares, risk)
+    plan = plan_tests(choose_ranks(n, limit, risk), n, limit, risk)
+    best = last_certified(wrong[:, plan.ranks - 1], plan)
     found = best >= 0
     true = np.interp(place[np.arange(repeats), plan.ranks[best] - 1], grid, error)
     assert (found & (true > limit)).mean() <= risk + 3 * np.sqrt(risk * (1 - risk) / repeats)

@@ -11,7 +11,7 @@ import pytest
 from equipoise import Predictions
 from equipoise.core.errors import DataError
 from equipoise.evaluate import AuditState, audit, compare_states, read_audit_state, write_audit_state
-from equipoise.evaluate.cautions import Evidence
+from equipoise.evaluate.cautions import InputDiagnostics
 from equipoise.metrics import CalibrationState
 
 
@@ -100,7 +100,7 @@ def test_a_file_gives_back_every_bit(tmp_path, ending, make):
 
 def test_every_sign_of_a_mistake_is_kept(tmp_path):
     """What an audit gathers and a file forgets would be a caution that is lost on the way."""
-    gathered, kept = Evidence(), Evidence()
+    gathered, kept = InputDiagnostics(), InputDiagnostics()
     gathered.update(rows())
     kept.fill(*gathered.parts())
     assert vars(kept).keys() == vars(gathered).keys()

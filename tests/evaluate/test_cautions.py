@@ -7,14 +7,14 @@ from equipoise.core import Predictions
 from equipoise.core.errors import DataError
 from equipoise.core.probabilities import softmax
 from equipoise.evaluate import Audit, Scorecard, audit, score
-from equipoise.evaluate.cautions import Evidence, inner_probs
+from equipoise.evaluate.cautions import InputDiagnostics, inner_probs
 
 
 def keys(*chunks):
-    evidence = Evidence()
+    diagnostics = InputDiagnostics()
     for chunk in chunks:
-        evidence.update(chunk)
-    return {caution.key for caution in evidence.cautions()}
+        diagnostics.update(chunk)
+    return {caution.key for caution in diagnostics.cautions()}
 
 
 def network(n=2000, k=10, *, scale=3.0, seed=0):
@@ -180,7 +180,7 @@ def test_confidences_that_no_likeliest_class_has():
 
 
 def test_no_rows_no_cautions():
-    assert Evidence().cautions() == ()
+    assert InputDiagnostics().cautions() == ()
 
 
 # Percentages, measured numbers ----------------------------------------------------------------------------------

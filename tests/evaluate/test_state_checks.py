@@ -115,7 +115,7 @@ def numbers_of(content):
                         values[place] = float(value) if isinstance(values[place], float) else value
 
                     yield f"{name}[{place}] = {value}", change
-    for table in ("evidence", "identity"):
+    for table in ("diagnostics", "identity"):
         for key in content["plain"][table]:
             for value in (None, -1, 1e300, "text", [], [[[]]], True, 2**64):
 
@@ -147,8 +147,14 @@ def test_every_changed_number_is_reported_or_harmless(saved):
         assert all(0 <= score.value <= 1 for key, score in found.card.scores.items() if "ece" in key), what
         assert found.card.n_samples == 400, what
     # Hashes may be any number, and names, the split and hints at mistakes are not sums.
-    free = ("identity.", "evidence.inner_", "evidence.split", "evidence.weighted", "evidence.totals")
-    free += ("evidence.values = None", "class_names = None", "optional = True")
+    free = (
+        "identity.",
+        "diagnostics.inner_",
+        "diagnostics.split",
+        "diagnostics.weighted",
+        "diagnostics.totals",
+    )
+    free += ("diagnostics.values = None", "class_names = None", "optional = True")
     assert [what for what in accepted if not what.startswith(free)] == []
 
 
@@ -161,7 +167,7 @@ def test_every_changed_number_is_reported_or_harmless(saved):
         ("calibration.sketch", [2**30, 0], "<f8"),
         ("classes.bins", [2**40, 0, 3], "<f8"),
         ("identity.sources", [2**40, 0], "<i8"),
-        ("evidence.labels", [2**40, 0], "<i8"),
+        ("diagnostics.labels", [2**40, 0], "<i8"),
     ],
 )
 def test_shapes_take_no_memory_that_the_file_does_not_fill(saved, name, shape, kind):

@@ -171,18 +171,6 @@ def test_states_keep_what_every_target_needs(tmp_path):
     assert audit(legit, target="positive", **FEW).card.target.label == "P(legit)"
 
 
-def test_a_state_of_an_earlier_release_is_read_and_refuses_the_event(tmp_path):
-    state = AuditState.of(fraud())
-    state.event = None
-    write_audit_state(state, tmp_path / "old.state")
-    old = read_audit_state(tmp_path / "old.state")
-    assert audit(old, **FEW).card.event is None
-    with pytest.raises(SpecError, match="keeps no sums of P\\(fraud\\)"):
-        audit(old, target="positive")
-    old.merge(AuditState.of(fraud(seed=5)))
-    assert old.n_samples == 8000
-
-
 @pytest.mark.parametrize("name", ["calibration", "classes", "groups"])
 def test_a_forged_event_is_an_error(tmp_path, name):
     state, other = AuditState.of(fraud()), AuditState.of(fraud(seed=1))

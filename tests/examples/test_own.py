@@ -19,7 +19,7 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "own" / "compare.to
 def straight(tmp_path_factory):
     """Done in one process without a break: what every other way must give, byte for byte."""
     folder = tmp_path_factory.mktemp("straight")
-    result = run_comparison(read_comparison(EXAMPLE), folder, options=QUICK, workers=1)
+    result = run_comparison(read_comparison(EXAMPLE), folder, **QUICK, workers=1)
     assert result.summary.failed == {}
     return result
 
@@ -60,7 +60,7 @@ def test_on_ray_it_gives_the_same(straight, tmp_path):
     os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
     try:
-        found = run_comparison(read_comparison(EXAMPLE), tmp_path, options=QUICK, engine="ray")
+        found = run_comparison(read_comparison(EXAMPLE), tmp_path, **QUICK, engine="ray")
     finally:
         ray.shutdown()
     assert found.summary.failed == {}

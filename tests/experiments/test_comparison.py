@@ -32,7 +32,7 @@ def comparison(table):
         "name": "tiny",
         "data": table["data"],
         "model": table["model"],
-        "method": ["ce", {"name": "focal", "parameters": {"gamma": 2.0}}],
+        "method": ["ce", {"name": "focal", "options": {"gamma": 2.0}}],
         "seed": [0, 1],
         "recipe": table["recipe"],
     }
@@ -53,7 +53,7 @@ def test_every_combination_is_a_run(comparison):
         ("focal(gamma=2.0)", 0),
         ("focal(gamma=2.0)", 1),
     ]
-    assert [one.key for one in found.calibrators] == ["identity", "temperature"]
+    assert [one.name for one in found.calibrators] == ["identity", "temperature"]
     assert found.baseline == "ce"
 
 
@@ -77,7 +77,7 @@ def test_mistakes_name_key_and_remedy(comparison, key, value, sentence):
 def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("finished")
     table = {**TABLE, "name": "tiny", "method": ["ce", "focal"], "seed": [0, 1]}
-    return folder, run_comparison(ComparisonSpec.from_table(table), folder, options=QUICK, workers=1)
+    return folder, run_comparison(ComparisonSpec.from_table(table), folder, **QUICK, workers=1)
 
 
 def test_results_are_tidy_rows(finished):
@@ -94,14 +94,14 @@ def test_results_are_tidy_rows(finished):
 def test_workers_give_the_same_bits_as_one_process(finished, tmp_path, quick):
     folder, _ = finished
     table = {**TABLE, "name": "tiny", "method": ["ce", "focal"], "seed": [0, 1]}
-    outcome = run_comparison(ComparisonSpec.from_table(table), tmp_path, options=quick, workers=2)
+    outcome = run_comparison(ComparisonSpec.from_table(table), tmp_path, **quick, workers=2)
     assert outcome.summary.failed == {}
     assert (tmp_path / "tiny.results.csv").read_bytes() == (folder / "tiny.results.csv").read_bytes()
 
 
 def test_one_failure_does_not_stop_the_others(tmp_path, quick):
     table = {**DIVERGING, "method": ["ce", {"name": "ce", "title": "calm", "recipe": {"lr": 0.01}}]}
-    outcome = run_comparison(ComparisonSpec.from_table(table), tmp_path, options=quick, workers=1)
+    outcome = run_comparison(ComparisonSpec.from_table(table), tmp_path, **quick, workers=1)
     assert len(outcome.summary.done) == 1
     [sentence] = outcome.summary.failed.values()
     assert "stopped being finite" in sentence
@@ -110,9 +110,7 @@ def test_one_failure_does_not_stop_the_others(tmp_path, quick):
 def test_what_cannot_be_built_is_said_before_the_first_run(tmp_path, quick):
     table = {**FAILING, "data": ["digits", FAILING["data"]]}
     with pytest.raises(SpecError, match=r"mine\.toml\.method: .*need a 'tune' split"):
-        run_comparison(
-            ComparisonSpec.from_table(table, where="mine.toml"), tmp_path, options=quick, workers=1
-        )
+        run_comparison(ComparisonSpec.from_table(table, where="mine.toml"), tmp_path, **quick, workers=1)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -120,7 +118,7 @@ def test_missing_data_are_named_before_the_first_run(comparison, tmp_path, quick
     missing = {"name": "npz", "options": {"path": "nowhere.npz"}}
     table = {**comparison, "data": [comparison["data"], missing]}
     with pytest.raises(DataError, match=r"nowhere\.npz"):
-        run_comparison(ComparisonSpec.from_table(table), tmp_path, options=quick, workers=1)
+        run_comparison(ComparisonSpec.from_table(table), tmp_path, **quick, workers=1)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -130,14 +128,6 @@ def test_missing_data_are_named_before_the_first_run(comparison, tmp_path, quick
 def test_a_name_is_a_name(comparison, name):
     with pytest.raises(SpecError, match="must be a name for files"):
         ComparisonSpec.from_table({**comparison, "name": name})
-
-
-def test_the_old_key_of_the_method_is_read(comparison):
-    found = ComparisonSpec.from_table(comparison)
-    comparison["objective"] = comparison.pop("method")
-    assert ComparisonSpec.from_table(comparison) == found
-    with pytest.raises(SpecError, match="old name of `method`"):
-        ComparisonSpec.from_table({**comparison, "method": "ce"})
 
 
 @pytest.mark.parametrize("style", ["text", "markdown", "latex", "csv"])

@@ -22,14 +22,14 @@ def finished(tmp_path_factory):
         "name": "costs",
         "method": [
             "ce",
-            {"name": "deep_ensemble", "parameters": {"n_members": 3}},
+            {"name": "deep_ensemble", "options": {"n_members": 3}},
             "gamma_net",
             {"name": "focal", "choose": {"gamma": [1.0, 3.0]}},
         ],
         "metrics": COSTS,
         "recipe": {"name": "quick", "epochs": 1},
     }
-    return run_comparison(ComparisonSpec.from_table(table), folder, options=QUICK, workers=1)
+    return run_comparison(ComparisonSpec.from_table(table), folder, **QUICK, workers=1)
 
 
 def rows(outcome):

@@ -27,7 +27,7 @@ def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("dense")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dense_runs, "N_PIXELS", 2000)
-        return folder, run_comparison(ComparisonSpec.from_table(DENSE), folder, options=QUICK, workers=1)
+        return folder, run_comparison(ComparisonSpec.from_table(DENSE), folder, **QUICK, workers=1)
 
 
 def test_rows_on_disk_are_a_stated_sample(finished):
@@ -79,11 +79,11 @@ def test_other_bins_score_all_pixels_again(tmp_path):
     table = {**DENSE, "method": "ce", "calibrators": []}
     for closed in ("right", "left"):
         comparison = ComparisonSpec.from_table({**table, "closed": closed})
-        outcome = run_comparison(comparison, tmp_path, options=QUICK, workers=1)
+        outcome = run_comparison(comparison, tmp_path, **QUICK, workers=1)
         assert outcome.summary.failed == {}
         assert find_runs(tmp_path)[0].scores().test.closed == closed
     (tmp_path / find_runs(tmp_path)[0].name / "last.pt").unlink()
-    outcome = run_comparison(ComparisonSpec.from_table(table), tmp_path, options=QUICK, workers=1)
+    outcome = run_comparison(ComparisonSpec.from_table(table), tmp_path, **QUICK, workers=1)
     [message] = outcome.summary.failed.values()
     assert "pixels cannot be scored with other settings" in message
 
@@ -111,14 +111,14 @@ def test_rows_of_two_splits_are_never_the_same(finished):
 
 def test_errors_that_are_asked_for_are_columns(tmp_path):
     table = {**TABLE, "name": "tiny", "metrics": ["accuracy", "kde_ece", "sece"]}
-    outcome = run_comparison(ComparisonSpec.from_table(table), tmp_path, options=QUICK, workers=1)
+    outcome = run_comparison(ComparisonSpec.from_table(table), tmp_path, **QUICK, workers=1)
     [found] = outcome.tables
     assert found.metrics == ("accuracy", "kde_ece", "sece")
     for row in found.rows:
         assert all(np.isfinite(cell.mean) and cell.high > cell.low for cell in row.cells.values())
     before = find_runs(tmp_path)[0].scores().extras
     plain = {key: value for key, value in table.items() if key != "metrics"}
-    run_comparison(ComparisonSpec.from_table(plain), tmp_path, options=QUICK, workers=1)
+    run_comparison(ComparisonSpec.from_table(plain), tmp_path, **QUICK, workers=1)
     assert find_runs(tmp_path)[0].scores().extras == before, "what was scored stays"
 
 

@@ -15,7 +15,7 @@ SPEC = ComparisonSpec.from_table(
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("differences")
-    return folder, run_comparison(SPEC, folder, options=QUICK, workers=1)
+    return folder, run_comparison(SPEC, folder, **QUICK, workers=1)
 
 
 def test_rows_are_the_differences_of_the_table(finished):
@@ -40,5 +40,5 @@ def test_rows_are_the_differences_of_the_table(finished):
 
 def test_one_method_leaves_no_file(tmp_path):
     alone = ComparisonSpec.from_table({**TABLE, "recipe": {"name": "quick", "epochs": 1}})
-    run_comparison(alone, tmp_path, options=QUICK, workers=1)
+    run_comparison(alone, tmp_path, **QUICK, workers=1)
     assert not list(tmp_path.glob("*.differences.csv"))

@@ -29,7 +29,7 @@ def mine(tmp_path, monkeypatch):
 
 def compared(mine, folder, quick, methods, **changes):
     settings = {"network": partial(mine.Net, width=5), "data": mine.points, "recipe": QUICK, **changes}
-    return compare_methods(methods, folder=folder, options=quick, **settings)
+    return compare_methods(methods, folder=folder, **quick, **settings)
 
 
 @pytest.mark.slow
@@ -58,7 +58,7 @@ def test_objects_run_in_workers_and_are_not_run_twice(mine, tmp_path, quick):
             lambda: FocalLoss(gamma=1.0),
             r"methods\['x'\]: '.*<lambda>' cannot be found again by name\. .*\.py file",
         ),
-        (FocalLoss(), r"a function or class was wanted, got FocalLoss\. .*functools\.partial"),
+        (FocalLoss(), r"a function or class, got FocalLoss\. .*functools\.partial"),
         (partial(FocalLoss, 2.0), "positional arguments"),
         (partial(FocalLoss, gamma=-3.0), r"compare_methods\.method: .*gamma"),
         ("focl", "did you mean 'focal'"),
@@ -72,9 +72,10 @@ def test_what_cannot_be_sent_to_a_process_is_refused_with_a_remedy(mine, tmp_pat
 
 SCRIPT = """
 def main():
-    from equipoise.experiments import RunOptions, compare_methods
+    from equipoise.experiments import Execution, ScoringOptions, compare_methods
     result = compare_methods({"mine": Smoothed, "ce": "ce"}, network=Net, data=points, folder="runs", workers=2,
-        recipe={"name": "quick", "epochs": 1}, options=RunOptions(n_resamples=20, quiet=True))
+        recipe={"name": "quick", "epochs": 1}, scoring=ScoringOptions(n_resamples=20),
+        execution=Execution(quiet=True))
     print(sorted(row.method for row in result.tables[0].rows[:2]), result.summary.failed)
 
 """

@@ -1,6 +1,5 @@
 """One flipped bit in any file of a run is noticed, named, and mended by the same command; no traceback anywhere."""
 
-import dataclasses
 import os
 import random
 import shutil
@@ -15,7 +14,7 @@ from equipoise.core.errors import DataError
 from equipoise.experiments import RunFolder, Spec, find_runs, run
 from equipoise.experiments import run as run_function
 from equipoise.experiments.runs import manifest
-from helpers.tiny_runs import QUICK, TABLE, results_of
+from helpers.tiny_runs import QUICK, TABLE, quick_options, results_of
 
 FILES = [
     "spec.toml",
@@ -51,7 +50,7 @@ def place_of_weights(path):
 @pytest.fixture(scope="module")
 def original(tmp_path_factory):
     spec = Spec.from_table(TABLE)
-    return run(spec, tmp_path_factory.mktemp("original"), options=QUICK)
+    return run(spec, tmp_path_factory.mktemp("original"), **QUICK)
 
 
 @pytest.fixture
@@ -61,7 +60,7 @@ def copy(original, tmp_path):
 
 
 def again(folder, **changes):
-    return run(Spec.from_table(TABLE), folder.path.parent, options=dataclasses.replace(QUICK, **changes))
+    return run(Spec.from_table(TABLE), folder.path.parent, **quick_options(**changes))
 
 
 def test_every_file_is_looked_at(original):
@@ -139,7 +138,7 @@ def test_a_damaged_spec_does_not_cost_the_record_of_the_machine(copy):
 
 
 def test_a_table_says_that_runs_are_left_out(copy, table, quick, capsys):
-    run(Spec.from_table({**table, "seed": 1}), copy.path.parent, options=quick)
+    run(Spec.from_table({**table, "seed": 1}), copy.path.parent, **quick)
     flip(copy.path / "scores.csv")
     assert main(["table", str(copy.path.parent)]) == 0
     assert "1 runs are left out" in capsys.readouterr().err
@@ -167,7 +166,7 @@ def half(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(RunFolder, "write_record", die)
         with pytest.raises(KeyboardInterrupt):
-            run_function(Spec.from_table(TABLE), tmp_path, options=QUICK)
+            run_function(Spec.from_table(TABLE), tmp_path, **QUICK)
     [folder] = find_runs(tmp_path)
     return folder
 
@@ -218,9 +217,9 @@ def arrays(tmp_path):
 
 
 def test_other_data_behind_the_same_path_are_another_run(arrays, tmp_path):
-    first = run(arrays(0), tmp_path / "runs", options=QUICK)
-    again = run(arrays(0), tmp_path / "runs", options=QUICK)
-    other = run(arrays(1), tmp_path / "runs", options=QUICK)
+    first = run(arrays(0), tmp_path / "runs", **QUICK)
+    again = run(arrays(0), tmp_path / "runs", **QUICK)
+    other = run(arrays(1), tmp_path / "runs", **QUICK)
     assert first.name == again.name != other.name
     assert first.spec().data.digest != other.spec().data.digest
 

@@ -22,7 +22,7 @@ def test_last_words_of_a_worker_that_dies_at_once_are_told(tmp_path, monkeypatch
     broken.chmod(0o755)
     (tmp_path / PAIR[0].identity).mkdir()
     monkeypatch.setattr(sys, "executable", str(broken))
-    report = run_locally(PAIR, tmp_path, options=QUICK, workers=2)
+    report = run_locally(PAIR, tmp_path, **QUICK, workers=2)
     assert len(report.failed) == 2
     assert all("died 3 times" in sentence for sentence in report.failed.values())
     assert all("libgone.so: cannot open" in sentence for sentence in report.failed.values())
@@ -31,7 +31,7 @@ def test_last_words_of_a_worker_that_dies_at_once_are_told(tmp_path, monkeypatch
 
 def test_a_worker_that_cannot_be_started_is_a_failure(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", str(tmp_path / "nowhere"))
-    report = run_locally(PAIR, tmp_path, options=QUICK, workers=2)
+    report = run_locally(PAIR, tmp_path, **QUICK, workers=2)
     assert len(report.failed) == 2
     assert not report.is_whole
 
@@ -40,20 +40,20 @@ def test_runs_of_one_label_do_not_hide_each_other(tmp_path):
     """Runs that differ only in an option of their data both fail, and both are named."""
     data = [{"name": "digits", "options": {"tune": 0.0, "noise": noise}} for noise in (0.2, 0.3)]
     comparison = ComparisonSpec.from_table({**FAILING, "data": data})
-    report = run_locally(comparison.specs, tmp_path, options=QUICK, workers=1)
+    report = run_locally(comparison.specs, tmp_path, **QUICK, workers=1)
     assert len(report.failed) == 2
 
 
 def test_any_error_of_one_run_leaves_the_others_running(tmp_path, monkeypatch):
     from equipoise.experiments.engines import local
 
-    def fail(spec, base, *, options):
+    def fail(spec, base, *, scoring, execution):
         if spec.seed == 0:
             raise KeyError("surprise")
         return RunFolder(Path(base) / spec.identity)
 
     monkeypatch.setattr(local, "run", fail)
-    report = run_locally(PAIR, tmp_path, options=QUICK, workers=1)
+    report = run_locally(PAIR, tmp_path, **QUICK, workers=1)
     assert len(report.done) == 1
     assert "surprise" in next(iter(report.failed.values()))
 

@@ -39,6 +39,6 @@ def test_shares_that_are_none_are_refused(share, sentence):
 def test_data_without_calib_need_no_calibrator(tmp_path):
     data = {"name": "digits", "options": {"tune": 0, "calib": 0}}
     table = {**TABLE, "data": data, "recipe": {"name": "quick", "epochs": 1}}
-    outcome = run_comparison(ComparisonSpec.from_table(table), tmp_path, options=QUICK, workers=1)
+    outcome = run_comparison(ComparisonSpec.from_table(table), tmp_path, **QUICK, workers=1)
     assert outcome.summary.failed == {}
     assert [row.calibrator for row in outcome.tables[0].rows] == ["identity"]

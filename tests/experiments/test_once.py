@@ -46,7 +46,7 @@ def test_ten_runs_and_two_calibrators_are_twenty_fits(counted, tmp_path):
         "calibrators": ["temperature", "vector"],
         "recipe": {"name": "quick", "epochs": 1},
     }
-    result = run_comparison(ComparisonSpec.from_table(table), tmp_path, options=QUICK, workers=1)
+    result = run_comparison(ComparisonSpec.from_table(table), tmp_path, **QUICK, workers=1)
     assert len(result.summary.done) == 10
     assert counted["fits"] == 20
     once = {"fits": 20, "reads": 30, "draws": 30}
@@ -87,7 +87,7 @@ def finished(tmp_path_factory):
         "calibrators": ["temperature"],
         "recipe": {"name": "quick", "epochs": 1},
     }
-    return path, table, run_comparison(ComparisonSpec.from_table(table), path, options=QUICK, workers=1)
+    return path, table, run_comparison(ComparisonSpec.from_table(table), path, **QUICK, workers=1)
 
 
 def test_a_report_reads_each_history_and_spec_once(calls, finished):
@@ -116,7 +116,7 @@ def test_a_choice_reads_and_scales_each_tune_once(calls, finished, tmp_path):
     (tmp_path / "comparison.choices.json").unlink()
     reads = calls(RunFolder, "predictions", lambda run, split: (run.name, split))
     fits = calls(TemperatureScaling, "fit", lambda self, rows, *_: rows.split)
-    after = run_comparison(ComparisonSpec.from_table(table), tmp_path, options=QUICK, workers=1)
+    after = run_comparison(ComparisonSpec.from_table(table), tmp_path, **QUICK, workers=1)
     assert {count for (_, split), count in reads.items() if split == "tune"} == {1}
     assert fits["tune"] == 4, "two settings of two seeds"
     assert [group.choices for group in after.groups] == [group.choices for group in before.groups]
@@ -127,7 +127,7 @@ def test_a_comparison_that_is_done_computes_nothing_again(calls, counted, finish
     reads = calls(RunFolder, "predictions", lambda run, split: (run.name, split))
     fits = calls(TemperatureScaling, "fit", lambda self, rows, *_: rows.split)
     sums = calls(CalibrationState, "_add", lambda *_: "pass")
-    after = run_comparison(ComparisonSpec.from_table(table), path, options=QUICK, workers=1)
+    after = run_comparison(ComparisonSpec.from_table(table), path, **QUICK, workers=1)
     assert not reads
     assert not fits
     assert not sums
@@ -148,7 +148,7 @@ def test_clean_rows_are_mapped_once_however_many_foreign_sets_there_are(calls, t
         "shift": foreign,
     }
     maps = calls(Calibrator, "__call__", lambda self, rows, *_: (rows.split, rows.rows.fingerprint))
-    outcome = run_comparison(ComparisonSpec.from_table(table), tmp_path, options=QUICK, workers=1)
+    outcome = run_comparison(ComparisonSpec.from_table(table), tmp_path, **QUICK, workers=1)
     scores = outcome.summary.done[0].scores("temperature")
     assert set(scores.detection) == {"near", "far"}
     test = outcome.summary.done[0].predictions("test")

@@ -33,7 +33,7 @@ def home(tmp_path):
 
 
 def comparison(home, **changes):
-    return ComparisonSpec.from_table(own_table(**changes), home=home)
+    return ComparisonSpec.from_table(own_table(**changes), base_dir=home)
 
 
 def one(home, **changes):
@@ -43,7 +43,7 @@ def one(home, **changes):
         "recipe": {"name": "quick", "epochs": 1},
         **changes,
     }
-    return Spec.from_table(table, home=home)
+    return Spec.from_table(table, base_dir=home)
 
 
 def prepared(home, **changes):
@@ -52,8 +52,8 @@ def prepared(home, **changes):
 
 @pytest.mark.slow
 def test_two_workers_give_what_one_gives(home, tmp_path, quick):
-    alone = run_comparison(comparison(home), tmp_path / "one", options=quick, workers=1)
-    both = run_comparison(comparison(home), tmp_path / "two", options=quick, workers=2)
+    alone = run_comparison(comparison(home), tmp_path / "one", **quick, workers=1)
+    both = run_comparison(comparison(home), tmp_path / "two", **quick, workers=2)
     assert alone.summary.failed == both.summary.failed == {}
     assert alone.results.read_bytes() == both.results.read_bytes()
     assert [row.method for row in both.tables[0].rows][:3] == [
@@ -65,7 +65,7 @@ def test_two_workers_give_what_one_gives(home, tmp_path, quick):
 
 
 def test_finished_runs_are_read_without_the_code(home, tmp_path, quick):
-    done = run_comparison(comparison(home), tmp_path / "runs", options=quick, workers=1)
+    done = run_comparison(comparison(home), tmp_path / "runs", **quick, workers=1)
     shutil.rmtree(home)
     assert format_tables(make_tables(done.summary.done, baseline="ce")) == format_tables(done.tables)
     assert list(report_of_runs(done.summary.done))
@@ -105,17 +105,17 @@ def test_a_changed_neighbour_is_run_anew(home):
 
 def test_every_form_of_data_is_taken(home, tmp_path, quick):
     for name in ("points", "dataset", "images"):
-        done = run(one(home, data=f"mine.py:{name}"), tmp_path, options=quick)
+        done = run(one(home, data=f"mine.py:{name}"), tmp_path, **quick)
         assert done.status() == "finished"
-    with pytest.raises(DataError, match=r"mine\.toml.*map-style datasets by split were wanted, got int"):
+    with pytest.raises(DataError, match=r"mine\.toml.*map-style datasets by split, got int"):
         prepared(home, data="mine.py:no_data")
 
 
 def test_an_objective_of_ones_own(home, tmp_path, quick):
-    method = {"name": "mine.py:slow_objective", "parameters": {"factor": 2.0}}
-    assert run(one(home, method=method), tmp_path, options=quick).status() == "finished"
-    with pytest.raises(SpecError, match="no parameter 'fctor'; did you mean 'factor'"):
-        prepared(home, method={"name": "mine.py:slow_objective", "parameters": {"fctor": 2.0}})
+    method = {"name": "mine.py:slow_objective", "options": {"factor": 2.0}}
+    assert run(one(home, method=method), tmp_path, **quick).status() == "finished"
+    with pytest.raises(SpecError, match="no option 'fctor'; did you mean 'factor'"):
+        prepared(home, method={"name": "mine.py:slow_objective", "options": {"fctor": 2.0}})
 
 
 @pytest.mark.parametrize(
@@ -130,20 +130,20 @@ def test_an_objective_of_ones_own(home, tmp_path, quick):
         ),
         (
             {"model": "mine.py:TwoColumns"},
-            r"mine\.toml\.model: .*logits of shape \(4, 3\) were wanted.*\(4, 2\)",
+            r"mine\.toml\.model: .*expected logits of shape \(4, 3\).*\(4, 2\)",
         ),
-        ({"model": "mine.py:points"}, r"mine\.toml\.model: .*torch module was wanted, got tuple"),
+        ({"model": "mine.py:points"}, r"mine\.toml\.model: .*torch module, got tuple"),
         ({"method": "mine.py:no_gradient"}, r"mine\.toml\.method: .*one number with a gradient"),
         (
-            {"method": {"name": "mine.py:Smoothed", "parameters": {"smothing": 1}}},
+            {"method": {"name": "mine.py:Smoothed", "options": {"smothing": 1}}},
             r"mine\.toml\.method: .*did you mean 'smoothing'",
         ),
-        ({"method": {"name": "focal", "parameters": {"gamma": -3}}}, r"mine\.toml\.method: .*gamma"),
+        ({"method": {"name": "focal", "options": {"gamma": -3}}}, r"mine\.toml\.method: .*gamma"),
         (
             {"method": {"name": "gamma_net", "auxiliary": "mlp"}},
             r"mine\.toml\.method: .*no auxiliary network",
         ),
-        ({"data": {"name": "mine.py:points", "options": {"rows": 3}}}, "no parameter 'rows'"),
+        ({"data": {"name": "mine.py:points", "options": {"rows": 3}}}, "no option 'rows'"),
     ],
 )
 def test_mistakes_are_said_before_the_first_run(home, changes, sentence):
@@ -153,7 +153,7 @@ def test_mistakes_are_said_before_the_first_run(home, changes, sentence):
 
 @pytest.mark.parametrize("name", ["net.py:", ":Net", "net.py:3", "a:b:"])
 def test_what_is_no_name_of_code_is_refused_when_the_spec_is_read(name):
-    with pytest.raises(SpecError, match=r"spec\.model\.name: .*is no name of code"):
+    with pytest.raises(SpecError, match=r"spec\.model\.name: .*is not a name of code"):
         Spec.from_table({"data": "digits", "model": name})
 
 

@@ -18,12 +18,12 @@ from equipoise.experiments import (
     report_of_runs,
     run_comparison,
 )
-from equipoise.experiments.build.preparation import code_files, pinned, refuse_code
+from equipoise.experiments.build.preparation import code_files, refuse_code
 from equipoise.experiments.code.source import load_code
 from equipoise.experiments.engines.worker import decode_job, encode_job
-from equipoise.experiments.specs.calibrators import as_map
+from equipoise.experiments.specs.calibrators import make_calibrator, parse_calibrator
 from helpers.own_code import JUDGE, own_table, write_code
-from helpers.tiny_runs import QUICK
+from helpers.tiny_runs import QUICK, quick_options
 
 SCALED = {"name": "judge.py:Scaled", "options": {"steps": 20}}
 KEY = "judge.py-Scaled(steps=20)"
@@ -35,11 +35,11 @@ JUDGED = {"calibrators": [SCALED], "metrics": ["accuracy", "ece", HITS], "shift"
 
 def comparison(home, **changes):
     table = own_table(method=["ce", "mine.py:Smoothed"], recipe={"name": "quick", "epochs": 1})
-    return ComparisonSpec.from_table({**table, **JUDGED, **changes}, home=str(home))
+    return ComparisonSpec.from_table({**table, **JUDGED, **changes}, base_dir=str(home))
 
 
 def compared(home, out, *, options=QUICK, workers=1, **changes):
-    result = run_comparison(comparison(home, **changes), out, options=options, workers=workers)
+    result = run_comparison(comparison(home, **changes), out, **options, workers=workers)
     assert result.summary.failed == {}
     return result
 
@@ -93,12 +93,13 @@ def test_the_table_has_the_map_the_metric_and_the_foreign_set(first):
 def test_jobs_carry_them_to_other_processes(first):
     home, _, _ = first
     named = comparison(home)
-    options = pinned(named.calibrators[1]), pinned(named.measures[0])
-    job = encode_job(
-        named.specs[0], Path("runs"), QUICK.__class__(calibrators=options[:1], metrics=options[1:])
+    options = quick_options(calibrators=named.calibrators[1:], metrics=named.extra_metrics)
+    scoring = options["scoring"].pinned()
+    spec, folder, found, _ = decode_job(
+        encode_job(named.specs[0], Path("runs"), scoring, options["execution"])
     )
-    _, _, found, _ = decode_job(job)
-    assert (found.calibrators, found.metrics) == (options[:1], options[1:])
+    assert (spec, folder, found) == (named.specs[0], "runs", scoring)
+    assert all(one.digest for one in (*found.calibrator_list, *found.metric_list))
 
 
 def test_finished_runs_are_read_without_the_code(again):
@@ -125,7 +126,7 @@ def test_a_second_command_computes_nothing(again, counted):
 
 def test_other_settings_read_the_map_that_was_fitted(again, counted):
     home, runs, _ = again
-    compared(home, runs, options=QUICK.__class__(**{**vars(QUICK), "n_resamples": 21}))
+    compared(home, runs, options=quick_options(n_resamples=21))
     assert counted["OwnCalibrator"] == 0
 
 
@@ -149,7 +150,7 @@ def test_what_is_not_named_any_more_stays_until_runs_are_scored_again(again):
     plain = {"calibrators": ["vector"], "metrics": ["accuracy", "ece"], "shift": []}
     [folder, _] = compared(home, runs, **plain).summary.done
     assert folder.calibrators() == ["identity", KEY, "vector"]
-    options = QUICK.__class__(**{**vars(QUICK), "n_resamples": 21})
+    options = quick_options(n_resamples=21)
     [folder, _] = compared(home, runs, options=options, **plain).summary.done
     assert folder.calibrators() == ["identity", "vector"]
     assert folder.scores().extras == {}
@@ -187,12 +188,12 @@ def test_a_shifted_set_has_the_classes_of_the_data(again):
 def test_files_are_named_and_refused(first):
     home, _, _ = first
     named = comparison(home, data="digits", model="mlp", method="ce")
-    assert [file.name for file in code_files(named.specs, beside=named.beside)] == ["judge.py"]
-    assert {one.key for one in named.beside} == {"calibrators", "metrics", "shift"}
+    assert [file.name for file in code_files(named.specs, extra=named.extra_code)] == ["judge.py"]
+    assert set(named.extra_code) == {"calibrators", "metrics", "shift"}
     with pytest.raises(
         SpecError, match=r"names code that would be run, 'judge\.py:Scaled', 'judge:hits', 'judge"
     ):
-        refuse_code(named.specs, where="a.toml", beside=named.beside)
+        refuse_code(named.specs, where="a.toml", extra=named.extra_code)
 
 
 @pytest.mark.parametrize(
@@ -210,10 +211,10 @@ def test_files_are_named_and_refused(first):
             {"calibrators": ["judge.py:OneColumn"]},
             r"must return a tensor of the logits' shape \(60, 3\), got \(60, 1\)",
         ),
-        ({"calibrators": ["judge.py:Alike"]}, r"the kind 'temperature' is one of ours"),
+        ({"calibrators": ["judge.py:Alike"]}, r"the kind 'temperature' is taken"),
         (
             {"metrics": ["judge.py:nothing"]},
-            r"own\.metrics: .*one finite number was wanted for 60 rows, got nan",
+            r"own\.metrics: .*expected one finite number for 60 rows, got nan",
         ),
         ({"metrics": ["judge.py:said_wrong"]}, r"own\.metrics: .*did you mean 'title'"),
         ({"metrics": [{"name": "judge.py:hits", "options": {"abov": 3}}]}, r"did you mean 'above'"),
@@ -228,7 +229,7 @@ def test_mistakes_are_said_before_the_first_run(first, changes, sentence, tmp_pa
     )
     with pytest.raises((SpecError, DataError), match=sentence):
         run_comparison(
-            wanted.__class__(**{**vars(wanted), "where": "own"}), tmp_path / "runs", options=QUICK, workers=1
+            wanted.__class__(**{**vars(wanted), "where": "own"}), tmp_path / "runs", **QUICK, workers=1
         )
     assert not (tmp_path / "runs").exists()
 
@@ -236,13 +237,13 @@ def test_mistakes_are_said_before_the_first_run(first, changes, sentence, tmp_pa
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"calibrators": ["judge.py:"]}, "is no name of code"),
-        ({"metrics": [":hits"]}, "is no name of code"),
+        ({"calibrators": ["judge.py:"]}, "is not a name of code"),
+        ({"metrics": [":hits"]}, "is not a name of code"),
         ({"metrics": [{"name": "ece", "options": {"k": 1}}]}, "'ece' takes no options"),
         ({"metrics": [{"name": "ece", "digest": "1"}]}, "no key 'digest'; known: name, options"),
         ({"calibrators": [{"name": "vector", "option": {}}]}, "did you mean 'options'"),
         ({"metrics": ["eec"]}, "did you mean 'ece'"),
-        ({"shift": [{"data": "judge.py:3"}]}, "is no name of code"),
+        ({"shift": [{"data": "judge.py:3"}]}, "is not a name of code"),
         ({"calibrators": ["a/b.py:C", "a-b.py:C"]}, "two would be called 'a-b.py-C'"),
     ],
 )
@@ -253,7 +254,7 @@ def test_what_cannot_be_is_refused_when_the_spec_is_read(first, changes, sentenc
 
 def test_a_saved_map_is_read_with_its_code(first, tmp_path):
     home, _, _ = first
-    made = as_map(SCALED, where="test", home=str(home)).make()
+    made = make_calibrator(parse_calibrator(SCALED, where="test", base_dir=str(home)))
     assert isinstance(made, OwnCalibrator)
     logits, labels = [[3.0, 0.0]] * 4, [0, 0, 0, 1]
     made.fit(logits, labels).save(tmp_path / "map.json")

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from equipoise.data import read_shifts
 from equipoise.experiments import Spec, read_comparison
 from equipoise.experiments.results.papers import (
     find_paper_results,
@@ -18,6 +17,8 @@ from equipoise.experiments.results.papers import (
     printed_for,
 )
 from equipoise.experiments.results.tables import COLUMNS
+from equipoise.experiments.specs.calibrators import calibrator_key
+from equipoise.experiments.tuning.samplers import first_settings
 from equipoise.metrics.facts import metric_facts
 from equipoise.models import resnet18
 
@@ -39,15 +40,15 @@ def rows_beside(comparison):
     """Return the printed rows that stand beside ours in the tables of a comparison."""
     shown = comparison.metrics or COLUMNS
     runs = [(spec, ()) for spec in comparison.specs if spec.method.label in comparison.methods]
-    for choice in comparison.choices:
-        first = choice.candidates[0]
-        runs += [(spec, tuple(choice.settings[0])) for spec in comparison.specs if spec.method == first]
-    for (spec, tuned), one in product(runs, comparison.calibrators):
-        sets = [{"data": shift.data, **shift.options} for shift in read_shifts(comparison.shift)]
+    for tuned in comparison.tuned:
+        first = tuned.method_at(first_settings(tuned)[0])
+        runs += [(spec, tuple(tuned.space)) for spec in comparison.specs if spec.method == first]
+    for (spec, tuned), key in product(runs, map(calibrator_key, comparison.calibrators)):
+        sets = [{"data": shift.data, **shift.options} for shift in comparison.shift]
         for ood in ({}, *sets):
             known = {"tuned": tuned, "ood": ood}
-            text = printed_for(spec, one.key, ["ood_auroc"] if ood else shown, **known)
-            rows = paper_results_for(spec, calibrator=one.key, **known)
+            text = printed_for(spec, key, ["ood_auroc"] if ood else shown, **known)
+            rows = paper_results_for(spec, calibrator=key, **known)
             yield from (row for row in rows if stands_in(row, text.get(row.metric, "")))
 
 
@@ -92,13 +93,13 @@ def test_numbers_about_out_of_distribution_data_stand_in_their_comparison():
 @pytest.mark.parametrize("name", ["", "-tiny", "-newsgroups", "-ood", "-seeds"])
 def test_gammas_of_dual_focal_are_chosen_as_in_the_paper_and_fixed_in_a_variant(name):
     main, fixed = (read_comparison(SPECS / f"dual-focal{name}{end}.toml") for end in ("", "-fixed"))
-    chosen = {one.candidates[0].name: one for one in main.choices}
+    chosen = {one.method.name: one for one in main.tuned}
     assert set(chosen) == {"dual_focal", "inverse_focal"}
     assert {one.rule for one in chosen.values()} == {"best"}
     printed = {row.settings["gamma"] for row in paper_results() if row.table == "13"}
-    assert {setting["gamma"] for setting in chosen["dual_focal"].settings} == printed
-    assert not fixed.choices
-    assert set(main.methods) - {one.label for one in main.choices} < set(fixed.methods)
+    assert set(chosen["dual_focal"].space["gamma"]) == printed
+    assert not fixed.tuned
+    assert set(main.methods) - {one.label for one in main.tuned} < set(fixed.methods)
     assert {"dual_focal", "inverse_focal"} < set(fixed.methods)
 
 
@@ -106,12 +107,12 @@ def test_a_gamma_that_was_chosen_matches_the_paper_that_chose_it_only():
     table = {
         "data": "cifar10",
         "model": "resnet50",
-        "method": {"name": "dual_focal", "parameters": {"gamma": 3.0}},
+        "method": {"name": "dual_focal", "options": {"gamma": 3.0}},
     }
     spec = Spec.from_table(table)
     assert {row.table for row in paper_results_for(spec)} == {"13"}
     assert "1" in {row.table for row in paper_results_for(spec, tuned=["gamma"])}
-    margin = {"name": "cals_alm", "parameters": {"margin": 5.0}}
+    margin = {"name": "cals_alm", "options": {"margin": 5.0}}
     cals = Spec.from_table({"data": "tiny_imagenet", "model": "resnet50_tiny", "method": margin})
     assert not paper_results_for(cals, tuned=["margin"])
 
@@ -195,9 +196,9 @@ def test_figure_s1_of_diff_dml_has_a_comparison():
 )
 def test_figure_3c_of_cals_has_a_comparison(name, knob, main):
     comparison = read_comparison(SPECS / f"cals-{name}.toml")
-    settings = [setting[knob] for setting in comparison.choices[0].settings]
+    settings = comparison.tuned[0].space[knob]
     assert main in settings
-    listed = {spec.method.parameters[knob] for spec in comparison.specs}
+    listed = {spec.method.options[knob] for spec in comparison.specs}
     assert listed == set(settings)
     assert {"accuracy", "ece"} <= set(comparison.metrics)
 
@@ -214,7 +215,7 @@ def test_weight_decay_has_a_comparison():
 )
 def test_each_question_of_gamma_net_has_a_comparison(name):
     comparison = read_comparison(SPECS / f"{name}.toml")
-    methods = [(spec.method.name, *sorted(spec.method.parameters.items())) for spec in comparison.specs]
+    methods = [(spec.method.name, *sorted(spec.method.options.items())) for spec in comparison.specs]
     wanted = {
         "gamma-net-fixed": {("focal", ("gamma", 1.0)), ("gamma_net",)},
         "gamma-net-sece": {("ce",), ("ce+sece", ("strength", 1.0)), ("gamma_net",)},
@@ -278,3 +279,16 @@ def test_what_is_printed_as_root_brier_score_cannot_be_the_root():
     assert all(row.value >= error / 2 for row, error in known)
     assert all(row.value**2 < error / 2 for row, error in known if row.data_key == "cifar10")
     assert all("it is the Brier score itself" in row.note for row in printed)
+
+
+def test_the_page_of_the_papers_counts_the_steps_of_every_comparison():
+    page = (SPECS.parents[1] / "docs" / "papers.md").read_text(encoding="utf-8").partition("## GPU hours")[2]
+    rows = {
+        name: counts for name, *counts in re.findall(r"^\| `([\w-]+)` \| ([\d,]+) \| ([\d,]+) \|", page, re.M)
+    }
+    assert rows.keys() == {path.stem for path in paper_specs()}
+    for path in paper_specs():
+        comparison = read_comparison(path)
+        assert int(rows[path.stem][0].replace(",", "")) == len(comparison.specs)
+    # 45,000 images in batches of 128 are 351 steps, 350 times, for each of six trainings.
+    assert rows["dual-focal-gamma"] == ["6", f"{round(6 * 350 * 351 / 1000)}"]

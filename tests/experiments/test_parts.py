@@ -35,16 +35,14 @@ def test_parts_at_the_same_time_give_the_results_of_one_command(tmp_path):
     results = {}
 
     def work(number):
-        results[number] = run_comparison(
-            comparison, tmp_path / "parts", options=QUICK, workers=1, part=(number, 2)
-        )
+        results[number] = run_comparison(comparison, tmp_path / "parts", **QUICK, workers=1, part=(number, 2))
 
     threads = [threading.Thread(target=work, args=(number,)) for number in (1, 2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    whole = run_comparison(comparison, tmp_path / "whole", options=QUICK, workers=1)
+    whole = run_comparison(comparison, tmp_path / "whole", **QUICK, workers=1)
     assert any(result.tables for result in results.values())  # the last one to finish
     names = [[one.name for one in find_runs(tmp_path / folder)] for folder in ("parts", "whole")]
     assert names[0] == names[1]

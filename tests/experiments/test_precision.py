@@ -26,18 +26,18 @@ def spec_of(precision, keep):
 @pytest.mark.parametrize("keep", ["last", "best"])
 @pytest.mark.parametrize("precision", TRUE)
 def test_a_run_finishes_and_predicts_the_same_when_repeated(precision, keep, tmp_path):
-    found = run(spec_of(precision, keep), tmp_path, options=QUICK)
-    network = load_network(found, build(found.spec()))
+    found = run(spec_of(precision, keep), tmp_path, **QUICK)
+    network = load_network(found, build(found.spec()), found.spec())
     assert {one.dtype for one in network.parameters()} == {TRUE[precision]}
     before = results_of(found)
     found.clear_stages("predicted")
     shutil.rmtree(found.path / "predictions")
-    again = run(spec_of(precision, keep), tmp_path, options=QUICK)
+    again = run(spec_of(precision, keep), tmp_path, **QUICK)
     assert results_of(again) == before
 
 
 def test_float64_learns_what_float32_learns_up_to_rounding(tmp_path):
-    runs = [run(spec_of(one, "last"), tmp_path, options=QUICK) for one in ("32-true", "64-true")]
+    runs = [run(spec_of(one, "last"), tmp_path, **QUICK) for one in ("32-true", "64-true")]
     one, two = (done.predictions("test").logits for done in runs)
     assert two.dtype == np.float64
     np.testing.assert_allclose(one, two, rtol=1e-3, atol=1e-3)

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from equipoise.core.errors import SpecError
-from equipoise.experiments import Execution, RunFolder, RunOptions, Spec, run
+from equipoise.experiments import Execution, RunFolder, ScoringOptions, Spec, run
 from equipoise.experiments.engines import local
 from equipoise.experiments.engines.gpus import share_gpus, visible_gpus
 from equipoise.experiments.runs.finding import find_runs
+from equipoise.experiments.runs.stages import hardware_of
 from helpers.limited import run_limited
-from helpers.tiny_runs import QUICK, TABLE
+from helpers.tiny_runs import QUICK, TABLE, quick_options
 
 SPEC = """
 name = "tiny"
@@ -30,7 +31,7 @@ TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
 def alone(tmp_path_factory):
     """The same run in one process."""
     table = {**TABLE, "method": "adafocal"}
-    return run(Spec.from_table(table), tmp_path_factory.mktemp("alone"), options=QUICK)
+    return run(Spec.from_table(table), tmp_path_factory.mktemp("alone"), **QUICK)
 
 
 def assert_same_run(folder, alone, processes):
@@ -85,7 +86,7 @@ def test_execution_is_no_part_of_the_identity_and_options_come_before_the_spec()
     spec = Spec.from_table({**TABLE, "execution": {"devices": 4, "compile": True, "loader_workers": 3}})
     assert spec.identity == plain.identity
     assert "execution" not in spec.to_table()
-    chosen = RunOptions(execution=Execution(devices=2)).hardware(spec)
+    chosen = hardware_of(spec, Execution(devices=2))
     assert (chosen.devices, chosen.compile, chosen.strategy) == (2, True, "auto")
 
 
@@ -93,7 +94,7 @@ def test_batch_norm_in_each_process_is_another_run():
     plain = Spec.from_table(TABLE)
     apart = Spec.from_table({**TABLE, "recipe": {**TABLE["recipe"], "sync_batchnorm": False}})
     assert apart.identity != plain.identity
-    assert not RunOptions().hardware(apart).sync_batchnorm
+    assert not hardware_of(apart, Execution()).sync_batchnorm
 
 
 @pytest.mark.parametrize(
@@ -113,10 +114,10 @@ def test_mistakes_in_execution_are_named(given, message):
 def test_a_comparison_refuses_several_machines_and_torchrun(tmp_path, monkeypatch):
     specs = [Spec.from_table(TABLE)]
     with pytest.raises(SpecError, match="--part"):
-        local.run_locally(specs, tmp_path, options=RunOptions(execution=Execution(nodes=2)))
+        local.run_locally(specs, tmp_path, scoring=ScoringOptions(), execution=Execution(nodes=2))
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
     with pytest.raises(SpecError, match="torchrun"):
-        local.run_locally(specs, tmp_path, options=QUICK)
+        local.run_locally(specs, tmp_path, **QUICK)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +160,7 @@ def test_the_process_of_a_worker_sees_its_card_only(tmp_path, monkeypatch):
 
     monkeypatch.setattr(local, "_Worker", Worker)
     specs = [Spec.from_table({**TABLE, "seed": seed}) for seed in range(4)]
-    options = RunOptions(accelerator="cuda", quiet=True)
-    summary = local.run_locally(specs, tmp_path, options=options, workers=2)
+    options = quick_options(accelerator="cuda")
+    summary = local.run_locally(specs, tmp_path, **options, workers=2)
     assert summary.done == [RunFolder(tmp_path / "run")] * 4
     assert sorted(set(seen)) == ["4", "7"]

@@ -40,7 +40,7 @@ def test_a_pipe_gets_whole_lines_only(tmp_path):
     stream = io.StringIO()
     spec, status = line(tmp_path, iter([0.0, 1.0, 2.0]), stream)
     status.show(done=0, running=[spec])
-    status.tell("1/4 done")
+    status.print("1/4 done")
     assert stream.getvalue() == "1/4 done\n"
 
 

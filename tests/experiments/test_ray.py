@@ -31,13 +31,13 @@ def cluster():
 def test_same_scores_as_local_and_a_killed_worker_loses_nothing(cluster, table, quick, tmp_path):
     table["recipe"]["epochs"] = 12
     comparison = ComparisonSpec.from_table({**table, "name": "tiny", "method": ["ce", "focal"]})
-    local = run_comparison(comparison, tmp_path / "local", options=quick, workers=1)
+    local = run_comparison(comparison, tmp_path / "local", **quick, workers=1)
     stop = threading.Event()
     killed = threading.Thread(
         target=kill_a_worker, args=(tmp_path / "ray", comparison.specs[0].identity, stop)
     )
     killed.start()
-    found = run_comparison(comparison, tmp_path / "ray", options=quick, engine="ray")
+    found = run_comparison(comparison, tmp_path / "ray", **quick, engine="ray")
     stop.set()
     killed.join()
     assert found.summary.failed == {}
@@ -47,8 +47,8 @@ def test_same_scores_as_local_and_a_killed_worker_loses_nothing(cluster, table, 
 @pytest.mark.filterwarnings("ignore")
 def test_a_failure_is_told_in_the_words_of_the_local_engine(cluster, quick, tmp_path):
     comparison = ComparisonSpec.from_table(DIVERGING)
-    local = run_comparison(comparison, tmp_path / "local", options=quick, workers=1)
-    found = run_comparison(comparison, tmp_path / "ray", options=quick, engine="ray")
+    local = run_comparison(comparison, tmp_path / "local", **quick, workers=1)
+    found = run_comparison(comparison, tmp_path / "ray", **quick, engine="ray")
     assert found.summary.failed == local.summary.failed
     assert found.summary.failed
 

@@ -44,9 +44,9 @@ def originals(tmp_path_factory):
     """Two finished runs and a failed one."""
     folder = tmp_path_factory.mktemp("originals")
     for seed in (0, 1):
-        run(Spec.from_table({**TABLE, "seed": seed}), folder, options=QUICK)
+        run(Spec.from_table({**TABLE, "seed": seed}), folder, **QUICK)
     with pytest.raises(ValueError, match="tune"):
-        run(Spec.from_table(FAILING), folder, options=QUICK)
+        run(Spec.from_table(FAILING), folder, **QUICK)
     return folder
 
 
@@ -75,18 +75,22 @@ def change(folder, stage, name, keys, value):
         folder.write_record(stage, **folder.record(stage))
 
 
+def finished(runs):
+    return [one for one in find_runs(runs) if one.status() == "finished"]
+
+
 def read_everything(runs):
     """Read what tables and reports read."""
-    finished = [one for one in find_runs(runs) if one.status() == "finished"]
-    tables_of_groups(group_runs(finished))
-    report_of_runs(finished)
-    return finished
+    found = finished(runs)
+    tables_of_groups(group_runs(found))
+    report_of_runs(found)
+    return found
 
 
 @pytest.mark.parametrize("value", daily(CHANGES, keep=["missing", "true"]))
 @pytest.mark.parametrize(("stage", "name", "keys"), KEYS)
 def test_a_key_that_is_missing_or_of_another_type_is_named(runs, stage, name, keys, value, capsys):
-    folder = find_runs(runs)[0]
+    folder = finished(runs)[0]
     change(folder, stage, name, keys, CHANGES[value])
     assert main(["runs", str(runs), "--why"]) == 0
     listed = capsys.readouterr().out
@@ -112,7 +116,7 @@ def test_a_failure_without_a_reason_is_listed_as_damaged(runs, keys, value, caps
 
 @pytest.mark.parametrize("content", ["epoch,loss\n1,low\n", "loss\n0.5\n"])
 def test_a_history_without_numbers_names_its_column(runs, content, tmp_path):
-    folder = RunFolder(find_runs(runs)[0].path)
+    folder = RunFolder(finished(runs)[0].path)
     (folder.path / "history.csv").write_text(content)
     folder.write_record("trained", **folder.record("trained"))
     with pytest.raises(

@@ -4,10 +4,11 @@ import sys
 
 import pytest
 
+from equipoise.catalogue import SumTerm
 from equipoise.core.errors import SpecError
 from equipoise.experiments import Spec, run
-from equipoise.experiments.build.preparation import code_files, code_names, pin
-from equipoise.experiments.code.names import NamedTerm, split_sum
+from equipoise.experiments.build.preparation import code_files, code_in_spec, pin
+from equipoise.experiments.code.component import split_sum
 from equipoise.experiments.specs.identity import identity_of
 from helpers.tiny_runs import QUICK, TABLE
 
@@ -46,18 +47,18 @@ def test_a_plus_in_the_path_of_a_network_changes_nothing(home, folder):
     good, decoy = home / folder / "net.py", home / folder.rpartition("+")[2].rpartition("*")[2] / "net.py"
     write(decoy, "raise SystemExit('not named')")
     write(good, NET.replace("WIDTH", "4"))
-    spec = Spec.from_table({**TABLE, "model": f"{folder}/net.py:Net"}, home=str(home))
+    spec = Spec.from_table({**TABLE, "model": f"{folder}/net.py:Net"}, base_dir=str(home))
     assert code_files([spec]) == [good.resolve()]
     assert list(pin(spec).code) == [f"{folder}/net.py"]
 
 
 def test_edited_code_is_another_run(home, tmp_path):
     file = home / "c++" / "net.py"
-    spec = Spec.from_table({**TABLE, "model": "c++/net.py:Net"}, home=str(home))
+    spec = Spec.from_table({**TABLE, "model": "c++/net.py:Net"}, base_dir=str(home))
     names = []
     for width in ("4", "6"):
         write(file, NET.replace("WIDTH", width))
-        names.append(run(spec, tmp_path / "runs", options=QUICK).name)
+        names.append(run(spec, tmp_path / "runs", **QUICK).name)
     assert len(set(names)) == 2
 
 
@@ -65,7 +66,7 @@ def test_a_network_in_such_a_folder_has_the_identity_of_its_content(home):
     write(home / "c++" / "net.py", NET.replace("WIDTH", "4"))
     write(home / "net.py", NET.replace("WIDTH", "4"))
     found = {
-        pin(Spec.from_table({**TABLE, "model": name}, home=str(home))).identity
+        pin(Spec.from_table({**TABLE, "model": name}, base_dir=str(home))).identity
         for name in ("c++/net.py:Net", "net.py:Net")
     }
     assert len(found) == 1
@@ -92,7 +93,7 @@ def test_a_network_in_such_a_folder_has_the_identity_of_its_content(home):
     ],
 )
 def test_sums_are_split_where_a_term_is_whole(name, terms):
-    assert split_sum(name) == tuple(NamedTerm(*term) for term in terms)
+    assert split_sum(name) == tuple(SumTerm(*term) for term in terms)
 
 
 @pytest.mark.parametrize("name", ["c++/a.py:loss", "ce+0.5*c++/a.py:loss", "0.5*c++/a.py:loss+mdca"])
@@ -100,14 +101,14 @@ def test_sums_are_split_where_a_term_is_whole(name, terms):
 def test_losses_are_announced_pinned_and_built_from_one_file(home, name, key, tmp_path):
     write(home / "c++" / "a.py", LOSS.replace("FACTOR", "1.0"))
     method = name if key == "method" else {"name": "supervised", "loss": name}
-    spec = Spec.from_table({**TABLE, "method": method}, home=str(home))
-    assert list(code_names(spec)) == ["c++/a.py:loss"]
+    spec = Spec.from_table({**TABLE, "method": method}, base_dir=str(home))
+    assert [one.name for found in code_in_spec(spec).values() for one in found] == ["c++/a.py:loss"]
     first = pin(spec)
-    assert run(first, tmp_path / "runs", options=QUICK).status() == "finished"
+    assert run(first, tmp_path / "runs", **QUICK).status() == "finished"
     write(home / "c++" / "a.py", LOSS.replace("FACTOR", "2.0"))
     assert pin(spec).identity != first.identity
     with pytest.raises(SpecError, match="is not what it was when this run was begun"):
-        run(first, tmp_path / "other", options=QUICK)
+        run(first, tmp_path / "other", **QUICK)
 
 
 def test_a_digest_that_ends_like_a_module_is_left_alone():

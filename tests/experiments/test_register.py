@@ -30,7 +30,7 @@ def registered():
 
 
 def test_a_registered_loss_is_found_by_name(registered, tmp_path, quick):
-    done = run(Spec.from_table({**TABLE, "method": "mine+0.1*mdca"}), tmp_path, options=quick)
+    done = run(Spec.from_table({**TABLE, "method": "mine+0.1*mdca"}), tmp_path, **quick)
     assert done.status() == "finished"
     with pytest.raises(SpecError, match="'mine' is taken in losses"):
         register("losses", MINE)

@@ -10,7 +10,7 @@ from equipoise.evaluate import Score, Sweep
 from equipoise.experiments import PlotOptions, make_tables, plot_runs, report_of_runs
 from equipoise.experiments.results.groups import group_runs
 from equipoise.experiments.results.means import score_over_seeds
-from equipoise.experiments.tuning.outcome import SeedChoice, sweep_of
+from equipoise.experiments.tuning.choices import SeedChoice, sweep_of
 from equipoise.metrics import expected_calibration_error, rival_probability
 from equipoise.plots.style import panels, series_styles
 from helpers.finished_runs import finish_run, rows_of, separable
@@ -19,7 +19,7 @@ SEEDS = (0, 1, 2)
 
 
 def method(name, **parameters):
-    return {"name": name, "parameters": parameters}
+    return {"name": name, "options": parameters}
 
 
 @pytest.fixture(scope="module")
@@ -230,7 +230,7 @@ def test_titles_stay_inside_the_figure(draw, kind, calibrator):
 
 @pytest.mark.parametrize("kind", ["confidence", "reliability"])
 def test_titles_of_panels_overlap_nothing(tmp_path, kind):
-    wide = {"name": "differentiated_mutual_learning", "auxiliary": "mlp", "parameters": {"n_auxiliaries": 2}}
+    wide = {"name": "differentiated_mutual_learning", "auxiliary": "mlp", "options": {"n_auxiliaries": 2}}
     methods = [wide, *({**wide, "title": f"{place} {'MMMM ' * 12}"} for place in range(5))]
     found = [
         finish_run(tmp_path, method={**one, "recipe": {"epochs": place + 2}}, seed=0)
@@ -254,7 +254,7 @@ def test_a_warning_of_a_fit_stands_below_the_figure(draw, kind):
     assert draw(kind, calibrator="identity").get_supxlabel() == ""
 
 
-def choice(seed, place):
+def choice(seed, index):
     numbers = tuple((0.1 * k, 0.1 * k - 0.05, 0.1 * k + 0.05) for k in (3, 1, 2))
     return SeedChoice(
         label="focal(gamma by nll)",
@@ -265,7 +265,7 @@ def choice(seed, place):
         runs=(f"a{seed}", f"b{seed}", f"c{seed}"),
         tune=numbers,
         test=numbers,
-        place=place,
+        index=index,
     )
 
 

@@ -5,8 +5,10 @@ import json
 import pytest
 
 from equipoise.core.errors import SpecError
+from equipoise.evaluate.selection import selection_value
 from equipoise.experiments import ComparisonSpec, find_runs, make_tables, report_of_runs, run_comparison
-from equipoise.experiments.specs.tuning import badness, read_tuned_method
+from equipoise.experiments.specs.tuning import parse_tuned_method
+from equipoise.experiments.tuning.samplers import first_settings
 from equipoise.plots import draw_sweep
 from equipoise.report import to_html
 from helpers.tiny_runs import QUICK, TABLE
@@ -21,7 +23,7 @@ LABEL = "focal(gamma by nll)"
 def compare(folder, choice=CHOICE, **more):
     recipe = {"name": "quick", "epochs": 1}
     table = {**TABLE, "name": "tiny", "method": ["ce", choice], "recipe": recipe, "seed": [0, 1], **more}
-    return run_comparison(ComparisonSpec.from_table(table), folder, options=QUICK, workers=1)
+    return run_comparison(ComparisonSpec.from_table(table), folder, **QUICK, workers=1)
 
 
 def chosen(folder):
@@ -43,8 +45,8 @@ def test_every_seed_seeks_its_own_settings_and_the_best_on_tune_stands_in_the_ta
     for found in (one, other):
         assert found["settings"][0] == {"gamma": 0.0}, "it begins at the low end"
         assert all(0 <= setting["gamma"] <= 6 for setting in found["settings"])
-        values = [badness(runs[name].predictions("tune"), by="nll") for name in found["runs"]]
-        assert found["place"] == values.index(min(values))
+        values = [selection_value(runs[name].predictions("tune"), metric="nll") for name in found["runs"]]
+        assert found["index"] == values.index(min(values))
     [table] = outcome.tables
     assert {row.method for row in table.rows} == {"ce", LABEL}
     assert table.notes[0].endswith("chosen on tune by nll, the best; 8 runs.")
@@ -71,11 +73,11 @@ def test_the_picture_and_the_report_show_all_that_was_tried(finished):
 
 def test_lists_whole_numbers_and_several_knobs():
     knobs = {"margin": {"low": 2, "high": 12, "step": 2}, "strength": {"low": 0.01, "high": 1.0, "log": True}}
-    choice = read_tuned_method(
+    choice = parse_tuned_method(
         {"name": "mbls", "choose": {**knobs, "over_classes": ["mean", "sum"]}, "trials": 3}, where="doc"
     )
-    assert choice.settings == ({"margin": 2, "strength": 0.01, "over_classes": "mean"},)
-    assert (choice.rule, choice.search.trials) == ("best", 3)
+    assert first_settings(choice) == [{"margin": 2, "strength": 0.01, "over_classes": "mean"}]
+    assert (choice.rule, choice.sampler, choice.trials) == ("best", "optuna", 3)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +85,7 @@ def test_lists_whole_numbers_and_several_knobs():
     [
         ({"search": "optna"}, "Did you mean 'optuna'"),
         ({"trials": 1}, "at least 2"),
-        ({"rule": "one_standard_error"}, "knows no simplest setting"),
+        ({"rule": "one_standard_error"}, "has no simplest setting"),
         ({"choose": {"gamma": {"low": 3.0, "high": 1.0}}}, "low below high"),
         ({"choose": {"gamma": {"low": 0.0, "high": 1.0, "log": True}}}, "numbers above 0"),
         ({"choose": {"gamma": {"low": 0.0, "hihg": 1.0}}}, "low = .., high = .."),
@@ -96,5 +98,5 @@ def test_mistakes_are_told_before_anything_runs(changes, sentence):
 
 
 def test_a_range_needs_a_search():
-    with pytest.raises(SpecError, match="a list of settings that differ, the simplest first"):
+    with pytest.raises(SpecError, match="a list of values that differ, the simplest first"):
         ComparisonSpec.from_table({**TABLE, "method": [{"name": "focal", "choose": KNOBS}]})

@@ -18,7 +18,7 @@ from helpers.tiny_runs import QUICK, TABLE
 def trained(tmp_path_factory):
     table = {**TABLE, "method": ["ce", "brier"], "seed": [0, 1]}
     folder = tmp_path_factory.mktemp("runs")
-    return run_comparison(ComparisonSpec.from_table(table), folder, options=QUICK, workers=1)
+    return run_comparison(ComparisonSpec.from_table(table), folder, **QUICK, workers=1)
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_without_held_out_rows_there_is_no_calibrator():
         ({}, {}, DataError, "at least one training"),
         ({"a": []}, {}, DataError, "at least one training"),
         ({"a": [rows()], "b": [rows(30)]}, {}, DataError, "the same rows, got 30 and 60"),
-        ({"a": [3]}, {}, DataError, "Predictions were wanted, got int"),
+        ({"a": [3]}, {}, DataError, "expected Predictions, got int"),
         ({"focal": [rows()]}, {"baseline": "focl"}, SpecError, "did you mean 'focal'"),
         ({"a": [rows()]}, {"metrics": ["eec"]}, SpecError, "did you mean"),
         ({"a": [rows()]}, {"calib": {"a": [rows(), rows()]}}, DataError, "as many predictions"),

@@ -33,7 +33,7 @@ FOREIGN = {"data": "digits", "kind": "ood", "name": "other", "options": {"noise"
 
 def compare(folder, **more):
     table = {**TABLE, "name": "tiny", "recipe": {"name": "quick", "epochs": 2}, **more}
-    return run_comparison(ComparisonSpec.from_table(table), folder, options=QUICK, workers=1)
+    return run_comparison(ComparisonSpec.from_table(table), folder, **QUICK, workers=1)
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +117,7 @@ def test_a_deleted_checkpoint_is_missed_in_a_sentence(finished, tmp_path):
     assert compare(tmp_path, shift=[NOISE], method=["ce", "focal"]).summary.is_whole
     failed = compare(tmp_path, shift=[{**NOISE, "severity": 3}], method=["ce", "focal"]).summary.failed
     assert all(
-        "was deleted, so no further test set can be predicted" in sentence for sentence in failed.values()
+        "was deleted, so no additional test set can be predicted" in sentence for sentence in failed.values()
     )
     assert len(failed) == 2
 
@@ -185,7 +185,7 @@ def test_a_long_tail_is_another_run(table, tmp_path):
     plain = Spec.from_table(table).identity
     table["data"]["options"]["long_tail"] = 10
     table["recipe"]["epochs"] = 1
-    assert run(Spec.from_table(table), tmp_path, options=QUICK).name != plain
+    assert run(Spec.from_table(table), tmp_path, **QUICK).name != plain
 
 
 def test_detection_by_hand():

@@ -13,6 +13,7 @@ from equipoise.core.errors import SpecError
 from equipoise.evaluate import score_detection
 from equipoise.experiments import (
     ComparisonSpec,
+    Component,
     compare_seeds,
     format_shifts,
     format_table,
@@ -20,8 +21,8 @@ from equipoise.experiments import (
     make_tables,
     report_of_runs,
 )
-from equipoise.experiments.results.shown_order import ShownOrder, write_order
-from equipoise.experiments.specs.calibrators import MapSpec
+from equipoise.experiments.results.groups import ShownOrder, write_order
+from equipoise.experiments.specs.calibrators import calibrator_key, make_calibrator
 from equipoise.report import report_of, to_html, to_markdown
 from equipoise.report.conclusion import conclusion_of
 from helpers.finished_runs import finish_run, rows_of, separable
@@ -93,7 +94,7 @@ def test_a_calibrator_that_makes_it_worse_is_not_recommended(warned):
     [report] = report_of_runs(warned[1]).values()
     words = shown(report)
     assert "fit temperature" not in words
-    assert "use ce without a calibrator, since temperature makes it worse on the rows judged here" in words
+    assert "use ce without a calibrator, since temperature makes it worse on the rows scored here" in words
     assert "NLL" in words
 
 
@@ -121,7 +122,7 @@ def test_a_calibrator_whose_effect_cannot_be_told_is_called_so():
 def test_a_report_of_one_file_does_not_recommend_what_makes_it_worse():
     rows = rows_of("test")
     report = report_of(rows, calib=separable(), candidates=["temperature"], n_resamples=50)
-    assert "Do not use temperature: it makes the predictions judged here worse (NLL" in shown(report)
+    assert "Do not use temperature: it makes the predictions scored here worse (NLL" in shown(report)
     assert WARNING in shown(report)
     assert WARNING in to_html(report)
     assert "Do not use temperature" in to_html(report).split('id="advice"')[1]
@@ -146,7 +147,7 @@ def test_the_advisor_is_a_calibrator_of_a_comparison(tmp_path):
 def test_the_advisor_takes_options_and_refuses_wrong_ones():
     options = {"name": "auto", "options": {"candidates": ["temperature"], "rule": "best"}}
     [_, auto] = ComparisonSpec.from_table({**TABLE, "calibrators": [options]}).calibrators
-    assert auto.make().fit(rows_of("calib", sharpness=3.0)).kind == "temperature"
+    assert make_calibrator(auto).fit(rows_of("calib", sharpness=3.0)).kind == "temperature"
     for wrong in ({"rule": "bst"}, {"candidates": ["temprature"]}, {"fold": 3}):
         with pytest.raises(SpecError, match=r"comparison\.calibrators"):
             ComparisonSpec.from_table({**TABLE, "calibrators": [{"name": "auto", "options": wrong}]})
@@ -251,13 +252,13 @@ def foreign():
 
 
 def test_scores_that_read_the_size_of_logits_are_not_offered_where_it_is_lost(tmp_path):
-    own = MapSpec(name="helpers.own_maps:Normalized")
+    own = Component(name="helpers.own_maps:Normalized")
     maps = ("svs", "temperature", "isotonic", own)
     run = finish_run(tmp_path, foreign=foreign(), calibrators=maps)
     offered = {name: set(run.scores(name).detection["other"]) for name in run.calibrators()}
     every, two = {"confidence", "entropy", "energy", "max_logit"}, {"confidence", "entropy"}
     assert offered["identity"] == offered["temperature"] == every
-    assert offered["svs"] == offered["isotonic"] == offered[own.key] == two
+    assert offered["svs"] == offered["isotonic"] == offered[calibrator_key(own)] == two
     groups = group_runs([run])
     text = format_shifts(groups, "text")
     assert "energy and max_logit are not shown after" in text

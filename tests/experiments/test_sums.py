@@ -21,7 +21,7 @@ def test_parts_have_strengths_and_parameters_of_their_own():
     total = loss_of(
         {
             "name": "dual_focal+0.5*mdca+2*mmce",
-            "parameters": {"dual_focal": {"gamma": 1.5}, "mmce": {"width": 0.2}},
+            "options": {"dual_focal": {"gamma": 1.5}, "mmce": {"width": 0.2}},
         }
     )
     focal, mdca, mmce = total.terms
@@ -39,10 +39,8 @@ def test_a_pair_of_the_catalogue_stays_what_it_is():
 
 
 def test_parts_of_a_ready_pair_may_have_tables_as_well():
-    flat = loss_of({"name": "focal+mdca", "parameters": {"gamma": 1.5, "strength": 0.5}})
-    nested = loss_of(
-        {"name": "focal+mdca", "parameters": {"focal": {"gamma": 1.5}, "mdca": {"strength": 0.5}}}
-    )
+    flat = loss_of({"name": "focal+mdca", "options": {"gamma": 1.5, "strength": 0.5}})
+    nested = loss_of({"name": "focal+mdca", "options": {"focal": {"gamma": 1.5}, "mdca": {"strength": 0.5}}})
     assert repr(nested) == repr(flat)
     assert nested.terms[0].gamma == 1.5
 
@@ -51,19 +49,19 @@ def test_parts_of_a_ready_pair_may_have_tables_as_well():
     ("method", "sentence"),
     [
         (
-            {"name": "focal+mdca", "parameters": {"gamma": 1.0, "focal": {"gamma": 2.0}}},
+            {"name": "focal+mdca", "options": {"gamma": 1.0, "focal": {"gamma": 2.0}}},
             "'gamma' is given twice",
         ),
-        ({"name": "focal+0.5*dual_focal", "parameters": {"gamma": 1.0}}, "focal and dual_focal take 'gamma'"),
+        ({"name": "focal+0.5*dual_focal", "options": {"gamma": 1.0}}, "focal and dual_focal take 'gamma'"),
         ("focal+mdcaa", "no loss or penalty 'mdcaa'; did you mean 'mdca'"),
         ("mdca+mmce", "penalties only"),
         ("focal+focal", "names a term twice"),
         ("focal+x*mdca", "'x' is not a number"),
         ("focal+nan*mdca", "'nan' is not a number"),
         ("focal+", "is not a term of a sum"),
-        ({"name": "focal+mmce", "parameters": {"widht": 0.2}}, "no option 'widht'; did you mean 'width'"),
+        ({"name": "focal+mmce", "options": {"widht": 0.2}}, "no option 'widht'; did you mean 'width'"),
         (
-            {"name": "focal+mmce", "parameters": {"mmce": {"wdth": 0.2}}},
+            {"name": "focal+mmce", "options": {"mmce": {"wdth": 0.2}}},
             "'mmce' has no option 'wdth'; did you mean 'width'",
         ),
     ],
@@ -74,12 +72,12 @@ def test_mistakes_in_sums(method, sentence):
 
 
 def test_keys_that_toml_can_only_write_as_text_become_numbers():
-    loss = loss_of({"name": "focal", "parameters": {"schedule": {"100": 3.0, "250": 1.0}}})
+    loss = loss_of({"name": "focal", "options": {"schedule": {"100": 3.0, "250": 1.0}}})
     assert dict(loss.schedule) == {100: 3.0, 250: 1.0}
 
 
 @pytest.mark.parametrize(
-    ("method", "parameters"),
+    ("method", "options"),
     [
         ("gamma_net", {"inner": "all", "inner_reduction": "sum", "bandwidth": 0.05}),
         ("differentiated_mutual_learning", {"augment": "noise"}),
@@ -88,8 +86,8 @@ def test_keys_that_toml_can_only_write_as_text_become_numbers():
         ("cals_alm", {"start": 0.5, "rho_start": 2.0}),
     ],
 )
-def test_parameters_of_factories_can_be_reached(method, parameters):
-    assert build(Spec.from_table({**TABLE, "method": {"name": method, "parameters": parameters}}))
+def test_options_of_factories_can_be_reached(method, options):
+    assert build(Spec.from_table({**TABLE, "method": {"name": method, "options": options}}))
 
 
 def test_two_different_networks_may_learn_from_each_other():
@@ -103,7 +101,7 @@ def test_two_different_networks_may_learn_from_each_other():
 def test_recipes_may_be_a_list(tmp_path, quick):
     recipes = [{"name": "quick", "epochs": 1, "weight_decay": decay} for decay in (1e-4, 5e-4, 1e-3)]
     comparison = ComparisonSpec.from_table({**TABLE, "recipe": recipes})
-    result = run_comparison(comparison, tmp_path, options=quick, workers=1)
+    result = run_comparison(comparison, tmp_path, **quick, workers=1)
     assert [table.data for table in result.tables] == [
         f"digits (weight_decay={w})" for w in (1e-4, 5e-4, 1e-3)
     ]
@@ -114,7 +112,7 @@ def test_a_method_may_bring_its_own_recipe_and_stands_in_the_same_table(tmp_path
     comparison = ComparisonSpec.from_table(table)
     assert comparison.specs[1].training.lr == 0.035
     assert comparison.specs[1].training.batch_size == comparison.specs[0].training.batch_size
-    result = run_comparison(comparison, tmp_path, options=quick, workers=1)
+    result = run_comparison(comparison, tmp_path, **quick, workers=1)
     [found] = result.tables
     assert [row.method for row in found.rows[:2]] == ["ce", "brier(lr=0.035, epochs=1)"]
     assert [len(folder.history()) for folder in result.summary.done] == [2, 1]
@@ -145,13 +143,13 @@ def test_every_parameter_of_every_method_is_taken_by_a_spec():
         for key, entry in CATALOGUE[category].items():
             names = set(inspect.signature(entry.factory).parameters) - ours
             values = {name: entry.options.get(name, 1) for name in names}
-            assert Spec.from_table({**TABLE, "method": {"name": key, "parameters": values}})
+            assert Spec.from_table({**TABLE, "method": {"name": key, "options": values}})
 
 
 def test_calibrators_take_options(tmp_path, quick):
     strong = {"name": "dirichlet", "options": {"off_diagonal": 10.0}}
     comparison = ComparisonSpec.from_table({**TABLE, "calibrators": ["dirichlet", strong]})
-    result = run_comparison(comparison, tmp_path, options=quick, workers=2)
+    result = run_comparison(comparison, tmp_path, **quick, workers=2)
     [folder] = result.summary.done
     assert folder.calibrators() == ["identity", "dirichlet", "dirichlet(off_diagonal=10.0)"]
     assert folder.calibrator("dirichlet(off_diagonal=10.0)").off_diagonal == 10.0
@@ -168,7 +166,7 @@ def test_calibrators_take_options(tmp_path, quick):
         ),
         ({"name": "dirichlt"}, "did you mean 'dirichlet'"),
         ({"name": "histogram", "options": {"n_bins": 0}}, "n_bins"),
-        (3, "a name or a table was wanted"),
+        (3, "expected a name or a table"),
     ],
 )
 def test_mistakes_in_calibrators(calibrator, sentence):
@@ -179,5 +177,5 @@ def test_mistakes_in_calibrators(calibrator, sentence):
 def test_data_without_rows_for_a_calibrator_are_named_before_the_first_run(tmp_path, quick):
     table = {**TABLE, "data": {"name": "digits", "options": {"calib": 0.0}}, "calibrators": ["temperature"]}
     with pytest.raises(SpecError, match=r"comparison\.calibrators: 'digits' has no 'calib' split"):
-        run_comparison(ComparisonSpec.from_table(table), tmp_path, options=quick)
+        run_comparison(ComparisonSpec.from_table(table), tmp_path, **quick)
     assert list(tmp_path.iterdir()) == []

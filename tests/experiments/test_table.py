@@ -18,10 +18,9 @@ from equipoise.experiments.results.papers import paper_results, paper_results_fo
 from equipoise.experiments.results.report import report_of_runs
 from equipoise.experiments.results.tables import ResultTable, TableRow
 from equipoise.experiments.runs.scoring import score_run
-from equipoise.experiments.runs.stages import keep_predictions
-from equipoise.experiments.specs.calibrators import MapSpec
+from equipoise.experiments.runs.stages import store_predictions
 from equipoise.report import to_html, to_markdown
-from helpers.tiny_runs import QUICK, TABLE
+from helpers.tiny_runs import TABLE, quick_options
 
 
 def predicted(seed, sharpness, split):
@@ -49,8 +48,8 @@ def finish(tmp_path):
         folder.write_record("started", ["spec.toml"])
         (folder.path / "history.csv").write_text(history)
         folder.write_record("trained", ["history.csv"])
-        keep_predictions(folder, map(partial(predicted, spec.seed, sharpness), ("calib", "test")))
-        score_run(folder, [MapSpec(name=name) for name in calibrators], QUICK.scoring)
+        store_predictions(folder, map(partial(predicted, spec.seed, sharpness), ("calib", "test")))
+        score_run(folder, spec, quick_options(calibrators=calibrators)["scoring"])
         return folder
 
     return make
@@ -340,15 +339,15 @@ def test_settings_find_their_own_rows_only():
         "cifar10", "resnet50", {"name": diff, "auxiliary": "resnet18"}
     )
     assert find("cifar10", "resnet50", diff) == [(pytest.approx(0.0064), "S4")]
-    two = {"name": diff, "auxiliary": "resnet18", "parameters": {"n_auxiliaries": 2}}
+    two = {"name": diff, "auxiliary": "resnet18", "options": {"n_auxiliaries": 2}}
     assert find("cifar10", "resnet50", two) == [(pytest.approx(0.0063), "S3")]
     assert find("cifar10", "resnet50", "deep_ensemble") == []
-    three = {"name": "deep_ensemble", "parameters": {"n_members": 3}}
+    three = {"name": "deep_ensemble", "options": {"n_members": 3}}
     assert find("cifar10", "resnet50", three) == [(pytest.approx(0.0077), "S3")]
-    gamma = {"name": "dual_focal", "parameters": {"gamma": 3.0}}
+    gamma = {"name": "dual_focal", "options": {"gamma": 3.0}}
     assert find("cifar10", "resnet50", gamma) == [(pytest.approx(0.0179), "13")]
-    assert find("cifar10", "resnet50", {"name": "dual_focal", "parameters": {"gamma": 7.0}}) == []
-    assert find("newsgroups", "global_pooling_cnn", {"name": "mbls", "parameters": {"margin": 6.0}})
+    assert find("cifar10", "resnet50", {"name": "dual_focal", "options": {"gamma": 7.0}}) == []
+    assert find("newsgroups", "global_pooling_cnn", {"name": "mbls", "options": {"margin": 6.0}})
 
 
 def test_calibrators_find_their_own_rows_only():

@@ -3,7 +3,6 @@
 import csv
 import json
 import shutil
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from equipoise import Predictions
 from equipoise.core.errors import DataError, SpecError
 from equipoise.core.writing import write_predictions
+from equipoise.evaluate.selection import select_candidate
 from equipoise.experiments import (
     ComparisonSpec,
     RunFolder,
@@ -21,10 +21,12 @@ from equipoise.experiments import (
     report_of_runs,
     run_comparison,
 )
-from equipoise.experiments.specs.tuning import pick_setting, read_tuned_method, scaled
-from equipoise.experiments.tuning import outcome as tuning_outcome
+from equipoise.experiments.specs.tuning import parse_tuned_method
+from equipoise.experiments.tuning import study as tuning_study
+from equipoise.experiments.tuning.samplers import first_settings
+from equipoise.experiments.tuning.study import scale_half
 from equipoise.report import to_html, to_markdown
-from helpers.tiny_runs import QUICK, TABLE
+from helpers.tiny_runs import QUICK, TABLE, quick_options
 
 GAMMAS = [0.0, 1.0, 5.0]
 CHOICE = {"name": "focal", "choose": {"gamma": GAMMAS}, "by": "nll"}
@@ -37,7 +39,7 @@ def table(**more):
 
 
 def compare(folder, **more):
-    return run_comparison(ComparisonSpec.from_table(table(**more)), folder, options=QUICK, workers=1)
+    return run_comparison(ComparisonSpec.from_table(table(**more)), folder, **QUICK, workers=1)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +57,7 @@ def test_only_the_chosen_run_stands_in_the_table(finished):
     assert len(outcome.summary.done) == 2 * (1 + len(GAMMAS))
     [found] = outcome.tables
     assert {row.method for row in found.rows} == {"ce", LABEL}
-    assert [one["place"] for one in chosen(folder)].count(None) == 0
+    assert [one["index"] for one in chosen(folder)].count(None) == 0
     assert found.notes[0].startswith(f"{LABEL}: gamma=")
     assert found.notes[0].endswith(
         "chosen on tune by nll, the simplest within one standard error of the best; 6 runs."
@@ -64,7 +66,7 @@ def test_only_the_chosen_run_stands_in_the_table(finished):
     with (folder / "tiny.results.csv").open(newline="") as stream:
         rows = list(csv.DictReader(stream))
     assert {row["run"] for row in rows if row["chosen_as"]} == {
-        one["runs"][one["place"]] for one in chosen(folder)
+        one["runs"][one["index"]] for one in chosen(folder)
     }
 
 
@@ -98,7 +100,7 @@ def test_shuffled_test_predictions_leave_the_choice(finished, tmp_path):
         run.write_record("predicted", record["files"], splits=record["splits"])
         run.clear_stages("scored")
     after = compare(tmp_path)
-    assert [one["place"] for one in chosen(tmp_path)] == [one["place"] for one in chosen(folder)]
+    assert [one["index"] for one in chosen(tmp_path)] == [one["index"] for one in chosen(folder)]
     assert [one["test"] for one in chosen(tmp_path)] != [one["test"] for one in chosen(folder)]
     assert after.tables[0].rows[0].cells != before.tables[0].rows[0].cells
 
@@ -106,7 +108,7 @@ def test_shuffled_test_predictions_leave_the_choice(finished, tmp_path):
 def test_a_setting_may_be_listed_too(finished, tmp_path):
     folder, _ = finished
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
-    listed = {"name": "focal", "parameters": {"gamma": 1.0}}
+    listed = {"name": "focal", "options": {"gamma": 1.0}}
     outcome = compare(tmp_path, method=["ce", CHOICE, listed])
     assert len(outcome.summary.done) == 8, "the listed run is one of those that are tried"
     assert {row.method for row in outcome.tables[0].rows} == {"ce", LABEL, "focal(gamma=1.0)"}
@@ -127,8 +129,8 @@ def test_a_seed_whose_runs_failed_chooses_nothing(finished, tmp_path):
     shutil.copytree(folder / other, tmp_path / lost)  # another run under its name is refused
     outcome = compare(tmp_path)
     assert len(outcome.summary.failed) == 1
-    assert [one["place"] is None for one in chosen(tmp_path)] == [True, False]
-    assert "nothing, for want of finished runs (seed 0)" in outcome.tables[0].notes[0]
+    assert [one["index"] is None for one in chosen(tmp_path)] == [True, False]
+    assert "nothing, because runs are missing (seed 0)" in outcome.tables[0].notes[0]
     [row] = [row for row in outcome.tables[0].rows if (row.method, row.calibrator) == (LABEL, "identity")]
     assert row.cells["nll"].n_seeds == 1
 
@@ -159,9 +161,9 @@ def predictions(confidence, n=400):
 def test_one_standard_error_prefers_the_simpler():
     clearly_worse, nearly, best = (predictions(value) for value in (0.99, 0.74, 0.75))
     parts = [clearly_worse, nearly, best]
-    assert pick_setting(parts, by="nll", rule="best") == 2
-    assert pick_setting(parts, by="nll", rule="one_standard_error") == 1
-    assert pick_setting(parts[:2], by="ece", rule="one_standard_error") == 1
+    assert select_candidate(parts, metric="nll", rule="best") == 2
+    assert select_candidate(parts, metric="nll", rule="one_standard_error") == 1
+    assert select_candidate(parts[:2], metric="ece", rule="one_standard_error") == 1
 
 
 def test_a_choice_by_ece_has_the_bins_of_the_scores(finished, tmp_path, monkeypatch):
@@ -169,19 +171,19 @@ def test_a_choice_by_ece_has_the_bins_of_the_scores(finished, tmp_path, monkeypa
         predicted=[1] * 40, confidence=[0.6] * 20 + [0.9] * 20, labels=[1] * 18 + [0] * 2 + [1] * 12 + [0] * 8
     )
     flat = Predictions(predicted=[1] * 40, confidence=[0.75] * 40, labels=[1] * 26 + [0] * 14)
-    assert pick_setting([flat, crossed], by="ece", rule="best", n_bins=1) == 1
-    assert pick_setting([flat, crossed], by="ece", rule="best") == 0
+    assert select_candidate([flat, crossed], metric="ece", rule="best", n_bins=1) == 1
+    assert select_candidate([flat, crossed], metric="ece", rule="best") == 0
     shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
     asked = []
-    monkeypatch.setattr(tuning_outcome, "pick_setting", lambda *_, **settings: asked.append(settings) or 0)
+    monkeypatch.setattr(tuning_study, "select_candidate", lambda *_, **settings: asked.append(settings) or 0)
     spec = ComparisonSpec.from_table(table(method=["ce", {**CHOICE, "by": "ece"}]))
-    run_comparison(spec, tmp_path, options=replace(QUICK, n_bins=7), workers=1)
+    run_comparison(spec, tmp_path, **quick_options(n_bins=7), workers=1)
     assert [settings["n_bins"] for settings in asked] == [7, 7]
 
 
 def test_scaling_is_fitted_on_other_rows_than_it_is_judged_by():
     rows = predictions(0.99)
-    held, fitted = scaled(rows)
+    held, fitted = scale_half(rows)
     assert fitted.kind == "temperature"
     assert len(held) == 200
     assert held.fitted_on is not None
@@ -190,21 +192,21 @@ def test_scaling_is_fitted_on_other_rows_than_it_is_judged_by():
 
 def test_a_grid_begins_with_the_simplest_of_every_knob():
     grid = {"name": "mbls", "choose": {"margin": [1.0, 2.0], "strength": [0.1, 0.2, 0.3]}}
-    settings = [tuple(one.values()) for one in read_tuned_method(grid, where="x").settings]
+    settings = [tuple(one.values()) for one in first_settings(parse_tuned_method(grid, where="x"))]
     assert settings == [(1.0, 0.1), (1.0, 0.2), (2.0, 0.1), (1.0, 0.3), (2.0, 0.2), (2.0, 0.3)]
 
 
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        ({"choose": {}}, "must be a table of knobs"),
-        ({"choose": {"gamma": 1.0}}, "must be a list of settings that differ"),
-        ({"choose": {"gamma": [1.0, 1.0]}}, "must be a list of settings that differ"),
+        ({"choose": {}}, "must be a table of hyperparameters"),
+        ({"choose": {"gamma": 1.0}}, "must be a list of values that differ"),
+        ({"choose": {"gamma": [1.0, 1.0]}}, "must be a list of values that differ"),
         ({"by": "accuracy"}, "`by` must be"),
         ({"rule": "worst"}, "`rule` must be"),
         ({"choose": {"gama": [1.0]}}, "did you mean 'gamma'"),
-        ({"choose": {"data.noise": [1.0]}}, "knobs must be parameters of the method"),
-        ({"parameters": {"gamma": 2.0}}, "is set in `parameters` already"),
+        ({"choose": {"data.noise": [1.0]}}, "must name options of the method"),
+        ({"options": {"gamma": 2.0}}, "is set in `options` already"),
     ],
 )
 def test_mistakes_are_told_with_their_key(more, sentence):
@@ -234,7 +236,7 @@ def test_a_choice_that_was_changed_is_not_believed_and_made_anew(finished, tmp_p
     folder, before = finished
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     choices = chosen(tmp_path)
-    choices[0]["place"] = (choices[0]["place"] + 1) % len(GAMMAS)
+    choices[0]["index"] = (choices[0]["index"] + 1) % len(GAMMAS)
     (tmp_path / "tiny.choices.json").write_text(json.dumps({"choices": choices}))
     with pytest.raises(DataError, match=r"tiny\.choices\.json: damaged"):
         make_tables(find_runs(tmp_path))
@@ -246,7 +248,7 @@ def test_a_knob_of_a_part_of_a_sum_and_a_title():
     one = {"name": "focal+0.5*mdca", "title": "mine", "choose": {"focal.gamma": [1.0, 2.0]}}
     found = ComparisonSpec.from_table(table(method=["ce", one], seed=0))
     assert found.methods == ("ce", "mine")
-    assert [spec.method.parameters for spec in found.specs[1:]] == [
+    assert [spec.method.options for spec in found.specs[1:]] == [
         {"focal": {"gamma": 1.0}},
         {"focal": {"gamma": 2.0}},
     ]
@@ -258,7 +260,7 @@ def test_a_setting_of_ones_own_loss_is_chosen_on_shifted_sets_and_maps_with_opti
         "    return torch.nn.functional.cross_entropy(logits, labels, label_smoothing=by)\n"
     )
     own = {"name": "loss.py:smooth", "title": "own", "choose": {"by": [0.0, 0.2]}}
-    tried = {"name": "loss.py:smooth", "parameters": {"by": 0.2}, "title": "much"}
+    tried = {"name": "loss.py:smooth", "options": {"by": 0.2}, "title": "much"}
     asked = table(
         method=["ce", tried, own],
         seed=0,
@@ -266,8 +268,8 @@ def test_a_setting_of_ones_own_loss_is_chosen_on_shifted_sets_and_maps_with_opti
         shift=[{"corruption": "gaussian_noise", "severity": 3}],
         metrics=["nll", "sece"],
     )
-    spec = ComparisonSpec.from_table(asked, home=str(tmp_path))
-    outcome = run_comparison(spec, tmp_path / "runs", options=QUICK, workers=1)
+    spec = ComparisonSpec.from_table(asked, base_dir=str(tmp_path))
+    outcome = run_comparison(spec, tmp_path / "runs", **QUICK, workers=1)
     assert outcome.summary.is_whole
     assert len(outcome.summary.done) == 3
     [found] = outcome.tables

@@ -6,11 +6,10 @@ import numpy as np
 
 from equipoise import Predictions
 from equipoise.core.writing import write_predictions
-from equipoise.experiments import RunFolder, Spec, write_spec
+from equipoise.experiments import Component, RunFolder, Spec, write_spec
 from equipoise.experiments.runs.scoring import score_run
-from equipoise.experiments.runs.stages import keep_predictions
-from equipoise.experiments.specs.calibrators import MapSpec
-from helpers.tiny_runs import QUICK, TABLE
+from equipoise.experiments.runs.stages import store_predictions
+from helpers.tiny_runs import TABLE, quick_options
 
 
 def rows_of(split: str, *, sharpness: float = 1.0, n_rows: int = 400, seed: int = 0) -> Predictions:
@@ -33,7 +32,7 @@ def finish_run(
     *,
     sharpness: float = 1.0,
     calib: Predictions | None = None,
-    calibrators: tuple[str | MapSpec, ...] = ("temperature",),
+    calibrators: tuple[str | Component, ...] = ("temperature",),
     history: str = "epoch,loss,tune_ece\n0,1.0,0.2\n1,0.5,0.1\n",
     foreign: Predictions | None = None,
     **changes: object,
@@ -59,12 +58,11 @@ def finish_run(
     splits = {
         split: rows_of(split, sharpness=sharpness, seed=spec.seed) for split in ("tune", "calib", "test")
     }
-    keep_predictions(folder, {**splits, "calib": calib or splits["calib"]}.values())
+    store_predictions(folder, {**splits, "calib": calib or splits["calib"]}.values())
     if foreign is not None:
         file = "predictions/test-other.npz"
         write_predictions(foreign, folder.path / file)
         shift = {"name": "other", "kind": "ood", "data": "digits"}
         folder.write_record("shifted", [file], sets={"other": shift}, digests={})
-    maps = [MapSpec(name=one) if isinstance(one, str) else one for one in ("identity", *calibrators)]
-    score_run(folder, maps, QUICK.scoring)
+    score_run(folder, spec, quick_options(calibrators=("identity", *calibrators))["scoring"])
     return folder

@@ -144,7 +144,7 @@ def own_table(**changes):
         "name": "own",
         "data": "mine.py:points",
         "model": {"name": "mine.py:Net", "options": {"width": 6}},
-        "method": ["ce", "mine.py:Smoothed", {"name": "mine:squares", "parameters": {"power": 1.5}}],
+        "method": ["ce", "mine.py:Smoothed", {"name": "mine:squares", "options": {"power": 1.5}}],
         "recipe": {"name": "quick", "epochs": 2},
         **changes,
     }

@@ -1,6 +1,9 @@
 """The smallest experiment that shows something, shared by tests."""
 
-from equipoise.experiments import RunFolder, RunOptions
+from dataclasses import fields
+from typing import Any
+
+from equipoise.experiments import Execution, RunFolder, ScoringOptions
 
 TABLE = {
     "data": {"name": "digits", "options": {"noise": 0.3}},
@@ -8,7 +11,19 @@ TABLE = {
     "method": "ce",
     "recipe": {"name": "quick", "epochs": 2},
 }
-QUICK = RunOptions(n_resamples=20, quiet=True, accelerator="cpu", threads=1)
+
+
+def quick_options(**changes: Any) -> dict[str, Any]:
+    """Give the options of a quick run, with some of them replaced."""
+    given = {"n_resamples": 20, "quiet": True, "accelerator": "cpu", "threads": 1, **changes}
+    names = {field.name for field in fields(Execution)}
+    return {
+        "scoring": ScoringOptions(**{key: value for key, value in given.items() if key not in names}),
+        "execution": Execution(**{key: value for key, value in given.items() if key in names}),
+    }
+
+
+QUICK = quick_options()
 #: Fails when it is begun: there are no rows to judge epochs by.
 FAILING = {
     **TABLE,

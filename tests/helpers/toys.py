@@ -15,11 +15,15 @@ from equipoise.models import Network
 from equipoise.objectives import (
     DeepEnsemble,
     DifferentiatedMutualLearning,
+    DistilledEnsemble,
     GammaNet,
+    LastLayerLaplace,
+    MCDropout,
     MetaLabelSmoothing,
     MutualLearning,
     Pruned,
     SampleAdaptive,
+    SnapshotEnsemble,
     Supervised,
     WeightAverage,
 )
@@ -143,6 +147,22 @@ OBJECTIVES: dict[str, Callable[[int], Objective]] = {
     "meta_label_smoothing": lambda seed: MetaLabelSmoothing(
         make_network(seed), Blobs(10, batch_size=4, seed=2), form="matrix", recipe=RECIPE
     ),
+    "sam": supervised(losses.BrierLoss(), recipe=Recipe(optimizer=RECIPE.optimizer, sam=0.05)),
+    "asam": supervised(
+        nn.CrossEntropyLoss(),
+        recipe=Recipe(optimizer=RECIPE.optimizer, sam=1.0, sam_adaptive=True, clip_norm=1.0),
+    ),
+    "snapshot_ensemble": lambda seed: SnapshotEnsemble(
+        supervised(nn.CrossEntropyLoss())(seed), epochs=3, n_snapshots=2
+    ),
+    "distilled_ensemble": lambda seed: DistilledEnsemble(
+        OBJECTIVES["deep_ensemble"](seed),
+        make_network(seed + 9),
+        loss=losses.AdaFocalLoss(n_bins=5),
+        recipe=RECIPE,
+    ),
+    "mc_dropout": lambda seed: MCDropout(supervised(nn.CrossEntropyLoss())(seed), n_passes=3),
+    "last_layer_laplace": lambda seed: LastLayerLaplace(supervised(nn.CrossEntropyLoss())(seed), TRAIN),
     "ema": lambda seed: WeightAverage(
         supervised(losses.AdaFocalLoss(n_bins=5))(seed), decay=0.9, train=TRAIN
     ),

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::P
 def runs(tmp_path_factory):
     """One finished run, and the same as it was before its last epoch was judged."""
     folder = tmp_path_factory.mktemp("runs")
-    finished = run(Spec.from_table(TABLE), folder / "finished", options=QUICK)
+    finished = run(Spec.from_table(TABLE), folder / "finished", **QUICK)
     growing = folder / "growing" / finished.name
     shutil.copytree(finished.path, growing)
     for name in ("trained", "predicted", "scored"):

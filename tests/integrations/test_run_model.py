@@ -8,21 +8,19 @@ import torch
 
 from equipoise import load_model
 from equipoise.core.errors import DataError, SpecError
-from equipoise.experiments import RunOptions, Spec, run
+from equipoise.experiments import Spec, run
 from equipoise.integrations import run_model
 from equipoise.integrations.run_model import find_run, load_run, save_run
 from helpers.command_line import run as command
-from helpers.tiny_runs import TABLE
+from helpers.tiny_runs import TABLE, quick_options
 
 QUICK = {"name": "quick", "epochs": 1}
-OPTIONS = RunOptions(n_resamples=20, quiet=True, accelerator="cpu", threads=1)
+OPTIONS = quick_options()
 
 
 def trained(folder, calibrators=("identity", "temperature"), **changes):
-    options = RunOptions(
-        n_resamples=20, quiet=True, accelerator="cpu", threads=1, calibrators=tuple(calibrators)
-    )
-    return run(Spec.from_table({**TABLE, "recipe": QUICK, **changes}), folder, options=options)
+    options = quick_options(calibrators=tuple(calibrators))
+    return run(Spec.from_table({**TABLE, "recipe": QUICK, **changes}), folder, **options)
 
 
 @pytest.fixture(scope="module")
@@ -137,8 +135,8 @@ def test_a_calibrator_is_chosen_by_name(tmp_path, capsys):
 def test_a_model_that_answers_otherwise_is_not_written(digits, tmp_path, monkeypatch):
     original = run_model.load_network
 
-    def forged(target, built):
-        network = original(target, built)
+    def forged(target, built, spec):
+        network = original(target, built, spec)
         with torch.no_grad():
             network.head.bias += torch.arange(10)
         return network
@@ -149,7 +147,7 @@ def test_a_model_that_answers_otherwise_is_not_written(digits, tmp_path, monkeyp
 
 
 def test_several_networks_are_exported_but_not_saved_as_one(tmp_path):
-    folder = trained(tmp_path, method={"name": "deep_ensemble", "parameters": {"n_members": 2}})
+    folder = trained(tmp_path, method={"name": "deep_ensemble", "options": {"n_members": 2}})
     model = load_run(folder)
     with pytest.raises(DataError, match="export it to ONNX"):
         save_run(model, tmp_path / "m.safetensors")
@@ -167,7 +165,7 @@ def test_a_network_of_the_users_own_is_filled_when_it_is_loaded(tmp_path, capsys
         "        return self.layers(x)\n"
     )
     spec = {**TABLE, "recipe": QUICK, "model": "net.py:Net"}
-    folder = run(Spec.from_table(spec, home=str(tmp_path)), tmp_path / "runs", options=OPTIONS)
+    folder = run(Spec.from_table(spec, base_dir=str(tmp_path)), tmp_path / "runs", **OPTIONS)
     words = ("save", folder.path, "-o", tmp_path / "m.safetensors")
     code, _, error = command(capsys, *words)
     assert (code, "pass the folder that these are relative to, code=... (--code)" in error) == (2, True)

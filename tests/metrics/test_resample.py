@@ -6,7 +6,9 @@ import pytest
 from equipoise import Predictions
 from equipoise.core.choices import ScoreSettings
 from equipoise.metrics import CalibrationState
-from equipoise.metrics.resample import Resampler, equal_mass_error
+from equipoise.metrics.inputs import top_label
+from equipoise.metrics.ranked import equal_mass_error
+from equipoise.metrics.resample import Resampler
 from equipoise.metrics.values import row_metrics, state_metrics
 from helpers.daily import daily
 from helpers.metric_samples import draw
@@ -14,7 +16,7 @@ from helpers.metric_samples import draw
 
 def values(predictions):
     state = CalibrationState.of(predictions)
-    return {**state_metrics(state), **row_metrics(predictions, state)}
+    return {**state_metrics(state), **row_metrics(top_label(predictions, None, where="test"), state)}
 
 
 def row_bootstrap(predictions, n_resamples, seed=0):

@@ -116,3 +116,17 @@ def test_refusals():
     pruning = [Pruned(member(k), n_samples=40, period=1, fraction=0.5, momentum=0.5) for k in range(2)]
     with pytest.raises(ValueError, match="Prune the ensemble instead"):
         fit(DeepEnsemble(pruning), toys.TRAIN, epochs=2, hardware=toys.CPU)
+
+
+def test_members_of_any_method_from_a_recipe():
+    from equipoise.experiments import Spec
+    from equipoise.experiments.build.run_parts import build
+    from helpers.tiny_runs import TABLE
+
+    recipe = {"name": "quick", "epochs": 1, "members": 3, "average": "ema"}
+    made = build(Spec.from_table({**TABLE, "method": "mutual_learning", "recipe": recipe})).objective
+    assert type(made.objective).__name__ == "DeepEnsemble"
+    members = made.objective.members
+    assert [type(member).__name__ for member in members] == ["MutualLearning"] * 3
+    first, second, _ = (nn.utils.parameters_to_vector(one.network().parameters()) for one in members)
+    assert not torch.equal(first, second)

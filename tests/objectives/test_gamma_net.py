@@ -118,7 +118,7 @@ def test_the_network_steps_first_and_is_then_judged_where_it_is(inner):
 
     wanted = copy.deepcopy(old.learner)
     logits = wanted(batch.inputs)[1]
-    wanted.descend(focal_loss(logits, batch.targets, gamma=current).mean(), n_samples=len(current))
+    wanted.step(focal_loss(logits, batch.targets, gamma=current).mean(), n_samples=len(current))
     toys.assert_equal(objective.network().state_dict(), wanted.network.network.state_dict())
     after = sece_penalty(objective.network()(meta.inputs), meta.targets, bandwidth=0.1)
     assert float(step.scalars["outer_loss"]) == pytest.approx(float(after.detach()), rel=1e-9)

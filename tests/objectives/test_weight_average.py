@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from equipoise.experiments import RunOptions, Spec, run
+from equipoise.experiments import Execution, ScoringOptions, Spec, run
 from equipoise.experiments.build.run_parts import build
 from equipoise.experiments.runs.stages import load_network
 from equipoise.metrics import negative_log_likelihood
@@ -171,7 +171,7 @@ def test_a_run_ships_the_average(average, keep, tmp_path):
         "recipe": {"name": "quick", "epochs": 2, "average": average, "keep": keep},
     }
     spec = Spec.from_table({**table, "data": {"name": "digits"}})
-    folder = run(spec, tmp_path, options=RunOptions(n_resamples=20, quiet=True))
+    folder = run(spec, tmp_path, scoring=ScoringOptions(n_resamples=20), execution=Execution(quiet=True))
     row = folder.history()[-1]
     found = negative_log_likelihood(folder.predictions("tune"))
     wanted = row["tune_nll"] if keep == "last" else min(one["tune_nll"] for one in folder.history())

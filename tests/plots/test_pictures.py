@@ -9,6 +9,7 @@ import torch
 
 from equipoise import Predictions, plots, score
 from equipoise.core.errors import DataError, SpecError
+from equipoise.decisions import certify_threshold
 from equipoise.evaluate import Score
 from equipoise.losses.cals_alm import PENALTIES
 from equipoise.metrics import (
@@ -89,7 +90,7 @@ def test_an_exponential_average_weighs_older_epochs_less_and_keeps_gaps():
     np.testing.assert_allclose(drawn.get_ydata(), [4.0, (2 + 2) / 1.5, np.nan, (0.5 + 0.5 + 6) / 1.375])
     with pytest.raises(ValueError, match="`ema` must be at least 0 and below 1"):
         plots.draw_history({"ce": rows}, column="loss", ema=1.0)
-    with pytest.raises(ValueError, match="two averages"):
+    with pytest.raises(ValueError, match="exclude each other"):
         plots.draw_history({"ce": rows}, column="loss", ema=0.5, smooth=2)
 
 
@@ -241,3 +242,21 @@ def test_drawing_changes_no_global_setting_and_importing_loads_no_plotting_libra
         "before = dict(m.rcParams); plots.draw_phi(); assert dict(m.rcParams) == before"
     )
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+
+
+def test_certified_thresholds_are_marked_with_what_they_promise():
+    rng = np.random.default_rng(0)
+    confidence = rng.uniform(0.5, 1, 3000)
+    rows = Predictions(probs=confidence, labels=(rng.random(3000) < confidence).astype(int))
+    found = [certify_threshold(rows, max_error=limit).certificate for limit in (0.001, 0.1)]
+    assert [one.certified for one in found] == [False, True]
+    axes = plots.draw_risk_coverage({"ce": risk_coverage(rows)}, certificates=found)
+    assert axes.lines[1].get_xdata()[0] == pytest.approx(100 * found[1].coverage)
+    assert [text.get_text() for text in axes.texts] == ["≤ 10%"]
+    assert len(axes.lines) == 2
+
+
+def test_epochs_are_whole_numbers():
+    rows = [{"epoch": epoch, "tune_ece": 0.1 / (epoch + 1)} for epoch in range(4)]
+    ticks = plots.draw_history({"ce": rows}).get_xticks()
+    assert all(float(tick).is_integer() for tick in ticks)

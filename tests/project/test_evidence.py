@@ -13,8 +13,9 @@ from equipoise import Predictions, score
 from equipoise.catalogue import CATALOGUE
 from equipoise.core.errors import DataError
 from equipoise.data import from_arrays
-from equipoise.experiments import RunOptions, read_comparison, run
+from equipoise.experiments import read_comparison, run
 from equipoise.experiments.runs.rows import read_rows
+from helpers.tiny_runs import quick_options
 
 ROOT = Path(__file__).resolve().parents[2]
 EVIDENCE = ROOT / "evidence"
@@ -407,8 +408,8 @@ def test_a_cell_that_is_repeated_gives_what_was_committed(scripts, tmp_path):
 
     comparison = read_comparison(EVIDENCE / "specs" / "e-1-losses.toml")
     spec = next(spec for spec in comparison.specs if spec.method.name == "ce" and spec.seed == 0)
-    options = RunOptions(calibrators=("identity", "temperature"), threads=1, n_resamples=20, quiet=True)
-    found = run(spec, tmp_path, options=options)
+    options = quick_options()
+    found = run(spec, tmp_path, **options)
     machines = json.loads((EVIDENCE / "e" / "machines.json").read_text("utf-8"))["machines"]
     [made_on] = [machine for machine in machines if spec.seed in machine["seeds"]]
     here = {"torch": torch.__version__, "capability": torch.backends.cpu.get_cpu_capability()}

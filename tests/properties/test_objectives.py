@@ -115,7 +115,7 @@ def parts(entry):
         make_loss=None if bilevel or entry.key == "sample_adaptive" else equipoise.losses.BrierLoss,
         recipe=toys.RECIPE,
         train=toys.TRAIN,
-        epochs=4,
+        epochs=6,
         held_out=toys.TUNE if bilevel else None,
         n_samples=toys.N_TRAIN,
         n_classes=toys.N_CLASSES,

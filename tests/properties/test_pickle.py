@@ -292,7 +292,8 @@ EXAMPLES = {
     ),
     "DataSpec": lambda: experiments.DataSpec(name="npz", options={"path": "mine.npz"}),
     "Entry": lambda: CATALOGUE["losses"]["focal"],
-    "MethodSpec": lambda: experiments.MethodSpec(name="focal", parameters={"gamma": 2.0}),
+    "MethodSpec": lambda: experiments.MethodSpec(name="focal", options={"gamma": 2.0}),
+    "Component": lambda: experiments.Component(name="mlp", options={"hidden": (4,)}),
     "ModelSpec": lambda: experiments.ModelSpec(name="mlp", options={"hidden": (4,)}),
     "PaperResult": lambda: experiments.PaperResult(*range(len(experiments.PaperResult._fields))),
     "ResultTable": lambda: compared_seeds().table,
@@ -301,6 +302,7 @@ EXAMPLES = {
         "d", "m", "", {}, {"ce": spec()}, {"ce": {"identity": run_scores()}}
     ),
     "RunScores": run_scores,
+    "ScoringOptions": lambda: experiments.ScoringOptions(calibrators=["vector"], n_resamples=9),
     "SeedComparison": compared_seeds,
     "Spec": spec,
     "ClassAdaptiveHeuristicLoss": lambda: losses.ClassAdaptiveHeuristicLoss(n_classes=3),

@@ -12,6 +12,7 @@ from selenium.webdriver.support.ui import Select
 from equipoise import Predictions
 from equipoise.decisions import certify_threshold
 from equipoise.metrics import expected_calibration_error
+from equipoise.metrics.corp import corp_split
 from equipoise.report import report_of, to_html, write_report
 from helpers.browser import look, open_browser, overflow
 from helpers.report_names import HOSTILE
@@ -103,12 +104,16 @@ def test_the_toggle_shows_the_predictions_after_calibration_in_both_panels(page,
     assert page.find_elements(By.CSS_SELECTOR, "#act .choose input[type=radio]")[1].is_selected()
 
 
-def test_an_isotonic_fit_replaces_the_bars(page):
+def test_an_isotonic_fit_replaces_the_bars_and_splits_the_score(page, tested):
     page.find_element(By.ID, "explore-corp").click()
     path = page.find_element(By.CSS_SELECTOR, "#explore-chart path.corp").get_attribute("d")
     heights = [float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", path)]
     assert heights == sorted(heights, reverse=True)  # frequencies never decrease
     assert page.find_elements(By.CSS_SELECTOR, "#explore-chart .came") == []
+    parts = [
+        float(part) for part in re.findall(r"0\.\d+", text(page, "explore-result").partition("Brier")[2])
+    ]
+    assert parts == pytest.approx(corp_split(tested), abs=6e-5)
 
 
 def test_thresholds_show_coverage_and_error_and_mark_those_that_are_certified(page, tested):

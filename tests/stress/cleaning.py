@@ -22,12 +22,12 @@ class Runs(NamedTuple):
 
 
 def prepare_cleaning(folder: Path) -> Runs:
-    finished = run(Spec.from_table(TABLE), folder, options=QUICK).path
+    finished = run(Spec.from_table(TABLE), folder, **QUICK).path
     failed = []
     for table in (FAILING, DIVERGING):
         spec = Spec.from_table(table)
         try:
-            run(spec, folder, options=QUICK)
+            run(spec, folder, **QUICK)
         except Exception:  # noqa: BLE001 - it is meant to fail
             failed.append(folder / spec.identity)
     if len(failed) < 2 or any(RunFolder(path).status() != "failed" for path in failed):

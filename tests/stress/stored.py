@@ -125,7 +125,7 @@ def foreign(chance: np.random.Generator) -> bytes:
 
 def prepare_runs(folder: Path) -> tuple[Path, Spec, dict[str, bytes]]:
     spec = Spec.from_table(TABLE)
-    done = run(spec, folder / "runs", options=QUICK)
+    done = run(spec, folder / "runs", **QUICK)
     return done.path, spec, results_of(done)
 
 
@@ -150,7 +150,7 @@ def try_run_folder(prepared: Any, chance: np.random.Generator, folder: Path) -> 
             copied.history()
         except EquipoiseError:
             pass
-    again = run(spec, folder, options=QUICK)
+    again = run(spec, folder, **QUICK)
     different = [name for name, value in results_of(again).items() if wanted.get(name) != value]
     if different or set(results_of(again)) != set(wanted):
         raise Wrong(f"{file.relative_to(copied.path)} ({how}): other results in {different}")
@@ -160,7 +160,7 @@ SPEC = """
 name = "fuzz"
 data = { name = "digits", options = { noise = 0.3, tune = 0.1 } }
 model = { name = "mlp", options = { hidden = [16] } }
-objective = ["ce", { name = "focal", parameters = { gamma = 2.0 } }]
+method = ["ce", { name = "focal", options = { gamma = 2.0 } }]
 seed = [0, 1]
 calibrators = ["temperature", "vector"]
 baseline = "ce"

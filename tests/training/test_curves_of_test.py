@@ -5,13 +5,13 @@ import torch
 from torch import nn
 
 from equipoise.core.errors import SpecError
-from equipoise.experiments import ComparisonSpec, RunOptions, Spec, report_of_runs, run, run_comparison
+from equipoise.experiments import ComparisonSpec, Spec, report_of_runs, run, run_comparison
 from equipoise.objectives import Supervised
 from equipoise.report import to_html, to_markdown
 from equipoise.training import Selection, fit, predict, read_checkpoint
 from equipoise.training.epoch_scores import scores_on_test
 from helpers import toys
-from helpers.tiny_runs import QUICK, TABLE
+from helpers.tiny_runs import QUICK, TABLE, quick_options
 
 COLUMNS = ["test_accuracy", "test_nll", "test_ece", "test_nll_scaled"]
 
@@ -89,7 +89,7 @@ def test_no_epoch_can_be_chosen_by_them(metric):
 
 def test_a_comparison_asks_for_them_and_its_report_says_so(tmp_path):
     table = {**TABLE, "name": "curves", "history": "test", "recipe": {"name": "quick", "epochs": 1}}
-    done = run_comparison(ComparisonSpec.from_table(table), tmp_path, options=QUICK, workers=1).summary.done
+    done = run_comparison(ComparisonSpec.from_table(table), tmp_path, **QUICK, workers=1).summary.done
     assert set(COLUMNS) <= set(done[0].history()[0])
     [report] = report_of_runs(done).values()
     for page in (to_html(report), to_markdown(report)):
@@ -98,10 +98,10 @@ def test_a_comparison_asks_for_them_and_its_report_says_so(tmp_path):
 
 def test_they_cannot_be_had_afterwards(tmp_path):
     spec = Spec.from_table({**TABLE, "recipe": {"name": "quick", "epochs": 1}})
-    run(spec, tmp_path, options=QUICK)
-    options = RunOptions(n_resamples=20, quiet=True, accelerator="cpu", threads=1, history="test")
+    run(spec, tmp_path, **QUICK)
+    options = quick_options(history="test")
     with pytest.raises(SpecError, match="was trained without scores on test of every epoch"):
-        run(spec, tmp_path, options=options)
+        run(spec, tmp_path, **options)
 
 
 def test_mistakes_are_told_before_anything_runs():

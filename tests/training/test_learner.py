@@ -29,7 +29,7 @@ def gradient(learner, inputs, scale=1.0):
 def step_of(learner, batches):
     before = [parameter.detach().clone() for parameter in learner.network.parameters()]
     for inputs in batches:
-        learner.descend(loss_of(learner, inputs), n_samples=len(inputs))
+        learner.step(loss_of(learner, inputs), n_samples=len(inputs))
     return [(old - new.detach()) / 0.1 for old, new in zip(before, learner.network.parameters(), strict=True)]
 
 
@@ -68,11 +68,11 @@ def test_accumulated_batches_make_one_step_of_their_mean_or_sum():
 
 def test_a_waiting_gradient_survives_in_the_state():
     learner = make(accumulate=2)
-    learner.descend(loss_of(learner, INPUTS[:2]), n_samples=2)
+    learner.step(loss_of(learner, INPUTS[:2]), n_samples=2)
     other = make(accumulate=2)
     other.load_state_dict(copy.deepcopy(learner.state_dict()))
     for each in (learner, other):
-        each.descend(loss_of(each, INPUTS[2:]), n_samples=2)
+        each.step(loss_of(each, INPUTS[2:]), n_samples=2)
     toys.assert_equal(learner.state_dict(), other.state_dict())
 
 
@@ -115,12 +115,12 @@ def test_mixed_precision_is_an_argument():
     output = learner(INPUTS)
     assert seen == [torch.bfloat16]
     assert output.dtype == torch.float32
-    learner.descend(output.square().mean(), n_samples=4)
+    learner.step(output.square().mean(), n_samples=4)
 
 
 def test_its_state_is_the_networks_and_the_optimizers_once():
     learner = make()
-    learner.descend(loss_of(learner, INPUTS), n_samples=4)
+    learner.step(loss_of(learner, INPUTS), n_samples=4)
     assert sorted(learner.state_dict()) == ["_extra_state", "network.bias", "network.weight"]
 
 

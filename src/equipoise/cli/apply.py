@@ -1,4 +1,4 @@
-"""``equipoise apply``: calibrated predictions from raw ones."""
+"""``equipoise apply``: calibrated predictions from raw ones, or decisions."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ _EXAMPLES = """\b
 Examples:
   equipoise apply calibrator.json production.csv
   equipoise apply calibrator.json test.parquet -o calibrated.parquet --suffix _calibrated
+  equipoise apply decision.json today.csv -o decided.csv
 """
 
 
 @click.command("apply", epilog=_EXAMPLES)
-@click.argument("calibrator", type=click.Path(path_type=Path))
+@click.argument("calibrator", metavar="CALIBRATOR|DECISION", type=click.Path(path_type=Path))
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--output",
@@ -66,7 +67,7 @@ def command(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Apply CALIBRATOR, saved by `equipoise calibrate`, to the predictions in FILE.
+    """Apply CALIBRATOR or DECISION, saved by `calibrate` or `decide`, to the predictions in FILE.
 
     The table keeps its columns and rows in the same order; calibrated scores replace the raw ones. The new file records
     the rows that the calibrator was fitted on, and scoring it is an error if it contains some of them. CSV files cannot
@@ -74,7 +75,13 @@ def command(
     """
     from equipoise.calibrators import load
     from equipoise.calibrators.files import calibrate_file
+    from equipoise.decisions.files import is_decision
 
+    if is_decision(calibrator):
+        if scores is not None or suffix:
+            raise click.UsageError("--as and --suffix go with a calibrator; a decision adds one column.")
+        _apply_decision(calibrator, files, output, columns, force=force, as_json=as_json, quiet=quiet)
+        return
     output = _checked(output, files, force=force)
     fitted = load(calibrator)
     try:
@@ -106,25 +113,45 @@ def command(
         )
 
 
-def _checked(output: Path | None, files: Sequence[str], *, force: bool) -> Path:
+def _apply_decision(
+    path: Path,
+    files: Sequence[str],
+    output: Path | None,
+    columns: Columns,
+    *,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    from equipoise.decisions.files import decide_file, load_decision
+
+    target = _checked(output, files, force=force, word="decided")
+    made = decide_file(load_decision(path), one_or_several(files), target, **columns)
+    if as_json:
+        print_json({"output": str(target), "n_samples": made.n_rows, "columns": list(made.columns)})
+    elif not quiet:
+        click.echo(f"Wrote {made.n_rows:,} rows to {target}, with a column `{made.columns[0]}`.")
+
+
+def _checked(output: Path | None, files: Sequence[str], *, force: bool, word: str = "calibrated") -> Path:
     """Return where predictions go, which is not where they come from."""
     from equipoise.core.reading.formats import WRITERS
 
-    target = _default_output(files, force=force) if output is None else output
+    target = _default_output(files, word, force=force) if output is None else output
     check_output(target, tuple(WRITERS))
     if not force and target.exists() and any(Path(file).exists() and target.samefile(file) for file in files):
         raise click.UsageError(f"--output {target} is the input itself. Name another file, or add --force.")
     return target
 
 
-def _default_output(files: Sequence[str], *, force: bool) -> Path:
+def _default_output(files: Sequence[str], word: str, *, force: bool) -> Path:
     """Return where the table goes by default: next to the one file it is made from, where no file is yet."""
     from equipoise.core.reading.formats import WRITERS
 
     first = Path(files[0])
     # Formats that are read only, such as .npy, which holds a single array and no notes, become .npz.
     ending = first.suffix if first.suffix.lower() in WRITERS else ".npz"
-    output = first.with_name(f"{first.stem}.calibrated{ending}")
+    output = first.with_name(f"{first.stem}.{word}{ending}")
     if len(files) > 1 or any(mark in files[0] for mark in "*?["):
         raise click.UsageError("Several files need --output, the file that the predictions go to.")
     if output.exists() and not force:

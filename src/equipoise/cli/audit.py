@@ -48,6 +48,7 @@ Examples:
   equipoise audit new.npz --against old.npz --not-worse nll --not-worse accuracy=0.5%
   equipoise audit fraud.csv --positive fraud --max ece=5%
   equipoise audit rows.parquet --by site --max ece=3% --worst-group
+  equipoise audit tomorrow.csv --decision decision.json
   equipoise audit today.parquet --save-state today.state
   equipoise audit today.state --against last-month.state --not-worse ece
 """
@@ -98,6 +99,13 @@ Examples:
     help="Save the sums in a file, .state, .npz or .json, that `audit`, `score` and `merge` read instead of rows.",
 )
 @click.option(
+    "--decision",
+    "decision_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Exit with 1 if these rows show that the promise of a decision that `equipoise decide` saved is broken "
+    "(exact test at 5%).",
+)
+@click.option(
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write a report too, .html or .md.",
@@ -118,6 +126,7 @@ def command(
     against: str | None,
     not_worse: tuple[tuple[str, float | None], ...],
     save_state: Path | None,
+    decision_path: Path | None,
     report: Path | None,
     engine: Engine,
     as_json: bool,
@@ -170,12 +179,31 @@ def command(
     for part in (comparison, result.comparison_of_event):
         if part is not None:
             gates += check_not_worse(part, not_worse, level=settings["level"])
+    if decision_path is not None:
+        gates += (_check_decision(decision_path, files, columns),)
     if save_state is not None:
         write_audit_state(result.sums, save_state)
     if report is not None:
         _write_report(report, result, files)
     _print(found, comparison, result.comparison_of_event, gates, files, as_json=as_json, quiet=quiet)
     return 0 if all(gate.passed for gate in gates) else 1
+
+
+def _check_decision(path: Path, files: tuple[str, ...], columns: Columns) -> Gate:
+    """Return whether the rows keep the promise of a saved decision."""
+    from equipoise.core.reading import read_predictions
+    from equipoise.decisions import check_decision, load_decision
+    from equipoise.decisions.files import needed_columns
+    from equipoise.evaluate import Gate
+
+    if state_paths(files):
+        raise click.UsageError("--decision needs rows, and a saved state has none. Pass the predictions.")
+    decision = load_decision(path)
+    rows = read_predictions(
+        one_or_several(files), **group_columns(columns, tuple(needed_columns(decision)), None)
+    )
+    checked = check_decision(decision, rows)
+    return Gate("decision", checked.kept, checked.text.rstrip("."))
 
 
 def _check_groups(

@@ -31,7 +31,7 @@ class CommandEntry(NamedTuple):
 COMMANDS: Mapping[str, CommandEntry] = MappingProxyType(
     {
         "apply": CommandEntry(
-            "Apply CALIBRATOR, saved by `equipoise calibrate`, to the predictions in FILE."
+            "Apply CALIBRATOR or DECISION, saved by `calibrate` or `decide`, to the predictions in FILE."
         ),
         "audit": CommandEntry("Audit the calibration of predictions in FILE."),
         "calibrate": CommandEntry(
@@ -43,6 +43,9 @@ COMMANDS: Mapping[str, CommandEntry] = MappingProxyType(
         ),
         "compare-files": CommandEntry(
             "Compare methods by files of predictions, one file per seed, all of the same rows."
+        ),
+        "decide": CommandEntry(
+            "Certify a threshold, fit prediction sets or choose the cheapest action on FILE, and save the decision."
         ),
         "demo": CommandEntry(
             "Train five methods with five seeds on embedded data, calibrate, print the table and write a report.",

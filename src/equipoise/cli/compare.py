@@ -77,11 +77,12 @@ def command(
         request = request._replace(out=request.out.with_name(f"{request.out.name}-rehearsal"))
         if not request.quiet:
             click.echo("rehearsal on made-up data: the scores mean nothing", err=True)
-    request.announce_code(plan.specs, plan.beside, str(comparison))
+    request.announce_code(plan.specs, plan.extra_code, str(comparison))
     result = run_comparison(
         plan,
         request.out,
-        options=request.options,
+        scoring=request.scoring,
+        execution=request.execution,
         engine=engine,
         workers=workers,
         address=address,

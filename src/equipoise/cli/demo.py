@@ -24,7 +24,7 @@ __all__ = ["command"]
 @quiet_option
 def command(out: Path, overrides: tuple[str, ...], as_json: bool, quiet: bool) -> int:
     """Train five methods with five seeds on embedded data, calibrate, print the table and write a report."""
-    from equipoise.experiments import RunOptions, read_comparison, report_of_runs, run_comparison
+    from equipoise.experiments import Execution, read_comparison, report_of_runs, run_comparison
     from equipoise.experiments.engines.local import usable_cores
     from equipoise.report import write_report
 
@@ -36,7 +36,7 @@ def command(out: Path, overrides: tuple[str, ...], as_json: bool, quiet: bool) -
             f"{min(usable_cores(), len(comparison.specs))} at a time; finished runs are saved in {out}.\n",
             err=True,
         )
-    result = run_comparison(comparison, out, options=RunOptions(keep_memory=True, quiet=quiet or as_json))
+    result = run_comparison(comparison, out, execution=Execution(keep_memory=True, quiet=quiet or as_json))
     code = print_result(result, style="text", as_json=as_json, quiet=quiet)
     if result.summary.is_whole and not as_json:
         reports = report_of_runs(result.summary.done, tables=result.tables)

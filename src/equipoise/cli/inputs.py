@@ -128,8 +128,13 @@ def given_words(*names: str) -> list[str]:
     return words
 
 
-def column_options(function: F) -> F:
-    """Add the options that describe a file; the command gets them as one argument ``columns``."""
+def column_options(function: F, *, names: Mapping[str, str] = OPTION_OF) -> F:
+    """Add the options that describe a file; the command gets them as one argument ``columns``.
+
+    Args:
+        function: The command.
+        names: The option of every argument, for commands that use one of the names for something else.
+    """
 
     @wraps(function)
     def command(*args: Any, **options: Any) -> Any:
@@ -141,7 +146,7 @@ def column_options(function: F) -> F:
 
     described: Any = command
     for name, facts in reversed(_OPTIONS.items()):
-        described = click.option(OPTION_OF[name], name, **facts)(described)
+        described = click.option(names[name], name, **facts)(described)
     result: F = described
     return result
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -18,8 +18,7 @@ from equipoise.core.errors import SpecError
 if TYPE_CHECKING:
     from equipoise.core.reading import Columns
     from equipoise.evaluate import AuditState
-    from equipoise.experiments import RunOptions, Spec
-    from equipoise.experiments.build.preparation import Beside
+    from equipoise.experiments import Component, Execution, ScoringOptions, Spec
 
 __all__ = [
     "FRACTION",
@@ -323,7 +322,8 @@ class TrainingRequest(NamedTuple):
         out: The folder of run folders.
         overrides: Keys of the spec that get other values.
         no_code: Whether a spec that names code is an error.
-        options: How runs are executed.
+        scoring: How runs are scored.
+        execution: How runs are executed.
         as_json: Whether results are printed as JSON.
         quiet: Whether only results are printed.
     """
@@ -331,18 +331,21 @@ class TrainingRequest(NamedTuple):
     out: Path
     overrides: tuple[str, ...]
     no_code: bool
-    options: RunOptions
+    scoring: ScoringOptions
+    execution: Execution
     as_json: bool
     quiet: bool
 
-    def announce_code(self, specs: Sequence[Spec], beside: Sequence[Beside], where: str) -> None:
+    def announce_code(
+        self, specs: Sequence[Spec], extra: Mapping[str, Sequence[Component]], where: str
+    ) -> None:
         """Print which files of code will be run before any is; or raise if code is not allowed."""
         from equipoise.experiments import code_files, refuse_code
         from equipoise.training.processes import is_first_process
 
         if self.no_code:
-            refuse_code(specs, where=where, beside=beside)
-        files = code_files(specs, where=where, beside=beside)
+            refuse_code(specs, where=where, extra=extra)
+        files = code_files(specs, where=where, extra=extra)
         if files and not self.quiet and is_first_process():
             click.echo(f"{where} runs code: {', '.join(map(_relative, files))}", err=True)
 
@@ -428,10 +431,21 @@ def training_options(function: F) -> F:
         quiet: bool,
         **others: Any,
     ) -> Any:
-        from equipoise.experiments import Execution, RunOptions
+        from equipoise.experiments import Execution, ScoringOptions
 
         execution = Execution(
-            devices=devices, nodes=nodes, strategy=strategy, compile=compile, loader_workers=loader_workers
+            accelerator=None if accelerator == "auto" else accelerator,
+            devices=devices,
+            nodes=nodes,
+            strategy=strategy,
+            compile=compile,
+            loader_workers=loader_workers,
+            root=root,
+            download=download,
+            threads=threads,
+            keep_memory=keep_memory,
+            verify=verify,
+            quiet=quiet or as_json,
         )
         recipe = {"precision": precision and json.dumps(precision), "sync_batchnorm": sync_batchnorm}
         overrides += tuple(
@@ -439,18 +453,8 @@ def training_options(function: F) -> F:
             for key, value in recipe.items()
             if value is not None
         )
-        options = RunOptions(
-            root=root,
-            download=download,
-            threads=threads,
-            accelerator=accelerator,
-            execution=execution,
-            keep_memory=keep_memory,
-            n_resamples=resamples,
-            quiet=quiet or as_json,
-            verify=verify,
-        )
-        request = TrainingRequest(out, overrides, no_code, options, as_json, quiet)
+        scoring = ScoringOptions(n_resamples=resamples)
+        request = TrainingRequest(out, overrides, no_code, scoring, execution, as_json, quiet)
         return function(*args, request=request, **others)
 
     result: F = _add(command, _TRAINING)

@@ -39,24 +39,21 @@ def command(
 ) -> None:
     """Train, predict and score one run, or continue where it stopped."""
     from equipoise.experiments import RunFolder, prepare, read_spec, run
-    from equipoise.experiments.build.preparation import Beside
-    from equipoise.experiments.code.names import is_code
-    from equipoise.experiments.specs.calibrators import as_map
+    from equipoise.experiments.specs.calibrators import parse_calibrator
     from equipoise.metrics.facts import columns
     from equipoise.training.processes import is_first_process
 
-    options = replace(
-        request.options, calibrators=tuple(dict.fromkeys(("identity", *calibrators))), history=history
-    )
     run_spec = read_spec(spec, overrides=request.overrides)
-    maps = [as_map(name, where="--calibrator") for name in calibrators]
-    beside = [Beside(one.name, "calibrator", one.home) for one in maps if is_code(one.name)]
-    request.announce_code([run_spec], beside, str(spec))
-    [run_spec] = prepare([run_spec], where=str(spec), root=options.root, download=options.download, maps=maps)
+    chosen = [
+        parse_calibrator(name, where="--calibrator") for name in dict.fromkeys(("identity", *calibrators))
+    ]
+    request.announce_code([run_spec], {"calibrator": [one for one in chosen if one.is_code]}, str(spec))
+    scoring = replace(request.scoring, calibrators=chosen, history=history)
+    [run_spec] = prepare([run_spec], where=str(spec), execution=request.execution, scoring=scoring)
     is_finished = RunFolder(request.out / run_spec.identity).is_finished()
-    if is_finished and not options.quiet and is_first_process():
+    if is_finished and not request.execution.quiet and is_first_process():
         click.echo(f"already finished: {run_spec.label}", err=True)
-    folder = run(run_spec, request.out, options=options)
+    folder = run(run_spec, request.out, scoring=scoring, execution=request.execution)
     if not is_first_process():
         return
     if request.as_json:

@@ -102,6 +102,10 @@ class EquipoiseError(Exception):
         moved.row, moved.line = (self.row, self.line) if row is None and line is None else (row, line)
         return moved
 
+    def within(self, where: str) -> Self:
+        """Return the same error with another place, such as a file and a key in it, in front of its own."""
+        return self.at(where=f"{where}: {self.where}" if self.where else where)
+
 
 def _spelled(name: str, value: str, option: str | None) -> str:
     if option is None:

@@ -44,6 +44,9 @@ class ReadOnly(Mapping[K, V]):
     def __len__(self) -> int:
         return len(self._items)
 
+    def __hash__(self) -> int:
+        return hash(frozenset(self._items.items()))
+
     def __or__(self, other: Mapping[Any, Any]) -> dict[Any, Any]:
         return {**self._items, **other}
 

@@ -4,6 +4,7 @@ from equipoise.core import torch_required as _torch_required  # noqa: F401 - fir
 from equipoise.data.arrays import from_arrays
 from equipoise.data.augment import (
     Augment,
+    cut_mix,
     cut_out,
     erase_boxes,
     flip_images,
@@ -51,6 +52,7 @@ __all__ = [
     "batches",
     "corrupt",
     "corrupt_images",
+    "cut_mix",
     "cut_out",
     "erase_boxes",
     "few",

@@ -10,10 +10,12 @@ import torch
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 from torch import Tensor
+from torch.nn.functional import one_hot
 
 from equipoise.core.errors import DataError
 from equipoise.data.augment import (
     Augment,
+    cut_mix,
     cut_out,
     erase_boxes,
     flip_images,
@@ -40,7 +42,7 @@ class Batch:
     Attributes:
         inputs: Images ``(n, c, h, w)`` float32 channels-last, features ``(n, d)``, or token numbers ``(n,
             length)``.
-        targets: Class numbers ``(n,)``, masks ``(n, h, w)``, or probabilities ``(n, k)`` after mixup.
+        targets: Class numbers ``(n,)``, masks ``(n, h, w)``, or probabilities ``(n, k)`` of mixed samples.
         index: Row numbers in the dataset.
 
     Example:
@@ -71,6 +73,7 @@ class _Plan:
     own: NDArray[np.int64]
     partner: NDArray[np.int64] | None
     weight: float
+    centre: tuple[float, float] = (0.5, 0.5)
 
 
 def batches(
@@ -170,14 +173,16 @@ def _check_augment(dataset: Dataset, augment: Augment) -> None:
         augment.area,
         augment.jitter,
         augment.erase,
+        augment.cutmix,
     )
     if not images and any(changes):
         raise ValueError(
-            f"batches: {dataset.name} holds no images to crop, flip, cut or colour. Use mixup or nothing."
+            f"batches: {dataset.name} holds no images to crop, flip, cut or colour. Use mixup, regmixup or nothing."
         )
-    if augment.mixup and dataset.kind in ("text", "segmentation"):
+    if augment.beta and dataset.kind in ("text", "segmentation"):
         raise ValueError(
-            f"batches: mixup needs inputs that can be averaged, and {dataset.kind} cannot. Use none."
+            f"batches: mixup, cutmix and regmixup mix inputs and labels, which {dataset.kind} data do not allow. "
+            "Use none of them."
         )
     if augment.area is not None and not isinstance(dataset.inputs, ImageFiles):
         raise ValueError("batches: `area` is for images streamed from disk. Use crop_padding in memory.")
@@ -253,19 +258,21 @@ class Batches:
         draws = uniform(len(rows) * _N_DRAWS, seed=self.seed, stream=("augment", *key)).reshape(-1, _N_DRAWS)
         low, high = shard_bounds(len(rows), rank=self.rank, world_size=self.world_size)
         mine = np.arange(low, high)
-        if not self.augment.mixup:
+        beta = self.augment.beta
+        if not beta:
             return _Plan(
                 rows[mine], draws[mine], self._colour(key, len(rows))[mine], np.arange(len(mine)), None, 1.0
             )
         other = permutation(len(rows), seed=self.seed, stream=("mixup", *key))[mine]
-        chance = uniform(1, seed=self.seed, stream=("weight", *key))[0]
-        weight = float(betaincinv(self.augment.mixup, self.augment.mixup, chance))
+        chance, *centre = uniform(3, seed=self.seed, stream=("weight", *key)).tolist()
+        weight = float(betaincinv(beta, beta, chance))
         # A partner may belong to another process; it is read here too, so that joined shards equal one batch.
         needed, place = np.unique(np.concatenate([mine, other]), return_inverse=True)
         partner = np.arange(len(needed))
         partner[place[: len(mine)]] = place[len(mine) :]
         own = place[: len(mine)]
-        return _Plan(rows[needed], draws[needed], self._colour(key, len(rows))[needed], own, partner, weight)
+        colour = self._colour(key, len(rows))[needed]
+        return _Plan(rows[needed], draws[needed], colour, own, partner, weight, (centre[0], centre[1]))
 
     def _colour(self, key: tuple[int, int], n: int) -> NDArray[np.float64]:
         """Numbers of a stream of their own, so that asking for colours changes no crop; none if none are needed."""
@@ -315,11 +322,22 @@ class Batches:
         if plan.partner is None:
             return Batch(inputs, labels, index)
         partner = torch.from_numpy(plan.partner).to(self.device)
-        mixed, targets = mix_up(inputs, labels, partner, weight=plan.weight, n_classes=self.dataset.n_classes)
+        weight, n_classes = plan.weight, self.dataset.n_classes
+        if self.augment.cutmix:
+            mixed, targets = cut_mix(
+                inputs, labels, partner, weight=weight, centre=plan.centre, n_classes=n_classes
+            )
+        else:
+            mixed, targets = mix_up(inputs, labels, partner, weight=weight, n_classes=n_classes)
         own = torch.from_numpy(plan.own).to(self.device)
-        if len(own) == len(mixed):
+        if len(own) < len(mixed):
+            inputs, labels, mixed, targets, index = (
+                part[own] for part in (inputs, labels, mixed, targets, index)
+            )
+        if not self.augment.regmixup:
             return Batch(mixed, targets, index)
-        return Batch(mixed[own], targets[own], index[own])
+        plain = one_hot(labels, n_classes).to(targets)
+        return Batch(torch.cat([inputs, mixed]), torch.cat([plain, targets]), torch.cat([index, index]))
 
 
 def _whole(numbers: Tensor, n_values: int) -> Tensor:

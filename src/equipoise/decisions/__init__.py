@@ -3,22 +3,30 @@
 from equipoise.decisions.accept_rule import AcceptRule, PromiseCheck
 from equipoise.decisions.certificate import Certificate, Shortfall
 from equipoise.decisions.certify import certify_threshold
-from equipoise.decisions.costs import CostedActions, CostSummary, least_cost_actions
+from equipoise.decisions.costs import CostedActions, CostRule, CostSummary, least_cost_actions, read_costs
+from equipoise.decisions.files import decide_file, load_decision
 from equipoise.decisions.prediction_sets import PredictionSets, set_scores
+from equipoise.decisions.promise import DecisionCheck, check_decision
 from equipoise.decisions.set_report import ClassSets, CoverageRow, SetReport
 
 __all__ = [
     "AcceptRule",
     "Certificate",
     "ClassSets",
+    "CostRule",
     "CostSummary",
     "CostedActions",
     "CoverageRow",
+    "DecisionCheck",
     "PredictionSets",
     "PromiseCheck",
     "SetReport",
     "Shortfall",
     "certify_threshold",
+    "check_decision",
+    "decide_file",
     "least_cost_actions",
+    "load_decision",
+    "read_costs",
     "set_scores",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -18,10 +18,10 @@ from equipoise.core.records import Record, read_record, write_record
 from equipoise.core.rows import Rows, check_disjoint
 from equipoise.decisions.certificate import Certificate
 from equipoise.decisions.exact import exact_interval
-from equipoise.decisions.inputs import as_predictions
+from equipoise.decisions.inputs import as_predictions, read_calibrator
 from equipoise.decisions.scores import score_rows
 
-__all__ = ["AcceptRule", "PromiseCheck"]
+__all__ = ["AcceptRule", "PromiseCheck", "replace_calibrator"]
 
 _FORMAT, _VERSION = "equipoise.accept_rule", 1
 _MOST_ROWS = 1 << 14
@@ -42,6 +42,8 @@ class PromiseCheck:
         error_high: Upper end.
         p_value: Probability of so many mistakes if the error is at the limit.
         max_error: The limit that was promised.
+        groups: The same by group, if the promise holds in every group. ``kept`` is then corrected for their number
+            (Holm).
     """
 
     kept: bool
@@ -53,6 +55,24 @@ class PromiseCheck:
     error_high: float
     p_value: float
     max_error: float
+    groups: Mapping[str, PromiseCheck] = field(default_factory=dict)
+
+    def describe(self) -> str:
+        """Return the result in one or two sentences, and a line per group."""
+        if self.n_accepted == 0:
+            return f"None of the {self.n:,} rows is accepted, so nothing can be tested."
+        verdict = "The promise is kept" if self.kept else "The promise is broken"
+        observed = f"{100 * (self.observed_error or 0.0):.3g}% of {self.n_accepted:,}"
+        text = (
+            f"{verdict}: {observed} accepted predictions are wrong "
+            f"[{100 * self.error_low:.3g}, {100 * self.error_high:.3g}], promised at most {100 * self.max_error:.3g}% "
+            f"(exact test, p = {self.p_value:.2g})."
+        )
+        return "\n".join([text, *(f"{name}: {one.describe()}" for name, one in self.groups.items())])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values, for JSON."""
+        return asdict(self)
 
 
 @final
@@ -71,7 +91,8 @@ class AcceptRule:
 
     Example:
         >>> from equipoise.decisions import certify_threshold
-        >>> rows = Predictions(probs=np.linspace(0.6, 1, 300), labels=np.ones(300, int))
+        >>> probs = np.linspace(0.6, 1, 300)
+        >>> rows = Predictions(probs=probs, labels=(probs > 0.7).astype(int))
         >>> rule = certify_threshold(rows, max_error=0.05, confidence=0.95)
         >>> rule(Predictions(probs=[0.55, 0.99]))
         array([False,  True])
@@ -87,7 +108,7 @@ class AcceptRule:
         rows: Rows | None = None,
     ) -> None:
         self.certificate, self.score, self.by = certificate, score, by
-        self.calibrator, self._rows = calibrator, rows
+        self.calibrator, self.rows = calibrator, rows
 
     def __repr__(self) -> str:
         one = self.certificate
@@ -147,28 +168,33 @@ class AcceptRule:
                 f"{where}: rows with weights cannot be tested exactly. Pass rows without weights."
             )
         self.check_disjoint(predictions, where=where)
-        limit = self.certificate.max_error
-        limit = self.certificate.error_bound if limit is None else limit
+        accepted = self(predictions, score=score)
+        # The calibrator may change the predicted class.
+        judged = predictions if self.calibrator is None else self.calibrator(predictions)
+        if judged.fitted_on is not None:
+            check_disjoint(judged.rows, judged.fitted_on, where=where)
+        wrong = ~judged.correct
+        limit = self._limit(self.certificate)
         if limit is None:
             raise DataError(
                 f"{where}: the rule promises nothing, since no threshold was certified. Certify one on more rows."
             )
-        accepted = self(predictions, score=score)
-        n_accepted = int(accepted.sum())
-        wrong = int((~predictions.correct[accepted]).sum())
-        p_value = 1.0 if wrong == 0 else float(bdtrc(wrong - 1, n_accepted, limit))
-        low, high = exact_interval(wrong, n_accepted, 0.95) if n_accepted else (0.0, 1.0)
-        return PromiseCheck(
-            kept=p_value > level,
-            n=len(predictions),
-            n_accepted=n_accepted,
-            coverage=n_accepted / len(predictions),
-            observed_error=wrong / n_accepted if n_accepted else None,
-            error_low=low,
-            error_high=high,
-            p_value=p_value,
-            max_error=limit,
-        )
+        whole = _promise_check(accepted, wrong, limit, level)
+        if self.by is None or self.by not in predictions.groups:
+            return whole
+        column = predictions.groups[self.by].astype(np.str_)
+        limits = {name: self._limit(one) for name, one in self.certificate.groups.items() if one.certified}
+        found = {
+            name: _promise_check(accepted[column == name], wrong[column == name], bound, level)
+            for name, bound in limits.items()
+            if bound is not None and (column == name).any()
+        }
+        worst = min((one.p_value for one in found.values()), default=1.0)
+        return replace(whole, kept=worst > level / max(len(found), 1), groups=found)
+
+    @staticmethod
+    def _limit(certificate: Certificate) -> float | None:
+        return certificate.error_bound if certificate.max_error is None else certificate.max_error
 
     def check_disjoint(self, predictions: Predictions, *, where: str = "AcceptRule") -> None:
         """Raise if rows were used to certify the threshold.
@@ -176,10 +202,10 @@ class AcceptRule:
         Raises:
             SplitError: With the number of shared rows.
         """
-        if self._rows is None:
+        if self.rows is None:
             return
         try:
-            check_disjoint(predictions.rows, self._rows, where=where)
+            check_disjoint(predictions.rows, self.rows, where=where)
         except SplitError as error:
             shared = str(error).split(" rows were used")[0]
             raise SplitError(
@@ -199,7 +225,7 @@ class AcceptRule:
             "score": self.score,
             "by": self.by,
             "calibrator": None if self.calibrator is None else self.calibrator.to_artifact(),
-            "rows": None if self._rows is None else self._rows.sketch(_MOST_ROWS).packed(),
+            "rows": None if self.rows is None else self.rows.sketch(_MOST_ROWS).packed(),
         }
 
     @classmethod
@@ -226,12 +252,32 @@ class AcceptRule:
             unpacked = None if rows is None else Rows.unpacked(rows)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"{where} is damaged ({error}). Certify and save the rule again.") from None
-        calibrator = None
-        if saved is not None:
-            from equipoise.calibrators import from_artifact  # loads torch
-
-            calibrator = from_artifact(saved)
+        calibrator = read_calibrator(saved)
         return cls(certificate=certificate, score=score, by=by, calibrator=calibrator, rows=unpacked)
+
+
+def replace_calibrator(rule: AcceptRule, calibrator: Any) -> AcceptRule:
+    """Return a rule for predictions to which another calibrator, or none, is still to be applied."""
+    return AcceptRule(
+        certificate=rule.certificate, score=rule.score, by=rule.by, calibrator=calibrator, rows=rule.rows
+    )
+
+
+def _promise_check(accepted: Array, wrong: Array, limit: float, level: float) -> PromiseCheck:
+    n_accepted, n_wrong = int(accepted.sum()), int(wrong[accepted].sum())
+    p_value = 1.0 if n_wrong == 0 else float(bdtrc(n_wrong - 1, n_accepted, limit))
+    low, high = exact_interval(n_wrong, n_accepted, 0.95) if n_accepted else (0.0, 1.0)
+    return PromiseCheck(
+        kept=p_value > level,
+        n=len(accepted),
+        n_accepted=n_accepted,
+        coverage=n_accepted / len(accepted),
+        observed_error=n_wrong / n_accepted if n_accepted else None,
+        error_low=low,
+        error_high=high,
+        p_value=p_value,
+        max_error=limit,
+    )
 
 
 _OPTIONAL = ("threshold", "observed_error", "error_bound", "max_error")

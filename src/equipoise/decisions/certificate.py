@@ -70,13 +70,13 @@ class Certificate:
         return plain
 
     def describe(self, score: str = "confidence") -> str:
-        """Return the result in one to three sentences, and one line per group.
+        """Return the result in one to three sentences, and a paragraph per group.
 
         Args:
             score: Name of the score.
         """
         if self.groups:
-            lines = [f"{name}: {one.describe(score)}" for name, one in self.groups.items()]
+            lines = [f"{name}: {one.describe(score)}".replace("\n", " ") for name, one in self.groups.items()]
             if self.threshold is None:
                 return "\n".join(lines)
             return "\n".join([self._sentences(score), *lines])
@@ -88,10 +88,15 @@ class Certificate:
             return self._refusal(percent)
         bound = f"{100 * (self.error_bound or 0.0):.3g}%"
         observed = f"{100 * (self.observed_error or 0.0):.3g}% of {self.n_accepted:,.10g}"
+        which = (
+            "every prediction"
+            if self.threshold == 0
+            else f"predictions with {score} at least {_threshold_text(self.threshold)}"
+        )
         return (
-            f"Accept predictions with {score} at least {self.threshold:.4g}: {100 * self.coverage:.1f}% of them "
-            f"[{100 * self.coverage_low:.1f}, {100 * self.coverage_high:.1f}]. With {percent} confidence, at most "
-            f"{bound} of accepted predictions are wrong (observed {observed})."
+            f"Accept {which}: {100 * self.coverage:.1f}% "
+            f"of them [{100 * self.coverage_low:.1f}, {100 * self.coverage_high:.1f}].\nWith {percent} confidence, at "
+            f"most {bound} of accepted predictions are wrong (observed {observed})."
         )
 
     def _refusal(self, percent: str) -> str:
@@ -105,9 +110,24 @@ class Certificate:
                 f"{text}: even without a mistake, {short.fewest:,} accepted rows are needed. Label more rows."
             )
         if short.threshold is not None and self.error_bound is not None:
-            text += f"; the best bound is {100 * self.error_bound:.3g}% at {short.threshold:.4g}"
+            text += f"; the best bound is {100 * self.error_bound:.3g}% at {_threshold_text(short.threshold)}"
         if short.n_needed is None:
             return (
                 f"{text}. No threshold has an observed error below the limit, so more rows will hardly help."
             )
         return f"{text}. About {short.n_needed:,} labelled rows might be enough if the observed error is the true one."
+
+
+def _threshold_text(value: float | None) -> str:
+    """Return a threshold with three decimals, or with more if it is close to one.
+
+    Example:
+        >>> _threshold_text(0.9416), _threshold_text(0.99958), _threshold_text(-3.25)
+        ('0.942', '0.99958', '-3.250')
+    """
+    if value is None:
+        return "none"
+    decimals = 3
+    while 0.99 < value < 1 and decimals < 12 and 1 - value < 2 * 10.0 ** (1 - decimals):
+        decimals += 1
+    return f"{value:.{decimals}f}"

@@ -16,10 +16,11 @@ from equipoise.decisions.accept_rule import AcceptRule
 from equipoise.decisions.betting import betting_p_value
 from equipoise.decisions.certificate import Certificate, Shortfall
 from equipoise.decisions.exact import exact_interval
+from equipoise.decisions.fallback import RankShares, last_by_fallback, start_ranks
 from equipoise.decisions.inputs import as_predictions
-from equipoise.decisions.scores import score_rows
+from equipoise.decisions.scores import SCORES, score_rows
 from equipoise.decisions.threshold_tests import (
-    RankPlan,
+    choose_ranks,
     error_upper_bound,
     fewest_rows,
     last_certified,
@@ -30,8 +31,6 @@ from equipoise.decisions.threshold_tests import (
 __all__ = ["certify_threshold"]
 
 _WHERE = "certify_threshold"
-#: Ranks of weighted rows grow by this factor, since each takes a pass over the rows.
-_WEIGHTED_GROWTH = 1.05
 
 
 def certify_threshold(
@@ -100,6 +99,8 @@ def certify_threshold(
             found = _certify_shared(rows, parts, max_error, min_coverage, risk)
         else:
             found = _certify_groups(rows, parts, max_error, min_coverage, risk)
+    if isinstance(score, str) and score in SCORES:
+        found = _without_threshold(found)
     return AcceptRule(
         certificate=found,
         score=score if isinstance(score, str) else None,
@@ -175,28 +176,37 @@ def _certify(rows: _Rows, max_error: float | None, min_coverage: float | None, r
 def _most_lenient(rows: _Rows, max_error: float, risk: float) -> int | None:
     """Return which threshold is certified, among all distinct ones."""
     levels = _levels(rows)
-    if rows.counts:
-        plan = plan_tests(int(rows.total), max_error, risk)
-        tested, shares = _placed(plan, levels.rows)
-        p_values = rank_p_values(levels.wrong[tested], levels.rows[tested], max_error)
-        found = last_certified(p_values, shares, risk)
-    else:
-        plan = plan_tests(len(rows.score), max_error, risk)
-        tested, shares = _placed(_thinned(plan), _levels(rows._replace(weight=None)).rows)
-        weight = np.asarray(rows.weight)
-        p_values = np.array(
-            [
-                betting_p_value(
-                    weight[kept], rows.wrong[kept], max_error, float(weight.max()), risk=risk * shares.max()
-                )
-                for kept in (rows.score >= levels.threshold[level] for level in tested)
-            ]
-        )
-        found = last_certified(p_values, shares, risk, "any")
+    if not rows.counts:
+        return _most_lenient_weighted(rows, levels, max_error, risk)
+    n_rows = int(rows.total)
+    wanted = choose_ranks(n_rows, max_error, risk)
+    # Rows of equal score are accepted together: a rank is rounded down to the end of a group of equal scores.
+    places = np.unique(np.searchsorted(levels.rows, wanted, side="right") - 1)
+    places = places[places >= 0]
+    plan = plan_tests(levels.rows[places], n_rows, max_error, risk)
+    places = places[len(places) - len(plan.ranks) :]
+    found = int(last_certified(levels.wrong[places], plan))
+    return None if found < 0 else int(places[found])
+
+
+def _most_lenient_weighted(rows: _Rows, levels: _Levels, max_error: float, risk: float) -> int | None:
+    tested, shares = _placed(
+        start_ranks(len(rows.score), max_error, risk), _levels(rows._replace(weight=None)).rows
+    )
+    weight = np.asarray(rows.weight)
+    heaviest, stake_risk = float(weight.max()), risk * float(shares.max(initial=0.0))
+    accepted = [rows.score >= levels.threshold[level] for level in tested]
+    p_values = np.array(
+        [
+            betting_p_value(weight[one], rows.wrong[one], max_error, heaviest, risk=stake_risk)
+            for one in accepted
+        ]
+    )
+    found = last_by_fallback(p_values, shares, risk)
     return None if found < 0 else int(tested[found])
 
 
-def _placed(plan: RankPlan, rows: Array) -> tuple[Array, Array]:
+def _placed(plan: RankShares, rows: Array) -> tuple[Array, Array]:
     """Return which thresholds stand for the planned ranks, and the shares of the risk at them.
 
     A rank is rounded down to the last row of a group of equal scores. A start is rounded up, since fewer rows could not
@@ -212,15 +222,6 @@ def _placed(plan: RankPlan, rows: Array) -> tuple[Array, Array]:
     shares = np.zeros(len(levels))
     np.add.at(shares, np.searchsorted(levels, starts), plan.shares[at])
     return levels.astype(np.int64), shares
-
-
-def _thinned(plan: RankPlan) -> RankPlan:
-    kept, last = [], 0.0
-    for place, rank in enumerate(plan.ranks):
-        if plan.shares[place] > 0 or rank >= last * _WEIGHTED_GROWTH or place == len(plan.ranks) - 1:
-            kept.append(place)
-            last = float(rank)
-    return RankPlan(plan.ranks[kept], plan.shares[kept])
 
 
 def _certify_coverage(rows: _Rows, min_coverage: float, risk: float) -> Certificate:
@@ -302,11 +303,10 @@ def _certify_shared(
     count = np.array([np.where(at >= 0, one.rows[at], 0) for one, at in zip(each, place, strict=True)])
     wrong = np.array([np.where(at >= 0, one.wrong[at], 0) for one, at in zip(each, place, strict=True)])
     smallest = count.min(axis=0)
-    plan = plan_tests(int(smallest[-1]), max_error, risk)
-    tested, shares = _placed(plan, smallest)
+    tested, shares = _placed(start_ranks(int(smallest[-1]), max_error, risk), smallest)
     p_values = rank_p_values(wrong[:, tested], np.maximum(count[:, tested], 1), max_error)
     p_values = np.where(count[:, tested] > 0, p_values, 1.0).max(axis=0)
-    found = int(last_certified(p_values, shares, risk, "any"))
+    found = last_by_fallback(p_values, shares, risk)
     if found < 0:
         groups = {name: _certify(part, max_error, None, risk) for name, part in parts.items()}
         needs = [
@@ -323,6 +323,17 @@ def _certify_shared(
     groups = {name: replace(one, threshold=threshold) for name, one in groups.items()}
     found_all = _certificate(rows, levels, level, risk, max_error, error_bound=max_error)
     return replace(found_all, groups=groups)
+
+
+def _without_threshold(found: Certificate) -> Certificate:
+    """Accept every score where all rows are accepted: they were tested together, so the least score means nothing."""
+    if found.threshold is not None and found.coverage < 1:
+        return found
+    groups = {
+        name: replace(one, threshold=0.0) if one.certified and one.coverage == 1 else one
+        for name, one in found.groups.items()
+    }
+    return replace(found, threshold=None if found.threshold is None else 0.0, groups=groups)
 
 
 def _certificate(
@@ -369,7 +380,7 @@ def _best_bound(
 ) -> tuple[float | None, float | None]:
     """Return the smallest error limit that these rows could certify, and at which threshold."""
     low, high, where = max_error, 1 - 1e-9, None
-    for _ in range(12):
+    for _ in range(9):
         middle = (low + high) / 2
         level = _most_lenient(rows, middle, risk)
         if level is None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import json
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, final
 
 import numpy as np
@@ -11,13 +15,15 @@ import numpy as np
 from equipoise.core.arrays import Array, as_numpy
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
+from equipoise.core.records import Record, read_record, write_record
 from equipoise.core.rows import check_disjoint
 from equipoise.core.seeds import numpy_generator
-from equipoise.decisions.inputs import as_predictions
+from equipoise.decisions.inputs import as_predictions, read_calibrator
 
-__all__ = ["CostSummary", "CostedActions", "least_cost_actions"]
+__all__ = ["CostRule", "CostSummary", "CostedActions", "least_cost_actions", "read_costs"]
 
 _WHERE = "least_cost_actions"
+_FORMAT, _VERSION = "equipoise.cost_rule", 1
 #: More rows than this are resampled in random groups.
 _MOST_UNITS = 4096
 
@@ -56,6 +62,22 @@ class CostSummary:
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as plain values, for JSON."""
         return asdict(self)
+
+    def describe(self) -> str:
+        """Return the costs in two or three lines."""
+        shares = ", ".join(f"{name} {100 * share:.1f}%" for name, share in self.shares.items())
+        text = f"Actions of least expected cost on {self.n:,} rows: {shares}.\nExpected cost per row "
+        text += f"{self.expected:.4g} [{self.expected_low:.4g}, {self.expected_high:.4g}]"
+        if self.realized is None or self.gap is None or self.gap_low is None or self.gap_high is None:
+            return f"{text}; without labels, the realized cost is not known."
+        text += f", realized {self.realized:.4g} [{self.realized_low:.4g}, {self.realized_high:.4g}]."
+        if self.gap_low > 0:
+            word = "The probabilities are too optimistic: calibrate them."
+        elif self.gap_high < 0:
+            word = "The probabilities are too pessimistic: calibrate them."
+        else:
+            word = "Expected and realized cost agree."
+        return f"{text}\n{word} Difference {self.gap:+.4g} [{self.gap_low:+.4g}, {self.gap_high:+.4g}]."
 
 
 @final
@@ -171,6 +193,115 @@ def least_cost_actions(
     at = np.arange(len(action))
     realized = None if truth is None else truth[at, action]
     return CostedActions(action, names, table[at, action], realized, predictions.weights)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class CostRule:
+    """Costs of decisions that are saved and applied to new rows.
+
+    Args:
+        wrong: Cost of an accepted prediction that is wrong, with ``abstain``; or
+        abstain: cost of an abstention.
+        right: Cost of an accepted prediction that is right.
+        matrix: Costs ``(k, a)`` of every action (column) for every true class (row), as nested lists.
+        actions: Names of the actions of the matrix.
+        calibrator: Fitted calibrator that is applied first.
+
+    Example:
+        >>> rule = CostRule(wrong=10, abstain=1)
+        >>> rule(Predictions(probs=[[0.95, 0.05], [0.7, 0.3]])).action
+        array([1, 0])
+    """
+
+    wrong: float | None = None
+    abstain: float | None = None
+    right: float = 0.0
+    matrix: Sequence[Sequence[float]] | None = None
+    actions: Sequence[str] | None = None
+    calibrator: Any = None
+
+    def __call__(self, predictions: Any, labels: Any = None) -> CostedActions:
+        """Return the action of least expected cost of every row."""
+        rows = as_predictions(predictions, labels, where="CostRule")
+        return least_cost_actions(
+            rows if self.calibrator is None else self.calibrator(rows),
+            wrong=self.wrong,
+            abstain=self.abstain,
+            right=self.right,
+            matrix=self.matrix,
+            actions=self.actions,
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the rule as JSON with a checksum."""
+        names = ("wrong", "abstain", "right", "matrix", "actions")
+        plain = {name: getattr(self, name) for name in names}
+        plain["calibrator"] = None if self.calibrator is None else self.calibrator.to_artifact()
+        write_record(path, _FORMAT, _VERSION, Record(plain, {}))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> CostRule:
+        """Read a rule that :meth:`save` wrote.
+
+        Raises:
+            DataError: If the file is something else, is from a newer version, or was changed.
+        """
+        plain = dict(read_record(path, _FORMAT, _VERSION).plain)
+        try:
+            calibrator = read_calibrator(plain.pop("calibrator"))
+            return cls(**plain, calibrator=calibrator)
+        except (KeyError, TypeError) as error:
+            raise DataError(f"CostRule.load: {path} is damaged ({error}). Save the rule again.") from None
+
+
+def read_costs(path: str | os.PathLike[str], *, class_names: Sequence[str] | None = None) -> CostRule:
+    r"""Read a matrix of costs from a CSV or JSON file.
+
+    A CSV file has the names of the actions in its first line and the name of the true class at the start of every other
+    line. A JSON file has ``actions`` and ``costs``, a list with one list per class.
+
+    Args:
+        path: The file.
+        class_names: Names of the classes in order; lines of the CSV file are sorted accordingly.
+
+    Raises:
+        DataError: If the file has another form, or its classes are not those of the predictions.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> file = Path(tempfile.mkdtemp()) / "costs.csv"
+        >>> _ = file.write_text("class,pay,block,ask\nhonest,0,5,1\nfraud,100,0,1\n")
+        >>> read_costs(file).actions
+        ('pay', 'block', 'ask')
+    """
+    file = Path(path)
+    try:
+        text = file.read_text("utf-8-sig")
+        if file.suffix.lower() == ".json":
+            content = json.loads(text)
+            actions, names = tuple(str(one) for one in content["actions"]), None
+            costs = [[float(value) for value in row] for row in content["costs"]]
+        else:
+            head, *lines = [row for row in csv.reader(text.splitlines()) if row]
+            actions, names = tuple(name.strip() for name in head[1:]), [row[0].strip() for row in lines]
+            costs = [[float(value) for value in row[1:]] for row in lines]
+    except OSError as error:
+        raise DataError(f"read_costs: {path} cannot be read ({error.strerror or error}).") from None
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise DataError(
+            f"read_costs: {path} must be a table with a line per true class and a column per action ({error})."
+        ) from None
+    if any(len(row) != len(actions) for row in costs):
+        raise DataError(f"read_costs: {path} must have {len(actions)} costs in every line, one per action.")
+    if names is not None and class_names is not None:
+        if sorted(names) != sorted(class_names):
+            raise DataError(
+                f"read_costs: {path} must have one line per class, {', '.join(class_names)}, got {', '.join(names)}."
+            )
+        costs = [costs[names.index(name)] for name in class_names]
+    return CostRule(matrix=costs, actions=actions)
 
 
 def _checked_matrix(

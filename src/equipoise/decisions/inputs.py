@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from equipoise.core.predictions import Predictions
 
-__all__ = ["as_predictions"]
+__all__ = ["as_predictions", "read_calibrator"]
 
 
 def as_predictions(values: Any, labels: Any = None, *, where: str) -> Predictions:
@@ -31,3 +32,12 @@ def as_predictions(values: Any, labels: Any = None, *, where: str) -> Prediction
             f"{where}: Predictions contain their labels, got `labels` too. Pass Predictions alone."
         )
     return values
+
+
+def read_calibrator(saved: Mapping[str, Any] | None) -> Any:
+    """Return the calibrator of a saved decision, or None."""
+    if saved is None:
+        return None
+    from equipoise.calibrators import from_artifact  # loads calibrators only if there is one
+
+    return from_artifact(saved)

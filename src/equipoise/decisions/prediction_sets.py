@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Literal, final
 
 import numpy as np
-from scipy.special import betaincinv
+from scipy.special import bdtr, betaincinv
+from scipy.stats import betabinom
 
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError, NotFittedError, SplitError
@@ -19,7 +20,7 @@ from equipoise.core.predictions import Predictions
 from equipoise.core.records import Record, read_record, write_record
 from equipoise.core.rows import Rows, check_disjoint
 from equipoise.core.seeds import numpy_generator
-from equipoise.decisions.inputs import as_predictions
+from equipoise.decisions.inputs import as_predictions, read_calibrator
 from equipoise.decisions.set_report import ClassSets
 
 __all__ = ["PredictionSets", "set_scores"]
@@ -132,19 +133,25 @@ class PredictionSets:
         self._counts: dict[str, int] = {}
         self._n_classes = 0
         self._rows: Rows | None = None
+        self.calibrator: Any = None
 
-    def fit(self, predictions: Any, labels: Any = None) -> PredictionSets:
+    def fit(self, predictions: Any, labels: Any = None, *, calibrator: Any = None) -> PredictionSets:
         """Find the limits of the scores on labelled calibration rows.
 
         Args:
             predictions: Labelled predictions, or probabilities ``(n, k)`` or ``(n,)`` with
             labels: true classes ``(n,)``.
+            calibrator: Fitted calibrator, applied first here and in every call, and saved with the sets. Its rows must
+                be other rows.
 
         Raises:
             SplitError: If the rows are from ``train``, or were used to fit the calibrator behind the probabilities.
         """
         where = "PredictionSets.fit"
         predictions = as_predictions(predictions, labels, where=where)
+        self.calibrator = calibrator
+        if calibrator is not None:
+            predictions = calibrator(predictions)
         if predictions.split == "train":
             raise SplitError(f"{where}: the predictions are from the split 'train'. Fit on 'calib'.")
         if predictions.fitted_on is not None:
@@ -171,6 +178,8 @@ class PredictionSets:
             raise NotFittedError(
                 "PredictionSets: not fitted yet. Call fit(predictions) with calibration rows first."
             )
+        if self.calibrator is not None:
+            predictions = self.calibrator(predictions)
         if predictions.probs.shape[1] != self._n_classes:
             raise ValueError(
                 f"PredictionSets: `probs` must have {self._n_classes} classes, as in the fit, got "
@@ -213,6 +222,18 @@ class PredictionSets:
         low, high = (float(betaincinv(n + 1 - out, out, q)) for q in (tail, 1 - tail))
         return low, high
 
+    def coverage_p_value(self, covered: int, n: int) -> float:
+        """Return the probability of at most so many covered rows, over calibration and test rows (beta-binomial).
+
+        Exact for randomized scores and scores without ties; conservative otherwise, and for sets with a condition
+        binomial at the requested coverage.
+        """
+        total = sum(self._counts.values())
+        out = math.floor((total + 1) * (1 - self.coverage) + 1e-9)
+        if self.conditional is not None or out < 1:
+            return float(bdtr(covered, n, self.coverage)) if covered < n else 1.0
+        return float(betabinom.cdf(covered, n, total + 1 - out, out))
+
     def check_disjoint(self, predictions: Predictions) -> None:
         """Raise if rows were used to fit the sets.
 
@@ -243,6 +264,7 @@ class PredictionSets:
             "counts": self._counts,
             "n_classes": self._n_classes,
             "rows": None if self._rows is None else self._rows.sketch(_MOST_ROWS).packed(),
+            "calibrator": None if self.calibrator is None else self.calibrator.to_artifact(),
         }
         write_record(path, _FORMAT, _VERSION, Record(plain, {}))
 
@@ -263,6 +285,7 @@ class PredictionSets:
             made._counts = {str(key): int(value) for key, value in plain["counts"].items()}
             made._n_classes = int(plain["n_classes"])
             made._rows = None if plain["rows"] is None else Rows.unpacked(plain["rows"])
+            made.calibrator = read_calibrator(plain["calibrator"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(
                 f"PredictionSets.load: {path} is damaged ({error}). Fit and save again."

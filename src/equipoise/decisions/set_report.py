@@ -9,6 +9,7 @@ import numpy as np
 
 from equipoise.core.arrays import Array
 from equipoise.core.predictions import Predictions
+from equipoise.core.rows import check_disjoint
 from equipoise.decisions.exact import exact_interval
 
 if TYPE_CHECKING:
@@ -76,6 +77,18 @@ class SetReport:
         """Return the fields as plain values, for JSON."""
         return asdict(self)
 
+    def describe(self) -> str:
+        """Return coverage and sizes in two lines."""
+        sizes = ", ".join(
+            f"{size}: {100 * count / self.n:.1f}%" for size, count in enumerate(self.sizes) if count
+        )
+        return (
+            f"{100 * self.coverage:.1f}% of {self.n:,} sets contain the true class [{100 * self.coverage_low:.1f}, "
+            f"{100 * self.coverage_high:.1f}]; requested {100 * self.target:.4g}%, to be expected between "
+            f"{100 * self.expected_low:.1f} and {100 * self.expected_high:.1f}.\nMean size {self.mean_size:.2f} "
+            f"classes; rows by size: {sizes}."
+        )
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -112,6 +125,8 @@ def report_sets(sets: ClassSets) -> SetReport:
     predictions = sets.predictions
     labels = predictions.labels
     sets.made_by.check_disjoint(predictions)
+    if predictions.fitted_on is not None:
+        check_disjoint(predictions.rows, predictions.fitted_on, where="ClassSets.report")
     covered = sets.members[np.arange(len(labels)), labels]
     sizes = sets.sizes
     everything = _row("", covered, sizes)

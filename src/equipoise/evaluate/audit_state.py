@@ -18,7 +18,7 @@ from equipoise.core.predictions import Predictions
 from equipoise.core.reading.files import AnyPath
 from equipoise.core.records import Record, read_record, write_record
 from equipoise.core.row_identity import RowIdentity
-from equipoise.evaluate.cautions import Evidence
+from equipoise.evaluate.cautions import InputDiagnostics
 from equipoise.evaluate.record_checks import check_state
 from equipoise.evaluate.slices import SliceSums
 from equipoise.metrics.inputs import as_predictions
@@ -28,9 +28,7 @@ from equipoise.metrics.target import Target, event_view, find_target
 __all__ = ["AuditState", "EventSums", "merge_states", "read_audit_state", "write_audit_state"]
 
 _WHERE = "AuditState"
-_KIND, _VERSION = "equipoise.audit", 3
-#: The version of states without sums of an event, which earlier releases read too.
-_WITHOUT_EVENT = 2
+_KIND, _VERSION = "equipoise.audit", 4
 _MOST_CLASSES = 100_000
 
 
@@ -64,7 +62,7 @@ class AuditState:
         calibration: The sums behind every metric.
         classes: Sums by predicted class.
         groups: Sums by the values of each column of groups.
-        evidence: Signs of mistakes in how the predictions were saved.
+        diagnostics: Signs of mistakes in how the predictions were saved.
         class_names: One name per class, if they have names.
         refused: Columns that nobody asked for and that are no groups, with the reason.
         optional: Whether columns of groups were taken because they were there, not because they were asked for.
@@ -83,7 +81,7 @@ class AuditState:
     calibration: CalibrationState
     classes: SliceSums
     groups: dict[str, SliceSums]
-    evidence: Evidence
+    diagnostics: InputDiagnostics
     class_names: tuple[str, ...] | None
     refused: dict[str, str]
     optional: bool
@@ -152,7 +150,7 @@ class AuditState:
             classes=SliceSums(n_bins=n_bins, closed=closed, most=_MOST_CLASSES),
             groups={name: SliceSums(n_bins=n_bins, closed=closed) for name in names},
             event=event,
-            evidence=Evidence(),
+            diagnostics=InputDiagnostics(),
             class_names=first.class_names,
             refused={},
             optional=by is None,
@@ -172,11 +170,11 @@ class AuditState:
             SplitError: If the rows were used to fit the calibrator that made these predictions.
         """
         rows = as_predictions(chunk, None, where="audit")
-        self.calibration.update(rows)
+        self.calibration.add_checked(rows)
         self.n_dropped += rows.n_dropped
         if rows.kind != "confidence":
             self.classes.update(rows, rows.predicted, name="predicted classes")
-        self.evidence.update(rows)
+        self.diagnostics.update(rows)
         self.identity.update(rows)
         for name, sums in list(self.groups.items()):
             try:
@@ -185,7 +183,7 @@ class AuditState:
                 self._refuse(name, error)
         if self.event is not None:
             view = event_view(rows, self.event.positive)
-            self.event.calibration.update(view)
+            self.event.calibration.add_checked(view)
             self.event.classes.update(view, rows.predicted, name="predicted classes")
             for name, sums in self.event.groups.items():
                 sums.update(view, rows.groups[name], name=name)
@@ -209,7 +207,7 @@ class AuditState:
         self.calibration.merge(other.calibration)
         self.n_dropped += other.n_dropped
         self.classes.merge(other.classes, name="predicted classes")
-        self.evidence.merge(other.evidence)
+        self.diagnostics.merge(other.diagnostics)
         self.refused |= other.refused
         for name, sums in list(self.groups.items()):
             try:
@@ -219,19 +217,17 @@ class AuditState:
                 self._refuse(name, error)
         for name in self.refused:
             self.groups.pop(name, None)
-        self._merge_event(other.event)
+        if self.event is not None and other.event is not None:
+            self._merge_event(self.event, other.event)
 
-    def _merge_event(self, other: EventSums | None) -> None:
-        if self.event is None or other is None:
-            self.event = None  # earlier releases kept none
-            return
-        self.event.calibration.merge(other.calibration)
-        self.event.classes.merge(other.classes, name="predicted classes")
-        for name in list(self.event.groups):
+    def _merge_event(self, mine: EventSums, other: EventSums) -> None:
+        mine.calibration.merge(other.calibration)
+        mine.classes.merge(other.classes, name="predicted classes")
+        for name in list(mine.groups):
             if name in self.groups:
-                self.event.groups[name].merge(other.groups[name], name=name)
+                mine.groups[name].merge(other.groups[name], name=name)
             else:
-                del self.event.groups[name]
+                del mine.groups[name]
 
     def find_target(self, target: str | None, positive: str | int | None, *, where: str) -> Target | None:
         """Return what is to be judged, if this state keeps the sums for it; None if nothing was said.
@@ -253,13 +249,8 @@ class AuditState:
             class_names=self.class_names,
             where=where,
         )
-        if chosen is None or chosen.kind != "positive":
+        if chosen is None or chosen.kind != "positive" or self.event is None:
             return chosen
-        if self.event is None:
-            raise SpecError(
-                f"{where}: the state keeps no sums of {chosen.label}: an earlier release wrote it. "
-                "Sum the rows again."
-            )
         if positive is None and target == "positive":
             kept = self.event.positive
             return Target("positive", kept, self.class_names[kept] if self.class_names else str(kept))
@@ -298,7 +289,7 @@ class AuditState:
         self.refused[name] = visible(error)
 
     def _check_alike(self, other: AuditState) -> None:
-        mine, theirs = ({**one.calibration.settings(), **one.evidence.form} for one in (self, other))
+        mine, theirs = ({**one.calibration.settings(), **one.diagnostics.form} for one in (self, other))
         mine["class names"], theirs["class names"] = self.class_names, other.class_names
         mine["groups"], theirs["groups"] = (
             tuple(sorted({*one.groups, *one.refused})) for one in (self, other)
@@ -335,7 +326,7 @@ def write_audit_state(state: AuditState, path: AnyPath) -> None:
         >>> read_audit_state(path).n_samples
         2
     """
-    write_record(path, _KIND, _WITHOUT_EVENT if state.event is None else _VERSION, _packed(state))
+    write_record(path, _KIND, _VERSION, _packed(state))
 
 
 def read_audit_state(path: AnyPath) -> AuditState:
@@ -419,9 +410,9 @@ def _counted_twice(where: str, shared: str, holder: str) -> DataError:
 
 
 def _packed(state: AuditState) -> Record:
-    told, counted = state.evidence.parts()
+    seen, counted = state.diagnostics.parts()
     identity, hashes = state.identity.parts()
-    arrays = {f"evidence.{name}": part for name, part in counted.items()}
+    arrays = {f"diagnostics.{name}": part for name, part in counted.items()}
     arrays |= {f"identity.{name}": part for name, part in hashes.items()}
     slices: dict[str, SliceSums] = {}
     kept: dict[str, AuditState | EventSums] = {"": state}
@@ -443,7 +434,7 @@ def _packed(state: AuditState) -> Record:
         "names": names,
         "refused": state.refused,
         "optional": state.optional,
-        "evidence": told,
+        "diagnostics": seen,
         "identity": identity,
         **({"n_dropped": state.n_dropped} if state.n_dropped else {}),
         **({} if state.event is None else {"positive": state.event.positive}),
@@ -460,15 +451,15 @@ def _unpacked(record: Record) -> AuditState:
     event = None
     if "positive" in plain:
         event = EventSums(plain["positive"], *_summed("event.", plain, arrays))
-    evidence, identity = Evidence(), RowIdentity()
-    evidence.fill(plain["evidence"], _below("evidence", arrays))
+    diagnostics, identity = InputDiagnostics(), RowIdentity()
+    diagnostics.fill(plain["diagnostics"], _below("diagnostics", arrays))
     identity.fill(plain["identity"], _below("identity", arrays))
     names = plain["class_names"]
     state = AuditState(
         calibration=calibration,
         classes=classes,
         groups=groups,
-        evidence=evidence,
+        diagnostics=diagnostics,
         class_names=None if names is None else tuple(names),
         refused=dict(plain["refused"]),
         optional=plain["optional"],

@@ -18,8 +18,9 @@ from equipoise.evaluate.scorecard import Scorecard
 from equipoise.evaluate.scoring import event_card, judge, score_state
 from equipoise.evaluate.slices import Slice, one_vs_rest, with_class_names
 from equipoise.metrics.clusters import ClusterSums, find_clusters, sum_clusters
+from equipoise.metrics.inputs import sorted_top_label
 from equipoise.metrics.intervals import check_settings
-from equipoise.metrics.selective import RiskCoverage, risk_coverage, risk_of_cells
+from equipoise.metrics.selective import RiskCoverage, risk_curve, risk_of_cells
 from equipoise.metrics.state import CalibrationState
 from equipoise.metrics.target import Target, event_view
 
@@ -115,7 +116,7 @@ def audit_sums(
         2
     """
     refused = (Caution("too_many_groups", text) for text in state.refused.values())
-    cautions = (*state.evidence.cautions(state.class_names), *refused)
+    cautions = (*state.diagnostics.cautions(state.class_names), *refused)
     # The sums have their bins already.
     settings = settings._replace(n_bins=state.calibration.n_bins, closed=state.calibration.closed)
     level = settings.level
@@ -131,10 +132,12 @@ def audit_sums(
         named = judged._replace(positive=state.event.positive, name=_name(state, state.event.positive))
         return event_card(plain, state.event.calibration, view, named, settings, clusters=sums_of(view))
 
+    top = None if rows is None else sorted_top_label(rows, where="audit")
     plain = score_state(
         state.calibration,
         rows,
         settings,
+        top=top,
         cautions=slips_among(cautions),
         clusters=sums_of(rows),
         n_dropped=state.n_dropped,
@@ -161,7 +164,7 @@ def audit_sums(
         card=card,
         classes=with_class_names(classes, state.class_names),
         groups=groups,
-        risk=(_sketched_risk(state.calibration) if rows is None else risk_coverage(rows)).thinned(),
+        risk=(_sketched_risk(state.calibration) if top is None else risk_curve(top)).thinned(),
         cautions=cautions,
     )
 

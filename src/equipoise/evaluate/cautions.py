@@ -12,7 +12,7 @@ from equipoise.core.arrays import Array
 from equipoise.core.escaping import visible
 from equipoise.core.predictions import Predictions
 
-__all__ = ["Caution", "Evidence", "slips_among"]
+__all__ = ["Caution", "InputDiagnostics", "slips_among"]
 
 #: Labels and predictions up to this number are counted one by one.
 _MOST_CLASSES = 1 << 20
@@ -58,16 +58,16 @@ def slips_among(cautions: Iterable[Caution]) -> tuple[Caution, ...]:
 
 
 @final
-class Evidence:
+class InputDiagnostics:
     """What hints at a slip in how predictions were saved, in memory that does not grow with the rows.
 
     Every check first asks a cheap question of each chunk, and costs nothing more once the answer is no.
 
     Example:
-        >>> evidence = Evidence()
+        >>> diagnostics = InputDiagnostics()
         >>> probs = np.full((300, 3), 0.05) + 0.85 * np.eye(3)[np.arange(300) % 3]
-        >>> evidence.update(Predictions(logits=probs, labels=np.arange(300) % 3))
-        >>> [caution.key for caution in evidence.cautions()]
+        >>> diagnostics.update(Predictions(logits=probs, labels=np.arange(300) % 3))
+        >>> [caution.key for caution in diagnostics.cautions()]
         ['logits_are_probs']
     """
 
@@ -109,11 +109,11 @@ class Evidence:
         """What chunks of one stream share: kind, number of classes, split, one column of scores, weights."""
         return {name: getattr(self, f"_{name}") for name in _FORM}
 
-    def merge(self, other: Evidence) -> None:
+    def merge(self, other: InputDiagnostics) -> None:
         """Add what was seen elsewhere.
 
         Example:
-            >>> one, two = Evidence(), Evidence()
+            >>> one, two = InputDiagnostics(), InputDiagnostics()
             >>> for part in (one, two):
             ...     part.update(Predictions(probs=[0.9] * 60, labels=[1] * 54 + [0] * 6))
             >>> one.merge(two)

@@ -10,7 +10,7 @@ import numpy as np
 from equipoise.core.arrays import Array
 from equipoise.core.bins import check_bins
 from equipoise.core.splits import SPLITS
-from equipoise.evaluate.cautions import Evidence
+from equipoise.evaluate.cautions import InputDiagnostics
 from equipoise.evaluate.slices import SliceSums
 from equipoise.metrics.facts import FACTS
 from equipoise.metrics.state import CalibrationState
@@ -183,26 +183,26 @@ def check_state(state: AuditState) -> None:
     """
     _check_form(state)
     with np.errstate(all="ignore"):  # what overflows fails a comparison
-        weighted = bool(state.evidence.form["weighted"])
+        weighted = bool(state.diagnostics.form["weighted"])
         _check_confidence(state.calibration, weighted=weighted)
         _check_scores(state.calibration, weighted=weighted)
-        _check_evidence(state.evidence, state.calibration)
-        if state.evidence.form["kind"] != "confidence":
+        _check_diagnostics(state.diagnostics, state.calibration)
+        if state.diagnostics.form["kind"] != "confidence":
             _check_slices(state.classes, state.calibration, "predicted classes", weighted=weighted)
         for name, sums in state.groups.items():
             _check_slices(sums, state.calibration, f"groups of {name!r}", weighted=weighted)
-        if state.evidence.form["kind"] != "confidence":
+        if state.diagnostics.form["kind"] != "confidence":
             _check_counts_by_class(state, weighted=weighted)
         _check_event(state, weighted=weighted)
     _require(state.identity.n_rows == state.n_samples, "sources and sums hold different numbers of rows")
 
 
 def _check_form(state: AuditState) -> None:
-    plain, _ = state.evidence.parts()
+    plain, _ = state.diagnostics.parts()
     kind, n_classes, names = plain["kind"], plain["n_classes"], state.class_names
     _require(kind in ("logits", "probs", "top1", "confidence"), "the kind of predictions is unknown")
     if kind == "confidence":
-        counted = [*state.evidence.parts()[1].values(), *state.classes.parts()[1].values()]
+        counted = [*state.diagnostics.parts()[1].values(), *state.classes.parts()[1].values()]
         _require(names is None and n_classes is None, "classes are known of confidences without a class")
         _require(
             not any(part.any() for part in counted), "classes are counted of confidences without a class"
@@ -301,11 +301,9 @@ def _check_scores(state: CalibrationState, *, weighted: bool) -> None:
 
 
 def _check_losses_of_being_right(state: CalibrationState, *, weighted: bool) -> None:
-    """Raise unless the losses of confidences fit them; earlier versions wrote none."""
+    """Raise unless the losses of confidences fit them."""
     cells = state.arrays.cells
     weight, confidence, squared, nll, nll_squared, brier, brier_squared = np.moveaxis(cells, -1, 0)
-    if not any(part.any() for part in (nll, nll_squared, brier, brier_squared)):
-        return
     total = float(weight.sum())
     expected = np.stack([squared[:, 0], squared[:, 1] - 2 * confidence[:, 1] + weight[:, 1]], axis=1)
     _require(
@@ -381,40 +379,43 @@ def _check_slices(sums: SliceSums, state: CalibrationState, what: str, *, weight
     _require(weighted or fit.all(), f"{what}: gaps and bins disagree")
 
 
-def _check_evidence(evidence: Evidence, state: CalibrationState) -> None:
-    plain, counted = evidence.parts()
+def _check_diagnostics(diagnostics: InputDiagnostics, state: CalibrationState) -> None:
+    plain, counted = diagnostics.parts()
     n, total = state.n_samples, state.total_weight
     right = int(state.arrays.rows[:, 1].sum())
     counts = [plain["n_rows"], plain["correct"], *plain["shifted"]]
-    _require(all(_is_count(count) and count <= n for count in counts), "evidence: a count is not possible")
+    _require(all(_is_count(count) and count <= n for count in counts), "diagnostics: a count is not possible")
     _require(
-        plain["n_rows"] == n and plain["correct"] == right, "evidence: the rows are not those of the bins"
+        plain["n_rows"] == n and plain["correct"] == right, "diagnostics: the rows are not those of the bins"
     )
     numbers = {
         name: plain[name] for name in ("weight", "squares", "confidence", "inner_confidence", "inner_lowest")
     }
-    _require(all(map(_is_number, [*numbers.values(), plain["lowest"]])), "evidence: a sum is not a number")
-    _require(_is_close(plain["weight"], total, total), "evidence: weights are not those of the bins")
+    _require(all(map(_is_number, [*numbers.values(), plain["lowest"]])), "diagnostics: a sum is not a number")
+    _require(_is_close(plain["weight"], total, total), "diagnostics: weights are not those of the bins")
     squares = float(state.arrays.squares[0])
-    _require(_is_close(plain["squares"], squares, squares), "evidence: weights are not those of the bins")
+    _require(_is_close(plain["squares"], squares, squares), "diagnostics: weights are not those of the bins")
     _require(
-        0 <= plain["lowest"] <= 1 and 0 <= plain["confidence"] <= n * (1 + _ROUNDING), "evidence: confidence"
+        0 <= plain["lowest"] <= 1 and 0 <= plain["confidence"] <= n * (1 + _ROUNDING),
+        "diagnostics: confidence",
     )
     most = n * (1 + _TOLERANCE * (1 + state.n_classes))
     inner = (plain["inner_confidence"], plain["inner_lowest"])
-    _require(all(abs(one) <= most for one in inner), "evidence: sums of probabilities before a softmax")
-    _require(set(plain["totals"]) <= {1, 100}, "evidence: the totals of logits are unknown")
+    _require(all(abs(one) <= most for one in inner), "diagnostics: sums of probabilities before a softmax")
+    _require(set(plain["totals"]) <= {1, 100}, "diagnostics: the totals of logits are unknown")
     values = plain["values"]
-    _require(values is None or (0 < len(values) <= n and _are_confidences(values)), "evidence: confidences")
+    _require(
+        values is None or (0 < len(values) <= n and _are_confidences(values)), "diagnostics: confidences"
+    )
     for name, counts_by_class in counted.items():
         possible = counts_by_class.ndim == 1 and counts_by_class.dtype.kind == "i"
-        _require(possible and bool((counts_by_class >= 0).all()), f"evidence: `{name}` are not counts")
-        _require(sum(counts_by_class.tolist()) <= n, f"evidence: `{name}` are more than the rows")
+        _require(possible and bool((counts_by_class >= 0).all()), f"diagnostics: `{name}` are not counts")
+        _require(sum(counts_by_class.tolist()) <= n, f"diagnostics: `{name}` are more than the rows")
 
 
 def _check_counts_by_class(state: AuditState, *, weighted: bool) -> None:
     """Raise unless predictions and labels, which are counted by class if all classes are few, agree with the sums."""
-    counted = state.evidence.parts()[1]
+    counted = state.diagnostics.parts()[1]
     names, parts = state.classes.parts()
     expected = {"predicted": dict(zip(map(int, names), parts["rows"].tolist(), strict=True))}
     if state.calibration.n_classes and not weighted:
@@ -426,7 +427,7 @@ def _check_counts_by_class(state: AuditState, *, weighted: bool) -> None:
         agrees = all(found[place] == by_class.get(place, 0) for place in range(len(found)))
         if complete:
             _require(
-                agrees and sum(found) == state.n_samples, f"evidence: `{name}` are not those of the sums"
+                agrees and sum(found) == state.n_samples, f"diagnostics: `{name}` are not those of the sums"
             )
 
 

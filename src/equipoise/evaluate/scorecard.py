@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, final
 
 from equipoise.core.errors import DataError, SpecError, first_line
 from equipoise.core.frames import to_frame
+from equipoise.core.predictions import Predictions
 from equipoise.core.tables import Table
 from equipoise.evaluate.cautions import Caution, slips_among
 from equipoise.evaluate.record_checks import check_card
@@ -82,7 +83,7 @@ class Scorecard:
         level: Level of the intervals.
         n_resamples: Resamples behind the intervals.
         seed: Seed of the resamples.
-        fingerprint: Which rows these were; empty for a stream.
+        identity: Which rows these were: the rows themselves, or their fingerprint; empty for a stream.
         cautions: Signs that the input is not what it is called; they are told first.
         clusters: The clusters that were resampled; None if rows were.
         n_dropped: How many rows were left out when the file was read, because of missing values.
@@ -114,12 +115,20 @@ class Scorecard:
     level: float
     n_resamples: int
     seed: int
-    fingerprint: str
+    identity: Predictions | str
     cautions: tuple[Caution, ...] = ()
     clusters: Clusters | None = None
     n_dropped: int = 0
     target: Target = TOP
     event: Scorecard | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """A short text that identifies the rows, computed when it is first asked for; empty for a stream."""
+        return self.identity if isinstance(self.identity, str) else self.identity.fingerprint
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "identity": self.fingerprint}  # the rows stay where they are
 
     def __getitem__(self, key: str) -> Score:
         if key in self.scores:
@@ -208,6 +217,7 @@ class Scorecard:
             )
         try:
             settings = {name: content["settings"][name] for name in _SETTINGS}
+            identity = settings.pop("fingerprint")
             clusters, event = content.get("clusters"), content.get("event")
             target = (
                 Target(*(content["target"][name] for name in Target._fields)) if "target" in content else TOP
@@ -225,6 +235,7 @@ class Scorecard:
                 n_dropped=content.get("n_dropped", 0),
                 target=target,
                 event=None if event is None else cls.from_dict(event),
+                identity=identity,
                 **settings,
             )
             check_card(card)

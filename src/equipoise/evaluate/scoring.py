@@ -12,13 +12,13 @@ from equipoise.core.choices import ScoreSettings
 from equipoise.core.errors import DataError, SpecError
 from equipoise.core.predictions import Predictions
 from equipoise.core.rows import unchecked_rows
-from equipoise.evaluate.cautions import Caution, Evidence, slips_among
+from equipoise.evaluate.cautions import Caution, InputDiagnostics, slips_among
 from equipoise.evaluate.scorecard import Score, Scorecard
 from equipoise.metrics.clusters import ClusterDraws, ClusterSums, sum_clusters
 from equipoise.metrics.consistency import ConsistencyTest
 from equipoise.metrics.curve import ReliabilityCurve
 from equipoise.metrics.facts import FACTS
-from equipoise.metrics.inputs import as_predictions
+from equipoise.metrics.inputs import TopLabel, as_predictions, sorted_top_label
 from equipoise.metrics.intervals import (
     Interval,
     check_settings,
@@ -99,26 +99,26 @@ def score(
             )
         return _score_sums(predictions, target, positive, settings)
     rows = as_predictions(predictions, None, where="score")
-    state = CalibrationState.of(rows, n_bins=n_bins, closed=closed)
+    state = CalibrationState.of_checked(rows, settings)
     chosen = find_target(
         target, positive, n_classes=state.n_classes, class_names=rows.class_names, where="score"
     )
-    evidence = Evidence()
-    evidence.update(rows)
+    diagnostics = InputDiagnostics()
+    diagnostics.update(rows)
 
     def sums_of(part: Predictions) -> ClusterSums | None:
         return None if clusters is None else sum_clusters(part, clusters, settings, where="score")
 
     def of_event(plain: Scorecard, judged: Target) -> Scorecard:
         view = event_view(rows, judged.positive or 0)
-        sums = CalibrationState.of(view, n_bins=n_bins, closed=closed)
+        sums = CalibrationState.of_checked(view, settings)
         return event_card(plain, sums, view, judged, settings, clusters=sums_of(view))
 
     plain = score_state(
         state,
         rows,
         settings,
-        cautions=slips_among(evidence.cautions()),
+        cautions=slips_among(diagnostics.cautions()),
         clusters=sums_of(rows),
         n_dropped=rows.n_dropped,
     )
@@ -143,14 +143,21 @@ def score_state(
     rows: Predictions | None,
     settings: ScoreSettings,
     *,
+    top: TopLabel | None = None,
     cautions: tuple[Caution, ...] = (),
     clusters: ClusterSums | None = None,
     n_dropped: int = 0,
 ) -> Scorecard:
-    """Score a state that holds the sums of some rows already; without the rows, what needs them is approximated.
+    """Score a state that holds the sums of some rows already.
 
-    With the sums of clusters, clusters are resampled instead of rows. Rows that were left out when a file was read are
-    only counted.
+    Args:
+        state: The sums.
+        rows: The rows themselves; without them, what needs them is approximated.
+        settings: Level of the intervals, and the resamples behind them; the bins are those of the state.
+        top: Confidence and correctness of the rows, if they are sorted already.
+        cautions: Signs of mistakes in the input.
+        clusters: Sums of clusters, which are then resampled instead of rows.
+        n_dropped: How many rows were left out when a file was read.
 
     Example:
         >>> rows = Predictions(probs=[[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], labels=[0, 1, 1])
@@ -159,7 +166,9 @@ def score_state(
         0.4
     """
     level = settings.level
-    values = {**state_metrics(state), **(sketch_metrics(state) if rows is None else row_metrics(rows, state))}
+    if rows is not None:
+        top = top or sorted_top_label(rows, where="score")
+    values = {**state_metrics(state), **(sketch_metrics(state) if top is None else row_metrics(top, state))}
     resampler = Resampler(state, settings)
     draws, calibrated = resampler.bootstrap(), resampler.calibrated()
     clustered = None
@@ -194,7 +203,7 @@ def score_state(
         level=level,
         n_resamples=settings.n_resamples,
         seed=settings.seed,
-        fingerprint="" if rows is None else rows.fingerprint,
+        identity="" if rows is None else rows,
         cautions=cautions,
         clusters=None if clustered is None else clustered.summary,
         n_dropped=n_dropped,
@@ -293,7 +302,7 @@ def event_card(
         curve=replace(card.curve, target="positive"),
         n_classes=plain.n_classes,
         split=plain.split,
-        fingerprint=plain.fingerprint,
+        identity=plain.identity,
         cautions=plain.cautions,
         target=target,
     )
@@ -337,9 +346,7 @@ def _missing(state: CalibrationState, scores: Mapping[str, Score]) -> dict[str, 
     known = not state.n_classes
     absent = [key for key, facts in FACTS.items() if key not in scores and facts.only_confidence <= known]
     if state.n_classes == 0:
-        why = "only a confidence is known, not the scores of every class"
-        old = "some rows were summed by a version that did not score it"
-        return {key: old if FACTS[key].only_confidence else why for key in absent}
+        return dict.fromkeys(absent, "only a confidence is known, not the scores of every class")
     reasons = {
         "top5_accuracy": "five classes or fewer",
         "auroc": "all predictions are right, or all are wrong",

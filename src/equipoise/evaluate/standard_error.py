@@ -21,7 +21,14 @@ from equipoise.metrics.facts import metric_facts
 from equipoise.metrics.intervals import error_interval
 from equipoise.metrics.row_draws import RowDraws
 
-__all__ = ["StandardError", "error_over_seeds", "mean_over_seeds", "one_run_error", "shared_draws"]
+__all__ = [
+    "StandardError",
+    "error_over_seeds",
+    "mean_over_seeds",
+    "one_run_error",
+    "seed_error",
+    "shared_draws",
+]
 
 # Beyond so many standard normal deviations probabilities leave the range of floating-point numbers.
 _FARTHEST = 37.0
@@ -122,9 +129,19 @@ def error_over_seeds(values: Sequence[float], draws: Sequence[Array], n_units: i
     if n_seeds > 1:
         joint = float(table.mean(axis=0).var(ddof=1)) if df >= 1 else 0.0
         rows = max(0.0, (n_seeds * joint - single) / (n_seeds - 1))
-        seeds, seeds_df = float(np.std(values, ddof=1) / np.sqrt(n_seeds)), float(n_seeds - 1)
+        seeds, seeds_df = seed_error(values), float(n_seeds - 1)
     # A bootstrap of few units is too narrow by this factor.
     return StandardError(float(np.sqrt(rows * n_units / max(1, n_units - 1))), df, seeds, seeds_df)
+
+
+def seed_error(values: Sequence[float]) -> float:
+    """Return the standard error of a mean over seeds that their scatter gives; zero for one seed.
+
+    Example:
+        >>> seed_error([1.0, 3.0]), seed_error([1.0])
+        (1.0, 0.0)
+    """
+    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
 
 
 def one_run_error(score: Score, level: float) -> float:
@@ -181,7 +198,7 @@ def mean_over_seeds(
                 value, value + np.asarray(drawn, dtype=np.float64).mean(axis=0), error, alpha
             )
     else:
-        seeds, df = float(np.std(values, ddof=1) / np.sqrt(len(values))), len(values) - 1.0
+        seeds, df = seed_error(values), len(values) - 1.0
         below, above = (
             StandardError(
                 float(np.mean(reach)) / _student(np.inf, 1 - alpha / 2), np.inf, seeds, df

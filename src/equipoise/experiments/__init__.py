@@ -10,6 +10,7 @@ __all__ = [
     "PLOTS",
     "ComparisonResult",
     "ComparisonSpec",
+    "Component",
     "DataSpec",
     "Execution",
     "MethodSpec",
@@ -20,9 +21,9 @@ __all__ = [
     "ResultTable",
     "RunFolder",
     "RunGroup",
-    "RunOptions",
     "RunScores",
     "RunSummary",
+    "ScoringOptions",
     "SeedComparison",
     "Spec",
     "code_files",
@@ -49,21 +50,22 @@ __all__ = [
 if TYPE_CHECKING:
     from equipoise.core.splits import HISTORIES
     from equipoise.experiments.build.preparation import code_files, prepare, refuse_code
+    from equipoise.experiments.code.component import Component
     from equipoise.experiments.comparison import ComparisonResult, run_comparison
     from equipoise.experiments.engines import RunSummary
     from equipoise.experiments.from_objects import compare_methods
     from equipoise.experiments.results.figures import NEEDS_NO_RUNS, PLOTS, PlotOptions, plot_runs
     from equipoise.experiments.results.formatting import format_table, format_tables
-    from equipoise.experiments.results.given_predictions import SeedComparison, compare_seeds
     from equipoise.experiments.results.groups import RunGroup, group_runs
     from equipoise.experiments.results.papers import PaperResult, find_paper_results
     from equipoise.experiments.results.report import report_of_runs
+    from equipoise.experiments.results.seed_comparison import SeedComparison, compare_seeds
     from equipoise.experiments.results.shift import format_shifts
     from equipoise.experiments.results.tables import ResultTable, make_tables
     from equipoise.experiments.runs.finding import find_runs
     from equipoise.experiments.runs.folder import RunFolder
     from equipoise.experiments.runs.scores import RunScores
-    from equipoise.experiments.runs.stages import RunOptions, run
+    from equipoise.experiments.runs.stages import run
     from equipoise.experiments.specs.comparison import ComparisonSpec, read_comparison
     from equipoise.experiments.specs.execution import Execution
     from equipoise.experiments.specs.run import (
@@ -75,6 +77,7 @@ if TYPE_CHECKING:
         read_spec,
         write_spec,
     )
+    from equipoise.experiments.specs.scoring import ScoringOptions
 else:
     # The catalogue and specs are read without torch; what trains is loaded when it is used.
     __getattr__, __dir__ = _lazy_names(
@@ -95,14 +98,15 @@ else:
             "RunFolder": "equipoise.experiments.runs.folder",
             "RunGroup": "equipoise.experiments.results.groups",
             "Execution": "equipoise.experiments.specs.execution",
-            "RunOptions": "equipoise.experiments.runs.stages",
+            "ScoringOptions": "equipoise.experiments.specs.scoring",
+            "Component": "equipoise.experiments.code.component",
             "RunScores": "equipoise.experiments.runs.scores",
             "RunSummary": "equipoise.experiments.engines",
-            "SeedComparison": "equipoise.experiments.results.given_predictions",
+            "SeedComparison": "equipoise.experiments.results.seed_comparison",
             "Spec": "equipoise.experiments.specs.run",
             "code_files": "equipoise.experiments.build.preparation",
             "compare_methods": "equipoise.experiments.from_objects",
-            "compare_seeds": "equipoise.experiments.results.given_predictions",
+            "compare_seeds": "equipoise.experiments.results.seed_comparison",
             "find_paper_results": "equipoise.experiments.results.papers",
             "find_runs": "equipoise.experiments.runs.finding",
             "format_shifts": "equipoise.experiments.results.shift",

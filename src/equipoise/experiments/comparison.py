@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, final
 
 from equipoise.core.atomic_files import write_text
 from equipoise.core.errors import DataError, SpecError
 from equipoise.core.names import check_choice
-from equipoise.experiments.build.data import data_of, fit_split
-from equipoise.experiments.build.preparation import pinned, prepare
+from equipoise.experiments.build.data import data_of
+from equipoise.experiments.build.preparation import prepare
 from equipoise.experiments.engines import RunSummary, run_locally, run_on_ray
 from equipoise.experiments.results.formatting import format_tables
-from equipoise.experiments.results.groups import RunGroup, group_runs
+from equipoise.experiments.results.groups import RunGroup, ShownOrder, group_runs, write_order
 from equipoise.experiments.results.shift import format_shifts
-from equipoise.experiments.results.shown_order import ShownOrder, write_order
 from equipoise.experiments.results.tables import COLUMNS, ResultTable, tables_of_groups
 from equipoise.experiments.runs.folder import RunFolder
 from equipoise.experiments.runs.rows import write_rows
-from equipoise.experiments.runs.stages import RunOptions
+from equipoise.experiments.specs.calibrators import calibrator_key
 from equipoise.experiments.specs.comparison import ComparisonSpec
+from equipoise.experiments.specs.execution import Execution
 from equipoise.experiments.specs.run import Spec
-from equipoise.experiments.tuning.outcome import SeedChoice, choices_before, choose_setting, write_choices
-from equipoise.experiments.tuning.search import Sought, search_settings
+from equipoise.experiments.specs.scoring import ScoringOptions
+from equipoise.experiments.tuning.choices import SeedChoice, read_earlier_choices, write_choices
+from equipoise.experiments.tuning.samplers import first_settings
+from equipoise.experiments.tuning.study import Study, choose_setting
 
 __all__ = ["ComparisonResult", "part_of", "run_comparison"]
 
@@ -33,7 +35,7 @@ T = TypeVar("T")
 
 
 class ComparisonResult(NamedTuple):
-    """What a comparison came to.
+    """What came out of a comparison.
 
     Attributes:
         summary: Which runs are done, which failed.
@@ -63,7 +65,8 @@ def run_comparison(
     comparison: ComparisonSpec,
     folder: str | os.PathLike[str],
     *,
-    options: RunOptions | None = None,
+    scoring: ScoringOptions | None = None,
+    execution: Execution | None = None,
     engine: str = "local",
     workers: int | None = None,
     address: str | None = None,
@@ -78,7 +81,9 @@ def run_comparison(
     Args:
         comparison: What to run.
         folder: Where run folders and results go.
-        options: What does not change results.
+        scoring: Bins, level and resamples of the scores. Calibrators, metrics and additional test sets are those of the
+            comparison.
+        execution: How runs are executed.
         engine: ``"local"`` or ``"ray"``.
         workers: Processes of the local engine.
         address: Cluster of the Ray engine.
@@ -89,14 +94,15 @@ def run_comparison(
         Which runs are done, the tables, and the file of tidy rows.
 
     Raises:
-        DataError: If data are missing or wrong; this is said before the first run.
+        DataError: If data are missing or wrong; this is reported before the first run.
         ValueError: If there is no such part.
 
     Example:
         >>> import tempfile
         >>> table = {"data": "digits", "model": "mlp", "method": "ce", "recipe": {"name": "quick", "epochs": 1}}
-        >>> options = RunOptions(n_resamples=20, quiet=True)
-        >>> result = run_comparison(ComparisonSpec.from_table(table), tempfile.mkdtemp(), options=options)
+        >>> scoring, execution = ScoringOptions(n_resamples=20), Execution(quiet=True)
+        >>> comparison = ComparisonSpec.from_table(table)
+        >>> result = run_comparison(comparison, tempfile.mkdtemp(), scoring=scoring, execution=execution)
         >>> result.summary.is_whole, result.tables[0].rows[0].method
         (True, 'ce')
     """
@@ -105,51 +111,143 @@ def run_comparison(
         raise ValueError(
             f"run_comparison: `part` must be (i, n) with i from 1 to n, got {part}. Count parts from 1."
         )
-    specs, chosen = _ready(comparison, options or RunOptions())
     base = Path(folder)
+    runs = _Runs(
+        comparison,
+        _scoring_of(comparison, scoring or ScoringOptions()),
+        execution or Execution(),
+        lambda specs, scoring, execution: (
+            run_on_ray(specs, base, scoring=scoring, execution=execution, address=address)
+            if engine == "ray"
+            else run_locally(specs, base, scoring=scoring, execution=execution, workers=workers)
+        ),
+    )
     base.mkdir(parents=True, exist_ok=True)
-
-    def run_all(runs: Sequence[Spec], *, quiet: bool = False) -> RunSummary:
-        told = replace(chosen, quiet=chosen.quiet or quiet)
-        if engine == "ray":
-            return run_on_ray(runs, base, options=told, address=address)
-        return run_locally(runs, base, options=told, workers=workers)
-
-    def ready(runs: Sequence[Spec]) -> Sequence[Spec]:
-        return prepare(runs, where=comparison.where, root=chosen.root, download=chosen.download)
-
-    keys = [one.key for one in comparison.calibrators]
+    keys = [calibrator_key(one) for one in comparison.calibrators]
     order = ShownOrder(methods=comparison.methods, calibrators=tuple(keys), baseline=comparison.baseline)
     write_order(base, comparison.name, order)
-    mine = dict(part_of(list(_places(comparison).items()), part))
-    sought = search_settings(comparison.choices, mine, ready, run_all)
+
+    places = list(
+        {(spec.data, spec.model, spec.recipe, spec.seed): spec for spec in comparison.specs}.values()
+    )
+    mine = part_of(places, part)
+    studies = [
+        Study(tuned, place)
+        for tuned in comparison.tuned
+        for place in places
+        # A rehearsal tries settings on its first data and network only.
+        if replace(place, method=tuned.method_at(first_settings(tuned)[0])) in runs.pinned
+    ]
+    searches = [one for one in studies if one.tuned.sampler != "grid"]
+    runs.tune([one for one in searches if one.place in mine])
     if part is not None:
-        summary = run_all(part_of(specs, part))
-        left = [spec for spec in specs if not RunFolder(base / spec.identity).is_finished()]
+        runs.do(part_of(comparison.specs, part))
+        left = [spec for spec in runs.pinned.values() if not RunFolder(base / spec.identity).is_finished()]
         # The trials of a search belong to other parts, too, and are not known here.
-        is_searching = any(choice.search is not None for choice in comparison.choices)
-        if left or (is_searching and part[1] > 1):
-            return ComparisonResult(summary, [], base / f"{comparison.name}.results.csv", left=len(left))
-    known = {spec.identity for spec in specs}
-    tried = {
-        spec.identity: spec for one in sought.values() for spec in one.specs if spec.identity not in known
-    }
-    specs = [*specs, *tried.values()]
-    summary = run_all(specs, quiet=part is not None)
-    positions = {spec.identity: number for number, spec in enumerate(specs)}
-    summary.done.sort(key=lambda run: positions[run.name])
-    kept = base / f"{comparison.name}.choices.json"
-    choices = _choose(comparison, specs, summary.done, sought, choices_before(kept))
-    write_choices(kept, choices)
-    found = group_runs(summary.done, choices, specs={spec.identity: spec for spec in specs}, orders=[order])
-    groups = [group.select(calibrators=keys) for group in found]
-    tables = _tables(comparison, groups, margins)
+        if left or (searches and part[1] > 1):
+            results = base / f"{comparison.name}.results.csv"
+            return ComparisonResult(runs.summary(), [], results, left=len(left))
+    runs.do(comparison.specs, quiet=part is not None)
+    runs.tune([one for one in studies if one.tuned.sampler == "grid"])
+    return _write_results(comparison, base, runs, studies, order, margins)
+
+
+def _scoring_of(comparison: ComparisonSpec, scoring: ScoringOptions) -> ScoringOptions:
+    """Return how runs are scored: what the comparison says, then the options of the command."""
+    return replace(
+        scoring,
+        calibrators=comparison.calibrators,
+        metrics=comparison.extra_metrics,
+        shift=comparison.shift,
+        history=comparison.history,
+        closed=comparison.closed or scoring.closed,
+    )
+
+
+@final
+class _Runs:
+    """The runs of a comparison: each is pinned and done once."""
+
+    def __init__(
+        self,
+        comparison: ComparisonSpec,
+        scoring: ScoringOptions,
+        execution: Execution,
+        engine: Callable[[Sequence[Spec], ScoringOptions, Execution], RunSummary],
+    ) -> None:
+        self._where, self._execution, self._engine = comparison.where, execution, engine
+        self.done: dict[str, RunFolder] = {}
+        self._failed: dict[str, str] = {}
+        found = prepare(comparison.specs, where=comparison.where, execution=execution, scoring=scoring)
+        _check_splits(found, comparison, execution)
+        self._scoring = scoring.pinned()
+        #: Specs with the digests of code and data, by the spec without them.
+        self.pinned: dict[Spec, Spec] = dict(zip(comparison.specs, found, strict=True))
+
+    def do(self, specs: Sequence[Spec], *, quiet: bool = False) -> list[RunFolder | None]:
+        """Do runs that are not done yet, and return their folders; None for those that failed."""
+        new = [spec for spec in dict.fromkeys(specs) if spec not in self.pinned]
+        found = prepare(new, where=self._where, execution=self._execution)
+        self.pinned |= dict(zip(new, found, strict=True))
+        due = [
+            one
+            for one in dict.fromkeys(self.pinned[spec] for spec in specs)
+            if one.identity not in self.done and one.label not in self._failed
+        ]
+        if due:
+            execution = replace(self._execution, quiet=self._execution.quiet or quiet)
+            summary = self._engine(due, self._scoring, execution)
+            self.done |= {run.name: run for run in summary.done}
+            self._failed |= summary.failed
+        return [self.done.get(self.pinned[spec].identity) for spec in specs]
+
+    def tune(self, studies: Sequence[Study]) -> None:
+        """Do the runs that studies ask for, until they ask for no more."""
+        while requests := [(study, spec) for study in studies for spec in study.ask()]:
+            found = self.do([spec for _, spec in requests])
+            for (study, spec), run in zip(requests, found, strict=True):
+                study.tell(spec, run)
+
+    def summary(self) -> RunSummary:
+        """Return what is done, in the order of the specs, and what failed."""
+        names = dict.fromkeys(spec.identity for spec in self.pinned.values())
+        return RunSummary([self.done[name] for name in names if name in self.done], self._failed)
+
+
+def _write_results(
+    comparison: ComparisonSpec,
+    base: Path,
+    runs: _Runs,
+    studies: Sequence[Study],
+    order: ShownOrder,
+    margins: Mapping[str, float] | None,
+) -> ComparisonResult:
+    """Choose settings, make the tables, and write everything beside the runs."""
+    summary, specs = runs.summary(), runs.pinned
+    path = base / f"{comparison.name}.choices.json"
+    listed = [spec.identity for spec in specs.values() if spec.method.label in comparison.methods]
+    earlier = read_earlier_choices(path)
+    choices: list[SeedChoice] = [
+        choose_setting(one, [specs[spec].identity for spec in one.specs], runs.done, listed, earlier)
+        for one in studies
+    ]
+    write_choices(path, choices)
+    by_name = {spec.identity: spec for spec in specs.values()}
+    found = group_runs(summary.done, choices, specs=by_name, orders=[order])
+    groups = [group.select(calibrators=order.calibrators) for group in found]
+    labels = {label for group in groups for label in group.methods}
+    tables = tables_of_groups(
+        groups,
+        baseline=comparison.baseline if comparison.baseline in labels else None,
+        metrics=comparison.metrics or COLUMNS,
+        margins=margins,
+    )
     differences = [row for table in tables for row in table.difference_records()]
     if differences:
         write_rows(base / f"{comparison.name}.differences.csv", differences)
+    owners = {name: group for group in groups for name in group.specs}
+    rows = [row for run in summary.done for row in owners[run.name].rows(run, order.calibrators)]
     results = base / f"{comparison.name}.results.csv"
-    places = {name: group for group in groups for name in group.specs}
-    rows = [row for run in summary.done for row in places[run.name].rows(run, keys)]
     write_rows(results, rows)
     texts = [format_tables(tables, "markdown"), format_shifts(groups, "markdown")]
     write_text(base / f"{comparison.name}.table.md", "\n\n".join(filter(None, texts)) + "\n")
@@ -170,89 +268,21 @@ def part_of(items: Sequence[T], part: tuple[int, int] | None) -> Sequence[T]:
     return items if part is None else items[part[0] - 1 :: part[1]]
 
 
-def _ready(comparison: ComparisonSpec, options: RunOptions) -> tuple[Sequence[Spec], RunOptions]:
-    """Return the runs and how they are judged, with the digests of code and data; raise if anything is wrong."""
-    specs = prepare(
-        comparison.specs,
-        where=comparison.where,
-        root=options.root,
-        download=options.download,
-        maps=comparison.calibrators,
-        metrics=comparison.measures,
-        shift=comparison.shift,
-    )
-    _check_splits(specs, comparison, options)
-    maps, metrics = map(pinned, comparison.calibrators), map(pinned, comparison.measures)
-    return specs, replace(
-        options,
-        calibrators=tuple(maps),
-        metrics=tuple(metrics),
-        shift=comparison.shift,
-        history=comparison.history,
-        closed=comparison.closed or options.closed,
-    )
-
-
-def _tables(
-    comparison: ComparisonSpec, groups: Sequence[RunGroup], margins: Mapping[str, float] | None
-) -> list[ResultTable]:
-    labels = {label for group in groups for label in group.methods}
-    return tables_of_groups(
-        groups,
-        baseline=comparison.baseline if comparison.baseline in labels else None,
-        metrics=comparison.metrics or COLUMNS,
-        margins=margins,
-    )
-
-
-def _check_splits(specs: Iterable[Spec], comparison: ComparisonSpec, options: RunOptions) -> None:
-    """Raise if maps shall be fitted, or settings chosen, on data that have no rows for it."""
-    if len(comparison.calibrators) == 1 and not comparison.choices:
+def _check_splits(specs: Iterable[Spec], comparison: ComparisonSpec, execution: Execution) -> None:
+    """Raise if calibrators are fitted, or settings chosen, on data that have no rows for it."""
+    if len(comparison.calibrators) == 1 and not comparison.tuned:
         return
-    for spec in {spec.data.label: spec for spec in specs}.values():
-        data = data_of(spec, root=options.root, download=options.download)
-        split = fit_split(spec.data)
+    for spec in {spec.data: spec for spec in specs}.values():
+        data = data_of(spec, execution)
+        split = spec.data.fit_split
         if len(comparison.calibrators) > 1 and not len(data.splits.get(split, ())):
-            names = ", ".join(one.key for one in comparison.calibrators[1:])
+            names = ", ".join(map(calibrator_key, comparison.calibrators[1:]))
             raise SpecError(
                 f"{comparison.where}.calibrators: {data.name!r} has no {split!r} split to fit {names} on. "
                 "Give it rows, or write calibrators = []."
             )
-        if comparison.choices and not len(data.splits.get("tune", ())):
+        if comparison.tuned and not len(data.splits.get("tune", ())):
             raise DataError(
-                f"{comparison.where}.method: settings of {comparison.choices[0].label} are chosen on the 'tune' split, "
+                f"{comparison.where}.method: settings of {comparison.tuned[0].label} are chosen on the 'tune' split, "
                 f"and the data have none: {data.name!r}. Keep rows for it."
             )
-
-
-def _places(comparison: ComparisonSpec) -> dict[str, Spec]:
-    """Return one spec of each dataset, network, recipe and seed, by a name."""
-    first = comparison.specs[0].method
-    return {replace(spec, method=first).identity: spec for spec in comparison.specs}
-
-
-def _choose(
-    comparison: ComparisonSpec,
-    specs: Sequence[Spec],
-    done: Sequence[RunFolder],
-    sought: Mapping[tuple[str, str], Sought],
-    known: Sequence[SeedChoice],
-) -> list[SeedChoice]:
-    """Choose settings, for every dataset, network, recipe and seed on its own."""
-    runs = {run.name: run for run in done}
-    # Pinning gives a spec another identity, by its own code; candidates are found by what was asked for.
-    names = {asked.identity: spec.identity for asked, spec in zip(comparison.specs, specs, strict=False)}
-    listed = [spec.identity for spec in specs if spec.method.label in comparison.methods]
-    found = []
-    for choice in comparison.choices:
-        for name, place in _places(comparison).items():
-            if (one := sought.get((choice.label, name))) is not None:
-                tried = [spec.identity for spec in one.specs]
-                found.append(choose_setting(one.choice, place.seed, runs, tried, listed, known))
-                continue
-            asked = [replace(place, method=candidate).identity for candidate in choice.candidates]
-            if not names.keys() >= set(asked):
-                continue  # a rehearsal tries settings on its first data and network only
-            tried = [names[identity] for identity in asked]
-            found.append(choose_setting(choice, place.seed, runs, tried, listed, known))
-    return found

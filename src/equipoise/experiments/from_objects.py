@@ -7,21 +7,22 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from equipoise.core.errors import SpecError
 from equipoise.experiments.code.source import check_not_loading
 from equipoise.experiments.comparison import ComparisonResult, run_comparison
-from equipoise.experiments.runs.stages import RunOptions
 from equipoise.experiments.specs.comparison import ComparisonSpec
+from equipoise.experiments.specs.execution import Execution
+from equipoise.experiments.specs.scoring import ScoringOptions
 
 __all__ = ["compare_methods"]
 
 Named = str | Mapping[str, Any] | Callable[..., Any]
 
 _REMEDY = (
-    "Runs are known by their code, and may happen in other processes: define it with `def` or `class` at the top of a "
-    ".py file, and give settings by functools.partial."
+    "Runs are identified by their code, and may happen in other processes: define it with `def` or `class` at the top "
+    "of a .py file, and give options by functools.partial."
 )
 
 
@@ -36,7 +37,8 @@ def compare_methods(
     calibrators: Sequence[Named] = ("temperature",),
     metrics: Sequence[Named] | None = None,
     baseline: str | None = None,
-    options: RunOptions | None = None,
+    scoring: ScoringOptions | None = None,
+    execution: Execution | None = None,
     engine: str = "local",
     workers: int | None = None,
     address: str | None = None,
@@ -54,10 +56,11 @@ def compare_methods(
         folder: Where run folders and results go.
         seeds: Of the trainings.
         recipe: A recipe of the catalogue, or a table as in a spec.
-        calibrators: Post-hoc maps to show: names, tables, or classes of your own.
+        calibrators: Calibrators to show: names, tables, or classes of your own.
         metrics: Columns of the table: names, or functions of predictions that give a number.
         baseline: The method others are compared with; by default the first.
-        options: What does not change results.
+        scoring: How runs are scored.
+        execution: How they are executed.
         engine: ``"local"`` or ``"ray"``.
         workers: Processes of the local engine.
         address: Cluster of the Ray engine.
@@ -77,89 +80,100 @@ def compare_methods(
         ...     data="digits",
         ...     folder=tempfile.mkdtemp(),
         ...     recipe={"name": "quick", "epochs": 1},
-        ...     options=RunOptions(n_resamples=20, quiet=True),
+        ...     scoring=ScoringOptions(n_resamples=20),
+        ...     execution=Execution(quiet=True),
         ...     workers=1,
         ... )
         >>> [row.method for row in result.tables[0].rows][:2]
         ['ce', 'mild']
     """
     check_not_loading()
-    found = {label: _reference(value, f"methods[{label!r}]") for label, value in methods.items()}
-    net, rows = _reference(network, "network"), _reference(data, "data")
-    maps = [_reference(one, f"calibrators[{place}]") for place, one in enumerate(calibrators)]
-    columns = [_reference(one, f"metrics[{place}]") for place, one in enumerate(metrics or ())]
-    home = _home([*found.values(), net, rows, *maps, *columns])
+    named: dict[str, Named] = {f"methods[{label!r}]": one for label, one in methods.items()}
+    named |= {"network": network, "data": data}
+    named |= {f"calibrators[{index}]": one for index, one in enumerate(calibrators)}
+    named |= {f"metrics[{index}]": one for index, one in enumerate(metrics or ())}
+    base_dir = _base_dir(
+        [one for where, given in named.items() if (one := _split(given, where)[0]) is not None]
+    )
+    tables = {where: _table(given, where, base_dir) for where, given in named.items()}
     table = {
         "name": "methods",
-        "data": rows.table(home, "options"),
-        "model": net.table(home, "options"),
-        "method": [{**one.table(home, "parameters"), "title": label} for label, one in found.items()],
+        "data": tables["data"],
+        "model": tables["network"],
+        "method": [{**tables[f"methods[{label!r}]"], "title": label} for label in methods],
         "seed": list(seeds),
         "recipe": recipe,
-        "calibrators": [one.table(home, "options") for one in maps],
-        **({"metrics": [one.table(home, "options") for one in columns]} if metrics is not None else {}),
+        "calibrators": [tables[f"calibrators[{index}]"] for index in range(len(calibrators))],
         "baseline": baseline if baseline is not None else next(iter(methods), ""),
     }
-    comparison = ComparisonSpec.from_table(table, where="compare_methods", home=home)
+    if metrics is not None:
+        table["metrics"] = [tables[f"metrics[{index}]"] for index in range(len(metrics))]
+    comparison = ComparisonSpec.from_table(table, where="compare_methods", base_dir=base_dir)
     return run_comparison(
-        comparison, folder, options=options, engine=engine, workers=workers, address=address
+        comparison,
+        folder,
+        scoring=scoring,
+        execution=execution,
+        engine=engine,
+        workers=workers,
+        address=address,
     )
 
 
-class _Reference(NamedTuple):
-    """What stands in a spec for an object: a table, or a file or module and what is meant in it."""
-
-    given: Mapping[str, Any]
-    inner: str = ""
-    file: Path | None = None
-    module: str = ""
-
-    def table(self, home: str | None, key: str) -> dict[str, Any]:
-        if not self.inner:
-            return dict(self.given)
-        source = self.module or os.path.relpath(str(self.file), home)
-        return {"name": f"{source}:{self.inner}", **({key: dict(self.given)} if self.given else {})}
-
-
-def _reference(value: Any, where: str) -> _Reference:
-    if isinstance(value, str):
-        return _Reference({"name": value})
-    if isinstance(value, Mapping):
-        return _Reference(value)
-    settings: Mapping[str, Any] = {}
+def _split(given: Named, where: str) -> tuple[Any, Mapping[str, Any]]:
+    """Return a function or class and its options; None for a name or table."""
+    if isinstance(given, (str, Mapping)):
+        return None, {}
+    value: Any = given
+    options: Mapping[str, Any] = {}
     if isinstance(value, functools.partial):
         if value.args or isinstance(value.func, functools.partial):
             raise SpecError(
                 f"compare_methods: {where} is a partial with positional arguments. Give them by keyword."
             )
-        value, settings = value.func, value.keywords
+        value, options = value.func, value.keywords
     inner = getattr(value, "__qualname__", None)
     if not callable(value) or inner is None:
         raise SpecError(
-            f"compare_methods: {where}: a name, a table, or a function or class was wanted, got "
+            f"compare_methods: {where}: expected a name, a table, or a function or class, got "
             f"{type(value).__name__}. {_REMEDY}"
         )
     if "<" in inner:
         raise SpecError(f"compare_methods: {where}: {inner!r} cannot be found again by name. {_REMEDY}")
-    return _located(value, inner, settings, where)
-
-
-def _located(value: Any, inner: str, settings: Mapping[str, Any], where: str) -> _Reference:
-    module = str(value.__module__)
-    place = getattr(sys.modules.get(module), "__file__", None)
-    if place is None or not Path(place).is_file():
+    if _file_of(value) is None:
         raise SpecError(f"compare_methods: {where}: {inner!r} is not defined in a file. {_REMEDY}")
-    # A module of a package is known by its dotted name, since it may import its neighbours by it.
-    return _Reference(settings, inner, Path(place).resolve(), module if "." in module else "")
+    return value, options
 
 
-def _home(references: Sequence[_Reference]) -> str | None:
-    """Return the folder that files are relative to: that of the first file, or of the first package beside none."""
-    for one in references:
-        if one.file is not None and not one.module:
-            return str(one.file.parent)
-    for one in references:
-        if one.file is not None:
-            depth = one.module.count(".") + (one.file.name == "__init__.py")
-            return str(one.file.parents[depth])
+def _file_of(value: Any) -> Path | None:
+    place = getattr(sys.modules.get(str(value.__module__)), "__file__", None)
+    return Path(place).resolve() if place is not None and Path(place).is_file() else None
+
+
+def _in_package(value: Any) -> bool:
+    """Whether it is in a module of a package, which is named by its dotted name: it may import its neighbours by it."""
+    return "." in str(value.__module__)
+
+
+def _table(given: Named, where: str, base_dir: str | None) -> dict[str, Any]:
+    """Return what stands in a spec for a name, a table or an object."""
+    if isinstance(given, str):
+        return {"name": given}
+    if isinstance(given, Mapping):
+        return dict(given)
+    value, options = _split(given, where)
+    source = str(value.__module__) if _in_package(value) else os.path.relpath(str(_file_of(value)), base_dir)
+    return {"name": f"{source}:{value.__qualname__}", **({"options": dict(options)} if options else {})}
+
+
+def _base_dir(values: Sequence[Any]) -> str | None:
+    """Return the folder that files are relative to: that of the first file, or else of the first package."""
+    for value in values:
+        if not _in_package(value):
+            return str(getattr(_file_of(value), "parent", None))
+    for value in values:
+        file = _file_of(value)
+        if file is not None:
+            depth = str(value.__module__).count(".") + (file.name == "__init__.py")
+            return str(file.parents[depth])
     return None

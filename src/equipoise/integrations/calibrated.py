@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import final
 
+import torch
 from torch import Tensor, nn
 
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.identity import Identity
+from equipoise.core.errors import DataError
+from equipoise.decisions.accept_rule import AcceptRule
 from equipoise.training.batch_source import Inputs
 from equipoise.training.network_call import as_logits, call_network
 
-__all__ = ["CalibratedNetwork"]
+__all__ = ["CalibratedNetwork", "SelectiveNetwork"]
 
 
 @final
@@ -45,3 +48,53 @@ class CalibratedNetwork(nn.Module):
         logits = as_logits(call_network(self.network, given), where="CalibratedNetwork")
         mapped: Tensor = self.calibrator(logits)
         return mapped.softmax(1) if self.calibrator.gives == "logits" else mapped
+
+
+@final
+class SelectiveNetwork(nn.Module):
+    """A network, its calibrator and a certified threshold: inputs to probabilities, and whether they are accepted.
+
+    Args:
+        network: As for :class:`CalibratedNetwork`.
+        rule: A certified rule; its calibrator is applied first.
+
+    Raises:
+        DataError: If the rule is not certified, has thresholds per group, or orders predictions by a column.
+
+    Example:
+        >>> from equipoise.core import Predictions
+        >>> from equipoise.decisions import certify_threshold
+        >>> probs = torch.linspace(0.6, 1, 300)
+        >>> rows = Predictions(probs=probs, labels=(probs > 0.7).long())
+        >>> rule = certify_threshold(rows, max_error=0.05)
+        >>> SelectiveNetwork(nn.Identity(), rule)(torch.tensor([[3.0, 0.0], [0.1, 0.0]]))[1]
+        tensor([ True, False])
+    """
+
+    def __init__(self, network: nn.Module, rule: AcceptRule) -> None:
+        super().__init__()
+        threshold = rule.certificate.threshold
+        if threshold is None or not rule.certificate.certified:
+            raise DataError(
+                "SelectiveNetwork: expected a rule with one certified threshold, got none. Certify one."
+            )
+        if rule.score not in ("confidence", "margin", "entropy"):
+            raise DataError(
+                f"SelectiveNetwork: expected a rule on confidence, margin or entropy, got {rule.score!r}. A network "
+                "has no other columns."
+            )
+        self.calibrated = CalibratedNetwork(network, rule.calibrator)
+        self.score, self.threshold = rule.score, threshold
+
+    def forward(self, inputs: Inputs | None = None, **named: Tensor) -> tuple[Tensor, Tensor]:
+        """Return probabilities and whether each row is accepted."""
+        probs = self.calibrated(inputs, **named)
+        if self.score == "confidence":
+            value = probs.amax(1)
+        elif self.score == "margin":
+            top = probs.topk(2, 1).values
+            value = top[:, 0] - top[:, 1]
+        else:
+            entropy = torch.special.entr(probs).sum(1)
+            value = 1 - entropy / torch.log(torch.tensor(float(probs.shape[1])))
+        return probs, value >= self.threshold

@@ -18,10 +18,12 @@ from torch import Tensor, nn
 
 from equipoise import __version__
 from equipoise.calibrators.base import Calibrator
+from equipoise.calibrators.identity import Identity
 from equipoise.core.arrays import Array
 from equipoise.core.atomic_files import atomic_path
 from equipoise.core.errors import DataError, needs
-from equipoise.integrations.calibrated import CalibratedNetwork
+from equipoise.decisions.accept_rule import AcceptRule
+from equipoise.integrations.calibrated import CalibratedNetwork, SelectiveNetwork
 from equipoise.training.batch_source import Inputs
 from equipoise.training.network_call import as_logits, call_network
 
@@ -47,6 +49,7 @@ def export_onnx(
     class_names: Sequence[str] | None = None,
     notes: Mapping[str, str] | None = None,
     tolerance: float = 1e-4,
+    rule: AcceptRule | None = None,
 ) -> float:
     """Write network and map as one ONNX graph from ``inputs`` to ``probs``; no file is left if it answers otherwise.
 
@@ -63,6 +66,8 @@ def export_onnx(
         class_names: Kept in the file's metadata.
         notes: Further texts for the metadata, by name.
         tolerance: Largest difference of a probability that is accepted.
+        rule: A certified rule, which adds the output ``accept``: whether each prediction is accepted. Its calibrator
+            takes the place of ``calibrator``, which must be None or the same.
 
     Returns:
         The largest difference that was found.
@@ -80,11 +85,23 @@ def export_onnx(
     """
     if Path(path).suffix != ".onnx":
         raise ValueError(f"export_onnx: the name must end in .onnx, got {str(path)!r}.")
+    if rule is not None:
+        calibrator = _calibrator_of(rule, calibrator)
     network = copy.deepcopy(network).eval().cpu()
     # An own kind of mapping, such as that of a tokenizer, would be traced as one object.
     example = dict(example) if isinstance(example, Mapping) else example
     with atomic_path(path) as temporary:
-        _write(temporary, CalibratedNetwork(network, calibrator).eval(), example, "inputs")
+        if rule is None:
+            _write(temporary, CalibratedNetwork(network, calibrator).eval(), example, "inputs")
+        else:
+            _write(
+                temporary,
+                SelectiveNetwork(network, rule).eval(),
+                example,
+                "inputs",
+                outputs=("probs", "accept"),
+            )
+            notes = {**(notes or {}), "accept": rule.certificate.describe(rule.score or "score")}
         _describe(temporary, calibrator, class_names, notes or {})
         found = check_parity(temporary, CalibratedNetwork(network, calibrator).eval(), example)
         if calibrator is not None:
@@ -94,7 +111,37 @@ def export_onnx(
                 f"export_onnx: the graph's probabilities differ from the original's by {found:.2g}, more than "
                 f"{tolerance:.2g}. Nothing was written; report it, or raise the tolerance if that is enough for you."
             )
+        if rule is not None:
+            _check_accept(temporary, SelectiveNetwork(network, rule).eval(), example)
     return found
+
+
+def _calibrator_of(rule: AcceptRule, calibrator: Calibrator | None) -> Calibrator | None:
+    own: Calibrator | None = rule.calibrator
+    if calibrator is None or isinstance(calibrator, Identity):
+        return own
+    if own is None or own.to_artifact() != calibrator.to_artifact():
+        raise DataError(
+            "export_onnx: the rule was certified with another calibrator. Certify it with this one."
+        )
+    return own
+
+
+def _check_accept(path: Path, model: SelectiveNetwork, example: Inputs) -> None:
+    """Raise unless the graph accepts the same rows, except within rounding of the threshold."""
+    accepted = _run(path, example, "accept")
+    with torch.no_grad():
+        wanted = model(example)[1].numpy()
+        shifted = []
+        for step in (-_NEAR, _NEAR):
+            near = copy.copy(model)
+            near.threshold = model.threshold + step
+            shifted.append(near(example)[1].numpy())
+    clear = shifted[0] == shifted[1]
+    if (accepted != wanted)[clear].any():
+        raise DataError(
+            "export_onnx: the graph accepts other rows than the original. Nothing was written; report it."
+        )
 
 
 def check_parity(path: str | os.PathLike[str], model: nn.Module, inputs: Inputs) -> float:
@@ -145,15 +192,21 @@ def _has_free_length(path: str | os.PathLike[str]) -> bool:
 
 def _gaps(path: str | os.PathLike[str], model: nn.Module, inputs: Inputs) -> Array:
     """Return the largest difference in each row; infinite where one side is no number."""
-    session = _session(path)
-    wanted_inputs = [one.name for one in session.get_inputs()]
-    given = inputs if isinstance(inputs, Mapping) else {wanted_inputs[0]: inputs}
-    # What a network does not use is no input of its graph.
-    (answer,) = session.run(None, {name: given[name].numpy() for name in wanted_inputs})
+    answer = _run(path, inputs, "probs")
     with torch.no_grad():
         wanted = model(inputs).double().numpy()
     gaps = np.abs(answer.astype(np.float64) - wanted).reshape(len(wanted), -1).max(axis=1)
     return np.where(np.isfinite(gaps), gaps, np.inf)
+
+
+def _run(path: str | os.PathLike[str], inputs: Inputs, output: str) -> Array:
+    session = _session(path)
+    wanted_inputs = [one.name for one in session.get_inputs()]
+    given = inputs if isinstance(inputs, Mapping) else {wanted_inputs[0]: inputs}
+    # What a network does not use is no input of its graph.
+    (answer,) = session.run([output], {name: given[name].numpy() for name in wanted_inputs})
+    found: Array = answer
+    return found
 
 
 def _map_parity(folder: Path, calibrator: Calibrator, network: nn.Module, example: Inputs) -> float:
@@ -197,19 +250,23 @@ def _known(calibrator: Calibrator) -> tuple[Mapping[str, Array], str]:
     return (calibrator.result.parameters, calibrator.result.words) if calibrator.needs_fit else ({}, "")
 
 
-def _write(path: Path, model: nn.Module, example: Inputs, name: str) -> None:
+def _write(
+    path: Path, model: nn.Module, example: Inputs, name: str, *, outputs: Sequence[str] = ("probs",)
+) -> None:
     """Write a graph whose number of rows is free, and the length of token numbers if the network allows it."""
     lengths = {one.shape[1] for one in _tensors(example) if _is_tokens(one)}
     if len(lengths) == 1:
         try:
-            _write_graph(path, model, example, name, sequence=torch.export.Dim("sequence", min=2))
+            _write_graph(path, model, example, name, outputs, sequence=torch.export.Dim("sequence", min=2))
             return
         except Exception:  # noqa: BLE001 - the exporter wraps whatever a network of one length raises
             path.write_bytes(b"")
-    _write_graph(path, model, example, name, sequence=None)
+    _write_graph(path, model, example, name, outputs, sequence=None)
 
 
-def _write_graph(path: Path, model: nn.Module, example: Inputs, name: str, *, sequence: Any) -> None:
+def _write_graph(
+    path: Path, model: nn.Module, example: Inputs, name: str, outputs: Sequence[str], *, sequence: Any
+) -> None:
     batch = torch.export.Dim("batch", min=1)
 
     def free(values: Tensor) -> dict[int, Any]:
@@ -225,7 +282,7 @@ def _write_graph(path: Path, model: nn.Module, example: Inputs, name: str, *, se
             dynamo=True,
             dynamic_shapes={"inputs": shapes},
             input_names=list(example) if isinstance(example, Mapping) else [name],
-            output_names=["probs"],
+            output_names=list(outputs),
             custom_translation_table={torch.ops.aten.searchsorted.Tensor: _searchsorted},
             verbose=False,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -123,11 +124,12 @@ def _result(ray: Any, reference: Any) -> AuditState | None:
 
 def _added(total: AuditState | None, found: AuditState | None, source: FileSource) -> AuditState | None:
     if total is None or found is None:
-        return total or found
+        # Arrays in Ray's store are read-only, and the first state is added to.
+        return total or deepcopy(found)
     try:
         total.merge(found, same_source=True)
     except DataError as error:
-        raise DataError(f"{name_of(source)}: {str(error).removeprefix('AuditState.merge: ')}") from None
+        raise error.at(where=name_of(source)) from None
     return total
 
 

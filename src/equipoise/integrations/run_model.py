@@ -20,9 +20,8 @@ from equipoise.core.names import nearest
 from equipoise.core.predictions import Predictions
 from equipoise.data import Dataset
 from equipoise.data.streaming import ImageFiles
-from equipoise.experiments import find_runs
+from equipoise.experiments import Execution, find_runs
 from equipoise.experiments.build.run_parts import Built, build, network_options, split_source
-from equipoise.experiments.code.names import is_code
 from equipoise.experiments.runs.folder import RunFolder
 from equipoise.experiments.runs.stages import load_network
 from equipoise.integrations.calibrated import CalibratedNetwork
@@ -134,7 +133,7 @@ def load_run(
         SpecError: If the run has several calibrators and none is named, or none of that name.
         DataError: If the data or the weights are gone, or the model answers otherwise than the run did.
     """
-    spec = replace(run.spec(), home=None if code is None else str(code))
+    spec = replace(run.spec(), base_dir=None if code is None else str(code))
     weights = run.path / ("best.pt" if spec.training.keep == "best" else "last.pt")
     if not weights.exists():
         raise DataError(
@@ -142,7 +141,7 @@ def load_run(
         )
     name, fitted = _calibrator(run, calibrator)
     try:
-        built = build(spec, root=root)
+        built = build(spec, Execution(root=root))
     except SpecError as error:
         if not spec.code:
             raise
@@ -150,7 +149,7 @@ def load_run(
             f"{error} The run used {', '.join(spec.code)}: pass the folder that these are relative to, code=... "
             "(--code)."
         ) from error
-    network = load_network(run, built).cpu().eval()
+    network = load_network(run, built, spec).cpu().eval()
     example = _example(built.data)
     raw_inputs = RawInputs.of(built.data)
     difference = _difference(run, built, ScaledNetwork(raw_inputs, network), example, fitted)
@@ -159,7 +158,7 @@ def load_run(
             f"{run.path}: the model's probabilities differ from those that the run stored by {difference:.2g}, more "
             f"than {_TOLERANCE:.0e}. Nothing was written. Were the data or the code changed since?"
         )
-    own = is_code(spec.model.name)
+    own = spec.model.is_code
     return RunModel(
         label=spec.label,
         network=network,

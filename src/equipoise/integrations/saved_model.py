@@ -21,6 +21,9 @@ from equipoise.calibrators.load import from_artifact
 from equipoise.core.arrays import Array
 from equipoise.core.atomic_files import atomic_path, save_tensors
 from equipoise.core.errors import DataError, EquipoiseError, first_line, require
+from equipoise.core.predictions import Predictions
+from equipoise.decisions.accept_rule import AcceptRule, replace_calibrator
+from equipoise.decisions.scores import SCORES
 from equipoise.integrations.bounded_network import (
     build_network,
     check_input_shape,
@@ -37,7 +40,7 @@ __all__ = ["SavedModel", "load_model", "save_model"]
 ArrayInputs: TypeAlias = Array | Tensor | Mapping[str, Array | Tensor]
 
 _FORMAT = "equipoise.model"
-_VERSION = 2
+_VERSION = 3
 _NETWORK, _CALIBRATOR, _INPUTS = "network.", "calibrator.", "raw_inputs."
 
 
@@ -52,6 +55,7 @@ class SavedModel:
         class_names: One name per class, if they were saved.
         input_shape: Shape of one input, if it was saved.
         raw_inputs: What is done to inputs before the network gets them; None passes them on as they are.
+        rule: Which predictions are accepted, if a rule was saved.
     """
 
     network: nn.Module
@@ -59,6 +63,19 @@ class SavedModel:
     class_names: tuple[str, ...] | None = None
     input_shape: tuple[int, ...] | None = None
     raw_inputs: RawInputs | None = None
+    rule: AcceptRule | None = None
+
+    def accept(self, inputs: ArrayInputs) -> Array:
+        """Return which inputs have a prediction that the saved rule accepts ``(n,)``.
+
+        Raises:
+            DataError: If the model was saved without a rule.
+        """
+        if self.rule is None:
+            raise DataError("SavedModel.accept: the model was saved without a rule. Save it with `rule`.")
+        # The probabilities are calibrated already.
+        without = replace_calibrator(self.rule, None)
+        return without(Predictions(probs=self.predict_proba(inputs)))
 
     def predict_proba(self, inputs: ArrayInputs) -> Array:
         """Return calibrated probabilities ``(n, k)`` of a batch of inputs.
@@ -113,6 +130,7 @@ def save_model(
     options: Mapping[str, Any] | None = None,
     input_shape: Sequence[int] | None = None,
     raw_inputs: RawInputs | None = None,
+    rule: AcceptRule | None = None,
 ) -> None:
     """Write weights and calibrator into one file, with a digest over all of it; never a pickle.
 
@@ -125,6 +143,8 @@ def save_model(
         options: What it was made with, such as ``{"n_classes": 10}``.
         input_shape: Shape of one input, without the batch; wanted for the export.
         raw_inputs: What is done to inputs before the network gets them, so that the file takes them raw.
+        rule: A certified rule, so that the loaded model can accept or abstain. Its calibrator must be ``calibrator``,
+            which may be left out.
 
     Raises:
         ValueError: For another ending.
@@ -146,6 +166,8 @@ def save_model(
         raise ValueError(f"save_model: the name must end in .safetensors, got {str(path)!r}.")
     if isinstance(calibrator, Identity):
         calibrator = None
+    if rule is not None:
+        calibrator = _calibrator_of(rule, calibrator)
     packed = None if calibrator is None else calibrator.to_artifact()
     parameters = {} if packed is None else packed.pop("parameters")
     weights = _weights(network)
@@ -159,13 +181,14 @@ def save_model(
     told = {
         "format": _FORMAT,
         # Versions that know no scaling of inputs must not read a file with one.
-        "version": 1 if raw_inputs is None else _VERSION,
+        "version": _VERSION if rule is not None else 1 if raw_inputs is None else 2,
         "written_by": {"equipoise": __version__, "torch": torch.__version__},
         "architecture": made_of,
         "class_names": None if names is None else list(names),
         "input_shape": None if shape is None else list(shape),
         "calibrator": packed,
         **({} if raw_inputs is None else {"raw_inputs": raw_inputs.kind}),
+        **({} if rule is None else {"rule": replace_calibrator(rule, None).as_dict()}),
     }
     tensors = {_NETWORK + name: value for name, value in weights.items()}
     for name, entry in parameters.items():
@@ -226,11 +249,33 @@ def load_model(path: str | os.PathLike[str], *, network: nn.Module | None = None
             class_names=names,
             input_shape=shape,
             raw_inputs=_raw_inputs(told, tensors, shape),
+            rule=_rule(told, calibrator, where),
         )
     except EquipoiseError:
         raise
     except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
         raise DataError(f"{where} is damaged: {type(error).__name__} {first_line(error)}.") from error
+
+
+def _calibrator_of(rule: AcceptRule, calibrator: Calibrator | None) -> Calibrator | None:
+    if not rule.certificate.certified or rule.by is not None or rule.score not in SCORES:
+        raise DataError(
+            "save_model: expected a rule with one certified threshold on confidence, margin or entropy, got "
+            f"{rule!r}. A model has no columns."
+        )
+    own: Calibrator | None = rule.calibrator
+    if calibrator is not None and (own is None or own.to_artifact() != calibrator.to_artifact()):
+        raise DataError(
+            "save_model: the rule was certified with another calibrator. Certify it with this one."
+        )
+    return own
+
+
+def _rule(told: Mapping[str, Any], calibrator: Calibrator, where: str) -> AcceptRule | None:
+    if told.get("rule") is None:
+        return None
+    found = AcceptRule.from_dict(told["rule"], where=where)
+    return replace_calibrator(found, None if isinstance(calibrator, Identity) else calibrator)
 
 
 def _calibrator(told: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Calibrator:

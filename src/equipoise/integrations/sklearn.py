@@ -13,11 +13,13 @@ from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.choose import choose
 from equipoise.calibrators.load import KINDS
 from equipoise.core.arrays import Array
-from equipoise.core.errors import DataError, needs
+from equipoise.core.errors import DataError, EquipoiseWarning, needs
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
 from equipoise.core.probabilities import positive_logits
+from equipoise.decisions.certify import certify_threshold
 from equipoise.metrics.facts import metric_facts
+from equipoise.metrics.inputs import top_label
 from equipoise.metrics.state import CalibrationState
 from equipoise.metrics.values import row_metrics, state_metrics
 
@@ -27,7 +29,7 @@ with needs("sklearn", extra="sklearn", purpose="calibrate scikit-learn estimator
     from sklearn.frozen import FrozenEstimator
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import check_cv, cross_val_predict
-    from sklearn.utils import Bunch, get_tags, indexable
+    from sklearn.utils import Bunch, _safe_indexing, get_tags, indexable
     from sklearn.utils.metadata_routing import (
         MetadataRouter,
         MethodMapping,
@@ -44,7 +46,13 @@ with needs("sklearn", extra="sklearn", purpose="calibrate scikit-learn estimator
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["CalibratedClassifier", "CalibrationScorer", "draw_estimators", "predictions_of"]
+__all__ = [
+    "CalibratedClassifier",
+    "CalibrationScorer",
+    "SelectiveClassifier",
+    "draw_estimators",
+    "predictions_of",
+]
 
 # The share of rows whose highest score has to be that of the predicted class, and its mean over predicted classes.
 _AGREEING, _AGREEING_BY_CLASS = 0.9, 0.6
@@ -198,11 +206,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     def _predictions(
         self, scores: Any, labels: Array | None = None, weights: Array | None = None
     ) -> Predictions:
-        values, split = np.asarray(scores, np.float64), None if labels is None else "calib"
-        if _response(self.estimator_) == "predict_proba":
-            return Predictions(probs=values, labels=labels, weights=weights, split=split)
-        columns = positive_logits(values) if values.ndim == 1 else values
-        return Predictions(logits=columns, labels=labels, weights=weights, split=split)
+        return _as_predictions(self.estimator_, scores, labels, weights)
 
     def _calibrator(self, held_out: Predictions) -> Calibrator:
         if self.method == "auto":
@@ -217,6 +221,155 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
                 f"CalibratedClassifier.fit: `y` must hold the classes of the frozen estimator, {frozen.classes_}, got "
                 f"{self.classes_}. Calibrate on rows of every class."
             )
+
+
+@final
+class SelectiveClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that abstains where it would be wrong too often.
+
+    A part of the rows is held out. The classifier is fitted on the others, and the most lenient threshold on its
+    confidence is certified on the held-out rows (:func:`~equipoise.decisions.certify_threshold`): with probability
+    ``confidence``, at most ``max_error`` of the accepted predictions are wrong. If no threshold can be certified,
+    a warning is given, and every prediction is an abstention. All rows certify a
+    :class:`~sklearn.frozen.FrozenEstimator`, which is left as it is.
+
+    Args:
+        estimator: The classifier; a logistic regression if None. A :class:`CalibratedClassifier` is one, too.
+        max_error: Error limit among accepted predictions.
+        confidence: Probability with which the limit holds.
+        holdout: Share of the rows that certify the threshold.
+        abstain: What ``predict`` gives for an abstention; by default "abstain", for numeric classes -1 or, if
+            there is such a class, one less than the smallest.
+        random_state: Random seed of the choice of held-out rows.
+
+    Attributes:
+        classes_: The classes, sorted.
+        estimator_: The fitted classifier.
+        rule_: The :class:`~equipoise.decisions.AcceptRule`; ``rule_.certificate`` is the record.
+        abstain_: The label of an abstention.
+
+    Example:
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> classifier = SelectiveClassifier(LogisticRegression(max_iter=500), max_error=0.2, holdout=0.5).fit(X, y)
+        >>> classifier.rule_.certificate.certified
+        True
+        >>> classifier.predict(X[:2]), classifier.accept(X[:2])
+        (array([0, 0]), array([ True,  True]))
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        max_error: float = 0.1,
+        confidence: float = 0.95,
+        holdout: float = 0.3,
+        abstain: Any = None,
+        random_state: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.max_error = max_error
+        self.confidence = confidence
+        self.holdout = holdout
+        self.abstain = abstain
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
+        """Fit the classifier and certify the threshold.
+
+        Args:
+            X: Inputs, in any form that the classifier takes.
+            y: Classes.
+
+        Returns:
+            The estimator itself.
+        """
+        X, y = indexable(X, y)  # noqa: N806
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError("SelectiveClassifier.fit: `y` must hold at least two classes, got one class.")
+        self.abstain_ = self._abstain_label()
+        base = LogisticRegression() if self.estimator is None else self.estimator
+        if isinstance(base, FrozenEstimator):
+            self.estimator_, held_out = base, np.arange(len(y))
+        else:
+            fitted, held_out = self._divided(codes)
+            self.estimator_ = clone(base).fit(_safe_indexing(X, fitted), y[fitted])
+        if not np.array_equal(self.estimator_.classes_, self.classes_):
+            raise ValueError(
+                "SelectiveClassifier.fit: the classifier has other classes than `y`. Give more rows of every class."
+            )
+        scores = getattr(self.estimator_, _response(self.estimator_))(_safe_indexing(X, held_out))
+        labelled = _as_predictions(self.estimator_, scores, codes[held_out])
+        self.rule_ = certify_threshold(labelled, max_error=self.max_error, confidence=self.confidence)
+        if not self.rule_.certificate.certified:
+            warnings.warn(
+                f"SelectiveClassifier.fit: every prediction will be an abstention. {self.rule_.certificate.describe()}",
+                EquipoiseWarning,
+                stacklevel=2,
+            )
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        return self
+
+    def predict(self, X: Any) -> Array:  # noqa: N803
+        """Return the most probable class of each accepted row, and the label of an abstention for the others."""
+        predictions = self._predictions(X)
+        named = self.classes_[predictions.predicted]
+        result: Array = np.where(self.rule_(predictions), named, np.array(self.abstain_, dtype=None))
+        return result if self.classes_.dtype.kind in "OUS" else result.astype(np.result_type(named, result))
+
+    def accept(self, X: Any) -> Array:  # noqa: N803
+        """Return which rows are accepted ``(n,)``."""
+        return self.rule_(self._predictions(X))
+
+    def predict_proba(self, X: Any) -> Array:  # noqa: N803
+        """Return the classifier's probabilities ``(n, k)``, of accepted rows and others."""
+        return np.array(self._predictions(X).probs, np.float64)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(LogisticRegression() if self.estimator is None else self.estimator)
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        return tags
+
+    def _predictions(self, X: Any) -> Predictions:  # noqa: N803
+        check_is_fitted(self)
+        return _as_predictions(self.estimator_, getattr(self.estimator_, _response(self.estimator_))(X))
+
+    def _divided(self, codes: Array) -> tuple[Array, Array]:
+        """Return rows to fit on and rows to certify on; every class is fitted on if it has two rows."""
+        if not 0 < self.holdout < 1:
+            raise ValueError(f"SelectiveClassifier: `holdout` must be between 0 and 1, got {self.holdout}.")
+        order = np.random.default_rng(self.random_state).permutation(len(codes))
+        held_out = order[: max(1, round(self.holdout * len(codes)))]
+        fitted = np.setdiff1d(order, held_out)
+        missing = np.setdiff1d(codes, codes[fitted])
+        if len(missing):
+            # One row of each class that would be missing goes back.
+            back = np.array([held_out[codes[held_out] == code][0] for code in missing])
+            held_out, fitted = np.setdiff1d(held_out, back), np.sort(np.concatenate([fitted, back]))
+        if len(held_out) == 0:
+            raise ValueError(
+                f"SelectiveClassifier.fit: expected rows to hold out, got {len(codes)} samples. Give more rows."
+            )
+        return fitted, np.sort(held_out)
+
+    def _abstain_label(self) -> Any:
+        numeric = self.classes_.dtype.kind in "biuf"
+        label = self.abstain
+        if label is None:
+            label = min(-1, int(np.floor(self.classes_.min())) - 1) if numeric else "abstain"
+        if label in self.classes_.tolist():
+            raise ValueError(
+                f"SelectiveClassifier: `abstain` must differ from every class, got {label!r}. Choose another label."
+            )
+        return label
 
 
 @final
@@ -249,7 +402,7 @@ class CalibrationScorer:
         state = CalibrationState.of(predictions, n_bins=self.n_bins)
         values = state_metrics(state)
         if self.metric not in values:
-            values = row_metrics(predictions, state)
+            values = row_metrics(top_label(predictions, None, where="score"), state)
         value = look_up(self.metric, values, what="metric of these predictions")
         return -metric_facts(self.metric).badness(value)
 
@@ -345,6 +498,16 @@ def draw_estimators(
 
 def _routes_metadata() -> bool:
     return bool(get_config()["enable_metadata_routing"])
+
+
+def _as_predictions(
+    estimator: Any, scores: Any, labels: Array | None = None, weights: Array | None = None
+) -> Predictions:
+    values, split = np.asarray(scores, np.float64), None if labels is None else "calib"
+    if _response(estimator) == "predict_proba":
+        return Predictions(probs=values, labels=labels, weights=weights, split=split)
+    columns = positive_logits(values) if values.ndim == 1 else values
+    return Predictions(logits=columns, labels=labels, weights=weights, split=split)
 
 
 def _response(estimator: Any) -> str:

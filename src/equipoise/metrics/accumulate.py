@@ -19,8 +19,8 @@ from equipoise.metrics.tensors import FlatBatch, PlainBatch
 
 __all__ = ["RowBlock", "add_confidence", "add_predictions", "add_rows", "losses_of_being_right", "sum_rows"]
 
-# Numbers in a block of rows, which fits the second-level cache of a processor with all that is computed from it.
-_BLOCK = 1 << 16
+# Numbers in a block of rows: few enough for a processor's cache, and enough to outweigh the cost of a call.
+_BLOCK = 1 << 18
 # Numbers in a part of the rows that has sums of its own. Parts do not depend on threads, so neither do results.
 _PART = 1 << 20
 # How far beyond one the rounding of a probability may go.

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from equipoise.core.arrays import Array
+from equipoise.core.choices import ScoreSettings
 from equipoise.core.names import check_choice
 from equipoise.metrics.curve import ReliabilityCurve
 from equipoise.metrics.inputs import as_predictions
@@ -25,6 +26,7 @@ __all__ = [
     "over_confidence_error",
     "reliability_curve",
     "root_mean_square_calibration_error",
+    "state_of",
 ]
 
 _TARGETS = ("top_label", "classwise", "positive")
@@ -71,9 +73,7 @@ def expected_calibration_error(
     """
     where = "expected_calibration_error"
     check_choice(target, _TARGETS, where=where, name="target")
-    state = CalibrationState.of(
-        as_predictions(probs, labels, sample_weight, where=where), n_bins=n_bins, closed=closed
-    )
+    state = state_of(probs, labels, sample_weight, ScoreSettings(n_bins, closed), where=where)
     if target == "classwise":
         return float(state.class_errors("ece").mean())
     return state.curve(target).expected_error()
@@ -107,8 +107,7 @@ def reliability_curve(
     """
     where = "reliability_curve"
     check_choice(target, ("top_label", "positive"), where=where, name="target")
-    predictions = as_predictions(probs, labels, sample_weight, where=where)
-    return CalibrationState.of(predictions, n_bins=n_bins, closed=closed).curve(target)
+    return state_of(probs, labels, sample_weight, ScoreSettings(n_bins, closed), where=where).curve(target)
 
 
 def maximum_calibration_error(
@@ -284,8 +283,8 @@ def classwise_calibration_errors(
         >>> classwise_calibration_errors([[0.75, 0.25], [0.75, 0.25]], [0, 0])
         array([0.25, 0.25])
     """
-    predictions = as_predictions(probs, labels, sample_weight, where="classwise_calibration_error")
-    return CalibrationState.of(predictions, n_bins=n_bins, closed=closed).class_errors("ece")
+    settings, where = ScoreSettings(n_bins, closed), "classwise_calibration_error"
+    return state_of(probs, labels, sample_weight, settings, where=where).class_errors("ece")
 
 
 def debiased_calibration_error(
@@ -327,8 +326,7 @@ def debiased_calibration_error(
     """
     where = "debiased_calibration_error"
     check_choice(norm, ("l1", "l2"), where=where, name="norm")
-    predictions = as_predictions(probs, labels, sample_weight, where=where)
-    state = CalibrationState.of(predictions, n_bins=n_bins, closed=closed)
+    state = state_of(probs, labels, sample_weight, ScoreSettings(n_bins, closed), where=where)
     return debiased_from_curve(state.curve(), state.effective_samples, norm=norm)
 
 
@@ -403,3 +401,16 @@ def over_confidence_error(
     """
     curve = reliability_curve(probs, labels, n_bins=n_bins, closed=closed, sample_weight=sample_weight)
     return curve.errors()["over_confidence_error"]
+
+
+def state_of(
+    probs: Any, labels: Any, sample_weight: Any, settings: ScoreSettings, *, where: str
+) -> CalibrationState:
+    """Return the state of arrays or Predictions, for metrics that are read from one.
+
+    Example:
+        >>> state_of([0.9, 0.2], [1, 0], None, ScoreSettings(), where="doc").n_samples
+        2
+    """
+    predictions = as_predictions(probs, labels, sample_weight, where=where)
+    return CalibrationState.of_checked(predictions, settings)

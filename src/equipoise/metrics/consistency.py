@@ -9,10 +9,9 @@ import numpy as np
 from equipoise.core.arrays import Array
 from equipoise.core.choices import ScoreSettings
 from equipoise.core.names import look_up
-from equipoise.metrics.inputs import as_predictions
+from equipoise.metrics.binned import state_of
 from equipoise.metrics.intervals import check_settings, tail_probability
 from equipoise.metrics.resample import Resampler
-from equipoise.metrics.state import CalibrationState
 from equipoise.metrics.values import state_metrics
 
 __all__ = ["ConsistencyTest", "consistency_test"]
@@ -84,8 +83,7 @@ def consistency_test(
     """
     settings = ScoreSettings(n_bins, closed, n_resamples=n_resamples, seed=seed)
     check_settings(settings, where="consistency_test")
-    predictions = as_predictions(probs, labels, sample_weight, where="consistency_test")
-    state = CalibrationState.of(predictions, n_bins=n_bins, closed=closed)
+    state = state_of(probs, labels, sample_weight, settings, where="consistency_test")
     names = ("ece", "mce", "rms_ce", "avg_ce", "classwise_ece")
     value = look_up(
         metric, {k: v for k, v in state_metrics(state).items() if k in names}, what="testable error"

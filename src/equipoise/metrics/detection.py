@@ -95,8 +95,8 @@ def error_auroc(probs: Any, labels: Any = None, *, sample_weight: Any = None) ->
         >>> error_auroc([[0.9, 0.1], [0.6, 0.4]], [0, 1])
         1.0
     """
-    top = top_label(probs, labels, sample_weight, where="error_auroc")
-    return area_under_roc(top.confidence, top.correct, sample_weight=top.weight)
+    cells = top_label(probs, labels, sample_weight, where="error_auroc").cells
+    return float(auroc_of_cells(cells.right, cells.wrong))
 
 
 def out_of_distribution_auroc(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -11,7 +13,14 @@ from equipoise.core.checks import check_weights
 from equipoise.core.predictions import Predictions
 from equipoise.core.rows import check_disjoint
 
-__all__ = ["TopLabel", "as_predictions", "check_bandwidth", "sort_by_confidence", "top_label"]
+__all__ = [
+    "ConfidenceCells",
+    "TopLabel",
+    "as_predictions",
+    "check_bandwidth",
+    "sorted_top_label",
+    "top_label",
+]
 
 
 def as_predictions(probs: Any, labels: Any, sample_weight: Any = None, *, where: str) -> Predictions:
@@ -59,64 +68,94 @@ def check_bandwidth(bandwidth: float, *, where: str) -> None:
         )
 
 
-class TopLabel(NamedTuple):
-    """Confidence and correctness, all that top-label metrics need.
+class ConfidenceCells(NamedTuple):
+    """Rows of equal confidence together, in ascending order of confidence.
 
     Attributes:
-        confidence: ``(n,)`` in the precision of the scores.
-        correct: ``(n,)`` bool.
-        weight: ``(n,)`` float64, none of them zero, or None.
+        confidence: ``(m,)``, each value once.
+        mass: Weight of the rows with this confidence.
+        right: Weight of those that are right.
+    """
+
+    confidence: Array
+    mass: Array
+    right: Array
+
+    @property
+    def wrong(self) -> Array:
+        """Weight of the rows that are wrong."""
+        return self.mass - self.right
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TopLabel:
+    """Confidence and correctness in ascending order of confidence: all that metrics of the predicted class need.
+
+    Attributes:
+        confidence: ``(n,)`` float64, ascending; rows of equal confidence in order of correctness.
+        correct: ``(n,)`` float64, 1 if right.
+        weight: ``(n,)`` float64, none of them zero; None if rows have no weights.
     """
 
     confidence: Array
     correct: Array
     weight: Array | None
 
+    @cached_property
+    def gaps(self) -> Array:
+        """Confidence minus correctness of each row, times its weight."""
+        gaps: Array = self.confidence - self.correct
+        return gaps if self.weight is None else self.weight * gaps
+
+    @cached_property
+    def total(self) -> float:
+        """Weight of all rows; their number if they have no weights."""
+        return float(len(self.correct) if self.weight is None else self.weight.sum())
+
+    @cached_property
+    def cells(self) -> ConfidenceCells:
+        """Rows of equal confidence together."""
+        starts = np.flatnonzero(np.concatenate([[True], self.confidence[1:] != self.confidence[:-1]]))
+        weight = np.ones(len(self.correct)) if self.weight is None else self.weight
+        mass, right = (np.add.reduceat(part, starts) for part in (weight, weight * self.correct))
+        return ConfidenceCells(self.confidence[starts], mass, right)
+
 
 def top_label(probs: Any, labels: Any, sample_weight: Any = None, *, where: str) -> TopLabel:
-    """Return confidence, correctness and weights; rows of weight zero are left out.
+    """Return confidence, correctness and weights of arrays or Predictions; rows of weight zero are left out.
+
+    Example:
+        >>> top_label([[0.9, 0.1], [0.2, 0.8]], [0, 1], where="doc").confidence
+        array([0.8, 0.9])
+    """
+    return sorted_top_label(as_predictions(probs, labels, sample_weight, where=where), where=where)
+
+
+def sorted_top_label(predictions: Predictions, *, where: str) -> TopLabel:
+    """Return confidence, correctness and weights of Predictions, sorted once for every metric that needs them.
 
     Weights count rows. Where they add up to less than the rows there are, as weights that sum to one do, they are
     scaled to average one, so that what depends on the number of rows has the right number.
 
+    Without weights, confidence and correctness are packed into one integer, which NumPy sorts many at a time; nothing
+    is rounded, because confidences in [0, 1] leave their highest bits unused.
+
     Example:
-        >>> top_label([[0.9, 0.1]], [0], where="doc").confidence
-        array([0.9])
-        >>> top_label([[0.9, 0.1], [0.2, 0.8]], [0, 1], [0.5, 0.5], where="doc").weight
+        >>> rows = Predictions(probs=[[0.9, 0.1], [0.2, 0.8]], labels=[0, 1], weights=[0.5, 0.5])
+        >>> sorted_top_label(rows, where="doc").weight
         array([1., 1.])
     """
-    predictions = as_predictions(probs, labels, sample_weight, where=where)
     confidence, correct, weight = predictions.confidence, predictions.correct, predictions.weights
-    if weight is None:
-        return TopLabel(confidence, correct, None)
-    check_weights(weight, where=where)
-    if not weight.all():
-        kept = weight > 0
-        confidence, correct, weight = confidence[kept], correct[kept], weight[kept]
-    return TopLabel(confidence, correct, weight * max(1.0, len(weight) / weight.sum()))
-
-
-def sort_by_confidence(top: TopLabel) -> tuple[Array, Array, Array | None]:
-    """Return confidence, correctness and weight in ascending order of confidence.
-
-    Without weights, confidence and correctness are packed into one integer, which NumPy sorts many at a time;
-    nothing is rounded, because confidences in [0, 1] leave their highest bits unused.
-
-    Example:
-        >>> sort_by_confidence(TopLabel(np.array([0.9, 0.5]), np.array([True, False]), None))[0]
-        array([0.5, 0.9])
-    """
-    if top.weight is not None:
-        order = np.lexsort((top.correct, top.confidence))
-        return (
-            top.confidence[order].astype(np.float64),
-            top.correct[order].astype(np.float64),
-            top.weight[order],
-        )
-    bits = np.dtype(f"u{top.confidence.dtype.itemsize}")
-    packed = np.abs(top.confidence).view(bits) << 1
-    packed |= top.correct
+    if weight is not None:
+        check_weights(weight, where=where)
+        order = np.lexsort((correct, confidence))
+        order = order if weight.all() else order[weight[order] > 0]
+        weight = weight[order] * max(1.0, len(order) / weight.sum())
+        return TopLabel(confidence[order].astype(np.float64), correct[order].astype(np.float64), weight)
+    packed = np.abs(confidence).view(np.dtype(f"u{confidence.dtype.itemsize}")) << 1
+    packed |= correct
     packed.sort()
-    correct = (packed & 1).astype(np.float64)
+    hits = (packed & 1).astype(np.float64)
     packed >>= 1
-    return packed.view(top.confidence.dtype).astype(np.float64), correct, None
+    return TopLabel(packed.view(confidence.dtype).astype(np.float64), hits, None)

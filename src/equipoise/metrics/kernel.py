@@ -196,7 +196,7 @@ def gaussian_calibration_error(
     where = "gaussian_calibration_error"
     check_bandwidth(bandwidth, where=where)
     top = top_label(probs, labels, sample_weight, where=where)
-    confidence, correct = top.confidence.astype(np.float64), top.correct.astype(np.float64)
+    confidence, correct = top.confidence, top.correct
     weight = np.ones(len(correct)) if top.weight is None else top.weight
     if not include_self and len(correct) < 2:
         raise ValueError(f"{where}: include_self=False needs at least two rows, got {len(correct)}.")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from equipoise.core.choices import ScoreSettings
 from equipoise.core.names import check_choice
+from equipoise.metrics.binned import state_of
 from equipoise.metrics.inputs import as_predictions
 from equipoise.metrics.state import CalibrationState
 from equipoise.metrics.values import state_metrics, top_k_from_state
@@ -86,8 +88,7 @@ def negative_log_likelihood(probs: Any, labels: Any = None, *, sample_weight: An
         >>> round(negative_log_likelihood([[0.5, 0.5]], [0]), 6)
         0.693147
     """
-    predictions = as_predictions(probs, labels, sample_weight, where="negative_log_likelihood")
-    state = CalibrationState.of(predictions, n_bins=1)
+    state = state_of(probs, labels, sample_weight, ScoreSettings(1), where="negative_log_likelihood")
     state._check_scores()
     return state_metrics(state)["nll"]
 
@@ -120,8 +121,7 @@ def brier_score(
     """
     where = "brier_score"
     check_choice(target, ("canonical", "classwise", "top_label", "positive"), where=where, name="target")
-    predictions = as_predictions(probs, labels, sample_weight, where=where)
-    state = CalibrationState.of(predictions, n_bins=1)
+    state = state_of(probs, labels, sample_weight, ScoreSettings(1), where=where)
     if target == "top_label":
         wrong, right = state.arrays.cells[0].tolist()
         return float((wrong[2] + right[2] - 2 * right[1] + right[0]) / (wrong[0] + right[0]))
@@ -173,8 +173,7 @@ def brier_split(
     Reference:
         Murphy (1973), A new vector partition of the probability score.
     """
-    predictions = as_predictions(probs, labels, sample_weight, where="brier_split")
-    state = CalibrationState.of(predictions, n_bins=n_bins, closed=closed)
+    state = state_of(probs, labels, sample_weight, ScoreSettings(n_bins, closed), where="brier_split")
     state._check_scores()
     found = state_metrics(state)
     return BrierSplit(found["brier_calibration"], found["brier_refinement"])

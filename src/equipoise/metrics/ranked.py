@@ -10,13 +10,16 @@ from equipoise.core.array_functions import search_rows
 from equipoise.core.arrays import Array
 from equipoise.core.bins import check_bins
 from equipoise.core.names import check_choice
-from equipoise.metrics.inputs import as_predictions, sort_by_confidence, top_label
+from equipoise.metrics.inputs import TopLabel, as_predictions, top_label
 
 __all__ = [
     "adaptive_calibration_error",
     "adaptive_edges",
+    "adaptive_error",
     "equal_mass_error",
+    "error_of_running_sums",
     "kolmogorov_smirnov_error",
+    "largest_gap",
     "sweep_calibration_error",
     "thresholded_adaptive_calibration_error",
 ]
@@ -65,19 +68,21 @@ def adaptive_calibration_error(
     """
     check_bins(n_bins, "right", where=_ADAPTIVE)
     check_choice(construction, ("interpolated", "chunks"), where=_ADAPTIVE, name="construction")
-    confidence, correct, weight = sort_by_confidence(top_label(probs, labels, sample_weight, where=_ADAPTIVE))
-    gaps = confidence - correct if weight is None else weight * (confidence - correct)
-    if construction == "interpolated":
-        edges = _interpolated_edges(confidence, weight, n_bins)
-        bounds = np.searchsorted(confidence, edges, side="right")
-        if keep_minimum:
-            bounds[0] = 0
-        total = len(gaps) if weight is None else weight.sum()
-        # Bins without rows begin where the next one does, and a sum from there would not be theirs.
-        starts = bounds[:-1][np.diff(bounds) > 0]
-        sums = np.add.reduceat(gaps[: bounds[-1]], starts) if len(starts) else np.zeros(1)
-        return float(np.abs(sums).sum() / total)
-    return _chunked(confidence, gaps, weight, n_bins)
+    top = top_label(probs, labels, sample_weight, where=_ADAPTIVE)
+    if construction == "chunks":
+        return _chunked_error(top, n_bins)
+    return adaptive_error(top, n_bins, keep_minimum=keep_minimum)
+
+
+def adaptive_error(top: TopLabel, n_bins: int, *, keep_minimum: bool = True) -> float:
+    """Return the error over bins whose edges are interpolated between sorted confidences."""
+    bounds = np.searchsorted(top.confidence, _interpolated_edges(top, n_bins), side="right")
+    if keep_minimum:
+        bounds[0] = 0
+    # Bins without rows begin where the next one does, and a sum from there would not be theirs.
+    starts = bounds[:-1][np.diff(bounds) > 0]
+    sums = np.add.reduceat(top.gaps[: bounds[-1]], starts) if len(starts) else np.zeros(1)
+    return float(np.abs(sums).sum() / top.total)
 
 
 def adaptive_edges(probs: Any, labels: Any = None, *, n_bins: int = 15, sample_weight: Any = None) -> Array:
@@ -88,13 +93,11 @@ def adaptive_edges(probs: Any, labels: Any = None, *, n_bins: int = 15, sample_w
         array([0.6, 0.9, 0.9])
     """
     check_bins(n_bins, "right", where="adaptive_edges")
-    confidence, _, weight = sort_by_confidence(
-        top_label(probs, labels, sample_weight, where="adaptive_edges")
-    )
-    return _interpolated_edges(confidence, weight, n_bins)
+    return _interpolated_edges(top_label(probs, labels, sample_weight, where="adaptive_edges"), n_bins)
 
 
-def _interpolated_edges(confidence: Array, weight: Array | None, n_bins: int) -> Array:
+def _interpolated_edges(top: TopLabel, n_bins: int) -> Array:
+    confidence, weight = top.confidence, top.weight
     edges: Array
     if weight is None:
         n = len(confidence)
@@ -112,12 +115,11 @@ def _interpolated_edges(confidence: Array, weight: Array | None, n_bins: int) ->
     return edges
 
 
-def _chunked(confidence: Array, gaps: Array, weight: Array | None, n_bins: int) -> float:
+def _chunked_error(top: TopLabel, n_bins: int) -> float:
     """Cut the running sum of gaps, straight between ties, at equal steps of weight."""
-    starts = np.flatnonzero(np.concatenate([[True], confidence[1:] != confidence[:-1]]))
-    mass = np.diff(np.append(starts, len(gaps))) if weight is None else np.add.reduceat(weight, starts)
-    position = np.concatenate([[0.0], np.cumsum(mass)])
-    running = np.concatenate([[0.0], np.cumsum(np.add.reduceat(gaps, starts))])
+    cells = top.cells
+    position = np.concatenate([[0.0], np.cumsum(cells.mass)])
+    running = np.concatenate([[0.0], np.cumsum(cells.mass * cells.confidence - cells.right)])
     total = position[-1]
     step = np.ceil(total / n_bins)
     cuts = np.minimum(step * np.arange(n_bins + 1), total)
@@ -149,12 +151,13 @@ def kolmogorov_smirnov_error(probs: Any, labels: Any = None, *, sample_weight: A
     Differs from the authors' code:
         The running sum is read where the confidence changes, so rows of equal confidence may come in any order.
     """
-    top = top_label(probs, labels, sample_weight, where="kolmogorov_smirnov_error")
-    confidence, correct, weight = sort_by_confidence(top)
-    gaps = confidence - correct if weight is None else weight * (confidence - correct)
-    total = len(gaps) if weight is None else weight.sum()
-    last = np.concatenate([confidence[1:] != confidence[:-1], [True]])
-    return float(np.abs(np.cumsum(gaps)[last]).max() / total)
+    return largest_gap(top_label(probs, labels, sample_weight, where="kolmogorov_smirnov_error"))
+
+
+def largest_gap(top: TopLabel) -> float:
+    """Return the largest running sum of gaps over the weight of all rows, where the confidence changes."""
+    last = np.concatenate([top.confidence[1:] != top.confidence[:-1], [True]])
+    return float(np.abs(np.cumsum(top.gaps)[last]).max() / top.total)
 
 
 def sweep_calibration_error(
@@ -190,7 +193,7 @@ def sweep_calibration_error(
     top = top_label(probs, labels, where=where)
     if top.weight is not None:
         raise ValueError(f"{where}: sample weights are not defined here. Use expected_calibration_error.")
-    confidence, correct, _ = sort_by_confidence(top)
+    confidence, correct = top.confidence, top.correct
     sums = np.concatenate([[[0.0, 0.0]], np.cumsum(np.stack([confidence, correct], axis=1), axis=0)])
     n, best = len(correct), 0.0
     most = min(n, max_bins or n)
@@ -289,8 +292,16 @@ def _class_errors(
 
 def equal_mass_error(mass: Array, gaps: Array, n_bins: int) -> Array:
     """Return the error over ``n_bins`` bins of equal mass cut from ascending cells, ``(..., m)``."""
-    position = np.cumsum(mass, axis=-1)
-    running = np.cumsum(gaps, axis=-1)
+    return error_of_running_sums(np.cumsum(mass, axis=-1), np.cumsum(gaps, axis=-1), n_bins)
+
+
+def error_of_running_sums(position: Array, running: Array, n_bins: int) -> Array:
+    """Return the same error from running sums of mass and gaps, ``(..., m)``.
+
+    Example:
+        >>> float(error_of_running_sums(np.array([1.0, 2.0]), np.array([0.5, 0.0]), 2))
+        0.5
+    """
     total = position[..., -1:]
     cuts = total * (np.arange(1, n_bins) / n_bins)
     # Shares of the mass, each row one above the row before, so that one search finds the cuts of all rows.
@@ -298,10 +309,17 @@ def equal_mass_error(mass: Array, gaps: Array, n_bins: int) -> Array:
     row = np.arange(len(shares))[:, None]
     place = np.searchsorted((shares + row).reshape(-1), np.arange(1, n_bins) / n_bins + row)
     cell = np.clip(place - row * shares.shape[-1], 0, shares.shape[-1] - 1).reshape(cuts.shape)
-    after = np.take_along_axis(position, cell, axis=-1)
-    held = np.take_along_axis(mass, cell, axis=-1)
-    share = np.divide(after - cuts, held, out=np.zeros_like(held), where=held > 0)
-    at_cuts = np.take_along_axis(running, cell, axis=-1) - share * np.take_along_axis(gaps, cell, axis=-1)
+    # Within its cell, a running sum rises evenly.
+    previous = np.maximum(cell - 1, 0)
+    (low, high), (below, above) = (
+        (
+            np.where(cell > 0, np.take_along_axis(part, previous, axis=-1), 0.0),
+            np.take_along_axis(part, cell, axis=-1),
+        )
+        for part in (position, running)
+    )
+    share = np.divide(cuts - low, high - low, out=np.ones_like(low), where=high > low)
+    at_cuts = below + share * (above - below)
     ends = [np.zeros_like(total), at_cuts, running[..., -1:]]
     result: Array = np.abs(np.diff(np.concatenate(ends, axis=-1), axis=-1)).sum(axis=-1) / total[..., 0]
     return result

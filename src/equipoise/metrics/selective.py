@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import digamma
 
 from equipoise.core.arrays import Array
-from equipoise.metrics.inputs import top_label
+from equipoise.metrics.inputs import TopLabel, top_label
 
 __all__ = ["RiskCoverage", "area_under_risk_coverage", "risk_coverage"]
 
@@ -58,7 +58,7 @@ def area_under_risk_coverage(probs: Any, labels: Any = None, *, sample_weight: A
     Reference:
         Geifman and El-Yaniv (2017), Selective classification for deep neural networks.
     """
-    mass, wrong, _ = _descending(*top_label(probs, labels, sample_weight, where="area_under_risk_coverage"))
+    mass, wrong, _ = _descending(top_label(probs, labels, sample_weight, where="area_under_risk_coverage"))
     return float(aurc_of_cells(mass, wrong))
 
 
@@ -97,7 +97,12 @@ def risk_coverage(probs: Any, labels: Any = None, *, sample_weight: Any = None) 
         >>> risk_coverage([[0.9, 0.1], [0.6, 0.4]], [0, 1]).risk
         array([0. , 0.5])
     """
-    return risk_of_cells(*_descending(*top_label(probs, labels, sample_weight, where="risk_coverage")))
+    return risk_curve(top_label(probs, labels, sample_weight, where="risk_coverage"))
+
+
+def risk_curve(top: TopLabel) -> RiskCoverage:
+    """Return the error rate at every threshold on confidence."""
+    return risk_of_cells(*_descending(top))
 
 
 def risk_of_cells(mass: Array, wrong: Array, threshold: Array) -> RiskCoverage:
@@ -111,13 +116,10 @@ def risk_of_cells(mass: Array, wrong: Array, threshold: Array) -> RiskCoverage:
     return RiskCoverage(kept / kept[-1], np.cumsum(wrong) / kept, threshold)
 
 
-def _descending(confidence: Array, correct: Array, weight: Array | None) -> tuple[Array, Array, Array]:
-    """Return weight and mistakes per distinct confidence, highest first."""
-    order = np.argsort(confidence)[::-1]
-    values = confidence[order]
-    each = np.ones(len(values)) if weight is None else weight[order]
-    starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
-    return np.add.reduceat(each, starts), np.add.reduceat(each * ~correct[order], starts), values[starts]
+def _descending(top: TopLabel) -> tuple[Array, Array, Array]:
+    """Return weight, mistakes and confidence of each distinct confidence, highest first."""
+    cells = top.cells
+    return cells.mass[::-1], cells.wrong[::-1], cells.confidence[::-1]
 
 
 def excess_area_under_risk_coverage(probs: Any, labels: Any = None, *, sample_weight: Any = None) -> float:
@@ -144,7 +146,7 @@ def excess_area_under_risk_coverage(probs: Any, labels: Any = None, *, sample_we
         The least area is computed for the given number of rows; the paper approximates it by an integral.
     """
     top = top_label(probs, labels, sample_weight, where="excess_area_under_risk_coverage")
-    mass, wrong, _ = _descending(*top)
+    mass, wrong, _ = _descending(top)
     right, mistakes = mass.sum() - wrong.sum(), wrong.sum()
     least = aurc_of_cells(np.array([right, mistakes]), np.array([0.0, mistakes]))
     return max(0.0, float(aurc_of_cells(mass, wrong) - least))
@@ -175,7 +177,7 @@ def area_under_generalized_risk_coverage(
         Traub et al. (2024), Overcoming common flaws in the evaluation of selective classification systems.
     """
     top = top_label(probs, labels, sample_weight, where="area_under_generalized_risk_coverage")
-    mass, wrong, _ = _descending(*top)
+    mass, wrong, _ = _descending(top)
     return float(augrc_of_cells(mass, wrong))
 
 
@@ -210,7 +212,7 @@ def risk_at_coverage(probs: Any, labels: Any = None, *, coverage: float, sample_
     """
     if not 0 < coverage <= 1:
         raise ValueError(f"risk_at_coverage: `coverage` must be above 0 and at most 1, got {coverage}.")
-    mass, wrong, _ = _descending(*top_label(probs, labels, sample_weight, where="risk_at_coverage"))
+    mass, wrong, _ = _descending(top_label(probs, labels, sample_weight, where="risk_at_coverage"))
     accepted = coverage * mass.sum()
     return float(np.interp(accepted, _from_zero(mass), _from_zero(wrong)) / accepted)
 
@@ -235,7 +237,7 @@ def coverage_at_risk(probs: Any, labels: Any = None, *, risk: float, sample_weig
     """
     if not 0 <= risk < 1:
         raise ValueError(f"coverage_at_risk: `risk` must be at least 0 and below 1, got {risk}.")
-    curve = risk_of_cells(*_descending(*top_label(probs, labels, sample_weight, where="coverage_at_risk")))
+    curve = risk_of_cells(*_descending(top_label(probs, labels, sample_weight, where="coverage_at_risk")))
     return float(curve.coverage[curve.risk <= risk + 1e-12].max(initial=0.0))
 
 

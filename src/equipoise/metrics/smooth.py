@@ -20,6 +20,7 @@ __all__ = [
     "residual_spectrum",
     "smooth_calibration_error",
     "smooth_curve",
+    "smooth_error",
     "smoothed_error",
 ]
 
@@ -67,12 +68,19 @@ def smooth_calibration_error(
     if bandwidth is not None:
         check_bandwidth(bandwidth, where="smooth_calibration_error")
     top = top_label(probs, labels, sample_weight, where="smooth_calibration_error")
-    weight = np.ones(len(top.correct)) if top.weight is None else top.weight
-    residual = weight * (top.confidence.astype(np.float64) - top.correct) / weight.sum()
-    spectrum = residual_spectrum(top.confidence.astype(np.float64), residual)
     if bandwidth is not None:
-        return float(smoothed_error(spectrum, bandwidth))
-    return float(fixed_point_errors(spectrum[None])[0])
+        return float(smoothed_error(residual_spectrum(top.confidence, top.gaps / top.total), bandwidth))
+    return smooth_error(top.confidence, top.gaps / top.total)
+
+
+def smooth_error(confidence: Array, residual: Array) -> float:
+    """Return the error at the width that equals it, from residuals that are divided by the total weight.
+
+    Example:
+        >>> round(smooth_error(np.array([0.5]), np.array([0.25])), 6)
+        0.25
+    """
+    return float(fixed_point_errors(residual_spectrum(confidence, residual)[None])[0])
 
 
 def residual_spectrum(confidence: Array, residual: Array, *, n_grid: int = _GRID) -> Array:
@@ -245,8 +253,7 @@ def _error_width(sketch: Array) -> float:
     """Return the smooth calibration error, read from the sketch."""
     weight = sketch[:, 0]
     mean = np.divide(sketch[:, 1], weight, out=np.zeros(len(sketch)), where=weight > 0)
-    spectrum = residual_spectrum(mean, (sketch[:, 1] - sketch[:, 2]) / weight.sum())
-    return float(fixed_point_errors(spectrum[None])[0])
+    return smooth_error(mean, (sketch[:, 1] - sketch[:, 2]) / weight.sum())
 
 
 def _usual_width(mass: Array) -> float:

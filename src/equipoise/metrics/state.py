@@ -11,6 +11,7 @@ from equipoise.core.array_functions import asarray_like
 from equipoise.core.arrays import Array, as_numpy, as_tensor, is_tensor
 from equipoise.core.bins import check_bins, lower_edges, precision_of
 from equipoise.core.checks import check_labels
+from equipoise.core.choices import ScoreSettings
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.rows import check_disjoint
@@ -93,8 +94,25 @@ class CalibrationState:
         """
         n_classes = predictions.n_classes or 0 if predictions.has_scores else 0
         state = cls(n_classes, n_bins=n_bins, closed=closed)
-        state._add(predictions, state.sums)
+        state.update(predictions)
         return state
+
+    @classmethod
+    def of_checked(cls, predictions: Predictions, settings: ScoreSettings) -> CalibrationState:
+        """Return the state of predictions whose rows are known not to be those of a calibrator's fit."""
+        n_classes = predictions.n_classes or 0 if predictions.has_scores else 0
+        state = cls(n_classes, n_bins=settings.n_bins, closed=settings.closed)
+        state.add_checked(predictions)
+        return state
+
+    def add_checked(self, predictions: Predictions) -> None:
+        """Add predictions whose rows are known not to be those of a calibrator's fit."""
+        if self.sums.on_cpu:
+            self._add(predictions, self.sums)
+            return
+        here = self.sums.like()
+        self._add(predictions, here)
+        self.sums.add(here)
 
     def update(
         self,
@@ -159,16 +177,11 @@ class CalibrationState:
                 weights=weights,
                 ignore_index=ignore_index,
             )
-        if self.sums.on_cpu:
-            self._add(predictions, self.sums)
-        else:
-            here = self.sums.like()
-            self._add(predictions, here)
-            self.sums.add(here)
-
-    def _add(self, predictions: Predictions, sums: Sums) -> None:
         if predictions.fitted_on is not None:
             check_disjoint(predictions.rows, predictions.fitted_on, where=f"{_WHERE}.update")
+        self.add_checked(predictions)
+
+    def _add(self, predictions: Predictions, sums: Sums) -> None:
         if self.n_classes == 0:
             confidence = np.minimum(predictions.confidence.astype(np.float64), 1.0)
             weight = np.ones(len(predictions)) if predictions.weights is None else predictions.weights

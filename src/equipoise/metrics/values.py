@@ -5,21 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from equipoise.core.arrays import Array
-from equipoise.core.predictions import Predictions
 from equipoise.metrics.binned import debiased_from_curve
 from equipoise.metrics.curve import calibration_errors
-from equipoise.metrics.detection import auroc_of_cells, error_auroc
+from equipoise.metrics.detection import auroc_of_cells
 from equipoise.metrics.facts import metrics_where
-from equipoise.metrics.ranked import adaptive_calibration_error, equal_mass_error, kolmogorov_smirnov_error
-from equipoise.metrics.selective import area_under_risk_coverage, aurc_of_cells
-from equipoise.metrics.smooth import (
-    fixed_point_errors,
-    residual_spectrum,
-    smooth_calibration_error,
-)
+from equipoise.metrics.inputs import TopLabel
+from equipoise.metrics.ranked import adaptive_error, equal_mass_error, largest_gap
+from equipoise.metrics.selective import aurc_of_cells
+from equipoise.metrics.smooth import smooth_error
 from equipoise.metrics.state import CalibrationState
 
-__all__ = ["cell_metrics", "has_losses", "has_top5", "row_metrics", "sketch_metrics", "state_metrics"]
+__all__ = ["cell_metrics", "has_top5", "row_metrics", "sketch_metrics", "state_metrics"]
 
 
 def cell_metrics(cells: Array) -> dict[str, Array]:
@@ -71,8 +67,6 @@ def state_metrics(state: CalibrationState) -> dict[str, float]:
     cells = state.arrays.cells[..., [0, 1, 3, 5]]
     found = {name: float(value) for name, value in cell_metrics(cells).items()}
     absent = metrics_where(**({"needs_scores": True} if state.n_classes == 0 else {"only_confidence": True}))
-    if state.n_classes == 0 and not has_losses(state):
-        absent += metrics_where(only_confidence=True)
     found = {name: value for name, value in found.items() if name not in absent}
     if state.n_classes == 0:
         return found
@@ -83,13 +77,6 @@ def state_metrics(state: CalibrationState) -> dict[str, float]:
     if has_top5(state):
         found["top5_accuracy"] = top_k_from_state(state, 5)
     return found
-
-
-def has_losses(state: CalibrationState) -> bool:
-    """Return whether a state of confidences holds the losses of all its rows; earlier versions summed none."""
-    weight, confidence, squared = np.moveaxis(state.arrays.cells[..., :3], -1, 0)
-    brier = squared.sum() + weight[:, 1].sum() - 2 * confidence[:, 1].sum()
-    return abs(float(brier) - float(state.arrays.cells[..., 5].sum())) <= 1e-6 * float(weight.sum())
 
 
 def has_top5(state: CalibrationState) -> bool:
@@ -111,17 +98,24 @@ def top_k_from_state(state: CalibrationState, k: int) -> float:
     return float(ranks[: min(k, len(ranks) - 1)].sum() / ranks.sum())
 
 
-def row_metrics(predictions: Predictions, state: CalibrationState) -> dict[str, float]:
-    """Return the metrics that need the rows themselves."""
-    found = {
-        "ada_ece": adaptive_calibration_error(predictions, n_bins=state.n_bins),
-        "smece": smooth_calibration_error(predictions),
-        "ks": kolmogorov_smirnov_error(predictions),
-        "auroc": error_auroc(predictions),
-        "aurc": area_under_risk_coverage(predictions),
-        "debiased_ece": debiased_from_curve(state.curve(), state.effective_samples, norm="l1"),
-    }
-    return {key: value for key, value in found.items() if not np.isnan(value)}
+def row_metrics(top: TopLabel, state: CalibrationState) -> dict[str, float]:
+    """Return the metrics that need the rows themselves.
+
+    Args:
+        top: Confidence and correctness of the rows.
+        state: Their sums.
+    """
+    cells = top.cells
+    return _defined(
+        {
+            "ada_ece": adaptive_error(top, state.n_bins),
+            "smece": smooth_error(top.confidence, top.gaps / top.total),
+            "ks": largest_gap(top),
+            "auroc": float(auroc_of_cells(cells.right, cells.wrong)),
+            "aurc": float(aurc_of_cells(cells.mass[::-1], cells.wrong[::-1])),
+            "debiased_ece": debiased_from_curve(state.curve(), state.effective_samples, norm="l1"),
+        }
+    )
 
 
 def sketch_metrics(state: CalibrationState) -> dict[str, float]:
@@ -133,12 +127,17 @@ def sketch_metrics(state: CalibrationState) -> dict[str, float]:
     wrong, gaps = np.maximum(mass - right, 0), sketch[:, 1] - right
     total = mass.sum()
     confidence = np.divide(sketch[:, 1], mass, out=np.zeros_like(mass), where=mass > 0)
-    found = {
-        "ada_ece": float(equal_mass_error(mass, gaps, state.n_bins)),
-        "smece": float(fixed_point_errors(residual_spectrum(confidence, gaps / total)[None])[0]),
-        "ks": float(np.abs(np.cumsum(gaps)).max() / total),
-        "auroc": float(auroc_of_cells(right, wrong)),
-        "aurc": float(aurc_of_cells(mass[::-1], wrong[::-1])),
-        "debiased_ece": debiased_from_curve(state.curve(), state.effective_samples, norm="l1"),
-    }
-    return {key: value for key, value in found.items() if not np.isnan(value)}
+    return _defined(
+        {
+            "ada_ece": float(equal_mass_error(mass, gaps, state.n_bins)),
+            "smece": smooth_error(confidence, gaps / total),
+            "ks": float(np.abs(np.cumsum(gaps)).max() / total),
+            "auroc": float(auroc_of_cells(right, wrong)),
+            "aurc": float(aurc_of_cells(mass[::-1], wrong[::-1])),
+            "debiased_ece": debiased_from_curve(state.curve(), state.effective_samples, norm="l1"),
+        }
+    )
+
+
+def _defined(values: dict[str, float]) -> dict[str, float]:
+    return {key: value for key, value in values.items() if not np.isnan(value)}

@@ -152,10 +152,10 @@ class DifferentiatedMutualLearning(Objective):
         own, targets, *said = gather(logits, batch.targets, *others)
         kl = pool_terms([self._divergence(own, other.detach()) for other in said], peers=self.peers)
         loss = self.loss(own, targets) + self.weight * kl
-        self.learner.descend(loss, n_samples=len(targets))
+        self.learner.step(loss, n_samples=len(targets))
         taught = [kl_divergence(other, own.detach()).mean() for other in said]
         for learner, value in zip(self.auxiliaries, taught, strict=True):
-            learner.descend(value, n_samples=len(targets))
+            learner.step(value, n_samples=len(targets))
         diversity = torch.stack(taught).detach().mean()
         differ = [(own.argmax(1) != other.argmax(1)).float().mean() for other in said]
         return Step(

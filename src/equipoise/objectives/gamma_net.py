@@ -223,18 +223,18 @@ class GammaNet(Objective):
             outer = self._improve_gammas(ahead)
             with torch.no_grad():
                 gamma = self.gammas(seen)
-        loss, gamma = self._descend(logits, batch, gamma.detach())
+        loss, gamma = self._step_network(logits, batch, gamma.detach())
         if self.order == "network_first":
             outer = self._improve_gammas(moved_there(self._moved(), ahead))
         scalars = {"loss": loss, "outer_loss": outer}
         scalars |= {"gamma_mean": gamma.mean(), "gamma_min": gamma.min(), "gamma_max": gamma.max()}
         return Step(logits.detach(), scalars)
 
-    def _descend(self, logits: Tensor, batch: BatchLike, gamma: Tensor) -> tuple[Tensor, Tensor]:
+    def _step_network(self, logits: Tensor, batch: BatchLike, gamma: Tensor) -> tuple[Tensor, Tensor]:
         """Step the network; return its loss, and the gammas of all processes."""
         everyone, targets, gammas = gather(logits, batch.targets, gamma)
         loss = focal_loss(everyone, targets, gamma=gammas).mean()
-        self.learner.descend(loss, n_samples=len(targets))
+        self.learner.step(loss, n_samples=len(targets))
         return loss.detach(), gammas
 
     def _moved(self) -> nn.Module:
@@ -267,7 +267,7 @@ class GammaNet(Objective):
         outer: Tensor = self.outer_loss(logits, labels)
         if self.ce_weight:
             outer = outer + self.ce_weight * nn.functional.cross_entropy(logits, labels)
-        self.gammas.descend(outer, n_samples=len(labels))
+        self.gammas.step(outer, n_samples=len(labels))
         return outer.detach()
 
     def network(self) -> nn.Module:

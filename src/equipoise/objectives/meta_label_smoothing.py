@@ -186,7 +186,7 @@ class MetaLabelSmoothing(Objective):
         with torch.no_grad():
             targets = smoothing(labels)
         loss = cross_entropy(everyone, targets.to(everyone))
-        self.learner.descend(loss, n_samples=len(labels))
+        self.learner.step(loss, n_samples=len(labels))
         amount = smoothing.amount.detach()
         scalars = {"loss": loss.detach(), "outer_loss": outer}
         scalars |= {"smoothing_mean": amount.mean(), "smoothing_max": amount.max()}
@@ -200,7 +200,7 @@ class MetaLabelSmoothing(Objective):
 
         logits, labels = head_ahead(self.learner, seen, inner_loss, self.held_out)
         outer: Tensor = cross_entropy(logits, labels) + self.outer_weight * self.outer_loss(logits, labels)
-        self.smoothing.descend(outer, n_samples=len(labels))
+        self.smoothing.step(outer, n_samples=len(labels))
         self.smoothing.network.project()
         return outer.detach()
 

@@ -125,7 +125,7 @@ class MutualLearning(Objective):
             own, targets, *said = gather(outputs[number], batch.targets, *others)
             kl = pool_terms([kl_divergence(own, other).mean() for other in said], peers=self.peers)
             value = loss(own, targets) + self.weight * kl
-            learner.descend(value, n_samples=len(targets))
+            learner.step(value, n_samples=len(targets))
             scalars[f"loss_{number}" if number else "loss"] = value.detach()
             scalars.setdefault("kl", kl.detach())
             if self.refresh and number + 1 < len(outputs):

@@ -170,7 +170,7 @@ class SampleAdaptive(Objective):
         cost = PENALTIES[self.penalty](h, self.multipliers[at].to(h), self.rho[at].to(h)).sum(-1)
         cost = (cost if self.over_classes == "sum" else cost / everyone.shape[-1]).mean()
         cross_entropy = nn.functional.cross_entropy(everyone, targets)
-        self.learner.descend(cross_entropy + cost, n_samples=len(targets))
+        self.learner.step(cross_entropy + cost, n_samples=len(targets))
         self.latest[at] = h.detach().to(self.latest)
         self.seen[at] = True
         terms = {"loss": cross_entropy + cost, "loss_cross_entropy": cross_entropy, "loss_penalty": cost}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import final
 
-from torch import nn
+from torch import Tensor, nn
 
 from equipoise.objectives.loss_helpers import adapt, check_mean, loss_terms
 from equipoise.objectives.parts import Parts
@@ -61,8 +61,12 @@ class Supervised(Objective):
         logits = self.learner.logits(batch.inputs)
         everyone, targets = gather(logits, batch.targets)
         loss, terms = loss_terms(self.loss, everyone, targets)
-        self.learner.descend(loss, n_samples=len(targets))
+        self.learner.step(loss, n_samples=len(targets), recompute=lambda: self._loss(batch))
         return Step(logits.detach(), terms)
+
+    def _loss(self, batch: BatchLike) -> Tensor:
+        loss: Tensor = self.loss(*gather(self.learner.logits(batch.inputs), batch.targets))
+        return loss
 
     def network(self) -> nn.Module:
         """Return the network."""

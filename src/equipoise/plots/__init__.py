@@ -9,6 +9,7 @@ __all__ = [
     "draw_bars",
     "draw_classwise",
     "draw_confidence_histogram",
+    "draw_corp_reliability",
     "draw_gammas",
     "draw_gradient_weights",
     "draw_history",
@@ -47,11 +48,11 @@ if TYPE_CHECKING:
     from equipoise.plots.rivals import draw_rivals
     from equipoise.plots.scatter import draw_accuracy_against_error
     from equipoise.plots.shift import draw_shift
-    from equipoise.plots.smooth_reliability import draw_smooth_reliability
+    from equipoise.plots.smooth_reliability import draw_corp_reliability, draw_smooth_reliability
     from equipoise.plots.sweep import draw_sweep
     from equipoise.plots.temperature import draw_temperature_sweep
 else:
-    # Which pictures of runs there are is known without what they are drawn from.
+    # Kinds of figures are listed without loading what draws them.
     __getattr__, __dir__ = _lazy_names(
         __name__,
         {
@@ -59,6 +60,7 @@ else:
             "draw_bars": "equipoise.plots.bars",
             "draw_classwise": "equipoise.plots.classwise",
             "draw_confidence_histogram": "equipoise.plots.reliability",
+            "draw_corp_reliability": "equipoise.plots.smooth_reliability",
             "draw_gammas": "equipoise.plots.gammas",
             "draw_gradient_weights": "equipoise.plots.gradient_weights",
             "draw_history": "equipoise.plots.history",

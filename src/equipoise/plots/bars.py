@@ -10,7 +10,7 @@ import numpy as np
 
 from equipoise.evaluate.scorecard import Score
 from equipoise.metrics.facts import metric_facts
-from equipoise.plots.style import COLOURS, INK, check_not_empty, dress, on_axes, outside_legend
+from equipoise.plots.style import COLORS, INK, check_not_empty, dress, on_axes, outside_legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,11 +42,11 @@ def draw_bars(
     shown = variants if len(variants) > 1 else []
     ax = on_axes(ax, size=(max(4.5, 0.24 * len(scores) * len(variants) + 1.5), 3.4), names=shown)
     width = 0.8 / len(variants)
-    for place, (variant, colour) in enumerate(zip(variants, cycle(COLOURS), strict=False)):
+    for number, (variant, color) in enumerate(zip(variants, cycle(COLORS), strict=False)):
         found = [(at, part[variant]) for at, part in enumerate(scores.values()) if variant in part]
         values, low, high = facts.scale * np.array([one[:3] for _, one in found]).T
-        across = np.array([at for at, _ in found]) + (place - (len(variants) - 1) / 2) * width
-        ax.bar(across, values, width=0.92 * width, color=colour, label=variant)
+        across = np.array([at for at, _ in found]) + (number - (len(variants) - 1) / 2) * width
+        ax.bar(across, values, width=0.92 * width, color=color, label=variant)
         reach = [np.maximum(values - low, 0), np.maximum(high - values, 0)]
         ax.errorbar(across, values, yerr=reach, color=INK, linestyle="none", elinewidth=1, capsize=2)
     ax.set_xticks(range(len(scores)), list(scores), rotation=30, ha="right", fontsize="small")

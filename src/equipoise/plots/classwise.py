@@ -29,12 +29,12 @@ def draw_classwise(
 
     Args:
         curves: One record per class, as :meth:`CalibrationState.class_curves` gives them.
-        class_names: What stands beside the rows; by default the class numbers.
+        class_names: Labels of the rows; by default the class numbers.
         title: What stands above.
         ax: Where to draw; by default a new figure.
 
     Returns:
-        The axes; the colour bar stands beside them.
+        The axes; the color bar is next to them.
 
     Example:
         >>> curve = ReliabilityCurve(np.array([0.0, 4.0]), np.array([0.0, 3.6]), np.array([0.0, 3.0]))
@@ -45,7 +45,7 @@ def draw_classwise(
         raise ValueError("draw_classwise: `curves` must hold one curve per class, got none.")
     ax = on_axes(ax, size=(5.2, min(12.0, 1.4 + 0.26 * len(curves))))
     gaps = np.ma.masked_invalid(np.stack([curve.confidence - curve.frequency for curve in curves]))
-    # A bin with a row or two says little, so it is drawn faintly and does not stretch the scale.
+    # A bin with few rows is uncertain, so it is drawn faintly and does not stretch the scale.
     weight = np.stack([curve.weight for curve in curves])
     trust = weight / (weight + 3)
     limit = max(0.05, float((trust * np.abs(gaps)).max()) if gaps.count() else 0.0)
@@ -70,5 +70,5 @@ def draw_classwise(
 
 
 def _cut(name: str, length: int = 24) -> str:
-    """Return a name that leaves room for the picture; dollar signs are text, not mathematics."""
+    """Return a name that is short enough for the figure; dollar signs are text, not mathematics."""
     return (name if len(name) <= length else name[: length - 1] + "…").replace("$", r"\$")

@@ -36,20 +36,20 @@ def draw_gammas(gammas: Mapping[str, Array], *, n_bins: int = 40, ax: Axes | Non
     ax = on_axes(ax, size=(4.5, 1.2 + 0.6 * len(gammas)))
     values = [np.asarray(part, dtype=np.float64).reshape(-1) for part in gammas.values()]
     edges = np.histogram_bin_edges(np.concatenate(values), n_bins)
-    for place, part in enumerate(values):
+    for number, part in enumerate(values):
         heights, _ = np.histogram(part, edges, density=True)
         heights = 0.85 * heights / heights.max()
         ax.stairs(
-            place + heights,
+            number + heights,
             edges,
-            baseline=place,
+            baseline=number,
             fill=True,
             facecolor=BLUE,
             linewidth=0,
-            alpha=0.35 + 0.6 * (place + 1) / len(values) - 0.05,
+            alpha=0.35 + 0.6 * (number + 1) / len(values) - 0.05,
         )
         median = float(np.median(part))
-        ax.plot([median, median], [place, place + 0.85], color=INK, linewidth=1.2)
+        ax.plot([median, median], [number, number + 0.85], color=INK, linewidth=1.2)
     ax.set_yticks(range(len(values)), list(gammas))
     ax.set_ylim(-0.05, len(values))
     dress(ax, x=r"$\gamma$ of the samples", y="", grid=False)

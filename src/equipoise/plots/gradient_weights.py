@@ -1,11 +1,11 @@
-"""How hard losses pull at samples of which the network is more or less sure."""
+"""Gradient of losses by the probability of the true class."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from equipoise.plots.style import GREY, check_not_empty, dress, on_axes, outside_legend, series_styles
+from equipoise.plots.style import GRAY, check_not_empty, dress, on_axes, outside_legend, series_styles
 from equipoise.theory.gradients import GradientWeight
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ def draw_gradient_weights(weights: Mapping[str, GradientWeight], *, ax: Axes | N
     """
     check_not_empty(weights, where="draw_gradient_weights")
     ax = on_axes(ax, size=(5.4, 3.6))
-    ax.axhline(0.0, color=GREY, linewidth=1)
-    for (name, record), (colour, _, dash) in zip(weights.items(), series_styles(), strict=False):
-        ax.plot(record.confidence, record.weight, color=colour, linestyle=dash, linewidth=1.6, label=name)
+    ax.axhline(0.0, color=GRAY, linewidth=1)
+    for (name, record), (color, _, dash) in zip(weights.items(), series_styles(), strict=False):
+        ax.plot(record.confidence, record.weight, color=color, linestyle=dash, linewidth=1.6, label=name)
     ax.set(xlim=(0, 1))
     outside_legend(ax)
     return dress(ax, x="probability of the true class", y=r"pull on its logit")

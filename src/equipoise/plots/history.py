@@ -32,7 +32,7 @@ def draw_history(
             the line is their mean, and a band reaches from the lowest to the highest.
         column: Which number, such as ``"tune_ece"``, ``"tune_nll"`` or ``"loss"``.
         smooth: Epochs of a moving average, the last ones up to each; the plain line stays, thinner.
-        ema: Decay of an exponential moving average, in [0, 1), in place of ``smooth``; 0 is none. The weight of an
+        ema: Decay of an exponential moving average, in [0, 1), instead of ``smooth``; 0 is none. The weight of an
             epoch is multiplied by it with every later epoch.
         ax: Where to draw; by default a new figure.
 
@@ -46,13 +46,11 @@ def draw_history(
     """
     check_not_empty(histories, where="draw_history")
     if smooth < 1:
-        raise ValueError(f"draw_history: `smooth` must be at least 1, got {smooth}. 1 draws what is there.")
+        raise ValueError(f"draw_history: `smooth` must be at least 1, got {smooth}. 1 is no average.")
     if not 0 <= ema < 1:
-        raise ValueError(
-            f"draw_history: `ema` must be at least 0 and below 1, got {ema}. 0 draws what is there."
-        )
+        raise ValueError(f"draw_history: `ema` must be at least 0 and below 1, got {ema}. 0 is no average.")
     if smooth > 1 and ema:
-        raise ValueError("draw_history: `smooth` and `ema` are two averages. Give one of them.")
+        raise ValueError("draw_history: `smooth` and `ema` exclude each other. Pass one of them.")
     seeds = {name: _trainings(rows) for name, rows in histories.items()}
     known = {key: key for trainings in seeds.values() for rows in trainings for row in rows for key in row}
     look_up(column, known, what="column of the history")
@@ -65,16 +63,16 @@ def draw_history(
     split, _, key = column.partition("_")
     facts = FACTS.get(key)
     factor = 1.0 if facts is None else facts.scale
-    for (name, trainings), (colour, _, dash) in zip(seeds.items(), series_styles(), strict=False):
+    for (name, trainings), (color, _, dash) in zip(seeds.items(), series_styles(), strict=False):
         epochs, values = _table(trainings, column)
         values = factor * values
         if smooth > 1 or ema:
-            ax.plot(epochs, _mean(values), color=colour, linewidth=0.6, alpha=0.5)
+            ax.plot(epochs, _mean(values), color=color, linewidth=0.6, alpha=0.5)
             values = _exponential_average(values, ema) if ema else _average(values, smooth)
         if len(values) > 1:
             low, high = (f(values, axis=0) for f in (np.fmin.reduce, np.fmax.reduce))
-            ax.fill_between(epochs, low, high, color=colour, alpha=band_opacity(len(seeds)), linewidth=0)
-        ax.plot(epochs, _mean(values), color=colour, linestyle=dash, linewidth=1.6, label=name)
+            ax.fill_between(epochs, low, high, color=color, alpha=band_opacity(len(seeds)), linewidth=0)
+        ax.plot(epochs, _mean(values), color=color, linestyle=dash, linewidth=1.6, label=name)
     outside_legend(ax, title=title)
     return dress(
         ax,
@@ -91,7 +89,7 @@ def _trainings(rows: Sequence[Any]) -> list[Sequence[Mapping[str, float]]]:
 def _table(trainings: Sequence[Sequence[Mapping[str, float]]], column: str) -> tuple[list[float], np.ndarray]:
     """Return epochs, and the values of each training at them; NaN where a training has none."""
     found = [
-        {row.get("epoch", place) + 1: row.get(column, np.nan) for place, row in enumerate(rows)}
+        {row.get("epoch", number) + 1: row.get(column, np.nan) for number, row in enumerate(rows)}
         for rows in trainings
     ]
     epochs = sorted({epoch for one in found for epoch in one})
@@ -109,7 +107,7 @@ def _mean(values: np.ndarray) -> np.ndarray:
 
 
 def _average(values: np.ndarray, window: int) -> np.ndarray:
-    """Return the mean of the last values up to each place, those that are known; a gap stays a gap."""
+    """Return the mean of the last values up to each epoch, without unknown ones; a gap stays a gap."""
     known = np.isfinite(values)
     ends = np.arange(1, values.shape[1] + 1)
     starts = np.maximum(ends - window, 0)
@@ -123,7 +121,7 @@ def _average(values: np.ndarray, window: int) -> np.ndarray:
 
 
 def _exponential_average(values: np.ndarray, decay: float) -> np.ndarray:
-    """Return means of the known values up to each place, older ones weighing less; a gap stays a gap."""
+    """Return means of the known values up to each epoch, with less weight for older ones; a gap stays a gap."""
     known = np.isfinite(values)
     epochs = np.arange(values.shape[1])
     weights = np.tril(decay ** np.abs(epochs[:, None] - epochs))

@@ -60,19 +60,19 @@ def draw_hyperparameter(
     )
     for metric, (ax,) in zip(scores, grid, strict=True):
         facts = metric_facts(metric)
-        for name, (colour, marker, dash) in zip(methods, series_styles(), strict=False):
+        for name, (color, marker, dash) in zip(methods, series_styles(), strict=False):
             for split, part in splits.items():
                 found = sorted((places[value], score) for value, score in part[metric].get(name, {}).items())
                 if not found:
                     continue
                 middle, low, high = facts.scale * np.array([score[:3] for _, score in found]).T
                 ax.errorbar(
-                    [place for place, _ in found],
+                    [position for position, _ in found],
                     middle,
                     yerr=[np.maximum(middle - low, 0), np.maximum(high - middle, 0)],
-                    color=colour,
+                    color=color,
                     marker=marker,
-                    markerfacecolor=colour if split == "test" else "white",
+                    markerfacecolor=color if split == "test" else "white",
                     linestyle=dash if split == "test" else ":",
                     markersize=5,
                     linewidth=1.4,
@@ -93,5 +93,5 @@ def _places(values: Iterable[float | str]) -> dict[float | str, float]:
     """Return where values stand on the axis: numbers at themselves, categories at equal distances in their order."""
     found = list(dict.fromkeys(values))
     if any(isinstance(value, str) for value in found):
-        return {value: float(place) for place, value in enumerate(found)}
+        return {value: float(number) for number, value in enumerate(found)}
     return {value: float(value) for value in found}

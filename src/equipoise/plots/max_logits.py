@@ -44,14 +44,14 @@ def draw_max_logits(
         name: np.concatenate([one.logits.max(axis=1) for one in parts]) for name, parts in seeds.items()
     }
     edges = np.histogram_bin_edges(np.concatenate(list(largest.values())), n_bins)
-    for (name, values), (colour, _, dash) in zip(largest.items(), series_styles(), strict=False):
+    for (name, values), (color, _, dash) in zip(largest.items(), series_styles(), strict=False):
         heights, _ = np.histogram(values, edges, density=True)
         ax.stairs(
             heights,
             edges,
             fill=True,
-            facecolor=f"{colour}{round(255 * band_opacity(len(largest))):02x}",
-            edgecolor=colour,
+            facecolor=f"{color}{round(255 * band_opacity(len(largest))):02x}",
+            edgecolor=color,
             linestyle=dash,
             linewidth=1.4,
             label=name,

@@ -17,11 +17,11 @@ __all__ = ["draw_multipliers"]
 def draw_multipliers(
     rows: Sequence[Mapping[str, float]], *, buffer: str = "multipliers", ax: Axes | None = None
 ) -> Axes:
-    """Draw what an adaptive loss learnt over the epochs: its mean, and the range from least to largest.
+    """Draw the learned quantity of an adaptive loss over the epochs: its mean, and the range from least to largest.
 
     Args:
         rows: The training history, with the columns ``<buffer>_mean``, ``_min`` and ``_max``.
-        buffer: What was learnt: ``"multipliers"`` and ``"rho"`` of CALS, ``"gammas"`` of AdaFocal, ``"gamma"`` of
+        buffer: The learned quantity: ``"multipliers"`` and ``"rho"`` of CALS, ``"gammas"`` of AdaFocal, ``"gamma"`` of
             gamma-net.
         ax: Where to draw; by default a new figure.
 
@@ -37,15 +37,15 @@ def draw_multipliers(
         [1.0]
     """
     names = [f"{buffer}_{end}" for end in ("mean", "min", "max")]
-    kept = [row for row in rows if all(name in row for name in names)]
-    if not kept:
+    found = [row for row in rows if all(name in row for name in names)]
+    if not found:
         raise DataError(
             f"draw_multipliers: the history must have the columns {', '.join(names)}, and has none. "
             "Only losses that adapt write them."
         )
     ax = on_axes(ax, names=["least to largest"])
-    epochs = [row["epoch"] + 1 for row in kept]
-    mean, low, high = ([row[name] for row in kept] for name in names)
+    epochs = [row["epoch"] + 1 for row in found]
+    mean, low, high = ([row[name] for row in found] for name in names)
     ax.fill_between(epochs, low, high, color=BLUE, alpha=0.2, linewidth=0, label="least to largest")
     ax.plot(epochs, mean, color=BLUE, linewidth=1.6, label="mean")
     outside_legend(ax)

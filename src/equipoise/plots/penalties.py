@@ -7,7 +7,7 @@ from itertools import cycle
 from typing import TYPE_CHECKING, Literal
 
 from equipoise.core.errors import needs
-from equipoise.plots.style import COLOURS, DASHES, GREY, dress, panels
+from equipoise.plots.style import COLORS, DASHES, GRAY, dress, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,9 +22,9 @@ def draw_penalties(
     rhos: Sequence[float] = (1.0, 2.0, 5.0, 10.0),
     multipliers: Sequence[float] = (0.1, 0.5, 1.0, 2.0),
 ) -> Figure:
-    r"""Draw a penalty with varying weight rho, with varying multiplier lambda, and beside the other penalties.
+    r"""Draw a penalty with varying weight rho, with varying multiplier lambda, and next to the other penalties.
 
-    The horizontal axis is how far a constraint is broken; left of 0 it is kept. Rho varies at a multiplier of 1, the
+    The horizontal axis is how far a constraint is broken; left of 0 it holds. Rho varies at a multiplier of 1, the
     multiplier varies at a rho of 1, and penalties are compared at 1 and 1.
 
     Args:
@@ -69,9 +69,9 @@ def draw_penalties(
     }
     figure, grid = panels(len(varying), size=(3.4, 3.2))
     for (title, lines), (ax,) in zip(varying.items(), grid, strict=True):
-        ax.axvline(0, color=GREY, linewidth=1, linestyle=":")
-        for (label, drawn), colour, dash in zip(lines.items(), cycle(COLOURS), cycle(DASHES), strict=False):
-            ax.plot(broken, drawn, color=colour, linestyle=dash, linewidth=1.8, label=label)
+        ax.axvline(0, color=GRAY, linewidth=1, linestyle=":")
+        for (label, drawn), color, dash in zip(lines.items(), cycle(COLORS), cycle(DASHES), strict=False):
+            ax.plot(broken, drawn, color=color, linestyle=dash, linewidth=1.8, label=label)
         ax.set_ylim(-2.2, 5.0)
         ax.legend(frameon=False, fontsize="small", loc="upper left")
         dress(ax, x="how far the constraint is broken", y="penalty", title=title)

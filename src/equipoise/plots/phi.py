@@ -1,4 +1,4 @@
-"""Why focal training is under-confident where it is sure, and dual focal training less so."""
+"""Focal and dual focal training: where they are overconfident or underconfident."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from equipoise.plots.style import BLUE, COLOURS, GREY, INK, RED, dress, on_axes
+from equipoise.plots.style import BLUE, COLORS, GRAY, INK, RED, dress, on_axes
 from equipoise.theory.phi import dual_focal_phi
 from equipoise.theory.regions import ConfidenceRegions, dual_focal_regions, focal_regions
 
@@ -38,13 +38,13 @@ def draw_phi(*, gamma: float = 1.0, rivals: Sequence[float] = (0.0, 0.3), ax: Ax
         :class:`equipoise.theory.ConfidenceRegions`.
     """
     ax = on_axes(ax, size=(5.4, 3.8))
-    ax.axhline(1.0, color=GREY, linewidth=1, linestyle=":")
+    ax.axhline(1.0, color=GRAY, linewidth=1, linestyle=":")
     grid = np.linspace(0.0, 1.0, 401)
-    for rival, colour, dash in zip(rivals, COLOURS, ("-", "--", "-.", ":"), strict=False):
+    for rival, color, dash in zip(rivals, COLORS, ("-", "--", "-.", ":"), strict=False):
         name = "focal" if rival == 0 else f"dual focal, rival {rival:g}"
         phi = dual_focal_phi(grid, rival, gamma=gamma)
-        ax.plot(grid, phi, color=colour, linestyle=dash, linewidth=1.8, label=name)
-        _mark(ax, dual_focal_regions(gamma=gamma, rival=rival), rival, gamma, colour)
+        ax.plot(grid, phi, color=color, linestyle=dash, linewidth=1.8, label=name)
+        _mark(ax, dual_focal_regions(gamma=gamma, rival=rival), rival, gamma, color)
     focal = focal_regions(gamma=gamma)
     ax.axvspan(0, focal.v_m, color=RED, alpha=0.12, linewidth=0, zorder=0, label="focal: over-confident")
     ax.axvspan(focal.v_uc, 1, color=BLUE, alpha=0.08, linewidth=0, zorder=0, label="focal: under-confident")
@@ -55,22 +55,22 @@ def draw_phi(*, gamma: float = 1.0, rivals: Sequence[float] = (0.0, 0.3), ax: Ax
     return ax
 
 
-def _mark(ax: Axes, marks: ConfidenceRegions, rival: float, gamma: float, colour: str) -> None:
+def _mark(ax: Axes, marks: ConfidenceRegions, rival: float, gamma: float, color: str) -> None:
     """Put labelled marks at the peak of phi, where it falls through its value at 0, and where it falls through 1."""
-    places = {"$v^m$": marks.v_m, "$v'$": marks.v_prime, "$v^{uc}$": marks.v_uc}
+    positions = {"$v^m$": marks.v_m, "$v'$": marks.v_prime, "$v^{uc}$": marks.v_uc}
     if marks.v_prime == marks.v_uc:
-        places = {"$v^m$": marks.v_m, "$v' = v^{uc}$": marks.v_uc}
-    for name, place in places.items():
-        height = float(dual_focal_phi(place, rival, gamma=gamma))
-        ax.plot(place, height, marker="o", color=colour, markersize=5)
+        positions = {"$v^m$": marks.v_m, "$v' = v^{uc}$": marks.v_uc}
+    for name, position in positions.items():
+        height = float(dual_focal_phi(position, rival, gamma=gamma))
+        ax.plot(position, height, marker="o", color=color, markersize=5)
         is_low = "uc" in name
         ax.annotate(
             name,
-            (place, height),
+            (position, height),
             (-4, -4) if is_low else (4, 4),
             textcoords="offset points",
             ha="right" if is_low else "left",
             va="top" if is_low else "bottom",
-            color=colour,
+            color=color,
             fontsize="small",
         )

@@ -14,7 +14,7 @@ from equipoise.metrics.binned import reliability_curve
 from equipoise.metrics.curve import ReliabilityCurve
 from equipoise.metrics.smooth import SmoothCurve
 from equipoise.plots.smooth_reliability import add_smooth_curve
-from equipoise.plots.style import BLUE, GREY, INK, RED, check_not_empty, dress, on_axes, panels, wrapped
+from equipoise.plots.style import BLUE, GRAY, INK, RED, check_not_empty, dress, on_axes, panels, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,7 +71,7 @@ def draw_reliability(
     width = 1.0 / len(curve.weight)
     left = curve.edges[:-1][filled]
     frequency, confidence = curve.frequency[filled], curve.confidence[filled]
-    ax.plot([0, 1], [0, 1], linestyle="--", color=GREY, linewidth=1, zorder=1)
+    ax.plot([0, 1], [0, 1], linestyle="--", color=GRAY, linewidth=1, zorder=1)
     bars = "#9ccbe4" if smooth else BLUE
     ax.bar(left, frequency, width, align="edge", color=bars, edgecolor="white", linewidth=0.6, zorder=2)
     gaps = ax.bar(
@@ -153,9 +153,9 @@ def draw_confidence_histogram(
         "mean confidence": (curve.confidence_sum.sum() / total, RED, "--"),
         _FREQUENCY[curve.target]: (curve.outcome_sum.sum() / total, BLUE, (0, (2, 1.5))),
     }
-    for name, (value, colour, dash) in means.items():
+    for name, (value, color, dash) in means.items():
         ax.axvline(
-            value, color=colour, linestyle=dash, linewidth=1.4, label=f"{name} {100 * value:.1f} %", zorder=3
+            value, color=color, linestyle=dash, linewidth=1.4, label=f"{name} {100 * value:.1f} %", zorder=3
         )
     ax.set(xlim=(0, 1), ylim=(0, 1.2 * weight.max()))
     ax.legend(

@@ -7,7 +7,7 @@ from itertools import cycle
 from typing import TYPE_CHECKING
 
 from equipoise.core.arrays import Array
-from equipoise.plots.style import COLOURS, INK, check_not_empty, dress, on_axes
+from equipoise.plots.style import COLORS, INK, check_not_empty, dress, on_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,8 +41,8 @@ def draw_rivals(rivals: Mapping[str, Array], *, ax: Axes | None = None) -> Axes:
         widths=0.5,
         medianprops={"color": INK, "linewidth": 1.6},
     )
-    for box, colour in zip(boxes["boxes"], cycle(COLOURS), strict=False):
-        box.set(facecolor=colour + "50", edgecolor=colour)
+    for box, color in zip(boxes["boxes"], cycle(COLORS), strict=False):
+        box.set(facecolor=color + "50", edgecolor=color)
     ax.set_xticks(range(1, len(rivals) + 1), list(rivals), rotation=30, ha="right", fontsize="small")
     ax.set_ylim(bottom=0)
     return dress(ax, x="", y="probability of the rival $q_j$")

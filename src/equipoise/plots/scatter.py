@@ -43,14 +43,14 @@ def draw_accuracy_against_error(
     facts = metric_facts(metric)
     ax = on_axes(ax, names=[*scores, title or ""])
     factor = facts.scale
-    for (name, card), (colour, marker, _) in zip(scores.items(), series_styles(), strict=False):
+    for (name, card), (color, marker, _) in zip(scores.items(), series_styles(), strict=False):
         across, up = card[metric], card["accuracy"]
         ax.errorbar(
             factor * across.value,
             100 * up.value,
             xerr=[[factor * (across.value - across.low)], [factor * (across.high - across.value)]],
             yerr=[[100 * (up.value - up.low)], [100 * (up.high - up.value)]],
-            color=colour,
+            color=color,
             marker=marker,
             markersize=6,
             elinewidth=1,

@@ -49,14 +49,14 @@ def draw_shift(
         )
     ax = on_axes(ax, names=[one.name for one in known])
     facts = metric_facts(metric)
-    for one, (colour, marker, dash) in zip(known, series_styles(), strict=False):
+    for one, (color, marker, dash) in zip(known, series_styles(), strict=False):
         curve = dict(sorted(one.curves[family].items()))
         values, low, high = facts.scale * np.array([scores[metric][:3] for scores in curve.values()]).T
-        ax.fill_between(list(curve), low, high, color=colour, alpha=band_opacity(len(known)), linewidth=0)
+        ax.fill_between(list(curve), low, high, color=color, alpha=band_opacity(len(known)), linewidth=0)
         ax.plot(
             list(curve),
             values,
-            color=colour,
+            color=color,
             marker=marker,
             linestyle=dash,
             markersize=5,

@@ -1,4 +1,4 @@
-"""How pictures look: colours that everyone can tell apart, thin frames, no change of global settings."""
+"""The style of figures: colors that everyone can distinguish, thin frames, no change of global settings."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BLUE",
-    "COLOURS",
+    "COLORS",
     "DASHES",
-    "GREY",
+    "GRAY",
     "INK",
     "MARKERS",
     "RED",
@@ -40,13 +40,13 @@ __all__ = [
     "wrapped",
 ]
 
-#: Okabe and Ito (2008): eight colours that colour-blind readers can tell apart.
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#b59f00", "#000000")
-#: One per colour, so that print in grey can be read too.
+#: Okabe and Ito (2008): eight colors that color-blind readers can distinguish.
+COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#b59f00", "#000000")
+#: One per color, so that print in gray can be read too.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 #: For lines, to the same end.
 DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (5, 1.2, 1.5, 1.2)))
-BLUE, RED, GREY, INK = "#0072b2", "#d55e00", "#8c959f", "#24292f"
+BLUE, RED, GRAY, INK = "#0072b2", "#d55e00", "#8c959f", "#24292f"
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ def new_figure(
 def own_settings() -> Iterator[None]:
     """Draw and save under the plotting library's own defaults, whatever settings files there are.
 
-    The library reads a ``matplotlibrc`` from the current folder first, when it is imported: one that a stranger left
+    The library reads a ``matplotlibrc`` from the current folder first, when it is imported: one that somebody else left
     there would change figures, or break the import. Functions of Python draw under the settings of their caller.
     """
     with _no_settings_files() if "matplotlib" not in sys.modules else nullcontext():
@@ -83,7 +83,7 @@ def own_settings() -> Iterator[None]:
 
 @contextmanager
 def _no_settings_files() -> Iterator[None]:
-    """Let the library be imported in a folder without settings, and with an empty file in place of the user's."""
+    """Let the library be imported in a folder without settings, and with an empty file instead of the user's."""
     before = os.environ.get("MATPLOTLIBRC")
     os.environ["MATPLOTLIBRC"] = os.devnull
     try:
@@ -96,7 +96,7 @@ def _no_settings_files() -> Iterator[None]:
 
 
 def on_axes(ax: Axes | None, *, size: tuple[float, float] = (4.5, 3.4), names: Collection[str] = ()) -> Axes:
-    """Return the axes given, or those of a new figure, wide enough for a legend of these names beside them."""
+    """Return the axes given, or those of a new figure, wide enough for a legend of these names next to them."""
     width, height = size
     if ax is not None:
         return ax
@@ -105,7 +105,7 @@ def on_axes(ax: Axes | None, *, size: tuple[float, float] = (4.5, 3.4), names: C
 
 
 def legend_width(names: Collection[str]) -> float:
-    """Return how many inches a legend of these names takes beside the axes."""
+    """Return how many inches a legend of these names takes next to the axes."""
     return 0.6 + 0.065 * max(map(len, names), default=0)
 
 
@@ -124,7 +124,7 @@ def outside_legend(ax: Axes, *, title: str | None = None) -> None:
 
 
 def share_legend(axes: Sequence[Axes]) -> None:
-    """Give panels one legend on the right of the figure in the place of one each."""
+    """Give panels one legend on the right of the figure instead of one each."""
     found: dict[str, Any] = {}
     for ax in axes:
         found |= {name: handle for handle, name in zip(*ax.get_legend_handles_labels(), strict=True)}
@@ -170,11 +170,11 @@ def panels(
 
 
 def series_styles() -> Iterator[tuple[str, str, Any]]:
-    """Return colour, marker and dash of one series after the other; none is repeated before all pairs are used up."""
+    """Return color, marker and dash of one series after the other; none is repeated before all pairs are used up."""
     for number in count():
-        turn = number // len(COLOURS)
+        turn = number // len(COLORS)
         yield (
-            COLOURS[number % len(COLOURS)],
+            COLORS[number % len(COLORS)],
             MARKERS[(number + turn) % len(MARKERS)],
             DASHES[(number + turn) % len(DASHES)],
         )
@@ -201,7 +201,7 @@ def add_caption(figure: Figure, sentences: Sequence[str]) -> None:
 
 
 def dress(ax: Axes, *, x: str, y: str, title: str | None = None, grid: bool = True) -> Axes:
-    """Name the axes and take off what nobody reads."""
+    """Name the axes and hide frames; epochs are whole numbers."""
     ax.set_xlabel(x, color=INK)
     ax.set_ylabel(y, color=INK)
     if title:
@@ -209,9 +209,11 @@ def dress(ax: Axes, *, x: str, y: str, title: str | None = None, grid: bool = Tr
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     for side in ("left", "bottom"):
-        ax.spines[side].set_color(GREY)
-    ax.tick_params(color=GREY, labelcolor=INK)
+        ax.spines[side].set_color(GRAY)
+    ax.tick_params(color=GRAY, labelcolor=INK)
     ax.set_axisbelow(True)
+    if x == "epoch":
+        ax.locator_params(axis="x", integer=True)
     if grid:
         ax.grid(axis="y", color="#d0d7de", linewidth=0.6)
     return ax

@@ -1,4 +1,4 @@
-"""What each value of a hyperparameter gave, where it was chosen and where it was judged."""
+"""Results by the value of a hyperparameter, on the split that chose it and on test."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from equipoise.evaluate.sweep import Sweep
 from equipoise.metrics.facts import metric_facts
-from equipoise.plots.style import BLUE, GREY, INK, RED, dress, on_axes, outside_legend, wrapped
+from equipoise.plots.style import BLUE, GRAY, INK, RED, dress, on_axes, outside_legend, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,13 +43,13 @@ def draw_sweep(sweep: Sweep, *, ax: Axes | None = None) -> Axes:
     facts = metric_facts(sweep.metric)
     across = np.array(range(len(sweep.settings)) if sweep.values is None else sweep.values, dtype=np.float64)
     order = list(sweep.ascending)
-    for name, scores, colour, marker in (("tune", sweep.tune, BLUE, "o"), ("test", sweep.test, RED, "s")):
+    for name, scores, color, marker in (("tune", sweep.tune, BLUE, "o"), ("test", sweep.test, RED, "s")):
         values, low, high = facts.scale * np.array([one[:3] for one in scores])[order].T
         ax.errorbar(
             across[order],
             values,
             yerr=[np.maximum(values - low, 0), np.maximum(high - values, 0)],
-            color=colour,
+            color=color,
             marker=marker,
             markersize=5,
             linewidth=1.6,
@@ -72,7 +72,7 @@ def _mark_choices(ax: Axes, counts: Mapping[float, int]) -> None:
     low, high = ax.get_xlim()
     last, is_raised = -np.inf, False
     for number, (x, chosen) in enumerate(sorted(counts.items())):
-        ax.axvline(x, color=GREY, linewidth=1, linestyle=":", zorder=0, label=None if number else _CHOSEN)
+        ax.axvline(x, color=GRAY, linewidth=1, linestyle=":", zorder=0, label=None if number else _CHOSEN)
         is_raised = not is_raised and x - last < 0.12 * (high - low)
         last = x
         ax.annotate(

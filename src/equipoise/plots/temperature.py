@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from equipoise.metrics.temperature_sweep import TemperatureSweep
-from equipoise.plots.style import BLUE, GREY, RED, dress, on_axes
+from equipoise.plots.style import BLUE, GRAY, RED, dress, on_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,18 +33,18 @@ def draw_temperature_sweep(sweep: TemperatureSweep, *, ax: Axes | None = None) -
     ax = on_axes(ax)
     other = ax.twinx()
     lines = []
-    for axes, values, colour, dash, name in (
+    for axes, values, color, dash, name in (
         (ax, 100 * sweep.ece, BLUE, "-", "ECE (%)"),
         (other, sweep.nll, RED, "--", "NLL"),
     ):
-        lines += axes.plot(sweep.temperature, values, color=colour, linestyle=dash, linewidth=1.6, label=name)
+        lines += axes.plot(sweep.temperature, values, color=color, linestyle=dash, linewidth=1.6, label=name)
         best = int(np.argmin(values))
-        axes.plot(sweep.temperature[best], values[best], marker="o", color=colour)
+        axes.plot(sweep.temperature[best], values[best], marker="o", color=color)
         axes.set_ylim(bottom=0)
         dress(axes, x="temperature", y=name, grid=axes is ax)
-        axes.yaxis.label.set_color(colour)
+        axes.yaxis.label.set_color(color)
     other.spines["left"].set_visible(False)
-    ax.axvline(1.0, color=GREY, linewidth=1, linestyle=":")
+    ax.axvline(1.0, color=GRAY, linewidth=1, linestyle=":")
     ax.set_xscale("log", base=2)
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     ax.legend(handles=lines, frameon=False, fontsize="small", loc="upper center")

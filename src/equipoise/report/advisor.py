@@ -1,4 +1,4 @@
-"""What to do, asked of the advisor: fitted on held-out predictions, judged on the others."""
+"""Calibrators chosen and fitted on held-out predictions, scored on others."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["advice_of", "remedies_of"]
 
 
 def advice_of(choice: Choice) -> Advice:
-    """Return the advisor's choice as a report tells it.
+    """Return the chosen calibrator as a report shows it.
 
     Args:
-        choice: What :func:`equipoise.calibrators.choose` found.
+        choice: From :func:`equipoise.calibrators.choose`.
 
     Returns:
         The recommendation, what was tried, and lines to paste.
@@ -33,15 +33,15 @@ def advice_of(choice: Choice) -> Advice:
         >>> advice_of(choose(held_out, candidates=["temperature"])).code.splitlines()[-1]
         'calibrated = calibrator(test)'
     """
-    said = choice.reason
+    words = choice.reason
     if isfinite(choice.improvement) and choice.calibrator.kind != "identity":
         low, high = choice.interval
-        said += (
-            f" On rows that took no part it lowers the log-loss by {choice.improvement:.3f} "
-            f"(95 % interval {low:.3f} to {high:.3f})."
+        words += (
+            f" On rows that it was not fitted on, it lowers the log-loss by {choice.improvement:.3f} "
+            f"(95% interval {low:.3f} to {high:.3f})."
         )
     return Advice(
-        recommendation=said,
+        recommendation=words,
         options=tuple(
             Option(
                 name=trial.name,
@@ -69,7 +69,7 @@ def _code(calibrator: Calibrator) -> str:
 
 
 def remedies_of(
-    judged: Predictions,
+    tested: Predictions,
     held_out: Predictions,
     *,
     candidates: Sequence[str | Calibrator] | None = None,
@@ -82,10 +82,10 @@ def remedies_of(
     target: str | None = None,
     positive: str | int | None = None,
 ) -> tuple[Advice, tuple[AfterCalibrator, ...], dict[str, Predictions]]:
-    """Ask the advisor about held-out predictions, and judge its choice, and plain temperature, on others.
+    """Choose a calibrator on held-out predictions, and score it and temperature scaling on others.
 
     Args:
-        judged: Predictions that the report is about.
+        tested: Predictions that are reported.
         held_out: Predictions of the same model on other rows.
         candidates: Calibrators to try; by default those of :func:`equipoise.calibrators.choose`.
         n_bins: Bins of equal width.
@@ -93,15 +93,15 @@ def remedies_of(
         level: Level of the intervals.
         n_resamples: Bootstrap resamples behind them.
         seed: The same seed gives the same answer.
-        clusters: Where the judged rows depend on each other: one value per row, or the name of a column of groups.
-        target: What is judged.
+        clusters: Where the tested rows depend on each other: one value per row, or the name of a column of groups.
+        target: The probability that is scored.
         positive: The positive class.
 
     Returns:
         The advice, the predictions' scores after each calibrator, and the predictions themselves after each.
 
     Raises:
-        SplitError: If the held-out rows are from ``test``, or among the judged ones.
+        SplitError: If the held-out rows are from ``test``, or among the tested rows.
 
     Example:
         >>> import numpy as np
@@ -109,25 +109,25 @@ def remedies_of(
         >>> logits = 2 * rng.normal(size=(800, 3))
         >>> labels = (logits + rng.gumbel(size=(800, 3))).argmax(1)
         >>> rows = Predictions(logits=3 * logits, labels=labels)
-        >>> judged, held_out = (rows.take(slice(start, start + 400)) for start in (0, 400))
-        >>> advice, after, _ = remedies_of(judged, held_out, candidates=["temperature"])
+        >>> tested, held_out = (rows.take(slice(start, start + 400)) for start in (0, 400))
+        >>> advice, after, _ = remedies_of(tested, held_out, candidates=["temperature"])
         >>> [one.name for one in after]
         ['temperature']
     """
     choice = choose(held_out, candidates=candidates, seed=seed)
     chosen = choice.calibrator
-    maps = {chosen.kind: chosen}
+    fitted = {chosen.kind: chosen}
     if chosen.kind != "temperature" and held_out.has_scores:
-        maps = {"temperature": TemperatureScaling().fit(held_out), **maps}
+        fitted = {"temperature": TemperatureScaling().fit(held_out), **fitted}
     settings: dict[str, Any] = {"n_bins": n_bins, "closed": closed, "level": level}
     settings |= {"n_resamples": n_resamples, "seed": seed, "clusters": clusters}
     settings |= {"target": target, "positive": positive}
     after, predictions = [], {}
-    for name, calibrator in maps.items():
+    for name, calibrator in fitted.items():
         if name == "identity":
             continue
-        mapped = predictions[name] = calibrator(judged)
-        card, versus = score(mapped, **settings), compare(judged, mapped, **settings)
+        mapped = predictions[name] = calibrator(tested)
+        card, versus = score(mapped, **settings), compare(tested, mapped, **settings)
         value = calibrator.result.parameters.get("temperature")
         after.append(
             AfterCalibrator(

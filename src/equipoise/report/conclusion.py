@@ -1,4 +1,4 @@
-"""What a report says first: whether claims can be believed, which model to use, and what to do next."""
+"""The conclusion of a report: whether models are calibrated, which one to use, and what to do next."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from equipoise.metrics.facts import metric_facts
 from equipoise.report.numbers import chance, number, points, typeset
 from equipoise.report.records import AfterCalibrator, MethodResult, Report
 
-__all__ = ["Conclusion", "Judgement", "conclusion_of", "judged_words", "judgements_of", "kind_of"]
+__all__ = ["Conclusion", "Judgement", "conclusion_of", "effect_sentence", "judgements_of", "kind_of"]
 
 #: An ECE up to the first is small, up to the second noticeable, above it large.
 _SMALL, _NOTICEABLE = 0.02, 0.05
@@ -44,12 +44,12 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """What a report says first.
+    """The first part of a report.
 
     Attributes:
         tone: ``"good"``, ``"bad"`` or ``"mixed"``.
         headline: A few words.
-        sentences: What they mean, how good the best is, and what to do.
+        sentences: Their meaning, how good the best is, and what to do.
         judgements: One per method that was compared, before any calibrator.
     """
 
@@ -86,7 +86,7 @@ def _on_one(report: Report) -> Conclusion:
 
 
 def _after(report: Report, method: MethodResult) -> list[str]:
-    """Tell of the best calibrator, if any were tried, and what it did on rows that did not fit it."""
+    """Return the effect of the best calibrator, if any were tried, on rows that it was not fitted on."""
     if not method.calibrated:
         return []
     key = _main_metric(report)
@@ -94,32 +94,32 @@ def _after(report: Report, method: MethodResult) -> list[str]:
     one = report.after(method, best)
     return [
         f"After {best} its ECE is {number('ece', one.score('ece').value)}.",
-        judged_words(report, method, best),
+        effect_sentence(report, method, best),
         *_warnings(method, one),
     ]
 
 
-def judged_words(report: Report, method: MethodResult, calibrator: str | None = None) -> str:
-    """Say whether a calibrator helps on the rows of the report, which did not fit it; nothing if it clearly does.
+def effect_sentence(report: Report, method: MethodResult, calibrator: str | None = None) -> str:
+    """Return whether a calibrator helps on the rows of the report, which it was not fitted on; nothing if it does.
 
     Args:
         report: The report.
         method: The method.
-        calibrator: The calibrator; by default the one that the advisor recommends.
+        calibrator: The calibrator; by default the recommended one.
     """
-    wanted = calibrator or (method.advice.chosen if method.advice is not None else "")
-    if not any(one.name == wanted for one in method.calibrated):
+    name = calibrator or (method.advice.chosen if method.advice is not None else "")
+    if not any(one.name == name for one in method.calibrated):
         return ""
-    effect, change = _effect(report, method, wanted)
+    effect, change = _effect(report, method, name)
     if effect == "hurts":
-        return f"Do not use {wanted}: it makes the predictions judged here worse ({change})."
+        return f"Do not use {name}: it makes the predictions scored here worse ({change})."
     if effect == "unclear":
-        return f"The rows judged here do not show whether {wanted} helps ({change})."
+        return f"The rows scored here do not show whether {name} helps ({change})."
     return ""
 
 
 def _effect(report: Report, method: MethodResult, calibrator: str) -> tuple[Effect, str]:
-    """Return what a calibrator did to a method on rows that did not fit it, and the numbers that show it.
+    """Return the effect of a calibrator on rows that it was not fitted on, and the numbers that show it.
 
     The log-likelihood decides, and the ECE where the log-likelihood does not differ.
     """
@@ -190,7 +190,7 @@ def _judge(name: str, versus: PairedDifferences | None, base: str) -> Judgement:
 
 
 def _detectable(report: Report, calibrator: str | None) -> list[str]:
-    """Say what ties could have shown, over seeds."""
+    """Return which differences ties could have shown, over seeds."""
     ties: dict[str, list[float]] = {"nll": [], "ece": []}
     for versus in report.versus(calibrator).values():
         for row in versus:
@@ -253,18 +253,18 @@ def _best_calibrator(report: Report) -> str | None:
 
 
 def _main_metric(report: Report) -> str:
-    """Return what decides between calibrators and between methods after one: the likelihood, if it is known of all."""
+    """Return the metric that decides between calibrators and methods: the likelihood, if all have it."""
     return "nll" if all("nll" in method.keys for method in report.methods) else "ece"
 
 
 def _best(key: str, values: Mapping[str, float]) -> str:
-    """Return the name with the best value of a metric; the facts know which way is better."""
+    """Return the name with the best value of a metric."""
     facts = metric_facts(key)
     return min(values, key=lambda name: facts.badness(values[name]))
 
 
 def _unlike(report: Report, calibrator: str | None) -> list[str]:
-    """Tell which methods are not like the baseline in log-likelihood or accuracy."""
+    """Return which methods differ from the baseline in log-likelihood or accuracy."""
     found = []
     for key, title in (("nll", "log-likelihood"), ("accuracy", "accuracy")):
         kinds = {name: kind_of(versus, key) for name, versus in report.versus(calibrator).items()}
@@ -301,11 +301,11 @@ def _quality(name: str, runs: Sequence[Score], *, level: float) -> tuple[str, st
         return f"{shown}, which is small.", "good"
     if value <= _NOTICEABLE:
         return f"{shown}: even the best is off by about {points(value)}.", "mixed"
-    return f"{shown}, which is large: none of them can be believed as it is.", "bad"
+    return f"{shown}, which is large: none of them is calibrated.", "bad"
 
 
 def _next_step(report: Report, calibrator: str | None) -> list[str]:
-    """Say what to do; a calibrator is recommended only where it helps on rows that did not fit it."""
+    """Return what to do; a calibrator is recommended only if it helps on rows that it was not fitted on."""
     tried = calibrator or _best_calibrator(report)
     if tried is None:
         if all(method.verdict().is_calibrated for method in report.methods):
@@ -331,9 +331,9 @@ def _next_step(report: Report, calibrator: str | None) -> list[str]:
     effect, change = _effect(report, chosen, tried)
     use = {
         "helps": f"use {chosen.name} and fit {tried} on held-out rows",
-        "hurts": f"use {chosen.name} without a calibrator, since {tried} makes it worse on the rows judged here "
+        "hurts": f"use {chosen.name} without a calibrator, since {tried} makes it worse on the rows scored here "
         f"({change})",
-        "unclear": f"use {chosen.name}; the rows judged here do not show whether {tried} helps it ({change})",
+        "unclear": f"use {chosen.name}; the rows scored here do not show whether {tried} helps it ({change})",
     }[effect]
     why = "nothing here shows that another method adds to it"
     if values:
@@ -346,7 +346,7 @@ def _next_step(report: Report, calibrator: str | None) -> list[str]:
 
 
 def _for_networks(report: Report, calibrator: str) -> str:
-    """Say for which of the networks a calibrator is worth fitting."""
+    """Return for which of the networks a calibrator is worth fitting."""
     found: dict[Effect, list[str]] = {"helps": [], "hurts": [], "unclear": []}
     for method in report.methods:
         found[_effect(report, method, calibrator)[0]].append(method.name)
@@ -354,10 +354,10 @@ def _for_networks(report: Report, calibrator: str) -> str:
         return f"fit {calibrator} on held-out rows"
     parts = [
         f"fit {calibrator} on held-out rows for {_listed(found['helps'])}" if found["helps"] else "",
-        f"do not fit {calibrator} for {_listed(found['hurts'])}, which it makes worse on the rows judged here"
+        f"do not fit {calibrator} for {_listed(found['hurts'])}, which it makes worse on the rows scored here"
         if found["hurts"]
         else "",
-        f"the rows judged here do not show whether {calibrator} helps {_listed(found['unclear'])}"
+        f"the rows scored here do not show whether {calibrator} helps {_listed(found['unclear'])}"
         if found["unclear"]
         else "",
     ]

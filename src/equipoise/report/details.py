@@ -12,7 +12,7 @@ from equipoise.core.arrays import Array
 from equipoise.core.predictions import Predictions
 from equipoise.decisions import Certificate, PredictionSets, SetReport, certify_threshold
 from equipoise.evaluate.scorecard import Scorecard
-from equipoise.metrics.corp import CorpCurve, corp_curve
+from equipoise.metrics.corp import CorpCurve, CorpSplit, corp_curve, corp_split
 from equipoise.metrics.curve import ReliabilityCurve
 from equipoise.metrics.selective import RiskCoverage, risk_coverage
 from equipoise.metrics.target import event_view
@@ -37,12 +37,14 @@ class RowDetails:
         curves: Reliability curves with fine bins, by column and value; the key ``("", "")`` is all rows.
         risk: Error rate by coverage.
         corp: The reliability curve without bins; None if it has too many steps to draw.
+        split: The Brier score of the event in its parts.
         certificates: Thresholds for every limit of :data:`ERROR_LIMITS`, certified or not; none if the rows do not
             allow a certificate.
     """
 
     curves: Mapping[tuple[str, str], ReliabilityCurve]
     risk: RiskCoverage
+    split: CorpSplit
     corp: CorpCurve | None = None
     certificates: tuple[Certificate, ...] = ()
 
@@ -91,6 +93,7 @@ def details_of(
     return RowDetails(
         curves={key: curve for key, curve in curves.items() if curve.weight.any()},
         risk=risk_coverage(view).thinned(),
+        split=corp_split(view),
         corp=corp if len(corp.weight) <= _MOST_STEPS else None,
         certificates=_certificates(predictions, card) if card.target.kind == "top" else (),
     )

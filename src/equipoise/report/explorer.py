@@ -105,6 +105,7 @@ def _variant(name: str, details: RowDetails) -> dict[str, Any]:
                 strict=True,
             )
         ],
+        "split": [_short(float(part)) for part in details.split],
         "steps": sorted(by_threshold.values(), key=lambda step: (step[1], -step[0])),
     }
 

@@ -80,7 +80,7 @@ def report_of(
         seed: The same seed gives the same report.
         clusters: Where rows depend on each other, such as pixels of one image or posts of one author: one value per
             row, or the name of a column of groups. Clusters are then resampled, not rows.
-        target: What is judged: ``"top"``, ``"positive"`` or ``"classwise"``, as for :func:`equipoise.score`.
+        target: Which probability is scored, as for :func:`equipoise.score`.
         positive: The positive class, by name or number; by default class 1. Naming one means ``target="positive"``.
 
     Returns:
@@ -256,19 +256,19 @@ def _with_remedies(
     result = dict(methods)
     mapped: dict[str, dict[str, Predictions]] = {}
     for name, calib in held_out.items():
-        judged = named[name]
-        if not isinstance(judged, Predictions):
+        tested = named[name]
+        if not isinstance(tested, Predictions):
             raise DataError(
                 f"report_of: to calibrate {name!r} its rows must be held in memory, got a stream or an audit. "
                 "Pass its Predictions."
             )
-        advice, after, mapped[name] = remedies_of(judged, calib, candidates=candidates, **settings)
+        advice, after, mapped[name] = remedies_of(tested, calib, candidates=candidates, **settings)
         slices = _slice_names(result[name])
         after = tuple(
             replace(one, details=details_of(mapped[name][one.name], one.scores[0], slices=slices))
             for one in after
         )
-        result[name] = replace(result[name], advice=advice, calibrated=after, sets=sets_of(judged, calib))
+        result[name] = replace(result[name], advice=advice, calibrated=after, sets=sets_of(tested, calib))
     for name in (name for name in mapped if name != first and first in mapped):
         after = tuple(
             _compared_with_base(one, mapped[first].get(one.name), mapped[name][one.name], settings)

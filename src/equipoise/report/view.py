@@ -25,7 +25,7 @@ from equipoise.report.charts import (
     scatter_chart,
     trend_chart,
 )
-from equipoise.report.conclusion import Conclusion, conclusion_of, judged_words, judgements_of
+from equipoise.report.conclusion import Conclusion, conclusion_of, effect_sentence, judgements_of
 from equipoise.report.numbers import interval, number, percent, title, typeset
 from equipoise.report.records import MethodResult, Report, RunResult
 from equipoise.report.result_tables import (
@@ -266,7 +266,7 @@ def _numbers(report: Report) -> list[Block]:
         )
         only = report.methods[0]
         unknown = [Block("lead", words) for words in unknown_words(only.first)]
-        return [Block("lead", about), Block("table", scorecard_table(only)), *unknown]
+        return [Block("lead", about), Block("table", scorecard_table(only)), *unknown, *_parts(only)]
     if report.over_time:
         about = f"One row per state, with {level} intervals. Choose a heading to sort."
     else:
@@ -276,6 +276,19 @@ def _numbers(report: Report) -> list[Block]:
             "for the number of methods; a tie is a difference that is not significant. Choose a heading to sort."
         )
     return [Block("lead", about), Block("table", comparison_table(report))]
+
+
+def _parts(method: MethodResult) -> list[Block]:
+    """Return the parts of the Brier score of the event that is scored, if the rows were in memory."""
+    if method.details is None:
+        return []
+    split, event = method.details.split, axis_names(method.first.target).right
+    words = (
+        f"The Brier score of the event that a row is {event}, {split.score:.4f}, is miscalibration "
+        f"{split.miscalibration:.4f} − discrimination {split.discrimination:.4f} + uncertainty "
+        f"{split.uncertainty:.4f}, by isotonic regression (CORP)."
+    )
+    return [Block("lead", words)]
 
 
 def _drift(report: Report) -> list[Block]:
@@ -303,7 +316,7 @@ def _advice(report: Report) -> list[Block]:
         if method.advice is None:
             continue
         advice = method.advice
-        sentences = [typeset(advice.recommendation), judged_words(report, method)]
+        sentences = [typeset(advice.recommendation), effect_sentence(report, method)]
         blocks.append(
             Block("advice", (list(filter(None, sentences)), advice.code), method.name if several else "")
         )

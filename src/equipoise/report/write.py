@@ -26,7 +26,7 @@ def write_report(
     """Write a report.
 
     Args:
-        report: What to tell; or what :func:`report_of` makes a report of: predictions, chunks of them, an audit, or
+        report: The contents; or the argument of :func:`report_of`: predictions, chunks of them, an audit, or
             several by name.
         path: Where; the ending decides the form: ``.html`` or ``.md``.
 

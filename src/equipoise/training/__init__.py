@@ -14,7 +14,8 @@ from equipoise.training.learner import Learner
 from equipoise.training.loop import fit
 from equipoise.training.objective import HeldOut, Objective, Step
 from equipoise.training.recipes import FOCAL_RECIPE, Optimizer, Recipe
-from equipoise.training.schedules import Constant, Cosine, HoldFrom, MultiStep, Schedule, WarmUp
+from equipoise.training.sam import sam_perturbation
+from equipoise.training.schedules import Constant, Cosine, Cyclic, HoldFrom, MultiStep, Schedule, WarmUp
 from equipoise.training.selection import Selection
 from equipoise.training.watch import watch
 
@@ -25,6 +26,7 @@ __all__ = [
     "Constant",
     "Cosine",
     "Cycle",
+    "Cyclic",
     "DenseScores",
     "Hardware",
     "HeldOut",
@@ -49,6 +51,7 @@ __all__ = [
     "load_weights",
     "predict",
     "read_checkpoint",
+    "sam_perturbation",
     "score_dense",
     "watch",
     "write_checkpoint",

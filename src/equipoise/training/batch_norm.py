@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import final
 
 import torch
@@ -13,7 +14,7 @@ from equipoise.training.batch_source import BatchLike
 from equipoise.training.evaluation import evaluating
 from equipoise.training.network_call import call_network
 
-__all__ = ["has_batch_norm", "refresh_batch_norm", "synchronize_batch_norm"]
+__all__ = ["has_batch_norm", "keep_batch_norm_statistics", "refresh_batch_norm", "synchronize_batch_norm"]
 
 
 def has_batch_norm(network: nn.Module) -> bool:
@@ -29,6 +30,26 @@ def has_batch_norm(network: nn.Module) -> bool:
 def _batch_norms(network: nn.Module) -> list[nn.modules.batchnorm._BatchNorm]:
     kind = nn.modules.batchnorm._BatchNorm
     return [part for part in network.modules() if isinstance(part, kind) and part.track_running_stats]
+
+
+@contextmanager
+def keep_batch_norm_statistics(network: nn.Module) -> Iterator[None]:
+    """Leave the running statistics of batch norms as they are, whatever passes through the network.
+
+    Example:
+        >>> network = nn.BatchNorm1d(1)
+        >>> with keep_batch_norm_statistics(network):
+        ...     _ = network(torch.tensor([[1.0], [3.0]]))
+        >>> float(network.running_mean), int(network.num_batches_tracked)
+        (0.0, 0)
+    """
+    buffers = [buffer for norm in _batch_norms(network) for buffer in norm.buffers()]
+    before = [buffer.clone() for buffer in buffers]
+    try:
+        yield
+    finally:
+        for buffer, old in zip(buffers, before, strict=True):
+            buffer.copy_(old)
 
 
 def refresh_batch_norm(network: nn.Module, batches: Iterable[BatchLike]) -> None:

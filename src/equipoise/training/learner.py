@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
 import torch
 from torch import Tensor, nn
 
-from equipoise.training.batch_norm import synchronize_batch_norm
+from equipoise.training.batch_norm import keep_batch_norm_statistics, synchronize_batch_norm
 from equipoise.training.hardware import Hardware
 from equipoise.training.network_call import as_logits, call_network
 from equipoise.training.recipes import Recipe
+from equipoise.training.sam import sam_perturbation
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -35,7 +36,7 @@ class Learner(nn.Module, Generic[NetworkT]):
     Example:
         >>> learner = Learner(nn.Linear(2, 2), recipe=Recipe())
         >>> loss = learner(torch.ones(4, 2)).square().mean()
-        >>> learner.descend(loss, n_samples=4)
+        >>> learner.step(loss, n_samples=4)
         >>> bool(learner(torch.ones(4, 2)).square().mean() < loss)
         True
     """
@@ -112,12 +113,17 @@ class Learner(nn.Module, Generic[NetworkT]):
         """Return the network's logits, whatever it wraps them in; one column of log-odds becomes two."""
         return as_logits(self(inputs))
 
-    def descend(self, loss: Tensor, *, n_samples: int) -> None:
-        """Follow the gradient of a loss: forget the last one, backward, clip, step.
+    def step(self, loss: Tensor, *, n_samples: int, recompute: Callable[[], Tensor] | None = None) -> None:
+        """Take an optimizer step on a loss: clear the last gradient, backward, clip, step.
 
         Args:
-            loss: A mean over the batch, by convention; the recipe says whether it is descended on as it is.
+            loss: A mean over the batch, by convention; the recipe says whether it is used as it is.
             n_samples: Size of the batch over all processes.
+            recompute: Computes the same loss again from a forward pass of its own; needed for sharpness-aware
+                minimization, which takes the gradient at other weights.
+
+        Raises:
+            ValueError: If the recipe is sharpness-aware and the loss cannot be computed again.
         """
         fabric, module, optimizer = self._running()
         recipe, steps = self.recipe, self._completes
@@ -131,9 +137,42 @@ class Learner(nn.Module, Generic[NetworkT]):
         self._waiting = 0 if steps else self._waiting + 1
         if not steps:
             return
+        if recipe.sam:
+            self._step_from_perturbed_weights(recompute, scale=scale)
         if recipe.clip_norm is not None:
             fabric.clip_gradients(module, optimizer, max_norm=recipe.clip_norm, error_if_nonfinite=False)
         optimizer.step()
+
+    def _step_from_perturbed_weights(self, recompute: Callable[[], Tensor] | None, *, scale: float) -> None:
+        """Replace the gradient by that at the weights of the highest loss nearby; the weights stay as they are."""
+        if recompute is None:
+            raise ValueError(
+                "Learner: sharpness-aware minimization needs the loss at other weights, and this objective computes it "
+                "once. Set `sam` to 0."
+            )
+        fabric, module, optimizer = self._running()
+        if getattr(fabric.strategy.precision, "scaler", None) is not None:
+            raise ValueError(
+                "Learner: sharpness-aware minimization needs unscaled gradients, and '16-mixed' scales them. Use "
+                "'bf16-mixed' or '32-true'."
+            )
+        weights = [weight for weight in self.network.parameters() if weight.grad is not None]
+        before = [weight.detach().clone() for weight in weights]
+        steps = sam_perturbation(
+            before,
+            [weight.grad for weight in weights if weight.grad is not None],
+            rho=self.recipe.sam,
+            adaptive=self.recipe.sam_adaptive,
+        )
+        with torch.no_grad():
+            torch._foreach_add_([weight.data for weight in weights], steps)
+        optimizer.zero_grad(set_to_none=True)
+        with keep_batch_norm_statistics(self.network):
+            loss = recompute()
+            fabric.backward(loss * scale if scale != 1 else loss, model=module)
+        with torch.no_grad():
+            for weight, old in zip(weights, before, strict=True):
+                weight.copy_(old)  # the very bits, which adding and subtracting would not give
 
     def get_extra_state(self) -> dict[str, Any]:
         """Return what moves the network: the optimizer's state, and gradients that wait for a step."""

@@ -66,7 +66,7 @@ class Objective(FullPrecisionBuffers, ABC):
         ...     def step(self, batch):
         ...         logits = self.learner(batch.inputs)
         ...         loss = (logits - nn.functional.one_hot(batch.targets, logits.shape[1])).square().mean()
-        ...         self.learner.descend(loss, n_samples=len(logits))
+        ...         self.learner.step(loss, n_samples=len(logits))
         ...         return Step(logits.detach(), {"loss": loss.detach()})
         ...
         ...     def network(self):

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import final
 
-__all__ = ["Constant", "Cosine", "HoldFrom", "MultiStep", "Schedule", "WarmUp"]
+__all__ = ["Constant", "Cosine", "Cyclic", "HoldFrom", "MultiStep", "Schedule", "WarmUp"]
 
 
 @dataclass(frozen=True)
@@ -135,3 +135,24 @@ class HoldFrom(Schedule):
     def factor(self, epoch: float, *, epochs: int) -> float:
         """Return the factor of the first schedule, or the constant one."""
         return self.level if epoch >= self.share * epochs else self.first.factor(epoch, epochs=epochs)
+
+
+@final
+@dataclass(frozen=True)
+class Cyclic(Schedule):
+    """Half a cosine down to 0, again and again, as snapshot ensembles have it.
+
+    Attributes:
+        n_cycles: Number of cycles, of equal length.
+
+    Example:
+        >>> [round(Cyclic(2).factor(epoch, epochs=4), 4) for epoch in (0, 1, 2, 3)]
+        [1.0, 0.5, 1.0, 0.5]
+    """
+
+    n_cycles: int = 5
+
+    def factor(self, epoch: float, *, epochs: int) -> float:
+        """Return the height of the current cosine."""
+        length = epochs / self.n_cycles
+        return (1 + math.cos(math.pi * (epoch % length) / length)) / 2

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal
 
 import numpy as np
@@ -138,12 +139,24 @@ class ScoreTable:
         stream = _Stream(self._new_scores(change, kind))
         scores = NewScores(old, new, bool(suffix), stream.take)
         notes = self._new_notes(fitted_on, calibrator, new, has_originals=bool(suffix))
+        side = side_file(target) if ending_of(target) in WITHOUT_METADATA else None
+        self._write(target, scores, notes, side)
+        return RewrittenTable(
+            path=target,
+            notes=side,
+            n_rows=stream.n_taken,
+            kind=kind if layout.scores else layout.kind,
+            columns=new,
+            has_labels=(layout.labels or layout.correct) is not None,
+        )
+
+    def _write(self, target: Path, scores: NewScores, notes: Notes, side: Path | None) -> None:
         ending = ending_of(target)
-        side = side_file(target) if ending in WITHOUT_METADATA else None
         with ExitStack() as stack:
             temporary = stack.enter_context(atomic_path(target))
             # The notes are in place before the table that they belong to.
-            sidecar = temporary if side is None else stack.enter_context(atomic_path(side))
+            unused = Path(stack.enter_context(TemporaryDirectory())) / "notes"
+            sidecar = unused if side is None else stack.enter_context(atomic_path(side))
             readers = [
                 stack.enter_context(open_source(source, self._columns.get("max_bytes")))
                 for source in self._sources
@@ -156,14 +169,47 @@ class ScoreTable:
             except DataError as error:
                 where = target.name if error.where == temporary.name else error.where
                 raise error.at(where=where or self.where) from None
+
+    def add(self, target: Path, name: str, make: Callable[[Predictions], Array]) -> RewrittenTable:
+        """Write the table with one more column, and everything else as it is.
+
+        Args:
+            target: Where to; its ending names the format.
+            name: Name of the new column.
+            make: Makes the values of some rows: booleans or text ``(n,)``. Labels are not read.
+
+        Raises:
+            DataError: If the table has a column of this name, or the format cannot keep the table.
+        """
+        layout = self._layout
+        shape = self._row_shapes[layout.score_columns[0]]
+        if shape is not None and len(shape) > 1:
+            raise DataError(
+                f"{self.where}: a column cannot be added to dense predictions. Pass one row per prediction."
+            )
+        made = [make(part) for part in self._score_chunks(with_groups=True)]
+        values = np.concatenate(made)
+        stream = _Stream(iter([values]))
+        new = NewScores(layout.score_columns[:1], (name,), True, stream.take, added=values.dtype)
+        side = side_file(target)
+        has_notes = bool(self._notes.to_json()) and ending_of(target) in WITHOUT_METADATA
+        self._write(target, new, self._notes, side if has_notes else None)
+        if not has_notes:
+            side.unlink(missing_ok=True)  # notes on an earlier file of this name
         return RewrittenTable(
             path=target,
-            notes=side,
-            n_rows=stream.n_taken,
-            kind=kind if layout.scores else layout.kind,
-            columns=new,
+            notes=side if has_notes else None,
+            n_rows=len(values),
+            kind=layout.kind,
+            columns=(name,),
             has_labels=(layout.labels or layout.correct) is not None,
         )
+
+    def _score_chunks(self, *, with_groups: bool = False) -> Iterator[Predictions]:
+        reader = PredictionReader(self._sources, self._columns)
+        for source in self._sources:
+            for _, part in reader.chunks(source, 0, only_scores=True, with_groups=with_groups):
+                yield part
 
     def _new_notes(
         self, fitted_on: Rows, calibrator: str, new: tuple[str, ...], *, has_originals: bool
@@ -203,16 +249,14 @@ class ScoreTable:
         """Yield the new scores in the shape of the old ones."""
         shape = self._row_shapes[self._layout.score_columns[0]]
         dense = () if shape is None else shape[1:]
-        reader = PredictionReader(self._sources, self._columns)
-        for source in self._sources:
-            for _, part in reader.chunks(source, 0, only_scores=True):
-                values = _values(change(part), kind)
-                if kind == "probs" and self._columns.get("percent"):
-                    values = 100 * values
-                if dense:
-                    rows = values.reshape(len(values) // prod(dense), *dense, *values.shape[1:])
-                    values = rows if values.ndim == 1 else np.moveaxis(rows, -1, 1)
-                yield values
+        for part in self._score_chunks():
+            values = _values(change(part), kind)
+            if kind == "probs" and self._columns.get("percent"):
+                values = 100 * values
+            if dense:
+                rows = values.reshape(len(values) // prod(dense), *dense, *values.shape[1:])
+                values = rows if values.ndim == 1 else np.moveaxis(rows, -1, 1)
+            yield values
 
     def _keeps_format(self, ending: str) -> bool:
         """Whether the table is written in the format it is read from."""
@@ -238,7 +282,9 @@ class ScoreTable:
             columns = {name: _typed(column) for name, column in columns.items()}
         fresh = scores.columns(len(next(iter(columns.values()))))
         made = {
-            name: columns[name] if old is None else fresh[old].reshape(columns[old].shape)
+            name: columns[name]
+            if old is None
+            else fresh[old].reshape(columns[old].shape if scores.added is None else (-1,))
             for name, old in scores.place(list(columns))
         }
         wide = [name for name, column in made.items() if column.ndim > 2]

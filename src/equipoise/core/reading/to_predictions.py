@@ -42,7 +42,7 @@ class PredictionReader:
         self._start: int | None = None
 
     def chunks(
-        self, source: FileSource, n_rows: int | None, *, only_scores: bool = False
+        self, source: FileSource, n_rows: int | None, *, only_scores: bool = False, with_groups: bool = False
     ) -> Iterator[tuple[str, Predictions]]:
         """Yield the chunks of one file with its name.
 
@@ -51,13 +51,15 @@ class PredictionReader:
             n_rows: The most rows of a chunk; 0 stands for a moderate size, None for all.
             only_scores: Leave labels, weights, groups and ids out, so that they neither need to be valid nor make a
                 row be left out.
+            with_groups: Read groups in spite of ``only_scores``.
         """
         with self._opened(source) as reader:
             self.where = reader.where
             layout = self._layout(reader)
             if only_scores:
+                groups = layout.groups if with_groups else {}
                 layout = replace(
-                    layout, labels=None, correct=None, weights=None, groups={}, ids=None, hashes=None
+                    layout, labels=None, correct=None, weights=None, groups=groups, ids=None, hashes=None
                 )
             text = labels_are_text(reader, layout)
             names = self._class_names(reader, layout, text)

@@ -1,67 +1,55 @@
-"""The data that a spec names: loaded once in a process, and known by their content."""
+"""The data of a spec: loaded once in a process, and identified by their content."""
 
 from __future__ import annotations
 
 import hashlib
 import inspect
-import json
 import os
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from equipoise.catalogue import CATALOGUE
+from equipoise.catalogue import CATALOGUE, is_code
 from equipoise.core.errors import DataError
 from equipoise.data import Dataset, load
-from equipoise.experiments.code.adapters import Code, as_dataset, as_test_set, call_with, check_keywords
-from equipoise.experiments.code.names import is_code
-from equipoise.experiments.specs.methods import code_of
-from equipoise.experiments.specs.parsing import number_keys, plain
+from equipoise.experiments.code.adapters import as_dataset, as_test_set, call_with, check_keywords
+from equipoise.experiments.code.component import Component, number_keys, plain
+from equipoise.experiments.specs.execution import Execution
 from equipoise.experiments.specs.run import DataSpec, Spec
 
-__all__ = ["content_digest", "data_of", "fit_split", "load_data"]
+__all__ = ["content_digest", "data_of", "load_data"]
 
 
-def data_of(spec: Spec, *, root: str | None = None, download: bool = False) -> Dataset:
+def data_of(spec: Spec, execution: Execution | None = None) -> Dataset:
     """Return the data of a spec, with images of the size its recipe asks for.
 
     Example:
         >>> data_of(Spec.from_table({"data": "digits", "model": "mlp"})).name
         'digits'
     """
-    code = code_of(spec.data.name, spec) if is_code(spec.data.name) else None
-    return load_data(_sized(spec), root=root, download=download, code=code)
+    code = spec.component(spec.data.name) if is_code(spec.data.name) else None
+    return load_data(_with_size(spec), execution, code=code)
 
 
-def fit_split(data: DataSpec) -> str:
-    """Return the split that post-hoc calibrators are fitted on: ``tune`` for the whole validation set, else ``calib``.
-
-    Example:
-        >>> fit_split(DataSpec(name="digits")), fit_split(DataSpec(name="digits", options={"validation": "whole"}))
-        ('calib', 'tune')
-    """
-    return "tune" if data.options.get("validation") == "whole" else "calib"
-
-
-def content_digest(data: Dataset) -> str:
+def content_digest(data: Dataset) -> str | None:
     """Return a digest of the files that data come from, or of the data themselves if code made them.
 
     Example:
-        >>> content_digest(load_data(DataSpec(name="digits")))
-        ''
+        >>> content_digest(load_data(DataSpec(name="digits"))) is None
+        True
     """
     if data.provenance:
         contents = sorted(file.sha256 for file in data.provenance)
     elif is_code(data.name):
         contents = [f"{split} {mark}" for split, mark in sorted(data.fingerprints.items())]
     else:
-        return ""
+        return None
     return hashlib.sha256("\n".join(contents).encode()).hexdigest()
 
 
-def _sized(spec: Spec) -> DataSpec:
-    """Return the data with images of the recipe's size, unless their own options say another."""
+def _with_size(spec: Spec) -> DataSpec:
+    """Return the data with images of the recipe's size, unless their own options have another."""
     size = spec.training.size
     if is_code(spec.data.name):
         return spec.data
@@ -75,31 +63,29 @@ def _sized(spec: Spec) -> DataSpec:
 
 def load_data(
     data: DataSpec,
+    execution: Execution | None = None,
     *,
-    root: str | None = None,
-    download: bool = False,
-    code: Code | None = None,
-    only_judges: bool = False,
+    code: Component | None = None,
+    only_test: bool = False,
 ) -> Dataset:
     """Return a dataset; runs of one process share it.
 
     Args:
-        data: Which.
-        root: The data folder.
-        download: Bring the official files if they are not there.
-        code: What makes it, if it is not of the catalogue.
-        only_judges: Whether it is a further test set, so that all rows that code gives are of ``test``.
+        data: Which data.
+        execution: The data folder, and whether to download official files that are missing.
+        code: The code that makes it, if it is not of the catalogue.
+        only_test: Whether it is an additional test set, so that all rows that code gives are of ``test``.
 
     Raises:
-        DataError: If its files are not there, are wrong, or are not the ones that the spec was given for.
+        DataError: If its files are missing or wrong, or are not those that the spec was given for.
 
     Example:
         >>> load_data(DataSpec(name="digits")) is load_data(DataSpec(name="digits"))
         True
     """
-    nameless = replace(data, digest="")
-    content = json.dumps(plain(nameless), sort_keys=True)
-    found = _load(content, root, download, _stamp(data, root), code, only_judges)
+    execution = execution or Execution()
+    root, times = execution.root, _file_times(data, execution.root)
+    found = _load(replace(data, digest=None), root, execution.download, times, code, only_test)
     if data.digest and data.digest != content_digest(found):
         raise DataError(
             f"{data.label}: its files are not the ones this run was begun with. Put those back, or give the command "
@@ -108,8 +94,8 @@ def load_data(
     return found
 
 
-def _stamp(data: DataSpec, root: str | None) -> tuple[Any, ...]:
-    """Tell when what a dataset is read from was last changed, as far as its folder shows."""
+def _file_times(data: DataSpec, root: str | None) -> tuple[Any, ...]:
+    """Return inode, size and time of the files that a dataset is read from, as far as its folder shows them."""
     own, base = data.options.get("path"), root or os.environ.get("EQUIPOISE_DATA")
     if own is None and base is None:
         return ()
@@ -120,21 +106,19 @@ def _stamp(data: DataSpec, root: str | None) -> tuple[Any, ...]:
 
 @lru_cache(maxsize=4)
 def _load(
-    content: str,
+    data: DataSpec,
     root: str | None,
     download: bool,
-    stamp: tuple[Any, ...],
-    code: Code | None,
-    only_judges: bool,
+    _times: tuple[Any, ...],
+    code: Component | None,
+    only_test: bool,
 ) -> Dataset:
-    table = json.loads(content)
-    if code is not None:
-        function, options = code.load(), number_keys(table.get("options", {}))
-        check_keywords(function, options, name=code.name)
-        offered = {"root": root, "seed": table["seed"], "download": download}
-        found = call_with(function, offered, options)
-        if only_judges:
-            return as_test_set(found, name=code.name)
-        return as_dataset(found, name=code.name, seed=table["seed"])
-    options = {**CATALOGUE["datasets"][table["name"]].options, **table.get("options", {})}
-    return load(table["name"], root=root, seed=table["seed"], download=download, options=options)
+    if code is None:
+        options = {**CATALOGUE["datasets"][data.name].options, **plain(data.options)}
+        return load(data.name, root=root, seed=data.seed, download=download, options=options)
+    function, options = code.load(), number_keys(data.options)
+    check_keywords(function, options, name=code.name)
+    found = call_with(function, {"root": root, "seed": data.seed, "download": download}, options)
+    if only_test:
+        return as_test_set(found, name=code.name)
+    return as_dataset(found, name=code.name, seed=data.seed)

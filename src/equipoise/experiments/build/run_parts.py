@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,21 +11,21 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
-from equipoise.catalogue import CATALOGUE, check_match
+from equipoise.catalogue import CATALOGUE, Entry, check_match
 from equipoise.core.errors import DataError, SpecError, located
 from equipoise.core.names import look_up
 from equipoise.core.seeds import derive_seed
 from equipoise.data import Augment, Dataset, batches, meta_part
 from equipoise.data.folders import open_root
 from equipoise.experiments.build.data import data_of
-from equipoise.experiments.code.adapters import Code, UserLoss, call_with, check_keywords
-from equipoise.experiments.code.names import is_code
+from equipoise.experiments.code.adapters import call_with, check_keywords, is_objective, loss_factory
+from equipoise.experiments.code.component import Component, number_keys
 from equipoise.experiments.specs.checking import recipe_optimizer
-from equipoise.experiments.specs.methods import EntryWithParameters, code_of, split_method
-from equipoise.experiments.specs.parsing import number_keys
+from equipoise.experiments.specs.execution import Execution
+from equipoise.experiments.specs.methods import find_loss_entry, own_entry, split_method
 from equipoise.experiments.specs.run import ModelSpec, RecipeSpec, Spec
 from equipoise.models import Network, load_published
-from equipoise.objectives import Parts, WeightAverage
+from equipoise.objectives import DeepEnsemble, Parts, WeightAverage
 from equipoise.training import (
     Constant,
     Cosine,
@@ -72,14 +71,12 @@ class Built:
     selection: Selection
 
 
-def build(spec: Spec, *, root: str | None = None, download: bool = False, loader_workers: int = 0) -> Built:
+def build(spec: Spec, execution: Execution | None = None) -> Built:
     """Return what a spec names.
 
     Args:
         spec: A checked spec.
-        root: The data folder.
-        download: Bring the official files if they are not there.
-        loader_workers: Processes that read images from disk.
+        execution: The data folder, whether to download, and the processes that read images from disk.
 
     Returns:
         Data, objective and batches; the same initial weights for the same seed.
@@ -89,11 +86,15 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False, loader
         >>> type(build(spec).objective).__name__
         'Supervised'
     """
-    data = data_of(spec, root=root, download=download)
+    data = data_of(spec, execution)
+    execution = execution or Execution()
+    root, loader_workers = execution.root, execution.loader_workers or 0
     data, meta = (
         meta_part(data, share=spec.training.meta, seed=spec.data.seed) if spec.training.meta else (data, None)
     )
-    chosen, loss = split_method(spec.method, spec)
+    objective, loss = split_method(spec.method)
+    if loss is not None and _owns_step(loss, spec):
+        objective, loss = loss, None
     tune = (
         split_source(data, "tune", spec, loader_workers=loader_workers)
         if len(data.splits.get("tune", ()))
@@ -111,7 +112,7 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False, loader
         make_auxiliary=None
         if spec.method.auxiliary is None
         else partial(make_network, spec.method.auxiliary, data, spec, root=root),
-        make_loss=None if loss is None else partial(_make_loss, loss, data, spec.training.epochs),
+        make_loss=None if loss is None else partial(_make_loss, loss, data, spec),
         recipe=make_recipe(spec.training),
         train=train,
         epochs=spec.training.epochs,
@@ -120,10 +121,13 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False, loader
         rows=data.rows("train"),
         n_classes=data.n_classes,
     )
-    objective = _make_objective(chosen, loss, parts)
+    made = _make_objective(objective, parts, spec)
+    if spec.training.members > 1:
+        others = [_make_objective(objective, parts, spec) for _ in range(spec.training.members - 1)]
+        made = DeepEnsemble([made, *others])
     if spec.training.average:
-        objective = WeightAverage.around(
-            objective,
+        made = WeightAverage.around(
+            made,
             parts,
             kind=spec.training.average,  # type: ignore[arg-type]
             decay=spec.training.average_decay,
@@ -132,25 +136,22 @@ def build(spec: Spec, *, root: str | None = None, download: bool = False, loader
     selection = Selection(metric=spec.training.select, patience=spec.training.patience or None)  # type: ignore[arg-type]
     return Built(
         data=data,
-        objective=objective,
+        objective=made,
         train=train,
         tune=tune,
         selection=selection,
     )
 
 
-def _make_objective(chosen: EntryWithParameters, loss: EntryWithParameters | None, parts: Parts) -> Objective:
-    factory: Any = chosen.entry.factory
-    own_step = _own_objective(loss)
-    if loss is not None and own_step is not None:
-        chosen, factory, parts = loss, own_step, replace(parts, make_loss=None)
-    if not isinstance(factory, Code):
-        made: Objective = chosen.make(parts=parts)
+def _make_objective(objective: Component, parts: Parts, spec: Spec) -> Objective:
+    if not objective.is_code:
+        made: Objective = CATALOGUE["objectives"][objective.name].make(parts=parts, **objective.keywords)
         return made
-    check_keywords(factory.load(), chosen.parameters, name=factory.name, ours=frozenset({"parts"}))
-    own: Any = factory.load()(parts=parts, **number_keys(chosen.parameters))
+    factory = spec.component(objective.name).load()
+    check_keywords(factory, objective.options, name=objective.name, ours=frozenset({"parts"}))
+    own: Any = factory(parts=parts, **objective.keywords)
     if not isinstance(own, Objective):
-        raise SpecError(f"{factory.name}: an Objective was wanted, got {type(own).__name__}. Return one.")
+        raise SpecError(f"{objective.name}: expected an Objective, got {type(own).__name__}. Return one.")
     return own
 
 
@@ -160,14 +161,14 @@ def make_network(
     """Return a fresh network for a dataset; its inputs and classes come from the data.
 
     Args:
-        model: Which.
+        model: Which network.
         data: For which data.
-        spec: The spec that has it, which knows where its code is.
+        spec: The spec that it is part of, with the folder and digest of its code.
         root: The data folder, where the checkpoint that a network starts from may be.
 
     Raises:
         SpecError: If the network does not take such data.
-        DataError: If the checkpoint is not there, or is of another network.
+        DataError: If the checkpoint is missing, or is of another network.
 
     Example:
         >>> spec = Spec.from_table({"data": "digits", "model": "mlp"})
@@ -211,8 +212,9 @@ def _part_of(network: nn.Module, model: ModelSpec) -> nn.Module:
 
 def _make_untrained(model: ModelSpec, data: Dataset, spec: Spec | None) -> nn.Module:
     sizes = {"n_classes": data.n_classes, **_input_sizes(data)}
-    if is_code(model.name):
-        return _own_network(code_of(model.name, spec), sizes, model.options)
+    if model.is_code:
+        own = Component(name=model.name) if spec is None else spec.component(model.name)
+        return _own_network(own, sizes, model)
     check_match(model.name, data.name, (data.kind,))
     entry = CATALOGUE["models"][model.name]
     options = {key: value for key, value in entry.options.items() if key not in sizes}
@@ -223,7 +225,7 @@ def _make_untrained(model: ModelSpec, data: Dataset, spec: Spec | None) -> nn.Mo
 
 
 def network_options(model: ModelSpec, data: Dataset) -> dict[str, Any]:
-    """Return what a network of the catalogue is made with for a dataset, beyond the catalogue's own settings.
+    """Return the options of a network of the catalogue for a dataset, beyond the catalogue's own.
 
     Example:
         >>> spec = Spec.from_table({"data": "digits", "model": "mlp"})
@@ -232,17 +234,16 @@ def network_options(model: ModelSpec, data: Dataset) -> dict[str, Any]:
     """
     known = inspect.signature(CATALOGUE["models"][model.name].factory).parameters
     sizes = {"n_classes": data.n_classes, **_input_sizes(data)}
-    asked = {key: value for key, value in sizes.items() if key in known}
-    return {**asked, **number_keys(model.options)}
+    return {**{key: value for key, value in sizes.items() if key in known}, **number_keys(model.options)}
 
 
-def _own_network(code: Code, sizes: dict[str, int], options: Mapping[str, Any]) -> nn.Module:
+def _own_network(code: Component, sizes: dict[str, int], model: ModelSpec) -> nn.Module:
     factory = code.load()
-    check_keywords(factory, options, name=code.name)
-    network = call_with(factory, sizes, number_keys(options))
+    check_keywords(factory, model.options, name=model.name)
+    network = call_with(factory, sizes, number_keys(model.options))
     if not isinstance(network, nn.Module):
         raise SpecError(
-            f"{code.name}: a class or function that gives a torch module was wanted, got {type(network).__name__}."
+            f"{model.name}: expected a class or function that gives a torch module, got {type(network).__name__}."
         )
     return network
 
@@ -279,30 +280,34 @@ def make_loss(spec: Spec, data: Dataset) -> nn.Module | None:
         >>> make_loss(spec, data_of(spec)).gamma
         3.0
     """
-    _, loss = split_method(spec.method, spec)
-    if loss is None or _own_objective(loss) is not None:
+    _, loss = split_method(spec.method)
+    if loss is None or _owns_step(loss, spec):
         return None
-    return _make_loss(loss, data, spec.training.epochs)
+    return _make_loss(loss, data, spec)
 
 
-def _own_objective(loss: EntryWithParameters | None) -> Code | None:
-    """Return code that owns its step: it is given `parts`, and is no loss."""
-    factory = None if loss is None else loss.entry.factory
-    return factory.code if isinstance(factory, UserLoss) and factory.code.is_objective else None
+def _owns_step(loss: Component, spec: Spec) -> bool:
+    """Whether code that stands alone makes an objective, which takes `parts`, and not a loss."""
+    is_alone = loss.is_code and find_loss_entry(loss.name).sum == ""
+    return is_alone and is_objective(spec.component(loss.name).load())
 
 
-def _make_loss(loss: EntryWithParameters, data: Dataset, epochs: int) -> nn.Module:
-    known = inspect.signature(loss.entry.factory).parameters
+def _make_loss(loss: Component, data: Dataset, spec: Spec) -> nn.Module:
+    def load(name: str) -> Entry:
+        return replace(own_entry(name), made_by=loss_factory(spec.component(name).load(), name=name))
+
+    entry = find_loss_entry(loss.name, own=load)
+    known = inspect.signature(entry.factory).parameters
     extra: dict[str, Any] = {}
     if data.ignore_index is not None and "ignore_index" in known:
         extra["ignore_index"] = data.ignore_index
     if "n_classes" in known:
         extra["n_classes"] = data.n_classes
     if "epochs" in known:
-        extra["epochs"] = epochs
-    if isinstance(loss.entry.factory, UserLoss):
-        check_keywords(loss.entry.factory, loss.parameters, name=loss.entry.key)
-    made: nn.Module = loss.make(**extra)
+        extra["epochs"] = spec.training.epochs
+    if loss.is_code and not entry.sum:
+        check_keywords(entry.factory, loss.options, name=loss.name)
+    made: nn.Module = entry.make(**{**loss.keywords, **extra})
     return made
 
 
@@ -330,6 +335,8 @@ def make_recipe(recipe: RecipeSpec) -> Recipe:
         clip_norm=recipe.clip_norm or None,
         reduction=recipe.reduction,  # type: ignore[arg-type]
         accumulate=recipe.accumulate,
+        sam=recipe.sam,
+        sam_adaptive=recipe.sam_adaptive,
     )
 
 
@@ -352,6 +359,8 @@ def split_source(data: Dataset, split: str, spec: Spec, *, loader_workers: int =
             flip=recipe.flip,
             cutout=recipe.cutout,
             mixup=recipe.mixup,
+            cutmix=recipe.cutmix,
+            regmixup=recipe.regmixup,
             jitter=recipe.jitter,
             erase=recipe.erase,
         )

@@ -1,10 +1,10 @@
-"""What code of a user's own must take and give: a loss, an objective, a network, data."""
+"""The user's own code as a loss, an objective, a network or a dataset."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, final
@@ -19,99 +19,78 @@ from equipoise.core.names import nearest
 from equipoise.core.splits import check_split
 from equipoise.data import Dataset, from_arrays, from_columns, load
 from equipoise.data.columns import is_columns
-from equipoise.experiments.code.source import load_code
 from equipoise.losses.adaptive import is_adaptive
 
-__all__ = ["Code", "UserLoss", "as_dataset", "as_test_set", "call_with", "check_keywords"]
+__all__ = [
+    "as_dataset",
+    "as_test_set",
+    "call_with",
+    "check_keywords",
+    "is_objective",
+    "loss_factory",
+]
 
 
-@final
-@dataclass(frozen=True)
-class Code:
-    """A name of code that is loaded when it is first needed.
-
-    Attributes:
-        name: ``"file.py:name"`` or ``"package.module:name"``.
-        home: The folder of the spec.
-        digest: Of the content it must have; empty takes any.
+def is_objective(found: Any) -> bool:
+    """Whether code makes an objective, which takes ``parts``, and not a loss.
 
     Example:
-        >>> Code("torch.nn:Linear").load().__name__
-        'Linear'
+        >>> is_objective(nn.Linear)
+        False
     """
-
-    name: str
-    home: str | None = None
-    digest: str = ""
-
-    def load(self) -> Any:
-        """Return what is meant."""
-        return load_code(self.name, self.home, digest=self.digest)
-
-    @property
-    def is_objective(self) -> bool:
-        """Whether it makes an objective, which is given ``parts``, and not a loss."""
-        return "parts" in _parameters(self.load())
+    return "parts" in _parameters(found)
 
 
-@final
-@dataclass(frozen=True)
-class UserLoss:
-    """Makes a loss from code: a class, a function that makes one, or a function of ``(logits, labels)`` itself.
+def loss_factory(found: Any, *, name: str) -> Callable[..., nn.Module]:
+    """Return a function of options that makes a loss, with the signature of the code behind it.
 
-    Attributes:
-        code: Where it is.
+    Args:
+        found: A class, a function that makes a loss, a loss that is made already, or a function of
+            ``(logits, labels)`` itself.
+        name: What it is called, for the message.
 
     Example:
-        >>> loss = UserLoss(Code("torch.nn.functional:cross_entropy"))(label_smoothing=0.1)
+        >>> loss = loss_factory(nn.functional.cross_entropy, name="ce")(label_smoothing=0.1)
         >>> loss(torch.zeros(2, 2), torch.tensor([0, 1]))
         tensor(0.6931)
     """
+    parameters = list(_parameters(found).values())
+    is_made = _is_loss(found)
 
-    code: Code
-
-    @property
-    def __name__(self) -> str:
-        return self.code.name
-
-    @property
-    def __signature__(self) -> inspect.Signature:
-        found = list(_parameters(self.code.load()).values())
-        return inspect.Signature(found[2:] if self._is_loss_itself() else found)
-
-    def _is_loss_itself(self) -> bool:
-        found = self.code.load()
-        if isinstance(found, type):
-            return False
-        positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        needed = [p for p in _parameters(found).values() if p.kind in positional and p.default is p.empty]
-        return isinstance(found, nn.Module) or len(needed) >= 2
-
-    def __call__(self, **parameters: Any) -> nn.Module:
-        """Return a module of ``(logits, labels)``.
-
-        Raises:
-            SpecError: If the code does not give one.
-        """
-        found = self.code.load()
-        if self._is_loss_itself():
-            if isinstance(found, nn.Module) and parameters:
-                raise SpecError(f"{self.code.name} is a loss that is made already, and takes no parameters.")
-            return found if isinstance(found, nn.Module) else _FunctionLoss(partial(found, **parameters))
-        made = found(**parameters)
+    def make(**options: Any) -> nn.Module:
+        if is_made:
+            if isinstance(found, nn.Module) and options:
+                raise SpecError(f"{name} is a loss that is made already, and takes no options.")
+            return found if isinstance(found, nn.Module) else _FunctionLoss(partial(found, **options))
+        made = found(**options)
         if not callable(made):
             raise SpecError(
-                f"{self.code.name}: a loss of (logits, labels) was wanted, got {type(made).__name__}. Name a class, a "
-                "function that makes a loss, or a function of (logits, labels)."
+                f"{name}: expected a loss of (logits, labels), got {type(made).__name__}. Name a class, a function "
+                "that makes a loss, or a function of (logits, labels)."
             )
         if isinstance(made, nn.Module):
             return made
         if is_adaptive(made):
             raise SpecError(
-                f"{self.code.name}: has `update` but is not a torch module, so that checkpoints do not hold what it "
-                "learns. Let it be a subclass of torch.nn.Module that keeps its state in buffers."
+                f"{name}: has `update` but is not a torch module, so that checkpoints do not hold what it learns. Let "
+                "it be a subclass of torch.nn.Module that keeps its state in buffers."
             )
         return _FunctionLoss(made)
+
+    signature = inspect.Signature(parameters[2:] if is_made else parameters)
+    make.__signature__ = signature  # type: ignore[attr-defined]
+    return make
+
+
+def _is_loss(found: Any) -> bool:
+    """Whether code is a loss itself and does not make one."""
+    if isinstance(found, (type, nn.Module)):
+        return isinstance(found, nn.Module)
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    needed = [
+        one for one in _parameters(found).values() if one.kind in positional and one.default is one.empty
+    ]
+    return len(needed) >= 2
 
 
 @final
@@ -141,23 +120,23 @@ def check_keywords(
     ours: frozenset[str] = frozenset(),
     also: Iterable[str] = (),
 ) -> None:
-    """Raise if a factory has no such parameter.
+    """Raise if a factory has no such option.
 
     Args:
         factory: What will be called.
-        given: Keywords of the user's.
+        given: Options of the user.
         name: What it is called, for the message.
-        ours: Parameters that are filled in for it.
-        also: What somebody else takes.
+        ours: Parameters that are filled in and are no options.
+        also: Options that something else takes.
 
     Raises:
-        SpecError: With the nearest parameter it has.
+        SpecError: With the nearest option it has.
 
     Example:
         >>> check_keywords(nn.Linear, {"bais": True}, name="linear")
         Traceback (most recent call last):
         ...
-        equipoise.core.errors.SpecError: 'linear' has no parameter 'bais'; did you mean 'bias'?
+        equipoise.core.errors.SpecError: 'linear' has no option 'bais'; did you mean 'bias'?
     """
     found = _parameters(factory)
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in found.values()):
@@ -167,7 +146,7 @@ def check_keywords(
         if key not in known:
             guess = nearest(key, known)
             remedy = f"did you mean {guess!r}?" if guess else f"it has {', '.join(known) or 'none'}."
-            raise SpecError(f"{name!r} has no parameter {key!r}; {remedy}")
+            raise SpecError(f"{name!r} has no option {key!r}; {remedy}")
 
 
 def call_with(factory: Callable[..., Any], offered: Mapping[str, Any], options: Mapping[str, Any]) -> Any:
@@ -210,12 +189,10 @@ def as_dataset(found: Any, *, name: str, seed: int) -> Dataset:
         return _from_tensors(inputs, labels, name=name, seed=seed, splits=None)
     if isinstance(found, Mapping) and found:
         if "train" not in found or "test" not in found:
-            raise DataError(
-                f"{name}: splits 'train' and 'test' were wanted, got {', '.join(map(str, found))}."
-            )
+            raise DataError(f"{name}: expected splits 'train' and 'test', got {', '.join(map(str, found))}.")
         return _from_splits(found, name)
     raise DataError(
-        f"{name}: a Dataset, (inputs, labels), a data frame, columns, or map-style datasets by split were wanted, got "
+        f"{name}: expected a Dataset, (inputs, labels), a data frame, columns, or map-style datasets by split, got "
         f"{type(found).__name__}. Return one of these."
     )
 
@@ -284,13 +261,13 @@ def _collated(rows: Any, where: str) -> tuple[Tensor, Tensor]:
     """Read a map-style dataset once, in order; what is random in it comes out the same each time."""
     if not (hasattr(rows, "__getitem__") and hasattr(rows, "__len__")) or not len(rows):
         raise DataError(
-            f"{where}: a map-style dataset with at least one row was wanted, got {type(rows).__name__}."
+            f"{where}: expected a map-style dataset with at least one row, got {type(rows).__name__}."
         )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         samples = [rows[row] for row in range(len(rows))]
     if not all(isinstance(sample, (tuple, list)) and len(sample) >= 2 for sample in samples):
-        raise DataError(f"{where}: rows of (input, label) were wanted, got {type(samples[0]).__name__}.")
+        raise DataError(f"{where}: expected rows of (input, label), got {type(samples[0]).__name__}.")
     try:
         inputs, labels = default_collate([(sample[0], sample[1]) for sample in samples])
     except (TypeError, RuntimeError) as error:

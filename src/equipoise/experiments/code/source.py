@@ -1,4 +1,4 @@
-"""Code that a spec names: found next to the spec or among installed packages, known by its content, loaded once."""
+"""Code that a spec names: found next to the spec or among installed packages, identified by content, loaded once."""
 
 from __future__ import annotations
 
@@ -17,19 +17,36 @@ from typing import Any, NamedTuple
 
 from equipoise.core.errors import SpecError
 from equipoise.core.names import nearest
-from equipoise.experiments.code.names import NAME_OF_CODE, is_code, split_reference
 
 __all__ = [
     "CodeSource",
     "check_not_loading",
-    "code_digest",
     "find_source",
     "load_code",
+    "split_reference",
 ]
+
+_HINT = "Write 'package.module:name' or 'path/to/file.py:name', relative to the spec."
 
 _loading: list[Path] = []
 _roots: list[str] = []
 _contents: dict[Path, str] = {}
+
+
+def split_reference(name: str) -> tuple[str, str]:
+    """Return the file or module of a name of code, and the name inside it.
+
+    Raises:
+        SpecError: If one of them is missing.
+
+    Example:
+        >>> split_reference("c++/net.py:Net")
+        ('c++/net.py', 'Net')
+    """
+    source, _, inner = name.rpartition(":")
+    if not source.strip() or not all(part.isidentifier() for part in inner.split(".")):
+        raise SpecError(f"{name!r} is not a name of code. {_HINT}")
+    return source, inner
 
 
 class CodeSource(NamedTuple):
@@ -50,12 +67,12 @@ class CodeSource(NamedTuple):
     digest: str
 
 
-def find_source(source: str, home: str | None) -> CodeSource:
+def find_source(source: str, base_dir: str | None) -> CodeSource:
     """Find a file or module and everything beside it that it imports; nothing is run.
 
     Args:
         source: ``"path/to/file.py"`` or ``"package.module"``.
-        home: The folder of the spec; None is the current one.
+        base_dir: The folder that files are relative to; None is the current one.
 
     Returns:
         Where it is, and the digest of its content.
@@ -71,14 +88,14 @@ def find_source(source: str, home: str | None) -> CodeSource:
         >>> [file.name for file in find_source("net.py", str(folder)).files]
         ['net.py', 'parts.py']
     """
-    base = Path(home) if home else Path.cwd()
+    base = Path(base_dir) if base_dir else Path.cwd()
     if source.endswith(".py"):
         file = (base / Path(source).expanduser()).resolve()
         if not file.is_file():
-            raise SpecError(f"no file {str(file)!r}. {NAME_OF_CODE}")
+            raise SpecError(f"no file {str(file)!r}. {_HINT}")
         return _with_content(file, "", file.parent)
     if not all(part.isidentifier() for part in source.split(".")):
-        raise SpecError(f"{source!r} is no module. {NAME_OF_CODE}")
+        raise SpecError(f"{source!r} is not a module. {_HINT}")
     return _find_module(source, base.resolve())
 
 
@@ -93,11 +110,11 @@ def _find_module(module: str, base: Path) -> CodeSource:
         if found is not None and found.origin and not places:
             places = [found.origin]
         if not places:
-            raise SpecError(f"no module {module!r} in {base} or among installed packages. {NAME_OF_CODE}")
+            raise SpecError(f"no module {module!r} in {base} or among installed packages. {_HINT}")
         base = Path(places[0]).resolve().parent
     file = _inside(base, module)
     if file is None:
-        raise SpecError(f"no module {'.'.join(inner)!r} in {base / top}. {NAME_OF_CODE}")
+        raise SpecError(f"no module {'.'.join(inner)!r} in {base / top}. {_HINT}")
     return _with_content(file, module, base)
 
 
@@ -147,7 +164,7 @@ def _closure(first: Path, root: Path) -> tuple[Path, ...]:
         try:
             tree = ast.parse(file.read_bytes())
         except (SyntaxError, ValueError) as error:
-            raise SpecError(f"{file}: no Python: {error}.") from error
+            raise SpecError(f"{file}: not valid Python: {error}.") from error
         for found in _imported_files(tree, file, root):
             if found not in seen:
                 seen[found] = None
@@ -179,23 +196,13 @@ def _imported_names(tree: ast.AST, file: Path, root: Path) -> Iterator[tuple[Pat
             yield from ((place, ".".join(filter(None, (node.module, name)))) for name in names)
 
 
-def code_digest(name: str, home: str | None) -> str:
-    """Return the digest of the code that a name means; of a name of the catalogue nothing.
-
-    Example:
-        >>> code_digest("focal", None), len(code_digest("torch.nn:Linear", None))
-        ('', 64)
-    """
-    return find_source(split_reference(name)[0], home).digest if is_code(name) else ""
-
-
-def load_code(name: str, home: str | None, *, digest: str = "") -> Any:
-    """Return what a name of code means; the file is run once for each content.
+def load_code(name: str, base_dir: str | None, *, digest: str | None = None) -> Any:
+    """Return the object that a name of code means; the file is run once for each content.
 
     Args:
         name: ``"path/to/file.py:name"`` or ``"package.module:name"``.
-        home: The folder of the spec; None is the current one.
-        digest: What the code's digest must be; empty takes any.
+        base_dir: The folder that files are relative to; None is the current one.
+        digest: Digest that the code must have; None accepts any.
 
     Raises:
         SpecError: If there is no such code, it fails when it is imported, or it is not the code that was pinned.
@@ -205,7 +212,7 @@ def load_code(name: str, home: str | None, *, digest: str = "") -> Any:
         'Linear'
     """
     source, inner = split_reference(name)
-    found = find_source(source, home)
+    found = find_source(source, base_dir)
     if digest and digest != found.digest:
         raise SpecError(
             f"{name}: {found.file} is not what it was when this run was begun. Put that back, or give the command "

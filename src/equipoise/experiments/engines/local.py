@@ -24,8 +24,10 @@ from equipoise.experiments.engines.gpus import VISIBLE, share_gpus, visible_gpus
 from equipoise.experiments.engines.progress import RunSummary, StatusLine
 from equipoise.experiments.engines.worker import OWNER, encode_job
 from equipoise.experiments.runs.folder import RunFolder
-from equipoise.experiments.runs.stages import RunOptions, run
+from equipoise.experiments.runs.stages import hardware_of, run
+from equipoise.experiments.specs.execution import Execution
 from equipoise.experiments.specs.run import Spec
+from equipoise.experiments.specs.scoring import ScoringOptions
 from equipoise.kernels.locks import LockWarning
 from equipoise.training.interruption import Interruption
 
@@ -56,7 +58,12 @@ def fair_threads(n_workers: int, *, cores: int | None = None) -> int:
 
 
 def run_locally(
-    specs: Sequence[Spec], folder: str | os.PathLike[str], *, options: RunOptions, workers: int | None = None
+    specs: Sequence[Spec],
+    folder: str | os.PathLike[str],
+    *,
+    scoring: ScoringOptions,
+    execution: Execution,
+    workers: int | None = None,
 ) -> RunSummary:
     """Do all runs on this machine.
 
@@ -66,33 +73,34 @@ def run_locally(
     Args:
         specs: What to run.
         folder: Where run folders are.
-        options: What does not change results.
+        scoring: How runs are scored.
+        execution: How they are executed.
         workers: Processes; by default one per core, but no more than runs. One works in this process.
 
     Returns:
         What is done, and what failed and why.
     """
     base = Path(folder)
-    devices = _devices(specs, options)
-    gpus = visible_gpus(options.hardware(specs[0]).accelerator) if specs else []
+    devices = _devices(specs, execution)
+    gpus = visible_gpus(hardware_of(specs[0], execution).accelerator) if specs else []
     usual = min(usable_cores(), len(gpus) // devices or 1) if gpus else usable_cores() // devices or 1
     n_workers = min(workers or usual, len(specs)) or 1
-    options = replace(options, threads=options.threads or fair_threads(n_workers * devices))
-    line = StatusLine(specs, base, quiet=options.quiet)
-    line.tell_finished(specs)
+    execution = replace(execution, threads=execution.threads or fair_threads(n_workers * devices))
+    line = StatusLine(specs, base, quiet=execution.quiet)
+    line.print_finished(specs)
     if n_workers == devices == 1:
-        return _one_by_one(specs, base, options, line)
-    shares = share_gpus(gpus, n_workers, devices=devices)
-    return _side_by_side(specs, base, replace(options, quiet=True), line, shares, devices)
+        return _one_by_one(specs, base, scoring, execution, line)
+    crew = _Crew(specs, base, scoring, replace(execution, quiet=True), line, devices=devices)
+    return _side_by_side(crew, line, share_gpus(gpus, n_workers, devices=devices))
 
 
-def _devices(specs: Sequence[Spec], options: RunOptions) -> int:
+def _devices(specs: Sequence[Spec], execution: Execution) -> int:
     """Return how many processes each run has; all runs of a comparison have the same number.
 
     Raises:
         SpecError: If a run asks for several machines, or torchrun has started several processes here.
     """
-    chosen = [options.execution.over(spec.execution) for spec in specs]
+    chosen = [execution.over(spec.execution) for spec in specs]
     if any((one.nodes or 1) > 1 for one in chosen):
         raise SpecError(
             "compare: runs of a comparison use one machine each, got `nodes` above 1. Give each machine its part of "
@@ -106,27 +114,21 @@ def _devices(specs: Sequence[Spec], options: RunOptions) -> int:
     return max((one.devices or 1 for one in chosen), default=1)
 
 
-def _one_by_one(specs: Sequence[Spec], base: Path, options: RunOptions, line: StatusLine) -> RunSummary:
+def _one_by_one(
+    specs: Sequence[Spec], base: Path, scoring: ScoringOptions, execution: Execution, line: StatusLine
+) -> RunSummary:
     report = RunSummary()
     for spec in specs:
-        line.tell(f"{len(report.done) + len(report.failed) + 1}/{len(specs)} {spec.label}")
+        line.print(f"{len(report.done) + len(report.failed) + 1}/{len(specs)} {spec.label}")
         try:
-            report.done.append(run(spec, base, options=options))
+            report.done.append(run(spec, base, scoring=scoring, execution=execution))
         except Exception as error:  # noqa: BLE001 - it is kept in the run's folder; the next run may be fine
             report.failed[spec.label] = str(error) or type(error).__name__
-            line.tell(f"failed: {spec.label}: {report.failed[spec.label]}")
+            line.print(f"failed: {spec.label}: {report.failed[spec.label]}")
     return report
 
 
-def _side_by_side(
-    specs: Sequence[Spec],
-    base: Path,
-    options: RunOptions,
-    line: StatusLine,
-    shares: Sequence[str | None],
-    devices: int,
-) -> RunSummary:
-    crew = _Crew(specs, base, options, line, devices=devices)
+def _side_by_side(crew: _Crew, line: StatusLine, shares: Sequence[str | None]) -> RunSummary:
     threads = [
         threading.Thread(target=crew.serve, args=(gpus,), name=f"worker-{number}", daemon=True)
         for number, gpus in enumerate(shares)
@@ -153,11 +155,19 @@ class _Crew:
     """Workers that share one queue of runs; each is served by a thread of this process."""
 
     def __init__(
-        self, specs: Sequence[Spec], base: Path, options: RunOptions, line: StatusLine, *, devices: int = 1
+        self,
+        specs: Sequence[Spec],
+        base: Path,
+        scoring: ScoringOptions,
+        execution: Execution,
+        line: StatusLine,
+        *,
+        devices: int = 1,
     ) -> None:
         self._devices = devices
         self._waiting = deque(specs)
-        self._base, self._options, self._line, self._total = base, options, line, len(specs)
+        self._base, self._scoring, self._execution = base, scoring, execution
+        self._line, self._total = line, len(specs)
         self._deaths: dict[str, int] = {}
         self._processes: set[_Worker | _Group] = set()
         self._dismissed = False
@@ -179,7 +189,8 @@ class _Crew:
             self.running[threading.get_ident()] = spec
             try:
                 worker = self._hire(worker, gpus)
-                self._take(spec, worker.ask(encode_job(spec, self._base, self._options)), worker)
+                job = encode_job(spec, self._base, self._scoring, self._execution)
+                self._take(spec, worker.ask(job), worker)
             except Exception as error:  # noqa: BLE001 - a run that cannot be started is a run that failed
                 self._fail(spec, str(error) or type(error).__name__)
             self.running.pop(threading.get_ident(), None)
@@ -196,7 +207,7 @@ class _Crew:
         environment = {
             **os.environ,
             **SAFE_PATH,
-            "OMP_NUM_THREADS": str(self._options.threads),
+            "OMP_NUM_THREADS": str(self._execution.threads),
             **({} if gpus is None else {VISIBLE: gpus}),
         }
         new = _Worker(environment) if self._devices == 1 else _Group(environment, self._devices)
@@ -213,23 +224,23 @@ class _Crew:
                 self._waiting.append(spec)
             else:
                 sentence = f"its process died {deaths} times{worker.last_words()}"
-                self._remember(spec, sentence)
+                self._record_failure(spec, sentence)
                 self._fail(spec, sentence)
         elif "error" in answer:
             self._fail(spec, answer["error"])
         else:
             self.report.done.append(RunFolder(Path(answer["path"])))
-            self._line.tell(f"{len(self.report.done)}/{self._total} done: {spec.label}")
+            self._line.print(f"{len(self.report.done)}/{self._total} done: {spec.label}")
 
-    def _remember(self, spec: Spec, sentence: str) -> None:
-        """Keep in the run's folder what its dead process could not write."""
+    def _record_failure(self, spec: Spec, sentence: str) -> None:
+        """Record in the run's folder what its dead process could not."""
         folder = RunFolder(self._base / spec.identity)
         if folder.path.exists():
             folder.write_error("process", RuntimeError(sentence), sentence)
 
     def _fail(self, spec: Spec, sentence: str) -> None:
         self.report.failed[spec.label] = sentence
-        self._line.tell(f"failed: {spec.label}: {sentence}")
+        self._line.print(f"failed: {spec.label}: {sentence}")
 
     def dismiss(self) -> None:
         """Ask all workers to save and leave."""

@@ -1,4 +1,4 @@
-"""What runs, what is done, how long it will take: read from the run folders, so any engine can tell it."""
+"""What runs, what is done, how long it will take: read from the run folders, so that any engine can report it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class StatusLine:
         folder: Where their folders are.
         quiet: Say nothing.
         stream: Where to write; standard error by default.
-        clock: Tells the time.
+        clock: Returns the time in seconds.
 
     Example:
         >>> line = StatusLine([], Path("."), quiet=True)
@@ -73,7 +73,7 @@ class StatusLine:
         self._live = not quiet and self._stream.isatty()
         self._lines = not quiet and not self._live
         self._began = clock()
-        self._told = self._began
+        self._last_line = self._began
         self._first: float | None = None
 
     def text(self, *, done: int, running: Sequence[Spec]) -> str:
@@ -100,22 +100,22 @@ class StatusLine:
 
     def show(self, *, done: int, running: Sequence[Spec]) -> None:
         """Draw the line over the last one, if there is a terminal; elsewhere write it once a minute."""
-        if self._lines and self._clock() - self._told >= _PERIOD:
-            self.tell(self.text(done=done, running=running))
+        if self._lines and self._clock() - self._last_line >= _PERIOD:
+            self.print(self.text(done=done, running=running))
         if self._live:
             width = shutil.get_terminal_size().columns - 1
             self._stream.write("\r\x1b[K" + self.text(done=done, running=running)[:width])
             self._stream.flush()
 
-    def tell_finished(self, specs: Sequence[Spec]) -> None:
-        """Say which runs are finished before anything is begun, so that nobody takes their numbers for new ones."""
+    def print_finished(self, specs: Sequence[Spec]) -> None:
+        """Print which runs are finished before anything is begun, so that nobody takes their numbers for new ones."""
         finished = [spec for spec in specs if RunFolder(self._folder / spec.identity).is_finished()]
         for spec in finished:
-            self.tell(f"already finished: {spec.label}")
+            self.print(f"already finished: {spec.label}")
 
-    def tell(self, sentence: str) -> None:
+    def print(self, sentence: str) -> None:
         """Write a line that stays."""
-        self._told = self._clock()
+        self._last_line = self._clock()
         if self._live:
             self._stream.write(f"\r\x1b[K{sentence}\n")
         elif self._lines:

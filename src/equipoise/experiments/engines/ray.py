@@ -13,8 +13,9 @@ from equipoise.core.errors import first_line, require
 from equipoise.experiments.engines.progress import RunSummary, StatusLine
 from equipoise.experiments.engines.worker import work
 from equipoise.experiments.runs.folder import RunFolder
-from equipoise.experiments.runs.stages import RunOptions
+from equipoise.experiments.specs.execution import Execution
 from equipoise.experiments.specs.run import Spec
+from equipoise.experiments.specs.scoring import ScoringOptions
 
 __all__ = ["run_on_ray"]
 
@@ -25,7 +26,8 @@ def run_on_ray(
     specs: Sequence[Spec],
     folder: str | os.PathLike[str],
     *,
-    options: RunOptions,
+    scoring: ScoringOptions,
+    execution: Execution,
     address: str | None = None,
 ) -> RunSummary:
     """Do all runs on a Ray cluster.
@@ -35,8 +37,9 @@ def run_on_ray(
     Args:
         specs: What to run.
         folder: Where run folders are; every machine must see it under the same path.
-        options: What does not change results; ``threads`` is what each run asks of the cluster, and
-            with ``accelerator="cuda"`` it asks for a graphics card.
+        scoring: How runs are scored.
+        execution: How they are executed; ``threads`` is what each run asks of the cluster, and with
+            ``accelerator="cuda"`` it asks for a graphics card.
         address: The cluster, ``"auto"`` for the one this machine belongs to; None starts one here.
 
     Returns:
@@ -48,21 +51,20 @@ def run_on_ray(
     ray = require("ray", extra="ray", purpose="run on a cluster")
     base = Path(folder).resolve()
     base.mkdir(parents=True, exist_ok=True)
-    threads = options.threads or 1
-    root = options.root and str(Path(options.root).resolve())
-    there = replace(options, threads=threads, root=root, quiet=True)
-    cards = 1 if options.accelerator in ("cuda", "gpu") else 0
+    threads = execution.threads or 1
+    root = execution.root and str(Path(execution.root).resolve())
+    there = replace(execution, threads=threads, root=root, quiet=True)
+    cards = 1 if execution.accelerator in ("cuda", "gpu") else 0
     running: dict[Any, Spec] = {}
     with ray_cluster(ray, address):
         remote = ray.remote(num_cpus=threads, num_gpus=cards, max_retries=_RETRIES, retry_exceptions=False)(
             work
         )
-        line = StatusLine(specs, base, quiet=options.quiet)
-        line.tell_finished(specs)
+        line = StatusLine(specs, base, quiet=execution.quiet)
+        line.print_finished(specs)
         try:
             for spec in specs:
-                chosen = replace(there, execution=there.execution.over(spec.execution))
-                running[remote.remote(spec.to_table(), str(base), chosen, spec.home)] = spec
+                running[remote.remote(spec, str(base), scoring, there)] = spec
             return _gather(ray, running, line, base)
         except BaseException:
             for reference in running:
@@ -71,7 +73,7 @@ def run_on_ray(
 
 
 def _gather(ray: Any, running: dict[Any, Spec], line: StatusLine, base: Path) -> RunSummary:
-    """Wait for all runs, telling how far they are."""
+    """Wait for all runs, showing how far they are."""
     report, total = RunSummary(), len(running)
     while running:
         ended, _ = ray.wait(list(running), num_returns=1, timeout=0.5)
@@ -80,10 +82,10 @@ def _gather(ray: Any, running: dict[Any, Spec], line: StatusLine, base: Path) ->
             spec = running.pop(reference)
             try:
                 report.done.append(RunFolder(Path(ray.get(reference))))
-                line.tell(f"{len(report.done)}/{total} done: {spec.label}")
+                line.print(f"{len(report.done)}/{total} done: {spec.label}")
             except ray.exceptions.RayError as error:
                 report.failed[spec.label] = _sentence(error)
-                line.tell(f"failed: {spec.label}: {report.failed[spec.label]}")
+                line.print(f"failed: {spec.label}: {report.failed[spec.label]}")
     line.clear()
     return report
 

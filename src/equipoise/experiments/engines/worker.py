@@ -1,27 +1,27 @@
 """A worker process: takes runs from its parent one by one, and does not outlive it.
 
 It is a program of its own (``python -m equipoise.experiments.engines.worker``), so that the parent may be a script, a
-notebook or a pipe. Jobs come as lines of JSON on standard input; answers go out the same way.
+notebook or a pipe. Jobs come as lines on standard input; answers are lines of JSON.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import pickle
 import sys
 import threading
 import time
 import warnings
-from dataclasses import asdict, replace
+from base64 import b64decode, b64encode
 from pathlib import Path
 from typing import Any, TextIO
 
 from equipoise.core.atomic_files import write_text
-from equipoise.experiments.runs.stages import RunOptions, run
-from equipoise.experiments.specs.calibrators import MapSpec
+from equipoise.experiments.runs.stages import run
 from equipoise.experiments.specs.execution import Execution
-from equipoise.experiments.specs.metrics import MetricSpec
 from equipoise.experiments.specs.run import Spec
+from equipoise.experiments.specs.scoring import ScoringOptions
 from equipoise.kernels.locks import LockWarning
 from equipoise.training.processes import is_first_process
 
@@ -31,36 +31,27 @@ OWNER = "EQUIPOISE_OWNER"
 __all__ = ["OWNER", "decode_job", "die_with_parent", "encode_job", "main", "work"]
 
 
-def work(table: dict[str, Any], folder: str, options: RunOptions, home: str | None = None) -> str:
-    """Do one run; give back the folder's path."""
-    return str(run(Spec.from_table(table, home=home), Path(folder), options=options).path)
+def work(spec: Spec, folder: str, scoring: ScoringOptions, execution: Execution) -> str:
+    """Do one run; return the folder's path."""
+    return str(run(spec, Path(folder), scoring=scoring, execution=execution).path)
 
 
-def encode_job(spec: Spec, folder: Path, options: RunOptions) -> str:
-    """Return a job as one line."""
-    options = replace(options, execution=options.execution.over(spec.execution))
-    job = {"spec": spec.to_table(), "home": spec.home, "folder": str(folder), "options": asdict(options)}
-    return json.dumps(job)
+def encode_job(spec: Spec, folder: Path, scoring: ScoringOptions, execution: Execution) -> str:
+    """Return a job as one line; it is read by a process that this one started, and by nobody else."""
+    return b64encode(pickle.dumps((spec, str(folder), scoring, execution))).decode()
 
 
-def decode_job(line: str) -> tuple[dict[str, Any], str, RunOptions, str | None]:
-    """Return the job that a line describes.
+def decode_job(line: str) -> tuple[Spec, str, ScoringOptions, Execution]:
+    """Return the job of a line.
 
     Example:
         >>> spec = Spec.from_table({"data": "digits", "model": "mlp"})
-        >>> table, folder, options, home = decode_job(encode_job(spec, Path("runs"), RunOptions()))
-        >>> Spec.from_table(table).identity == spec.identity, options == RunOptions()
-        (True, True)
+        >>> job = decode_job(encode_job(spec, Path("runs"), ScoringOptions(), Execution()))
+        >>> job == (spec, "runs", ScoringOptions(), Execution())
+        True
     """
-    job = json.loads(line)
-    given = job["options"]
-    made: dict[str, Any] = {
-        key: tuple(kind(**one) if isinstance(one, dict) else one for one in given[key])
-        for key, kind in (("calibrators", MapSpec), ("metrics", MetricSpec))
-    }
-    made["execution"] = Execution(**given["execution"])
-    options = RunOptions(**{**given, **made, "shift": tuple(given["shift"])})
-    return job["spec"], job["folder"], options, job["home"]
+    job: tuple[Spec, str, ScoringOptions, Execution] = pickle.loads(b64decode(line))  # noqa: S301 - our own process
+    return job
 
 
 def die_with_parent() -> None:
@@ -89,7 +80,7 @@ def _is_alive(process: int) -> bool:
 
 
 def _send_lock_warnings(answers: TextIO) -> None:
-    """Let the parent tell that a lock is waited for; nobody reads what a worker prints."""
+    """Let the parent report that a lock is waited for; nobody reads what a worker prints."""
     others = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
@@ -105,7 +96,7 @@ def _send_lock_warnings(answers: TextIO) -> None:
 def _answer(line: str) -> dict[str, str]:
     try:
         return {"path": work(*decode_job(line))}
-    except Exception as error:  # noqa: BLE001 - the parent tells it; the next job may be fine
+    except Exception as error:  # noqa: BLE001 - the parent reports it; the next job may be fine
         return {"error": f"{error}" or type(error).__name__}
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from equipoise.evaluate.standard_error import seed_error
 from equipoise.experiments.results.groups import RunGroup
 from equipoise.experiments.results.means import Cell
 from equipoise.experiments.runs.folder import RunFolder
@@ -97,7 +98,7 @@ def cost_cells(
 
 
 def _cell(values: Sequence[float]) -> Cell:
-    error = float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
+    error = seed_error(values) if len(values) > 1 else None
     return Cell(mean=float(np.mean(values)), error=error, n_seeds=len(values))
 
 

@@ -176,7 +176,8 @@ def _hyperparameter(group: RunGroup, options: PlotOptions) -> Any:
     found: dict[str, dict[float | str, list[RunScores]]] = {}
     for run, spec in group.specs.items():
         method = spec.method
-        value = {**method.parameters, **method.loss_parameters, **method.recipe}.get(name)
+        loss_options = {} if method.loss is None else method.loss.options
+        value = {**method.options, **loss_options, **method.recipe}.get(name)
         if isinstance(value, (int, float, str)) and calibrator in group.scores[run]:
             values = found.setdefault(_without(method, name).label, {})
             values.setdefault(value, []).append(group.scores[run][calibrator])
@@ -213,12 +214,13 @@ def _hyperparameter(group: RunGroup, options: PlotOptions) -> Any:
 
 
 def _without(method: MethodSpec, name: str) -> MethodSpec:
-    """Return a method whose label does not name a parameter."""
-    parameters, loss_parameters, recipe = (
-        {key: value for key, value in part.items() if key != name}
-        for part in (method.parameters, method.loss_parameters, method.recipe)
-    )
-    return replace(method, title=None, parameters=parameters, loss_parameters=loss_parameters, recipe=recipe)
+    """Return a method whose label does not name a hyperparameter."""
+
+    def rest(options: Mapping[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in options.items() if key != name}
+
+    loss = None if method.loss is None else replace(method.loss, options=rest(method.loss.options))
+    return replace(method, title=None, options=rest(method.options), recipe=rest(method.recipe), loss=loss)
 
 
 def _seeds_title(numbers: Sequence[int]) -> str | None:
@@ -229,7 +231,7 @@ def _seeds_title(numbers: Sequence[int]) -> str | None:
 
 
 def _sweep(group: RunGroup, options: PlotOptions) -> Any:
-    from equipoise.experiments.tuning.outcome import sweep_of
+    from equipoise.experiments.tuning.choices import sweep_of
 
     sweeps = [sweep for sweep in map(sweep_of, group.choices.values()) if sweep is not None]
     if not sweeps:

@@ -2,26 +2,121 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, final
 
 from equipoise.core.errors import SpecError, located
 from equipoise.core.names import look_up
 from equipoise.core.read_only import ReadOnly
+from equipoise.experiments.code.component import plain
 from equipoise.experiments.results.papers import printed_for
-from equipoise.experiments.results.shown_order import ShownOrder, orders_beside
 from equipoise.experiments.runs.folder import RunFolder
+from equipoise.experiments.runs.json_files import check_content, read_json, write_json
 from equipoise.experiments.runs.scores import RunScores, tidy_rows
-from equipoise.experiments.runs.scoring import score_with_bins
 from equipoise.experiments.specs.methods import method_entry
-from equipoise.experiments.specs.parsing import plain
 from equipoise.experiments.specs.run import Spec
-from equipoise.experiments.tuning.outcome import SeedChoice, choices_beside
+from equipoise.experiments.tuning.choices import SeedChoice, read_choices_beside
 
-__all__ = ["RunGroup", "check_baseline", "group_runs", "select_from"]
+__all__ = [
+    "RunGroup",
+    "ScoredGroup",
+    "ShownOrder",
+    "check_baseline",
+    "group_runs",
+    "read_orders_beside",
+    "select_from",
+    "write_order",
+]
+
+_ORDER_ENDING = ".order.json"
+_ORDER_CONTENT = {"methods": [str], "calibrators": [str], "baseline": str}
+
+
+class ScoredGroup(Protocol):
+    """Seeds of several methods that may stand in one table, and what they scored."""
+
+    @property
+    def title(self) -> str:
+        """What the rows are of."""
+
+    @property
+    def model(self) -> str:
+        """Whose predictions they are; may be empty."""
+
+    @property
+    def methods(self) -> Mapping[str, Sequence[Any]]:
+        """Seeds by label of the method."""
+
+    @property
+    def scores(self) -> Mapping[str, Mapping[str, RunScores]]:
+        """What each scored, by its name and the calibrator."""
+
+    @property
+    def calibrators(self) -> list[str]:
+        """All calibrators, no calibration first."""
+
+    def seeds(self, label: str, calibrator: str) -> Mapping[int, RunScores]:
+        """Return what a method scored after a calibrator, by seed."""
+
+    def history(self, label: str, seed: int) -> Sequence[Mapping[str, Any]]:
+        """Return one row per epoch of a training; none if it was not trained here."""
+
+    def fidelity(self, label: str) -> str:
+        """Return how far a method was checked against its source."""
+
+    def printed(self, label: str, calibrator: str, metrics: Sequence[str]) -> dict[str, str]:
+        """Return what papers printed for the same, by metric."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class ShownOrder:
+    """What a comparison lists, in its order.
+
+    Attributes:
+        methods: Labels of the methods.
+        calibrators: Keys of the calibrators, no calibration first.
+        baseline: Label of the method that others are compared with.
+
+    Example:
+        >>> ShownOrder(methods=("ce", "focal"), calibrators=("identity",), baseline="ce").baseline
+        'ce'
+    """
+
+    methods: tuple[str, ...]
+    calibrators: tuple[str, ...]
+    baseline: str
+
+
+def write_order(folder: Path, name: str, order: ShownOrder) -> None:
+    """Write the order of a comparison beside its runs.
+
+    Args:
+        folder: Where the run folders are.
+        name: Name of the comparison.
+        order: What it lists.
+    """
+    write_json(folder / f"{name}{_ORDER_ENDING}", asdict(order))
+
+
+def read_orders_beside(runs: Iterable[RunFolder]) -> list[ShownOrder]:
+    """Return the orders of the comparisons that lie beside runs; nothing for runs of no comparison.
+
+    Raises:
+        DataError: If a file of them is damaged.
+    """
+    folders = sorted({run.path.parent for run in runs})
+    found = []
+    for file in (file for folder in folders for file in sorted(folder.glob(f"*{_ORDER_ENDING}"))):
+        content = read_json(file)
+        check_content(content, _ORDER_CONTENT, where=str(file))
+        methods, calibrators = (tuple(content[key]) for key in ("methods", "calibrators"))
+        found.append(ShownOrder(methods=methods, calibrators=calibrators, baseline=content["baseline"]))
+    return found
 
 
 class RunGroup(NamedTuple):
@@ -63,11 +158,9 @@ class RunGroup(NamedTuple):
         """All runs."""
         return [run for group in self.methods.values() for run in group]
 
-    def baseline(self, wanted: str | None) -> str:
-        """Return the wanted method's label if there are runs of it, else the usual one, else that of the first."""
-        known = (
-            label for label in (wanted, self.usual_baseline) if label is not None and label in self.methods
-        )
+    def baseline(self, label: str | None) -> str:
+        """Return this label if there are runs of the method, else the usual one, else that of the first."""
+        known = (one for one in (label, self.usual_baseline) if one is not None and one in self.methods)
         return next(known, next(iter(self.methods)))
 
     def select(
@@ -156,10 +249,8 @@ def group_runs(
     Args:
         runs: Finished runs.
         choices: What was chosen among them; by default what is written beside them. A choice stands for its runs.
-        specs: What was asked for now, by name of the run; by default what was asked for when it was made. They may
-            differ in what is shown.
+        specs: Specs by name of the run; by default those in their folders, which may differ in titles.
         orders: In which order methods and calibrators are shown; by default that of the comparisons beside the runs.
-
         n_bins: Score them anew with so many bins; by default their scores are read.
 
     Raises:
@@ -170,25 +261,29 @@ def group_runs(
         >>> group_runs([])
         []
     """
-    asked = specs or {}
-    specs = {run.name: asked[run.name] if run.name in asked else run.spec() for run in runs}
-    groups: dict[str, list[RunFolder]] = {}
+    known_specs = specs or {}
+    specs = {run.name: known_specs[run.name] if run.name in known_specs else run.spec() for run in runs}
+    groups: dict[tuple[Any, ...], list[RunFolder]] = {}
     for run in runs:
-        groups.setdefault(json.dumps(_settings(specs[run.name]), sort_keys=True), []).append(run)
-    known = choices_beside(runs) if choices is None else choices
-    made = (_group(group, _note(json.loads(key), groups), specs, n_bins) for key, group in groups.items())
-    shown = orders_beside(runs) if orders is None else orders
+        spec = specs[run.name]
+        groups.setdefault((spec.data, spec.model, spec.recipe), []).append(run)
+    firsts = [specs[group[0].name] for group in groups.values()]
+    known = read_choices_beside(runs) if choices is None else choices
+    made = (
+        _group(group, _note(first, firsts), specs, n_bins)
+        for first, group in zip(firsts, groups.values(), strict=True)
+    )
+    shown = read_orders_beside(runs) if orders is None else orders
     return [_with_choices(group, known).in_order(shown) for group in made]
 
 
 def _settings(spec: Spec) -> dict[str, Any]:
-    recipe: dict[str, Any] = plain(spec)["recipe"]
+    """Return what sets a group of runs apart, by a name to show."""
+    recipe: dict[str, Any] = plain(spec.recipe)
     recipe.pop("name", None)
     return {
-        "data": spec.data.name,
-        "model": spec.model.name,
         "split seed": spec.data.seed,
-        "content": spec.data.digest[:8],
+        "content": (spec.data.digest or "")[:8],
         **{f"data.{key}": plain(value) for key, value in spec.data.options.items()},
         **{f"model.{key}": plain(value) for key, value in spec.model.options.items()},
         **({"model.weights": (spec.model.digest or spec.model.weights)[:8]} if spec.model.weights else {}),
@@ -196,13 +291,19 @@ def _settings(spec: Spec) -> dict[str, Any]:
     }
 
 
-def _note(own: Mapping[str, Any], groups: Mapping[str, Any]) -> str:
-    """Say what differs from other groups of the same data and network."""
-    others = [json.loads(key) for key in groups]
-    rivals = [other for other in others if all(other[key] == own[key] for key in ("data", "model"))]
+def _note(own: Spec, others: Sequence[Spec]) -> str:
+    """Describe what differs from other groups of the same data and network."""
+    rivals = [
+        _settings(other)
+        for other in others
+        if (other.data.name, other.model.name) == (own.data.name, own.model.name)
+    ]
     names = dict.fromkeys(name for rival in rivals for name in rival)
-    differing = [name for name in names if len({json.dumps(rival.get(name)) for rival in rivals}) > 1]
-    return ", ".join(f"{name.partition('.')[2] or name}={own.get(name, 'default')}" for name in differing)
+    differing = [name for name in names if any(rival.get(name) != rivals[0].get(name) for rival in rivals)]
+    settings = _settings(own)
+    return ", ".join(
+        f"{name.partition('.')[2] or name}={settings.get(name, 'default')}" for name in differing
+    )
 
 
 def _group(group: Sequence[RunFolder], note: str, specs: Mapping[str, Spec], n_bins: int | None) -> RunGroup:
@@ -213,15 +314,17 @@ def _group(group: Sequence[RunFolder], note: str, specs: Mapping[str, Spec], n_b
         members.sort(key=lambda run: specs[run.name].seed)
     own = {run.name: specs[run.name] for run in group}
     first = own[group[0].name]
-    scores = {
-        run.name: {
-            name: run.scores(name) if n_bins is None else score_with_bins(run, name, n_bins)
-            for name in run.calibrators()
-        }
-        for run in group
-    }
+    scores = {run.name: {name: _scores(run, name, n_bins) for name in run.calibrators()} for run in group}
     _check_bins(scores)
     return RunGroup(first.data.name, first.model.name, note, methods, own, scores)
+
+
+def _scores(run: RunFolder, calibrator: str, n_bins: int | None) -> RunScores:
+    if n_bins is None:
+        return run.scores(calibrator)
+    from equipoise.experiments.runs.scoring import score_with_bins  # loads torch, which tables do without
+
+    return score_with_bins(run, calibrator, n_bins)
 
 
 def _with_choices(group: RunGroup, choices: Sequence[SeedChoice]) -> RunGroup:
@@ -303,12 +406,12 @@ def select_from(
     return [group for group in found if group.methods and group.calibrators]
 
 
-def _matching(wanted: Sequence[str], known: Mapping[str, None], *, what: str) -> list[str] | None:
-    """Return the known names that are wanted, or match a pattern; None if nothing is asked for."""
-    if not wanted:
+def _matching(names: Sequence[str], known: Mapping[str, None], *, what: str) -> list[str] | None:
+    """Return the known names that are given, or match a pattern; None if none is given."""
+    if not names:
         return None
     found: list[str] = []
-    for one in wanted:
+    for one in names:
         matches = [one] if one in known else [name for name in known if fnmatchcase(name, one)]
         if not matches:
             look_up(one, known, what=what)

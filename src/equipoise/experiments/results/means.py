@@ -11,7 +11,7 @@ import numpy as np
 
 from equipoise.evaluate import Difference, Score, StandardError
 from equipoise.evaluate.differences import difference_test, paired_difference
-from equipoise.evaluate.standard_error import error_over_seeds, mean_over_seeds, shared_draws
+from equipoise.evaluate.standard_error import error_over_seeds, mean_over_seeds, seed_error, shared_draws
 from equipoise.experiments.runs.scores import RunScores
 from equipoise.metrics.row_draws import RowDraws
 
@@ -131,9 +131,7 @@ def _error_by_intervals(values: Sequence[float], rows: float) -> StandardError:
     """Return the standard error of a mean over seeds whose runs share no resamples: rows as if of one run."""
     if len(values) == 1:
         return StandardError(rows)
-    return StandardError(
-        rows, np.inf, float(np.std(values, ddof=1) / np.sqrt(len(values))), len(values) - 1.0
-    )
+    return StandardError(rows, np.inf, seed_error(values), len(values) - 1.0)
 
 
 def compare_methods(

@@ -181,18 +181,16 @@ def paper_results_for(
 def _is_setting(row: PaperResult, spec: Spec, tuned: Collection[str], ood: Mapping[str, Any]) -> bool:
     """Whether a row is of a run's setting of the method."""
     method = spec.method
-    chosen = _CHOSEN.get((row.paper, row.method), set()) & {
-        name.removeprefix("parameters.") for name in tuned
-    }
-    fixed = {key: value for key, value in method.parameters.items() if key not in chosen}
+    chosen = _CHOSEN.get((row.paper, row.method), set()) & {name.removeprefix("options.") for name in tuned}
+    fixed = {key: value for key, value in method.options.items() if key not in chosen}
     foreign = {f"ood.{key}": value for key, value in ood.items()}
     # Trained on all rows, with nothing held out, it is another network than the one of the same name beside it.
     whole = {f"data.{key}": 0.0 for key in ("tune", "calib") if spec.data.options.get(key) == 0}
-    if {**fixed, **whole, **foreign} != row.settings or method.loss_parameters:
+    if {**fixed, **whole, **foreign} != row.settings:
         return False
     if _noted_weight_decay(row) not in (None, spec.training.weight_decay):
         return False
-    if method.loss not in (None, row.loss_key or None):
+    if method.loss is not None and (method.loss.options or method.loss.name != row.loss_key):
         return False
     if row.auxiliary_key:
         return (method.auxiliary or spec.model).name == row.auxiliary_key

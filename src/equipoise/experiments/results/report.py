@@ -7,19 +7,17 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from equipoise.evaluate import PairedDifferences
-from equipoise.experiments.results.groups import RunGroup, group_runs
+from equipoise.experiments.results.groups import RunGroup, ScoredGroup, group_runs
 from equipoise.experiments.results.means import chosen_kinds, compare_methods, fit_warnings
-from equipoise.experiments.results.scored_group import ScoredGroup
 from equipoise.experiments.results.shift import shift_scores
 from equipoise.experiments.results.tables import ResultTable, tables_of_groups
 from equipoise.experiments.runs.folder import RunFolder
 from equipoise.experiments.runs.json_files import check_content, read_json
-from equipoise.experiments.specs.calibrators import is_auto
-from equipoise.experiments.specs.methods import method_entry, split_method
+from equipoise.experiments.runs.scores import is_auto
+from equipoise.experiments.specs.methods import method_entry
 from equipoise.experiments.specs.run import MethodSpec
-from equipoise.experiments.tuning.outcome import sweep_of
+from equipoise.experiments.tuning.choices import sweep_of
 from equipoise.report import AfterCalibrator, MethodCard, MethodResult, Provenance, Report, RunResult
-from equipoise.training.watch import watch
 
 __all__ = ["methods_of", "report_of_runs", "title_of"]
 
@@ -83,6 +81,8 @@ def _notes(methods: Sequence[MethodResult]) -> Iterator[str]:
             "Scores on test were written down after every epoch, for curves. No epoch, setting or end of training was "
             "chosen by them."
         )
+    from equipoise.training.watch import watch  # loads torch, which tables do without
+
     for method in methods:
         for run in method.runs:
             for sentence in watch(run.history):
@@ -158,15 +158,13 @@ def _versus(table: ResultTable, label: str, calibrator: str) -> PairedDifference
 
 def _card(method: MethodSpec) -> MethodCard:
     entry = method_entry(method)
-    objective, loss = split_method(method)
-    chosen = loss if loss is not None and loss.entry is entry else objective
     return MethodCard(
         title=entry.title,
         summary=entry.summary,
         formula=entry.formula,
         paper=entry.paper,
         fidelity=entry.fidelity,
-        parameters={**entry.options, **chosen.parameters},
+        parameters={**entry.options, **method.options},
         use_when=entry.use_when,
         avoid_when=entry.avoid_when,
     )

@@ -9,8 +9,7 @@ from equipoise.evaluate import DETECTION, Score, ShiftScores, mean_over_seeds
 from equipoise.evaluate.shift import describe_missing_scores
 from equipoise.experiments.results.groups import RunGroup
 from equipoise.experiments.results.papers import printed_for
-from equipoise.experiments.runs.scores import RunScores
-from equipoise.experiments.runs.shift import set_name, shifts_of
+from equipoise.experiments.runs.scores import RunScores, set_name
 from equipoise.metrics.facts import metric_facts, metrics_where
 
 __all__ = ["format_shifts", "shift_scores"]
@@ -29,7 +28,7 @@ def shift_scores(group: RunGroup) -> list[ShiftScores]:
     for calibrator in group.calibrators:
         for label in group.methods:
             runs = list(group.runs_by_seed(label, calibrator).values())
-            if runs and (sets := shifts_of(runs[0])):
+            if runs and (sets := runs[0].shifts()):
                 scores = list(group.seeds(label, calibrator).values())
                 curves: dict[str, dict[int, dict[str, Score]]] = {}
                 foreign: dict[str, dict[str, dict[str, Score]]] = {}
@@ -131,7 +130,7 @@ def _table(caption: str, head: list[str], rows: list[list[str]], label: str) -> 
 
 def _printed(group: RunGroup, one: ShiftScores, name: str) -> str:
     """Return the area under the ROC curve that a paper printed for a method, with its source; empty if none did."""
-    shift = shifts_of(group.methods[one.method][0])[name]
+    shift = group.methods[one.method][0].shifts()[name]
     found = printed_for(
         group.spec(one.method),
         one.calibrator,

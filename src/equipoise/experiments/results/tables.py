@@ -12,14 +12,12 @@ from equipoise.core.frames import to_frame
 from equipoise.core.tables import BOLD
 from equipoise.evaluate import Difference
 from equipoise.evaluate.differences import correct_family
-from equipoise.experiments.build.data import fit_split
 from equipoise.experiments.results.costs import COST_NOTE, Cost, asks_for_costs, cost_cells, costs_of
-from equipoise.experiments.results.groups import RunGroup, check_baseline, group_runs
+from equipoise.experiments.results.groups import RunGroup, ScoredGroup, check_baseline, group_runs
 from equipoise.experiments.results.means import Cell, cell_of, chosen_kinds, compare_methods, fit_warnings
-from equipoise.experiments.results.scored_group import ScoredGroup
 from equipoise.experiments.runs.folder import RunFolder
-from equipoise.experiments.specs.calibrators import is_auto
-from equipoise.experiments.tuning.outcome import describe_choice
+from equipoise.experiments.runs.scores import is_auto
+from equipoise.experiments.tuning.choices import describe_choice
 from equipoise.metrics.clusters import Clusters
 from equipoise.metrics.facts import COST_FACTS, columns, metric_facts
 
@@ -331,7 +329,7 @@ def _advised(group: ScoredGroup) -> list[str]:
 def _protocol_notes(group: RunGroup) -> list[str]:
     """Return a sentence for each choice of protocol that is not the usual one."""
     notes = []
-    if any(fit_split(spec.data) == "tune" for spec in group.specs.values()):
+    if any(spec.data.fit_split == "tune" for spec in group.specs.values()):
         notes.append("Calibrators were fitted on the whole validation set, which training may use too.")
     if any(part.test.closed == "left" for parts in group.scores.values() for part in parts.values()):
         notes.append("Bins are left-closed.")

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 from equipoise.calibrators import Calibrator, load
 from equipoise.core.checksums import content_checksum
@@ -22,7 +22,9 @@ from equipoise.experiments.runs.rows import read_rows
 from equipoise.experiments.runs.scores import RunScores, read_scores, tidy_rows
 from equipoise.experiments.specs.run import Spec, read_stored_spec
 from equipoise.kernels import locks
-from equipoise.training import read_checkpoint
+
+if TYPE_CHECKING:
+    from equipoise.data import Shift
 
 __all__ = ["TRASH", "UNUSABLE", "RunFolder", "Status", "calibrated_name", "calibrator_names"]
 
@@ -177,6 +179,20 @@ class RunFolder:
         names = ("predictions/tune.npz", "predictions/test.npz", "scores/identity.json")
         return content_checksum({name: files[name]["sha256"] for name in names if name in files})
 
+    def shifts(self) -> dict[str, Shift]:
+        """Return the additional test sets that the run has predictions on, by name."""
+        known = (self.record("shifted") or {"sets": {}})["sets"]
+        if not known:
+            return {}
+        from equipoise.data import Shift
+
+        try:
+            return {name: Shift(**{"options": {}, **table}) for name, table in known.items()}
+        except TypeError as error:
+            raise DataError(
+                f"{self.path / MANIFEST}: damaged: `stages.shifted.sets` is not a test set: {error}."
+            ) from error
+
     def rows(self) -> list[dict[str, Any]]:
         """Return all scores as tidy rows: one per calibrator, split and metric."""
         return tidy_rows(self.spec(), map(self.scores, self.calibrators()))
@@ -239,6 +255,8 @@ class RunFolder:
 
     def _damaged_in_training(self) -> list[Path]:
         """Check what the manifest does not name yet: checkpoints hold their own checksum and the history so far."""
+        from equipoise.training import read_checkpoint  # loads torch, which tables do without
+
         found, rows = [], None
         for file in (self.path / "last.pt", self.path / "best.pt"):
             try:

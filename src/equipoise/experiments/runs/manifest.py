@@ -41,7 +41,7 @@ _CONTENT: Mapping[str, Any] = {
             "parameters?": int,
             "processes?": int,
         },
-        "predicted?": {"files": [str], "splits": [str], "sample?": {str: NUMBER}},
+        "predicted?": {"files": [str], "splits": [str], "sample?": {str: NUMBER}, "settings?": dict},
         "shifted?": {"files": [str], "sets": {str: dict}, "digests": {str: str}},
         "scored?": {
             "files": [str],

@@ -19,7 +19,16 @@ from equipoise.metrics.facts import learn_facts
 from equipoise.metrics.row_draws import ResamplePlan, RowDraws
 from equipoise.metrics.selective import RiskCoverage
 
-__all__ = ["RunScores", "pack_draws", "read_scores", "tidy_rows", "unpack_draws", "write_scores"]
+__all__ = [
+    "RunScores",
+    "is_auto",
+    "pack_draws",
+    "read_scores",
+    "set_name",
+    "tidy_rows",
+    "unpack_draws",
+    "write_scores",
+]
 
 _KEPT = ("metric", "value", "low", "high", "p_value", "n_samples", "n_bins", "closed", "level", "n_resamples")
 _NUMBER_OR_NONE = (*NUMBER, type(None))
@@ -131,6 +140,26 @@ class RunScores:
                 for key, number in numbers.items()
             ]
         )
+
+
+def set_name(name: str) -> str:
+    """Return the split of an additional test set.
+
+    Example:
+        >>> set_name("svhn")
+        'test-svhn'
+    """
+    return f"test-{name}"
+
+
+def is_auto(calibrator: str) -> bool:
+    """Return whether a calibrator of this key was chosen by the advisor.
+
+    Example:
+        >>> is_auto("auto(rule=best)"), is_auto("temperature")
+        (True, False)
+    """
+    return calibrator.partition("(")[0] == "auto"
 
 
 def tidy_rows(spec: Spec, scores: Iterable[RunScores]) -> list[dict[str, Any]]:

@@ -1,10 +1,10 @@
-"""The scoring stage: fit each calibrator once, score what it gives, write everything that is read later."""
+"""The scoring stage: fit each calibrator once, score, and write everything that is read later."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, final
+from dataclasses import replace
+from typing import Any, final
 
 from equipoise.calibrators import Calibrator
 from equipoise.core.choices import ScoreSettings
@@ -12,269 +12,186 @@ from equipoise.core.errors import DataError, SpecError
 from equipoise.core.predictions import Predictions
 from equipoise.core.writing import write_predictions
 from equipoise.evaluate import EXTRA, Score, score, score_by_class, score_detection
-from equipoise.experiments.build.data import fit_split
-from equipoise.experiments.code.names import is_code
+from equipoise.experiments.code.component import Component
 from equipoise.experiments.runs.folder import RunFolder, calibrated_name, calibrator_names
 from equipoise.experiments.runs.rows import write_rows
-from equipoise.experiments.runs.scores import RunScores, tidy_rows, write_scores
+from equipoise.experiments.runs.scores import RunScores, set_name, tidy_rows, write_scores
 from equipoise.experiments.runs.segmentation import DENSE, image_clusters, with_all_pixels
-from equipoise.experiments.runs.shift import set_name, shifts_of
-from equipoise.experiments.specs.calibrators import MapSpec
-from equipoise.experiments.specs.metrics import GivenMetric, MetricSpec, score_metric
+from equipoise.experiments.specs.calibrators import calibrator_key, load_own_calibrator, make_calibrator
+from equipoise.experiments.specs.metrics import load_metric, metric_mark, score_metric
+from equipoise.experiments.specs.run import Spec
+from equipoise.experiments.specs.scoring import ScoringOptions
 from equipoise.metrics.clusters import find_clusters
 from equipoise.metrics.row_draws import RowDraws, draw_rows
 from equipoise.metrics.selective import risk_coverage
 
-__all__ = ["ScoringSettings", "score_mapped", "score_plain", "score_run", "score_with_bins"]
+__all__ = ["score_calibrated", "score_plain", "score_run", "score_with_bins"]
 
-# Maps of more numbers are kept as binary files.
+# Calibrators with more parameters are stored as binary files.
 _LARGE = 10_000
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
-class ScoringSettings:
-    """What the numbers and intervals of a scorecard depend on.
+def score_run(target: RunFolder, spec: Spec, options: ScoringOptions) -> None:
+    """Score a run's predictions after each calibrator, unless that is done with the same options.
 
-    Attributes:
-        n_bins: Bins of the binned metrics.
-        level: Level of the intervals.
-        n_resamples: Resamples behind them.
-        seed: Of the resamples.
-        closed: Which side of a bin belongs to it.
-        metrics: Numbers beyond the scorecard: ``"kde_ece"`` and ``"sece"``, which take the square of the rows in time,
-            and metrics of one's own.
-
-    Example:
-        >>> ScoringSettings().n_resamples
-        1000
-    """
-
-    n_bins: int = 15
-    level: float = 0.95
-    n_resamples: int = 1000
-    seed: int = 0
-    closed: str = "right"
-    metrics: tuple[MetricSpec | GivenMetric, ...] = ()
-
-    def to_table(self) -> dict[str, Any]:
-        """Return plain values, to write down and to pass on."""
-        return {
-            "n_bins": self.n_bins,
-            "level": self.level,
-            "n_resamples": self.n_resamples,
-            "seed": self.seed,
-            "closed": self.closed,
-            "metrics": sorted(one.mark for one in self.metrics),
-        }
-
-    @property
-    def of_card(self) -> dict[str, Any]:
-        """What a scorecard is made with."""
-        return {key: value for key, value in self.to_table().items() if key != "metrics"}
-
-    @property
-    def of_draws(self) -> dict[str, Any]:
-        """What shared resamples are made with."""
-        return {
-            "n_bins": self.n_bins, "closed": self.closed, "n_resamples": self.n_resamples, "seed": self.seed
-        }  # fmt: skip
-
-    @property
-    def resampling(self) -> dict[str, Any]:
-        """What intervals are made with where there are no bins."""
-        return {"level": self.level, "n_resamples": self.n_resamples, "seed": self.seed}
-
-
-def score_run(target: RunFolder, calibrators: Sequence[MapSpec], settings: ScoringSettings) -> None:
-    """Score a run's predictions after each calibrator, unless that is done with the same settings.
-
-    With other settings everything is scored again, calibrators of earlier commands included, so that all numbers of a
-    run have the same settings behind them. Maps that were fitted are read, not fitted again, unless they are code that
-    has changed. Numbers that code made which this command does not name are kept as long as nothing is scored again.
+    With other options everything is scored again, calibrators of earlier commands included, so that all numbers of a
+    run have the same options behind them. Calibrators that were fitted are read, not fitted again, unless they are code
+    that has changed. Numbers of code that this command does not name are kept as long as nothing is scored again.
 
     Args:
         target: A run that is predicted.
-        calibrators: Post-hoc maps beside no calibration.
-        settings: Behind numbers and intervals.
+        spec: Its spec.
+        options: How it is scored.
 
     Raises:
-        SpecError: If there are no rows to fit a map on.
+        SpecError: If there are no rows to fit a calibrator on.
     """
-    wanted = {one.key: one for one in calibrators}
-    known = _Known.of(target, settings)
-    settings = known.settings
-    stale = {key for key, one in wanted.items() if known.code.get(key, "") != one.digest}
-    left = [name for name in known.code if name not in wanted]
-    lost = {name for name in left if not (known.stands and _is_there(target, name, own=True))}
-    names = ["identity", *sorted({*known.names, *wanted} - {"identity"} - lost)]
-    if known.stands and known.names == names and not stale and target.is_done("scored"):
+    requested = {calibrator_key(one): one for one in options.calibrator_list}
+    record = target.record("scored") or {"calibrators": [], "settings": {}, "shift": {}, "code": {}}
+    files = target.manifest().files
+    sets = {name: files[name]["sha256"] for name in (target.record("shifted") or {"files": []})["files"]}
+    before = record["settings"].get("metrics", [])
+    options = _with_earlier_metrics(options, before)
+    has_same_options = {**record["settings"], "metrics": []} == {**options.to_table(), "metrics": []} and set(
+        map(metric_mark, options.metric_list)
+    ) <= set(before)
+    is_current = has_same_options and record["shift"] == sets
+    changed = {key for key, one in requested.items() if record["code"].get(key) != one.digest}
+    others = [key for key in record["code"] if key not in requested]
+    lost = {key for key in others if not (is_current and _is_scored(target, key, own=True))}
+    keys = ["identity", *sorted({*record["calibrators"], *requested} - {"identity"} - lost)]
+    if is_current and record["calibrators"] == keys and not changed and target.is_done("scored"):
         return
-    work = _Scoring(target, settings, wanted, stale)
+    work = _Scoring(target, spec, options, requested, changed)
     found = []
-    for name in names:
-        is_known = known.is_same and name not in stale and _is_there(target, name, own=name in known.code)
-        scores = target.scores(name) if is_known else work.score(name)
-        found.append(scores if not known.sets or (is_known and known.stands) else work.score_shifts(scores))
+    for key in keys:
+        is_known = (
+            has_same_options and key not in changed and _is_scored(target, key, own=key in record["code"])
+        )
+        scores = target.scores(key) if is_known else work.score(key)
+        found.append(scores if not sets or (is_known and is_current) else work.score_shifts(scores))
     target.clear_stages("scored")
     for scores in found:
         write_scores(scores, target.path / "scores" / f"{scores.calibrator}.json")
-    write_rows(target.path / "scores.csv", tidy_rows(target.spec(), found))
-    code = {name: wanted[name].digest if name in wanted else known.code.get(name, "") for name in names}
-    code = {name: digest for name, digest in code.items() if digest}
+    write_rows(target.path / "scores.csv", tidy_rows(spec, found))
+    digests = {key: requested[key].digest if key in requested else record["code"].get(key) for key in keys}
+    code = {key: digest for key, digest in digests.items() if digest}
     target.write_record(
         "scored",
-        ["scores.csv", *(f"scores/{name}.json" for name in names), *_map_files(target, names[1:], code)],
-        calibrators=names,
-        settings=settings.to_table(),
-        shift=known.sets,
+        ["scores.csv", *(f"scores/{key}.json" for key in keys), *_calibrator_files(target, keys[1:], code)],
+        calibrators=keys,
+        settings=options.to_table(),
+        shift=sets,
         code=code,
     )
 
 
-class _Known(NamedTuple):
-    """What a run was scored with.
-
-    Attributes:
-        names: Calibrators, no calibration first.
-        settings: What is to be scored with: as asked, with metrics of earlier commands that can be computed.
-        is_same: Whether all numbers have these settings behind them.
-        code: Digest of the code of each calibrator that is someone's own.
-        sets: Files of further test sets that there are now.
-        stands: Whether nothing needs to be scored again but what this command adds.
-    """
-
-    names: list[str]
-    settings: ScoringSettings
-    is_same: bool
-    code: Mapping[str, str]
-    sets: Mapping[str, str]
-    stands: bool
-
-    @classmethod
-    def of(cls, target: RunFolder, settings: ScoringSettings) -> _Known:
-        record = target.record("scored")
-        files = target.manifest().files
-        sets = {name: files[name]["sha256"] for name in (target.record("shifted") or {"files": []})["files"]}
-        if record is None:
-            return cls([], settings, False, {}, sets, False)
-        before = record["settings"]["metrics"]
-        marks = {one.mark for one in settings.metrics}
-        more = [MetricSpec(name=mark) for mark in before if mark in EXTRA and mark not in marks]
-        every = replace(settings, metrics=(*settings.metrics, *more))
-        plain = {key: value for key, value in record["settings"].items() if key != "metrics"}
-        is_same = plain == settings.of_card and marks <= set(before)
-        return cls(
-            target.calibrators(),
-            every,
-            is_same,
-            record["code"],
-            sets,
-            is_same and record["shift"] == sets,
-        )
+def _with_earlier_metrics(options: ScoringOptions, marks: Sequence[str]) -> ScoringOptions:
+    """Return the options with metrics of earlier commands that need no code."""
+    known = {metric_mark(one) for one in options.metric_list}
+    more = [Component(name=mark) for mark in marks if mark in EXTRA and mark not in known]
+    return replace(options, metrics=(*options.metric_list, *more))
 
 
-def _is_there(target: RunFolder, name: str, *, own: bool) -> bool:
-    has_map = name == "identity" or target.calibrator_file(name) is not None
-    return has_map and target.has(f"scores/{name}.json") and (not own or target.has(calibrated_name(name)))
+def _is_scored(target: RunFolder, key: str, *, own: bool) -> bool:
+    is_fitted = key == "identity" or target.calibrator_file(key) is not None
+    return is_fitted and target.has(f"scores/{key}.json") and (not own or target.has(calibrated_name(key)))
 
 
-def _map_files(target: RunFolder, names: Iterable[str], code: Mapping[str, str]) -> Iterator[str]:
-    for name in names:
-        yield next(file for file in calibrator_names(name) if (target.path / file).exists())
-        if name in code:
-            yield calibrated_name(name)
+def _calibrator_files(target: RunFolder, keys: Iterable[str], code: Mapping[str, str]) -> Iterator[str]:
+    for key in keys:
+        yield next(file for file in calibrator_names(key) if (target.path / file).exists())
+        if key in code:
+            yield calibrated_name(key)
 
 
 @final
 class _Scoring:
-    """Predictions of one run, each split read once."""
+    """Predictions of one run, each split read once, and calibrators, each fitted once."""
 
     def __init__(
         self,
         target: RunFolder,
-        settings: ScoringSettings,
-        wanted: Mapping[str, MapSpec],
-        stale: Collection[str],
+        spec: Spec,
+        options: ScoringOptions,
+        requested: Mapping[str, Component],
+        changed: Collection[str],
     ) -> None:
-        self._target, self._settings, self._wanted, self._stale = target, settings, wanted, stale
-        self._known: dict[str, Predictions] = {}
-        self._fitted_maps: dict[str, Calibrator] = {}
-        self._mapped: dict[str, Predictions] = {}
+        self._target, self._spec, self._options = target, spec, options
+        self._requested, self._changed = requested, changed
+        self._predictions_read: dict[str, Predictions] = {}
+        self._fitted_calibrators: dict[str, Calibrator] = {}
+        self._calibrated: dict[str, Predictions] = {}
 
     def _predictions(self, split: str) -> Predictions:
-        if split not in self._known:
-            self._known[split] = self._target.predictions(split)
-        return self._known[split]
+        if split not in self._predictions_read:
+            self._predictions_read[split] = self._target.predictions(split)
+        return self._predictions_read[split]
 
-    def score(self, calibrator: str) -> RunScores:
+    def score(self, key: str) -> RunScores:
         """Score ``test`` after a calibrator; without one ``tune`` and ``calib`` too."""
-        if calibrator == "identity":
+        if key == "identity":
             splits = {split: self._predictions(split) for split in self._target.splits()}
-            found = score_plain(splits, self._settings, clusters=image_clusters(*splits.values()))
+            found = score_plain(splits, self._options, clusters=image_clusters(*splits.values()))
             return with_all_pixels(found, self._target)
-        after = self._clean(calibrator)
-        if self._wanted_code(calibrator):
-            # Tables compare methods after the map, and are made without its code.
-            (self._target.path / calibrated_name(calibrator)).parent.mkdir(exist_ok=True)
-            write_predictions(after, self._target.path / calibrated_name(calibrator))
-        judged = self._predictions("test")
-        return score_mapped(
-            calibrator,
-            judged,
-            self._fitted(calibrator),
-            self._settings,
-            after=after,
-            clusters=image_clusters(judged),
-        )
+        after = self._test_after(key)
+        if self._own(key):
+            # Tables compare methods after the calibrator, and are made without its code.
+            (self._target.path / calibrated_name(key)).parent.mkdir(exist_ok=True)
+            write_predictions(after, self._target.path / calibrated_name(key))
+        test = self._predictions("test")
+        clusters = image_clusters(test)
+        return score_calibrated(key, test, self._fitted(key), self._options, after=after, clusters=clusters)
 
-    def _wanted_code(self, calibrator: str) -> MapSpec | None:
-        wanted = self._wanted.get(calibrator)
-        return wanted if wanted is not None and is_code(wanted.name) else None
+    def _own(self, key: str) -> Component | None:
+        """Return a requested calibrator if it is the user's own code."""
+        found = self._requested.get(key)
+        return found if found is not None and found.is_code else None
 
     def score_shifts(self, scores: RunScores) -> RunScores:
-        """Score further test sets, unless that is done; the map is the one that clean rows gave."""
-        calibrator = scores.calibrator
+        """Score additional test sets, unless that is done; the calibrator is the one that clean rows gave."""
+        key = scores.calibrator
         cards, detection = dict(scores.cards), dict(scores.detection)
-        for name, shift in shifts_of(self._target).items():
+        resampling = {name: self._options.score_options[name] for name in ("level", "n_resamples", "seed")}
+        for name, shift in self._target.shifts().items():
             found = self._predictions(set_name(name))
-            fitted = None if calibrator == "identity" else self._fitted(calibrator)
+            fitted = None if key == "identity" else self._fitted(key)
             after = found if fitted is None else fitted(found)
             if shift.kind == "ood":
                 detection[name] = score_detection(
-                    self._clean(calibrator), after, calibrator=fitted, **self._settings.resampling
+                    self._test_after(key), after, calibrator=fitted, **resampling
                 )
             else:
-                cards[set_name(name)] = score(after, **self._settings.of_card)
+                cards[set_name(name)] = score(after, **self._options.score_options)
         return replace(scores, cards=cards, detection=detection)
 
-    def _clean(self, calibrator: str) -> Predictions:
-        """Return ``test`` after a calibrator, mapped once; only the last calibrator's is kept."""
-        if calibrator == "identity":
+    def _test_after(self, key: str) -> Predictions:
+        """Return ``test`` after a calibrator, computed once; only that of the last calibrator is cached."""
+        if key == "identity":
             return self._predictions("test")
-        if calibrator not in self._mapped:
-            self._mapped = {calibrator: self._fitted(calibrator)(self._predictions("test"))}
-        return self._mapped[calibrator]
+        if key not in self._calibrated:
+            self._calibrated = {key: self._fitted(key)(self._predictions("test"))}
+        return self._calibrated[key]
 
-    def _fitted(self, calibrator: str) -> Calibrator:
-        """Return the map of these predictions, read or fitted once."""
-        if calibrator not in self._fitted_maps:
-            self._fitted_maps[calibrator] = self._read_or_fit(calibrator)
-        return self._fitted_maps[calibrator]
+    def _fitted(self, key: str) -> Calibrator:
+        """Return the calibrator of these predictions, read or fitted once."""
+        if key not in self._fitted_calibrators:
+            self._fitted_calibrators[key] = self._read_or_fit(key)
+        return self._fitted_calibrators[key]
 
-    def _read_or_fit(self, calibrator: str) -> Calibrator:
-        own = self._wanted_code(calibrator)
-        if self._target.calibrator_file(calibrator) is not None and calibrator not in self._stale:
-            return self._target.calibrator(calibrator, own=None if own is None else own.make_own())
-        split = fit_split(self._target.spec().data)
+    def _read_or_fit(self, key: str) -> Calibrator:
+        own = self._own(key)
+        if self._target.calibrator_file(key) is not None and key not in self._changed:
+            return self._target.calibrator(key, own=None if own is None else load_own_calibrator(own))
+        split = self._spec.data.fit_split
         if split not in self._target.splits():
             raise SpecError(
-                f"{self._target.path}: the data have no {split!r} split to fit {calibrator!r} on. Use 'identity'."
+                f"{self._target.path}: the data have no {split!r} split to fit {key!r} on. Use 'identity'."
             )
-        wanted = self._wanted.get(calibrator) or MapSpec(name=calibrator)
-        fitted: Calibrator = wanted.make().fit(self._predictions(split))
+        component = self._requested.get(key) or Component(name=key)
+        fitted: Calibrator = make_calibrator(component).fit(self._predictions(split))
         (self._target.path / "calibrators").mkdir(exist_ok=True)
-        small, large = (self._target.path / name for name in calibrator_names(calibrator))
+        small, large = (self._target.path / name for name in calibrator_names(key))
         for old in (small, large):
             old.unlink(missing_ok=True)
         fitted.save(large if fitted.n_parameters(fitted.n_classes or 2) > _LARGE else small)
@@ -301,34 +218,34 @@ def score_with_bins(target: RunFolder, calibrator: str, n_bins: int) -> RunScore
             f"{target.path}: was scored by all pixels with {card.n_bins} bins, and only a sample of them is kept. "
             "Leave --bins out."
         )
-    settings = ScoringSettings(
+    options = ScoringOptions(
         n_bins=n_bins, closed=card.closed, level=card.level, n_resamples=card.n_resamples, seed=card.seed
     )
     rows = {split: target.calibrated(calibrator, split) for split in before.cards}
     if calibrator == "identity":
-        found = score_plain(rows, settings)
+        found = score_plain(rows, options)
         return replace(before, cards=found.cards, classes=found.classes, draws=found.draws)
-    cards = {split: score(part, **settings.of_card) for split, part in rows.items()}
-    return replace(before, cards=cards, draws=_draws(rows["test"], settings, None))
+    cards = {split: score(part, **options.score_options) for split, part in rows.items()}
+    return replace(before, cards=cards, draws=_draws(rows["test"], options, None))
 
 
 def score_plain(
-    splits: Mapping[str, Predictions], settings: ScoringSettings, *, clusters: Any = None
+    splits: Mapping[str, Predictions], options: ScoringOptions, *, clusters: Any = None
 ) -> RunScores:
     """Score predictions as they are, on every split; classes and risk on ``test``.
 
     Args:
         splits: Predictions by split.
-        settings: Behind numbers and intervals.
+        options: How they are scored.
         clusters: Where rows depend on each other: the name of a column of groups that all splits have, or, if there is
             only ``test``, one value per row.
 
     Example:
         >>> rows = Predictions(probs=[[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], labels=[0, 1, 1])
-        >>> score_plain({"test": rows}, ScoringSettings(n_resamples=20)).test.n_samples
+        >>> score_plain({"test": rows}, ScoringOptions(n_resamples=20)).test.n_samples
         3
     """
-    judged, table = splits["test"], settings.of_card
+    judged, table = splits["test"], options.score_options
     cards = {split: score(part, clusters=clusters, **table) for split, part in splits.items()}
     found = cards["test"].clusters
     return RunScores(
@@ -336,45 +253,45 @@ def score_plain(
         cards=cards,
         classes=score_by_class(
             judged,
-            n_bins=settings.n_bins,
-            closed=settings.closed,
-            level=settings.level,
-            inflation=1.0 if found is None else found.inflation(settings.level),
+            n_bins=options.n_bins,
+            closed=options.closed,
+            level=options.level,
+            inflation=1.0 if found is None else found.inflation(options.level),
         ),
         risk=risk_coverage(judged),
-        draws=_draws(judged, settings, clusters),
-        extras=_extras(judged, settings, clusters),
-        facts=_said(settings),
+        draws=_draws(judged, options, clusters),
+        extras=_extras(judged, options, clusters),
+        facts=_own_facts(options),
     )
 
 
-def score_mapped(
+def score_calibrated(
     calibrator: str,
     judged: Predictions,
     fitted: Calibrator,
-    settings: ScoringSettings,
+    options: ScoringOptions,
     *,
     after: Predictions | None = None,
     clusters: Any = None,
 ) -> RunScores:
-    """Score what a fitted map makes of predictions.
+    """Score predictions after a fitted calibrator.
 
     Args:
-        calibrator: What the map is called.
+        calibrator: Its key.
         judged: The predictions.
-        fitted: The map.
-        settings: Behind numbers and intervals.
-        after: What the map makes of them, if that is known already.
+        fitted: The calibrator.
+        options: How they are scored.
+        after: The predictions after the calibrator, if they are known already.
         clusters: Where rows depend on each other: one value per row, or the name of a column of groups.
 
     Example:
         >>> from equipoise.calibrators import TemperatureScaling
         >>> rows = Predictions(logits=[[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], labels=[0, 1, 1])
         >>> fitted = TemperatureScaling().fit([[3.0, 0.0]] * 4, [0, 0, 0, 1])
-        >>> score_mapped("temperature", rows, fitted, ScoringSettings(n_resamples=20)).test.n_samples
+        >>> score_calibrated("temperature", rows, fitted, ScoringOptions(n_resamples=20)).test.n_samples
         3
     """
-    table = settings.of_card
+    table = options.score_options
     after = fitted(judged) if after is None else after
     temperature = fitted.result.parameters.get("temperature")
     return RunScores(
@@ -384,24 +301,24 @@ def score_mapped(
         kind=fitted.kind,
         temperature=None if temperature is None else float(temperature),
         cards={"test": score(after, clusters=clusters, **table)},
-        draws=_draws(after, settings, clusters),
-        extras=_extras(after, settings, clusters),
-        facts=_said(settings),
+        draws=_draws(after, options, clusters),
+        extras=_extras(after, options, clusters),
+        facts=_own_facts(options),
     )
 
 
-def _draws(judged: Predictions, settings: ScoringSettings, clusters: Any) -> RowDraws:
+def _draws(judged: Predictions, options: ScoringOptions, clusters: Any) -> RowDraws:
     codes = None if clusters is None else find_clusters(clusters, judged, where="score").codes
-    return draw_rows(judged, ScoreSettings(**settings.of_draws), clusters=codes)
+    return draw_rows(judged, ScoreSettings(**options.score_options), clusters=codes)
 
 
-def _extras(judged: Predictions, settings: ScoringSettings, clusters: Any) -> dict[str, Score]:
+def _extras(judged: Predictions, options: ScoringOptions, clusters: Any) -> dict[str, Score]:
     return {
-        one.key: score_metric(one, judged, level=settings.level, seed=settings.seed, clusters=clusters)
-        for one in settings.metrics
+        one.label: score_metric(one, judged, level=options.level, seed=options.seed, clusters=clusters)
+        for one in options.metric_list
     }
 
 
-def _said(settings: ScoringSettings) -> dict[str, dict[str, Any]]:
-    """Return what authors say about metrics of their own, so that tables need not ask the code."""
-    return {one.key: said for one in settings.metrics if (said := one.load()[1])}
+def _own_facts(options: ScoringOptions) -> dict[str, dict[str, Any]]:
+    """Return the facts that authors state about their own metrics, so that tables need not load the code."""
+    return {one.label: facts for one in options.metric_list if (facts := load_metric(one)[1])}

@@ -17,6 +17,7 @@ from equipoise.evaluate.scoring import score_state
 from equipoise.experiments.runs.folder import RunFolder
 from equipoise.experiments.runs.json_files import NUMBER, check_content, read_json
 from equipoise.experiments.runs.scores import RunScores, pack_draws, unpack_draws
+from equipoise.experiments.specs.scoring import ScoringOptions
 from equipoise.metrics.clusters import sums_of_images
 from equipoise.metrics.row_draws import ResamplePlan, RowDraws, draw_units, group_clusters, shared_metrics
 from equipoise.training import BatchLike, DenseScores, score_dense
@@ -39,7 +40,7 @@ def predict_dense(
     n_classes: int,
     ignore_index: int | None,
     seed: int,
-    settings: Mapping[str, Any],
+    options: ScoringOptions,
 ) -> tuple[Predictions, dict[str, Any]]:
     """Return a sample of the pixels of a split as rows, and what all of them came to.
 
@@ -53,7 +54,7 @@ def predict_dense(
         n_classes: How many classes.
         ignore_index: Label of pixels that are no class.
         seed: Of the sample.
-        settings: Bins, level, resamples and their seed.
+        options: Bins, level, resamples and their seed.
 
     Returns:
         The sample; and a table of plain values: its share, scorecards of all pixels, of those near boundaries between
@@ -65,12 +66,16 @@ def predict_dense(
         n_classes=n_classes,
         ignore_index=ignore_index,
         n_pixels=N_PIXELS,
-        n_bins=settings["n_bins"],
-        closed=settings.get("closed", "right"),
+        n_bins=options.n_bins,
+        closed=options.closed,
         split=split,
         seed=seed,
     )
-    resampling = {key: settings[key] for key in ("level", "n_resamples", "seed")}
+    resampling: dict[str, Any] = {
+        "level": options.level,
+        "n_resamples": options.n_resamples,
+        "seed": options.seed,
+    }
     mean, classes = found.intervals(**resampling)
     parts = {
         "all": (found.state, found.near_images + found.inside_images),

@@ -6,9 +6,9 @@ import os
 import shutil
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, final
@@ -16,120 +16,38 @@ from typing import Any, final
 import torch
 from torch import nn
 
-from equipoise.core.bins import check_bins
+from equipoise.catalogue import add_plugins
 from equipoise.core.errors import SpecError
-from equipoise.core.names import check_choice
 from equipoise.core.predictions import Predictions
-from equipoise.core.splits import HISTORIES
 from equipoise.core.writing import write_predictions
-from equipoise.data import Dataset, read_shifts
-from equipoise.experiments.build.preparation import pin, pinned
+from equipoise.data import Dataset
+from equipoise.experiments.build.preparation import pin
 from equipoise.experiments.build.run_parts import Built, build, split_source
 from equipoise.experiments.runs.environment import describe_environment
 from equipoise.experiments.runs.folder import RunFolder
 from equipoise.experiments.runs.json_files import write_json
-from equipoise.experiments.runs.manifest import Stage
-from equipoise.experiments.runs.scoring import ScoringSettings, score_run
+from equipoise.experiments.runs.scoring import score_run
 from equipoise.experiments.runs.segmentation import DENSE, predict_dense
 from equipoise.experiments.runs.shift import predict_shifts
-from equipoise.experiments.specs.calibrators import MapSpec, as_map
 from equipoise.experiments.specs.execution import Execution
-from equipoise.experiments.specs.metrics import MetricSpec, as_metric
 from equipoise.experiments.specs.run import Spec, write_spec
+from equipoise.experiments.specs.scoring import ScoringOptions
 from equipoise.kernels.dispatch import use_backend
 from equipoise.training import BatchLike, Hardware, History, fit, load_weights, predict, read_checkpoint
 from equipoise.training.processes import Processes
 
-__all__ = ["RunOptions", "keep_predictions", "load_network", "run"]
+__all__ = ["hardware_of", "load_network", "run", "store_predictions"]
 
 _SPLITS = ("tune", "calib", "test")
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """What does not change a run's identity.
-
-    Settings of scoring may change from command to command; the run is then scored again, and says with what.
-
-    Attributes:
-        calibrators: Post-hoc maps to score, by name or with options; ``"identity"`` is no calibration.
-        shift: Further test sets to predict and score, as a spec names them.
-        root: The data folder.
-        download: Bring official files if they are not there.
-        threads: Threads of this process; 0 leaves torch's own number.
-        accelerator: In the words of Lightning Fabric.
-        execution: Devices, processes and loaders; what it leaves open is up to the spec.
-        keep_memory: Let the process keep memory between steps (:class:`Hardware` says what that changes). Commands,
-            whose processes are their own, ask for it; Python does not unless told to.
-        metrics: Numbers beyond the scorecard: ``"kde_ece"``, or metrics of one's own.
-        history: ``"test"`` writes the scores on ``test`` of every epoch beside those on ``tune``, for curves;
-            nothing is chosen by them.
-        n_bins: Bins of the binned metrics.
-        closed: Which side of a bin belongs to it.
-        level: Level of the intervals.
-        n_resamples: Resamples behind them.
-        resample_seed: Seed of the resamples.
-        quiet: Draw no progress bar.
-        verify: Hash every file of a run that is there already, not only those whose size or time differ.
-
-    Example:
-        >>> RunOptions().calibrators
-        ('identity', 'temperature')
-    """
-
-    calibrators: tuple[str | MapSpec, ...] = ("identity", "temperature")
-    shift: tuple[Mapping[str, Any], ...] = ()
-    root: str | None = None
-    download: bool = False
-    threads: int = 0
-    accelerator: str = "auto"
-    execution: Execution = field(default_factory=Execution)
-    keep_memory: bool = False
-    metrics: tuple[str | MetricSpec, ...] = ()
-    history: str = "tune"
-    n_bins: int = 15
-    closed: str = "right"
-    level: float = 0.95
-    n_resamples: int = 1000
-    resample_seed: int = 0
-    quiet: bool = False
-    verify: bool = False
-
-    def hardware(self, spec: Spec) -> Hardware:
-        """Return what a run is given: what these options say, then what its spec says."""
-        chosen = self.execution.over(spec.execution)
-        return Hardware(
-            accelerator=self.accelerator if self.accelerator != "auto" else chosen.accelerator or "auto",
-            devices=chosen.devices,
-            nodes=chosen.nodes,
-            strategy=chosen.strategy or "auto",
-            compile=bool(chosen.compile),
-            precision=spec.training.precision,
-            keep_memory=self.keep_memory,
-            sync_batchnorm=spec.training.sync_batchnorm,
-        )
-
-    @property
-    def scoring(self) -> ScoringSettings:
-        """What numbers and intervals depend on; a run that was scored with other settings is scored again."""
-        return ScoringSettings(
-            n_bins=self.n_bins,
-            closed=self.closed,
-            level=self.level,
-            n_resamples=self.n_resamples,
-            seed=self.resample_seed,
-            metrics=self.measures,
-        )
-
-    @property
-    def measures(self) -> tuple[MetricSpec, ...]:
-        """The metrics that no scorecard has, with the digests of their code."""
-        found = (as_metric(given, where="RunOptions.metrics") for given in self.metrics)
-        return tuple(pinned(one) for one in found if isinstance(one, MetricSpec))
-
-
-def run(spec: Spec, folder: str | os.PathLike[str], *, options: RunOptions | None = None) -> RunFolder:
+def run(
+    spec: Spec,
+    folder: str | os.PathLike[str],
+    *,
+    scoring: ScoringOptions | None = None,
+    execution: Execution | None = None,
+) -> RunFolder:
     """Do what is left of a run; a finished run is not touched, a half-finished one goes on where it stopped.
 
     Several processes train together; the first one does everything else, and alone writes to the folder. The others
@@ -137,8 +55,9 @@ def run(spec: Spec, folder: str | os.PathLike[str], *, options: RunOptions | Non
 
     Args:
         spec: What to run.
-        folder: The folder that holds run folders.
-        options: What does not change the result's identity.
+        folder: The folder that contains run folders.
+        scoring: How it is scored.
+        execution: How it is executed; the spec's own settings fill the gaps.
 
     Returns:
         The run's folder.
@@ -146,58 +65,51 @@ def run(spec: Spec, folder: str | os.PathLike[str], *, options: RunOptions | Non
     Example:
         >>> import tempfile
         >>> table = {"data": "digits", "model": "mlp", "recipe": {"name": "quick", "epochs": 1}}
-        >>> done = run(Spec.from_table(table), tempfile.mkdtemp(), options=RunOptions(n_resamples=20, quiet=True))
+        >>> scoring = ScoringOptions(n_resamples=20)
+        >>> done = run(Spec.from_table(table), tempfile.mkdtemp(), scoring=scoring, execution=Execution(quiet=True))
         >>> done.status()
         'finished'
     """
-    options = options or RunOptions()
-    maps = [pinned(as_map(given, where="RunOptions.calibrators")) for given in options.calibrators]
-    options = replace(options, metrics=options.measures)
-    read_shifts(options.shift)
-    check_choice(options.history, HISTORIES, where="RunOptions", name="history")
-    check_bins(options.n_bins, options.closed, where="RunOptions")
-    spec = pin(spec, root=options.root, download=options.download)
+    add_plugins()
+    scoring = (scoring or ScoringOptions()).pinned()
+    execution = (execution or Execution()).over(spec.execution)
+    spec = pin(spec, execution)
     target = RunFolder(Path(folder) / spec.identity)
-    processes = Processes(options.hardware(spec))
-    todo = _Todo(spec, target, options, maps, processes)
+    processes = Processes(hardware_of(spec, execution))
+    stages = _Stages(spec, target, scoring, execution, processes)
     # The numbers of a run must be the same to the last bit, whatever was compiled before: only the fallback is used.
-    with use_backend("fallback"), _threads(options.threads), closing(processes):
+    with use_backend("fallback"), _threads(execution.threads), closing(processes):
         if processes.is_first:
-            _lead(todo, spec, target, verify=options.verify)
+            stages.lead()
         else:
-            todo.follow()
+            stages.follow()
     return target
 
 
-def _lead(todo: _Todo, spec: Spec, target: RunFolder, *, verify: bool) -> None:
-    """Go through the stages; other processes learn what they shall take part in, and how it ended."""
-    stage = "prepare"
-    try:
-        with target.locked():
-            try:
-                _prepare(spec, target, verify=verify)
-                stages = {
-                    "start": todo.start,
-                    "train": todo.train,
-                    "predict": todo.predict,
-                    "shift": todo.shift,
-                    "score": todo.score,
-                }
-                for name, work in stages.items():
-                    stage = name
-                    work()
-            except Exception as error:
-                target.write_error(stage, error, traceback.format_exc())
-                raise
-    except Exception as error:
-        todo.release(str(error) or type(error).__name__)
-        raise
-    todo.release(None)
+def hardware_of(spec: Spec, execution: Execution) -> Hardware:
+    """Return the hardware of a run: what the execution says, then what the spec says.
+
+    Example:
+        >>> spec = Spec.from_table({"data": "digits", "model": "mlp", "execution": {"devices": 2}})
+        >>> hardware_of(spec, Execution(accelerator="cpu")).devices
+        2
+    """
+    chosen = execution.over(spec.execution)
+    return Hardware(
+        accelerator=chosen.accelerator or "auto",
+        devices=chosen.devices,
+        nodes=chosen.nodes,
+        strategy=chosen.strategy or "auto",
+        compile=bool(chosen.compile),
+        precision=spec.training.precision,
+        keep_memory=chosen.keep_memory,
+        sync_batchnorm=spec.training.sync_batchnorm,
+    )
 
 
 @contextmanager
 def _threads(number: int) -> Iterator[None]:
-    """Use so many threads, and give torch its own number back afterwards."""
+    """Use so many threads, and restore torch's own number afterwards."""
     before = torch.get_num_threads()
     if number:
         torch.set_num_threads(number)
@@ -207,112 +119,74 @@ def _threads(number: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _prepare(spec: Spec, target: RunFolder, *, verify: bool) -> None:
-    """Forget the last failure and what is damaged; everything can be made again, on a CPU bit for bit."""
-    if target.is_misplaced():
-        raise SpecError(f"{target.problem()}")
-    for unfinished in target.unfinished():
-        unfinished.unlink()
-    while damaged := target.damaged(verify=verify):
-        for file in damaged:
-            _forget(target, file)
-    target.clear_error()
-    if (target.path / "spec.toml").exists() and target.unreadable_spec() is not None:
-        (target.path / "spec.toml").unlink()  # what it must say is known here
-    if not (target.path / "spec.toml").exists():
-        begun = target.record("started") is not None and (target.path / "environment.json").exists()
-        write_spec(spec, target.path / "spec.toml")
-        if begun:
-            target.write_record("started", ["spec.toml", "environment.json"])
-    if not _is_resumable(spec, target):
-        _begin_again(target, "trained")
-
-
-def _forget(target: RunFolder, file: Path) -> None:
-    """Remove a damaged file and what was made from it."""
-    shutil.rmtree(file) if file.is_dir() else file.unlink(missing_ok=True)
-    name = file.relative_to(target.path).as_posix()
-    if name.endswith(".pt") or name == "history.csv":
-        _begin_again(target, "trained")
-    elif name.startswith("predict"):
-        _begin_again(target, "predicted")
-
-
-def _begin_again(target: RunFolder, stage: Stage) -> None:
-    """Forget that a stage and those after it were over; what it made is overwritten."""
-    target.clear_stages(stage)
-    if stage == "trained":
-        for name in ("last.pt", "best.pt", "history.csv"):
-            (target.path / name).unlink(missing_ok=True)
-
-
-def _is_resumable(spec: Spec, target: RunFolder) -> bool:
-    """Whether no checkpoint is lost that is still needed; if one is, training starts over."""
-    needed = ["last.pt", *(["best.pt"] if spec.training.keep == "best" else [])]
-    begun = target.is_done("trained") or (target.path / "last.pt").exists()
-    return not begun or target.is_done("predicted") or all((target.path / name).exists() for name in needed)
-
-
 @final
-class _Todo:
+class _Stages:
     """The stages of one run; data and networks are built when a stage first needs them."""
 
     def __init__(
         self,
         spec: Spec,
         target: RunFolder,
-        options: RunOptions,
-        maps: Sequence[MapSpec],
+        scoring: ScoringOptions,
+        execution: Execution,
         processes: Processes,
     ) -> None:
-        self._maps, self._processes = maps, processes
+        self._spec, self._target, self._scoring, self._execution = spec, target, scoring, execution
+        self._processes = processes
         self._is_decided = self._is_fitting = False
-        self._spec, self._target, self._options = spec, target, options
-        self._made: Built | None = None
 
+    @cached_property
     def _built(self) -> Built:
-        if self._made is None:
-            self._made = build(
-                self._spec,
-                root=self._options.root,
-                download=self._options.download,
-                loader_workers=self._loader_workers,
-            )
-        return self._made
+        return build(self._spec, self._execution)
 
-    @property
-    def _loader_workers(self) -> int:
-        return self._options.execution.over(self._spec.execution).loader_workers or 0
-
-    def _decide(self, *, is_due: bool) -> None:
-        """Let the other processes know whether there is something to train."""
-        self._is_decided = True
-        self._processes.share(is_due)
+    def lead(self) -> None:
+        """Go through the stages; other processes are told what they take part in, and how it ended."""
+        stage = "prepare"
+        try:
+            with self._target.locked():
+                try:
+                    _repair(self._spec, self._target, verify=self._execution.verify)
+                    for work in (self.start, self.train, self.predict, self.shift, self.score):
+                        stage = work.__name__
+                        work()
+                except Exception as error:
+                    self._target.write_error(stage, error, traceback.format_exc())
+                    raise
+        except Exception as error:
+            self._release(str(error) or type(error).__name__)
+            raise
+        self._release(None)
 
     def follow(self) -> None:
         """Take part in training, and wait until the first process has done the rest.
 
         Raises:
-            RuntimeError: If it failed, with what it said.
+            RuntimeError: If it failed, with its message.
         """
         if self._processes.share():
-            self._fit(self._built())
+            self._fit()
         problem = self._processes.share()
         if problem is not None:
             raise RuntimeError(f"the first process failed: {problem}")
 
-    def release(self, problem: str | None) -> None:
-        """Let the other processes go; those that are in the middle of training learn of it from torch."""
+    def _decide(self, *, trains: bool) -> None:
+        """Tell the other processes whether there is something to train."""
+        self._is_decided = True
+        self._processes.share(trains)
+
+    def _release(self, problem: str | None) -> None:
+        """Let the other processes go; those that are in the middle of training are told by torch."""
         if self._is_fitting:
             return
         if not self._is_decided:
-            self._decide(is_due=False)
+            self._decide(trains=False)
         self._processes.share(problem)
 
     def start(self) -> None:
+        """Record versions, machine and data."""
         if self._target.is_done("started"):
             return
-        data = self._built().data
+        data = self._built.data
         files = [{"path": file.path, "size": file.size, "sha256": file.sha256} for file in data.provenance]
         write_json(
             self._target.path / "environment.json",
@@ -329,84 +203,77 @@ class _Todo:
         self._target.write_record("started", ["spec.toml", "environment.json"])
 
     def train(self) -> None:
-        watched = self._options.history == "test"
+        """Train the network, or go on where it stopped."""
         if self._target.is_done("trained"):
-            if watched and "test_ece" not in self._target.history()[0]:
+            if self._scoring.history == "test" and "test_ece" not in self._target.history()[0]:
                 raise SpecError(
                     f"{self._target.path}: was trained without scores on test of every epoch, and they cannot be had "
                     "afterwards. Delete the folder to train it again, or leave `history` out."
                 )
-            self._decide(is_due=False)
+            self._decide(trains=False)
             return
-        built = self._built()
+        objective = self._built.objective
         began = time.monotonic()
-        self._decide(is_due=True)
+        self._decide(trains=True)
         self._is_fitting = True
-        history = self._fit(built)
+        history = self._fit()
         self._is_fitting = False
         seconds = round(time.monotonic() - began, 3)
-        if not (self._target.path / "history.csv").exists():
-            history.write(self._target.path / "history.csv")  # was lost after the last epoch
-        made = [name for name in ("history.csv", "last.pt", "best.pt") if (self._target.path / name).exists()]
-        learnt = sum(part.numel() for part in built.objective.parameters() if part.requires_grad)
+        folder = self._target.path
+        if not (folder / "history.csv").exists():
+            history.write(folder / "history.csv")  # was lost after the last epoch
         self._target.write_record(
             "trained",
-            made,
+            [name for name in ("history.csv", "last.pt", "best.pt") if (folder / name).exists()],
             epochs=len(history),
             seconds=seconds,
-            parameters=learnt,
+            parameters=sum(part.numel() for part in objective.parameters() if part.requires_grad),
             processes=self._processes.count,
         )
 
-    def _fit(self, built: Built) -> History:
-        watched = self._options.history == "test"
+    def _fit(self) -> History:
+        built = self._built
         return fit(
             built.objective,
             built.train,
             epochs=self._spec.training.epochs,
             tune=built.tune,
-            test=split_source(built.data, "test", self._spec, loader_workers=self._loader_workers)
-            if watched
-            else None,
+            test=self._source(built.data, "test") if self._scoring.history == "test" else None,
             folder=self._target.path,
             selection=built.selection,
-            hardware=self._options.hardware(self._spec),
+            hardware=hardware_of(self._spec, self._execution),
             seed=self._spec.seed,
             ignore_index=built.data.ignore_index,
-            quiet=self._options.quiet,
+            quiet=self._execution.quiet,
         )
+
+    def _source(self, data: Dataset, split: str) -> Any:
+        return split_source(data, split, self._spec, loader_workers=self._execution.loader_workers or 0)
+
+    def _batches(self, data: Dataset, split: str, network: nn.Module) -> Iterable[BatchLike]:
+        device = next(network.parameters()).device
+        found: Iterable[BatchLike] = self._source(data, split)(
+            epoch=0, visit=None, start=0, rank=0, world_size=1, device=device
+        )
+        return found
 
     def predict(self) -> None:
+        """Predict each split."""
         if self._target.is_done("predicted"):
             # Pixels are scored when they are predicted, so that other bins need other predictions.
-            settings = self._options.scoring.of_card
-            if (self._target.record("predicted") or {}).get("settings", settings) == settings:
+            options = self._scoring.score_options
+            if (self._target.record("predicted") or {}).get("settings", options) == options:
                 return
-            self._check_weights("pixels cannot be scored with other settings", "give the settings of before")
-        _begin_again(self._target, "predicted")
-        built = self._built()
-        network = load_network(self._target, built)
-        device = next(network.parameters()).device
-        splits = [split for split in _SPLITS if len(built.data.splits.get(split, ()))]
-        sources = {
-            split: split_source(built.data, split, self._spec, loader_workers=self._loader_workers)
-            for split in splits
-        }
-        parts = {
-            split: source(epoch=0, visit=None, start=0, rank=0, world_size=1, device=device)
-            for split, source in sources.items()
-        }
-        if built.data.kind == "segmentation":
-            self._predict_pixels(network, parts, built.data)
+            self._check_weights("pixels cannot be scored with other settings", "give the earlier settings")
+        self._target.clear_stages("predicted")
+        data = self._built.data
+        network = load_network(self._target, self._built, self._spec)
+        splits = [split for split in _SPLITS if len(data.splits.get(split, ()))]
+        parts = {split: self._batches(data, split, network) for split in splits}
+        if data.kind != "segmentation":
+            found = (predict(network, part, split=split, joined=False) for split, part in parts.items())
+            store_predictions(self._target, found)
             return
-        keep_predictions(
-            self._target,
-            (predict(network, part, split=split, joined=False) for split, part in parts.items()),
-        )
-
-    def _predict_pixels(
-        self, network: nn.Module, parts: Mapping[str, Iterable[BatchLike]], data: Dataset
-    ) -> None:
         tables: dict[str, Any] = {}
 
         def samples() -> Iterator[Predictions]:
@@ -418,31 +285,27 @@ class _Todo:
                     n_classes=data.n_classes,
                     ignore_index=data.ignore_index,
                     seed=self._spec.data.seed,
-                    settings=self._options.scoring.of_card,
+                    options=self._scoring,
                 )
                 yield sample
 
-        keep_predictions(self._target, samples(), tables, settings=self._options.scoring.of_card)
+        store_predictions(self._target, samples(), tables, settings=self._scoring.score_options)
 
     def shift(self) -> None:
+        """Predict additional test sets."""
+
         def predict_test(data: Dataset) -> Predictions:
-            built = self._built()
-            self._check_weights("no further test set can be predicted", "leave `shift` out")
-            network = load_network(self._target, built)
-            device = next(network.parameters()).device
-            source = split_source(data, "test", self._spec, loader_workers=self._loader_workers)
-            found = source(epoch=0, visit=None, start=0, rank=0, world_size=1, device=device)
-            return predict(network, found, split="test", joined=False)
+            self._check_weights("no additional test set can be predicted", "leave `shift` out")
+            network = load_network(self._target, self._built, self._spec)
+            return predict(network, self._batches(data, "test", network), split="test", joined=False)
 
         predict_shifts(
             self._target,
-            self._options.shift,
-            predict_test,
-            lambda: self._built().data,
-            home=self._spec.home,
-            root=self._options.root,
-            seed=self._spec.data.seed,
-            download=self._options.download,
+            self._spec,
+            self._scoring.shift_list,
+            self._execution,
+            predict=predict_test,
+            data=lambda: self._built.data,
         )
 
     def _check_weights(self, consequence: str, alternative: str) -> None:
@@ -455,17 +318,66 @@ class _Todo:
             )
 
     def score(self) -> None:
-        score_run(self._target, self._maps, self._options.scoring)
+        """Fit calibrators and write scores."""
+        score_run(self._target, self._spec, self._scoring)
 
 
-def load_network(target: RunFolder, built: Built) -> nn.Module:
+def _repair(spec: Spec, target: RunFolder, *, verify: bool) -> None:
+    """Remove what is damaged and the last failure; everything can be made again, on a CPU bit for bit."""
+    if target.is_misplaced():
+        raise SpecError(f"{target.problem()}")
+    for unfinished in target.unfinished():
+        unfinished.unlink()
+    while damaged := target.damaged(verify=verify):
+        for file in damaged:
+            _remove(target, file)
+    target.clear_error()
+    spec_file = target.path / "spec.toml"
+    if spec_file.exists() and target.unreadable_spec() is not None:
+        spec_file.unlink()  # its content is known here
+    if not spec_file.exists():
+        has_started = target.record("started") is not None and (target.path / "environment.json").exists()
+        write_spec(spec, spec_file)
+        if has_started:
+            target.write_record("started", ["spec.toml", "environment.json"])
+    if not _is_resumable(spec, target):
+        _restart_training(target)
+
+
+def _remove(target: RunFolder, file: Path) -> None:
+    """Remove a damaged file, and forget the stages that used it."""
+    shutil.rmtree(file) if file.is_dir() else file.unlink(missing_ok=True)
+    name = file.relative_to(target.path).as_posix()
+    if name.endswith(".pt") or name == "history.csv":
+        _restart_training(target)
+    elif name.startswith("predict"):
+        target.clear_stages("predicted")
+
+
+def _restart_training(target: RunFolder) -> None:
+    target.clear_stages("trained")
+    for name in ("last.pt", "best.pt", "history.csv"):
+        (target.path / name).unlink(missing_ok=True)
+
+
+def _is_resumable(spec: Spec, target: RunFolder) -> bool:
+    """Whether no checkpoint is lost that is still needed; if one is, training starts over."""
+    needed = ["last.pt", *(["best.pt"] if spec.training.keep == "best" else [])]
+    has_begun = target.is_done("trained") or (target.path / "last.pt").exists()
+    return (
+        not has_begun or target.is_done("predicted") or all((target.path / name).exists() for name in needed)
+    )
+
+
+def load_network(target: RunFolder, built: Built, spec: Spec) -> nn.Module:
     """Return the network of a run with the weights of the epoch that is kept, in the precision they were saved in.
 
     Args:
         target: A run that is trained.
         built: What its spec names.
+        spec: Its spec.
     """
-    if target.spec().training.keep == "best":
+    if spec.training.keep == "best":
         content: dict[str, Any] = read_checkpoint(target.path / "best.pt")
         load_weights(built.objective.network(), content["network"])
     else:
@@ -474,20 +386,20 @@ def load_network(target: RunFolder, built: Built) -> nn.Module:
     return built.objective.network()
 
 
-def keep_predictions(
+def store_predictions(
     target: RunFolder,
     predictions: Iterable[Predictions],
     dense: Mapping[str, Any] = MappingProxyType({}),
     *,
     settings: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """Write the predictions on each split, and that the stage is over.
+    """Write the predictions on each split, and record that the stage is done.
 
     Args:
-        target: The run.
-        predictions: On each split.
-        dense: What all pixels of each split came to; known when all predictions are made.
-        settings: What the scores of all pixels were made with.
+        target: A run that is trained.
+        predictions: One per split.
+        dense: For segmentation, what all pixels came to, by split; complete when all predictions are made.
+        settings: The options that all pixels were scored with.
     """
     (target.path / "predictions").mkdir(exist_ok=True)
     files = {}
@@ -497,6 +409,6 @@ def keep_predictions(
     if dense:
         write_json(target.path / DENSE, dict(dense))
     shares = {split: table["share"] for split, table in dense.items()}
-    made = [*files.values(), *([DENSE] if dense else [])]
+    names = [*files.values(), *([DENSE] if dense else [])]
     facts = {"sample": shares, "settings": dict(settings)} if dense else {}
-    target.write_record("predicted", made, splits=list(files), **facts)
+    target.write_record("predicted", names, splits=list(files), **facts)

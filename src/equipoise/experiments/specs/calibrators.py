@@ -1,112 +1,105 @@
-"""Calibrators of a comparison: a name of the catalogue or code, with options or without."""
+"""Calibrators by name: of the catalogue, the advisor, or the user's own code."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any, final
+from typing import Any
 
 from equipoise.calibrators import Calibrator
 from equipoise.calibrators.choose import Advisor
 from equipoise.calibrators.load import KINDS
 from equipoise.calibrators.own import as_calibrator
 from equipoise.catalogue import CATALOGUE
-from equipoise.core.errors import SpecError
+from equipoise.core.errors import SpecError, located
 from equipoise.core.names import look_up
 from equipoise.experiments.code.adapters import check_keywords
-from equipoise.experiments.code.named import Wanted
-from equipoise.experiments.code.names import is_code
-from equipoise.experiments.specs.parsing import number_keys, read_named
+from equipoise.experiments.code.component import Component
+from equipoise.experiments.code.source import split_reference
+from equipoise.experiments.specs.parsing import parse_component
 
-__all__ = ["AUTO", "MapSpec", "as_map", "is_auto"]
+__all__ = ["AUTO", "calibrator_key", "load_own_calibrator", "make_calibrator", "parse_calibrator"]
 
-#: The name under which the advisor stands among calibrators: it chooses one for every training.
+#: The name of the advisor among calibrators: it chooses one for every training.
 AUTO = "auto"
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
-class MapSpec(Wanted):
-    """A post-hoc map that shall be fitted: a calibrator of the catalogue, ``"auto"`` for the advisor, or code.
-
-    Example:
-        >>> MapSpec(name="dirichlet", options={"off_diagonal": 0.1}).key
-        'dirichlet(off_diagonal=0.1)'
-        >>> MapSpec(name="maps/shrink.py:Shrink").key
-        'maps-shrink.py-Shrink'
-    """
-
-    @property
-    def key(self) -> str:
-        """What it is called in tables and files."""
-        name = re.sub(r"[/\\:]+", "-", self.name).lstrip(".-")
-        return re.sub(r"[^\w.=,()+-]+", "", name + self.settings(",")) if self.options else name
-
-    def make(self) -> Calibrator | Advisor:
-        """Return it, not yet fitted; its ``fit`` returns a fitted calibrator.
-
-        Raises:
-            SpecError: If code is not there, or gives no map.
-        """
-        options = number_keys(self.options)
-        if self.name == AUTO:
-            return Advisor(**options)
-        if not is_code(self.name):
-            made: Calibrator = CATALOGUE["calibrators"][self.name].make(**options)
-            return made
-        made = as_calibrator(self.make_own(), name=self.key)
-        if made.kind in KINDS and type(made) is not KINDS[made.kind]:
-            raise SpecError(f"{self.name}: the kind {made.kind!r} is one of ours. Give yours another `kind`.")
-        return made
-
-    def make_own(self) -> Any:
-        """Return what code makes: a calibrator, or a map of someone's own."""
-        found = self.code.load()
-        if not callable(found) or (hasattr(found, "learn") and not isinstance(found, type)):
-            return found
-        check_keywords(found, self.options, name=self.name)
-        return found(**number_keys(self.options))
-
-
-def is_auto(key: str) -> bool:
-    """Return whether a calibrator of this key was chosen by the advisor.
-
-    Example:
-        >>> is_auto("auto(rule=best)"), is_auto("temperature")
-        (True, False)
-    """
-    return key.partition("(")[0] == AUTO
-
-
-def as_map(given: Any, *, where: str, home: str | None = None) -> MapSpec:
+def parse_calibrator(given: Any, *, where: str, base_dir: str | None = None) -> Component:
     """Return a calibrator that was given by name or as a table, checked; code is named, not yet loaded.
 
     Args:
-        given: A name, or a table of name and options.
+        given: A name, a table of name and options, or a component.
         where: File and key, for the message.
-        home: The folder that files of code are relative to; None is the current one.
+        base_dir: The folder that files of code are relative to; None is the current one.
 
     Raises:
-        SpecError: If there is no such calibrator or option, or a value is refused.
+        SpecError: If there is no such calibrator or option, or a value is not allowed.
 
     Example:
-        >>> as_map("vector", where="doc").key
+        >>> parse_calibrator("vector", where="doc").name
         'vector'
-        >>> as_map({"name": "histogram", "options": {"bins": "wdth"}}, where="doc")
+        >>> parse_calibrator({"name": "histogram", "options": {"bins": "wdth"}}, where="doc")
         Traceback (most recent call last):
         ...
         equipoise.core.errors.SpecError: doc: ...Did you mean 'width'?
     """
-    if isinstance(given, MapSpec):
+    if isinstance(given, Component):
         return given
-    found = read_named(MapSpec, given, where=where)
+    found = parse_component(given, where=where, base_dir=base_dir)
+    if found.is_code:
+        with located(where):
+            split_reference(found.name)
+        return found
     try:
-        if is_code(found.name):
-            return found.at(home)
         hint = "`equipoise list calibrators` shows all; 'auto' lets the advisor choose; your own is 'file.py:name'."
         entry = look_up(found.name, {AUTO: None, **CATALOGUE["calibrators"]}, what="calibrator", hint=hint)
         check_keywords(Advisor if entry is None else entry.factory, found.options, name=found.name)
-        found.make()
+        make_calibrator(found)
     except (ValueError, TypeError) as error:
         raise SpecError(f"{where}: {error}") from error
     return found
+
+
+def calibrator_key(component: Component) -> str:
+    """Return what a calibrator is called in tables and files.
+
+    Example:
+        >>> calibrator_key(Component(name="dirichlet", options={"off_diagonal": 0.1}))
+        'dirichlet(off_diagonal=0.1)'
+        >>> calibrator_key(Component(name="maps/shrink.py:Shrink"))
+        'maps-shrink.py-Shrink'
+    """
+    name = re.sub(r"[/\\:]+", "-", component.name).lstrip(".-")
+    if not component.options:
+        return name
+    label = component.label.replace(component.name, name, 1).replace(", ", ",")
+    return re.sub(r"[^\w.=,()+-]+", "", label)
+
+
+def make_calibrator(component: Component) -> Calibrator | Advisor:
+    """Return a calibrator that is not fitted yet; its ``fit`` returns a fitted calibrator.
+
+    Raises:
+        SpecError: If code is missing, or does not make a calibrator.
+
+    Example:
+        >>> make_calibrator(Component(name="vector")).kind
+        'vector'
+    """
+    if component.name == AUTO:
+        return Advisor(**component.keywords)
+    if not component.is_code:
+        made: Calibrator = CATALOGUE["calibrators"][component.name].make(**component.keywords)
+        return made
+    made = as_calibrator(load_own_calibrator(component), name=calibrator_key(component))
+    if made.kind in KINDS and type(made) is not KINDS[made.kind]:
+        raise SpecError(f"{component.name}: the kind {made.kind!r} is taken. Give yours another `kind`.")
+    return made
+
+
+def load_own_calibrator(component: Component) -> Any:
+    """Return what the user's own code makes: a calibrator, or an object that learns one."""
+    found = component.load()
+    if not callable(found) or (hasattr(found, "learn") and not isinstance(found, type)):
+        return found
+    check_keywords(found, component.options, name=component.name)
+    return found(**component.keywords)

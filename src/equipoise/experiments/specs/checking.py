@@ -1,22 +1,39 @@
-"""What can be said against a spec before anything is loaded."""
+"""Parts of a spec, parsed and checked against the catalogue before anything is loaded."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from equipoise.catalogue import CATALOGUE, Entry, SumFactory, check_match, failed_plugins, is_code
+from equipoise.catalogue import (
+    CATALOGUE,
+    Entry,
+    SumFactory,
+    add_plugins,
+    check_match,
+    failed_plugins,
+    is_code,
+)
 from equipoise.core.errors import SpecError, located
 from equipoise.core.names import check_choice, look_up
 from equipoise.data import COMMON_OPTIONS, VALIDATIONS
-from equipoise.experiments.code.adapters import Code, UserLoss, check_keywords
-from equipoise.experiments.code.names import split_reference
-from equipoise.experiments.specs.methods import split_method
-from equipoise.experiments.specs.parsing import plain
-from equipoise.experiments.specs.run import MethodSpec, ModelSpec, RecipeSpec, Spec
+from equipoise.experiments.code.adapters import check_keywords
+from equipoise.experiments.code.component import plain
+from equipoise.experiments.specs.methods import find_entry, find_loss_entry, split_method
+from equipoise.experiments.specs.parsing import record_from_table
+from equipoise.experiments.specs.run import DataSpec, MethodSpec, ModelSpec, RecipeSpec, Spec
 from equipoise.training import Optimizer
 
-__all__ = ["check_parameters", "check_spec", "fill_recipe", "recipe_optimizer"]
+__all__ = [
+    "check_method",
+    "check_pair",
+    "read_data",
+    "read_method",
+    "read_model",
+    "read_recipe",
+    "recipe_optimizer",
+]
 
 _WORDS = {
     "schedule": ("constant", "multistep", "cosine"),
@@ -25,7 +42,7 @@ _WORDS = {
     "keep": ("last", "best"),
     "select": ("tune_nll", "tune_nll_scaled", "tune_accuracy", "tune_ece"),
 }
-_AT_LEAST_ONE = ("epochs", "batch_size", "accumulate")
+_AT_LEAST_ONE = ("epochs", "batch_size", "accumulate", "members")
 _AT_LEAST_ZERO = (
     "weight_decay",
     "momentum",
@@ -33,9 +50,12 @@ _AT_LEAST_ZERO = (
     "warm_up",
     "clip_norm",
     "swa_lr",
+    "sam",
     "crop_padding",
     "cutout",
     "mixup",
+    "cutmix",
+    "regmixup",
     "area",
     "jitter",
     "erase",
@@ -49,82 +69,132 @@ _OURS = frozenset(
 )
 
 
-def fill_recipe(recipe: Any, *, where: str) -> dict[str, Any]:
-    """Return a recipe's table with the values of the recipe it names.
+def read_data(value: Any, *, where: str) -> DataSpec:
+    """Return the data that a name or table describes, checked.
+
+    Raises:
+        SpecError: With file, key and nearest valid name.
 
     Example:
-        >>> fill_recipe({"name": "quick", "epochs": 3}, where="doc")["epochs"]
-        3
+        >>> read_data("digits", where="doc").name
+        'digits'
     """
-    table = {"name": recipe} if isinstance(recipe, str) else recipe
-    if not isinstance(table, Mapping):
-        raise SpecError(f"{where}: must be a name or a table, got {recipe!r}.")
-    if not table.get("name"):
-        return dict(table)
-    with located(f"{where}.name"):
-        entry = look_up(str(table["name"]), CATALOGUE["recipes"], what="recipe", renamed=failed_plugins())
-    return {**plain(entry.make()), "name": entry.key, **table}
+    add_plugins()
+    data = record_from_table(DataSpec, value, where=where)
+    entry = find_entry(data.name, "datasets", what="dataset", where=f"{where}.name")
+    if entry is not None:
+        with located(f"{where}.options"):
+            check_keywords(entry.factory, data.options, name=entry.key, ours=_OURS, also=COMMON_OPTIONS)
+            validation = data.options.get("validation", VALIDATIONS[0])
+            check_choice(validation, VALIDATIONS, where="data", name="validation")
+    return data
 
 
-def check_spec(spec: Spec, *, where: str) -> None:
-    """Raise unless names are known, parameters exist, and the parts fit each other.
+def read_model(value: Any, *, where: str) -> ModelSpec:
+    """Return the network that a name or table describes, checked.
+
+    Raises:
+        SpecError: With file, key and nearest valid name.
+
+    Example:
+        >>> read_model({"name": "mlp", "options": {"hidden": [32]}}, where="doc").label
+        'mlp(hidden=[32])'
+    """
+    add_plugins()
+    model = record_from_table(ModelSpec, value, where=where)
+    _check_model(model, where=where)
+    return model
+
+
+def _check_model(model: ModelSpec, *, where: str) -> None:
+    entry = find_entry(model.name, "models", what="model", where=f"{where}.name")
+    if entry is not None:
+        with located(f"{where}.options"):
+            check_keywords(entry.factory, model.options, name=entry.key, ours=_OURS)
+
+
+def read_method(value: Any, *, where: str) -> MethodSpec:
+    """Return the method that a name or table describes, checked.
+
+    Raises:
+        SpecError: With file, key and nearest valid name.
+
+    Example:
+        >>> read_method({"name": "focal", "options": {"gamma": 2.0}}, where="doc").label
+        'focal(gamma=2.0)'
+    """
+    add_plugins()
+    return check_method(record_from_table(MethodSpec, value, where=where), where=where)
+
+
+def check_method(method: MethodSpec, *, where: str) -> MethodSpec:
+    """Return a method whose names and options are known; the keys of its recipe have the types of a recipe.
 
     Raises:
         SpecError: With file, key and nearest valid name.
     """
-    kinds = _check_data(spec, where=f"{where}.data")
-    _check_model(spec.model, where=f"{where}.model")
-    helper = spec.method.auxiliary
-    if helper is not None:
-        _check_model(helper, where=f"{where}.method.auxiliary")
-    for key, model in (("model", spec.model), ("method.auxiliary", helper or spec.model)):
-        if kinds is not None and not is_code(model.name):
-            with located(f"{where}.{key}.name"):
-                check_match(model.name, spec.data.name, kinds)
-    _check_method(spec.method, where=f"{where}.method")
-    _check_recipe(spec.recipe, where=f"{where}.recipe")
-    if spec.method.recipe:
-        with located(where):
-            recipe = spec.training
-        _check_recipe(recipe, where=f"{where}.method.recipe")
-
-
-def _check_data(spec: Spec, *, where: str) -> tuple[str, ...] | None:
-    """Return what the data may hold; None if that is known only when code has run."""
-    entry = _check_name(spec.data.name, "datasets", what="dataset", where=f"{where}.name")
-    if entry is None:
-        return None
-    check_parameters(entry, spec.data.options, where=f"{where}.options", also=COMMON_OPTIONS)
-    with located(f"{where}.options"):
-        check_choice(
-            spec.data.options.get("validation", VALIDATIONS[0]), VALIDATIONS, where="data", name="validation"
-        )
-    return entry.kinds
-
-
-def _check_model(model: ModelSpec, *, where: str) -> None:
-    entry = _check_name(model.name, "models", what="model", where=f"{where}.name")
-    if entry is not None:
-        check_parameters(entry, model.options, where=f"{where}.options")
-
-
-def _check_name(name: str, room: str, *, what: str, where: str) -> Entry | None:
-    """Return the entry of a name; None for code, of which more is known only when it has run."""
-    hint = f"`equipoise list {room}` shows all; code of your own is 'file.py:name'."
-    with located(where):
-        if not is_code(name):
-            return look_up(name, CATALOGUE[room], what=what, hint=hint, renamed=failed_plugins())
-        split_reference(name)
-        return None
-
-
-def _check_method(method: MethodSpec, *, where: str) -> None:
     with located(f"{where}.name"):
         objective, loss = split_method(method)
-    check_parameters(objective.entry, objective.parameters, where=f"{where}.parameters")
+    if not objective.is_code:
+        _check_options(CATALOGUE["objectives"][objective.name], objective.options, where=f"{where}.options")
     if loss is not None:
-        key = "parameters" if method.loss is None else "loss_parameters"
-        check_parameters(loss.entry, loss.parameters, where=f"{where}.{key}")
+        key = "options" if method.loss is None else "loss.options"
+        _check_options(find_loss_entry(loss.name), loss.options, where=f"{where}.{key}")
+    if method.auxiliary is not None:
+        _check_model(method.auxiliary, where=f"{where}.auxiliary")
+    if method.recipe:
+        recipe = record_from_table(RecipeSpec, method.recipe, where=f"{where}.recipe")
+        typed = {key: getattr(recipe, key) for key in method.recipe}
+        method = replace(method, recipe=typed)
+    return method
+
+
+def _check_options(entry: Entry, options: Mapping[str, Any], *, where: str) -> None:
+    """Raise if a factory has no such option; code is checked when it is loaded."""
+    if is_code(entry.key) and not entry.sum:
+        return
+    with located(where):
+        if isinstance(entry.made_by, SumFactory):
+            entry.made_by.check(options)
+        else:
+            check_keywords(entry.factory, options, name=entry.key, ours=_OURS)
+
+
+def read_recipe(value: Any, *, where: str) -> RecipeSpec:
+    """Return the recipe that a name or table describes, checked; a named recipe is filled in.
+
+    Raises:
+        SpecError: With file, key and nearest valid name.
+
+    Example:
+        >>> read_recipe({"name": "quick", "epochs": 3}, where="doc").epochs
+        3
+    """
+    add_plugins()
+    table = {"name": value} if isinstance(value, str) else value
+    if isinstance(table, Mapping) and table.get("name"):
+        with located(f"{where}.name"):
+            entry = look_up(str(table["name"]), CATALOGUE["recipes"], what="recipe", renamed=failed_plugins())
+        table = {**plain(entry.make()), "name": entry.key, **table}
+    recipe = record_from_table(RecipeSpec, table, where=where)
+    _check_recipe(recipe, where=where)
+    return recipe
+
+
+def check_pair(spec: Spec, *, where: str) -> None:
+    """Raise unless the parts of a spec fit each other.
+
+    Raises:
+        SpecError: If a network does not take the data, or the method's recipe is out of range.
+    """
+    if not is_code(spec.data.name):
+        kinds = CATALOGUE["datasets"][spec.data.name].kinds
+        for key, model in (("model", spec.model), ("method.auxiliary", spec.method.auxiliary)):
+            if model is not None and not model.is_code:
+                with located(f"{where}.{key}.name"):
+                    check_match(model.name, spec.data.name, kinds)
+    if spec.method.recipe:
+        _check_recipe(spec.training, where=f"{where}.method.recipe")
 
 
 def _check_recipe(recipe: RecipeSpec, *, where: str) -> None:
@@ -140,10 +210,15 @@ def _check_recipe(recipe: RecipeSpec, *, where: str) -> None:
     for key in ("average_decay", "average_start"):
         if not 0 <= getattr(recipe, key) < 1:
             raise SpecError(f"{where}.{key}: must lie in [0, 1), got {getattr(recipe, key)}.")
+    mixing = [key for key in ("mixup", "cutmix", "regmixup") if getattr(recipe, key)]
+    if len(mixing) > 1:
+        raise SpecError(f"{where}.{mixing[1]}: cannot be combined with {mixing[0]!r}. Set one of them to 0.")
     if not recipe.meta < 1:
         raise SpecError(f"{where}.meta: must be below 1, a share of tune, got {recipe.meta}.")
     if not recipe.lr > 0:
         raise SpecError(f"{where}.lr: must be above 0, got {recipe.lr}.")
+    if recipe.sam and recipe.accumulate > 1:
+        raise SpecError(f"{where}.sam: cannot be combined with `accumulate`. Use larger batches.")
     with located(f"{where}.optimizer"):
         recipe_optimizer(recipe)
     if recipe.schedule == "multistep" and not recipe.milestones:
@@ -164,21 +239,3 @@ def recipe_optimizer(recipe: RecipeSpec) -> Optimizer:
     if recipe.optimizer == "SGD":
         options |= {"momentum": recipe.momentum, "nesterov": recipe.nesterov}
     return Optimizer(recipe.optimizer, lr=recipe.lr, options={**options, **recipe.optimizer_options})
-
-
-def check_parameters(
-    entry: Entry, parameters: Mapping[str, Any], *, where: str, also: Iterable[str] = ()
-) -> None:
-    """Raise if a factory has no such parameter, and nobody else takes it.
-
-    Raises:
-        SpecError: With the nearest parameter it has.
-    """
-    factory = entry.factory
-    if isinstance(factory, (Code, UserLoss)):
-        return  # checked when it is loaded
-    with located(where):
-        if isinstance(factory, SumFactory):
-            factory.check(parameters)
-        else:
-            check_keywords(factory, parameters, name=entry.key, ours=_OURS, also=also)

@@ -1,21 +1,24 @@
-"""How runs are carried out: devices, processes, loaders. Nothing here is part of a run's identity."""
+"""How runs are executed: devices, processes, loaders, data folder. Nothing here is part of a run's identity."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, final
 
 from equipoise.core.errors import SpecError
-from equipoise.experiments.specs.parsing import record_from_table
+from equipoise.experiments.specs.parsing import check_keys, record_from_table
 
 __all__ = ["Execution"]
+
+#: Settings that a spec may have.
+_IN_SPECS = ("accelerator", "devices", "nodes", "strategy", "compile", "loader_workers")
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Execution:
-    """How a run is carried out; None leaves a setting to the spec, and then to its default.
+    """How runs are executed; None leaves a setting to the spec, and then to its default.
 
     The same run on other devices is the same run: results agree up to rounding, and differ otherwise only by the random
     numbers that each process draws inside its network, as dropout does. What changes results is part of the recipe:
@@ -28,10 +31,17 @@ class Execution:
         strategy: ``"auto"``, ``"ddp"`` ..., a strategy of Lightning Fabric.
         compile: Whether networks are trained through ``torch.compile``.
         loader_workers: Processes that read images from disk for each process of a run.
+        root: The data folder.
+        download: Download official files that are missing.
+        threads: Threads of this process; 0 leaves torch's own number.
+        keep_memory: Let the process keep memory between steps (:class:`~equipoise.training.Hardware` explains what that
+            changes). Commands, whose processes are their own, do; Python does not by default.
+        verify: Hash every file of a run that is there already, not only those whose size or time differ.
+        quiet: Draw no progress bar.
 
     Example:
-        >>> Execution(devices=4).over(Execution(devices=2, compile=True))
-        Execution(accelerator=None, devices=4, nodes=None, strategy=None, compile=True, loader_workers=None)
+        >>> Execution(devices=4).over(Execution(devices=2, compile=True)).compile
+        True
     """
 
     accelerator: str | None = None
@@ -40,9 +50,15 @@ class Execution:
     strategy: str | None = None
     compile: bool | None = None
     loader_workers: int | None = None
+    root: str | None = None
+    download: bool = False
+    threads: int = 0
+    keep_memory: bool = False
+    verify: bool = False
+    quiet: bool = False
 
     @classmethod
-    def from_table(cls, table: Mapping[str, Any], *, where: str) -> Execution:
+    def from_table(cls, table: Any, *, where: str) -> Execution:
         """Return the settings of a spec's table ``execution``.
 
         Raises:
@@ -50,6 +66,7 @@ class Execution:
         """
         if not isinstance(table, Mapping):
             raise SpecError(f"{where}: expected a table, got {table!r}. Write execution = {{ devices = 2 }}.")
+        check_keys(table, _IN_SPECS, where=where)
         made = record_from_table(cls, table, where=where)
         for key, least in (("devices", 1), ("nodes", 1), ("loader_workers", 0)):
             value = getattr(made, key)
@@ -59,12 +76,7 @@ class Execution:
 
     def over(self, other: Execution) -> Execution:
         """Return these settings, with those of another in place of the missing ones."""
-        chosen = {one.name: getattr(self, one.name) for one in fields(self)}
-        return Execution(
-            **{name: getattr(other, name) if value is None else value for name, value in chosen.items()}
-        )
-
-    def to_table(self) -> dict[str, Any]:
-        """Return the settings that are given."""
-        given = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {name: value for name, value in given.items() if value is not None}
+        missing = {
+            one.name: getattr(other, one.name) for one in fields(self) if getattr(self, one.name) is None
+        }
+        return replace(self, **missing)

@@ -1,163 +1,114 @@
-"""Metrics of a comparison that are computed from rows when asked for: of the catalogue, or code."""
+"""Metrics by name that are computed from rows on request: of the catalogue, or the user's own code."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, final
+from typing import Any
 
 from equipoise.core.errors import SpecError, located
 from equipoise.core.predictions import Predictions
 from equipoise.evaluate import EXTRA, Score, score_extra
 from equipoise.experiments.code.adapters import check_keywords
-from equipoise.experiments.code.named import Wanted
-from equipoise.experiments.code.names import is_code, split_reference
-from equipoise.experiments.specs.parsing import number_keys, read_named
+from equipoise.experiments.code.component import Component, format_label
+from equipoise.experiments.code.source import split_reference
+from equipoise.experiments.specs.parsing import parse_component
 from equipoise.metrics.facts import learn_facts, metric_facts
 
-__all__ = ["GivenMetric", "MetricSpec", "as_metric", "score_metric"]
+__all__ = ["load_metric", "metric_mark", "parse_metric", "score_metric"]
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
-class MetricSpec(Wanted):
-    """A metric that shall be computed beside those of a scorecard.
-
-    It is one of :data:`~equipoise.evaluate.EXTRA`, or code: a function of predictions that gives a number.
-
-    Example:
-        >>> MetricSpec(name="worst.py:worst", options={"k": 3}).key
-        'worst.py:worst(k=3)'
-    """
-
-    @property
-    def key(self) -> str:
-        """What it is called in tables and files."""
-        return self.name + self.settings(", ")
-
-    @property
-    def mark(self) -> str:
-        """The key, and of code which content: a run that has it need not compute it again."""
-        return f"{self.key}@{self.digest[:16]}" if self.digest else self.key
-
-    def load(self) -> tuple[Callable[[Predictions], float], dict[str, Any]]:
-        """Return what computes it, and what its author says about it; nothing is said about ours.
-
-        Raises:
-            SpecError: If the code is not there, or does not take the options.
-        """
-        if not is_code(self.name):
-            return EXTRA[self.name], {}
-        found = self.code.load()
-        check_keywords(found, self.options, name=self.name)
-        options = number_keys(self.options)
-        measure = found(**options) if isinstance(found, type) else partial(found, **options)
-        title = split_reference(self.name)[1] + self.settings(", ")
-        return _Checked(measure, self.name), _learnt(
-            self.key, {"title": title, **getattr(found, "facts", {})}
-        )
-
-
-@final
-@dataclass(frozen=True)
-class GivenMetric:
-    """A function of predictions that someone holds in their hands; like code that a spec names, with no file to find.
-
-    Attributes:
-        function: Gives one finite number.
-
-    Example:
-        >>> def mean(predictions):
-        ...     return predictions.confidence.mean()
-        >>> rows = Predictions(probs=[[0.9, 0.1]] * 40, labels=[0] * 30 + [1] * 10)
-        >>> round(score_metric(GivenMetric(mean), rows, level=0.95, seed=0).value, 3)
-        0.9
-    """
-
-    function: Callable[[Predictions], Any]
-
-    @property
-    def key(self) -> str:
-        """What it is called."""
-        return str(getattr(self.function, "__name__", type(self.function).__name__))
-
-    mark = key
-
-    def load(self) -> tuple[Callable[[Predictions], float], dict[str, Any]]:
-        """Return what computes it, and what its author says about it."""
-        said = {"title": self.key, **getattr(self.function, "facts", {})}
-        return _Checked(self.function, self.key), _learnt(self.key, said)
-
-
-def _learnt(key: str, said: dict[str, Any]) -> dict[str, Any]:
-    """Let everyone know what is said about a metric; return it as JSON can hold it."""
-    kept = {name: float(value) if name in ("low", "high") else value for name, value in said.items()}
-    learn_facts(key, kept)
-    return kept
-
-
-def score_metric(
-    metric: MetricSpec | GivenMetric, judged: Predictions, *, level: float, seed: int, clusters: Any = None
-) -> Score:
-    """Return the number of a metric with its interval, of clusters if rows depend on each other.
-
-    Example:
-        >>> rows = Predictions(probs=[[0.9, 0.1]] * 40, labels=[0] * 30 + [1] * 10)
-        >>> score_metric(MetricSpec(name="sece"), rows, level=0.95, seed=0).value < 0.2
-        True
-    """
-    measure, _ = metric.load()  # first: its author may say what the facts are
-    facts = metric_facts(metric.key)
-    within = (facts.low, facts.high)
-    return score_extra(judged, measure, level=level, seed=seed, within=within, clusters=clusters)
-
-
-@final
-@dataclass(frozen=True)
-class _Checked:
-    """A metric of someone's own, whose answers are looked at."""
-
-    measure: Callable[[Predictions], Any]
-    name: str
-
-    def __call__(self, predictions: Predictions) -> float:
-        found = self.measure(predictions)
-        try:
-            value = float(found)
-        except (TypeError, ValueError, RuntimeError):
-            value = math.nan
-        if not math.isfinite(value):
-            raise SpecError(
-                f"{self.name}: one finite number was wanted for {len(predictions)} rows, got {found!r}. A metric is "
-                "also computed on nine tenths of the rows, for its interval."
-            )
-        return value
-
-
-def as_metric(given: Any, *, where: str, home: str | None = None) -> MetricSpec | str:
-    """Return a metric that was given by name or as a table; those of a scorecard stay names. Nothing is loaded.
+def parse_metric(given: Any, *, where: str, base_dir: str | None = None) -> Component | str:
+    """Return a metric that was given by name, as a table or as a function; those of a scorecard stay names.
 
     Args:
-        given: A key of a scorecard, of :data:`~equipoise.evaluate.EXTRA`, or code; or a table of name and options.
+        given: A key of a scorecard, of :data:`~equipoise.evaluate.EXTRA`, code, a table of name and options, or a
+            function of predictions.
         where: File and key, for the message.
-        home: The folder that files of code are relative to; None is the current one.
+        base_dir: The folder that files of code are relative to; None is the current one.
 
     Raises:
         SpecError: If there is no such metric.
 
     Example:
-        >>> as_metric("ece", where="doc"), as_metric("worst.py:worst", where="doc", home="/a").key
+        >>> parse_metric("ece", where="doc"), parse_metric("worst.py:worst", where="doc").label
         ('ece', 'worst.py:worst')
     """
-    if isinstance(given, MetricSpec):
+    if isinstance(given, Component):
         return given
-    found = read_named(MetricSpec, given, where=where)
+    if callable(given):
+        return Component(name=str(getattr(given, "__name__", type(given).__name__)), value=given)
+    found = parse_component(given, where=where, base_dir=base_dir)
     with located(where):
-        if is_code(found.name):
-            return found.at(home)
+        if found.is_code:
+            split_reference(found.name)
+            return found
         metric_facts(found.name, what="metric of a table", of="runs")
     if found.options:
-        raise SpecError(f"{where}: {found.name!r} takes no options; only code of your own does.")
-    return MetricSpec(name=found.name) if found.name in EXTRA else found.name
+        raise SpecError(f"{where}: {found.name!r} takes no options; only your own code does.")
+    return found if found.name in EXTRA else found.name
+
+
+def metric_mark(metric: Component) -> str:
+    """Return the label of a metric, and for code its content: a run that has it need not compute it again.
+
+    Example:
+        >>> metric_mark(Component(name="worst.py:worst", options={"k": 3}, digest="0123456789abcdef01"))
+        'worst.py:worst(k=3)@0123456789abcdef'
+    """
+    return f"{metric.label}@{metric.digest[:16]}" if metric.digest else metric.label
+
+
+def load_metric(metric: Component) -> tuple[Callable[[Predictions], float], dict[str, Any]]:
+    """Return the function that computes a metric, and the facts that its author states; none for ours.
+
+    Raises:
+        SpecError: If the code is missing, or does not take the options.
+
+    Example:
+        >>> load_metric(Component(name="sece"))[1]
+        {}
+    """
+    if not metric.is_code:
+        return EXTRA[metric.name], {}
+    found = metric.load()
+    name = metric.name if metric.value is not None else split_reference(metric.name)[1]
+    facts = {"title": format_label(name, metric.options), **getattr(found, "facts", {})}
+    if metric.value is None:
+        check_keywords(found, metric.options, name=metric.name)
+        found = found(**metric.keywords) if isinstance(found, type) else partial(found, **metric.keywords)
+    facts = {key: float(value) if key in ("low", "high") else value for key, value in facts.items()}
+    learn_facts(metric.label, facts)
+    return partial(_finite, found, metric.name), facts
+
+
+def score_metric(
+    metric: Component, predictions: Predictions, *, level: float, seed: int, clusters: Any = None
+) -> Score:
+    """Return the value of a metric with its interval; clusters are resampled if rows depend on each other.
+
+    Example:
+        >>> rows = Predictions(probs=[[0.9, 0.1]] * 40, labels=[0] * 30 + [1] * 10)
+        >>> score_metric(Component(name="sece"), rows, level=0.95, seed=0).value < 0.2
+        True
+    """
+    function, _ = load_metric(metric)  # first: its author may state facts
+    facts = metric_facts(metric.label)
+    within = (facts.low, facts.high)
+    return score_extra(predictions, function, level=level, seed=seed, within=within, clusters=clusters)
+
+
+def _finite(function: Callable[[Predictions], Any], name: str, predictions: Predictions) -> float:
+    """Return what the user's own metric gives, or raise."""
+    found = function(predictions)
+    try:
+        value = float(found)
+    except (TypeError, ValueError, RuntimeError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise SpecError(
+            f"{name}: expected one finite number for {len(predictions)} rows, got {found!r}. A metric is also computed "
+            "on nine tenths of the rows, for its interval."
+        )
+    return value

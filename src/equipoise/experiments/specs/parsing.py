@@ -10,25 +10,26 @@ from typing import Any, TypeVar
 
 from equipoise.core.errors import SpecError, located
 from equipoise.core.names import look_up
+from equipoise.experiments.code.component import Component, freeze
 
-__all__ = ["check_keys", "number_keys", "plain", "read_named", "record_from_table", "set_key"]
+__all__ = ["as_list", "check_keys", "parse_component", "parse_value", "record_from_table", "set_key"]
 
 T = TypeVar("T")
 
 
-def record_from_table(kind: type[T], table: Mapping[str, Any], *, where: str) -> T:
-    """Return a record made from a table whose keys and types must fit.
+def record_from_table(kind: type[T], table: Any, *, where: str) -> T:
+    """Return a record made from a table whose keys and types must fit; a name alone is a table with that name.
 
     Args:
         kind: A frozen dataclass.
-        table: Plain values by field name.
+        table: Plain values by field name, or a name.
         where: File and key, for the message.
 
     Returns:
         The record.
 
     Raises:
-        SpecError: For a key that is not there, with the nearest one, or a value of another type.
+        SpecError: For an unknown key, with the nearest one, or a value of another type.
 
     Example:
         >>> @dataclasses.dataclass(frozen=True)
@@ -41,49 +42,48 @@ def record_from_table(kind: type[T], table: Mapping[str, Any], *, where: str) ->
         ...
         equipoise.core.errors.SpecError: doc: no key 'y'; known: x.
     """
+    table = {"name": table} if isinstance(table, str) else table
+    if not isinstance(table, Mapping):
+        raise SpecError(f"{where}: must be a name or a table, got {table!r}.")
+    fields = dataclasses.fields(kind)  # type: ignore[arg-type]
+    check_keys(table, [field.name for field in fields], where=where)
+    for field in fields:
+        has_default = not (field.default is field.default_factory is dataclasses.MISSING)
+        if field.name not in table and not has_default:
+            raise SpecError(f"{where}: the key {field.name!r} is missing.")
     hints = typing.get_type_hints(kind)
-    names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
-    check_keys(table, names, where=where)
-    values = {key: _value(hints[key], value, f"{where}.{key}") for key, value in table.items()}
-    try:
-        return kind(**values)
-    except TypeError as error:
-        missing = [
-            field.name
-            for field in dataclasses.fields(kind)  # type: ignore[arg-type]
-            if field.name not in values
-            and field.default is dataclasses.MISSING
-            and field.default_factory is dataclasses.MISSING
-        ]
-        if not missing:
-            raise
-        raise SpecError(f"{where}: the key {missing[0]!r} is missing.") from error
+    return kind(
+        **{key: parse_value(hints[key], value, where=f"{where}.{key}") for key, value in table.items()}
+    )
 
 
-def read_named(kind: type[T], given: Any, *, where: str) -> T:
-    """Return a record of a name and options, which may be given as the name alone.
+def parse_component(given: Any, *, where: str, base_dir: str | None = None) -> Component:
+    """Return a name, or a table of name and options, as a component; code is named, not yet loaded.
 
     Args:
-        kind: A frozen dataclass with these two among its fields; others are not for a spec to set.
-        given: A name, or a table.
+        given: A name, a table, or a component.
         where: File and key, for the message.
+        base_dir: The folder that files of code are relative to; None is the current one.
 
     Raises:
         SpecError: If it is neither, or has other keys.
 
     Example:
-        >>> @dataclasses.dataclass(frozen=True)
-        ... class Asked:
-        ...     name: str
-        ...     digest: str = ""
-        >>> read_named(Asked, "ece", where="doc").name
-        'ece'
+        >>> parse_component({"name": "histogram", "options": {"n_bins": 5}}, where="doc").label
+        'histogram(n_bins=5)'
     """
+    if isinstance(given, Component):
+        return given
     if not isinstance(given, (str, Mapping)):
-        raise SpecError(f"{where}: a name or a table was wanted, got {given!r}.")
+        raise SpecError(f"{where}: expected a name or a table, got {given!r}.")
     table = {"name": given} if isinstance(given, str) else given
     check_keys(table, ("name", "options"), where=where)
-    return record_from_table(kind, table, where=where)
+    if not isinstance(table.get("name"), str):
+        raise SpecError(f"{where}: the key 'name' is missing.")
+    options = table.get("options", {})
+    if not isinstance(options, Mapping):
+        raise SpecError(f"{where}.options: must be a table, got {options!r}.")
+    return Component(name=table["name"], options=freeze(options, f"{where}.options"), base_dir=base_dir)
 
 
 def check_keys(table: Iterable[str], known: Collection[str], *, where: str) -> None:
@@ -100,73 +100,44 @@ def check_keys(table: Iterable[str], known: Collection[str], *, where: str) -> N
             look_up(key, dict.fromkeys(known), what="key")
 
 
-def _value(hint: Any, value: Any, where: str) -> Any:
+def parse_value(hint: Any, value: Any, *, where: str) -> Any:
+    """Return a value of the type that a hint names.
+
+    Raises:
+        SpecError: For a value of another type.
+
+    Example:
+        >>> parse_value(float, 1, where="doc")
+        1.0
+    """
     origin = typing.get_origin(hint)
     if origin in (typing.Union, types.UnionType):
         options = [option for option in typing.get_args(hint) if option is not type(None)]
-        if value is None:
-            return None
-        return _value(options[0], value, where)
+        return None if value is None else parse_value(options[0], value, where=where)
+    if hint is Component:
+        return parse_component(value, where=where)
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        if isinstance(value, str):
-            value = {"name": value}
-        if not isinstance(value, Mapping):
-            raise SpecError(f"{where}: must be a name or a table, got {value!r}.")
         return record_from_table(hint, value, where=where)
     if origin is tuple and isinstance(value, (list, tuple)):
-        return tuple(_value(typing.get_args(hint)[0], item, where) for item in value)
+        return tuple(parse_value(typing.get_args(hint)[0], item, where=where) for item in value)
     if origin is not None and isinstance(value, Mapping):
-        return {str(key): _frozen(item, f"{where}.{key}") for key, item in value.items()}
+        return freeze(value, where)
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if isinstance(hint, type) and isinstance(value, hint) and (hint is bool or not isinstance(value, bool)):
         return value
-    wanted = getattr(hint, "__name__", str(hint))
-    raise SpecError(f"{where}: must be {wanted}, got {type(value).__name__} {value!r}.")
+    expected = getattr(hint, "__name__", str(hint))
+    raise SpecError(f"{where}: must be {expected}, got {type(value).__name__} {value!r}.")
 
 
-def _frozen(value: Any, where: str) -> Any:
-    if isinstance(value, (list, tuple)):
-        return tuple(_frozen(item, where) for item in value)
-    if isinstance(value, Mapping):
-        return {str(key): _frozen(item, f"{where}.{key}") for key, item in value.items()}
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    raise SpecError(
-        f"{where}: must be a number, a text, a list or a table, got {type(value).__name__} {value!r}."
-    )
-
-
-def plain(value: Any) -> Any:
-    """Return a record as dictionaries, lists and plain values; empty and absent ones are left out.
+def as_list(value: Any) -> list[Any]:
+    """Return a list as it is, and anything else as a list of one.
 
     Example:
-        >>> plain({"a": (1, 2), "b": None, "c": {}})
-        {'a': [1, 2]}
+        >>> as_list("ce"), as_list(["ce", "focal"])
+        (['ce'], ['ce', 'focal'])
     """
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        items = {str(key): plain(item) for key, item in value.items()}
-        return {key: item for key, item in items.items() if item is not None and item not in ({}, [])}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    return value
-
-
-def number_keys(value: Any) -> Any:
-    """Return nested tables with numbers for keys where all keys are whole numbers, which TOML can only write as text.
-
-    Example:
-        >>> number_keys({"schedule": {"0": 5.0, "100": 3.0}})
-        {'schedule': {0: 5.0, 100: 3.0}}
-    """
-    if isinstance(value, Mapping):
-        numeric = bool(value) and all(isinstance(key, str) and key.isdecimal() for key in value)
-        return {int(key) if numeric else key: number_keys(item) for key, item in value.items()}
-    if isinstance(value, tuple):
-        return tuple(map(number_keys, value))
-    return value
+    return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def set_key(table: dict[str, Any], path: str, value: Any) -> None:
@@ -177,8 +148,7 @@ def set_key(table: dict[str, Any], path: str, value: Any) -> None:
         >>> set_key(table, "recipe.epochs", 5); table
         {'recipe': {'name': 'quick', 'epochs': 5}}
     """
-    first, *rest = path.split(".")
-    *parents, last = ["method" if first == "objective" else first, *rest]
+    *parents, last = path.split(".")
     for parent in parents:
         inner = table.setdefault(parent, {})
         if isinstance(inner, str):

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from equipoise.experiments.specs.parsing import as_list
 from equipoise.experiments.specs.run import Spec
 
 __all__ = ["kept_in_rehearsal", "rehearsal_table"]
@@ -37,12 +38,12 @@ def rehearsal_table(table: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **table,
         "name": f"{table.get('name', 'comparison')}-rehearsal",
-        "data": [_stand_in(one) for one in _as_list(table["data"])],
-        "model": [_without_weights(one) for one in _as_list(table["model"])],
-        "method": [_with_few_settings(one) for one in _as_list(table["method"])],
-        "recipe": [{**_table_of(one), **recipe} for one in _as_list(table.get("recipe", {}))],
-        "seed": _as_list(table.get("seed", 0))[:1],
-        "shift": [_stand_in(one) if "data" in one else one for one in _as_list(table.get("shift", []))],
+        "data": [_stand_in(one) for one in as_list(table["data"])],
+        "model": [_without_weights(one) for one in as_list(table["model"])],
+        "method": [_with_few_settings(one) for one in as_list(table["method"])],
+        "recipe": [{**_table_of(one), **recipe} for one in as_list(table.get("recipe", {}))],
+        "seed": as_list(table.get("seed", 0))[:1],
+        "shift": [_stand_in(one) if "data" in one else one for one in as_list(table.get("shift", []))],
     }
 
 
@@ -80,7 +81,3 @@ def _with_few_settings(method: Any) -> Any:
 
 def _table_of(named: Any) -> dict[str, Any]:
     return dict(named) if isinstance(named, Mapping) else {"name": named}
-
-
-def _as_list(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, (list, tuple)) else [value]

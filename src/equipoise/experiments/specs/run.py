@@ -6,19 +6,24 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, final
 
+from equipoise.catalogue import is_code
 from equipoise.core.atomic_files import write_text
 from equipoise.core.errors import SpecError
 from equipoise.core.read_only import ReadOnly
+from equipoise.experiments.code.component import Component, format_label, freeze, plain
+from equipoise.experiments.code.source import split_reference
 from equipoise.experiments.specs.execution import Execution
-from equipoise.experiments.specs.identity import BORN, first_identity, identity_of
-from equipoise.experiments.specs.parsing import plain, record_from_table, set_key
+from equipoise.experiments.specs.identity import identity_of
+from equipoise.experiments.specs.parsing import check_keys, parse_value, record_from_table, set_key
 from equipoise.experiments.specs.toml import format_toml, parse_override, read_toml
 
 _NAME = re.compile(r"[^./\\\x00-\x1f][^/\\\x00-\x1f]*")
 _LONGEST = 100
+_KEYS = ("data", "model", "method", "recipe", "seed", "code", "name", "execution")
 
 __all__ = [
     "DataSpec",
@@ -27,16 +32,10 @@ __all__ = [
     "RecipeSpec",
     "Spec",
     "check_name",
-    "current_keys",
     "read_spec",
     "read_stored_spec",
     "write_spec",
 ]
-
-
-def _label(name: str, settings: Mapping[str, Any]) -> str:
-    parts = [f"{key}={plain(value)}" for key, value in settings.items()]
-    return f"{name}({', '.join(parts)})" if parts else name
 
 
 @final
@@ -46,9 +45,9 @@ class DataSpec:
 
     Attributes:
         name: A dataset of the catalogue, or code: ``"file.py:name"`` or ``"package.module:name"``.
-        seed: Of its splits; runs that are compared share it.
-        options: Parameters of its reader, for example ``{"path": "mine.npz"}``.
-        digest: Of the content of its files, filled in when they are found; data that changed are other data.
+        seed: Random seed of its splits; runs that are compared share it.
+        options: Options of its reader, for example ``{"path": "mine.npz"}``.
+        digest: Digest of the content of its files, filled in when they are found; changed data are other data.
 
     Example:
         >>> DataSpec(name="digits").seed
@@ -58,12 +57,20 @@ class DataSpec:
     name: str
     seed: int = 0
     options: Mapping[str, Any] = field(default_factory=ReadOnly)
-    digest: str = ""
+    digest: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "options", freeze(self.options))
+
+    @property
+    def fit_split(self) -> str:
+        """The split that calibrators are fitted on: ``tune`` for the whole validation set, else ``calib``."""
+        return "tune" if self.options.get("validation") == "whole" else "calib"
 
     @property
     def label(self) -> str:
         """A short name that tells settings apart."""
-        return _label(self.name, {**self.options, **({"split seed": self.seed} if self.seed else {})})
+        return format_label(self.name, {**self.options, **({"split seed": self.seed} if self.seed else {})})
 
 
 @final
@@ -73,14 +80,14 @@ class ModelSpec:
 
     Attributes:
         name: A network of the catalogue, or code.
-        options: Parameters of its factory beyond the number of classes and inputs, which the data tell.
+        options: Options of its factory beyond the number of classes and inputs, which come from the data.
         weights: A checkpoint that it starts from: a file in the data folder, or an absolute path.
         weights_into: The part of the network that the checkpoint fills, such as ``"body.encoder"``; by default all.
-        digest: Of the content of the checkpoint, filled in when it is found; another checkpoint is another run.
+        digest: Digest of the checkpoint, filled in when it is found; another checkpoint is another run.
 
     Example:
-        >>> ModelSpec(name="mlp", options={"hidden": (32,)}).name
-        'mlp'
+        >>> ModelSpec(name="mlp", options={"hidden": (32,)}).label
+        'mlp(hidden=[32])'
     """
 
     name: str
@@ -89,48 +96,59 @@ class ModelSpec:
     weights_into: str | None = None
     digest: str | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "options", freeze(self.options))
+
+    @property
+    def is_code(self) -> bool:
+        """Whether it is the user's own code and not an entry of the catalogue."""
+        return is_code(self.name)
+
     @property
     def label(self) -> str:
         """A short name that tells settings apart."""
-        return _label(self.name, {**self.options, **({"weights": self.weights} if self.weights else {})})
+        return format_label(
+            self.name, {**self.options, **({"weights": self.weights} if self.weights else {})}
+        )
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class MethodSpec:
-    """Which method: a loss, a ready pair of losses, or an objective that owns its step.
+    """Which method: a loss, a sum of losses, or an objective that owns its step.
 
     Attributes:
-        name: A loss, pair or objective of the catalogue, code, or a sum: ``"focal+0.5*mdca"``.
-        parameters: What differs from the paper's main setting; of a sum, a table for each part.
-        loss: The loss inside an objective that takes one: a name as above.
-        loss_parameters: What differs from that loss's main setting.
-        auxiliary: The helping network of an objective that has one; the model itself by default.
-        recipe: What differs from the recipe of the others it is compared with.
-        title: What tables call it; it is no part of a run's identity.
+        name: A loss or objective of the catalogue, code, or a sum: ``"focal+0.5*mdca"``.
+        options: Options that differ from the paper's main setting; for a sum, a table for each term.
+        loss: The loss inside an objective that takes one: a name as above, with options.
+        auxiliary: The auxiliary network of an objective that has one; the model itself by default.
+        recipe: Keys that differ from the recipe of the methods it is compared with.
+        title: What tables call it; not part of a run's identity.
 
     Example:
-        >>> MethodSpec(name="focal", parameters={"gamma": 2.0}).label
+        >>> MethodSpec(name="focal", options={"gamma": 2.0}).label
         'focal(gamma=2.0)'
     """
 
     name: str
-    parameters: Mapping[str, Any] = field(default_factory=ReadOnly)
-    loss: str | None = None
-    loss_parameters: Mapping[str, Any] = field(default_factory=ReadOnly)
+    options: Mapping[str, Any] = field(default_factory=ReadOnly)
+    loss: Component | None = None
     auxiliary: ModelSpec | None = None
     recipe: Mapping[str, Any] = field(default_factory=ReadOnly)
-    title: str | None = None
+    title: str | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "options", freeze(self.options))
+        object.__setattr__(self, "recipe", freeze(self.recipe, "recipe"))
 
     @property
     def label(self) -> str:
         """A short name for tables."""
         if self.title:
             return self.title
-        parts = [f"{key}={value}" for key, value in self.parameters.items()]
+        parts = [f"{key}={plain(value)}" for key, value in self.options.items()]
         if self.loss:
-            parts.append(self.loss)
-        parts += [f"{key}={value}" for key, value in self.loss_parameters.items()]
+            parts += [self.loss.name, *(f"{key}={plain(value)}" for key, value in self.loss.options.items())]
         if self.auxiliary:
             parts.append(f"auxiliary={self.auxiliary.label}")
         parts += [f"{key}={plain(value)}" for key, value in self.recipe.items()]
@@ -140,10 +158,10 @@ class MethodSpec:
 @final
 @dataclass(frozen=True, kw_only=True)
 class RecipeSpec:
-    """How long and how the network is moved.
+    """How a network is trained.
 
     Attributes:
-        name: A recipe of the catalogue that the other keys change; it is no part of a run's identity.
+        name: A recipe of the catalogue that the other keys change; not part of a run's identity.
         epochs: Times through the data.
         batch_size: Samples per step.
         optimizer: A class of ``torch.optim``: ``"SGD"``, ``"AdamW"``, ...
@@ -159,6 +177,9 @@ class RecipeSpec:
         clip_norm: Largest gradient norm; 0 does not clip.
         reduction: ``"mean"``, or ``"sum"`` as in the focal repository and its kin.
         accumulate: Batches per step.
+        sam: Distance of sharpness-aware minimization, 0.05 in the paper; 0 takes plain steps.
+        sam_adaptive: Measure that distance relative to each weight: ASAM, with ``sam`` about 2.
+        members: Number of networks that are trained alike and averaged, whatever the method; 1 trains one.
         average: ``"ema"`` or ``"swa"`` evaluates and ships an average of the weights; empty does not average.
         average_decay: Decay of ``"ema"``.
         average_start: Share of the epochs after which ``"swa"`` averages, at a constant learning rate.
@@ -166,7 +187,9 @@ class RecipeSpec:
         crop_padding: Pixels of random shifting.
         flip: Random mirroring.
         cutout: Side of a square set to zero.
-        mixup: Parameter of mixup; 0 is none.
+        mixup: Parameter of the beta distribution of mixup; 0 does not mix.
+        cutmix: The same for CutMix; 1 is usual.
+        regmixup: The same for RegMixup; 10 to 20 are usual.
         area: Smallest share of a streamed image that a random crop shows; 0 is none.
         jitter: How far from one brightness, contrast and saturation are multiplied; 0 is none.
         erase: Probability that a rectangle of an image is set to the mean; 0 is none.
@@ -184,7 +207,7 @@ class RecipeSpec:
         128
     """
 
-    name: str = ""
+    name: str = field(default="", compare=False)
     epochs: int = 10
     batch_size: int = 128
     optimizer: str = "SGD"
@@ -200,6 +223,9 @@ class RecipeSpec:
     clip_norm: float = 0.0
     reduction: str = "mean"
     accumulate: int = 1
+    sam: float = 0.0
+    sam_adaptive: bool = False
+    members: int = 1
     average: str = ""
     average_decay: float = 0.999
     average_start: float = 0.75
@@ -208,6 +234,8 @@ class RecipeSpec:
     flip: bool = False
     cutout: int = 0
     mixup: float = 0.0
+    cutmix: float = 0.0
+    regmixup: float = 0.0
     area: float = 0.0
     jitter: float = 0.0
     erase: float = 0.0
@@ -219,6 +247,9 @@ class RecipeSpec:
     precision: str = "32-true"
     sync_batchnorm: bool = True
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "optimizer_options", freeze(self.optimizer_options))
+
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -227,14 +258,14 @@ class Spec:
 
     Attributes:
         data: Which data.
-        model: Which network.
-        method: Which method; ``objective`` is read as well.
+        model: Which network; its number of classes and inputs come from the data.
+        method: Which method.
         recipe: How it is trained.
-        seed: Of initial weights, order, augmentation and everything else that is random.
+        seed: Random seed of initial weights, order, augmentation and everything else.
         code: Digest of each file or module of code that is named, filled in when it is found.
-        home: The folder that files of code are relative to; it is no part of a run's identity.
-        name: A short name that commands show; it is no part of a run's identity.
-        execution: Devices, processes and loaders; no part of a run's identity.
+        base_dir: The folder that files of code are relative to; not part of a run's identity.
+        name: A short name that commands show; not part of a run's identity.
+        execution: Devices, processes and loaders; not part of a run's identity.
 
     Example:
         >>> spec = Spec.from_table({"data": "digits", "model": "mlp", "method": "focal", "recipe": "quick"})
@@ -250,80 +281,92 @@ class Spec:
     recipe: RecipeSpec = field(default_factory=RecipeSpec)
     seed: int = 0
     code: Mapping[str, str] = field(default_factory=ReadOnly)
-    home: str | None = field(default=None, compare=False)
+    base_dir: str | None = field(default=None, compare=False)
     name: str | None = field(default=None, compare=False)
     execution: Execution = field(default_factory=Execution, compare=False)
 
     @classmethod
-    def from_table(cls, table: Mapping[str, Any], *, where: str = "spec", home: str | None = None) -> Spec:
+    def from_table(
+        cls, table: Mapping[str, Any], *, where: str = "spec", base_dir: str | None = None
+    ) -> Spec:
         """Return a checked spec; a named recipe is filled in. Code is named, not yet loaded.
 
         Args:
             table: Plain values.
             where: File, for the message.
-            home: The folder that files of code are relative to; by default the current one.
+            base_dir: The folder that files of code are relative to; by default the current one.
 
         Raises:
             SpecError: With file, key and nearest valid name.
         """
-        from equipoise.catalogue import add_plugins
-        from equipoise.experiments.specs.checking import check_spec, fill_recipe
+        from equipoise.experiments.specs.checking import (
+            check_pair,
+            read_data,
+            read_method,
+            read_model,
+            read_recipe,
+        )
 
-        add_plugins()
-        filled = current_keys(table, where=where)
-        if "home" in filled:
-            raise SpecError(f"{where}: no key 'home'; files of code are relative to the spec.")
-        if "recipe" in filled:
-            filled["recipe"] = fill_recipe(filled["recipe"], where=f"{where}.recipe")
-        execution = Execution.from_table(filled.pop("execution", {}), where=f"{where}.execution")
-        if "name" in filled:
-            check_name(filled["name"], where=where)
-        spec = replace(record_from_table(cls, {**filled, "home": home}, where=where), execution=execution)
-        check_spec(spec, where=where)
+        check_keys(table, _KEYS, where=where)
+        for key in ("data", "model"):
+            if key not in table:
+                raise SpecError(f"{where}: the key {key!r} is missing.")
+        if "name" in table:
+            check_name(table["name"], where=where)
+        spec = cls(
+            data=read_data(table["data"], where=f"{where}.data"),
+            model=read_model(table["model"], where=f"{where}.model"),
+            method=read_method(table.get("method", "ce"), where=f"{where}.method"),
+            recipe=read_recipe(table.get("recipe", {}), where=f"{where}.recipe"),
+            execution=Execution.from_table(table.get("execution", {}), where=f"{where}.execution"),
+            seed=parse_value(int, table.get("seed", 0), where=f"{where}.seed"),
+            code=parse_value(Mapping[str, str], table.get("code", {}), where=f"{where}.code"),
+            name=table.get("name"),
+            base_dir=base_dir,
+        )
+        check_pair(spec, where=where)
         return spec
 
     def to_table(self) -> dict[str, Any]:
         """Return plain values, ready for TOML or JSON."""
-        table = plain(self)
+        table: dict[str, Any] = plain(self)
         table["recipe"].pop("name", None)
-        for key in ("home", "name", "execution"):
+        for key in ("base_dir", "name", "execution"):
             table.pop(key, None)
-        if not self.data.digest:
-            del table["data"]["digest"]
-        result: dict[str, Any] = table
-        return result
+        return table
 
-    @property
+    @cached_property
     def training(self) -> RecipeSpec:
-        """The recipe with what the method changes in it."""
-        if not self.method.recipe:
-            return self.recipe
-        values: RecipeSpec = record_from_table(
-            RecipeSpec, {**vars(self.recipe), **self.method.recipe}, where="method.recipe"
-        )
-        return values
+        """The recipe with the keys that the method changes."""
+        return replace(self.recipe, **self.method.recipe)
 
-    @property
+    @cached_property
     def identity(self) -> str:
         """Sixteen letters that are the same for the same content, and name the run's folder."""
         table = self.to_table()
         table["method"].pop("title", None)
         for model in filter(None, (table["model"], table["method"].get("auxiliary"))):
             if "digest" in model:
-                del model["weights"]  # the content of the file counts, not its place
+                del model["weights"]  # the content of the file counts, not its path
         return identity_of(table)
-
-    @property
-    def old_identity(self) -> str:
-        """The identity that versions gave whose runs were not known by the content of their data."""
-        table = self.to_table()
-        table["recipe"]["name"] = ""
-        return first_identity(table)
 
     @property
     def label(self) -> str:
         """A few words for people."""
         return f"{self.method.label} · {self.model.label} · {self.data.label} · seed {self.seed}"
+
+    def component(self, name: str, options: Mapping[str, Any] = ReadOnly()) -> Component:
+        """Return code of the spec as a component, with its folder and digest.
+
+        Raises:
+            SpecError: If the spec has digests of its code, but not of this one.
+        """
+        source, _ = split_reference(name)
+        if self.code and source not in self.code:
+            raise SpecError(
+                f"{name}: the spec has digests of its code, but none of {source}. Give the command again."
+            )
+        return Component(name=name, options=options, base_dir=self.base_dir, digest=self.code.get(source))
 
 
 def read_spec(path: str | os.PathLike[str], *, overrides: Iterable[str] = ()) -> Spec:
@@ -336,11 +379,12 @@ def read_spec(path: str | os.PathLike[str], *, overrides: Iterable[str] = ()) ->
         >>> read_spec(path, overrides=["recipe.epochs=5"]).recipe.epochs
         5
     """
-    table = current_keys(read_toml(path), where=str(path))
+    table = read_toml(path)
     for text in overrides:
         set_key(table, *parse_override(text))
-    lists = ("data", "model", "method", "recipe", "seed")
-    several = [key for key in lists if isinstance(table.get(key), list)]
+    several = [
+        key for key in ("data", "model", "method", "recipe", "seed") if isinstance(table.get(key), list)
+    ]
     if isinstance(table.get("method"), Mapping) and "choose" in table["method"]:
         several.append("method")
     several += [key for key in ("shift",) if key in table]
@@ -348,11 +392,11 @@ def read_spec(path: str | os.PathLike[str], *, overrides: Iterable[str] = ()) ->
         raise SpecError(
             f"{path}: {several[0]!r} names several, so this is a comparison. Use `equipoise compare {path}`."
         )
-    return Spec.from_table(table, where=str(path), home=str(Path(path).resolve().parent))
+    return Spec.from_table(table, where=str(path), base_dir=str(Path(path).resolve().parent))
 
 
 def read_stored_spec(path: str | os.PathLike[str]) -> Spec:
-    """Read the spec of a run; fields it lacks are worth what they were when they were born.
+    """Read the spec of a run, which was checked when the run was made: only its names are looked up again.
 
     Example:
         >>> import tempfile
@@ -361,18 +405,18 @@ def read_stored_spec(path: str | os.PathLike[str]) -> Spec:
         >>> read_stored_spec(path).recipe.epochs
         10
     """
-    table = read_toml(path)
-    recipe = table.get("recipe", {})
-    if isinstance(recipe, Mapping):
-        table["recipe"] = {**BORN["recipe"], **recipe}
-    return Spec.from_table(table, where=str(path))
+    from equipoise.experiments.specs.methods import check_names
+
+    spec: Spec = record_from_table(Spec, read_toml(path), where=str(path))
+    check_names(spec, where=str(path))
+    return spec
 
 
 def check_name(name: Any, *, where: str) -> str:
     """Return a name that can be part of the name of a file.
 
     Raises:
-        SpecError: If it is none, or a way out of the folder.
+        SpecError: If it is not one, or would leave the folder.
 
     Example:
         >>> check_name("mine", where="doc")
@@ -386,20 +430,8 @@ def check_name(name: Any, *, where: str) -> str:
     return name
 
 
-def current_keys(table: Mapping[str, Any], *, where: str) -> dict[str, Any]:
-    """Return a table in which the method has its key; specs of old call it ``objective``.
-
-    Example:
-        >>> current_keys({"objective": "focal"}, where="doc")
-        {'method': 'focal'}
-    """
-    if "objective" in table and "method" in table:
-        raise SpecError(f"{where}: `objective` is the old name of `method`. Give one of them.")
-    return {"method" if key == "objective" else key: value for key, value in table.items()}
-
-
 def write_spec(spec: Spec, path: str | os.PathLike[str]) -> None:
-    """Write a spec as TOML, all or nothing.
+    """Write a spec as TOML, whole or not at all.
 
     Example:
         >>> import tempfile

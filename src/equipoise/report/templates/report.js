@@ -213,6 +213,8 @@
       const mean = [1, 2].map((part) => sums.reduce((sum, bin) => sum + bin[part], 0) / total);
       byId("explore-bins-value").value = size;
       byId("explore-result").textContent = `${count(total)} rows: mean ${data.claimed} ${percent(mean[0])}, ${data.came} ${percent(mean[1])}; ECE ${percent(error / total, 2)} with ${size} bins.`;
+      const [score, miscalibration, discrimination, uncertainty] = variant().split;
+      if (state.corp) byId("explore-result").textContent += ` Brier score ${score} = miscalibration ${miscalibration} − discrimination ${discrimination} + uncertainty ${uncertainty}.`;
     }
 
     // The step that is shown: the one chosen, or at first the most lenient certified one, or all rows.

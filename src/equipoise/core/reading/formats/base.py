@@ -102,12 +102,14 @@ class NewScores:
         keep_old: Whether the old columns stay; the new ones then follow all others.
         take: Gives the next rows: ``(n,)`` for one column, ``(n, k)`` for a column per class, otherwise the shape
             of the old array.
+        added: Type of a column that is no score but something said about each row, ``(n,)``; None for scores.
     """
 
     old: tuple[str, ...]
     new: tuple[str, ...]
     keep_old: bool
     take: Callable[[int], Array]
+    added: np.dtype[Any] | None = None
 
     def columns(self, n_rows: int) -> dict[str, Array]:
         """Return the next rows of each old column."""
@@ -127,7 +129,7 @@ class NewScores:
         twice = [name for name in self.new if name in kept]
         if twice:
             raise DataError(
-                f"the table has a column {twice[0][:60]!r} already, which calibrated scores would be called. "
+                f"the table has a column {twice[0][:60]!r} already, which a new column would be called. "
                 "Rename or drop it, or choose another suffix."
             )
         if self.keep_old:

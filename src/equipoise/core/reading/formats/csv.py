@@ -314,7 +314,9 @@ def _rewrite_rows(
     has_commas = False
     while block := list(islice(records, max(1, MOST_CELLS // len(placed)))):
         fresh = {name: column.astype(np.str_).tolist() for name, column in scores.columns(len(block)).items()}
-        if same and delimiter != ",":  # the decimal mark of the file stays
+        if scores.added is not None:
+            fresh = {name: [_quoted_cell(cell, delimiter) for cell in cells] for name, cells in fresh.items()}
+        elif same and delimiter != ",":  # the decimal mark of the file stays
             has_commas = has_commas or any(
                 "," in written[place] for written, _ in block for place in raw_scores
             )

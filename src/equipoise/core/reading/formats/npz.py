@@ -318,6 +318,8 @@ def rewrite_npz(
         for name, old in scores.place(names):
             if old is None:
                 reader.copy_member(name, archive)
+            elif scores.added is not None:
+                _write_member(archive, name, fresh[old])
             else:
                 shape, dtype = reader.type_of(old)
                 _write_member(archive, name, stored_as(fresh[old].reshape(shape), dtype))

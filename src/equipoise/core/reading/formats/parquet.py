@@ -318,7 +318,10 @@ def rewrite_parquet(
     constant_types = {name: arrow.array([values[name] for _, values in opened]).type for name in constants}
     names = [*first.schema.names, *constant_types]
     placed = scores.place(names)
-    types = {old: _score_type(arrow, first.schema.field(old).type) for old in scores.old}
+    if scores.added is None:
+        types = {old: _score_type(arrow, first.schema.field(old).type) for old in scores.old}
+    else:
+        types = dict.fromkeys(scores.old, arrow.bool_() if scores.added.kind == "b" else arrow.string())
     fields = {
         **{one.name: one for one in first.schema},
         **{name: arrow.field(name, constant_types[name]) for name in constant_types},
@@ -342,7 +345,11 @@ def rewrite_parquet(
                     for name, value in values.items()
                 }
                 made = [
-                    arrays[name] if old is None else _score_array(arrow, fresh[old], types[old])
+                    arrays[name]
+                    if old is None
+                    else _score_array(arrow, fresh[old], types[old])
+                    if scores.added is None
+                    else arrow.array(fresh[old], type=types[old])
                     for name, old in placed
                 ]
                 writer.write_table(arrow.Table.from_arrays(made, schema=schema))

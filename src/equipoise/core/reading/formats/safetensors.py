@@ -216,7 +216,14 @@ def rewrite_safetensors(
     place, placed = 0, scores.place(list(reader.row_shapes))
     for name, old in placed:
         kind, shape, take = reader.stored(name if old is None else old)
-        if old is not None:
+        if old is not None and scores.added is not None:
+            if scores.added.kind != "b":
+                raise DataError(
+                    "a .safetensors file cannot hold a column of text. Write .npz, .csv or .parquet."
+                )
+            kind, shape = "BOOL", fresh[old].shape
+            take = partial(_slice, np.ascontiguousarray(fresh[old]).view(np.uint8))
+        elif old is not None:
             kind, content = _as_bytes(fresh[old].reshape(shape), kind)
             take = partial(_slice, content)
         size = reader.bytes_of(name) if old is None else prod(shape) * np.dtype(_TYPES[kind]).itemsize

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, final
 
 from equipoise.calibrators import Calibrator, OwnMap
@@ -14,12 +15,14 @@ from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
 from equipoise.core.predictions.combine import align_all, order_classes
+from equipoise.experiments.code.component import Component
 from equipoise.experiments.results.report import methods_of, title_of
 from equipoise.experiments.results.tables import COLUMNS, ResultTable, table_of
 from equipoise.experiments.runs.scores import RunScores
-from equipoise.experiments.runs.scoring import ScoringSettings, score_mapped, score_plain
-from equipoise.experiments.specs.calibrators import MapSpec, as_map
-from equipoise.experiments.specs.metrics import GivenMetric, MetricSpec, as_metric
+from equipoise.experiments.runs.scoring import score_calibrated, score_plain
+from equipoise.experiments.specs.calibrators import calibrator_key, make_calibrator, parse_calibrator
+from equipoise.experiments.specs.metrics import parse_metric
+from equipoise.experiments.specs.scoring import ScoringOptions
 from equipoise.metrics.clusters import find_clusters
 from equipoise.metrics.facts import metrics_where
 from equipoise.report import MethodCard, Provenance, Report
@@ -111,7 +114,7 @@ def compare_seeds(
     predictions: Seeds,
     *,
     calib: Seeds | None = None,
-    calibrators: Sequence[str | MapSpec | Mapping[str, Any] | Calibrator | OwnMap] = ("temperature",),
+    calibrators: Sequence[str | Component | Mapping[str, Any] | Calibrator | OwnMap] = ("temperature",),
     baseline: str | None = None,
     metrics: Sequence[str | Mapping[str, Any] | Callable[[Predictions], float]] = _COLUMNS,
     name: str = "predictions",
@@ -160,16 +163,17 @@ def compare_seeds(
     held_out = {label: _listed(found) for label, found in (calib or {}).items()}
     _check(judged, held_out, baseline)
     judged, held_out = _aligned(judged, held_out)
-    measures = [_metric(one) for one in metrics]
-    maps = dict(map(_map, calibrators)) if held_out else {}
-    maps.pop("identity", None)
-    settings = ScoringSettings(
+    columns = [parse_metric(one, where="compare_seeds") for one in metrics]
+    chosen = dict(map(_calibrator, calibrators)) if held_out else {}
+    chosen.pop("identity", None)
+    options = ScoringOptions(
+        calibrators=(),
         n_bins=n_bins,
         closed=closed,
         level=level,
         n_resamples=n_resamples,
         seed=seed,
-        metrics=tuple(one for one in measures if not isinstance(one, str)),
+        metrics=tuple(one for one in columns if not isinstance(one, str)),
     )
     if clusters is not None:
         every = [part for parts in judged.values() for part in parts]
@@ -178,27 +182,23 @@ def compare_seeds(
         label: [f"{label} seed {number}" for number in range(len(found))] for label, found in judged.items()
     }
     scores = {
-        name: _score(part, held_out[label][number] if held_out else None, maps, settings, clusters)
+        name: _score(part, held_out[label][number] if held_out else None, chosen, options, clusters)
         for label, found in judged.items()
         for number, (name, part) in enumerate(zip(names[label], found, strict=True))
     }
-    group = _SeedGroup(name, names, scores, ["identity", *maps])
-    columns = [one if isinstance(one, str) else one.key for one in measures]
-    table = table_of(group, baseline=baseline or next(iter(names)), metrics=columns, margins=margins)
+    group = _SeedGroup(name, names, scores, ["identity", *chosen])
+    keys = [one if isinstance(one, str) else one.label for one in columns]
+    table = table_of(group, baseline=baseline or next(iter(names)), metrics=keys, margins=margins)
     return SeedComparison(table, group)
 
 
-def _metric(given: Any) -> str | MetricSpec | GivenMetric:
-    return GivenMetric(given) if callable(given) else as_metric(given, where="compare_seeds")
-
-
-def _map(given: Any) -> tuple[str, Callable[[], Calibrator | Advisor]]:
+def _calibrator(given: Any) -> tuple[str, Callable[[], Calibrator | Advisor]]:
     """Return what a calibrator is called, and what makes it anew for each training."""
     if isinstance(given, (Calibrator, OwnMap)) and not isinstance(given, type):
         name = type(given).__name__
         return name, lambda: as_calibrator(copy.deepcopy(given), name=name)
-    found = as_map(given, where="compare_seeds")
-    return found.key, found.make
+    found = parse_calibrator(given, where="compare_seeds")
+    return calibrator_key(found), partial(make_calibrator, found)
 
 
 def _listed(found: Predictions | Sequence[Predictions]) -> list[Predictions]:
@@ -210,14 +210,12 @@ def _check(
 ) -> None:
     where = "compare_seeds"
     if not judged or not all(judged.values()):
-        raise DataError(
-            f"{where}: predictions of at least one training of each method were wanted, got none."
-        )
+        raise DataError(f"{where}: expected predictions of at least one training of each method, got none.")
     others = [part for parts in (*judged.values(), *held_out.values()) for part in parts]
     wrong = next((part for part in others if not isinstance(part, Predictions)), None)
     if wrong is not None:
         raise DataError(
-            f"{where}: Predictions were wanted, got {type(wrong).__name__}. Pass Predictions(logits=...)."
+            f"{where}: expected Predictions, got {type(wrong).__name__}. Pass Predictions(logits=...)."
         )
     sizes = {len(part) for parts in judged.values() for part in parts}
     if len(sizes) > 1:
@@ -248,12 +246,12 @@ def _score(
     test: Predictions,
     calib: Predictions | None,
     calibrators: Mapping[str, Callable[[], Calibrator | Advisor]],
-    settings: ScoringSettings,
+    options: ScoringOptions,
     clusters: Any,
 ) -> dict[str, RunScores]:
     """Score one seed, before and after calibrators that are fitted for it."""
-    found = {"identity": score_plain({"test": test}, settings, clusters=clusters)}
+    found = {"identity": score_plain({"test": test}, options, clusters=clusters)}
     for key, make in calibrators.items():
         assert calib is not None
-        found[key] = score_mapped(key, test, make().fit(calib), settings, clusters=clusters)
+        found[key] = score_calibrated(key, test, make().fit(calib), options, clusters=clusters)
     return found

@@ -1,29 +1,25 @@
-"""What was chosen on ``tune``: made when a comparison is run, kept beside its runs, read by tables and reports."""
+"""What was chosen on ``tune``: made when a comparison is run, stored beside its runs, read by tables and reports."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, final
 
-from equipoise.calibrators import Calibrator
 from equipoise.core.checksums import content_checksum
 from equipoise.core.errors import DataError
-from equipoise.core.predictions import Predictions
-from equipoise.evaluate import Score, Sweep, mean_over_seeds, score
+from equipoise.evaluate import Score, Sweep, mean_over_seeds
+from equipoise.evaluate.selection import CRITERIA
 from equipoise.experiments.runs.folder import RunFolder
 from equipoise.experiments.runs.json_files import read_json, write_json
-from equipoise.experiments.runs.scores import RunScores
-from equipoise.experiments.specs.tuning import JUDGES, TunedMethod, pick_setting, scaled
 from equipoise.metrics.facts import metric_facts
 
 __all__ = [
     "SeedChoice",
-    "choices_before",
-    "choices_beside",
-    "choose_setting",
     "describe_choice",
+    "read_choices_beside",
+    "read_earlier_choices",
     "sweep_of",
     "write_choices",
 ]
@@ -43,14 +39,14 @@ class SeedChoice:
     Attributes:
         label: What tables call the method.
         seed: The seed.
-        by: What judged.
-        rule: How.
-        settings: What was tried, the simplest first.
+        by: Criterion.
+        rule: Rule of the choice.
+        settings: The settings that were tried, the simplest first.
         runs: The run at each setting, by name.
         listed: Which of these runs are methods of the comparison on their own, too.
         tune: What each gave on ``tune``: value, low and high.
         test: What each gave on ``test``, which took no part.
-        place: Which setting was chosen; None if it could not be, because runs failed.
+        index: Which setting was chosen; None if it could not be, because runs failed.
         fingerprints: Checksum of the predictions and scores of each run.
     """
 
@@ -63,94 +59,30 @@ class SeedChoice:
     listed: tuple[str, ...] = ()
     tune: tuple[tuple[float, float, float], ...] = ()
     test: tuple[tuple[float, float, float], ...] = ()
-    place: int | None = None
+    index: int | None = None
     fingerprints: tuple[str, ...] = ()
 
     @property
     def run(self) -> str | None:
         """Name of the run that was chosen."""
-        return None if self.place is None else self.runs[self.place]
-
-
-def choose_setting(
-    choice: TunedMethod,
-    seed: int,
-    runs: Mapping[str, RunFolder],
-    names: Sequence[str],
-    listed: Iterable[str],
-    known: Iterable[SeedChoice] = (),
-) -> SeedChoice:
-    """Choose for one seed; only then look at what each setting gave on ``test``.
-
-    What was chosen before among the same runs, as they are now, is taken from there.
-
-    Args:
-        choice: What to choose.
-        seed: The seed.
-        runs: Finished runs by name.
-        names: The run of each candidate.
-        listed: Runs that are methods on their own.
-        known: What was chosen before.
-    """
-    about: dict[str, Any] = {
-        "label": choice.label,
-        "seed": seed,
-        "by": choice.by,
-        "rule": choice.rule,
-        "settings": choice.settings,
-        "runs": tuple(names),
-        "listed": tuple(name for name in names if name in set(listed)),
-    }
-    if any(name not in runs for name in names):
-        return SeedChoice(**about)
-    found = [runs[name] for name in names]
-    about["fingerprints"] = tuple(run.fingerprint() for run in found)
-    for before in known:
-        if all(getattr(before, key) == about[key] for key in ("by", "rule", "runs", "fingerprints")):
-            return replace(before, **about)
-    tuned = [run.predictions("tune") for run in found]
-    maps: list[Calibrator | None] = [None] * len(found)
-    if choice.by == "nll_scaled":
-        tuned, maps = map(list, zip(*map(scaled, tuned), strict=True))
-    scores = [run.scores() for run in found]
-    card = scores[0].test
-    place = pick_setting(tuned, by=choice.by, rule=choice.rule, n_bins=card.n_bins, closed=card.closed)
-    pairs = [_values(*one, choice.by) for one in zip(found, scores, tuned, maps, strict=True)]
-    tune, test = zip(*pairs, strict=True)
-    return SeedChoice(**about, tune=tune, test=test, place=place)
-
-
-def _values(
-    run: RunFolder, scores: RunScores, tuned: Predictions, fitted: Calibrator | None, by: str
-) -> tuple[tuple[float, float, float], ...]:
-    """Return what a run gave on ``tune`` and ``test``, with intervals; after a map, if it was chosen after one."""
-    cards = scores.cards
-    if fitted is not None:
-        settings = {
-            name: getattr(cards["test"], name)
-            for name in ("n_bins", "closed", "level", "n_resamples", "seed")
-        }
-        both = [score(part, **settings) for part in (tuned, fitted(run.predictions("test")))]
-    else:
-        both = [cards["tune"], cards["test"]]
-    return tuple(card[JUDGES[by]][:3] for card in both)
+        return None if self.index is None else self.runs[self.index]
 
 
 def describe_choice(seeds: Sequence[SeedChoice]) -> str:
-    """Say what was chosen for each seed, how, and what it cost.
+    """Describe what was chosen for each seed, how, and what it cost.
 
     Example:
         >>> one = SeedChoice(label="focal(gamma by nll)", seed=0, by="nll", rule="best", settings=({"gamma": 1.0},
-        ...     {"gamma": 2.0}), runs=("a", "b"), place=1)
+        ...     {"gamma": 2.0}), runs=("a", "b"), index=1)
         >>> describe_choice([one])
         'focal(gamma by nll): gamma=2.0 (seed 0); chosen on tune by nll, the best; 2 runs.'
     """
     first = seeds[0]
     found: dict[str, list[int]] = {}
     for one in seeds:
-        words = "nothing, for want of finished runs"
-        if one.place is not None:
-            words = ", ".join(f"{knob}={value}" for knob, value in one.settings[one.place].items())
+        words = "nothing, because runs are missing"
+        if one.index is not None:
+            words = ", ".join(f"{name}={value}" for name, value in one.settings[one.index].items())
         found.setdefault(words, []).append(one.seed)
     picked = "; ".join(
         f"{words} (seed{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))})"
@@ -162,35 +94,35 @@ def describe_choice(seeds: Sequence[SeedChoice]) -> str:
 
 def sweep_of(seeds: Sequence[SeedChoice], *, level: float = 0.95) -> Sweep | None:
     """Return what each setting gave, over seeds; None if no seed has all its runs."""
-    whole = [one for one in seeds if one.place is not None]
+    whole = [one for one in seeds if one.index is not None]
     if not whole:
         return None
-    first, metric = whole[0], JUDGES[whole[0].by]
+    first, metric = whole[0], CRITERIA[whole[0].by]
     if any(one.settings != first.settings for one in whole):
-        return _sought_sweep(whole, describe_choice(seeds))
+        return _search_sweep(whole, describe_choice(seeds))
     tune, test = (
         tuple(
-            mean_over_seeds(metric, [Score(*getattr(one, split)[place]) for one in whole], level=level)
-            for place in range(len(first.settings))
+            mean_over_seeds(metric, [Score(*getattr(one, split)[index]) for one in whole], level=level)
+            for index in range(len(first.settings))
         )
         for split in ("tune", "test")
     )
-    counts = tuple(sum(one.place == place for one in whole) for place in range(len(first.settings)))
+    counts = tuple(sum(one.index == index for one in whole) for index in range(len(first.settings)))
     return Sweep(
         first.label, metric_facts(metric).key, first.settings, tune, test, counts, describe_choice(seeds)
     )
 
 
-def _sought_sweep(seeds: Sequence[SeedChoice], words: str) -> Sweep:
+def _search_sweep(seeds: Sequence[SeedChoice], words: str) -> Sweep:
     """Return what was tried where every seed sought settings of its own: each setting with its own seed's interval."""
     tried = [
-        (one.settings[place], Score(*one.tune[place]), Score(*one.test[place]), int(place == one.place))
+        (one.settings[index], Score(*one.tune[index]), Score(*one.test[index]), int(index == one.index))
         for one in seeds
-        for place in range(len(one.settings))
+        for index in range(len(one.settings))
     ]
     settings, tune, test, counts = zip(*tried, strict=True)
     return Sweep(
-        seeds[0].label, metric_facts(JUDGES[seeds[0].by]).key, settings, tune, test, counts, words, True
+        seeds[0].label, metric_facts(CRITERIA[seeds[0].by]).key, settings, tune, test, counts, words, True
     )
 
 
@@ -203,11 +135,11 @@ def write_choices(path: Path, choices: Sequence[SeedChoice]) -> None:
         path.unlink(missing_ok=True)
 
 
-def choices_before(path: Path) -> list[SeedChoice]:
+def read_earlier_choices(path: Path) -> list[SeedChoice]:
     """Return what a comparison wrote when it was run before; nothing if it was not, or its file is damaged.
 
     Example:
-        >>> choices_before(Path("nowhere.choices.json"))
+        >>> read_earlier_choices(Path("nowhere.choices.json"))
         []
     """
     try:
@@ -216,7 +148,7 @@ def choices_before(path: Path) -> list[SeedChoice]:
         return []  # it chooses anew, and writes the file anew
 
 
-def choices_beside(runs: Iterable[RunFolder]) -> list[SeedChoice]:
+def read_choices_beside(runs: Iterable[RunFolder]) -> list[SeedChoice]:
     """Return what was chosen among runs by the comparisons that made them, as their folders tell.
 
     Raises:

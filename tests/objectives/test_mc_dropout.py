@@ -1,0 +1,82 @@
+"""Predictions averaged over dropout masks."""
+
+import pytest
+import torch
+from torch import nn
+
+from equipoise.experiments import Execution, ScoringOptions, Spec, run
+from equipoise.models import mlp
+from equipoise.objectives import MCDropout, MonteCarloNetwork, Parts, Supervised
+from equipoise.training import predict
+from helpers import toys
+from helpers.tiny_runs import TABLE
+
+
+def test_mean_by_hand():
+    """A dropout of 1/2 on one input: it is 0 or doubled, and either way the head is known."""
+    head = nn.Linear(1, 2)
+    head.weight.data = torch.tensor([[1.0], [0.0]])
+    head.bias.data.zero_()
+    network = nn.Sequential(nn.Dropout(0.5), head).eval()
+    inputs = torch.full((1, 1), 3.0)
+    torch.manual_seed(0)
+    masks = [float(nn.functional.dropout(inputs, 0.5, training=True)) for _ in range(40)]
+    wanted = torch.stack([torch.tensor([mask, 0.0]).softmax(0) for mask in masks]).mean(0)
+    found = MonteCarloNetwork(network, n_passes=40)(inputs).exp()[0]
+    torch.testing.assert_close(found.detach(), wanted)
+    assert 0 in masks
+    assert 6 in masks
+
+
+def test_predictions_can_be_repeated_and_leave_no_trace():
+    network = MonteCarloNetwork(mlp(3, 2, hidden=(8,), dropout=0.5), n_passes=5).eval()
+    before = torch.get_rng_state()
+    one, two = (predict(network, toys.TUNE(**toys.WHERE)).logits for _ in range(2))
+    assert (one == two).all()
+    assert torch.equal(torch.get_rng_state(), before)
+    assert not any(part.training for part in network.modules())
+    other = MonteCarloNetwork(network.network, n_passes=5, seed=1)
+    assert (predict(other, toys.TUNE(**toys.WHERE)).logits != one).any()
+
+
+def test_many_passes_lower_the_confidence_of_a_confident_network():
+    torch.manual_seed(0)
+    network = mlp(3, 2, hidden=(32,), dropout=0.5).eval()
+    network.head.weight.data *= 30
+    plain = network(toys.TUNE.inputs).softmax(1).amax(1).mean()
+    averaged = MonteCarloNetwork(network, n_passes=50)(toys.TUNE.inputs).exp().amax(1).mean()
+    assert averaged < plain
+
+
+def test_batch_norms_stay_in_evaluation_mode():
+    network = nn.Sequential(nn.BatchNorm1d(2), nn.Dropout(0.5), nn.Linear(2, 3)).eval()
+    MonteCarloNetwork(network, n_passes=3)(torch.randn(4, 2))
+    assert int(network[0].num_batches_tracked) == 0
+
+
+def test_a_network_without_dropout_gets_one_from_parts_only():
+    with pytest.raises(ValueError, match=r"mlp\(dropout=0\.1\)"):
+        MonteCarloNetwork(mlp(3, 2))
+    assert (
+        MCDropout.from_parts(Parts(make_network=lambda: mlp(3, 2)), dropout=0.2).network().network.body[-1].p
+        == 0.2
+    )
+    own = Parts(make_network=lambda: mlp(3, 2, dropout=0.4))
+    assert MCDropout.from_parts(own).network().network.body[-1].p == 0.4
+    with pytest.raises(ValueError, match="has no dropout"):
+        MCDropout.from_parts(Parts(make_network=lambda: nn.Linear(2, 3)))
+
+
+def test_mistakes():
+    with pytest.raises(ValueError, match="at least 1"):
+        MCDropout(Supervised(mlp(3, 2, dropout=0.1), nn.CrossEntropyLoss()), n_passes=0)
+
+
+@pytest.mark.parametrize("keep", ["last", "best"])
+def test_a_spec_trains_with_it(keep, tmp_path):
+    spec = Spec.from_table(
+        {**TABLE, "method": "mc_dropout", "recipe": {"name": "quick", "epochs": 1, "keep": keep}}
+    )
+    folder = run(spec, tmp_path, scoring=ScoringOptions(n_resamples=20), execution=Execution(quiet=True))
+    probs = torch.tensor(folder.predictions("test").logits).exp()
+    torch.testing.assert_close(probs.sum(1), torch.ones(len(probs)))
