@@ -151,7 +151,7 @@ def page(category: Category, entry: Entry) -> str:
 def facts(entry: Entry) -> Iterator[tuple[str, str]]:
     """Give the rows of the table at the top of a page."""
     yield "key", f"`{entry.key}`"
-    places = [f"`{one.__module__.rsplit('.', 1)[0]}.{one.__qualname__}`" for one in factories(entry)]
+    places = [f"`{'.'.join(one.__module__.split('.')[:2])}.{one.__qualname__}`" for one in factories(entry)]
     is_data = CATALOGUE["datasets"].get(entry.key) is entry
     yield "in Python", loaded(entry) if is_data else " + ".join(places)
     if entry.paper:
