@@ -75,7 +75,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         estimator: The classifier; a logistic regression if None. It must have ``predict_proba`` or, failing that,
             ``decision_function``.
         method: A calibrator's name, a :class:`~equipoise.calibrators.Calibrator` with settings of its own, or
-            ``"auto"``: the simplest within one standard error of the best by log-loss, which may be none.
+            ``"auto"``: chosen by cross-validated log-loss, which may be none; see
+            :func:`~equipoise.calibrators.choose`.
         cv: Folds, a splitter, or a list of splits; every row must be left out exactly once.
         n_jobs: Folds fitted at the same time.
 
