@@ -1,5 +1,6 @@
 """For tests and doctests alike: no window is opened, no figure outlives its test, no processor's promise ends them."""
 
+import inspect
 import os
 import re
 import sys
@@ -15,7 +16,6 @@ HAS_TORCH = find_spec("torch") is not None
 #: Packages whose tests and doctests run without torch, in an environment that does not have it.
 TORCH_FREE = {
     "calibrators",
-    "catalogue",
     "core",
     "decisions",
     "evaluate",
@@ -48,26 +48,55 @@ if find_spec("numba") is None:
     collect_ignore.append("src/equipoise/kernels/state_kernel.py")
 
 
+#: Imports that show that a test needs torch: torch itself, packages that need it, and public names from there.
+_NEEDS_TORCH = re.compile(
+    r"^ *(import|from) (torch\b|equipoise\.(losses|models|data|objectives|training|experiments|testing)\b|"
+    r"helpers\.(batch_norms|batch_terms|host_processes|host_training|own_code|per_sample|processes|toys)\b)|"
+    r"^from equipoise import .*\b(compare_methods|compare_seeds|load_model|register)\b",
+    re.MULTILINE,
+)
+
+
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Without torch, leave out packages that need it, and tests of tensors in the others: files that import torch."""
+    """Without torch, leave out packages that need it, and in the others the files of tests that use these packages."""
     root = Path(__file__).parent
-    if HAS_TORCH or collection_path.suffix != ".py" or collection_path.parent in (root, root / "tests"):
+    if HAS_TORCH or not collection_path.is_relative_to(root):
         return None
     parts = collection_path.relative_to(root).parts  # tests/PACKAGE/... or src/equipoise/PACKAGE/...
-    package = parts[2 if parts[0] == "src" else 1]
-    adapter = collection_path.stem.removeprefix("test_") in TORCH_FREE_ADAPTERS and package == "integrations"
-    if package not in TORCH_FREE and not adapter:
+    depth = 2 if parts[:1] == ("src",) else 1
+    if len(parts) <= depth:
+        return None
+    package = parts[depth].removesuffix(".py")
+    if package == "integrations":
+        adapter = collection_path.stem.removeprefix("test_")
+        return None if collection_path.is_dir() or adapter in TORCH_FREE_ADAPTERS else True
+    if package not in TORCH_FREE and package not in ("helpers", "conftest", "__init__"):
         return True
-    return (
-        bool(re.search(r"^(import|from) torch\b", collection_path.read_text("utf-8"), re.MULTILINE)) or None
+    if collection_path.suffix != ".py":
+        return None
+    text = collection_path.read_text("utf-8")
+    needs_torch = (
+        re.search(r"^import torch\b", text, re.MULTILINE) if parts[0] == "src" else _NEEDS_TORCH.search(text)
     )
+    return bool(needs_torch) or None
+
+
+def _example_needs_torch(item: pytest.Item) -> bool:
+    """Return whether the example in a docstring, or the function that it belongs to, imports torch."""
+    example = getattr(item, "dtest", None)
+    if example is None:
+        return False
+    if any("torch" in part.source for part in example.examples):
+        return True
+    module = sys.modules[example.globs["__name__"]]
+    documented = getattr(module, example.name.removeprefix(f"{module.__name__}."), None)
+    return inspect.isfunction(documented) and "import torch" in inspect.getsource(documented)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Without torch, skip examples in docstrings that use it."""
     for item in items:
-        example = getattr(item, "dtest", None)
-        if not HAS_TORCH and example and any("torch" in part.source for part in example.examples):
+        if not HAS_TORCH and _example_needs_torch(item):
             item.add_marker(pytest.mark.skip(reason="the example needs torch"))
 
 

@@ -198,7 +198,6 @@ def test_a_renamed_run_is_never_cleaned_away(tmp_path, home, capsys):
         (["runs", "{home}/nowhere"], "no such folder"),
         (["list", "loses"], "did you mean 'losses'"),
         (["show", "focall"], "did you mean 'focal'"),
-        (["show", "logit_norm"], "it is 'logit_penalty' now, since elsewhere LogitNorm is another method"),
     ],
 )
 def test_mistakes_exit_2_with_a_sentence(home, words, sentence, capsys, monkeypatch):

@@ -178,17 +178,17 @@ def test_features_cannot_be_cut():
 
 def test_visited_rows_only():
     data = images()
-    visit = data.rows("train")[::3]
-    index = torch.cat([batch.index for batch in batches(data, "train", batch_size=4, visit=visit)])
-    assert sorted(index.tolist()) == visit.tolist()
+    indices = data.rows("train")[::3]
+    index = torch.cat([batch.index for batch in batches(data, "train", batch_size=4, indices=indices)])
+    assert sorted(index.tolist()) == indices.tolist()
 
 
 @pytest.mark.parametrize("row", [0, 49, 500, -1])
 def test_visiting_rows_of_another_split_is_refused(row):
     data = images()
     outside = [r for r in (row,) if r not in data.rows("train").tolist()] or [int(data.rows("test")[0])]
-    with pytest.raises(SplitError, match="visit"):
-        batches(data, "train", batch_size=4, visit=torch.tensor(outside))
+    with pytest.raises(SplitError, match="indices"):
+        batches(data, "train", batch_size=4, indices=torch.tensor(outside))
 
 
 def test_features_are_standardised():

@@ -21,7 +21,7 @@ def saved(folder, **arrays):
 
 def first(data, split):
     found = batches(
-        data, split, epoch=0, visit=None, start=0, rank=0, world_size=1, device="cpu", batch_size=3
+        data, split, epoch=0, indices=None, start=0, rank=0, world_size=1, device="cpu", batch_size=3
     )
     return next(iter(found))
 

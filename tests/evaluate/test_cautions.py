@@ -234,3 +234,29 @@ def test_percentages_called_probabilities_are_to_be_divided(given):
         match=r"must lie in \[0, 1\], got 85.0 in row 0.*Percent\? Divide by 100, or read the file with percent=True",
     ):
         Predictions(probs=given, labels=[0, 1])
+
+
+# Thresholds -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n_right", "warned"), [(4740, True), (4749, True), (4751, False), (4760, False)])
+def test_worse_than_chance_takes_five_standard_errors(n_right, warned):
+    # Half of 10,000 rows would be right by chance, and five times sqrt(0.25 / 10,000) is 2.5 points.
+    labels = np.arange(10_000) < n_right
+    found = keys(Predictions(probs=np.full(10_000, 0.6), labels=labels.astype(int)))
+    assert ("worse_than_chance" in found) is warned
+
+
+@pytest.mark.parametrize(("n_shifted", "warned"), [(25, False), (26, True)])
+def test_shifted_labels_take_five_standard_errors(n_shifted, warned):
+    # No row is right and m are right by one: m > 5 sqrt(m) from 26 on.
+    labels = np.arange(50) % 6
+    predicted = np.where(np.arange(50) < n_shifted, labels + 1, labels + 3)
+    rows = Predictions(predicted=predicted, confidence=np.linspace(0.4, 0.9, 50), labels=labels, n_classes=10)
+    assert ("labels_off_by_one" in keys(rows)) is warned
+
+
+@pytest.mark.parametrize(("n_rows", "warned"), [(99, True), (100, False)])
+def test_fewer_than_a_hundred_rows_are_few(n_rows, warned):
+    logits, labels = network(n=n_rows, k=3)
+    assert ("few_rows" in keys(Predictions(logits=logits, labels=labels))) is warned

@@ -262,3 +262,23 @@ def test_short_and_html_forms():
 def test_more_bins_than_tell_anything_are_refused():
     with pytest.raises(ValueError, match="`n_bins` must be at most 10000, got 1000000"):
         score(Predictions(probs=[0.9, 0.2], labels=[1, 0]), n_bins=10**6)
+
+
+@pytest.mark.parametrize(("n_rows", "n_bins", "noted"), [(299, 15, True), (300, 15, False), (300, 16, True)])
+def test_fewer_than_twenty_rows_per_bin_are_noted(n_rows, n_bins, noted):
+    probs = np.linspace(0.01, 0.99, n_rows)
+    card = score(Predictions(probs=probs, labels=np.arange(n_rows) % 2), n_bins=n_bins, n_resamples=5)
+    assert any(f"few for {n_bins} bins" in note for note in card.notes) is noted
+
+
+def test_the_fingerprint_is_computed_when_it_is_asked_for():
+    rows = predictions()
+    card = score(rows, n_resamples=5)
+    assert "rows" not in rows.__dict__
+    assert card.fingerprint == rows.fingerprint
+    assert card.to_dict()["settings"]["fingerprint"] == rows.fingerprint
+
+
+def test_a_pickled_card_leaves_its_rows_behind():
+    card = pickle.loads(pickle.dumps(score(predictions(), n_resamples=5)))
+    assert card.identity == card.fingerprint == predictions().fingerprint

@@ -122,6 +122,11 @@ def test_cross_entropy_without_the_papers_weight_decay_is_another_method():
     without = {**table, "recipe": {"name": "focal_cifar", "weight_decay": 0.0}}
     assert any(row.paper == "dual_focal" for row in paper_results_for(Spec.from_table(table)))
     assert not any(row.paper == "dual_focal" for row in paper_results_for(Spec.from_table(without)))
+    # A method that sets its own weight decay is another one for papers that do not say theirs.
+    own = {**table, "method": {"name": "ce", "recipe": {"weight_decay": 0.01}}}
+    assert paper_results_for(Spec.from_table(own)) == []
+    same = {**table, "method": {"name": "ce", "recipe": {"weight_decay": 5e-4}}}
+    assert {row.paper for row in paper_results_for(Spec.from_table(same))} == {"dual_focal"}
 
 
 def test_newsgroups_is_trained_with_the_optimizer_that_the_paper_names():

@@ -10,6 +10,7 @@ from equipoise.cli import main
 from equipoise.experiments import read_comparison
 from equipoise.experiments.results.papers import printed_for
 from equipoise.experiments.results.tables import COLUMNS
+from equipoise.experiments.tuning.samplers import first_settings
 
 HOME = Path(__file__).resolve().parents[2]
 PREFIXES = ("cals", "diff-dml", "dual-focal", "gamma-net", "losses", "newsgroups.", "voc", "weight-decay")
@@ -35,13 +36,9 @@ def is_printed(path):
     """Whether a paper printed a number that stands beside one of the rehearsed runs."""
     comparison = read_comparison(path, rehearse=True)
     columns = comparison.metrics or (*COLUMNS, "mean_iou")
-    tuned = {
-        label: tuple(choice.settings[0])
-        for choice in comparison.choices
-        for label in [choice.candidates[0].label]
-    }
+    tuned = {one.method.name: tuple(one.space) for one in comparison.tuned}
     return any(
-        printed_for(spec, "identity", columns, tuned=tuned.get(spec.method.label, ()))
+        printed_for(spec, "identity", columns, tuned=tuned.get(spec.method.name, ()))
         for spec in comparison.specs
     )
 
@@ -87,11 +84,11 @@ def test_a_rehearsal_covers_every_method_network_and_dataset(path):
     assert {(spec.data.name, spec.model.name) for spec in cut.specs} == pairs
     first = cut.specs[0]
     tried = {spec.method.label for spec in cut.specs if (spec.data, spec.model) == (first.data, first.model)}
-    listed = {label for label in cut.methods if label not in {choice.label for choice in cut.choices}}
-    assert listed <= tried
-    for choice in cut.choices:
-        assert len(choice.candidates) == 2
-        assert {candidate.label for candidate in choice.candidates} <= tried
+    assert set(cut.methods) - {one.label for one in cut.tuned} <= tried
+    for one in cut.tuned:
+        settings = first_settings(one)
+        assert len(settings) == 2
+        assert {one.method_at(setting).label for setting in settings} <= tried
     for spec in cut.specs:
         assert spec.data.options["stand_in"]
         assert (spec.training.epochs, spec.training.batch_size) == (1, 2)

@@ -34,7 +34,7 @@ CPU = Hardware(accelerator="cpu", devices=1)
 N_TRAIN, N_TUNE, N_CLASSES = 40, 24, 3
 RECIPE = Recipe(optimizer=Optimizer("SGD", lr=0.1, options={"momentum": 0.9}), schedule=Cosine())
 #: What a source is called with for the first epoch of one process.
-WHERE = {"epoch": 0, "visit": None, "start": 0, "rank": 0, "world_size": 1, "device": torch.device("cpu")}
+WHERE = {"epoch": 0, "indices": None, "start": 0, "rank": 0, "world_size": 1, "device": torch.device("cpu")}
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class Blobs:
         self.inputs = corners[self.labels] + torch.randn(n, 2, generator=generator)
         self.batch_size, self.shuffle = batch_size, shuffle
 
-    def __call__(self, *, epoch, visit, start, rank, world_size, device) -> list[Rows]:
-        rows = torch.arange(len(self.labels)) if visit is None else visit
+    def __call__(self, *, epoch, indices, start, rank, world_size, device) -> list[Rows]:
+        rows = torch.arange(len(self.labels)) if indices is None else indices
         if self.shuffle:
             rows = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(epoch))]
         whole = [part for part in rows.split(self.batch_size) if len(part) > 1]  # batch norm needs two

@@ -41,3 +41,17 @@ def test_scoring_in_a_forked_child_does_not_wait_for_threads_it_lacks(plain):
         text=True,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("setting", "expected"), [("3", 3), ("2,1", 2), ("", None), ("many", None)])
+def test_the_number_of_threads_without_torch(setting, expected):
+    code = "import sys; sys.modules['torch'] = None\nfrom equipoise.kernels.threads import n_threads as n; print(n())"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        env={**os.environ, "OMP_NUM_THREADS": setting},
+        timeout=60,
+        capture_output=True,
+        text=True,
+    )
+    assert int(done.stdout) == (expected or len(os.sched_getaffinity(0)))

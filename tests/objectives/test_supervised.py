@@ -25,7 +25,7 @@ def plain_loop(network, loss, *, epochs, rate, clip=None, total=False):
     optimizer = torch.optim.SGD(network.parameters(), lr=rate, momentum=0.9, weight_decay=5e-4)
     for epoch in range(epochs):
         for batch in toys.TRAIN(
-            epoch=epoch, visit=None, start=0, rank=0, world_size=1, device=torch.device("cpu")
+            epoch=epoch, indices=None, start=0, rank=0, world_size=1, device=torch.device("cpu")
         ):
             value = loss(network(batch.inputs), batch.targets)
             optimizer.zero_grad()

@@ -176,7 +176,7 @@ def test_a_run_ships_the_average(average, keep, tmp_path):
     found = negative_log_likelihood(folder.predictions("tune"))
     wanted = row["tune_nll"] if keep == "last" else min(one["tune_nll"] for one in folder.history())
     assert found == pytest.approx(wanted, rel=1e-4)
-    network = load_network(folder, build(spec))
+    network = load_network(folder, build(spec), spec)
     assert not any(weight.requires_grad for weight in network.parameters()) or keep == "best"
 
 

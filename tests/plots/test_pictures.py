@@ -106,6 +106,16 @@ def test_categories_of_a_hyperparameter_stand_in_their_order_and_both_splits_are
     assert drawn == {"cals, test": [[0.0, 2.0], [1.0, 4.0]], "cals, tune": [[0.0, 1.0], [1.0, 3.0]]}
 
 
+@pytest.mark.parametrize(
+    ("values", "scale"), [((1.0, 5.0), "linear"), ((0.001, 1.0), "log"), ((0.0, 1e-5, 1e-2), "symlog")]
+)
+def test_a_hyperparameter_over_decades_has_a_logarithmic_axis(values, scale):
+    line = dict.fromkeys(values, Score(0.02, 0.01, 0.03))
+    [ax] = plots.draw_hyperparameter({"ece": {"ce": line}}, parameter="weight_decay").axes
+    assert ax.get_xscale() == scale
+    assert ax.containers[0].lines[0].get_xdata().tolist() == list(values)
+
+
 def test_history_draws_each_method_and_leaves_gaps():
     histories = {
         "ce": [{"epoch": 0, "tune_nll": 1.0}, {"epoch": 1}, {"epoch": 2, "tune_nll": 0.5}],

@@ -9,10 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from equipoise.catalogue import CATALOGUE
-from equipoise.experiments import Component
 from equipoise.experiments.build.data import load_data
 from equipoise.experiments.build.run_parts import build, make_network, split_source
-from equipoise.experiments.specs.run import DataSpec, Spec
+from equipoise.experiments.specs.run import DataSpec, ModelSpec, Spec
 from equipoise.losses import Adaptive
 from equipoise.metrics import accuracy as share_right
 from equipoise.training import Hardware, fit, predict
@@ -38,7 +37,7 @@ def splits(name: str) -> dict[str, tuple[Tensor, Tensor]]:
 def accuracy(loss: nn.Module, name: str) -> float:
     """Train a small network as the quick recipe does, and return its accuracy in percent."""
     torch.manual_seed(0)
-    network = make_network(Component(name="mlp"), load_data(DATA[name]))
+    network = make_network(ModelSpec(name="mlp"), load_data(DATA[name]))
     optimizer = torch.optim.Adam(network.parameters(), RATE)
     (inputs, labels), (held_out, answers), (unseen, truth) = (
         splits(name)[p] for p in ("train", "tune", "test")
@@ -57,7 +56,7 @@ def accuracy(loss: nn.Module, name: str) -> float:
 
 @cache
 def wanted(name: str) -> float:
-    return accuracy(LOSSES["ce"].make(), name)
+    return accuracy(METHODS["ce"].make(), name)
 
 
 @pytest.mark.slow

@@ -35,7 +35,14 @@ from equipoise import (
     theory,
     training,
 )
-from equipoise.calibrators import Calibrator, CalibratorModule, OwnCalibrator, TemperatureScaling, choose
+from equipoise.calibrators import (
+    Calibrator,
+    CalibratorModule,
+    OwnCalibrator,
+    PriorShift,
+    TemperatureScaling,
+    choose,
+)
 from equipoise.catalogue import CATALOGUE, SumTerm, options_of
 from equipoise.core import MissingExtraError, Predictions, Rows
 from equipoise.data import load
@@ -175,7 +182,7 @@ def objective(name):
 
 def step_rows():
     torch.manual_seed(0)
-    return toys.TRAIN(epoch=0, visit=None, start=0, rank=0, world_size=1, device=None)[0]
+    return toys.TRAIN(epoch=0, indices=None, start=0, rank=0, world_size=1, device=None)[0]
 
 
 def certified():
@@ -302,6 +309,7 @@ EXAMPLES = {
         "d", "m", "", {}, {"ce": spec()}, {"ce": {"identity": run_scores()}}
     ),
     "RunScores": run_scores,
+    "PriorShift": lambda: PriorShift(before=TemperatureScaling().fit(LOGITS, LABELS)).set_priors([1, 1, 2]),
     "ScoringOptions": lambda: experiments.ScoringOptions(calibrators=["vector"], n_resamples=9),
     "SeedComparison": compared_seeds,
     "Spec": spec,
@@ -310,6 +318,15 @@ EXAMPLES = {
     "MethodOption": lambda: options_of(CATALOGUE["losses"]["focal"])[0],
     "SumTerm": lambda: SumTerm("0.5", "mdca"),
     "Optimizer": lambda: training.Optimizer("SGD", lr=0.1, options={"momentum": 0.9}),
+    "AveragedWeights": lambda: training.AveragedWeights(nn.Linear(2, 3)),
+    "DistilledEnsemble": lambda: toys.OBJECTIVES["distilled_ensemble"](0),
+    "LaplaceNetwork": lambda: objectives.LaplaceNetwork(toys.make_network(0)),
+    "LastLayerLaplace": lambda: toys.OBJECTIVES["last_layer_laplace"](0),
+    "MCDropout": lambda: toys.OBJECTIVES["mc_dropout"](0),
+    "MonteCarloNetwork": lambda: objectives.MonteCarloNetwork(toys.make_network(0)),
+    "SnapshotEnsemble": lambda: toys.OBJECTIVES["snapshot_ensemble"](0),
+    "SnapshotNetwork": lambda: objectives.SnapshotNetwork(nn.Linear(2, 3), 2),
+    "WeightAverage": lambda: toys.OBJECTIVES["ema"](0),
     "SumFactory": lambda: CATALOGUE["losses"]["focal+mdca"].factory,
     "Scaled": lambda: 0.5 * losses.MMCE(),
     "Sum": lambda: losses.FocalLoss() + 0.5 * losses.MMCE(),

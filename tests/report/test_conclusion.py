@@ -202,3 +202,25 @@ def test_one_seed_recommends_seeds_and_no_method():
     assert "networks" in found.headline
     assert any("train several seeds before choosing a method" in one for one in found.sentences)
     assert any("one seed says nothing about the next training" in one for one in found.sentences)
+
+
+@pytest.mark.parametrize(
+    ("ece", "tone", "words"),
+    [
+        (0.0199, "good", "which is small"),
+        (0.0201, "mixed", "even the best is off by about 2.0 points"),
+        (0.0499, "mixed", "even the best is off by about 5.0 points"),
+        (0.0501, "bad", "which is large"),
+    ],
+)
+def test_two_and_five_points_separate_small_noticeable_and_large(ece, tone, words):
+    n = 40_000
+    right = np.arange(n) < 0.6 * n
+    named = {"predicted": np.zeros(n, int), "labels": np.where(right, 0, 1)}
+    models = {
+        name: Predictions(**named, confidence=np.full(n, 0.6 + gap))
+        for name, gap in (("ce", 0.3), ("best", ece))
+    }
+    found = conclusion_of(report_of(models, n_resamples=50))
+    assert found.tone == tone
+    assert words in " ".join(found.sentences).replace("\u00a0", " ")

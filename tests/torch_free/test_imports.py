@@ -8,6 +8,13 @@ import pytest
 
 from equipoise.core import Predictions, write_predictions
 
+RUN = """
+import sys
+from equipoise.cli import main
+code = main(sys.argv[1:])
+print("code", code, "torch" if "torch" in sys.modules else "free")
+"""
+
 
 @pytest.fixture
 def files(tmp_path):
@@ -30,14 +37,34 @@ def run(folder, code, *arguments):
     return found.stdout.splitlines()[-1]
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "audit test.npz",
+        "audit test.csv --report audit.html",
+        "score test.npz",
+        "calibrate calib.npz -o calibrator.json",
+        "calibrate calib.npz --method auto -o calibrator.json",
+        "report test.npz -o report.html",
+    ],
+)
+def test_commands_on_files_import_no_torch(command, files):
+    assert run(files, RUN, *command.split()) == "code 0 free"
+
+
+def test_a_calibrator_is_applied_without_torch(files):
+    assert run(files, RUN, "calibrate", "calib.npz", "-o", "calibrator.json") == "code 0 free"
+    assert run(files, RUN, "apply", "calibrator.json", "test.csv", "-o", "out.csv") == "code 0 free"
+
+
 PYTHON = """
 import sys
 import numpy as np
-from equipoise.core import read_predictions
+import equipoise
 from equipoise.calibrators import choose, load
 from equipoise.calibrators.load import KINDS
 
-predictions = read_predictions("calib.npz")
+predictions = equipoise.read_predictions("calib.npz")
 for kind in KINDS:
     fitted = KINDS[kind]().fit(predictions)
     fitted(predictions.logits)

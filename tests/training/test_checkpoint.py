@@ -14,7 +14,18 @@ from helpers import toys
 def test_a_whole_run_loads_without_running_code(tmp_path):
     fit(toys.OBJECTIVES["gamma_net"](0), toys.TRAIN, epochs=1, folder=tmp_path, hardware=toys.CPU)
     content = torch.load(tmp_path / "last.pt", weights_only=True)
-    wanted = {"objective", "epoch", "batch", "visit", "log", "history", "random", "seed", "kind", "precision"}
+    wanted = {
+        "objective",
+        "epoch",
+        "batch",
+        "indices",
+        "log",
+        "history",
+        "random",
+        "seed",
+        "kind",
+        "precision",
+    }
     assert wanted <= set(content)
     assert {"torch", "cuda", "numpy", "python"} == set(content["random"][0])
     assert "learner._extra_state" in content["objective"]

@@ -88,7 +88,7 @@ def _count(text: str) -> float:
     spec = Spec.from_table(table)
     built = build(spec)
     batch = next(
-        iter(built.train(epoch=0, visit=None, start=0, rank=0, world_size=1, device=torch.device("cpu")))
+        iter(built.train(epoch=0, indices=None, start=0, rank=0, world_size=1, device=torch.device("cpu")))
     )
     built.objective.train()
     with FlopCounterMode(display=False) as counter:

@@ -19,6 +19,7 @@ from equipoise.calibrators.load import from_artifact, load
 from equipoise.calibrators.matrix import MatrixScaling
 from equipoise.calibrators.own import OwnCalibrator, OwnMap
 from equipoise.calibrators.platt import PlattScaling
+from equipoise.calibrators.prior_shift import PriorShift, estimate_priors
 from equipoise.calibrators.quadratic import QuadraticScaling
 from equipoise.calibrators.result import FitResult
 from equipoise.calibrators.scaling_binning import ScalingBinning
@@ -53,6 +54,7 @@ __all__ = [
     "OwnCalibrator",
     "OwnMap",
     "PlattScaling",
+    "PriorShift",
     "QuadraticScaling",
     "ScalingBinning",
     "SplineCalibration",
@@ -65,6 +67,7 @@ __all__ = [
     "average_predictions",
     "calibrate_file",
     "choose",
+    "estimate_priors",
     "from_artifact",
     "load",
 ]

@@ -13,6 +13,7 @@ import numpy as np
 
 from equipoise.calibrators.artifact_checks import check_content
 from equipoise.calibrators.result import FitResult
+from equipoise.core.arrays import Array
 from equipoise.core.atomic_files import atomic_path, save_tensors, write_text
 from equipoise.core.errors import DataError, first_line, require
 from equipoise.core.rows import Rows
@@ -34,6 +35,7 @@ def pack(
     fingerprint: str | None,
     result: FitResult,
     rows: Rows | None = None,
+    frequencies: Array | None = None,
 ) -> dict[str, Any]:
     """Return a fitted calibrator as plain numbers and text, with a hash over all of it.
 
@@ -61,6 +63,8 @@ def pack(
     }
     if rows is not None:
         content["rows"] = rows.sketch(_MOST_ROWS).packed()
+    if frequencies is not None:
+        content["frequencies"] = frequencies.tolist()
     content["hash"] = _hash(content)
     return content
 

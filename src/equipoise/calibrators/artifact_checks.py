@@ -43,6 +43,9 @@ def check_content(content: Any, *, where: str) -> None:
         _ = Rows.unpacked(content["rows"]) if content.get("rows") is not None else None
     except ValueError:
         raise _damaged(where, "rows", "packed hashes", content["rows"]) from None
+    frequencies = content.get("frequencies", [1.0])
+    if not (_numbers(frequencies) and all(0 <= one <= 1 for one in frequencies)):
+        raise _damaged(where, "frequencies", "probabilities", frequencies)
     _check_table(content["result"], _RESULT, where=where, path="result.")
     extra = {name: rule for name, rule in _ZEROS.items() if name in content["result"]}
     _check_table(content["result"], extra, where=where, path="result.")
@@ -199,7 +202,7 @@ def _ascending(values: Array) -> bool:
 
 
 def _ascending_pair(values: Array) -> bool:
-    return bool(np.isfinite(values).all() and (values[:, 0] <= values[:, 1]).all())
+    return bool((np.abs(values) <= 1e130).all() and (values[:, 0] <= values[:, 1]).all())
 
 
 _FINITE: _Rule = (lambda values: bool(np.isfinite(values).all()), "finite")
@@ -219,6 +222,11 @@ _RANGES: dict[str, _Rule] = {
         ("values", "lower", "upper"),
         (lambda values: bool(((values >= 0) & (values <= 1)).all()), "probabilities"),
     ),
+    "coefficients": (lambda values: bool((np.abs(values) <= 1e30).all()), "at most 1e30"),
     "gamma": (lambda values: bool((values >= 0).all() and np.isfinite(values).all()), "at least 0"),
+    "priors": (
+        lambda values: bool((values > 0).all() and abs(values.sum() - 1) < 1e-6),
+        "above 0 with a sum of 1",
+    ),
     "range": (_ascending_pair, "pairs of ascending numbers"),
 }

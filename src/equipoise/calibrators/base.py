@@ -77,6 +77,7 @@ class Calibrator(ABC):
     _fitted_with: Predictions | None = None
     _rows: Rows | None = None
     _fingerprint: str | None = None
+    _frequencies: Array | None = None
 
     @abstractmethod
     def _learn(self, predictions: Predictions) -> FitResult:
@@ -144,6 +145,7 @@ class Calibrator(ABC):
         self._n_classes = ONE_CONFIDENCE if claims else data.n_classes
         self._rows, self._fingerprint = None, None
         self._fitted_with = data
+        self._frequencies = None
         return self
 
     @final
@@ -244,8 +246,19 @@ class Calibrator(ABC):
         if self._fitted_with is not None:
             # Hashing rows takes as long as fitting a temperature, so it waits until somebody asks.
             self._rows, self._fingerprint = self._fitted_with.rows, self._fitted_with.fingerprint
+            self._frequencies = self._mean_probs(self._fitted_with)
             self._fitted_with = None
         return self._fingerprint
+
+    @property
+    def class_frequencies(self) -> Array | None:
+        """Mean calibrated probabilities ``(k,)`` of the fit rows; None for one confidence, and before the fit.
+
+        These are the frequencies of classes as the calibrator answers them; calibrators with an offset per class give
+        the frequencies of the labels.
+        """
+        _ = self.fingerprint
+        return self._frequencies
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -280,6 +293,7 @@ class Calibrator(ABC):
             fingerprint=self.fingerprint,
             result=self.result,
             rows=self._rows,
+            frequencies=self._frequencies,
         )
 
     @final
@@ -294,9 +308,14 @@ class Calibrator(ABC):
 
     @final
     def _restored(
-        self, result: FitResult, n_classes: int | None, fingerprint: str | None, rows: Rows | None
+        self,
+        result: FitResult,
+        n_classes: int | None,
+        fingerprint: str | None,
+        rows: Rows | None,
+        frequencies: Array | None = None,
     ) -> Self:
-        self._result, self._n_classes = result, n_classes
+        self._result, self._n_classes, self._frequencies = result, n_classes, frequencies
         self._fingerprint, self._rows = fingerprint, rows
         return self
 
@@ -375,6 +394,17 @@ class Calibrator(ABC):
     def _leaves_scores(self) -> bool:
         """Whether predictions are left as they are, exact zeros too."""
         return not self.changes_scores or (self._result is not None and self._result.identity)
+
+    def _mean_probs(self, data: Predictions) -> Array | None:
+        if self._n_classes == ONE_CONFIDENCE:
+            return None
+        total = np.zeros(data.logits.shape[1])
+        weights = np.ones(len(data)) if data.weights is None else data.weights
+        for block in blocks(*data.logits.shape):
+            scores = self._mapped(data.logits[block].astype(np.float64, copy=False))
+            total += weights[block] @ (array_functions.softmax(scores) if self.gives == "logits" else scores)
+        mean: Array = total / total.sum()
+        return mean
 
     def _check_classes(self, n_classes: int) -> None:
         if self._n_classes not in (None, n_classes, ONE_CONFIDENCE):

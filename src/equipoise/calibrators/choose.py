@@ -36,6 +36,8 @@ CANDIDATES = ("identity", "temperature", "ets", "platt", "svs", "vector", "beta"
 CLAIM_CANDIDATES = ("identity", "platt", "beta", "spline", "isotonic", "histogram")
 _ROWS_PER_PARAMETER = 10
 _FEWEST_ROWS = 20
+#: From so many rows on the best candidate is taken; docs/choose-a-calibrator.md shows the measurements.
+_ROWS_FOR_BEST = 500
 
 
 _HEADS = ("calibrator", "numbers", "log-loss", "gain", "+-", "ECE", "")
@@ -103,15 +105,15 @@ def choose(
     predictions: Predictions,
     *,
     candidates: Sequence[str | Calibrator] | None = None,
-    rule: Rule = "one_standard_error",
+    rule: Rule | None = None,
     folds: int = 5,
     seed: int = 0,
 ) -> Choice:
     """Pick a calibrator by cross-validated log-loss, or recommend to leave the predictions alone.
 
-    Among candidates whose log-loss is within one standard error of the best, the one with the fewest
-    parameters wins; or the best itself. No calibration is always among them. Maps with more than one
-    parameter per ten rows are refused unless a penalty holds them. The choice itself is cross-validated
+    The candidate with the lowest log-loss wins; with few rows the one with the fewest parameters within one standard
+    error of it. No calibration is always a candidate. Calibrators with more than one parameter per ten rows are
+    refused unless a penalty holds them. The choice itself is cross-validated
     once more (nested), so that the expected gain is not that of the luckiest candidate.
 
     Args:
@@ -119,7 +121,8 @@ def choose(
         candidates: Names of calibrators, or calibrators with settings of their own; by default :data:`CANDIDATES`, and
             :data:`CLAIM_CANDIDATES` for top-1 predictions, where the log-loss is that of the answer being right.
         rule: ``"one_standard_error"`` takes the simplest that is worse than the best by no more than one standard
-            error of their difference; ``"best"`` takes the best.
+            error of their difference; ``"best"`` takes the best. By default the best from 500 rows on, if it beats no
+            calibration by more than one standard error, and the simplest with fewer rows.
         folds: Parts of the cross-validation.
         seed: Decides which row is in which part.
 
@@ -132,8 +135,8 @@ def choose(
 
     Example:
         >>> rng = np.random.default_rng(0)
-        >>> logits = rng.normal(size=(500, 3)) * 2
-        >>> labels = (logits + rng.gumbel(size=(500, 3))).argmax(1)
+        >>> logits = rng.normal(size=(400, 3)) * 2
+        >>> labels = (logits + rng.gumbel(size=(400, 3))).argmax(1)
         >>> choice = choose(Predictions(logits=3 * logits, labels=labels), candidates=["temperature", "vector"])
         >>> choice.calibrator.kind
         'temperature'
@@ -145,7 +148,11 @@ def choose(
         raise SplitError(
             "choose: the predictions are from the split 'test', which only judges. Choose on 'calib'."
         )
-    check_choice(rule, RULES, where="choose", name="rule")
+    weights = row_weights(predictions.weights, len(predictions))
+    if rule is not None:
+        check_choice(rule, RULES, where="choose", name="rule")
+    if rule is None and weights.sum() < _ROWS_FOR_BEST:
+        rule = "one_standard_error"
     claims = is_claims(predictions)
     if candidates is None:
         candidates = CLAIM_CANDIDATES if claims else CANDIDATES
@@ -155,7 +162,6 @@ def choose(
     # Zeros count the same for every candidate and for no calibration, so that they alone do not decide.
     data = with_floor(data, floor) if floor else data
     n_classes = data.logits.shape[1]
-    weights = row_weights(predictions.weights, len(predictions))
     refused = {
         name: _refusal(one, float(weights.sum()), n_classes, claims=claims) for name, one in named.items()
     }
@@ -186,25 +192,26 @@ class Advisor:
 
     Args:
         candidates: Names of calibrators to try; by default those of :func:`choose`.
-        rule: ``"one_standard_error"`` or ``"best"``.
+        rule: ``"one_standard_error"`` or ``"best"``; by default as in :func:`choose`.
         folds: Parts of the cross-validation.
         seed: Decides which row is in which part.
 
     Example:
         >>> rng = np.random.default_rng(0)
-        >>> logits = rng.normal(size=(500, 3)) * 2
-        >>> labels = (logits + rng.gumbel(size=(500, 3))).argmax(1)
+        >>> logits = rng.normal(size=(400, 3)) * 2
+        >>> labels = (logits + rng.gumbel(size=(400, 3))).argmax(1)
         >>> Advisor(candidates=["temperature"]).fit(Predictions(logits=3 * logits, labels=labels)).kind
         'temperature'
     """
 
     candidates: Sequence[str] | None = None
-    rule: Rule = "one_standard_error"
+    rule: Rule | None = None
     folds: int = 5
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_choice(self.rule, RULES, where="auto", name="rule")
+        if self.rule is not None:
+            check_choice(self.rule, RULES, where="auto", name="rule")
         _named(self.candidates or ())
 
     def fit(self, predictions: Predictions) -> Calibrator:
@@ -249,7 +256,7 @@ class _Outcome:
     inner: Sequence[Mapping[str, Array]]
     tops: Mapping[str, tuple[Array, Array]]
 
-    def nested(self, weights: Array, size: Mapping[str, int], rule: Rule) -> Array:
+    def nested(self, weights: Array, size: Mapping[str, int], rule: Rule | None) -> Array:
         """Return each row's loss under the candidate chosen, and fitted, without its part."""
         result = np.empty(len(self.fold))
         for part, losses in enumerate(self.inner):
@@ -297,14 +304,17 @@ def _probs(calibrator: Calibrator, logits: Array) -> Array:
     return probs
 
 
-def _pick(losses: Mapping[str, Array], weights: Array, size: Mapping[str, int], rule: Rule) -> str:
-    """Return the map with the lowest loss, or the smallest whose loss is within one standard error of it."""
+def _pick(losses: Mapping[str, Array], weights: Array, size: Mapping[str, int], rule: Rule | None) -> str:
+    """Return the candidate with the lowest loss, or the smallest whose loss is within one standard error of it.
+
+    Without a rule it is the one with the lowest loss, unless no calibration is within one standard error of it.
+    """
     best = min(losses, key=lambda name: mean_and_error(losses[name], weights)[0])
     if rule == "best":
         return best
     near = []
-    for name, loss in losses.items():
-        excess, error = mean_and_error(loss - losses[best], weights)
+    for name in losses if rule else ("identity", best):
+        excess, error = mean_and_error(losses[name] - losses[best], weights)
         if excess <= error:
             near.append(name)
     return min(near, key=lambda name: size[name])
@@ -330,7 +340,7 @@ def _trial(name: str, size: int, outcome: _Outcome, weights: Array, *, note: str
     )
 
 
-def _reason(chosen: str, losses: Mapping[str, Array], weights: Array, rule: Rule) -> str:
+def _reason(chosen: str, losses: Mapping[str, Array], weights: Array, rule: Rule | None) -> str:
     best = min(losses, key=lambda name: mean_and_error(losses[name], weights)[0])
     if chosen == "identity":
         if rule == "best":

@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from equipoise.calibrators import artifact
 from equipoise.calibrators.artifact_checks import check_content, check_parameters, check_settings
 from equipoise.calibrators.base import Calibrator
@@ -22,6 +24,7 @@ from equipoise.calibrators.isotonic import IsotonicCalibration
 from equipoise.calibrators.matrix import MatrixScaling
 from equipoise.calibrators.own import OwnCalibrator, as_calibrator
 from equipoise.calibrators.platt import PlattScaling
+from equipoise.calibrators.prior_shift import PriorShift
 from equipoise.calibrators.quadratic import QuadraticScaling
 from equipoise.calibrators.scaling_binning import ScalingBinning
 from equipoise.calibrators.spline import SplineCalibration
@@ -111,8 +114,14 @@ def _rebuilt(content: Mapping[str, Any], *, where: str, own: Any = None) -> Cali
     if own is None:
         axes = made._claim_axes() if n_classes == ONE_CONFIDENCE else made._axes(n_classes or 0)
         check_parameters(result.parameters, axes, where=where)
-    rows = content.get("rows")  # early files have none
-    return made._restored(result, n_classes, content["fitted_on"], rows and Rows.unpacked(rows))
+    rows, frequencies = content.get("rows"), content.get("frequencies")  # early files have neither
+    return made._restored(
+        result,
+        n_classes,
+        content["fitted_on"],
+        rows and Rows.unpacked(rows),
+        None if frequencies is None else np.array(frequencies, np.float64),
+    )
 
 
 def _made(content: Mapping[str, Any], where: str) -> Calibrator:
@@ -122,6 +131,8 @@ def _made(content: Mapping[str, Any], where: str) -> Calibrator:
             f"{where} holds what {_name(content)!r} learnt, a map of someone's own; its code is not in the file. "
             "In Python, pass the map: load(path, own=...)."
         )
+    if content["kind"] == PriorShift.kind:
+        return _prior_shift(content["settings"], where)
     try:
         kind = look_up(content["kind"], KINDS, what="calibrator")
         check_settings(kind, content["settings"], where=where)
@@ -129,6 +140,17 @@ def _made(content: Mapping[str, Any], where: str) -> Calibrator:
     except DataError:
         raise
     except ValueError as error:
+        raise DataError(f"{where} is damaged: {error}") from error
+
+
+def _prior_shift(settings: Mapping[str, Any], where: str) -> PriorShift:
+    """Return the adaptation that a file holds, with the calibrator that it follows."""
+    if set(settings) != {"before", "trained_priors"}:
+        raise DataError(f"{where} is damaged: `settings` must be before and trained_priors. Adapt it again.")
+    before = None if settings["before"] is None else _rebuilt(settings["before"], where=where)
+    try:
+        return PriorShift(before=before, trained_priors=settings["trained_priors"])
+    except (TypeError, ValueError) as error:
         raise DataError(f"{where} is damaged: {error}") from error
 
 

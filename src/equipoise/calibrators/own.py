@@ -63,6 +63,8 @@ class OwnCalibrator(Calibrator):
 
     Example:
         >>> class Halved:
+        ...     arrays = "numpy"
+        ...
         ...     def learn(self, logits, labels):
         ...         return {"factor": 0.5}
         ...

@@ -167,6 +167,8 @@ def _fields(module: str, node: ast.ClassDef) -> Iterator[tuple[str, str]]:
 
 def _default(module: str, value: ast.expr | None) -> str:
     """Return a default as written, or the value of the constant that it names."""
+    if isinstance(value, ast.Call) and ast.unparse(value.func) == "field":
+        value = next((word.value for word in value.keywords if word.arg == "default"), value)
     if isinstance(value, ast.Name):
         named = _find(module, value.id)
         if named and isinstance(named.node, ast.Assign | ast.AnnAssign) and named.node.value:

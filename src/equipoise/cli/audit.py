@@ -376,10 +376,10 @@ class _Request:
         return self._of_rows(chunks if self.cluster is None else concatenate(list(chunks)))
 
     def _of_rows(self, rows: Predictions | Iterable[Predictions]) -> _Result:
-        from equipoise.evaluate.auditing import audit_sums, sum_up
+        from equipoise.evaluate.auditing import audit_sums, sum_chunks
 
         by = None if not self.by and self.cluster is None else self.by
-        state, held = sum_up(rows, by=by, **self._chosen("n_bins", "closed", "positive"))
+        state, held = sum_chunks(rows, by=by, **self._chosen("n_bins", "closed", "positive"))
         chosen = state.find_target(self.settings["target"], self.settings["positive"], where="audit")
         drawn = self._chosen(*_DRAWN)
         found = audit_sums(state, held, ScoreSettings(**drawn), clusters=self.cluster, target=chosen)

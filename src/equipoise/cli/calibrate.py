@@ -44,7 +44,8 @@ def _calibrator_names() -> str:
 @click.option(
     "--rule",
     type=click.Choice(RULES),
-    help="For auto: the simplest calibrator within one standard error of the best (the default), or the best.",
+    help="For auto: the best calibrator, or the simplest within one standard error of it; by default the best from 500 "
+    "rows on, and the simplest with fewer.",
 )
 @click.option(
     "--holdout",
@@ -90,7 +91,7 @@ def command(
     n_dropped, held_out = predictions.n_dropped, None
     if holdout is not None:
         ((predictions, held_out),) = divide([predictions], 1 - holdout, seed=seed)
-    choice = choose(predictions, rule=rule or RULES[0], seed=seed) if method == "auto" else None
+    choice = choose(predictions, rule=rule, seed=seed) if method == "auto" else None
     calibrator = choice.calibrator if choice is not None else KINDS[method]().fit(predictions)
     found = None if held_out is None else compare(held_out, calibrator(held_out), seed=seed)
     calibrator.save(output)

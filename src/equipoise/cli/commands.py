@@ -30,6 +30,7 @@ class CommandEntry(NamedTuple):
 #: Every command by name; ``compare-files`` is ``command`` in ``cli/compare_files.py``.
 COMMANDS: Mapping[str, CommandEntry] = MappingProxyType(
     {
+        "adapt": CommandEntry("Adapt CALIBRATOR to other class frequencies, and save it."),
         "apply": CommandEntry(
             "Apply CALIBRATOR or DECISION, saved by `calibrate` or `decide`, to the predictions in FILE."
         ),
@@ -61,6 +62,7 @@ COMMANDS: Mapping[str, CommandEntry] = MappingProxyType(
         "merge": CommandEntry(
             "Add saved states: one file per day, machine or partition becomes one file for all."
         ),
+        "plan": CommandEntry("Choose rows of FILE to label, so that the accuracy is known to a given width."),
         "plot": CommandEntry(
             "Draw a KIND of figure of the finished runs in folders RUNS; one file per dataset and network."
         ),
@@ -80,6 +82,9 @@ COMMANDS: Mapping[str, CommandEntry] = MappingProxyType(
         ),
         "train": CommandEntry(
             "Train, predict and score one run, or continue where it stopped.", resumes=True
+        ),
+        "watch": CommandEntry(
+            "Continue the monitors in STATE with the labelled rows of one day, and alarm if a claim is broken."
         ),
     }
 )

@@ -13,12 +13,13 @@ import click
 from equipoise import __version__
 from equipoise.cli.options import json_option
 from equipoise.cli.output import print_json
+from equipoise.core.tables import Table
 from equipoise.kernels.cache import cache_folder
 from equipoise.kernels.dispatch import is_ready, why_fallback
 
 __all__ = ["command"]
 
-_CORE = ("numpy", "scipy", "numba", "click")
+_CORE = ("numpy", "scipy", "numba", "click", "jinja2")
 #: What each extra is for, and the packages that it brings.
 _EXTRAS = {
     "torch": ("losses, networks and tensors", ("torch",)),
@@ -26,7 +27,7 @@ _EXTRAS = {
     "safetensors": ("read and write .safetensors", ("safetensors",)),
     "data": ("datasets by name", ("scikit-learn", "pillow")),
     "train": ("training and comparisons", ("lightning-fabric", "filelock", "latex2mathml")),
-    "plots": ("figures and reports", ("matplotlib",)),
+    "plots": ("figures", ("matplotlib",)),
     "pandas": ("data frames", ("pandas",)),
     "ray": ("runs and audits on a cluster", ("ray",)),
     "optuna": ("search of hyperparameters", ("optuna",)),
@@ -159,9 +160,7 @@ def _print(found: dict[str, Any]) -> None:
         ("compiled pass", found["numba"]["compiled_pass"]),
         ("compiled code", found["numba"]["cache"]),
     ]
-    width = max(len(name) for name, _ in rows)
-    for name, text in rows:
-        click.echo(f"  {name.ljust(width)}  {text}")
+    click.echo(Table.of(("", ""), rows, align="ll").to_text(indent=2))
     click.echo("\nextras")
     lines = []
     for extra, about in found["extras"].items():
@@ -169,9 +168,7 @@ def _print(found: dict[str, Any]) -> None:
         absent = [name for name, number in packages.items() if number is None]
         have = ", ".join(f"{name} {number}" for name, number in packages.items() if number is not None)
         lines.append((extra, about["purpose"], f"missing: {about['install']}" if absent else have))
-    widths = [max(len(line[i]) for line in lines) for i in range(2)]
-    for extra, purpose, state in lines:
-        click.echo(f"  {extra.ljust(widths[0])}  {purpose.ljust(widths[1])}  {state}")
+    click.echo(Table.of(("", "", ""), lines, align="lll").to_text(indent=2))
     click.echo("")
     for problem in found["problems"]:
         click.echo(f"Problem: {problem}")

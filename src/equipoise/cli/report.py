@@ -365,10 +365,12 @@ def _are_run_folders(paths: Sequence[str]) -> bool:
     Raises:
         DataError: If some hold runs and others do not, or a folder holds neither runs nor rows.
     """
+    folders = [path for path in paths if not is_address(path) and os.path.isdir(path)]
+    if not folders:
+        return False
     from equipoise.core.reading.files import find_sources
     from equipoise.experiments import find_runs
 
-    folders = [path for path in paths if not is_address(path) and os.path.isdir(path)]
     with_runs = [path for path in folders if find_runs(path)]
     if not with_runs:
         for folder in folders:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -27,13 +28,31 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command("score", epilog="Example:  equipoise score predictions.npz --bins 15 --json")
+_EXAMPLES = """\b
+Examples:
+  equipoise score predictions.npz --bins 15 --json
+  equipoise score labelled.csv --unlabelled big.npz --decision decision.json
+"""
+
+
+@click.command("score", epilog=_EXAMPLES)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @column_options
 @scoring_options
 @target_options
 @cluster_option
 @engine_options
+@click.option(
+    "--unlabelled",
+    metavar="FILE",
+    help="More predictions of the same source without labels: print the accuracy with a prediction-powered interval.",
+)
+@click.option(
+    "--decision",
+    "decision_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="With --unlabelled: print the error among the predictions that a saved rule accepts, too.",
+)
 @json_option
 @quiet_option
 def command(
@@ -42,6 +61,8 @@ def command(
     settings: dict[str, Any],
     cluster: str | None,
     engine: Engine,
+    unlabelled: str | None,
+    decision_path: Path | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -51,7 +72,17 @@ def command(
     the prediction was right: .npz, .csv, .jsonl, .parquet, .safetensors, or a pair of .npy files. Several files are
     read as one. A state that `equipoise audit --save-state` wrote is scored without rows. With --target positive, the
     numbers are those of the probability of one of two classes.
+
+    With --unlabelled, FILE is a random sample of labelled rows, and the accuracy is printed with an interval that uses
+    the confidences of the other rows, too. It holds whether they are calibrated or not.
     """
+    if decision_path is not None and unlabelled is None:
+        raise click.UsageError(
+            "--decision needs --unlabelled; for labelled rows use `equipoise audit --decision`."
+        )
+    if unlabelled is not None:
+        _score_powered(files, unlabelled, decision_path, columns, settings["level"], as_json=as_json)
+        return
     from equipoise import read_predictions, score
     from equipoise.evaluate import audit
 
@@ -73,3 +104,41 @@ def command(
         if not quiet:
             click.echo(named)
         click.echo(str(card))
+
+
+def _score_powered(
+    files: tuple[str, ...],
+    unlabelled: str,
+    decision_path: Path | None,
+    columns: Columns,
+    level: float,
+    *,
+    as_json: bool,
+) -> None:
+    """Print the accuracy, and the error among accepted predictions, from few labels and many rows without."""
+    from equipoise.core.reading import read_predictions
+    from equipoise.decisions import AcceptRule, load_decision, powered_rate
+    from equipoise.decisions.files import needed_columns
+
+    rule = None if decision_path is None else load_decision(decision_path)
+    if rule is not None and not isinstance(rule, AcceptRule):
+        raise click.UsageError("--decision needs a certified threshold; sets and costs accept nothing.")
+    wanted = () if rule is None else tuple(needed_columns(rule))
+    some, many = (
+        read_predictions(one, **group_columns(columns, wanted, None))
+        for one in (one_or_several(files), unlabelled)
+    )
+    rates = {"accuracy": powered_rate(some, many, level=level)}
+    if rule is not None:
+        rates["accuracy among accepted"] = powered_rate(
+            some.take(rule(some)), many.take(rule(many)), level=level
+        )
+    if as_json:
+        print_json({name: one.as_dict() for name, one in rates.items()})
+        return
+    for name, one in rates.items():
+        click.echo(
+            f"{name} {100 * one.value:.2f}% [{100 * one.low:.2f}, {100 * one.high:.2f}] from {one.n:,} labelled and "
+            f"{one.n_unlabelled:,} other rows; labelled rows alone give [{100 * one.classical_low:.2f}, "
+            f"{100 * one.classical_high:.2f}]"
+        )

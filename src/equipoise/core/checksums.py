@@ -13,6 +13,8 @@ import numpy as np
 
 __all__ = ["content_checksum", "file_checksum"]
 
+_PLAIN = (bool, int, float, str, bytes)
+
 
 def file_checksum(path: str | os.PathLike[str]) -> str:
     """Return the SHA-256 of a file's content.
@@ -50,8 +52,10 @@ def content_checksum(content: Any) -> str:
 
 def _add(digest: Any, value: Any) -> None:
     """Add a value with its kind and size, so that no two nests of values look alike."""
-    if value is None or isinstance(value, (bool, int, float, str, bytes)):
-        digest.update(f"{type(value).__name__} {value!r};".encode())
+    if value is None or isinstance(value, _PLAIN):
+        # Subclasses, such as numpy's float64, count as what JSON makes of them.
+        kind: Any = next((kind for kind in _PLAIN if isinstance(value, kind)), type(None))
+        digest.update(f"{kind.__name__} {kind.__repr__(value)};".encode())
     elif isinstance(value, Mapping):
         digest.update(f"table {len(value)};".encode())
         for key in sorted(value, key=repr):
@@ -63,7 +67,7 @@ def _add(digest: Any, value: Any) -> None:
             _add(digest, item)
     elif isinstance(value, np.ndarray):
         array = np.ascontiguousarray(value.astype(value.dtype.newbyteorder("<"), copy=False))
-        digest.update(f"array {array.dtype.name} {value.shape};".encode())
+        digest.update(f"array {array.dtype.name} {array.shape};".encode())
         digest.update(array.tobytes())
     elif "torch" in sys.modules and isinstance(value, sys.modules["torch"].Tensor):
         tensor = value.detach().cpu().contiguous()

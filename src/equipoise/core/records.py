@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import struct
@@ -16,6 +15,7 @@ import numpy as np
 
 from equipoise.core.arrays import Array
 from equipoise.core.atomic_files import write_bytes
+from equipoise.core.checksums import content_checksum
 from equipoise.core.errors import DataError, first_line
 from equipoise.core.reading.files import AnyPath
 from equipoise.core.reading.formats.immutable_file import check_growth
@@ -61,15 +61,9 @@ def digest_of(kind: str, version: int, record: Record) -> str:
 
     Example:
         >>> len(digest_of("doc", 1, Record({"a": 1}, {"b": np.zeros(2)})))
-        32
+        64
     """
-    digest = hashlib.blake2b(digest_size=16)
-    digest.update(json.dumps([kind, version, record.plain], sort_keys=True).encode())
-    for name, array in sorted(record.arrays.items()):
-        little = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"), copy=False))
-        digest.update(f"{name}{little.dtype.str}{little.shape}".encode())
-        digest.update(little.tobytes())
-    return digest.hexdigest()
+    return content_checksum([kind, version, record.plain, record.arrays])
 
 
 def write_record(path: AnyPath, kind: str, version: int, record: Record) -> None:

@@ -85,7 +85,7 @@ def batches(
     epoch: int = 0,
     augment: Augment | None = None,
     order: str | None = None,
-    visit: Tensor | None = None,
+    indices: Tensor | None = None,
     start: int = 0,
     drop_last: bool = False,
     rank: int = 0,
@@ -107,7 +107,7 @@ def batches(
         augment: What is done to the inputs; nothing by default.
         order: ``"rows"``, ``"shuffled"``, ``"buckets"`` or ``"length"``. By default ``train`` is shuffled
             (text in buckets of similar length) and every other split is in the order of its rows.
-        visit: Rows to visit instead of the whole split.
+        indices: Rows to use instead of the whole split.
         start: The first step, after a resume.
         drop_last: Leave out a last batch that is not full. With several processes a batch that is not full
             may leave some of them with no sample, so training should leave it out.
@@ -120,7 +120,7 @@ def batches(
         An iterable with a length.
 
     Raises:
-        SplitError: If the split does not exist, or ``visit`` leaves it.
+        SplitError: If the split does not exist, or ``indices`` leaves it.
         ValueError: If a parameter is out of range, or the augmentation does not fit the data.
 
     Example:
@@ -133,7 +133,9 @@ def batches(
     _check_numbers(batch_size, start, rank, world_size)
     augment = augment or Augment()
     _check_augment(dataset, augment)
-    rows = epoch_rows(dataset, split, order=order, batch_size=batch_size, seed=seed, epoch=epoch, visit=visit)
+    rows = epoch_rows(
+        dataset, split, order=order, batch_size=batch_size, seed=seed, epoch=epoch, indices=indices
+    )
     if drop_last:
         rows = rows[: len(rows) // batch_size * batch_size]
     if not len(rows):

@@ -11,6 +11,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from equipoise.core.checksums import file_checksum
 from equipoise.core.errors import DataError
 from equipoise.core.reading.formats.npy import NpyReader
 from equipoise.core.reading.formats.npz import NpzReader
@@ -97,9 +98,7 @@ def file_record(path: Path, root: Path) -> FileRecord:
         >>> file_record(folder / "a", folder).sha256[:8]
         'ba7816bf'
     """
-    with path.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    return FileRecord(path=_relative(path, root), size=path.stat().st_size, sha256=digest)
+    return FileRecord(path=_relative(path, root), size=path.stat().st_size, sha256=file_checksum(path))
 
 
 def listing_record(folder: Path, paths: Iterable[str], root: Path) -> FileRecord:

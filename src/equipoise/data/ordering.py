@@ -31,7 +31,7 @@ def epoch_rows(
     batch_size: int,
     seed: int,
     epoch: int,
-    visit: Tensor | None = None,
+    indices: Tensor | None = None,
 ) -> NDArray[np.int64]:
     """Return the rows of an epoch; each ``batch_size`` of them are a global batch.
 
@@ -42,7 +42,7 @@ def epoch_rows(
         batch_size: Rows of a global batch.
         seed: The run's seed.
         epoch: The number of the epoch; each has its own order.
-        visit: Rows to visit instead of the whole split.
+        indices: Rows to use instead of the whole split.
 
     Returns:
         Row numbers of the dataset.
@@ -66,7 +66,7 @@ def epoch_rows(
             f"batches: order {order!r} needs a dataset with lengths, and {dataset.name} has none. "
             "Use 'rows' or 'shuffled'."
         )
-    rows = dataset.rows(split) if visit is None else _visited(dataset, split, visit)
+    rows = dataset.rows(split) if indices is None else _visited(dataset, split, indices)
     numbers = rows.numpy()
     if order == "rows":
         return numbers
@@ -81,14 +81,14 @@ def epoch_rows(
     return shuffled[bucket_order(lengths, batch_size=batch_size, seed=seed, epoch=epoch)]
 
 
-def _visited(dataset: Dataset, split: str, visit: Tensor) -> Tensor:
+def _visited(dataset: Dataset, split: str, indices: Tensor) -> Tensor:
     allowed = np.zeros(len(dataset), dtype=bool)
     allowed[dataset.rows(split).numpy()] = True
-    rows = visit.cpu()
+    rows = indices.cpu()
     inside = ((rows >= 0) & (rows < len(dataset))).all()
     if not bool(inside) or not allowed[rows.numpy()].all():
         raise SplitError(
-            f"batches: `visit` must hold rows of {split!r} only, got others. Take them from Batch.index or "
+            f"batches: `indices` must hold rows of {split!r} only, got others. Take them from Batch.index or "
             f"dataset.rows({split!r})."
         )
     return rows

@@ -13,9 +13,9 @@ from equipoise.core.predictions import Predictions
 from equipoise.core.predictions.combine import concatenate
 from equipoise.evaluate.audit_state import AuditState
 from equipoise.evaluate.audits import Audit
-from equipoise.evaluate.cautions import Caution, slips_among
+from equipoise.evaluate.cautions import Caution, input_mistakes
 from equipoise.evaluate.scorecard import Scorecard
-from equipoise.evaluate.scoring import event_card, judge, score_state
+from equipoise.evaluate.scoring import card_of_target, event_card, score_state
 from equipoise.evaluate.slices import Slice, one_vs_rest, with_class_names
 from equipoise.metrics.clusters import ClusterSums, find_clusters, sum_clusters
 from equipoise.metrics.inputs import sorted_top_label
@@ -24,7 +24,7 @@ from equipoise.metrics.selective import RiskCoverage, risk_curve, risk_of_cells
 from equipoise.metrics.state import CalibrationState
 from equipoise.metrics.target import Target, event_view
 
-__all__ = ["audit", "audit_sums", "sum_up"]
+__all__ = ["audit", "audit_sums", "sum_chunks"]
 
 
 def audit(
@@ -87,7 +87,7 @@ def audit(
         if by is None:
             column = find_clusters(clusters, rows, where="audit").name
             by = tuple(name for name in rows.groups if name != column)
-    state, single = sum_up(rows, by=by, n_bins=n_bins, closed=closed, positive=positive)
+    state, single = sum_chunks(rows, by=by, n_bins=n_bins, closed=closed, positive=positive)
     chosen = state.find_target(target, positive, where="audit")
     return audit_sums(state, single, settings, clusters=clusters, target=chosen)
 
@@ -111,7 +111,7 @@ def audit_sums(
 
     Example:
         >>> rows = Predictions(probs=[0.9, 0.2], labels=[1, 0])
-        >>> found = audit_sums(*sum_up(rows, by=None), ScoreSettings(n_resamples=10))
+        >>> found = audit_sums(*sum_chunks(rows, by=None), ScoreSettings(n_resamples=10))
         >>> found.card.n_samples
         2
     """
@@ -138,12 +138,12 @@ def audit_sums(
         rows,
         settings,
         top=top,
-        cautions=slips_among(cautions),
+        cautions=input_mistakes(cautions),
         clusters=sums_of(rows),
         n_dropped=state.n_dropped,
     )
     known = None if state.event is None else of_event
-    card = judge(plain, state.calibration, target, state.class_names, known)
+    card = card_of_target(plain, state.calibration, target, state.class_names, known)
     inflation = 1.0 if card.clusters is None else card.clusters.inflation(level)
     kind = "top" if target is None else target.kind
     if kind == "classwise":
@@ -173,7 +173,7 @@ def _name(state: AuditState, place: int) -> str:
     return state.class_names[place] if state.class_names else str(place)
 
 
-def sum_up(
+def sum_chunks(
     predictions: Predictions | Iterable[Predictions],
     *,
     by: Sequence[str] | None,

@@ -1,4 +1,4 @@
-"""Signs that a file does not hold what its names say, gathered chunk by chunk; told, never acted upon."""
+"""Signs that a file does not hold what its names say, gathered chunk by chunk and reported; nothing is changed."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from equipoise.core.arrays import Array
 from equipoise.core.escaping import visible
 from equipoise.core.predictions import Predictions
 
-__all__ = ["Caution", "InputDiagnostics", "slips_among"]
+__all__ = ["Caution", "InputDiagnostics", "input_mistakes"]
 
 #: Labels and predictions up to this number are counted one by one.
 _MOST_CLASSES = 1 << 20
-#: How many standard errors make a coincidence unbelievable.
-_SURE = 5.0
+#: A coincidence of more standard errors than this is reported.
+_STANDARD_ERRORS = 5.0
 _FEW_VALUES = 16
 _GLANCE = 1000
 _FORM = ("kind", "n_classes", "split", "one_column", "weighted")
 _ADDED = ("_n_rows", "_correct", "_weight", "_squares", "_confidence", "_inner_confidence", "_inner_lowest")
 
 #: Cautions which say that the input is most likely not what it is called, so that no number can be believed.
-_SLIPS = (
+_MISTAKES = (
     "logits_are_probs",
     "logits_are_percentages",
     "softmaxed_twice",
@@ -47,19 +47,19 @@ class Caution(NamedTuple):
     text: str
 
 
-def slips_among(cautions: Iterable[Caution]) -> tuple[Caution, ...]:
-    """Return those which say that the input is most likely not what it is called; they are told before any number.
+def input_mistakes(cautions: Iterable[Caution]) -> tuple[Caution, ...]:
+    """Return the cautions that the input is most likely not what it is called; they are reported before any number.
 
     Example:
-        >>> slips_among([Caution("few_rows", ""), Caution("logits_are_probs", "")])
+        >>> input_mistakes([Caution("few_rows", ""), Caution("logits_are_probs", "")])
         (Caution(key='logits_are_probs', text=''),)
     """
-    return tuple(caution for caution in cautions if caution.key in _SLIPS)
+    return tuple(caution for caution in cautions if caution.key in _MISTAKES)
 
 
 @final
 class InputDiagnostics:
-    """What hints at a slip in how predictions were saved, in memory that does not grow with the rows.
+    """Signs of mistakes in how predictions were saved, in memory that does not grow with the rows.
 
     Every check first asks a cheap question of each chunk, and costs nothing more once the answer is no.
 
@@ -110,7 +110,7 @@ class InputDiagnostics:
         return {name: getattr(self, f"_{name}") for name in _FORM}
 
     def merge(self, other: InputDiagnostics) -> None:
-        """Add what was seen elsewhere.
+        """Add the diagnostics of other rows.
 
         Example:
             >>> one, two = InputDiagnostics(), InputDiagnostics()
@@ -238,7 +238,7 @@ class InputDiagnostics:
         short = accuracy - self._confidence / n
         error = (max(accuracy * (1 - accuracy), 1 / n) / n) ** 0.5
         closer = abs(accuracy - self._inner_confidence / n) < 0.5 * short
-        if short < _SURE * error or not closer or self._inner_lowest / n > 0.25:
+        if short < _STANDARD_ERRORS * error or not closer or self._inner_lowest / n > 0.25:
             return None
         most = np.e / (np.e + self._n_classes - 1)
         return Caution(
@@ -249,11 +249,11 @@ class InputDiagnostics:
         )
 
     def _shifted_labels(self) -> Caution | None:
-        """Report labels that fit far better when moved by one; with two classes that is an exchange, told elsewhere."""
+        """Report labels that fit far better when moved by one; two classes that are swapped are worse than chance."""
         if self._n_classes == 2:
             return None
         shift, count = max(self._shifted.items(), key=lambda item: item[1])
-        if count - self._correct <= _SURE * (count + self._correct) ** 0.5:
+        if count - self._correct <= _STANDARD_ERRORS * (count + self._correct) ** 0.5:
             return None
         agreed, plain = self._agreement(shift, count), self._agreement(0, self._correct)
         if agreed < 0.25 or agreed < 2 * plain:
@@ -280,7 +280,11 @@ class InputDiagnostics:
 
     def _worse_than_chance(self) -> Caution | None:
         n, k = self._n_rows, self._n_classes
-        if not k or self._correct / n + _SURE * (0.25 / n) ** 0.5 >= 1 / k or self._shifted_labels():
+        if (
+            not k
+            or self._correct / n + _STANDARD_ERRORS * (0.25 / n) ** 0.5 >= 1 / k
+            or self._shifted_labels()
+        ):
             return None
         remedy = (
             "Are the two classes swapped?"

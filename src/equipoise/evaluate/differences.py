@@ -142,7 +142,7 @@ def difference_test(
     """
     difference = second - first
     found = Difference(metric, first, second, difference, 0.0, 0.0, 1.0, "tie", error, n_seeds)
-    return _judged(found, error.p_value(difference), level)
+    return _with_verdict(found, error.p_value(difference), level)
 
 
 def correct_family(
@@ -178,12 +178,12 @@ def correct_family(
     corrected[order] = np.minimum(np.minimum.accumulate(ranked[::-1])[::-1], 1.0)
     n_called = int(np.count_nonzero(corrected < 1 - level))
     return [
-        _judged(row._replace(comparisons=m, correction=m / max(1, n_called)), float(p_value), level)
+        _with_verdict(row._replace(comparisons=m, correction=m / max(1, n_called)), float(p_value), level)
         for row, p_value in zip(family, corrected, strict=True)
     ]
 
 
-def _judged(row: Difference, p_value: float, level: float) -> Difference:
+def _with_verdict(row: Difference, p_value: float, level: float) -> Difference:
     """Return a difference with its interval and verdict, which agree with a p-value."""
     # Differences that only rounding makes are none.
     half = max(

@@ -316,7 +316,7 @@ def check_groups(
                 for group in _groups_of(column, sums, strict, inflation):
                     rng = numpy_generator(seed, "group", group.name)
                     found = _interval(limit.metric, facts, group, strict, n_resamples, rng)
-                    gates.append(_judged(limit, facts, title, judged, group, found, bound))
+                    gates.append(_group_gate(limit, facts, title, judged, group, found, bound))
     return tuple(gates)
 
 
@@ -377,7 +377,7 @@ def _wilson(share: float, n: float, level: float) -> Interval:
     return Interval(max(0.0, float(low)), min(1.0, float(high)))
 
 
-def _judged(
+def _group_gate(
     limit: Limit,
     facts: MetricFacts,
     title: str,

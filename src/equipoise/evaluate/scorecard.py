@@ -12,7 +12,7 @@ from equipoise.core.errors import DataError, SpecError, first_line
 from equipoise.core.frames import to_frame
 from equipoise.core.predictions import Predictions
 from equipoise.core.tables import Table
-from equipoise.evaluate.cautions import Caution, slips_among
+from equipoise.evaluate.cautions import Caution, input_mistakes
 from equipoise.evaluate.record_checks import check_card
 from equipoise.evaluate.verdict import Verdict, both_words, verdict_of_card, views_of_card
 from equipoise.metrics.clusters import Clusters
@@ -84,7 +84,7 @@ class Scorecard:
         n_resamples: Resamples behind the intervals.
         seed: Seed of the resamples.
         identity: Which rows these were: the rows themselves, or their fingerprint; empty for a stream.
-        cautions: Signs that the input is not what it is called; they are told first.
+        cautions: Signs that the input is not what it is called; they are printed first.
         clusters: The clusters that were resampled; None if rows were.
         n_dropped: How many rows were left out when the file was read, because of missing values.
         target: What is judged; by default the predicted class.
@@ -226,7 +226,7 @@ class Scorecard:
                 scores={key: Score(**one) for key, one in content["scores"].items()},
                 missing=dict(content["missing"]),
                 notes=tuple(content["notes"]),
-                cautions=slips_among(Caution(**one) for one in content.get("cautions", ())),
+                cautions=input_mistakes(Caution(**one) for one in content.get("cautions", ())),
                 curve=ReliabilityCurve.from_list(
                     content["bins"], target=_CURVES.get(target.kind, ""), closed=settings["closed"]
                 ),

@@ -12,7 +12,7 @@ from equipoise.core.choices import ScoreSettings
 from equipoise.core.errors import DataError, SpecError
 from equipoise.core.predictions import Predictions
 from equipoise.core.rows import unchecked_rows
-from equipoise.evaluate.cautions import Caution, InputDiagnostics, slips_among
+from equipoise.evaluate.cautions import Caution, InputDiagnostics, input_mistakes
 from equipoise.evaluate.scorecard import Score, Scorecard
 from equipoise.metrics.clusters import ClusterDraws, ClusterSums, sum_clusters
 from equipoise.metrics.consistency import ConsistencyTest
@@ -31,7 +31,7 @@ from equipoise.metrics.state import CalibrationState
 from equipoise.metrics.target import POSITIVE_KEYS, Target, event_view, find_target
 from equipoise.metrics.values import row_metrics, sketch_metrics, state_metrics
 
-__all__ = ["are_unequal", "event_card", "judge", "score", "score_state"]
+__all__ = ["are_unequal", "card_of_target", "event_card", "score", "score_state"]
 
 #: A class is clearly rarer than the other if its share is shown to be below this.
 _RARE = 1 / 3
@@ -118,11 +118,11 @@ def score(
         state,
         rows,
         settings,
-        cautions=slips_among(diagnostics.cautions()),
+        cautions=input_mistakes(diagnostics.cautions()),
         clusters=sums_of(rows),
         n_dropped=rows.n_dropped,
     )
-    return judge(plain, state, chosen, rows.class_names, of_event)
+    return card_of_target(plain, state, chosen, rows.class_names, of_event)
 
 
 def _score_sums(
@@ -135,7 +135,7 @@ def _score_sums(
             "or audit an AuditState."
         )
     plain = score_state(state, None, settings)
-    return judge(plain, state, chosen, None, None)
+    return card_of_target(plain, state, chosen, None, None)
 
 
 def score_state(
@@ -210,7 +210,7 @@ def score_state(
     )
 
 
-def judge(
+def card_of_target(
     plain: Scorecard,
     state: CalibrationState,
     target: Target | None,

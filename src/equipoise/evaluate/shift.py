@@ -12,11 +12,11 @@ from equipoise.core.predictions import Predictions
 from equipoise.core.seeds import numpy_generator
 from equipoise.evaluate.scorecard import Score
 from equipoise.metrics.detection import (
-    NEED_LOGIT_LEVEL,
-    SURENESS,
+    NEED_LOGIT_SIZE,
+    OOD_SCORES,
     DetectionCells,
     detection_cells,
-    sureness,
+    ood_score,
 )
 from equipoise.metrics.facts import DETECTION_FACTS, MetricFacts
 from equipoise.metrics.intervals import check_resamples, mean_interval
@@ -64,10 +64,10 @@ def score_detection(
         calibrator is None or calibrator.keeps_logit_level
     )
     found = {}
-    for name in SURENESS:
-        if name in NEED_LOGIT_LEVEL and not has_level:
+    for name in OOD_SCORES:
+        if name in NEED_LOGIT_SIZE and not has_level:
             continue
-        scores = [sureness(part, name) for part in (known, foreign)]
+        scores = [ood_score(part, name) for part in (known, foreign)]
         values = _read(detection_cells(scores[0], scores[1]))
         coarse = detection_cells(scores[0], scores[1], most=_CELLS)
         random = numpy_generator(seed, "detection", name)

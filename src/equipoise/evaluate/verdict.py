@@ -95,7 +95,7 @@ def verdict_of_card(card: Scorecard) -> Verdict:
         often = f"{100 * (ece.p_value or 1.0):.0f} of 100 samples"
         article = "a" if title.startswith("c") else "an"
         chance = (
-            f"A calibrated model with the same {_said(card.target)} would score {article} {title} of "
+            f"A calibrated model with the same {_claim_words(card.target)} would score {article} {title} of "
             f"{metric_facts('ece').text(ece.value)} or more in {often}."
         )
         return Verdict("calibrated", _headline("calibrated", card.target), claims, "", chance)
@@ -147,7 +147,7 @@ def _headline(kind: Kind, target: Target, size: str = "") -> str:
     return _HEADLINES[target.kind][kind].format(points=size, label=target.label)
 
 
-def _said(target: Target) -> str:
+def _claim_words(target: Target) -> str:
     return "confidences" if target.kind == "top" else "probabilities"
 
 

@@ -284,7 +284,7 @@ def _difference(
     if built.data.kind == "segmentation":  # the run keeps a sample of pixels, so its network is asked again
         source = split_source(built.data, "test", run.spec())
         batch = next(
-            iter(source(epoch=0, visit=None, start=0, rank=0, world_size=1, device=torch.device("cpu")))
+            iter(source(epoch=0, indices=None, start=0, rank=0, world_size=1, device=torch.device("cpu")))
         )
         inner = network.network if isinstance(network, ScaledNetwork) else network
         with torch.inference_mode():

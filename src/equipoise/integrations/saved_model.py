@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -20,6 +19,7 @@ from equipoise.calibrators.identity import Identity
 from equipoise.calibrators.load import from_artifact
 from equipoise.core.arrays import Array
 from equipoise.core.atomic_files import atomic_path, save_tensors
+from equipoise.core.checksums import content_checksum
 from equipoise.core.errors import DataError, EquipoiseError, first_line, require
 from equipoise.core.predictions import Predictions
 from equipoise.decisions.accept_rule import AcceptRule, replace_calibrator
@@ -372,10 +372,5 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tenso
 
 
 def _digest(told: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
-    digest = hashlib.blake2b(digest_size=16)
     rest = {name: value for name, value in told.items() if name != "digest"}
-    digest.update(json.dumps(rest, sort_keys=True).encode())
-    for name, value in sorted(tensors.items()):
-        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-        digest.update(value.reshape(-1).view(torch.uint8).numpy().tobytes() if value.numel() else b"")
-    return digest.hexdigest()
+    return content_checksum({"metadata": rest, "tensors": tensors})

@@ -12,6 +12,7 @@ import numpy as np
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.choose import choose
 from equipoise.calibrators.load import KINDS
+from equipoise.calibrators.prior_shift import PriorShift
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError, EquipoiseWarning, needs
 from equipoise.core.names import look_up
@@ -74,7 +75,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         estimator: The classifier; a logistic regression if None. It must have ``predict_proba`` or, failing that,
             ``decision_function``.
         method: A calibrator's name, a :class:`~equipoise.calibrators.Calibrator` with settings of its own, or
-            ``"auto"``: the simplest within one standard error of the best by log-loss, which may be none.
+            ``"auto"``: chosen by cross-validated log-loss, which may be none; see
+            :func:`~equipoise.calibrators.choose`.
         cv: Folds, a splitter, or a list of splits; every row must be left out exactly once.
         n_jobs: Folds fitted at the same time.
 
@@ -154,6 +156,39 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         likeliest = self.predict_proba(X).argmax(axis=1)
         named: Array = self.classes_[likeliest]
         return named
+
+    def adapt_priors(self, priors: Any = None, *, X: Any = None) -> Self:  # noqa: N803
+        """Return a copy whose probabilities are adapted to other class frequencies.
+
+        Only frequencies may have changed: within each class, inputs must be distributed as before.
+
+        Args:
+            priors: The new frequencies, in the order of ``classes_``.
+            X: Inputs without labels instead, from which the frequencies are estimated.
+
+        Returns:
+            The copy; its ``calibrator_`` is a :class:`~equipoise.calibrators.PriorShift`, with ``priors`` and
+            ``interval``.
+
+        Example:
+            >>> from sklearn.datasets import load_iris
+            >>> X, y = load_iris(return_X_y=True)
+            >>> from sklearn.naive_bayes import GaussianNB
+            >>> adapted = CalibratedClassifier(GaussianNB()).fit(X, y).adapt_priors([0.8, 0.1, 0.1])
+            >>> adapted.calibrator_.priors
+            array([0.8, 0.1, 0.1])
+        """
+        check_is_fitted(self)
+        if (priors is None) == (X is None):
+            raise ValueError("CalibratedClassifier.adapt_priors: give either `priors` or `X`.")
+        shift = PriorShift(before=self.calibrator_)
+        if X is None:
+            shift.set_priors(priors)
+        else:
+            shift.fit_unlabeled(self._predictions(getattr(self.estimator_, _response(self.estimator_))(X)))
+        adapted = copy.copy(self)
+        adapted.calibrator_ = shift
+        return adapted
 
     def get_metadata_routing(self) -> Any:
         """Return how metadata are routed: to the classifier's ``fit`` and to the splitter."""

@@ -1,9 +1,9 @@
 """Compiled or fallback: which backend does a piece of work.
 
-Both backends put every row into the same bin, and their sums differ by rounding only. The fallback is torch and NumPy
-alone. It is used where numba does not exist, `EQUIPOISE_PLAIN` or `NUMBA_DISABLE_JIT` is set, and while there is too
-little work to load or compile a kernel for. A forked process does not compile either: threads that it lacks may hold
-the compiler's locks, and it would wait for them forever.
+Both backends put every row into the same bin, and their sums differ by rounding only. The fallback is NumPy alone.
+It is used where numba does not exist, `EQUIPOISE_PLAIN` or `NUMBA_DISABLE_JIT` is set, and while there is too little
+work to load or compile a kernel for. A forked process does not compile either: threads that it lacks may hold the
+compiler's locks, and it would wait for them forever.
 """
 
 from __future__ import annotations

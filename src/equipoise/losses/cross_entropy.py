@@ -1,4 +1,4 @@
-"""Cross-entropy under the rules of this room."""
+"""Cross-entropy under the rules of this package."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def cross_entropy_loss(
 
 @final
 class CrossEntropyLoss(Loss):
-    """Cross-entropy that keeps this room's rules where torch's own does not.
+    """Cross-entropy that follows the rules of this package where torch's own does not.
 
     A batch without labels gives 0 and not NaN, half precision is computed in float32, class weights weigh a
     soft target by their expectation under it, and a label that is no class is refused by a sentence.

@@ -15,14 +15,14 @@ from equipoise.core.predictions import Predictions
 from equipoise.metrics.inputs import top_label
 
 __all__ = [
-    "NEED_LOGIT_LEVEL",
-    "SURENESS",
+    "NEED_LOGIT_SIZE",
+    "OOD_SCORES",
     "DetectionCells",
     "area_under_roc",
     "detection_cells",
     "error_auroc",
+    "ood_score",
     "out_of_distribution_auroc",
-    "sureness",
 ]
 
 
@@ -110,7 +110,7 @@ def out_of_distribution_auroc(
         score: ``"confidence"``, or ``"entropy"`` (its negative), which looks at all classes.
 
     Returns:
-        A number from 0 to 1: the probability that a known row looks surer than an unknown one.
+        A number from 0 to 1: the probability that a known row scores above an unknown one.
 
     Example:
         >>> known = Predictions(probs=[[0.9, 0.1]], labels=[0])
@@ -131,14 +131,14 @@ def out_of_distribution_auroc(
     )
 
 
-#: Scores that are high for rows a network knows.
-SURENESS = ("confidence", "entropy", "energy", "max_logit")
+#: Scores that are high for rows like the training data.
+OOD_SCORES = ("confidence", "entropy", "energy", "max_logit")
 #: Those that read the size of the logits: a constant added to all logits of a row changes them.
-NEED_LOGIT_LEVEL = ("energy", "max_logit")
+NEED_LOGIT_SIZE = ("energy", "max_logit")
 
 
-def sureness(predictions: Predictions, score: str) -> Array:
-    """Return how sure a network is of each row; higher is surer.
+def ood_score(predictions: Predictions, score: str) -> Array:
+    """Return a score of each row that is higher for rows like the training data.
 
     Args:
         predictions: Predictions; their labels are not used.
@@ -150,7 +150,7 @@ def sureness(predictions: Predictions, score: str) -> Array:
 
     Example:
         >>> rows = Predictions(logits=[[3.0, 0.0], [0.0, 0.0]], labels=[0, 0])
-        >>> sureness(rows, "max_logit").tolist(), sureness(rows, "energy").round(2).tolist()
+        >>> ood_score(rows, "max_logit").tolist(), ood_score(rows, "energy").round(2).tolist()
         ([3.0, 0.0], [3.05, 0.69])
 
     Reference:
@@ -158,13 +158,13 @@ def sureness(predictions: Predictions, score: str) -> Array:
         Liu et al. (2020), Energy-based out-of-distribution detection. Hendrycks et al. (2022), Scaling
         out-of-distribution detection for real-world settings.
     """
-    check_choice(score, SURENESS, where="sureness", name="score")
+    check_choice(score, OOD_SCORES, where="ood_score", name="score")
     if score == "confidence":
         return np.asarray(predictions.confidence, dtype=np.float64)
     if score == "entropy":
         return np.asarray((predictions.probs * predictions.log_probs).sum(axis=1), dtype=np.float64)
     if predictions.kind != "logits":
-        raise DataError(f"sureness: {score!r} needs logits, got {predictions!r}. Save logits.")
+        raise DataError(f"ood_score: {score!r} needs logits, got {predictions!r}. Save logits.")
     logits = np.asarray(predictions.logits, dtype=np.float64)
     return np.asarray(logits.max(axis=1) if score == "max_logit" else logsumexp(logits, axis=1))
 

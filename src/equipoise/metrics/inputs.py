@@ -1,4 +1,4 @@
-"""What metrics are asked about: arrays or Predictions, as the one or the other."""
+"""Inputs of metrics: arrays or Predictions as Predictions, and their confidences in order."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class MetricFacts(NamedTuple):
         only_confidence: Whether it is scored only where a confidence is known and the scores of every class are not.
         part_of: The metric it is a part of.
         column: Its place among the columns of a comparison, from 0; None if it has none.
-        is_main: Whether it is told where there is room for little: in a line, of every epoch, by severity of a shift.
+        is_main: Whether it is printed where space is short: in a line, per epoch, by severity of a shift.
         decimals: Digits after the point where it is shown; None for the usual number.
         home: Where it is found: on every scorecard (``"card"``), in tables of runs that ask for it (``"runs"``), or
             only where it is computed by itself (``"alone"``).

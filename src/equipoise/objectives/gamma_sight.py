@@ -77,7 +77,7 @@ class GammaSight(nn.Module):
 
     def _try(self, network: nn.Module, held_out: Source) -> None:
         device = next(network.parameters()).device
-        batches = held_out(epoch=0, visit=None, start=0, rank=0, world_size=1, device=device)
+        batches = held_out(epoch=0, indices=None, start=0, rank=0, world_size=1, device=device)
         with evaluating(network):
             call_network(network, next(iter(batches)).inputs)
         if self._shown is None:

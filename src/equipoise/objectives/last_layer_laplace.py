@@ -48,7 +48,7 @@ class LaplaceNetwork(nn.Module):
         >>> from equipoise.training import Loader
         >>> network = LaplaceNetwork(mlp(2, 2, hidden=(4,)))
         >>> source = Loader([(torch.eye(2), torch.tensor([0, 1]))])
-        >>> network.fit(source(epoch=0, visit=None, start=0, rank=0, world_size=1, device=torch.device("cpu")))
+        >>> network.fit(source(epoch=0, indices=None, start=0, rank=0, world_size=1, device=torch.device("cpu")))
         >>> network(torch.eye(2)).shape
         torch.Size([2, 2])
 
@@ -228,7 +228,7 @@ class LastLayerLaplace(Objective):
         before = random_state()
         (train,) = self._train
         device = next(self.laplace.network.parameters()).device
-        batches = train(epoch=self._epoch, visit=None, start=0, rank=0, world_size=1, device=device)
+        batches = train(epoch=self._epoch, indices=None, start=0, rank=0, world_size=1, device=device)
         learner = next(part for part in self.objective.modules() if isinstance(part, Learner))
         with learner.fabric.autocast():
             self.laplace.fit(batches)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import final
+from collections.abc import Callable, Sequence
+from typing import Any, final
 
 import torch
 from torch import Tensor, nn
 
+from equipoise.core.seeds import derive_seed
 from equipoise.models import Network
 from equipoise.objectives.deep_ensemble import mean_log_probs
 from equipoise.objectives.parts import Parts
@@ -17,12 +19,15 @@ from equipoise.training.network_call import as_logits, call_network
 
 __all__ = ["MCDropout", "MonteCarloNetwork"]
 
+_Dropout = nn.modules.dropout._DropoutNd
+
 
 @final
 class MonteCarloNetwork(nn.Module):
     """A network that answers with its mean over random dropout masks, in evaluation as well.
 
-    The masks are the same in every call, so that predictions of the same batches can be repeated.
+    Each pass has masks of its own, the same for all rows and in every call, so that predictions can be repeated and do
+    not depend on the batches that rows come in.
 
     Args:
         network: A network with dropout layers.
@@ -49,33 +54,60 @@ class MonteCarloNetwork(nn.Module):
                 "MonteCarloNetwork: the network has no dropout, so all passes would be the same. Give it some, such as "
                 "mlp(dropout=0.1)."
             )
+        if any(layer.p == 1 for layer in dropouts(network)):
+            raise ValueError(
+                "MonteCarloNetwork: a dropout of probability 1 leaves nothing. Use a smaller one."
+            )
         self.network = network
         self.n_passes, self.seed = n_passes, seed
+        self._masks: dict[tuple[int, ...], Tensor] = {}
 
     def forward(self, inputs: Inputs) -> Tensor:
         """Return the logarithm of the mean probabilities."""
         layers = dropouts(self.network)
         modes = [layer.training for layer in layers]
-        device = next(self.network.parameters()).device
-        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-            torch.manual_seed(self.seed)
-            for layer in layers:
-                layer.train()
-            answers = [as_logits(call_network(self.network, inputs)) for _ in range(self.n_passes)]
+        for layer in layers:
+            layer.eval()
+        answers = [self._pass(inputs, number, layers) for number in range(self.n_passes)]
         for layer, mode in zip(layers, modes, strict=True):
             layer.train(mode)
         return mean_log_probs(answers)
 
+    def _pass(self, inputs: Inputs, number: int, layers: Sequence[_Dropout]) -> Tensor:
+        """Return the logits with one mask in place of each dropout."""
 
-def dropouts(network: nn.Module) -> list[nn.modules.dropout._DropoutNd]:
+        def masked(place: int) -> Callable[[nn.Module, Any, Tensor], Tensor]:
+            return lambda layer, _, output: output * self._mask(number, place, layers[place], output)
+
+        handles = [layer.register_forward_hook(masked(place)) for place, layer in enumerate(layers)]
+        try:
+            return as_logits(call_network(self.network, inputs))
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def _mask(self, number: int, place: int, layer: _Dropout, output: Tensor) -> Tensor:
+        # Kept, so that exported graphs hold masks and not random numbers.
+        spread = (
+            output.shape[2:] if isinstance(layer, nn.Dropout | nn.AlphaDropout) else (1,) * (output.ndim - 2)
+        )
+        shape = (1, *output.shape[1:2], *spread)
+        key = (number, place, *shape)
+        if key not in self._masks:
+            generator = torch.Generator().manual_seed(derive_seed(self.seed, "dropout", number, place))
+            drawn = torch.rand(shape, generator=generator, dtype=torch.float32)
+            self._masks[key] = (drawn >= layer.p).float() / (1 - layer.p)
+        return self._masks[key].to(output)
+
+
+def dropouts(network: nn.Module) -> list[_Dropout]:
     """Return the dropout layers of a network that zero anything.
 
     Example:
         >>> len(dropouts(nn.Sequential(nn.Dropout(0.5), nn.Dropout(0.0))))
         1
     """
-    kind = nn.modules.dropout._DropoutNd
-    return [part for part in network.modules() if isinstance(part, kind) and part.p > 0]
+    return [part for part in network.modules() if isinstance(part, _Dropout) and part.p > 0]
 
 
 @final
@@ -101,7 +133,7 @@ class MCDropout(Objective):
         Gal and Ghahramani (2016), Dropout as a Bayesian approximation.
 
     Differs from the authors' code:
-        Masks come from a seed, so that predictions can be repeated.
+        Masks come from a seed, and are the same for all rows of a pass, so that predictions can be repeated.
     """
 
     def __init__(self, objective: Objective, *, n_passes: int = 20) -> None:

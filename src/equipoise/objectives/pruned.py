@@ -56,7 +56,7 @@ class Pruned(Objective):
         period: Epochs between prunings.
         fraction: Share of the remaining samples that is left out each time (*ε*).
         momentum: Weight *κ* of the newest confidence in the moving average.
-        rows: Numbers of the samples there are to visit, where a dataset also holds others; None takes all.
+        rows: Numbers of the samples there are to use, where a dataset also holds others; None takes all.
 
     Example:
         >>> from equipoise.objectives import Supervised

@@ -37,7 +37,11 @@ class WeightAverage(Objective):
         start: First epoch, counted from 0, that ``"swa"`` averages (:math:`e_0`); until then the network itself is
             evaluated.
         train: Training batches, from which statistics of batch norms are computed anew for the average, once per
+<<<<<<< HEAD
             epoch; needed for networks with batch norms.
+=======
+            epoch; networks that have batch norms need them.
+>>>>>>> main
 
     Raises:
         ValueError: If the network has batch norms and there are no training batches.
@@ -165,7 +169,7 @@ class WeightAverage(Objective):
         before = random_state()
         device = next(self.average.network.parameters()).device
         # Every process goes through all batches, so that all get the same statistics without talking.
-        batches = train(epoch=self._epoch, visit=None, start=0, rank=0, world_size=1, device=device)
+        batches = train(epoch=self._epoch, indices=None, start=0, rank=0, world_size=1, device=device)
         learner = next(part for part in self.objective.modules() if isinstance(part, Learner))
         with learner.fabric.autocast():
             refresh_batch_norm(self.average.network, batches)

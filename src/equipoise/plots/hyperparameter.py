@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +19,7 @@ from equipoise.plots.style import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["draw_hyperparameter"]
@@ -34,7 +35,8 @@ def draw_hyperparameter(
 
     Args:
         scores: By metric, method and value of the hyperparameter: the score on ``test`` with its interval. Values
-            that are not all numbers are categories, which stand at equal distances.
+            that are not all numbers are categories, which stand at equal distances without a line. Numbers over two
+            decades or more have a logarithmic axis.
         parameter: Name of the hyperparameter.
         tune: The same on the validation split; drawn with open markers.
         title: What stands above.
@@ -55,6 +57,7 @@ def draw_hyperparameter(
         (name, split): name if tune is None else f"{name}, {split}" for name in methods for split in splits
     }
     places = _places(value for part in scores.values() for line in part.values() for value in line)
+    has_categories = any(isinstance(value, str) for value in places)
     figure, grid = new_figure(
         len(scores), 1, size=(4.2 + legend_width(labels.values()), 2.6 * len(scores) + 0.4)
     )
@@ -73,7 +76,7 @@ def draw_hyperparameter(
                     color=color,
                     marker=marker,
                     markerfacecolor=color if split == "test" else "white",
-                    linestyle=dash if split == "test" else ":",
+                    linestyle="none" if has_categories else dash if split == "test" else ":",
                     markersize=5,
                     linewidth=1.4,
                     elinewidth=1,
@@ -82,9 +85,11 @@ def draw_hyperparameter(
                 )
         is_last = ax is grid[-1][0]
         dress(ax, x=parameter if is_last else "", y=facts.head, title=title if ax is grid[0][0] else None)
-        if any(isinstance(value, str) for value in places):
+        if has_categories:
             ax.set_xticks(list(places.values()), [str(value) for value in places])
             ax.margins(x=0.15)
+        else:
+            _set_scale(ax, sorted(places.values()))
     outside_legend(grid[0][0])
     return figure
 
@@ -95,3 +100,13 @@ def _places(values: Iterable[float | str]) -> dict[float | str, float]:
     if any(isinstance(value, str) for value in found):
         return {value: float(number) for number, value in enumerate(found)}
     return {value: float(value) for value in found}
+
+
+def _set_scale(ax: Axes, values: Sequence[float]) -> None:
+    """Make the axis logarithmic for values of two decades or more; below the smallest positive one it is linear."""
+    positive = [value for value in values if value > 0]
+    if positive and max(positive) >= 100 * min(positive) and min(values) >= 0:
+        if min(values) == 0:
+            ax.set_xscale("symlog", linthresh=positive[0])
+        else:
+            ax.set_xscale("log")

@@ -66,7 +66,7 @@ def refresh_batch_norm(network: nn.Module, batches: Iterable[BatchLike]) -> None
         >>> from equipoise.training import Loader
         >>> source = Loader([(torch.tensor([[1.0], [3.0]]), torch.tensor([0, 1]))])
         >>> network = nn.BatchNorm1d(1)
-        >>> batches = source(epoch=0, visit=None, start=0, rank=0, world_size=1, device=torch.device("cpu"))
+        >>> batches = source(epoch=0, indices=None, start=0, rank=0, world_size=1, device=torch.device("cpu"))
         >>> refresh_batch_norm(network, batches)
         >>> float(network.running_mean), float(network.running_var)
         (2.0, 2.0)

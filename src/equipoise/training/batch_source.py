@@ -62,7 +62,7 @@ class Source(Protocol):
 
     Example:
         >>> source: Source = Loader([(torch.zeros(2, 3), torch.tensor([0, 1]))])
-        >>> found = source(epoch=0, visit=None, start=0, rank=0, world_size=1, device=torch.device("cpu"))
+        >>> found = source(epoch=0, indices=None, start=0, rank=0, world_size=1, device=torch.device("cpu"))
         >>> [len(batch.index) for batch in found]
         [2]
     """
@@ -71,7 +71,7 @@ class Source(Protocol):
         self,
         *,
         epoch: int,
-        visit: Tensor | None,
+        indices: Tensor | None,
         start: int,
         rank: int,
         world_size: int,
@@ -81,7 +81,7 @@ class Source(Protocol):
 
         Args:
             epoch: Counted from 0.
-            visit: Numbers of the samples to visit; None visits all.
+            indices: Numbers of the samples to use; None uses all.
             start: How many batches to leave out, after a resume.
             rank: The number of this process, which gets its part of every batch.
             world_size: How many processes there are.
@@ -129,7 +129,7 @@ class Loader:
 
     Example:
         >>> source = Loader([(torch.zeros(2, 3), torch.tensor([0, 1])), (torch.ones(1, 3), torch.tensor([1]))])
-        >>> parts = source(epoch=0, visit=None, start=0, rank=0, world_size=1, device=torch.device("cpu"))
+        >>> parts = source(epoch=0, indices=None, start=0, rank=0, world_size=1, device=torch.device("cpu"))
         >>> [batch.index.tolist() for batch in parts]
         [[0, 1], [2]]
     """
@@ -151,14 +151,14 @@ class Loader:
         self,
         *,
         epoch: int,
-        visit: Tensor | None,
+        indices: Tensor | None,
         start: int,
         rank: int,
         world_size: int,
         device: torch.device,
     ) -> Iterable[BatchLike]:
         """Return this process's part of each batch."""
-        if visit is not None:
+        if indices is not None:
             raise ValueError(
                 "Loader: it goes through all its batches, but the objective visits a part of the samples. Give "
                 "the data as a Dataset: functools.partial(batches, dataset, 'train', batch_size=128)."
@@ -250,12 +250,12 @@ def as_source(data: Source | Iterable[Any]) -> Source:
 
 
 def draw(
-    source: Source, fabric: Fabric, *, epoch: int, visit: Tensor | None = None, start: int = 0
+    source: Source, fabric: Fabric, *, epoch: int, indices: Tensor | None = None, start: int = 0
 ) -> Iterable[BatchLike]:
     """Return this process's part of an epoch's batches, on its device."""
     return source(
         epoch=epoch,
-        visit=visit,
+        indices=indices,
         start=start,
         rank=fabric.global_rank,
         world_size=fabric.world_size,

@@ -1,12 +1,11 @@
 """One file holds a whole run: written at once or not at all, read without running any code in it.
 
-The file carries a digest of its content, so that content and digest are of the same moment whenever the process is
+The file carries a digest of its content, so that content and digest belong together whenever the process is
 killed, and a bit that flipped on the disk is noticed instead of trained on.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from equipoise.core.atomic_files import atomic_path
+from equipoise.core.checksums import content_checksum
 from equipoise.core.errors import DataError, FileError
 
 __all__ = ["load_weights", "read_checkpoint", "write_checkpoint"]
@@ -41,7 +41,7 @@ def write_checkpoint(path: str | os.PathLike[str], content: Mapping[str, Any]) -
         3
     """
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    whole = {"format": _FORMAT, "digest": _digest(content), **content}
+    whole = {"format": _FORMAT, "digest": content_checksum(content), **content}
     with atomic_path(path) as temporary:
         try:
             torch.save(whole, temporary)
@@ -53,7 +53,7 @@ def write_checkpoint(path: str | os.PathLike[str], content: Mapping[str, Any]) -
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read a checkpoint to the CPU, with ``weights_only=True``: a file from a stranger cannot run code.
+    """Read a checkpoint to the CPU, with ``weights_only=True``: an untrusted file cannot run code.
 
     Raises:
         FileNotFoundError: If there is none.
@@ -112,30 +112,6 @@ def load_weights(module: nn.Module, state: Mapping[str, Any]) -> None:
 
 def _is_sound(digest: Any, content: Any) -> bool:
     try:
-        return bool(digest == _digest(content))
+        return bool(digest == content_checksum(content))
     except (RuntimeError, TypeError, ValueError):  # nests without end and odd tensors, which we never wrote
         return False
-
-
-def _digest(content: Any) -> str:
-    digest = hashlib.sha256()
-    _add(digest, content)
-    return digest.hexdigest()
-
-
-def _add(digest: Any, value: Any) -> None:
-    """Add a value with its kind and size, so that no two nests of values look alike."""
-    if isinstance(value, Tensor):
-        digest.update(f"tensor {value.dtype} {tuple(value.shape)};".encode())
-        digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    elif isinstance(value, Mapping):
-        digest.update(f"table {len(value)};".encode())
-        for key, item in value.items():
-            _add(digest, key)
-            _add(digest, item)
-    elif isinstance(value, (list, tuple)):
-        digest.update(f"list {len(value)};".encode())
-        for item in value:
-            _add(digest, item)
-    else:
-        digest.update(f"{type(value).__name__} {value!r};".encode())

@@ -172,7 +172,7 @@ def score_dense(
         >>> from equipoise.training import Loader
         >>> images, masks = torch.zeros(2, 3, 4, 4), torch.zeros(2, 4, 4, dtype=torch.int64)
         >>> source = Loader([(images, masks)])
-        >>> found = source(epoch=0, visit=None, start=0, rank=0, world_size=1, device=torch.device("cpu"))
+        >>> found = source(epoch=0, indices=None, start=0, rank=0, world_size=1, device=torch.device("cpu"))
         >>> scores = score_dense(nn.Conv2d(3, 2, 1), found, n_classes=2, n_pixels=5)
         >>> scores.state.n_samples, len(scores.sample), scores.share
         (32, 5, 0.15625)

@@ -79,7 +79,7 @@ def predict(
         >>> source = [(torch.eye(2), torch.tensor([0, 1]))]
         >>> from equipoise.training import Loader
         >>> batches = Loader(source)(
-        ...     epoch=0, visit=None, start=0, rank=0, world_size=1, device=torch.device("cpu")
+        ...     epoch=0, indices=None, start=0, rank=0, world_size=1, device=torch.device("cpu")
         ... )
         >>> predict(nn.Identity(), batches, split="tune")
         Predictions(logits, n=2, k=2, split=tune)

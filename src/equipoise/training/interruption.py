@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: heard at once, obeyed between two batches."""
+"""Ctrl-C and SIGTERM: received at once, acted on between two batches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, final
 
 __all__ = ["Interruption"]
 
-_HEARD = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @final
@@ -22,17 +22,17 @@ class Interruption:
     Example:
         >>> with Interruption() as interruption:
         ...     signal.raise_signal(signal.SIGTERM)
-        ...     interruption.heard
+        ...     interruption.signal
         15
     """
 
     def __init__(self) -> None:
-        self.heard: int = 0
+        self.signal: int = 0
         self._found: dict[int, Any] = {}
 
     def __enter__(self) -> Interruption:
         if threading.current_thread() is threading.main_thread():
-            self._found = {number: signal.signal(number, self._hear) for number in _HEARD}
+            self._found = {number: signal.signal(number, self._receive) for number in _SIGNALS}
         return self
 
     def __exit__(
@@ -40,8 +40,8 @@ class Interruption:
     ) -> None:
         self._give_back()
 
-    def _hear(self, number: int, frame: FrameType | None) -> None:
-        self.heard = int(number)
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        self.signal = int(number)
         self._give_back()
 
     def _give_back(self) -> None:
@@ -49,17 +49,17 @@ class Interruption:
             signal.signal(number, handler)
         self._found = {}
 
-    def leave(self) -> None:
+    def exit(self) -> None:
         """Raise what the signal stands for: KeyboardInterrupt (exit code 130) or SystemExit(143).
 
         Example:
             >>> interruption = Interruption()
-            >>> interruption.heard = signal.SIGTERM
-            >>> interruption.leave()
+            >>> interruption.signal = signal.SIGTERM
+            >>> interruption.exit()
             Traceback (most recent call last):
             ...
             SystemExit: 143
         """
-        if self.heard == signal.SIGINT:
+        if self.signal == signal.SIGINT:
             raise KeyboardInterrupt
-        raise SystemExit(128 + self.heard)
+        raise SystemExit(128 + self.signal)

@@ -57,7 +57,7 @@ def fit(
 ) -> History:
     """Train; go on where an earlier run in the same folder stopped.
 
-    A resumed run equals the straight run bit for bit on a CPU. Ctrl-C and SIGTERM are obeyed after the current
+    A resumed run equals the straight run bit for bit on a CPU. Ctrl-C and SIGTERM are acted on after the current
     batch: the run is saved, then KeyboardInterrupt or SystemExit(143) is raised. A crash loses the current epoch
     at most.
 
@@ -126,12 +126,12 @@ def fit(
     if resume:
         run.load()
     else:
-        run.forget()
+        run.clear()
     with Interruption() as interruption:
-        while not run.is_over():
+        while not run.is_done():
             run.train_epoch(interruption)
             run.end_epoch()
-            run.obey(interruption)
+            run.check_signal(interruption)
     return run.history
 
 
@@ -156,7 +156,7 @@ class _Run:
     history: History = field(default_factory=History)
     epoch: int = 0
     batch: int = 0
-    visit: Tensor | None = None
+    indices: Tensor | None = None
     log: EpochLog = field(default_factory=EpochLog)
     random: dict[str, Any] | None = None
     began: tuple[float, float] = (0.0, 0.0)
@@ -175,9 +175,9 @@ class _Run:
             check_losses(self.objective, found)
         restore_random_state(before)
 
-    def is_over(self) -> bool:
+    def is_done(self) -> bool:
         """Whether all epochs are done, or patience is used up."""
-        return self.epoch >= self.epochs or (self.batch == 0 and self.selection.is_over(self.history))
+        return self.epoch >= self.epochs or (self.batch == 0 and self.selection.is_done(self.history))
 
     def train_epoch(self, interruption: Interruption) -> None:
         """Go through the epoch's batches, or through those that are left of it."""
@@ -189,16 +189,16 @@ class _Run:
             label += f" loss {self.history[-1]['loss']:.4f}"
         quiet = self.quiet or not self.fabric.is_global_zero
         for batch in progress(batches, label=label, total=left, unit="batches", quiet=quiet):
-            moment = self.epoch + (self.batch / total if total else 0.0)
+            time_in_epochs = self.epoch + (self.batch / total if total else 0.0)
             for learner in self.learners:
-                learner.set_lr(moment, epochs=self.epochs)
+                learner.set_lr(time_in_epochs, epochs=self.epochs)
             step = self.objective.step(batch)
             self.log.add(step.scalars, n_samples=len(batch.index))
             self.batch += 1
             if self.fabric.device.type == "cpu" or self.batch % _PERIOD == 0:
                 self._check(batch)
             if self.fabric.world_size == 1 or self.batch % _PERIOD == 0:
-                self.obey(interruption)
+                self.check_signal(interruption)
         self._check(None)
         if self.batch == 0:
             raise ValueError(
@@ -210,9 +210,9 @@ class _Run:
         self.began = _clocks()
         if self.batch == 0:
             self._restore_random()
-            self.visit = self.objective.plan_epoch(self.epoch)
+            self.indices = self.objective.plan_epoch(self.epoch)
         seed_epoch(self.seed, self.epoch, rank=self.fabric.global_rank)
-        batches = draw(self.train, self.fabric, epoch=self.epoch, visit=self.visit, start=self.batch)
+        batches = draw(self.train, self.fabric, epoch=self.epoch, indices=self.indices, start=self.batch)
         self._restore_random()  # of an epoch resumed in the middle; nothing is left to restore otherwise
         return batches
 
@@ -229,7 +229,7 @@ class _Run:
         self.epoch, self.batch, self.log = self.epoch + 1, 0, EpochLog()
         self._save()
         if self.fabric.is_global_zero and not self.quiet:
-            self.lines.write(self._line(), last=self.is_over())
+            self.lines.write(self._line(), last=self.is_done())
         if self.on_epoch is not None and self.fabric.is_global_zero:
             self.on_epoch(dict(self.history[-1]))
 
@@ -260,15 +260,15 @@ class _Run:
         restore_random_state(before)
         return scores_on_test(found, temperature=row.get("tune_temperature"))
 
-    def obey(self, interruption: Interruption) -> None:
-        """Save and leave, if a signal was heard by any process."""
+    def check_signal(self, interruption: Interruption) -> None:
+        """Save and exit, if any process received a signal."""
         if self.fabric.world_size > 1:
-            heard = torch.tensor(interruption.heard, device=self.fabric.device)
-            interruption.heard = int(self.fabric.all_reduce(heard, reduce_op="max"))
-        if interruption.heard:
+            received = torch.tensor(interruption.signal, device=self.fabric.device)
+            interruption.signal = int(self.fabric.all_reduce(received, reduce_op="max"))
+        if interruption.signal:
             self._check(None)
             self._save()
-            interruption.leave()
+            interruption.exit()
 
     def _check(self, batch: BatchLike | None) -> None:
         number = self.log.first_bad_batch()
@@ -292,7 +292,7 @@ class _Run:
                 "seed": self.seed,
                 "epoch": self.epoch,
                 "batch": self.batch,
-                "visit": self.visit,
+                "indices": self.indices,
                 "log": {"columns": log.columns(), "sizes": log.sizes},
                 "history": list(self.history),
                 "random": states,
@@ -302,7 +302,7 @@ class _Run:
             self.history.write(self.folder / "history.csv")
         self.fabric.barrier()
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Remove what an earlier run left, so that it cannot be taken for this one after a crash."""
         if self.folder is not None and self.fabric.is_global_zero:
             for name in ("last.pt", "best.pt", "history.csv"):
@@ -319,7 +319,7 @@ class _Run:
             self.objective.load_state_dict(content["objective"])
         except (RuntimeError, ValueError) as error:
             raise ValueError(self._other_run(f"networks of other shapes ({error})")) from error
-        self.epoch, self.batch, self.visit = content["epoch"], content["batch"], content["visit"]
+        self.epoch, self.batch, self.indices = content["epoch"], content["batch"], content["indices"]
         self.history = History(content["history"])
         sizes = content["log"]["sizes"]
         self.log = EpochLog(

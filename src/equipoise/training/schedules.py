@@ -21,7 +21,7 @@ class Schedule(ABC):
 
     @abstractmethod
     def factor(self, epoch: float, *, epochs: int) -> float:
-        """Return the multiple at a moment of the run.
+        """Return the multiple at a time of the run.
 
         Args:
             epoch: Epochs gone by; 1.5 is the middle of the second.

@@ -29,7 +29,7 @@ class Selection:
 
     Example:
         >>> rows = [{"tune_nll": 1.0}, {"tune_nll": 0.5}, {"tune_nll": 0.75}]
-        >>> Selection().best(rows), Selection(patience=1).is_over(rows)
+        >>> Selection().best(rows), Selection(patience=1).is_done(rows)
         (1, True)
     """
 
@@ -51,7 +51,7 @@ class Selection:
         ]
         return min(scored)[1] if scored else None
 
-    def is_over(self, rows: Sequence[Row]) -> bool:
+    def is_done(self, rows: Sequence[Row]) -> bool:
         """Return whether the patience is used up."""
         best = self.best(rows)
         return self.patience is not None and best is not None and len(rows) - 1 - best >= self.patience

@@ -240,7 +240,7 @@ def _try_network(network: nn.Module, spec: Spec, data: Dataset) -> None:
     few = replace(spec, recipe=replace(spec.recipe, batch_size=4), method=replace(spec.method, recipe={}))
     source = split_source(data, "test", few)
     device = torch.device("cpu")
-    batch = next(iter(source(epoch=0, visit=None, start=0, rank=0, world_size=1, device=device)))
+    batch = next(iter(source(epoch=0, indices=None, start=0, rank=0, world_size=1, device=device)))
     network.eval()
     with torch.no_grad():
         logits = as_logits(call_network(network, batch.inputs), where=spec.model.name)

@@ -346,7 +346,7 @@ def split_source(data: Dataset, split: str, spec: Spec, *, loader_workers: int =
     Example:
         >>> spec = Spec.from_table({"data": "digits", "model": "mlp"})
         >>> source = split_source(data_of(spec), "test", spec)
-        >>> first = next(iter(source(epoch=0, visit=None, start=0, rank=0, world_size=1, device="cpu")))
+        >>> first = next(iter(source(epoch=0, indices=None, start=0, rank=0, world_size=1, device="cpu")))
         >>> first.targets.shape
         torch.Size([128])
     """

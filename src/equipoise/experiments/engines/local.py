@@ -140,8 +140,8 @@ def _side_by_side(crew: _Crew, line: StatusLine, shares: Sequence[str | None]) -
             while any(thread.is_alive() for thread in threads):
                 line.show(done=len(crew.report.done), running=list(crew.running.values()))
                 time.sleep(0.25)
-                if interruption.heard:
-                    interruption.leave()
+                if interruption.signal:
+                    interruption.exit()
     except BaseException:
         crew.dismiss()
         raise

@@ -188,7 +188,8 @@ def _is_setting(row: PaperResult, spec: Spec, tuned: Collection[str], ood: Mappi
     whole = {f"data.{key}": 0.0 for key in ("tune", "calib") if spec.data.options.get(key) == 0}
     if {**fixed, **whole, **foreign} != row.settings:
         return False
-    if _noted_weight_decay(row) not in (None, spec.training.weight_decay):
+    noted = _noted_weight_decay(row)
+    if noted not in (None, spec.training.weight_decay) or (noted is None and "weight_decay" in method.recipe):
         return False
     if method.loss is not None and (method.loss.options or method.loss.name != row.loss_key):
         return False

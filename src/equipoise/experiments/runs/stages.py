@@ -140,7 +140,7 @@ class _Stages:
         return build(self._spec, self._execution)
 
     def lead(self) -> None:
-        """Go through the stages; other processes are told what they take part in, and how it ended."""
+        """Go through the stages; other processes learn what they take part in, and how it ended."""
         stage = "prepare"
         try:
             with self._target.locked():
@@ -175,7 +175,7 @@ class _Stages:
         self._processes.share(trains)
 
     def _release(self, problem: str | None) -> None:
-        """Let the other processes go; those that are in the middle of training are told by torch."""
+        """Let the other processes go; those that are in the middle of training are stopped by torch."""
         if self._is_fitting:
             return
         if not self._is_decided:
@@ -253,7 +253,7 @@ class _Stages:
     def _batches(self, data: Dataset, split: str, network: nn.Module) -> Iterable[BatchLike]:
         device = next(network.parameters()).device
         found: Iterable[BatchLike] = self._source(data, split)(
-            epoch=0, visit=None, start=0, rank=0, world_size=1, device=device
+            epoch=0, indices=None, start=0, rank=0, world_size=1, device=device
         )
         return found
 

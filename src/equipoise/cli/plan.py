@@ -1,0 +1,67 @@
+"""``equipoise plan``: which rows to label."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from equipoise.cli.decide import PERCENT
+from equipoise.cli.inputs import column_options, one_or_several
+from equipoise.cli.options import json_option, quiet_option
+from equipoise.cli.output import check_output, print_json
+
+if TYPE_CHECKING:
+    from equipoise.core.reading import Columns
+
+__all__ = ["command"]
+
+
+@click.command("plan", epilog="Example:  equipoise plan predictions.csv --width 2% -o to-label.csv")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--width", type=PERCENT, required=True, help="Width of the 95% interval of the accuracy, such as 2%."
+)
+@click.option("--seed", default=0, show_default=True, help="Random seed of the choice.")
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path), help="Where the numbers of the rows go, .csv."
+)
+@column_options
+@json_option
+@quiet_option
+def command(
+    files: tuple[str, ...],
+    width: float,
+    seed: int,
+    output: Path | None,
+    columns: Columns,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Choose rows of FILE to label, so that the accuracy is known to a given width.
+
+    Rows are stratified by confidence, with more of them where predictions are uncertain. The table that is written has
+    the number of each row (from 0), its stratum, and how many rows it stands for: the accuracy is the mean with these
+    weights.
+    """
+    if output is not None:
+        check_output(output, (".csv",))
+    from equipoise.core.atomic_files import write_bytes
+    from equipoise.core.reading import read_predictions
+    from equipoise.decisions import plan_labels
+
+    plan = plan_labels(read_predictions(one_or_several(files), **columns), width=width, seed=seed)
+    if output is not None:
+        lines = ["row,stratum,weight"]
+        lines += [
+            f"{row},{one},{weight:.6g}"
+            for row, one, weight in zip(plan.rows, plan.stratum, plan.weight, strict=True)
+        ]
+        write_bytes(output, ("\n".join(lines) + "\n").encode())
+    if as_json:
+        print_json({"n": len(plan.rows), "n_random": plan.n_random, "width": width, "rows": plan.rows})
+    else:
+        click.echo(plan.describe())
+        if output is not None and not quiet:
+            click.echo(f"Wrote {output}.")

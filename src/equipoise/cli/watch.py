@@ -1,0 +1,167 @@
+"""``equipoise watch``: a model after release, day by day."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from equipoise.cli.decide import PERCENT
+from equipoise.cli.inputs import column_options, one_or_several
+from equipoise.cli.options import group_columns, json_option, quiet_option
+from equipoise.cli.output import check_output, print_json
+
+if TYPE_CHECKING:
+    from equipoise.core.reading import Columns
+    from equipoise.decisions import WatchedDay
+
+__all__ = ["command"]
+
+_EXAMPLES = """\b
+Examples:
+  equipoise watch model.watch.json today.csv --day 2026-03-09 --by site
+  equipoise watch model.watch.json today.csv --day 2026-03-10 --by site --decision decision.json
+  equipoise watch --unlabelled today.npz --reference calib.npz
+"""
+
+
+@click.command("watch", epilog=_EXAMPLES)
+@click.argument("files", nargs=-1, metavar="[STATE FILE...]")
+@click.option("--day", metavar="DATE", help="The day of the rows, as 2026-03-09; by default today.")
+@click.option(
+    "--alpha", type=PERCENT, default="5%", show_default=True, help="Probability of a false alarm, ever."
+)
+@click.option(
+    "--tolerance",
+    type=PERCENT,
+    default="0%",
+    show_default=True,
+    help="Deviation from calibration that is no alarm.",
+)
+@click.option("--by", multiple=True, metavar="NAME", help="Column of groups to watch one by one; repeatable.")
+@click.option(
+    "--decision",
+    "decision_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Watch this promise too.",
+)
+@click.option("--min-accuracy", type=PERCENT, help="Watch that the accuracy is at least this.")
+@click.option("--unlabelled", metavar="FILE", help="Predictions of today without labels; needs --reference.")
+@click.option("--reference", metavar="FILE", help="Predictions of rows on which calibration was checked.")
+@click.option(
+    "--metrics-out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the numbers for dashboards: .prom (Prometheus text) or .jsonl (one line is added).",
+)
+@column_options
+@json_option
+@quiet_option
+def command(
+    files: tuple[str, ...],
+    day: str | None,
+    alpha: float,
+    tolerance: float,
+    by: tuple[str, ...],
+    decision_path: Path | None,
+    min_accuracy: float | None,
+    unlabelled: str | None,
+    reference: str | None,
+    metrics_out: Path | None,
+    columns: Columns,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Continue the monitors in STATE with the labelled rows of one day, and alarm if a claim is broken.
+
+    STATE is a small .json file that the first day creates. The monitors are about calibration, overall, by band of
+    confidence and by group, and if given about the promise of a decision and about accuracy. Looking every day is
+    allowed: over all days together, each kind of monitor raises a false alarm with probability at most --alpha.
+    A day that was added before raises an error, and missing days are named. --alpha, --tolerance, --by and
+    --min-accuracy are fixed on the first day.
+
+    With --unlabelled and --reference there is no state: confidences, predicted classes and groups are compared with the
+    reference, and the accuracy is shown that is expected if calibration still holds.
+
+    Exit codes: 0 no alarm, 1 alarm, 2 the files or options are wrong.
+    """
+    if metrics_out is not None:
+        check_output(metrics_out, (".prom", ".jsonl"), option="--metrics-out")
+    if (unlabelled is None) != (reference is None):
+        raise click.UsageError("--unlabelled and --reference go with each other; give both.")
+    if unlabelled is not None and reference is not None:
+        if files:
+            raise click.UsageError("--unlabelled must be given without STATE and FILE; leave them out.")
+        return _compare(unlabelled, reference, columns, by, alpha, as_json=as_json)
+    if len(files) < 2:
+        raise click.UsageError("Expected STATE and FILE, such as: equipoise watch model.watch.json today.csv")
+    from equipoise.core.reading import read_predictions
+    from equipoise.decisions import AcceptRule, DailyMonitor, load_decision
+    from equipoise.decisions.files import needed_columns
+
+    state = Path(files[0])
+    check_output(state, (".json",), option="STATE")
+    decision = None if decision_path is None else load_decision(decision_path)
+    rule = decision if isinstance(decision, AcceptRule) else None
+    if rule is None and decision is not None:
+        raise click.UsageError(
+            "--decision needs a certified threshold here; use `equipoise audit` for others."
+        )
+    if state.exists():
+        monitor = DailyMonitor.load(state)
+        if by and tuple(by) != monitor.by:
+            raise click.UsageError(f"--by must be that of the first day, {', '.join(monitor.by) or 'none'}.")
+    else:
+        monitor = DailyMonitor(alpha=alpha, tolerance=tolerance, by=tuple(by), min_accuracy=min_accuracy)
+    wanted = tuple(dict.fromkeys((*monitor.by, *([] if rule is None else needed_columns(rule)))))
+    rows = read_predictions(one_or_several(files[1:]), **group_columns(columns, wanted, None))
+    found = monitor.watch(rows, day=day or str(date.today()), rule=rule)
+    monitor.save(state)
+    if metrics_out is not None:
+        _write_metrics(metrics_out, found)
+    if as_json:
+        print_json(found.as_dict())
+    elif not quiet or found.alarms:
+        click.echo(found.describe())
+    return 1 if found.alarms else 0
+
+
+def _compare(
+    unlabelled: str, reference: str, columns: Columns, by: tuple[str, ...], alpha: float, *, as_json: bool
+) -> int:
+    from equipoise.core.reading import read_predictions
+    from equipoise.decisions import compare_unlabelled
+
+    new, old = (read_predictions(one, **group_columns(columns, by, None)) for one in (unlabelled, reference))
+    found = compare_unlabelled(new, old, level=alpha)
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        click.echo(found.describe())
+    return 1 if found.shifted else 0
+
+
+def _write_metrics(path: Path, found: WatchedDay) -> None:
+    """Write the evidence as Prometheus text, or add a line of JSON."""
+    from equipoise.core.atomic_files import write_bytes
+
+    if path.suffix.lower() == ".jsonl":
+        before = path.read_bytes() if path.exists() else b""
+        write_bytes(path, before + (json.dumps(found.as_dict()) + "\n").encode())
+        return
+    lines = ["# HELP equipoise_evidence Evidence against a claim.", "# TYPE equipoise_evidence gauge"]
+    lines += [
+        f"equipoise_evidence{{monitor={json.dumps(name)}}} {value:.6g}"
+        for name, value in found.evidence.items()
+    ]
+    values: dict[str, Any] = {
+        "evidence_limit": found.limit,
+        "alarms": len(found.alarms),
+        "rows": found.n,
+        "missed_days": len(found.missed),
+    }
+    for name, value in values.items():
+        lines += [f"# TYPE equipoise_{name} gauge", f"equipoise_{name} {value:.6g}"]
+    write_bytes(path, ("\n".join(lines) + "\n").encode())

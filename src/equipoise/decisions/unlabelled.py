@@ -1,0 +1,128 @@
+"""Watching without labels: has anything changed since the reference, and what would the accuracy be?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, final
+
+import numpy as np
+from scipy.stats import chi2_contingency, ks_2samp
+
+from equipoise.core.arrays import Array
+from equipoise.core.errors import DataError
+from equipoise.core.predictions import Predictions
+
+__all__ = ["ShiftReport", "compare_unlabelled"]
+
+
+@final
+@dataclass(frozen=True)
+class ShiftReport:
+    """Differences between today's predictions and a reference, without labels.
+
+    Attributes:
+        n: Rows of today.
+        n_reference: Rows of the reference.
+        p_values: Corrected p-value of every test (Holm).
+        level: Level of the tests together.
+        shifted: Whether a test rejects.
+        expected_accuracy: Mean confidence of today. It is the accuracy only if calibration still holds.
+        reference_accuracy: Mean confidence of the reference.
+        labels_needed: Random rows to label for the accuracy to about 2 points either way.
+    """
+
+    n: int
+    n_reference: int
+    p_values: dict[str, float]
+    level: float
+    shifted: bool
+    expected_accuracy: float
+    reference_accuracy: float
+    labels_needed: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values, for JSON."""
+        return asdict(self)
+
+    def describe(self) -> str:
+        """Return the result in a few lines."""
+        tests = ", ".join(f"{name} p = {value:.2g}" for name, value in self.p_values.items())
+        lines = [
+            f"{self.n:,} rows without labels and {self.n_reference:,} reference rows: {tests} (corrected).",
+            f"Accuracy expected if calibration still holds: {100 * self.expected_accuracy:.1f}% (reference "
+            f"{100 * self.reference_accuracy:.1f}%).",
+        ]
+        if self.shifted:
+            lines.append(
+                f"ALARM  The predictions have changed, so calibration may not hold. Label about {self.labels_needed:,} "
+                "random rows to measure the accuracy to 2 points either way."
+            )
+        else:
+            lines.append("No alarm: no difference is shown.")
+        return "\n".join(lines)
+
+
+def compare_unlabelled(
+    predictions: Predictions, reference: Predictions, *, level: float = 0.05
+) -> ShiftReport:
+    """Test whether predictions without labels differ from reference predictions.
+
+    Confidences are compared by a Kolmogorov-Smirnov test, predicted classes (if known) and every column of groups by
+    chi-squared tests; p-values are corrected for the number of tests (Holm). This is one look at one day: for daily
+    looks, use a smaller level.
+
+    Args:
+        predictions: Predictions of today; labels are not used.
+        reference: Predictions of rows on which calibration was checked.
+        level: Probability of a false alarm of all tests together.
+
+    Raises:
+        DataError: If a column of groups is missing in one of the two.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> old, new = (Predictions(probs=rng.dirichlet([a, 1, 1], 500)) for a in (1, 2))
+        >>> compare_unlabelled(new, old).shifted
+        True
+    """
+    found = {"confidence": float(ks_2samp(predictions.confidence, reference.confidence).pvalue)}
+    if "confidence" not in (predictions.kind, reference.kind):
+        found["predicted class"] = _frequencies(predictions.predicted, reference.predicted)
+    if set(predictions.groups) != set(reference.groups):
+        raise DataError(
+            "compare_unlabelled: expected the same columns of groups in both, got different ones."
+        )
+    for name, column in predictions.groups.items():
+        found[name] = _frequencies(column.astype(np.str_), reference.groups[name].astype(np.str_))
+    corrected = _holm(found)
+    accuracy = float(np.mean(predictions.confidence))
+    return ShiftReport(
+        n=len(predictions),
+        n_reference=len(reference),
+        p_values=corrected,
+        level=level,
+        shifted=min(corrected.values()) <= level,
+        expected_accuracy=accuracy,
+        reference_accuracy=float(np.mean(reference.confidence)),
+        labels_needed=math.ceil(1.96**2 * max(accuracy * (1 - accuracy), 0.01) / 0.02**2),
+    )
+
+
+def _frequencies(new: Array, old: Array) -> float:
+    values, codes = np.unique(np.concatenate([new, old]), return_inverse=True)
+    if len(values) < 2:
+        return 1.0
+    counts = np.stack(
+        [np.bincount(part, minlength=len(values)) for part in (codes[: len(new)], codes[len(new) :])]
+    )
+    return float(chi2_contingency(counts, correction=False).pvalue)
+
+
+def _holm(p_values: dict[str, float]) -> dict[str, float]:
+    ordered = sorted(p_values, key=lambda name: p_values[name])
+    corrected, largest = {}, 0.0
+    for place, name in enumerate(ordered):
+        largest = max(largest, min(1.0, (len(ordered) - place) * p_values[name]))
+        corrected[name] = largest
+    return {name: corrected[name] for name in p_values}

@@ -1,0 +1,161 @@
+"""Prior shift: the formula, the estimate from unlabeled rows and its interval, composition, files, and errors."""
+
+import numpy as np
+import pytest
+
+from equipoise.calibrators import (
+    Identity,
+    IsotonicCalibration,
+    PriorShift,
+    TemperatureScaling,
+    estimate_priors,
+    load,
+)
+from equipoise.core import Predictions
+from equipoise.core.errors import DataError, NotFittedError
+
+OLD, NEW = np.array([1 / 3, 1 / 3, 1 / 3]), np.array([0.7, 0.2, 0.1])
+
+
+def draw(priors, n, seed, shift=0.0):
+    """Draw rows of normal classes with known posterior logits for even frequencies, over-confident by a factor of 2."""
+    rng = np.random.default_rng(seed)
+    labels = rng.choice(3, size=n, p=priors)
+    means = 1.5 * np.eye(3) + shift
+    x = rng.normal(means[labels], 1.0)
+    logits = x @ (1.5 * np.eye(3)).T
+    return Predictions(logits=2 * logits, labels=labels)
+
+
+@pytest.fixture(scope="module")
+def before():
+    return TemperatureScaling().fit(draw(OLD, 20_000, 0))
+
+
+def nll(calibrator, rows):
+    probs = calibrator(rows).probs
+    return -np.log(probs[np.arange(len(rows)), rows.labels]).mean()
+
+
+def test_known_priors_multiply_by_the_ratio(before):
+    rows = draw(NEW, 50, 1)
+    adapted = PriorShift(before=before, trained_priors=OLD).set_priors(NEW)
+    expected = before(rows).probs * NEW / OLD
+    np.testing.assert_allclose(adapted(rows).probs, expected / expected.sum(axis=1, keepdims=True), rtol=1e-9)
+
+
+def test_frequencies_of_the_fit_rows_are_the_old_priors(before):
+    np.testing.assert_allclose(before.class_frequencies, OLD, atol=0.02)
+    unchanged = PriorShift(before=before).set_priors(before.class_frequencies)
+    np.testing.assert_allclose(unchanged.result.parameters["log_ratio"], 0.0, atol=1e-12)
+
+
+def test_it_undoes_class_weights():
+    # Trained as if classes were even, although class 0 has 70%: the true posterior is back with the trained priors.
+    rows = draw(NEW, 40_000, 2)
+    half = Predictions(logits=rows.logits / 2, labels=rows.labels)
+    adapted = PriorShift(trained_priors=OLD).set_priors(NEW)
+    assert nll(adapted, half) < nll(Identity(), half) - 0.05
+    assert adapted(half).probs.mean(axis=0) == pytest.approx(NEW, abs=0.01)
+
+
+def test_unlabeled_rows_give_the_new_priors_and_lower_the_loss(before):
+    rows = draw(NEW, 5000, 3)
+    unlabeled = Predictions(logits=rows.logits)
+    adapted = PriorShift(before=before).fit_unlabeled(unlabeled)
+    np.testing.assert_allclose(adapted.priors, NEW, atol=0.03)
+    low, high = adapted.interval.T
+    assert ((low <= NEW) & (high >= NEW)).all()
+    assert nll(adapted, rows) < nll(before, rows) - 0.05
+
+
+def test_the_likelihood_is_highest_at_the_estimate(before):
+    probs = before(draw(NEW, 2000, 4)).probs
+    found = estimate_priors(probs, OLD)
+
+    def likelihood(priors):
+        return np.log(probs @ (priors / OLD)).mean()
+
+    for direction in np.eye(3) - 1 / 3:
+        assert likelihood(found) >= likelihood(found + 1e-3 * direction) - 1e-12
+
+
+def test_weights_count_rows(before):
+    probs = before(draw(NEW, 200, 5)).probs
+    weights = np.arange(200) % 3
+    repeated = estimate_priors(np.repeat(probs, weights, axis=0), OLD)
+    np.testing.assert_allclose(estimate_priors(probs, OLD, weights.astype(float)), repeated, atol=1e-6)
+
+
+@pytest.mark.parametrize("ending", ["json", "safetensors"])
+@pytest.mark.parametrize("inner", [None, TemperatureScaling(), IsotonicCalibration()])
+def test_a_file_keeps_both_steps(tmp_path, ending, inner):
+    rows = draw(OLD, 300, 6)
+    first = None if inner is None else inner.fit(rows)
+    adapted = PriorShift(before=first, trained_priors=OLD).set_priors(NEW)
+    adapted.save(tmp_path / f"adapted.{ending}")
+    back = load(tmp_path / f"adapted.{ending}")
+    fresh = draw(NEW, 20, 7)
+    np.testing.assert_array_equal(back(fresh).probs, adapted(fresh).probs)
+    assert back.result.words == adapted.result.words
+
+
+def test_the_module_agrees(before):
+    torch = pytest.importorskip("torch")
+    adapted = PriorShift(before=before).set_priors(NEW)
+    logits = draw(NEW, 20, 8).logits
+    np.testing.assert_allclose(adapted.as_module()(torch.tensor(logits)).numpy(), adapted(logits), rtol=1e-12)
+
+
+def test_uncalibrated_probabilities_are_an_error():
+    rows = Predictions(logits=draw(NEW, 50, 9).logits)
+    with pytest.raises(DataError, match="not calibrated"):
+        PriorShift(trained_priors=OLD).fit_unlabeled(rows)
+    with pytest.raises(DataError, match="not calibrated"):
+        PriorShift(before=Identity(), trained_priors=OLD).fit_unlabeled(rows)
+    assert PriorShift(trained_priors=OLD).fit_unlabeled(rows, calibrated=True).fitted
+
+
+def test_labels_that_contradict_the_assumption_are_an_error(before):
+    rows = draw(NEW, 3000, 10)
+    assert PriorShift(before=before).fit_unlabeled(rows).fitted  # these do not
+    moved = Predictions(logits=rows.logits + np.array([0.0, 2.5, 0.0]), labels=rows.labels)
+    with pytest.raises(DataError, match="labels contradict"):
+        PriorShift(before=before).fit_unlabeled(moved)
+
+
+def test_classes_without_mass(before):
+    with pytest.raises(DataError, match="above 0, got 0 for class 2"):
+        PriorShift(before=before).set_priors([0.5, 0.5, 0.0])
+    with pytest.raises(DataError, match="`trained_priors` must be above 0"):
+        PriorShift(before=before, trained_priors=[0.5, 0.5, 0.0])
+    rows = draw(np.array([1.0, 0.0, 0.0]), 400, 11)
+    adapted = PriorShift(before=before).fit_unlabeled(Predictions(logits=rows.logits))
+    assert (adapted.priors > 0).all()
+    assert np.isfinite(adapted(rows).logits).all()
+
+
+def test_what_is_missing_is_reported(before):
+    with pytest.raises(DataError, match=r"frequencies .* not known"):
+        PriorShift().set_priors(NEW)
+    with pytest.raises(DataError, match="must have 2 numbers, got 3"):
+        PriorShift(before=before).set_priors([0.5, 0.5])
+    with pytest.raises(NotFittedError):
+        PriorShift(before=TemperatureScaling())
+    with pytest.raises(NotFittedError):
+        PriorShift(before=before)(draw(NEW, 5, 12))
+
+
+def test_intervals_cover_and_no_shift_costs_nothing(before):
+    # A short form of benchmarks/prior_shift.py.
+    covered, gains = [], []
+    for seed in range(60):
+        priors = NEW if seed % 2 else OLD
+        rows = draw(priors, 500, 100 + seed)
+        adapted = PriorShift(before=before).fit_unlabeled(Predictions(logits=rows.logits), n_resamples=100)
+        low, high = adapted.interval.T
+        covered.append((low <= priors) & (priors <= high))
+        if not seed % 2:
+            gains.append(nll(before, rows) - nll(adapted, rows))
+    assert 0.88 < np.mean(covered) < 0.99
+    assert np.mean(gains) > -0.01

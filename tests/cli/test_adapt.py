@@ -1,0 +1,79 @@
+"""`equipoise adapt`: known and estimated class frequencies from files, and one line for every mistake."""
+
+import json
+
+import numpy as np
+import pytest
+
+from equipoise.calibrators import PriorShift, load
+from equipoise.cli import main
+from equipoise.core import Predictions, read_predictions, write_predictions
+
+NEW = [0.7, 0.2, 0.1]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    for name, priors in (("calib", [1 / 3] * 3), ("today", NEW)):
+        labels = rng.choice(3, size=3000, p=priors)
+        logits = 3 * rng.normal(1.5 * np.eye(3)[labels], 1.0)
+        write_predictions(
+            Predictions(logits=logits, labels=labels if name == "calib" else None), tmp_path / f"{name}.npz"
+        )
+    monkeypatch.chdir(tmp_path)
+    assert (
+        main(["calibrate", "calib.npz", "--method", "temperature", "-o", "calibrator.json", "--quiet"]) == 0
+    )
+    return tmp_path
+
+
+def test_known_priors(folder):
+    (folder / "priors.json").write_text(json.dumps(NEW))
+    assert main(["adapt", "calibrator.json", "--priors", "priors.json", "-o", "adapted.json"]) == 0
+    adapted = load("adapted.json")
+    assert isinstance(adapted, PriorShift)
+    np.testing.assert_allclose(adapted.priors, NEW)
+
+
+def test_class_weights_are_undone(folder):
+    (folder / "priors.json").write_text(json.dumps({"0": 0.7, "1": 0.2, "2": 0.1}))
+    (folder / "even.json").write_text(json.dumps([1, 1, 1]))
+    words = ["--priors", "priors.json", "--trained-priors", "even.json", "-o", "adapted.safetensors"]
+    assert main(["adapt", "calibrator.json", *words]) == 0
+    expected = np.log(np.array(NEW) * 3)
+    np.testing.assert_allclose(load("adapted.safetensors").result.parameters["log_ratio"], expected)
+
+
+def test_unlabelled_rows_and_apply(folder, capsys):
+    capsys.readouterr()
+    assert (
+        main(["adapt", "calibrator.json", "--unlabelled", "today.npz", "-o", "adapted.json", "--json"]) == 0
+    )
+    found = json.loads(capsys.readouterr().out)
+    for key, frequency in zip("012", NEW, strict=True):
+        low, high = found["priors"][key]["interval"]
+        assert low <= frequency <= high
+    assert main(["apply", "adapted.json", "today.npz", "-o", "out.npz", "--quiet"]) == 0
+    np.testing.assert_allclose(read_predictions("out.npz").probs.mean(axis=0), NEW, atol=0.03)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "either --priors or --unlabelled"),
+        (["--priors", "missing.json"], "missing.json: cannot be read"),
+        (["--priors", "bad.json"], "one number per class"),
+        (["--priors", "zero.json"], "above 0"),
+        (["--priors", "named.json"], "expected the classes 0, 1, 2"),
+    ],
+)
+def test_mistakes_are_one_line(folder, words, message, capsys):
+    (folder / "bad.json").write_text('"even"')
+    (folder / "zero.json").write_text("[1, 1, 0]")
+    (folder / "named.json").write_text('{"cat": 1, "dog": 1, "cow": 1}')
+    capsys.readouterr()
+    assert main(["adapt", "calibrator.json", *words, "-o", "adapted.json"]) == 2
+    shown = capsys.readouterr().err
+    assert message in shown
+    assert "Traceback" not in shown

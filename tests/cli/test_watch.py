@@ -1,0 +1,98 @@
+import json
+
+import numpy as np
+import pytest
+
+from equipoise.cli.app import run
+
+
+def write_day(path, seed, shift=0.0, n=300, *, labels=True):
+    rng = np.random.default_rng(seed)
+    confidence = rng.uniform(0.6, 1, n).round(5)
+    right = rng.random(n) < confidence - shift
+    site = np.array(["north", "south"])[np.arange(n) % 2]
+    lines = [
+        f"{seed}-{i},{site[i]},{confidence[i]}" + (f",{int(right[i])}" if labels else "") for i in range(n)
+    ]
+    path.write_text("\n".join(["id,site,confidence" + (",correct" if labels else ""), *lines]) + "\n")
+    return str(path)
+
+
+def test_days_are_watched_until_a_shift_alarms(tmp_path, capsys):
+    state, metrics = str(tmp_path / "model.json"), tmp_path / "metrics.jsonl"
+    codes = []
+    for day in range(1, 15):
+        rows = write_day(tmp_path / "today.csv", day, 0.2 if day > 5 else 0.0)
+        words = ["--day", f"2026-03-{day:02}", "--by", "site", "--metrics-out", str(metrics)]
+        codes.append(run(["watch", state, rows, *words]))
+        if codes[-1]:
+            break
+    assert codes[:5] == [0] * 5
+    assert codes[-1] == 1
+    out = capsys.readouterr().out
+    assert "No alarm. Most evidence" in out
+    assert "ALARM  calibration" in out
+    assert "since 2026-03-06" in out
+    lines = [json.loads(line) for line in metrics.read_text().splitlines()]
+    assert [one["day"] for one in lines] == [f"2026-03-{day:02}" for day in range(1, len(codes) + 1)]
+    assert run(["watch", state, rows, "--day", "2026-03-30"]) == 2
+    assert "rows were added on" in capsys.readouterr().err
+
+
+def test_metrics_for_prometheus(tmp_path, capsys):
+    rows, metrics = write_day(tmp_path / "today.csv", 1), tmp_path / "equipoise.prom"
+    words = ["--day", "2026-03-01", "--metrics-out", str(metrics), "-q"]
+    assert run(["watch", str(tmp_path / "state.json"), rows, *words]) == 0
+    assert capsys.readouterr().out == ""
+    text = metrics.read_text()
+    assert 'equipoise_evidence{monitor="calibration"} ' in text
+    assert "equipoise_alarms 0\n" in text
+    assert all(line.startswith("#") or float(line.split()[-1]) >= 0 for line in text.splitlines())
+
+
+def test_rows_without_labels_are_compared_with_a_reference(tmp_path, capsys):
+    new, old = (write_day(tmp_path / f"{i}.csv", i, labels=False) for i in (1, 2))
+    assert run(["watch", "--unlabelled", new, "--reference", old, "--by", "site"]) == 0
+    assert "Accuracy expected if calibration still holds" in capsys.readouterr().out
+    text = (tmp_path / "1.csv").read_text().replace(",0.", ",0.9")
+    (tmp_path / "3.csv").write_text(text)
+    assert run(["watch", "--unlabelled", str(tmp_path / "3.csv"), "--reference", old, "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["shifted"] is True
+
+
+def test_plan_writes_the_rows_to_label(tmp_path, capsys):
+    rows, output = write_day(tmp_path / "rows.csv", 1, n=5000, labels=False), tmp_path / "label.csv"
+    assert run(["plan", rows, "--width", "5%", "-o", str(output)]) == 0
+    assert "a random sample would need" in capsys.readouterr().out
+    lines = output.read_text().splitlines()
+    assert lines[0] == "row,stratum,weight"
+    assert 100 < len(lines) < 1500
+
+
+def test_score_uses_rows_without_labels(tmp_path, capsys):
+    some = write_day(tmp_path / "some.csv", 1)
+    many = write_day(tmp_path / "many.csv", 2, n=5000, labels=False)
+    rule = str(tmp_path / "rule.json")
+    assert (
+        run(["decide", write_day(tmp_path / "l.csv", 3, n=3000), "--max-error", "15%", "-o", rule, "-q"]) == 0
+    )
+    capsys.readouterr()
+    assert run(["score", some, "--ids", "id", "--unlabelled", many, "--decision", rule, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found) == {"accuracy", "accuracy among accepted"}
+    assert found["accuracy"]["n_unlabelled"] == 5000
+    assert found["accuracy"]["low"] < 0.8 < found["accuracy"]["high"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["watch"], "Expected STATE and FILE"),
+        (["watch", "--unlabelled", "a.csv"], "give both"),
+        (["watch", "state.json", "no-such.csv", "--day", "2026-03-01"], "no-such.csv"),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_2(words, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run(words) == 2
+    assert message in capsys.readouterr().err

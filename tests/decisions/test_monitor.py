@@ -1,0 +1,128 @@
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from equipoise.core import Predictions
+from equipoise.core.errors import DataError
+from equipoise.decisions import DailyMonitor, certify_threshold
+
+
+def rows_of_day(seed, shift=0.0, n=200, groups=None):
+    rng = np.random.default_rng(seed)
+    claimed = rng.uniform(0.6, 1, n)
+    right = rng.random(n) < claimed - shift
+    named = {} if groups is None else {"site": np.array(list(groups))[np.arange(n) % len(groups)]}
+    return Predictions(predicted=np.ones(n, int), confidence=claimed, labels=right.astype(int), groups=named)
+
+
+def day(number):
+    return f"2026-{1 + number // 28:02}-{1 + number % 28:02}"
+
+
+def test_wealth_is_the_mean_of_likelihood_ratios():
+    monitor, rows = DailyMonitor(), rows_of_day(0, n=20)
+    monitor.watch(rows, day="2026-03-01")
+    shifts = np.array([-1.6, -0.8, -0.4, -0.2, -0.1, -0.05, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6])
+    wealths = []
+    for shift in shifts:
+        wealth = 1.0
+        for p, x in zip(rows.confidence, rows.correct, strict=True):
+            odds = p / (1 - p) * np.exp(shift)
+            tilted = odds / (1 + odds)
+            wealth *= (tilted if x else 1 - tilted) / (p if x else 1 - p)
+        wealths.append(wealth)
+    found = monitor.evidence["calibration"][""]
+    assert found.log_wealth == pytest.approx(np.log(np.mean(wealths)))
+
+
+def test_false_alarms_are_rare_over_many_days():
+    alarms = {"calibration": 0, "band": 0, "site": 0, "accuracy": 0}
+    for seed in range(40):
+        monitor = DailyMonitor(alpha=0.1, by=("site",), min_accuracy=0.8)
+        for number in range(30):
+            rows = rows_of_day(1000 * seed + number, n=60, groups="abcd")
+            found = monitor.watch(rows, day=day(number))
+        for family, value in found.evidence.items():
+            alarms[family] += value >= 10
+    assert max(alarms.values()) <= binom.ppf(0.999, 40, 0.1)
+
+
+def test_a_shift_is_found_with_its_day_and_group():
+    monitor = DailyMonitor(by=("site",))
+    for number in range(40):
+        rows = rows_of_day(number, 0.0, groups="ab")
+        if number >= 10:
+            bad = rows_of_day(number, 0.25, groups="ab")
+            labels = np.where(rows.groups["site"] == "b", bad.labels, rows.labels)
+            rows = Predictions(
+                predicted=np.ones(200, int), confidence=rows.confidence, labels=labels, groups=rows.groups
+            )
+        found = monitor.watch(rows, day=day(number))
+        if found.alarms:
+            break
+    assert found.alarms
+    sites = [one for one in found.alarms if one.family == "site"]
+    assert [one.member for one in sites] == ["b"]
+    assert "2026-01-09" <= sites[0].since <= "2026-01-12"
+    assert sites[0].observed < sites[0].claimed
+
+
+def test_tolerance_forgives_small_deviations():
+    strict, tolerant = DailyMonitor(), DailyMonitor(tolerance=0.06)
+    for number in range(30):
+        rows = rows_of_day(number, 0.05)
+        first, second = (one.watch(rows, day=day(number)) for one in (strict, tolerant))
+    assert first.alarms
+    assert not second.alarms
+
+
+def test_promise_of_a_rule_is_watched():
+    rule = certify_threshold(rows_of_day(99, n=3000), max_error=0.1)
+    monitor = DailyMonitor()
+    for number in range(30):
+        found = monitor.watch(rows_of_day(number, 0.15), day=day(number), rule=rule)
+    assert "promise" in [one.family for one in found.alarms]
+    with pytest.raises(DataError, match="rule of the first day"):
+        monitor.watch(
+            rows_of_day(77), day=day(31), rule=certify_threshold(rows_of_day(98, n=3000), max_error=0.12)
+        )
+
+
+def test_saved_monitor_continues_as_if_it_had_not_stopped(tmp_path):
+    straight, saved = (DailyMonitor(by=("site",), min_accuracy=0.7) for _ in range(2))
+    for number in range(6):
+        rows = rows_of_day(number, groups="ab" if number < 3 else "abc")
+        straight.watch(rows, day=day(number))
+        saved.watch(rows, day=day(number))
+        saved.save(tmp_path / "state.json")
+        saved = DailyMonitor.load(tmp_path / "state.json")
+    assert saved == straight
+
+
+def test_days_that_are_missed_or_doubled():
+    monitor = DailyMonitor()
+    monitor.watch(rows_of_day(0), day="2026-03-01")
+    found = monitor.watch(rows_of_day(1), day="2026-03-04")
+    assert found.missed == ("2026-03-02", "2026-03-03")
+    assert "no rows for 2 days" in found.describe()
+    with pytest.raises(DataError, match="was added before"):
+        monitor.watch(rows_of_day(2), day="2026-03-04")
+    with pytest.raises(DataError, match="rows were added on 2026-03-01"):
+        monitor.watch(rows_of_day(0), day="2026-03-05")
+    with pytest.raises(DataError, match="expected a day after"):
+        monitor.watch(rows_of_day(3), day="2026-03-03")
+    with pytest.raises(DataError, match="must be a date"):
+        monitor.watch(rows_of_day(3), day="yesterday")
+
+
+def test_a_new_group_does_not_change_the_evidence_of_the_family():
+    monitor = DailyMonitor(by=("site",))
+    first = monitor.watch(rows_of_day(0, 0.1, groups="a"), day="2026-03-01")
+    monitor._member("site", "late", 12)
+    assert monitor._result("2026-03-01", 0, ()).evidence["site"] == pytest.approx(first.evidence["site"])
+
+
+def test_confidences_of_zero_and_one_stay_finite():
+    rows = Predictions(predicted=np.ones(4, int), confidence=[0.0, 1.0, 1.0, 0.5], labels=[1, 0, 1, 1])
+    found = DailyMonitor().watch(rows, day="2026-03-01")
+    assert np.isfinite(list(found.evidence.values())).all()
