@@ -60,7 +60,7 @@ def build(folder: Path) -> tuple[Path, Path]:
     if strangers := {name.split("/")[0] for name in names if not name.startswith("equipoise")}:
         sys.exit(f"release: {wheel.name} holds {', '.join(sorted(strangers))} too.")
     if not any(name.endswith("/LICENSE") for name in sources):
-        sys.exit(f"release: the licence is missing in {sdist.name}.")
+        sys.exit(f"release: the license is missing in {sdist.name}.")
     if find_spec("twine"):
         run(sys.executable, "-m", "twine", "check", "--strict", wheel, sdist)
     else:

@@ -50,7 +50,7 @@ CURVES = ("loss", "tune_accuracy", "tune_nll", "tune_ece", "tune_nll_scaled", "t
 
 
 def gather(benchmark: str, runs: Path) -> RunGroup:
-    """Put the finished runs of an benchmark together, whatever their seeds; knobs are chosen on tune among them."""
+    """Group the finished runs of a benchmark over all seeds; hyperparameters are chosen on tune among them."""
     finished = [run for run in find_runs(runs) if run.is_finished()]
     there = {_asked(run.spec()).identity: run for run in finished}
     seeds = sorted({run.spec().seed for run in finished})

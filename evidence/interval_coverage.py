@@ -25,7 +25,7 @@ from equipoise.metrics.values import cell_metrics, state_metrics
 
 SIZES = (500, 5_000, 50_000)
 #: How much sharper than the posterior a predictor is: its logits are the true ones times this.
-SHARPNESS = {"calibrated": 1.0, "slightly over-confident": 1.2, "over-confident": 1.6, "under-confident": 0.7}
+SHARPNESS = {"calibrated": 1.0, "slightly overconfident": 1.2, "overconfident": 1.6, "underconfident": 0.7}
 N_TRUTH = 1_000_000
 N_BINS = 15
 

@@ -1,4 +1,4 @@
-"""Run the comparisons of an benchmark, seed by seed; what is finished is left alone, what was stopped goes on.
+"""Run the comparisons of a benchmark, seed by seed; what is finished is left alone, what was stopped goes on.
 
 python evidence/run.py a ap --seeds 0 1 2 --data ~/data --out ~/evidence-runs --workers 2
 """
@@ -18,7 +18,7 @@ SPECS = Path(__file__).resolve().parent / "specs"
 
 
 def comparisons(benchmark: str, seeds: Sequence[int] | None = None) -> list[ComparisonSpec]:
-    """Read the comparisons of an benchmark, in the order of their names; with other seeds than they say, if given."""
+    """Read the comparisons of a benchmark, in the order of their names; with other seeds than they say, if given."""
     files = sorted(SPECS.glob(f"{benchmark}-*.toml"))
     if not files:
         known = sorted({file.name.partition("-")[0] for file in SPECS.glob("*.toml")})

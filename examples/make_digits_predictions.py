@@ -1,4 +1,4 @@
-"""Make the embedded predictions: a small network on scikit-learn's digits, trained until it is over-confident."""
+"""Make the embedded predictions: a small network on scikit-learn's digits, trained until it is overconfident."""
 
 import warnings
 from pathlib import Path

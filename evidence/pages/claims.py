@@ -39,7 +39,7 @@ def _fidelity(method: str) -> str:
 
 
 def outcome(claim: Mapping[str, Any], benchmark: str) -> tuple[str, str, str]:
-    """Give effect, seeds and verdict of a claim in an benchmark."""
+    """Give effect, seeds and verdict of a claim in a benchmark."""
     if not is_run(benchmark):
         return "", "", "not yet run"
     if claim.get("want") == "lowest":

@@ -294,8 +294,8 @@ def _coverage() -> list[str]:
         "## Does the interval of the ECE hold the truth?",
         "",
         f"Predictors on a mixture whose posterior is known; {first['repeats']} samples of each size, "
-        f"{first['resamples']} resamples each. A 95 % "
-        "interval should hold the truth in 95 % of them, with a standard error of "
+        f"{first['resamples']} resamples each. A 95% "
+        "interval should hold the truth in 95% of them, with a standard error of "
         f"{100 * error:.1f} points here. " + _coverage_words(found, error),
         "",
         *table(heads, lines),

@@ -15,10 +15,10 @@ def outputs() -> str:
     parts = [
         "# Outputs of other people's networks",
         "",
-        "Logits, probabilities or confidences that others saved, scored here; 95 % intervals from 1,000 "
+        "Logits, probabilities or confidences that others saved, scored here; 95% intervals from 1,000 "
         "resamples. Where a number was published "
         "or told with the file, it stands beside ours and agrees if it is ours to its last digit. One differs by a "
-        "unit of that digit: in single or double precision, with bins closed on either side, the file gives 14.2153 %. "
+        "unit of that digit: in single or double precision, with bins closed on either side, the file gives 14.2153%. "
         "The interval of an MCE begins at zero where its largest gap is that of a bin with a handful of rows, "
         "which chance alone explains.",
         "",
@@ -59,7 +59,7 @@ def language_models() -> str:
         "how sure they were: in a number, in "
         "words that were turned into a number, or by the probability of their tokens where it is known. All "
         "of it was published by others "
-        "(MIT licence); here is what our numbers say of it, with 95 % intervals. One more of the archive, phi-4, "
+        "(MIT license); here is what our numbers say of it, with 95% intervals. One more of the archive, phi-4, "
         "has no answer that counts, here or there.",
         "",
         *_agreement(subjects),

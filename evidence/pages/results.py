@@ -40,7 +40,7 @@ def benchmarks() -> dict[str, dict[str, Any]]:
 
 
 def letter(benchmark: str) -> str:
-    """Return what the pages call an benchmark."""
+    """Return what the pages call a benchmark."""
     return benchmark.upper().replace("P", "′")
 
 

@@ -87,7 +87,7 @@ def _count(benchmark: str, split: str, **where: str) -> dict[str, int]:
 
 
 def is_shifted(benchmark: str) -> bool:
-    """Whether an benchmark has corrupted test sets."""
+    """Whether a benchmark has corrupted test sets."""
     return bool(_splits(benchmark))
 
 

@@ -11,7 +11,7 @@ from PIL import Image
 import equipoise
 from equipoise.catalogue import CATALOGUE
 from equipoise.core import DataError
-from equipoise.experiments import prepare, read_comparison, read_spec
+from equipoise.experiments import Execution, prepare, read_comparison, read_spec
 
 DATASETS = CATALOGUE["datasets"]
 LOSSES = CATALOGUE["losses"]
@@ -71,7 +71,7 @@ def test_examples_of_datasets_run_or_say_what_to_put_where(key, tmp_path, monkey
     file = example(ROOT / "datasets" / f"{key}.md", tmp_path)
     specs = read_comparison(file).specs if "shift = " in file.read_text() else [read_spec(file)]
     if key in ALWAYS or key in ("npz", "table", "image_folder"):
-        assert prepare(specs, root=str(tmp_path))
+        assert prepare(specs, execution=Execution(root=str(tmp_path)))
         return
     with pytest.raises(DataError, match=r"not found in .*Put there"):
-        prepare(specs, root=str(tmp_path))
+        prepare(specs, execution=Execution(root=str(tmp_path)))

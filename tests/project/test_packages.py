@@ -5,8 +5,10 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -220,3 +222,14 @@ def test_no_two_classes_share_a_name():
                     places.setdefault(node.name, []).append(module.name)
     twice = {name: found for name, found in places.items() if len(found) > 1}
     assert set(twice) == ONE_PER_HOST, twice
+
+
+def test_functions_named_by_the_architecture_exist():
+    page = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([\w/]+\.py): ([\w.]+)`", page)
+    assert len(named) > 40
+    for file, name in named:
+        tree = ast.parse((Path(equipoise.__path__[0]) / file).read_text(encoding="utf-8"))
+        for part in name.split("."):
+            tree = next((node for node in tree.body if getattr(node, "name", None) == part), None)
+            assert tree is not None, f"{file}: {name}"

@@ -35,7 +35,14 @@ from equipoise import (
     theory,
     training,
 )
-from equipoise.calibrators import Calibrator, CalibratorModule, OwnCalibrator, TemperatureScaling, choose
+from equipoise.calibrators import (
+    Calibrator,
+    CalibratorModule,
+    OwnCalibrator,
+    PriorShift,
+    TemperatureScaling,
+    choose,
+)
 from equipoise.catalogue import CATALOGUE, SumTerm, options_of
 from equipoise.core import MissingExtraError, Predictions, Rows
 from equipoise.data import load
@@ -302,6 +309,7 @@ EXAMPLES = {
         "d", "m", "", {}, {"ce": spec()}, {"ce": {"identity": run_scores()}}
     ),
     "RunScores": run_scores,
+    "PriorShift": lambda: PriorShift(before=TemperatureScaling().fit(LOGITS, LABELS)).set_priors([1, 1, 2]),
     "ScoringOptions": lambda: experiments.ScoringOptions(calibrators=["vector"], n_resamples=9),
     "SeedComparison": compared_seeds,
     "Spec": spec,

@@ -1,4 +1,4 @@
-"""The pictures of the generated pages: how hard a loss pulls, against confidence."""
+"""The figures of the generated pages: how hard a loss pulls, against confidence."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def gradient_picture(entry: Entry) -> str:
 
 
 def caption(entry: Entry) -> str:
-    """Say what the picture shows."""
+    """Say what the figure shows."""
     needed = {"n_classes": N_CLASSES} if "n_classes" in entry.needs else {}
     loss = entry.make(**needed)
     if not isinstance(loss, Loss | nn.CrossEntropyLoss):
@@ -57,7 +57,7 @@ def caption(entry: Entry) -> str:
         "Dashed: cross-entropy."
     )
     if isinstance(loss, Adaptive) and "held_out" in entry.needs:
-        told += " Light: before the first update. Dark: after 10 updates with over-confident predictions."
+        told += " Light: before the first update. Dark: after 10 updates with overconfident predictions."
     return told
 
 

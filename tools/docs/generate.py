@@ -39,58 +39,58 @@ SECTION = re.compile(r"^(?P<name>[A-Z][^\n:]*):\n(?P<body>(?:[ ]{4}.*\n?|\n)+)",
 
 
 @dataclass(frozen=True, kw_only=True)
-class Room:
+class Category:
     """A folder of pages: which methods, and what is drawn and shown of each."""
 
     title: str
     opening: str
     entries: Mapping[str, Entry]
     usage: Callable[[Entry], str]
-    picture: Callable[[Entry], str] | None = None
+    figure: Callable[[Entry], str] | None = None
     caption: Callable[[Entry], str] | None = None
 
 
-ROOMS = {
-    "losses": Room(
+CATEGORIES = {
+    "losses": Category(
         title="Losses",
         opening="Every loss has the signature of `nn.CrossEntropyLoss`. [Choose a loss](../../choose-a-loss.md) "
         "says in plain words which one to take.",
         entries={**CATALOGUE["losses"], **CATALOGUE["penalties"]},
         usage=loss_usage,
-        picture=gradient_picture,
+        figure=gradient_picture,
         caption=caption,
     ),
-    "objectives": Room(
+    "objectives": Category(
         title="Objectives",
         opening="Methods that own their step. [Train](../../training.md) says how to run them, and how to write one.",
         entries=CATALOGUE["objectives"],
         usage=spec_usage("method"),
     ),
-    "calibrators": Room(
+    "calibrators": Category(
         title="Calibrators",
         opening="Maps fitted on held-out predictions. [Choose a calibrator](../../choose-a-calibrator.md) says which.",
         entries=CATALOGUE["calibrators"],
         usage=calibrator_usage,
     ),
-    "metrics": Room(
+    "metrics": Category(
         title="Metrics",
         opening="Numbers about predictions. [Choose a metric](../../choose-a-metric.md) says which to report.",
         entries=CATALOGUE["metrics"],
         usage=metric_usage,
     ),
-    "datasets": Room(
+    "datasets": Category(
         title="Datasets",
         opening="Data by name. [Data](../../data.md) says where to put files, and how to bring your own.",
         entries=CATALOGUE["datasets"],
         usage=data_usage,
     ),
-    "models": Room(
+    "models": Category(
         title="Networks",
         opening="Networks by name. [Networks](../../models.md) says which is which.",
         entries=CATALOGUE["models"],
         usage=spec_usage("model"),
     ),
-    "recipes": Room(
+    "recipes": Category(
         title="Recipes",
         opening="How the papers trained, and quick ways for small machines.",
         entries=CATALOGUE["recipes"],
@@ -101,12 +101,12 @@ ROOMS = {
 
 def pages() -> Iterator[tuple[Path, str]]:
     """Give every generated file with its content."""
-    for name, room in ROOMS.items():
-        yield FOLDER / name / "index.md", index(room)
-        for key, entry in room.entries.items():
-            yield FOLDER / name / f"{slug(key)}.md", page(room, entry)
-            if room.picture:
-                yield FOLDER / name / "figures" / f"{slug(key)}.svg", room.picture(entry)
+    for name, category in CATEGORIES.items():
+        yield FOLDER / name / "index.md", index(category)
+        for key, entry in category.entries.items():
+            yield FOLDER / name / f"{slug(key)}.md", page(category, entry)
+            if category.figure:
+                yield FOLDER / name / "figures" / f"{slug(key)}.svg", category.figure(entry)
     yield from evidence_pages()
     yield from quoting_pages()
 
@@ -116,17 +116,17 @@ def slug(key: str) -> str:
     return key.replace("+", "-")
 
 
-def index(room: Room) -> str:
-    """Write the table of a room."""
+def index(category: Category) -> str:
+    """Write the table of a category."""
     rows = [
         f"| [`{key}`]({slug(key)}.md) | {entry.title} | {entry.summary} | {', '.join(sorted(entry.needs)) or '–'} |"
-        for key, entry in room.entries.items()
+        for key, entry in category.entries.items()
     ]
     table = ["| key | name | what it does | needs |", "|---|---|---|---|", *rows]
-    return "\n".join([NOTE, f"# {room.title}", "", room.opening, "", *table, ""])
+    return "\n".join([NOTE, f"# {category.title}", "", category.opening, "", *table, ""])
 
 
-def page(room: Room, entry: Entry) -> str:
+def page(category: Category, entry: Entry) -> str:
     """Write the page of one method."""
     parts = [NOTE, f"# {entry.title}", "", entry.summary, ""]
     parts += ["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in facts(entry)), ""]
@@ -135,10 +135,10 @@ def page(room: Room, entry: Entry) -> str:
             parts += [f"## {heading}", "", text, ""]
     if entry.formula:
         parts += ["## Formula", "", "$$", entry.formula, "$$", ""]
-    if room.picture and room.caption:
-        picture = f"figures/{slug(entry.key)}.svg"
-        parts += ["## Picture", "", f"![{entry.title}]({picture})", "", room.caption(entry), ""]
-    parts += ["## Use", "", room.usage(entry), ""]
+    if category.figure and category.caption:
+        figure = f"figures/{slug(entry.key)}.svg"
+        parts += ["## Figure", "", f"![{entry.title}]({figure})", "", category.caption(entry), ""]
+    parts += ["## Use", "", category.usage(entry), ""]
     options = [option for option in options_of(entry) if option.name != "parts"]
     if options:
         parts += ["## Options", "", "| option | default | meaning |", "|---|---|---|", *map(row, options), ""]
@@ -151,7 +151,7 @@ def page(room: Room, entry: Entry) -> str:
 def facts(entry: Entry) -> Iterator[tuple[str, str]]:
     """Give the rows of the table at the top of a page."""
     yield "key", f"`{entry.key}`"
-    places = [f"`{one.__module__.rsplit('.', 1)[0]}.{one.__qualname__}`" for one in factories(entry)]
+    places = [f"`{'.'.join(one.__module__.split('.')[:2])}.{one.__qualname__}`" for one in factories(entry)]
     is_data = CATALOGUE["datasets"].get(entry.key) is entry
     yield "in Python", loaded(entry) if is_data else " + ".join(places)
     if entry.paper:
@@ -228,7 +228,9 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a file differs")
     check = parser.parse_args().check
     wanted = dict(pages())
-    there = {path for home in (HOME, *(FOLDER / room for room in ROOMS)) for path in home.rglob("*.*")}
+    there = {
+        path for home in (HOME, *(FOLDER / category for category in CATEGORIES)) for path in home.rglob("*.*")
+    }
     stale = [path for path, text in wanted.items() if not path.exists() or path.read_text("utf-8") != text]
     left_over = sorted(there - set(wanted))
     if check:

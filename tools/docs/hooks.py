@@ -28,7 +28,7 @@ def on_files(files, *, config):
 def on_page_markdown(markdown, *, page, **_):
     """Replace formulas outside code, and let names lead to the reference and links to notebooks to their pages."""
     if page.file.src_uri.startswith("evidence/"):
-        page.meta["hide"] = ["toc"]  # its tables need the room
+        page.meta["hide"] = ["toc"]  # its tables need the package
     up = "../" * page.file.src_uri.count("/")
     is_reference = page.file.src_uri.startswith("api/")
     if not page.file.src_uri.startswith("notebooks/"):

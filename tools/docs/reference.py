@@ -1,4 +1,4 @@
-"""Write the reference from the docstrings: one page per room, made when the site is built.
+"""Write the reference from the docstrings: one page per package, made when the site is built.
 
 The pages are read from the source without importing it, so that adapters to libraries that are not installed are
 there too. `hooks.py` gives them to the site; nothing is written to `docs/`.
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from sources import SOURCE, Place, bases, find, members, public_names, signature, tree_of
 
-#: The page of each room, and the modules whose public names stand on it.
+#: The page of each package, and the modules whose public names stand on it.
 PAGES = {
     "equipoise": ("equipoise",),
     "losses": ("equipoise.losses",),
@@ -59,7 +59,7 @@ class Entry(NamedTuple):
 
 @cache
 def entries() -> dict[str, Entry]:
-    """Give every public name once, on the page of the room nearest to the door."""
+    """Give every public name once, on the page of the package nearest to the door."""
     found: dict[str, Entry] = {}
     written = {}
     for page, modules in PAGES.items():
@@ -75,7 +75,7 @@ def entries() -> dict[str, Entry]:
 
 @cache
 def addresses() -> dict[str, str]:
-    """Give where each name is, by its public name, by any room that lists it, and by where it is written."""
+    """Give where each name is, by its public name, by any package that lists it, and by where it is written."""
     known = {}
     places = {id(entry.place.node): entry for entry in entries().values()}
     for entry in entries().values():
@@ -100,10 +100,10 @@ def address_of(target: str, *, near: Entry | None = None) -> str | None:
     target = target.lstrip("~").removesuffix("()")
     guesses = [target]
     if near is not None:
-        room = near.full.rpartition(".")[0]
-        guesses += [f"{near.full}.{target}", f"{room}.{target}", f"{near.place.module}.{target}"]
+        package = near.full.rpartition(".")[0]
+        guesses += [f"{near.full}.{target}", f"{package}.{target}", f"{near.place.module}.{target}"]
         if isinstance(near.place.node, ast.ClassDef):
-            guesses += [f"{room}.{base.name}.{target}" for base in bases(near.place)]
+            guesses += [f"{package}.{base.name}.{target}" for base in bases(near.place)]
     for guess in guesses:
         if guess in known:
             return known[guess]
@@ -115,15 +115,15 @@ def pages() -> Iterator[tuple[str, str]]:
     """Give the address and the Markdown of every page."""
     yield "api/index.md", overview()
     for page, modules in PAGES.items():
-        yield f"api/{page}.md", room(page, modules)
+        yield f"api/{page}.md", package(page, modules)
 
 
 def overview() -> str:
     parts = [
         "# Reference",
         "",
-        "What a room lists is public, and [what versions promise](../versions.md) holds for it. Each room is a module: "
-        "`from equipoise.losses import FocalLoss`.",
+        "Public names are those that a package lists; [Versions and files](../versions.md) states how long they stay. "
+        "Import them from the package: `from equipoise.losses import FocalLoss`.",
         "",
     ]
     for page, modules in PAGES.items():
@@ -136,8 +136,8 @@ def overview() -> str:
     return "\n".join(parts)
 
 
-def room(page: str, modules: tuple[str, ...]) -> str:
-    """Write the page of one room."""
+def package(page: str, modules: tuple[str, ...]) -> str:
+    """Write the page of one package."""
     top = "equipoise" if page == "equipoise" else f"equipoise.{page}"
     parts = [f"# {top}", "", text(ast.get_docstring(tree_of(top)) or ""), ""]
     for module in modules:
@@ -152,7 +152,7 @@ def room(page: str, modules: tuple[str, ...]) -> str:
             parts += item(one)
     if page == "equipoise":
         parts += [
-            "The rooms: " + ", ".join(f"[{name}]({name}.md)" for name in PAGES if name != page) + ".",
+            "The packages: " + ", ".join(f"[{name}]({name}.md)" for name in PAGES if name != page) + ".",
             "",
         ]
     return "\n".join(parts)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "notebooks"
-PICTURE = "image/png"
+FIGURE = "image/png"
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def run(notebook: dict[str, Any]) -> dict[str, Any]:
 
 
 def _outputs(source: str, names: dict[str, Any], number: int) -> Iterator[dict[str, Any]]:
-    """Run one cell; give what it prints, the value of its last line, and the pictures it drew."""
+    """Run one cell; give what it prints, the value of its last line, and the figures it drew."""
     tree = ast.parse(source)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     if last is not None and source.rstrip().endswith(";"):
@@ -66,19 +66,19 @@ def _outputs(source: str, names: dict[str, Any], number: int) -> Iterator[dict[s
         if hasattr(value, "_repr_html_"):
             shown["text/html"] = _lines(value._repr_html_())
         yield {"output_type": "execute_result", "execution_count": number, "metadata": {}, "data": shown}
-    for picture in _pictures():
-        data = {PICTURE: picture, "text/plain": ["<Figure>"]}
+    for figure in _figures():
+        data = {FIGURE: figure, "text/plain": ["<Figure>"]}
         yield {"output_type": "display_data", "metadata": {}, "data": data}
 
 
-def _pictures() -> Iterator[str]:
+def _figures() -> Iterator[str]:
     if "matplotlib.pyplot" not in sys.modules:
         return
     from matplotlib import pyplot
 
     for number in pyplot.get_fignums():
         stream = io.BytesIO()
-        # No date and no version inside: the same picture is the same file.
+        # No date and no version inside: the same figure is the same file.
         pyplot.figure(number).savefig(stream, dpi=100, bbox_inches="tight", metadata={"Software": None})
         yield base64.b64encode(stream.getvalue()).decode()
     pyplot.close("all")
@@ -89,7 +89,7 @@ def _lines(text: str) -> list[str]:
 
 
 def pages() -> Iterator[tuple[str, str | bytes]]:
-    """Give the address and content of every notebook's page and pictures, as kept in the files."""
+    """Give the address and content of every notebook's page and figures, as kept in the files."""
     for path in sorted(FOLDER.glob("*.ipynb")):
         parts: list[str] = []
         number = 0
@@ -100,11 +100,11 @@ def pages() -> Iterator[tuple[str, str | bytes]]:
                 continue
             parts += ["```python", source, "```", ""]
             for output in cell["outputs"]:
-                picture = output.get("data", {}).get(PICTURE)
-                if picture:
+                figure = output.get("data", {}).get(FIGURE)
+                if figure:
                     number += 1
                     name = f"{path.stem}-{number}.png"
-                    yield f"notebooks/{name}", base64.b64decode(picture)
+                    yield f"notebooks/{name}", base64.b64decode(figure)
                     parts += [f"![What the cell above draws]({name})", ""]
                 else:
                     parts += [_shown(output), ""]
@@ -123,14 +123,14 @@ def _shown(output: dict[str, Any]) -> str:
 def shape(notebook: dict[str, Any]) -> list[list[tuple[str, ...]]]:
     """Return what the cells show without numbers and verdicts, to tell whether the kept output is fresh.
 
-    Another processor rounds otherwise, which may make or break a tie, and a picture's bits say nothing; all other
+    Another processor rounds otherwise, which may make or break a tie, and a figure's bits say nothing; all other
     words, names and kinds must agree.
     """
     blank = re.compile(r"(?:[\d.,<±+─━\s-]|&lt;|\btie\b|\b(?:first|second) better\b)+")
     return [
         [
             tuple(
-                f"{kind}: " + ("" if kind == PICTURE else blank.sub(" ", "".join(content)))
+                f"{kind}: " + ("" if kind == FIGURE else blank.sub(" ", "".join(content)))
                 for kind, content in (output.get("data") or {"text": output["text"]}).items()
             )
             for output in cell["outputs"]

@@ -37,7 +37,7 @@ class WeightAverage(Objective):
         start: First epoch, counted from 0, that ``"swa"`` averages (:math:`e_0`); until then the network itself is
             evaluated.
         train: Training batches, from which statistics of batch norms are computed anew for the average, once per
-            epoch; networks that have batch norms need them.
+            epoch; needed for networks with batch norms.
 
     Raises:
         ValueError: If the network has batch norms and there are no training batches.

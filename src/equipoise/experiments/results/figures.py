@@ -1,4 +1,4 @@
-"""Pictures of finished runs, by kind: each reads run folders and calls one function of ``plots``."""
+"""Figures of finished runs, by kind: each reads run folders and calls one function of ``plots``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["NEEDS_NO_RUNS", "PLOTS", "PlotOptions", "plot_runs"]
 @final
 @dataclass(frozen=True, kw_only=True)
 class PlotOptions:
-    """What a picture shows; each kind heeds what it needs.
+    """What a figure shows; each kind heeds what it needs.
 
     Attributes:
         metric: A key of the scorecard.
@@ -54,7 +54,7 @@ class PlotOptions:
 
 
 def _scored(group: RunGroup, options: PlotOptions) -> dict[str, list[RunScores]]:
-    """Return what all seeds of each method scored after the calibrator of the picture."""
+    """Return what all seeds of each method scored after the calibrator of the figure."""
     name = options.calibrator or "identity"
     found = {label: list(group.seeds(label, name).values()) for label in group.methods}
     return {label: scores for label, scores in found.items() if scores}
@@ -290,7 +290,7 @@ def _shift(group: RunGroup, options: PlotOptions) -> Any:
     return figure
 
 
-#: Every kind of picture of runs.
+#: Every kind of figure of runs.
 PLOTS: dict[str, Callable[[RunGroup, PlotOptions], Any]] = {
     "bars": _bars,
     "confidence": _confidence,
@@ -315,7 +315,7 @@ NEEDS_NO_RUNS: dict[str, Callable[[PlotOptions], Any]] = {
 
 
 def plot_runs(kind: str, runs: Sequence[RunFolder], options: PlotOptions | None = None) -> dict[str, Any]:
-    """Draw a kind of picture for each dataset, network and recipe among finished runs.
+    """Draw a kind of figure for each dataset, network and recipe among finished runs.
 
     Args:
         kind: A key of :data:`PLOTS` or :data:`NEEDS_NO_RUNS`.
@@ -334,7 +334,7 @@ def plot_runs(kind: str, runs: Sequence[RunFolder], options: PlotOptions | None 
         ['phi']
     """
     chosen = options or PlotOptions()
-    draw: Any = look_up(kind, {**PLOTS, **NEEDS_NO_RUNS}, what="kind of picture")
+    draw: Any = look_up(kind, {**PLOTS, **NEEDS_NO_RUNS}, what="kind of figure")
     if kind in NEEDS_NO_RUNS:
         return {kind: _figure(draw(chosen))}
     from equipoise.experiments.results.groups import group_runs
@@ -353,7 +353,7 @@ def plot_runs(kind: str, runs: Sequence[RunFolder], options: PlotOptions | None 
 
 
 def _warnings(kind: str, group: RunGroup, options: PlotOptions) -> list[str]:
-    """Return what the fits of the calibrators that a picture shows warned of."""
+    """Return what the fits of the calibrators that a figure shows warned of."""
     from equipoise.experiments.results.means import fit_warnings
 
     wanted = group.calibrators if kind == "bars" and not options.calibrator else [options.calibrator]

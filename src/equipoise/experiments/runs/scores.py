@@ -55,7 +55,7 @@ _CONTENT = {
     "facts?": {str: dict},
     "detection?": {str: {str: {str: [_NUMBER_OR_NONE]}}},
 }
-#: Points of a risk curve that are kept: more than a picture shows.
+#: Points of a risk curve that are kept: more than a figure shows.
 _POINTS = 400
 
 
@@ -76,7 +76,7 @@ class RunScores:
         draws: Metrics of ``test`` in resamples of the rows that all runs of these rows share; None if not computed.
         extras: Numbers of ``test`` beyond the scorecard, such as the mean intersection over union.
         facts: What authors say about metrics of their own among the extras; those who read it know it then, too.
-        detection: How well foreign test sets are told from ``test``: by set, score of the network and number.
+        detection: How well foreign test sets are distinguished from ``test``: by set, score of the network and number.
     """
 
     calibrator: str

@@ -140,7 +140,7 @@ class _Stages:
         return build(self._spec, self._execution)
 
     def lead(self) -> None:
-        """Go through the stages; other processes are told what they take part in, and how it ended."""
+        """Go through the stages; other processes learn what they take part in, and how it ended."""
         stage = "prepare"
         try:
             with self._target.locked():
@@ -175,7 +175,7 @@ class _Stages:
         self._processes.share(trains)
 
     def _release(self, problem: str | None) -> None:
-        """Let the other processes go; those that are in the middle of training are told by torch."""
+        """Let the other processes go; those that are in the middle of training are stopped by torch."""
         if self._is_fitting:
             return
         if not self._is_decided:

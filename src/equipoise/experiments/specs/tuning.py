@@ -113,7 +113,7 @@ def parse_tuned_method(table: Mapping[str, Any], *, where: str) -> TunedMethod:
         raise SpecError(
             f"{where}.rule: a search has no simplest setting, so it must be 'best', got {rule!r}."
         )
-    # The title is that of the tuned method; its candidates are told apart by their settings.
+    # The title is that of the tuned method; its candidates differ in their settings.
     fixed = {key: value for key, value in table.items() if key not in (*_KEYS, "title")}
     method = read_method(fixed, where=where)
     tuned = TunedMethod(

@@ -16,7 +16,7 @@ Setting = Mapping[str, Any]
 
 
 class Sampler(Protocol):
-    """Proposes settings, and is told what they gave."""
+    """Proposes settings, and receives what they gave."""
 
     def ask(self) -> list[dict[str, Any]]:
         """Return the settings to try next; nothing if all have been tried."""
