@@ -244,8 +244,29 @@ class Halved:
         return logits * parameters["factor"]
 
 
+def selective_classifier():
+    from sklearn.naive_bayes import GaussianNB
+
+    from equipoise.integrations.sklearn import SelectiveClassifier
+
+    return SelectiveClassifier(GaussianNB(), max_error=0.5, holdout=0.5).fit(LOGITS, LABELS)
+
+
+def selective_network():
+    from equipoise.integrations.calibrated import SelectiveNetwork
+
+    return SelectiveNetwork(nn.Identity(), certified())
+
+
 EXAMPLES = {
     "AcceptRule": certified,
+    "Alarm": lambda: decisions.Alarm("calibration", "", 25.0, "2026-03-01", 0.8, 0.7, 100),
+    "DecisionCheck": lambda: decisions.DecisionCheck(True, "kept", {"n": 3}),
+    "Evidence": lambda: decisions.Evidence([0.1, -0.2]),
+    "LabelPlan": lambda: decisions.plan_labels(ROWS, width=0.2),
+    "PoweredRate": lambda: decisions.PoweredRate(0.8, 0.7, 0.9, 0.6, 0.95, 50, 1000, 0.9),
+    "ShiftReport": lambda: decisions.ShiftReport(9, 9, {"confidence": 0.5}, 0.05, False, 0.8, 0.8, 1600),
+    "WatchedDay": lambda: decisions.WatchedDay("2026-03-01", 9, (), {"calibration": 1.0}, 20.0, ()),
     "Certificate": lambda: certified().certificate,
     "PromiseCheck": lambda: certified().check(Predictions(probs=[0.9, 0.99], labels=[1, 1])),
     "Shortfall": lambda: (
@@ -370,6 +391,8 @@ EXAMPLES = {
     "Loader": loader,
     "Step": lambda: training.Step(torch.zeros(2, 3), {"loss": torch.tensor(1.0)}),
     "CalibratedClassifier": estimator,
+    "SelectiveClassifier": selective_classifier,
+    "SelectiveNetwork": selective_network,
     "SavedModel": saved_model,
     "RunLog": lambda: importlib.import_module("equipoise.integrations.run_log").RunLog(
         "a", "b", {}, [], {}, True

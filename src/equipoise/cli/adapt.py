@@ -74,7 +74,7 @@ def command(
     the adapted calibrator like any other.
     """
     if (priors is None) == (unlabelled is None):
-        raise click.UsageError("Give either --priors or --unlabelled.")
+        raise click.UsageError("adapt: expected either --priors or --unlabelled.")
     check_output(output, (".json", ".safetensors"))
     from equipoise.calibrators import PriorShift, load
     from equipoise.core.reading import read_predictions

@@ -124,11 +124,14 @@ class Scorecard:
 
     @property
     def fingerprint(self) -> str:
-        """A short text that identifies the rows, computed when it is first asked for; empty for a stream."""
-        return self.identity if isinstance(self.identity, str) else self.identity.fingerprint
+        """A short text that identifies the rows, computed on first use, which releases the rows; empty for a stream."""
+        if not isinstance(self.identity, str):
+            object.__setattr__(self, "identity", self.identity.fingerprint)
+        return str(self.identity)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "identity": self.fingerprint}  # the rows stay where they are
+        _ = self.fingerprint  # copies hold no rows
+        return dict(self.__dict__)
 
     def __getitem__(self, key: str) -> Score:
         if key in self.scores:
