@@ -121,11 +121,11 @@ def forged_header(shape):
 def test_a_false_header_does_not_take_memory(tmp_path):
     forged = forged_header((1 << 40,))
     (tmp_path / "a.npy").write_bytes(forged)
-    with pytest.raises(DataError, match="header promises 8796093022208 bytes"):
+    with pytest.raises(DataError, match="header claims 8796093022208 bytes"):
         read_npy(tmp_path / "a.npy")
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
         archive.writestr("x.npy", forged)
-    with pytest.raises(DataError, match="header promises 8796093022208 bytes"):
+    with pytest.raises(DataError, match="header claims 8796093022208 bytes"):
         read_npz_arrays(tmp_path / "a.npz")
     np.savez_compressed(tmp_path / "zeros.npz", x=np.zeros(50_000_000))
     with pytest.raises(DataError, match="would grow from"):

@@ -33,7 +33,7 @@ def test_every_reader_is_in_the_catalogue_and_has_a_seed():
         assert entry.use_when
         assert entry.avoid_when
         assert "seed" in inspect.signature(entry.factory).parameters, key
-        unknown = set(entry.parameters) - set(inspect.signature(entry.factory).parameters)
+        unknown = set(entry.options) - set(inspect.signature(entry.factory).parameters)
         assert not unknown, key
 
 

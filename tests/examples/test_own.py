@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from equipoise.experiments import code_files, prepare, read_comparison, run_comparison
+from equipoise.experiments import ScoringOptions, code_files, prepare, read_comparison, run_comparison
 from helpers.tiny_runs import QUICK
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "own" / "compare.toml"
@@ -72,7 +72,8 @@ def test_the_files_of_the_page_are_a_comparison_that_can_begin(tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     exec(page.partition("```python\n")[2].partition("```")[0], {})
     found = read_comparison("mine.toml")
-    files = [file.name for file in code_files(found.specs, beside=found.beside)]
+    files = [file.name for file in code_files(found.specs, extra=found.extra_code)]
     assert f"mine.toml runs code: {', '.join(files)}\n" in page
-    ready = prepare(found.specs, maps=found.calibrators, metrics=found.measures, shift=found.shift)
+    scoring = ScoringOptions(calibrators=found.calibrators, metrics=found.extra_metrics, shift=found.shift)
+    ready = prepare(found.specs, scoring=scoring)
     assert len(ready) == len(found.specs) == 6

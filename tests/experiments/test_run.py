@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from equipoise.core.errors import DataError, SpecError
-from equipoise.experiments import Component, RunFolder, Spec, find_runs, run
+from equipoise.experiments import ModelSpec, RunFolder, Spec, find_runs, run
 from equipoise.experiments.build.run_parts import build, make_network
 from equipoise.experiments.specs.run import write_spec
 from helpers.daily import daily
@@ -266,7 +266,7 @@ def test_kinds_of_methods_run_to_the_end(table, quick, tmp_path, method):
 def test_networks_take_sizes_from_the_data():
     data = build(Spec.from_table({"data": "digits", "model": "mlp"})).data
     for name in ("resnet8", "small_cnn", "mlp"):
-        assert make_network(Component(name=name), data).n_classes == 10
+        assert make_network(ModelSpec(name=name), data).n_classes == 10
 
 
 def test_what_a_killed_process_left_half_written_is_swept_up(spec, quick, tmp_path):

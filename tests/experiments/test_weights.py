@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from equipoise.core.errors import DataError, SpecError
-from equipoise.experiments import Spec, prepare
+from equipoise.experiments import Execution, Spec, prepare
 from equipoise.experiments.build.preparation import pin
 from equipoise.experiments.build.run_parts import build
 from equipoise.models import mlp, small_cnn
@@ -53,18 +53,18 @@ def first_layer(network):
 def test_a_network_starts_from_the_checkpoint_whatever_the_seed(root, tmp_path):
     wanted = next(iter(torch.load(tmp_path / "start.pt").values()))
     for seed in (0, 1):
-        built = build(Spec.from_table({**TABLE, "seed": seed}), root=root)
+        built = build(Spec.from_table({**TABLE, "seed": seed}), execution=Execution(root=root))
         assert torch.equal(first_layer(built.objective.network()), wanted)
 
 
 def test_its_content_is_part_of_the_identity_and_its_place_is_not(root, tmp_path):
     plain = Spec.from_table({**TABLE, "model": {"name": "mlp", "options": {"hidden": [8]}}})
-    one = pin(Spec.from_table(TABLE), root=root)
+    one = pin(Spec.from_table(TABLE), execution=Execution(root=root))
     (tmp_path / "start.pt").rename(tmp_path / "moved.pt")
     moved = {**TABLE, "model": {**TABLE["model"], "weights": str(tmp_path / "moved.pt")}}
     assert pin(Spec.from_table(moved)).identity == one.identity != plain.identity
     torch.save(mlp(10, 64, hidden=(8,)).state_dict(), tmp_path / "start.pt")
-    assert pin(Spec.from_table(TABLE), root=root).identity != one.identity
+    assert pin(Spec.from_table(TABLE), execution=Execution(root=root)).identity != one.identity
     assert Spec.from_table(one.to_table()).identity == one.identity
 
 
@@ -87,7 +87,11 @@ def test_an_encoder_is_filled_from_torchvisions_resnet34(tmp_path):
         },
         "recipe": {"batch_size": 2},
     }
-    encoder = build(Spec.from_table(table), root=str(tmp_path)).objective.network().body.encoder
+    encoder = (
+        build(Spec.from_table(table), execution=Execution(root=str(tmp_path)))
+        .objective.network()
+        .body.encoder
+    )
     state = {name.replace("shortcut", "downsample"): value for name, value in encoder.state_dict().items()}
     assert torch.equal(state["layer4.0.downsample.0.weight"], published["layer4.0.downsample.0.weight"])
     wanted = {name for name in published if not name.startswith("fc.")}
@@ -106,10 +110,10 @@ def test_an_encoder_is_filled_from_torchvisions_resnet34(tmp_path):
 def test_mistakes_are_reported_before_the_first_run(root, change, error, sentence):
     table = {**TABLE, "model": {**TABLE["model"], **change}}
     with pytest.raises(error, match=sentence):
-        prepare([Spec.from_table(table)], where="mine.toml", root=root)
+        prepare([Spec.from_table(table)], where="mine.toml", execution=Execution(root=root))
 
 
 def test_the_weights_of_another_network_are_an_error(tmp_path):
     torch.save(small_cnn(10).state_dict(), tmp_path / "start.pt")
     with pytest.raises(DataError, match="must hold the weights of this network"):
-        prepare([Spec.from_table(TABLE)], root=str(tmp_path))
+        prepare([Spec.from_table(TABLE)], execution=Execution(root=str(tmp_path)))

@@ -183,6 +183,7 @@ ADAPTIVE: dict[str, Callable[[int], Objective]] = {
     "cals_alm": supervised(losses.ClassAdaptiveLoss(n_classes=N_CLASSES, margin=1.0)),
     "cals_hr": supervised(losses.ClassAdaptiveHeuristicLoss(n_classes=N_CLASSES, margin=1.0)),
     "avuc": supervised(losses.FocalLoss(gamma=0.0) + 1.0 * AvUC()),
+    "maxsup": supervised(losses.MaxSuppressionLoss(epochs=3)),
     "sum": supervised(losses.AdaFocalLoss(n_bins=5) + 0.5 * MDCA()),
 }
 

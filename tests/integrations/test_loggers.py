@@ -26,8 +26,7 @@ def runs(tmp_path_factory):
     finished = run(Spec.from_table(TABLE), folder / "finished", **QUICK)
     growing = folder / "growing" / finished.name
     shutil.copytree(finished.path, growing)
-    for name in ("trained", "predicted", "scored"):
-        (growing / f"{name}.json").unlink()
+    RunFolder(growing).clear_stages("trained")
     lines = (growing / "history.csv").read_text().splitlines(keepends=True)
     (growing / "history.csv").write_text("".join(lines[:-1]))
     return folder

@@ -34,7 +34,5 @@ def test_float16_does_not_overflow():
 
 
 def test_former_names_are_answered_with_what_to_write():
-    with pytest.raises(AttributeError, match="now LogitPenaltyLoss"):
-        losses.LogitNormLoss  # noqa: B018
     with pytest.raises(AttributeError, match=r"CrossEntropyLoss\(\) \+ 0.5 \* DCA\(\)"):
         losses.ce_dca  # noqa: B018

@@ -16,7 +16,7 @@ def over_confident_batch():
     return logits, torch.where(right, predicted, (predicted + 1) % 3)
 
 
-def step(term, steps=60):
+def descend(term, steps=60):
     """Learn a temperature and a bias, which cannot fit single samples."""
     logits, labels = over_confident_batch()
     scale, bias = torch.ones(1, requires_grad=True), torch.zeros(3, requires_grad=True)

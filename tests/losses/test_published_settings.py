@@ -22,7 +22,7 @@ LABELS = torch.randint(0, 10, (32,), generator=torch.Generator().manual_seed(1))
 def parameters(spec: str, method: str) -> dict:
     named = tomllib.loads((SPECS / spec).read_text(encoding="utf-8"))["method"]
     tables = [{"name": one} if isinstance(one, str) else one for one in named]
-    return next(table.get("parameters", {}) for table in tables if table["name"] == method)
+    return next(table.get("options", {}) for table in tables if table["name"] == method)
 
 
 @pytest.mark.parametrize(

@@ -256,13 +256,16 @@ class _Weighted(Term):
         Raises:
             ValueError: If no chunk holds a sample that is not ignored.
         """
-        total, n_samples = torch.zeros(()), 0
+        total: Tensor | None = None
+        n_samples = 0
         for logits, labels in chunks:
             kept, _ = self._counted(logits, labels)
             if len(kept):
-                total = total.to(kept.device) + values(kept).sum(0)
+                part = values(kept).sum(0)
+                total = part if total is None else total + part
                 n_samples += len(kept)
         self._check_some(n_samples)
+        assert total is not None
         return total / n_samples
 
     def _counted(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
