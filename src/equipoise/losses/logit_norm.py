@@ -49,7 +49,8 @@ def logit_norm_loss(
         Wei et al. (2022), Mitigating neural network overconfidence with logit normalization, eq. (5).
 
     Differs from the authors' code:
-        Nothing known. The penalty on the norm of the logits is another method, :func:`logit_penalty_loss`.
+        Nothing known. At logits of exactly zero the slope is 1 / (temperature x 1e-7), which is finite in float32 and
+        infinite in float16. The penalty on the norm of the logits is another method, :func:`logit_penalty_loss`.
     """
     norms = torch.linalg.vector_norm(logits, dim=-1, keepdim=True) + _EPSILON
     return nn.functional.cross_entropy(logits / (temperature * norms), labels, reduction="none")
