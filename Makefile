@@ -7,12 +7,13 @@ READY  := $(VENV)/.ready
 NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/numba
 export NUMBA_CACHE_DIR
 
-.PHONY: help demo test test-slow test-simulations test-integrations test-torch-free portable stress check format docs bench release lowest hooks clean
+.PHONY: help demo test test-slow test-simulations test-rehearsals test-integrations test-torch-free portable stress check format docs bench release lowest hooks clean
 help:
 	@echo "make demo               train, compare and report on embedded data"
 	@echo "make test               daily tests and doctests"
 	@echo "make test-slow          larger cross-products and trainings of what a smaller test covers"
 	@echo "make test-simulations   simulations of levels, power and coverage, about half an hour"
+	@echo "make test-rehearsals    every comparison of the papers on small stand-in data, about an hour"
 	@echo "make test-integrations  adapters against heavy libraries, which are installed first"
 	@echo "make test-torch-free    the tests of packages that need no torch, in an environment without it"
 	@echo "make portable           all tests as other processors would run them, one configuration after another"
@@ -51,6 +52,9 @@ test-slow: $(READY)
 
 test-simulations: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m simulation
+
+test-rehearsals: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m rehearsal tests/experiments/test_rehearsal.py
 
 test-integrations: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[integrations]"

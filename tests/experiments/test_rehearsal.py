@@ -46,7 +46,7 @@ def is_printed(path):
 @pytest.mark.parametrize(
     "path",
     [
-        pytest.param(path, marks=[] if path.stem in QUICK else pytest.mark.slow, id=path.stem)
+        pytest.param(path, marks=[] if path.stem in QUICK else pytest.mark.rehearsal, id=path.stem)
         for path in SPECS
     ],
 )
