@@ -20,7 +20,6 @@ PACKAGES = sorted(
 HEAVY = {
     "click",
     "PIL",
-    "jinja2",
     "lightning",
     "lightning_fabric",
     "matplotlib",

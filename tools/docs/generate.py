@@ -212,7 +212,7 @@ def section(docstring: str | None, name: str) -> str:
 def row(option: MethodOption) -> str:
     """Turn an option into a row of a table."""
     meaning = option.meaning.replace("|", "\\|")
-    return f"| `{option.name}` | {f'`{option.default}`' if option.default else 'required'} | {meaning} |"
+    return f"| `{option.name}` | {f'`{option.default}`' if option.default else '(none)'} | {meaning} |"
 
 
 def markdown(text: str) -> str:

@@ -136,9 +136,10 @@ class SnapshotEnsemble(Objective):
         return self.objective.plan_epoch(epoch)
 
     def prepare_evaluation(self) -> None:
-        """Store the network as the snapshot of the current cycle."""
+        """Store the network as the snapshot of the current cycle; epochs beyond the last cycle replace its snapshot."""
         self.objective.prepare_evaluation()
-        self.snapshots.store(self.objective.network(), index=self._epoch * self.n_snapshots // self.epochs)
+        cycle = min(self._epoch * self.n_snapshots // self.epochs, self.n_snapshots - 1)
+        self.snapshots.store(self.objective.network(), index=cycle)
 
     def network(self) -> SnapshotNetwork:
         """Return the snapshots as one network."""
