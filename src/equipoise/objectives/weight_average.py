@@ -32,9 +32,9 @@ class WeightAverage(Objective):
         objective: What is trained.
         kind: ``"ema"``, an exponential moving average over steps, or ``"swa"``, the mean over the ends of epochs.
         decay: Decay *d* of the moving average.
-        warm_up: Whether the decay starts low: :math:`\min(d, (1 + t) / (10 + t))` at update *t*. Without it, short
+        warm_up: Whether the decay starts low: ``min(d, (1 + t) / (10 + t))`` at update *t*. Without it, short
             trainings mostly average the first steps: 500 steps at 0.999 leave 60% of the weight on the first.
-        start: First epoch, counted from 0, that ``"swa"`` averages (:math:`e_0`); until then the network itself is
+        start: First epoch, counted from 0, that ``"swa"`` averages; until then the network itself is
             evaluated.
         train: Training batches, from which statistics of batch norms are computed anew for the average, once per
             epoch; needed for networks with batch norms.
