@@ -68,8 +68,9 @@ def predict_dense(
         calibrator: A fitted calibrator, after which all pixels are scored; the sample is then a single pixel.
 
     Returns:
-        The sample, before any calibrator; and a table of plain values: its share, scorecards of all pixels, of those near
-        boundaries between classes and of the others, resamples of images, and intersections over unions with intervals.
+        The sample, before any calibrator; and a table of plain values: its share, scorecards of all pixels, of those
+        near boundaries between classes and of the others, resamples of images, and intersections over unions with
+        intervals from them.
     """
     found = score_dense(
         network,
