@@ -224,7 +224,8 @@ def _add_image(
     """Add some pixels of one image to a state, and return their sums by bin and correctness."""
     part = CalibrationState(state.n_classes, n_bins=state.n_bins, closed=state.closed)
     if chosen.any():
-        part.update(**{kind: scores[chosen]}, labels=labels[chosen])
+        rows = {kind: scores[chosen]}
+        part.update(logits=rows.get("logits"), probs=rows.get("probs"), labels=labels[chosen])
         state.merge(part)
     sums: NDArray[np.float64] = np.asarray(part.sums.cells)[..., [0, 1, 3, 5]]
     return sums
