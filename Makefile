@@ -77,6 +77,8 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/codespell --quiet-level 3 $$(git ls-files '*.py' '*.md' '*.toml' '*.html' '*.js' '*.css' '*.yml' '*.jinja')
+	$(BIN)/python tools/check_words.py
 	$(BIN)/python tools/docs/check.py
 
 format: $(READY)
