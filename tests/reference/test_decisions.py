@@ -54,7 +54,7 @@ def test_limits_and_sets_agree_with_mapie(method, coverage):
 
     def scores(rows):
         # MAPIE subtracts a uniform share of a class's probability, where ours adds one.
-        uniform = 1 - np.random.RandomState(0).uniform(size=len(rows))  # noqa: NPY002
+        uniform = 1 - np.random.RandomState(0).uniform(size=len(rows))
         return set_scores(rows.probs, method, uniform=uniform)
 
     own = np.sort(scores(CALIB)[np.arange(len(CALIB)), CALIB.labels])

@@ -18,7 +18,6 @@ from torch import Tensor, nn
 
 from equipoise import __version__
 from equipoise.calibrators.base import Calibrator
-from equipoise.calibrators.identity import Identity
 from equipoise.core.arrays import Array
 from equipoise.core.atomic_files import atomic_path
 from equipoise.core.errors import DataError, needs
