@@ -107,7 +107,7 @@ class SelectiveNetwork(nn.Module):
     def __init__(self, network: nn.Module, rule: AcceptRule) -> None:
         super().__init__()
         self.calibrated = CalibratedNetwork(network, calibrator_of_rule(rule, where="SelectiveNetwork"))
-        self.score, self.threshold = rule.score, rule.certificate.threshold
+        self.score, self.threshold = rule.score, float(rule.certificate.threshold or 0.0)
 
     def forward(self, inputs: Inputs | None = None, **named: Tensor) -> tuple[Tensor, Tensor]:
         """Return probabilities and whether each row is accepted."""
