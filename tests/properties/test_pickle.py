@@ -210,6 +210,7 @@ def run_model():
     from equipoise.integrations.run_model import RunModel
 
     return RunModel(
+        rule=None,
         label="a run",
         network=toys.make_network(0, plain=True).eval(),
         calibrator=TemperatureScaling().fit(LOGITS, LABELS),
