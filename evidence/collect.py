@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from acting import acting_scores
 from differences import differences
 from pairs import KEYS, Judge, families, paired
 from ranks import ranks, wins
@@ -151,15 +152,25 @@ def score_rows(benchmark: str, group: RunGroup, judge: Judge, folder: str | None
         about = {"benchmark": benchmark, "method": label, "seed": seed}
         for calibrator in (*run.calibrators(), *(["advised"] if judge.asks(seed) else [])):
             here = {**about, "calibrator": calibrator}
-            for split, card in judge.cards(run, calibrator).items():
+            cards = judge.cards(run, calibrator)
+            for split, card in cards.items():
                 for metric in TEST if split == "test" else SHIFTED:
                     one = card[metric]
                     yield {**here, "split": split, "metric": metric, **_ends(one), "n": card.n_samples}
+            if "tune" in run.splits():
+                sides = (judge.predictions(run, calibrator, split) for split in ("tune", "test"))
+                for metric, value in acting_scores(*sides).items():
+                    yield {
+                        **here,
+                        "split": "test",
+                        "metric": metric,
+                        **_exactly(value),
+                        "n": cards["test"].n_samples,
+                    }
             if truth is not None:
                 found = truth_scores(judge.predictions(run, calibrator, "test"), truth)
                 for metric, value in found.items():
-                    ends = {"value": value, "low": value, "high": value}
-                    yield {**here, "split": "test", "metric": metric, **ends, "n": len(truth)}
+                    yield {**here, "split": "test", "metric": metric, **_exactly(value), "n": len(truth)}
         for name, scores in run.scores().detection.items():
             for by in FOREIGN:
                 one = scores[by]["ood_auroc"]
@@ -171,6 +182,11 @@ def score_rows(benchmark: str, group: RunGroup, judge: Judge, folder: str | None
                     **_ends(one),
                     "n": "",
                 }
+
+
+def _exactly(value: float) -> dict[str, float]:
+    """Give a number without an interval of its own; its scatter is that over seeds."""
+    return {"value": value, "low": value, "high": value}
 
 
 def _ends(one: Any) -> dict[str, float]:
