@@ -22,7 +22,7 @@ from differences import differences
 from pairs import KEYS, Judge, families, paired
 from ranks import ranks, wins
 from run import comparisons
-from tidy import HERE, add, read, write
+from tidy import HERE, add, folder_of, read, write
 from truth import truth_of, truth_scores
 
 from equipoise import __version__
@@ -75,7 +75,7 @@ def gather(benchmark: str, runs: Path) -> RunGroup:
 
 def _asked(spec: Spec) -> Spec:
     """Give a stored spec as it was asked for: without the digest of its data."""
-    return replace(spec, data=replace(spec.data, digest=""))
+    return replace(spec, data=replace(spec.data, digest=None))
 
 
 def _choices(comparison: Any, seeds: Sequence[int], there: dict[str, RunFolder]) -> Iterator[SeedChoice]:
@@ -224,7 +224,7 @@ def write_machines(benchmark: str, runs: Sequence[RunFolder], commit: str) -> No
         "capability": torch.backends.cpu.get_cpu_capability(),
         **{key: told[key] for key in ("python", "packages", "system", "cores", "threads", "data")},
     }
-    file = HERE / benchmark / "machines.json"
+    file = HERE / folder_of(benchmark) / "machines.json"
     known = read_json(file)["machines"] if file.exists() else []
     kept = [{**one, "seeds": sorted({*one["seeds"]} - {*fresh["seeds"]})} for one in known]
     write_json(file, {"machines": [one for one in kept if one["seeds"]] + [fresh]})
@@ -250,21 +250,26 @@ def main() -> int:
     for benchmark in args.benchmarks:
         group = gather(benchmark, args.runs)
         judge = Judge(args.runs.parent / "advised", further_sets(group.runs[0]), args.advise)
-        by = ("method", "seed")
-        add(f"{benchmark}/runs.csv", run_rows(benchmark, group, commit), by=by)
-        add(f"{benchmark}/curves.csv", curve_rows(benchmark, group), by=by)
-        add(f"{benchmark}/advisor.csv", advisor_rows(benchmark, group, judge), by=by)
+        by, folder = ("method", "seed"), folder_of(benchmark)
+        add(f"{folder}/runs.csv", run_rows(benchmark, group, commit), by=by)
+        add(f"{folder}/curves.csv", curve_rows(benchmark, group), by=by)
+        add(f"{folder}/advisor.csv", advisor_rows(benchmark, group, judge), by=by)
         scores = add(
-            f"{benchmark}/scores.csv", score_rows(benchmark, group, judge, args.data), by=(*by, "calibrator")
+            f"{folder}/scores.csv", score_rows(benchmark, group, judge, args.data), by=(*by, "calibrator")
         )
         asked = families(group, judge.further)
-        pairs = add(f"{benchmark}/paired.csv", paired(asked, group, judge), by=(*KEYS, "seed"))
+        pairs = add(f"{folder}/paired.csv", paired(asked, group, judge), by=(*KEYS, "seed"))
         found = list(differences(benchmark, pairs))
-        write(f"{benchmark}/differences.csv", found)
-        write(f"{benchmark}/ranks.csv", ranks(benchmark, scores, {row["method"] for row in found}))
+        write(f"{folder}/differences.csv", found)
+        write(f"{folder}/ranks.csv", ranks(benchmark, scores, {row["method"] for row in found}))
         write_machines(benchmark, group.runs, commit)
-    tasks = {path.parent.name: read(f"{path.parent.name}/scores.csv") for path in HERE.glob("*/runs.csv")}
-    write("wins.csv", wins(tasks))
+    for home in (HERE, HERE / "second"):
+        tasks = {
+            file.parent.name: read(str(file.with_name("scores.csv")))
+            for file in sorted(home.glob("*/runs.csv"))
+        }
+        if tasks:
+            write(str((home / "wins.csv").relative_to(HERE)), wins(tasks))
     return 0
 
 

@@ -7,11 +7,14 @@ python evidence/run.py e2 --methods focal --seeds 0 --data ~/data --out ~/eviden
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
+
+from tidy import folder_of
 
 from equipoise.experiments import ComparisonSpec, Execution, ScoringOptions, Spec, prepare, read_comparison
 from equipoise.experiments.engines import run_locally
@@ -78,6 +81,8 @@ def main() -> int:
     args = parser.parse_args()
     if args.commit and args.methods and BASELINE not in args.methods:
         args.methods = [BASELINE, *args.methods]  # differences are paired with it
+    args.data, args.out = (str(Path(path).expanduser().resolve()) for path in (args.data, args.out))
+    os.chdir(args.data)  # paths of tables in specs are relative to it
     failed = {}
     todo = list(queue(args.benchmarks, args.seeds, args.methods))
     execution = Execution(root=args.data, threads=1, keep_memory=True)
@@ -98,11 +103,12 @@ def commit(args: argparse.Namespace) -> None:
     """Collect what is finished, and commit the files of the benchmarks."""
     words = [*args.benchmarks, "--runs", args.out, "--data", args.data, "--advise", *map(str, args.seeds)]
     subprocess.run([sys.executable, str(HERE / "collect.py"), *words], check=True)
-    paths = [str(HERE / name) for name in (*args.benchmarks, "wins.csv")]
+    folders = [folder_of(one) for one in args.benchmarks]
+    wins = {HERE / Path(folder).parent / "wins.csv" for folder in folders}
+    paths = [*folders, *(str(file) for file in wins if file.exists())]
     subprocess.run(["git", "add", "--", *paths], cwd=HERE, check=True)
-    which = " ".join(args.benchmarks)
-    seeds = " ".join(map(str, args.seeds))
-    message = f"Add evidence of {which}, seeds {seeds}"
+    seeds = ", ".join(map(str, args.seeds))
+    message = f"Add evidence of {', '.join(args.benchmarks)}, seeds {seeds}"
     subprocess.run(["git", "commit", "--quiet", "-m", message, "--", *paths], cwd=HERE, check=True)
 
 

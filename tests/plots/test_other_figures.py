@@ -141,6 +141,16 @@ def test_history_refuses_an_unknown_column():
         plots.draw_history({"ce": [{"epoch": 0, "loss": 1.0}]}, column="lss")
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_max_logits_that_differ_by_rounding_are_drawn(dtype):
+    one = np.nextafter(dtype(3), dtype(4))
+    rows = Predictions(logits=np.array([[3, 0], [one, 0]], dtype), labels=[0, 1])
+    [outline] = plots.draw_max_logits({"ce": rows}).patches
+    heights, edges, _ = outline.get_data()
+    assert (np.diff(edges) > 0).all()
+    assert (heights * np.diff(edges)).sum() == pytest.approx(1)
+
+
 def test_max_logits_are_a_density_over_common_edges(rows):
     ax = plots.draw_max_logits({"one": rows, "two": rows.with_scores(logits=rows.logits / 2)}, n_bins=20)
     for patch, values in zip(ax.patches, (rows.logits.max(1), rows.logits.max(1) / 2), strict=True):
