@@ -54,7 +54,7 @@ test-simulations: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m simulation
 
 test-rehearsals: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m rehearsal tests/experiments/test_rehearsal.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "rehearsal or not slow" tests/experiments/test_rehearsal.py
 
 test-integrations: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[integrations]"

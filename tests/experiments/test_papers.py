@@ -6,6 +6,7 @@ from functools import cache
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 
@@ -151,6 +152,18 @@ def test_the_page_of_the_papers_names_every_comparison_and_no_other():
     named = set(re.findall(r"[\w-]+\.toml", page))
     assert named <= {path.name for path in SPECS.glob("*.toml")}
     assert {path.name for path in paper_specs() if not path.stem.endswith("-fixed")} <= named
+
+
+def test_trainings_and_steps_on_the_page_are_those_of_the_comparisons():
+    tool = run_path(str(SPECS.parents[1] / "tools" / "papers" / "gpu_hours.py"))
+    page = (SPECS.parents[1] / "docs" / "papers.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| `([\w-]+)` \| (\d+) \| ([\d,]+) \| [\d,]+ \| [\d,.]+ \|$", page, re.MULTILINE)
+    found = []
+    for path in paper_specs():
+        specs = read_comparison(path).specs
+        steps = sum(map(tool["n_steps"], specs))
+        found.append((path.stem, str(len(specs)), f"{steps / 1e3:,.0f}"))
+    assert sorted(told) == sorted(found)
 
 
 @pytest.mark.parametrize("path", paper_specs(), ids=lambda path: path.stem)
