@@ -125,7 +125,7 @@ def test_errors_that_are_asked_for_are_columns(tmp_path):
 @pytest.mark.parametrize(
     ("metrics", "sentence"), [(["eec"], "did you mean 'ece'"), ([], "metrics: is an empty list")]
 )
-def test_unknown_metrics_are_told(metrics, sentence):
+def test_unknown_metrics_are_reported(metrics, sentence):
     with pytest.raises(SpecError, match=sentence):
         ComparisonSpec.from_table({**TABLE, "metrics": metrics})
 

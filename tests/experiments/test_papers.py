@@ -210,13 +210,13 @@ def test_figure_s1_of_diff_dml_has_a_comparison():
 
 
 @pytest.mark.parametrize(
-    ("name", "knob", "main"), [("penalties", "penalty", "phr"), ("margins", "margin", 10.0)]
+    ("name", "option", "main"), [("penalties", "penalty", "phr"), ("margins", "margin", 10.0)]
 )
-def test_figure_3c_of_cals_has_a_comparison(name, knob, main):
+def test_figure_3c_of_cals_has_a_comparison(name, option, main):
     comparison = read_comparison(SPECS / f"cals-{name}.toml")
-    settings = comparison.tuned[0].space[knob]
+    settings = comparison.tuned[0].space[option]
     assert main in settings
-    listed = {spec.method.options[knob] for spec in comparison.specs}
+    listed = {spec.method.options[option] for spec in comparison.specs}
     assert listed == set(settings)
     assert {"accuracy", "ece"} <= set(comparison.metrics)
 
