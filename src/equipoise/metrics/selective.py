@@ -79,8 +79,9 @@ def aurc_of_cells(mass: Array, wrong: Array) -> Array:
     # The first cell starts at no rows, where its factor is zero whatever the harmonic number.
     factor = np.cumsum(wrong, axis=-1) - wrong - (end - mass) * rate
     harmonic = np.diff(digamma(end + 1), axis=-1, prepend=0.0)
-    area: Array = wrong.sum(axis=-1) + np.einsum("...i,...i->...", factor, harmonic)
-    return area / end[..., -1]
+    area = wrong.sum(axis=-1) + np.einsum("...i,...i->...", factor, harmonic)
+    result: Array = area / end[..., -1]
+    return result
 
 
 def risk_coverage(probs: Any, labels: Any = None, *, sample_weight: Any = None) -> RiskCoverage:
