@@ -76,7 +76,7 @@ class CalibrationByGroup(Calibrator):
     by: str
 
     kind = "by_group"
-    penalised = True
+    penalized = True
 
     def __post_init__(self) -> None:
         axes = self.base._axes(2)
