@@ -16,15 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from acting import acting_scores
-from advised import NAME
+from acting import endpoint_rows
 from numpy.typing import NDArray
 from run import comparisons
 from sklearn.ensemble import HistGradientBoostingClassifier
 from tidy import HERE, add, read
 
-from equipoise import Predictions, score
-from equipoise.calibrators import TemperatureScaling, choose
+from equipoise import Predictions
 from equipoise.data import Dataset
 from equipoise.experiments import Execution
 from equipoise.experiments.build.data import data_of
@@ -35,7 +33,6 @@ FILE = "second/boosting/scores.csv"
 #: As many settings as every method has.
 LEARNING_RATES = (0.02, 0.05, 0.1, 0.2)
 N_TREES, N_MEMBERS = 200, 5
-METRICS = ("accuracy", "nll", "brier", "ece", "debiased_ece", "smece", "auroc", "aurc")
 
 Scores = dict[str, NDArray[np.float64]]
 
@@ -72,33 +69,13 @@ def score_cell(
     tried = [predictions(data, probs) for probs in settings]
     best = int(np.argmin([negative_log_likelihood(scale_half(one["tune"])[0]) for one in tried]))
     found = tried[best]
-    maps = {
-        "identity": None,
-        "temperature": TemperatureScaling().fit(found["calib"]),
-        NAME: choose(found["calib"]).calibrator,
-    }
     about = {
         "benchmark": benchmark,
         "method": method,
         "seed": seed,
         "chosen": f"learning_rate={LEARNING_RATES[best]}",
     }
-    for calibrator, fitted in maps.items():
-        tune, test = (found[split] if fitted is None else fitted(found[split]) for split in ("tune", "test"))
-        here = {**about, "calibrator": calibrator, "split": "test"}
-        card = score(test, n_resamples=300)
-        for metric in METRICS:
-            one = card[metric]
-            yield {
-                **here,
-                "metric": metric,
-                "value": one.value,
-                "low": one.low,
-                "high": one.high,
-                "n": len(test),
-            }
-        for metric, value in acting_scores(tune, test).items():
-            yield {**here, "metric": metric, "value": value, "low": value, "high": value, "n": len(test)}
+    yield from endpoint_rows(about, found)
 
 
 def main() -> int:

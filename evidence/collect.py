@@ -45,7 +45,7 @@ TEST = (
     "auroc",
     "aurc",
 )
-SHIFTED = ("accuracy", "nll", "ece")
+SHIFTED = ("accuracy", "nll", "brier", "ece", "aurc")
 FOREIGN = ("confidence", "energy")
 CURVES = ("loss", "tune_accuracy", "tune_nll", "tune_ece", "tune_nll_scaled", "tune_temperature")
 
@@ -157,16 +157,11 @@ def score_rows(benchmark: str, group: RunGroup, judge: Judge, folder: str | None
                 for metric in TEST if split == "test" else SHIFTED:
                     one = card[metric]
                     yield {**here, "split": split, "metric": metric, **_ends(one), "n": card.n_samples}
-            if "tune" in run.splits():
-                sides = (judge.predictions(run, calibrator, split) for split in ("tune", "test"))
-                for metric, value in acting_scores(*sides).items():
-                    yield {
-                        **here,
-                        "split": "test",
-                        "metric": metric,
-                        **_exactly(value),
-                        "n": cards["test"].n_samples,
-                    }
+            tune = judge.predictions(run, calibrator, "tune")
+            for split, card in cards.items():
+                found = acting_scores(tune, judge.predictions(run, calibrator, split))
+                for metric, value in found.items():
+                    yield {**here, "split": split, "metric": metric, **_exactly(value), "n": card.n_samples}
             if truth is not None:
                 found = truth_scores(judge.predictions(run, calibrator, "test"), truth)
                 for metric, value in found.items():
