@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from equipoise.calibrators.choose import CANDIDATES, _probs, _refusal
-from equipoise.calibrators.load import KINDS
+from equipoise.calibrators.loading import KINDS
+from equipoise.calibrators.selection import CANDIDATES, _probs, _refusal
 from equipoise.core import Predictions
 
 FOLDS = 5

@@ -175,7 +175,7 @@ def test_interval_p_value_and_verdict_agree_for_every_difference(finish):
     runs = [finish(method=name, sharpness=s, seed=seed) for name, s in methods for seed in range(3)]
     [table] = make_tables(runs)
     found = [one for row in table.rows for one in row.differences.values()]
-    assert {one.verdict for one in found} == {"tie", "first better", "second better"}
+    assert {one.verdict for one in found} == {"tie", "worse", "better"}
     for one in found:
         assert one.comparisons == 3
         assert (one.verdict == "tie") == (one.low <= 0 <= one.high) == (one.p_value >= 0.05)

@@ -78,7 +78,7 @@ def command(
     """
     check_output(output, (".json", ".safetensors"))
     from equipoise.calibrators import choose
-    from equipoise.calibrators.load import KINDS
+    from equipoise.calibrators.loading import KINDS
     from equipoise.core.predictions.combine import divide
     from equipoise.core.reading import read_predictions
     from equipoise.evaluate import compare
