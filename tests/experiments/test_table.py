@@ -49,7 +49,7 @@ def finish(tmp_path):
         (folder.path / "history.csv").write_text(history)
         folder.write_record("trained", ["history.csv"])
         store_predictions(folder, map(partial(predicted, spec.seed, sharpness), ("calib", "test")))
-        score_run(folder, spec, quick_options(calibrators=calibrators)["scoring"])
+        score_run(folder, spec, quick_options(calibrators=calibrators)["scoring"], score_pixels=None)
         return folder
 
     return make
