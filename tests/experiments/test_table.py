@@ -285,7 +285,7 @@ def test_csv_of_several_tables_is_one_file():
 def test_latex_is_escaped_and_keeps_what_papers_printed():
     text = format_table(made("a_b{c}^2 & 5%"), "latex")
     assert r"a\_b\{c\}\textasciicircum{}2 \& 5\% & $\mathbf{5.00 \pm 1.00}$ & -- \\" in text
-    assert r"4.00 \% (paper, table 1)" in text
+    assert r"4.00\% (paper, table 1)" in text
     assert text.isascii()
 
 
