@@ -33,6 +33,12 @@ _CONFIDENCE = {
     "classwise": "probability of the class",
     "positive": "probability of class 1",
 }
+#: Names of the two means in a legend that is no wider than its panel.
+_MEANS = {
+    "top_label": ("mean confidence", "accuracy"),
+    "classwise": ("mean probability", "frequency"),
+    "positive": ("mean probability", "frequency"),
+}
 
 
 def draw_reliability(
@@ -149,9 +155,10 @@ def draw_confidence_histogram(
                 zorder=4,
             )
     total = curve.weight.sum()
+    claimed, observed = _MEANS[curve.target]
     means = {
-        "mean confidence": (curve.confidence_sum.sum() / total, RED, "--"),
-        _FREQUENCY[curve.target]: (curve.outcome_sum.sum() / total, BLUE, (0, (2, 1.5))),
+        claimed: (curve.confidence_sum.sum() / total, RED, "--"),
+        observed: (curve.outcome_sum.sum() / total, BLUE, (0, (2, 1.5))),
     }
     for name, (value, color, dash) in means.items():
         ax.axvline(
