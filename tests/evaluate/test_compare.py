@@ -5,6 +5,8 @@ from equipoise import Predictions, compare
 from equipoise.core.errors import SplitError
 from equipoise.metrics import CalibrationState
 from equipoise.metrics.facts import FACTS
+from equipoise.metrics.influence import CORP_KEYS, influence_table
+from equipoise.metrics.inputs import top_label
 from equipoise.metrics.values import state_metrics
 from helpers.metric_samples import draw, softmax
 

@@ -180,7 +180,7 @@ def score_state(
     if clusters is not None:
         clustered = ClusterDraws(clusters, state, settings)
         draws, calibrated = clustered.bootstrap(values, draws), clustered.calibrated(calibrated)
-    n_rows = state.effective_samples / (1.0 if clustered is None else clustered.inflation)
+    n_rows = float(state.effective_samples / (1.0 if clustered is None else clustered.inflation))
     scores: dict[str, Score] = {}
     for key, facts in FACTS.items():
         if key not in values:
