@@ -160,8 +160,8 @@ def paired(families: Iterable[Family], group: RunGroup, judge: DrawSource) -> It
                     yield {
                         **about,
                         "seed": seed,
-                        "value": found.second,
-                        "versus_value": found.first,
+                        "value": found.after,
+                        "versus_value": found.before,
                         "low": found.low,
                         "high": found.high,
                         "shared_error": shared,

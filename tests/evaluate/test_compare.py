@@ -29,7 +29,7 @@ def test_values_are_those_of_each_model():
     first, second = pair()
     for row in compare(first, second, n_resamples=20):
         before, after = (values_of(part)[row.metric] for part in (first, second))
-        assert (row.first, row.second) == (pytest.approx(before, abs=1e-9), pytest.approx(after, abs=1e-9))
+        assert (row.before, row.after) == (pytest.approx(before, abs=1e-9), pytest.approx(after, abs=1e-9))
         assert row.difference == pytest.approx(after - before, abs=1e-9)
         assert row.low <= row.difference <= row.high
 
@@ -49,13 +49,13 @@ def test_swapping_flips_the_sign():
         width = there.high - there.low
         assert back.low == pytest.approx(-there.high, abs=0.15 * width)
         assert back.high == pytest.approx(-there.low, abs=0.15 * width)
-        assert {there.verdict, back.verdict} in ({"tie"}, {"first better", "second better"})
+        assert {there.verdict, back.verdict} in ({"tie"}, {"worse", "better"})
 
 
 def test_the_better_calibrated_model_wins_where_it_is_better():
     found = {row.metric: row for row in compare(*pair())}
     for key in ("ece", "nll", "ece_over", "confidence_gap", "rms_ce"):
-        assert found[key].verdict == "second better", key
+        assert found[key].verdict == "better", key
         assert found[key].p_value < 0.01, key
         if FACTS[key].better == "lower":
             assert found[key].high < 0
@@ -99,7 +99,7 @@ def test_pairing_sees_what_two_separate_intervals_cannot():
     first, _ = pair()
     slightly = first.with_scores(probs=softmax(0.95 * np.log(first.probs)))
     row = compare(first, slightly, metrics=["nll"])[0]
-    assert row.verdict == "second better"
+    assert row.verdict == "better"
 
 
 def test_top1_compares_what_it_can():

@@ -254,8 +254,6 @@ def test_a_wrong_key_is_answered_with_what_to_write_instead():
     card = score(Predictions(probs=[0.9, 0.2], labels=[1, 0]), n_resamples=5)
     with pytest.raises(SpecError, match="did you mean 'ece'"):
         card["eec"]
-    with pytest.raises(SpecError, match="'ece_over'"):
-        card["over_confidence"]
     with pytest.raises(SpecError, match="top-5 accuracy is not known here: five classes or fewer"):
         card["top5_accuracy"]
 

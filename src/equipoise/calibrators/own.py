@@ -110,8 +110,8 @@ class OwnCalibrator(Calibrator):
                 f"{type(found).__name__}."
             )
         parameters = {str(name): _numbers(value, f"{self.name}: `{name}`") for name, value in found.items()}
-        told = [f"{name} = {float(value):.4g}" for name, value in parameters.items() if value.ndim == 0]
-        words = f"{self.name}: {', '.join(told[:_FEW])}" if told else f"fitted by {self.name}"
+        parts = [f"{name} = {float(value):.4g}" for name, value in parameters.items() if value.ndim == 0]
+        words = f"{self.name}: {', '.join(parts[:_FEW])}" if parts else f"fitted by {self.name}"
         return FitResult(parameters=parameters, words=words)
 
     def _map(self, logits: AnyArray, parameters: Mapping[str, AnyArray]) -> AnyArray:

@@ -64,12 +64,12 @@ class FitResult:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy by content, since read-only views of dictionaries cannot be."""
-        told = {one.name: getattr(self, one.name) for one in fields(self)}
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
         plain = {
             "parameters": {name: np.array(value) for name, value in self.parameters.items()},
             "certificate": dict(self.certificate),
         }
-        return partial(FitResult, **{**told, **plain}), ()
+        return partial(FitResult, **{**values, **plain}), ()
 
     def _repr_html_(self) -> str:
         rows = [

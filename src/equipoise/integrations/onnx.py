@@ -330,7 +330,7 @@ def _describe(
     path: Path, calibrator: Calibrator | None, class_names: Sequence[str] | None, notes: Mapping[str, str]
 ) -> None:
     model = onnx.load(str(path))
-    told: Mapping[str, Any] = {
+    properties: Mapping[str, Any] = {
         **notes,
         "equipoise": __version__,
         "torch": torch.__version__,
@@ -339,5 +339,5 @@ def _describe(
         "calibrator_settings": json.dumps({} if calibrator is None else calibrator.settings),
         "calibrator_words": "" if calibrator is None else _known(calibrator)[1],
     }
-    onnx.helper.set_model_props(model, {key: str(value) for key, value in told.items()})
+    onnx.helper.set_model_props(model, {key: str(value) for key, value in properties.items()})
     onnx.save(model, str(path))

@@ -351,12 +351,6 @@ _OWN: dict[str, MetricFacts] = {}
 _HOMES = ("card", "runs", "alone")
 _SAID = ("title", "short", "meaning", "better", "percent", "low", "high")
 
-_FORMER = {
-    "over_confidence": "the overconfident part of the ECE is 'ece_over'; the error of the paper is "
-    "'over_confidence_error'.",
-    "under_confidence": "the underconfident part of the ECE is 'ece_under'.",
-}
-
 
 def metric_facts(
     key: str, *, what: str = "metric", of: Literal["card", "runs", "alone"] = "alone"
@@ -369,7 +363,7 @@ def metric_facts(
         of: Where it must be found: on scorecards (``"card"``), in tables of runs too (``"runs"``), or anywhere.
 
     Raises:
-        SpecError: If no metric has this key; with the nearest, or what a former key is called now. Or if the metric is
+        SpecError: If no metric has this key; with the nearest. Or if the metric is
             known, but not found there; with where it is.
 
     Example:
@@ -380,8 +374,6 @@ def metric_facts(
         >>> metric_facts("tace").title
         'thresholded adaptive classwise error'
     """
-    if key in _FORMER:
-        raise SpecError(f"no {what} {key!r}; {_FORMER[key]}")
     table = {**FACTS, **EXTRA_FACTS, **ALONE_FACTS, **DETECTION_FACTS, **COST_FACTS, **_OWN}
     if key not in table:
         there = sorted(name for name, one in table.items() if _HOMES.index(one.home) <= _HOMES.index(of))

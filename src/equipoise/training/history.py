@@ -16,10 +16,10 @@ from torch import Tensor
 from equipoise.core.atomic_files import write_text
 from equipoise.core.tables import Table
 from equipoise.training.adapting import adaptive_losses
+from equipoise.training.diagnosis import watch
 from equipoise.training.epoch_scores import tune_scores
 from equipoise.training.learner import Learner
 from equipoise.training.objective import HeldOut, Objective
-from equipoise.training.watch import watch
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
