@@ -178,7 +178,7 @@ def test_paired_differences_find_a_better_order():
     found = compare(first, first.with_scores(logits=first.logits + 1.5 * noise), n_resamples=200)
     assert {row.metric for row in found} >= set(COMPARED_KEYS)
     for key in ("augrc", "eaurc", "corp_discrimination"):
-        assert found.of(key).verdict == "first better"
+        assert found.of(key).verdict == "worse"
 
 
 def shares_of_false_verdicts(n, repetitions):
