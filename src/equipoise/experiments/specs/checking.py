@@ -39,6 +39,7 @@ _WORDS = {
     "schedule": ("constant", "multistep", "cosine"),
     "reduction": ("mean", "sum"),
     "average": ("", "ema", "swa"),
+    "calibrate_members": ("", "before", "spread"),
     "keep": ("last", "best"),
     "select": ("tune_nll", "tune_nll_scaled", "tune_accuracy", "tune_ece"),
 }
@@ -210,6 +211,11 @@ def _check_recipe(recipe: RecipeSpec, *, where: str) -> None:
     for key in ("average_decay", "average_start"):
         if not 0 <= getattr(recipe, key) < 1:
             raise SpecError(f"{where}.{key}: must lie in [0, 1), got {getattr(recipe, key)}.")
+    if recipe.calibrate_members and (recipe.members == 1 or recipe.average):
+        raise SpecError(
+            f"{where}.calibrate_members: requires `members` above 1 and no `average`, got {recipe.members} and "
+            f"{recipe.average!r}."
+        )
     mixing = [key for key in ("mixup", "cutmix", "regmixup") if getattr(recipe, key)]
     if len(mixing) > 1:
         raise SpecError(f"{where}.{mixing[1]}: cannot be combined with {mixing[0]!r}. Set one of them to 0.")
