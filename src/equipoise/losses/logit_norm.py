@@ -46,7 +46,7 @@ def logit_norm_loss(
         tensor([0.2204])
 
     Reference:
-        Wei et al. (2022), Mitigating neural network overconfidence with logit normalization, eq. (5).
+        Wei et al. (2022), Mitigating neural network overconfidence with logit normalization.
 
     Differs from the authors' code:
         Nothing known. At logits of exactly zero the slope is 1 / (temperature x 1e-7), which is finite in float32 and
