@@ -31,8 +31,8 @@ def by_loop(members: list[Predictions], temperature: float, spread: float) -> np
     result = []
     for i in range(len(members[0])):
         parts = [member.log_probs[i].astype(float) for member in members]
-        centre = sum(parts) / len(parts)
-        scores = [(centre + spread * (part - centre)) / temperature for part in parts]
+        center = sum(parts) / len(parts)
+        scores = [(center + spread * (part - center)) / temperature for part in parts]
         result.append(sum(np.exp(score) / np.exp(score).sum() for score in scores) / len(parts))
     return np.array(result)
 

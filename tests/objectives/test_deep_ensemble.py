@@ -171,4 +171,4 @@ def test_calibration_of_members_needs_held_out_rows_and_no_averaged_weights():
     with pytest.raises(ValueError, match="cannot be calibrated before averaging"):
         WeightAverage(ensemble)
     with pytest.raises(ValueError, match="`calibrate` must be"):
-        DeepEnsemble([member(0), member(1)], calibrate="befor")
+        DeepEnsemble([member(0), member(1)], calibrate="first")

@@ -209,20 +209,20 @@ def fit_ensemble(log_probs: Array, labels: Array, weights: Array) -> tuple[float
         labels: True classes ``(n,)``.
         weights: One per row.
     """
-    centre = log_probs.mean(axis=0)
-    apart = log_probs - centre
+    center = log_probs.mean(axis=0)
+    apart = log_probs - center
     rows, share = np.arange(len(labels)), weights / weights.sum()
 
     def loss(point: Array) -> tuple[float, Array]:
         # Linear in (1 / T, s / T): both slopes are those of a mixture of softmax regressions.
-        scores = point[0] * centre + point[1] * apart
+        scores = point[0] * center + point[1] * apart
         own = scores - logsumexp(scores)
         belief = own[:, rows, labels]
         total = logsumexp(belief, axis=0)[0]
         part, probs = np.exp(belief - total), np.exp(own)
         slopes = [
             -float(share @ (part * (one[..., rows, labels] - (probs * one).sum(axis=2))).sum(axis=0))
-            for one in (np.broadcast_to(centre, apart.shape), apart)
+            for one in (np.broadcast_to(center, apart.shape), apart)
         ]
         return float(-(share @ total)) + np.log(len(log_probs)), np.array(slopes)
 
@@ -237,8 +237,8 @@ def fit_ensemble(log_probs: Array, labels: Array, weights: Array) -> tuple[float
 
 def _mixed(log_probs: Array, scale: float, spread: float) -> Array:
     """Return logarithms of the mean probabilities ``(n, k)``."""
-    centre = log_probs.mean(axis=0)
-    scores = scale * centre + spread * (log_probs - centre)
+    center = log_probs.mean(axis=0)
+    scores = scale * center + spread * (log_probs - center)
     own = scores - logsumexp(scores)
     mixed: Array = logsumexp(own, axis=0)[0] - np.log(len(log_probs))
     return mixed

@@ -66,8 +66,8 @@ class MemberCalibration(nn.Module):
         scaled = torch.stack(
             [scale * torch.log_softmax(part, 1) for scale, part in zip(self.scales, logits, strict=True)]
         )
-        centre = scaled.mean(0)
-        return list(centre + self.spread * (scaled - centre))
+        center = scaled.mean(0)
+        return list(center + self.spread * (scaled - center))
 
 
 @final
