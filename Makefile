@@ -13,7 +13,7 @@ help:
 	@echo "make test               daily tests and doctests"
 	@echo "make test-slow          larger cross-products and trainings of what a smaller test covers"
 	@echo "make test-simulations   simulations of levels, power and coverage, about half an hour"
-	@echo "make test-rehearsals    every comparison of the papers on small stand-in data, about an hour"
+	@echo "make test-rehearsals    every comparison of the papers on small stand-in data, about ten minutes of one core"
 	@echo "make test-integrations  adapters against heavy libraries, which are installed first"
 	@echo "make test-torch-free    the tests of packages that need no torch, in an environment without it"
 	@echo "make portable           all tests as other processors would run them, one configuration after another"
@@ -54,11 +54,11 @@ test-simulations: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m simulation
 
 test-rehearsals: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m rehearsal tests/experiments/test_rehearsal.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "rehearsal or not slow" tests/experiments/test_rehearsal.py
 
 test-integrations: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[integrations]"
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m integrations tests/integrations tests/core/test_frames.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m integrations tests/integrations tests/core/test_frames.py tests/reference/test_decisions.py
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/project/test_docs.py -k integrations/
 
 # In an environment of its own.
@@ -77,6 +77,8 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/codespell --quiet-level 3 $$(git ls-files '*.py' '*.md' '*.toml' '*.html' '*.js' '*.css' '*.yml' '*.jinja')
+	$(BIN)/python tools/check_words.py
 	$(BIN)/python tools/docs/check.py
 
 format: $(READY)

@@ -45,15 +45,15 @@ def differences(benchmark: str, paired: Sequence[Mapping[str, Any]]) -> Iterator
                 "benchmark": benchmark,
                 **dict(zip(KEYS, key, strict=True)),
                 "n_seeds": one.n_seeds,
-                "value": one.second,
-                "versus_value": one.first,
+                "value": one.after,
+                "versus_value": one.before,
                 "difference": one.difference,
                 "low": one.low,
                 "high": one.high,
                 "p_value": one.p_value,
                 "comparisons": one.comparisons,
                 "detectable": one.detectable(level=LEVEL),
-                "verdict": one.second_is,
+                "verdict": one.verdict,
             }
 
 
@@ -90,9 +90,10 @@ def standard_error(rows: Sequence[Mapping[str, Any]]) -> StandardError:
 
 def main() -> int:
     """Compute the differences of all benchmarks again."""
-    for file in sorted(HERE.glob("*/paired.csv")):
-        name = file.parent.name
-        write(f"{name}/differences.csv", differences(name.removesuffix("_fresh"), read(f"{name}/paired.csv")))
+    for file in sorted((*HERE.glob("*/paired.csv"), *HERE.glob("second/*/paired.csv"))):
+        folder = str(file.parent.relative_to(HERE))
+        name = file.parent.name.removesuffix("_fresh")
+        write(f"{folder}/differences.csv", differences(name, read(f"{folder}/paired.csv")))
     return 0
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from equipoise.calibrators.load import KINDS
+from equipoise.calibrators.loading import KINDS
 from equipoise.cli import main
 from equipoise.cli.commands import COMMANDS, load_command
 
@@ -49,7 +49,7 @@ def test_a_mistake_is_told_without_torch_too():
     assert "did you mean 'focal'?" in result.stderr
 
 
-#: Every answer in one process, in which nothing heavy is to be had: whoever asks for it is told apart from the others.
+#: Every answer in one process, in which nothing heavy is to be had: an import of it is recorded.
 ASK = """
 import contextlib, importlib.abc, io, json, os, sys
 from equipoise.cli import main

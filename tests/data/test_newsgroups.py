@@ -139,7 +139,7 @@ def test_rows_are_words_padded_in_front(tmp_path):
     assert int((data.embedding.abs().sum(1) > 0).sum()) == 2
 
 
-def test_the_vocabulary_looks_at_training_posts_only_unless_told(tmp_path):
+def test_the_vocabulary_looks_at_training_posts_only_by_default(tmp_path):
     write_lines(tmp_path)
     file = tmp_path / "20newsgroups" / "20news-bydate.jsonl"
     changed = [json.loads(line) for line in file.read_text().splitlines()]
@@ -287,7 +287,7 @@ def test_a_damaged_line_is_named(tmp_path, line):
 def test_a_missing_post_is_noticed(tmp_path, write):
     write(tmp_path)
     next(file for file in Path(tmp_path).rglob("*") if file.is_file()).unlink()
-    with pytest.raises(DataError, match="posts were wanted"):
+    with pytest.raises(DataError, match=r"expected \d+ posts"):
         read(tmp_path, embedding="none")
 
 

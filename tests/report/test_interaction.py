@@ -57,7 +57,7 @@ def text(browser, name):
 
 
 def ece_shown(browser):
-    return float(re.search(r"ECE ([\d.]+) %", text(browser, "explore-result"))[1]) / 100
+    return float(re.search(r"ECE ([\d.]+) ?%", text(browser, "explore-result"))[1]) / 100
 
 
 def press(browser, name, key, times=1):
@@ -124,14 +124,14 @@ def test_thresholds_show_coverage_and_error_and_mark_those_that_are_certified(pa
     )
     button.send_keys(Keys.ENTER)
     words = text(page, "act-result")
-    assert f"Threshold {rule.threshold:.4f}: accepts {100 * rule.coverage:.1f} % of the rows" in words
-    assert f"{100 * rule.observed_error:.2f} % of them are wrong" in words
-    assert "Certified: with 95 % confidence, at most 10 % of accepted predictions are wrong" in words
+    assert f"Threshold {rule.threshold:.4f}: accepts {100 * rule.coverage:.1f}% of the rows" in words
+    assert f"{100 * rule.observed_error:.2f}% of them are wrong" in words
+    assert "Certified: with 95% confidence, at most 10% of accepted predictions are wrong" in words
     press(page, "act-threshold", Keys.ARROW_RIGHT)
     moved = text(page, "act-result")
     assert "Not certified" in moved
     threshold, accepted, error = (
-        float(one) for one in re.search(r"(\d\.\d+): accepts ([\d.]+) %.*; ([\d.]+) %", moved).groups()
+        float(one) for one in re.search(r"(\d\.\d+): accepts ([\d.]+) ?%.*; ([\d.]+) ?%", moved).groups()
     )
     kept = tested.confidence >= threshold - 1e-4
     assert threshold > rule.threshold

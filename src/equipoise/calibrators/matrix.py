@@ -28,7 +28,7 @@ class MatrixScaling(Calibrator):
     .. math:: p = \operatorname{softmax}(W z + b)
 
     It can undo confusions between classes, and has so many parameters that it over-fits beyond a few
-    classes; :class:`StructuredMatrixScaling` and :class:`DirichletCalibration` are the penalised forms.
+    classes; :class:`StructuredMatrixScaling` and :class:`DirichletCalibration` are the penalized forms.
 
     Example:
         >>> logits, labels = [[2.0, 0.0], [2.0, 0.0], [0.0, 2.0], [0.0, 2.0]], [0, 1, 1, 0]
@@ -47,7 +47,7 @@ class MatrixScaling(Calibrator):
     kind = "matrix"
 
     def n_parameters(self, n_classes: int) -> int:
-        """Count the learnt numbers: a row and an offset per class."""
+        """Count the learned numbers: a row and an offset per class."""
         return n_classes * (n_classes + 1)
 
     def _axes(self, n_classes: int) -> Mapping[str, Axes]:

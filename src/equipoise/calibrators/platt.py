@@ -21,7 +21,7 @@ __all__ = ["PlattScaling"]
 @final
 @dataclass(kw_only=True, eq=False)
 class PlattScaling(Calibrator):
-    r"""Refit the log-odds of each class by a line; with more than two classes one against the rest, then normalise.
+    r"""Refit the log-odds of each class by a line; with more than two classes one against the rest, then normalize.
 
     .. math::
         \mu_j = \sigma\left(a_j \log\tfrac{p_j}{1 - p_j} + b_j\right), \qquad
@@ -56,7 +56,7 @@ class PlattScaling(Calibrator):
         return True
 
     def n_parameters(self, n_classes: int) -> int:
-        """Count the learnt numbers: slope and offset, shared by both classes of a binary problem."""
+        """Count the learned numbers: slope and offset, shared by both classes of a binary problem."""
         return 2 if n_classes == 2 else 2 * n_classes
 
     def _axes(self, n_classes: int) -> Mapping[str, Axes]:
@@ -82,7 +82,7 @@ class PlattScaling(Calibrator):
         slope, offset = found.coefficients.T
         return FitResult(
             parameters={"slope": slope, "offset": offset},
-            words=f"slopes {float(slope.min()):.3g} to {float(slope.max()):.3g}; below 1 means over-confident",
+            words=f"slopes {float(slope.min()):.3g} to {float(slope.max()):.3g}; below 1 means overconfident",
             converged=found.converged,
             iterations=found.iterations,
             certificate={"gap": found.gap},

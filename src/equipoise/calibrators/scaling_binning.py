@@ -11,7 +11,7 @@ import numpy as np
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.binning import bin_sums, equal_mass_edges
-from equipoise.calibrators.curves import normalised, padded, step_at
+from equipoise.calibrators.curves import normalized, padded, step_at
 from equipoise.calibrators.one_vs_rest import row_weights
 from equipoise.calibrators.platt import PlattScaling
 from equipoise.calibrators.result import FitResult
@@ -57,7 +57,7 @@ class ScalingBinning(Calibrator):
             raise ValueError(f"ScalingBinning: `n_bins` must be at least 1, got {self.n_bins}.")
 
     def n_parameters(self, n_classes: int) -> int:
-        """Count the learnt numbers: a bin's mean follows from the scaling, so the scaling's."""
+        """Count the learned numbers: a bin's mean follows from the scaling, so the scaling's."""
         return PlattScaling().n_parameters(n_classes)
 
     def _axes(self, n_classes: int) -> Mapping[str, Axes]:
@@ -92,7 +92,7 @@ class ScalingBinning(Calibrator):
         return edges, total / mass
 
     def _map(self, logits: AnyArray, parameters: Mapping[str, AnyArray]) -> AnyArray:
-        return normalised(
+        return normalized(
             step_at(_scaled(logits, parameters), parameters["edges"], parameters["values"]),
             softmax(logits),
         )

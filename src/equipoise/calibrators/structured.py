@@ -116,10 +116,10 @@ class StructuredVectorScaling(Calibrator):
     """
 
     kind = "svs"
-    penalised = True
+    penalized = True
 
     def n_parameters(self, n_classes: int) -> int:
-        """Count the learnt numbers: a temperature, and two per class."""
+        """Count the learned numbers: a temperature, and two per class."""
         return 1 + 2 * n_classes
 
     def _axes(self, n_classes: int) -> Mapping[str, Axes]:
@@ -163,10 +163,10 @@ class StructuredMatrixScaling(Calibrator):
     """
 
     kind = "sms"
-    penalised = True
+    penalized = True
 
     def n_parameters(self, n_classes: int) -> int:
-        """Count the learnt numbers: a temperature, and a row and an offset per class."""
+        """Count the learned numbers: a temperature, and a row and an offset per class."""
         return 1 + n_classes * (n_classes + 1)
 
     def _axes(self, n_classes: int) -> Mapping[str, Axes]:

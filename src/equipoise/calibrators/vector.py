@@ -41,13 +41,13 @@ class VectorScaling(Calibrator):
 
     Differs from the authors' code:
         Newton steps to the optimum from the best temperature, not a fixed number of gradient steps.
-        The offsets are centred, which changes no probability.
+        The offsets are centered, which changes no probability.
     """
 
     kind = "vector"
 
     def n_parameters(self, n_classes: int) -> int:
-        """Count the learnt numbers: two per class."""
+        """Count the learned numbers: two per class."""
         return 2 * n_classes
 
     def _axes(self, n_classes: int) -> Mapping[str, Axes]:

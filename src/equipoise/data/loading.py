@@ -11,8 +11,6 @@ from typing import Any
 from equipoise.core.errors import SpecError
 from equipoise.core.names import check_choice, look_up, nearest
 from equipoise.data.dataset import Dataset
-from equipoise.data.few import few
-from equipoise.data.long_tail import long_tail
 from equipoise.data.readers.cifar import cifar10, cifar100
 from equipoise.data.readers.cifar10h import cifar10h
 from equipoise.data.readers.cifar_c import cifar10c, cifar100c
@@ -30,6 +28,7 @@ from equipoise.data.readers.tiny_imagenet import tiny_imagenet
 from equipoise.data.readers.voc2012 import voc2012
 from equipoise.data.row_splits import VALIDATIONS, whole_validation
 from equipoise.data.stand_ins import stand_in
+from equipoise.data.subsets import few, long_tail
 
 __all__ = ["COMMON_OPTIONS", "READERS", "load"]
 
@@ -99,8 +98,13 @@ def load(
     factor, n_train, validation, made_up = (options.pop(key, None) for key in COMMON_OPTIONS)
     check_choice(validation or VALIDATIONS[0], VALIDATIONS, where=name, name="validation")
     if made_up:
-        sizes = {key: options[key] for key in ("size", "tune", "calib") if key in options}
-        dataset = stand_in(name, seed=seed, **(sizes if made_up is True else {**sizes, "size": made_up}))
+        sizes = {split: 0 for split in ("tune", "calib") if options.get(split) == 0}
+        if validation == "whole":
+            sizes.setdefault(
+                "calib", 2
+            )  # the rows go to `tune`, which no calibrator of many numbers is fitted on
+        side = options.get("size", 0) if made_up is True else made_up
+        dataset = stand_in(name, seed=seed, size=side, **sizes)
     else:
         dataset = _read(name, root=root, seed=seed, download=download, options=options)
     if validation == "whole":

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 
 from equipoise.calibrators.base import Calibrator
-from equipoise.calibrators.choose import choose
-from equipoise.calibrators.load import KINDS
+from equipoise.calibrators.loading import KINDS
 from equipoise.calibrators.prior_shift import PriorShift
+from equipoise.calibrators.selection import choose
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError, EquipoiseWarning, needs
 from equipoise.core.names import look_up
@@ -91,7 +91,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         >>> X, y = load_iris(return_X_y=True)
         >>> classifier = CalibratedClassifier(GaussianNB(), method="temperature").fit(X, y)
         >>> classifier.calibrator_.result.words
-        'over-confident: divide logits by ...'
+        'overconfident: divide logits by ...'
         >>> classifier.predict_proba(X[:2]).sum(axis=1)
         array([1., 1.])
     """

@@ -38,7 +38,7 @@ def area_under_roc(scores: Any, positives: Any, *, sample_weight: Any = None) ->
         A number from 0 to 1; NaN if one kind is missing.
 
     Raises:
-        ValueError: If the lengths differ, or a score is no number.
+        ValueError: If the lengths differ, or a score is not a number.
 
     Example:
         >>> area_under_roc([0.9, 0.5, 0.5], [True, True, False])
@@ -75,7 +75,7 @@ def auroc_of_cells(up: Array, down: Array) -> Array:
     """
     below = np.cumsum(down, axis=-1) - 0.5 * down
     pairs = up.sum(axis=-1) * down.sum(axis=-1)
-    found = (up * below).sum(axis=-1)
+    found = np.einsum("...i,...i->...", up, below)
     result: Array = np.divide(found, pairs, out=np.full(np.shape(pairs), np.nan), where=pairs > 0)
     return result
 

@@ -29,7 +29,7 @@ def flip_half(inputs: Inputs) -> Tensor:
 
 
 def shift_each(inputs: Inputs) -> Tensor:
-    """Shift each image by up to four pixels either way; what comes in is the mean colour.
+    """Shift each image by up to four pixels either way; what comes in is the mean color.
 
     Example:
         >>> shift_each(torch.zeros(2, 3, 8, 8)).shape
@@ -55,7 +55,7 @@ def _tensor(inputs: Inputs) -> Tensor:
     if isinstance(inputs, Tensor):
         return inputs
     raise TypeError(
-        "augment: one tensor of inputs was wanted, got named ones. Pass a function of your own as `augment`."
+        "augment: expected one tensor of inputs, got named ones. Pass a function of your own as `augment`."
     )
 
 

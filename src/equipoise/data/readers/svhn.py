@@ -32,7 +32,7 @@ def svhn(
     tune: int = 2_500,
     calib: int = 2_500,
 ) -> Dataset:
-    """Read SVHN: 32 x 32 colour images of digits on houses.
+    """Read SVHN: 32 x 32 color images of digits on houses.
 
     Args:
         root: The data folder; by default the environment variable ``EQUIPOISE_DATA``.
@@ -103,7 +103,7 @@ def read_mat(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         struct.error,
     ) as error:
         raise DataError(
-            f"{path}: a MATLAB file was wanted, but it cannot be read: {error}. Get it again."
+            f"{path}: expected a MATLAB file, but it cannot be read: {error}. Get it again."
         ) from error
     if "X" not in stored or "y" not in stored:
         raise DataError(f"{path}: must hold X and y. Is it the file of cropped digits?")

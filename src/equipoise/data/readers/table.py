@@ -30,7 +30,7 @@ def table(
     tune: float = 0.1,
     calib: float = 0.1,
     test: float = 0.2,
-    standardise: bool = True,
+    standardize: bool = True,
 ) -> Dataset:
     r"""Read a table of numbers with one column of labels.
 
@@ -41,7 +41,7 @@ def table(
         tune: Size of ``tune``: an int counts rows, a float is a share.
         calib: Size of ``calib``.
         test: Size of ``test``.
-        standardise: Subtract the mean of the training rows, and divide by their spread.
+        standardize: Subtract the mean of the training rows, and divide by their spread.
 
     Returns:
         Features: every column but the label.
@@ -68,7 +68,7 @@ def table(
         raise DataError(f"{file}: there is no column {label!r}. {remedy}")
     words = columns.pop(label)
     if not columns or not len(words):
-        raise DataError(f"{file}: at least one row and one column beside {label!r} were wanted. Add some.")
+        raise DataError(f"{file}: expected at least one row and one column beside {label!r}. Add some.")
     names, numbers = np.unique(
         np.asarray(words).astype(str) if words.dtype.kind == "O" else words, return_inverse=True
     )
@@ -77,7 +77,7 @@ def table(
     )
     labels = torch.from_numpy(numbers.astype(np.int64))
     splits = stratified_split(labels, {"tune": tune, "calib": calib, "test": test}, seed=seed)
-    mean, std = column_statistics(features, splits["train"]) if standardise else (None, None)
+    mean, std = column_statistics(features, splits["train"]) if standardize else (None, None)
     return from_arrays(
         features,
         labels,
@@ -113,7 +113,7 @@ def _read_parquet(file: Path) -> dict[str, NDArray[Any]]:
     try:
         stored = parquet.read_table(file)
     except (arrow.ArrowException, OSError) as error:
-        raise DataError(f"{file}: a Parquet file was wanted, but it cannot be read: {error}.") from error
+        raise DataError(f"{file}: expected a Parquet file, but it cannot be read: {error}.") from error
     return {name: stored[name].to_numpy() for name in stored.column_names}
 
 

@@ -58,7 +58,7 @@ class Built:
 
     Attributes:
         data: The dataset.
-        objective: The method, with freshly initialised networks.
+        objective: The method, with freshly initialized networks.
         train: Its training batches.
         tune: Held-out batches, or None if the data have none.
         selection: How the best epoch is chosen.
@@ -124,7 +124,7 @@ def build(spec: Spec, execution: Execution | None = None) -> Built:
     made = _make_objective(objective, parts, spec)
     if spec.training.members > 1:
         others = [_make_objective(objective, parts, spec) for _ in range(spec.training.members - 1)]
-        made = DeepEnsemble([made, *others])
+        made = DeepEnsemble([made, *others], calibrate=spec.training.calibrate_members or "after")  # type: ignore[arg-type]
     if spec.training.average:
         made = WeightAverage.around(
             made,

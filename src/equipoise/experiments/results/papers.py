@@ -183,10 +183,10 @@ def _is_setting(row: PaperResult, spec: Spec, tuned: Collection[str], ood: Mappi
     method = spec.method
     chosen = _CHOSEN.get((row.paper, row.method), set()) & {name.removeprefix("options.") for name in tuned}
     fixed = {key: value for key, value in method.options.items() if key not in chosen}
-    foreign = {f"ood.{key}": value for key, value in ood.items()}
+    ood_keys = {f"ood.{key}": value for key, value in ood.items()}
     # Trained on all rows, with nothing held out, it is another network than the one of the same name beside it.
     whole = {f"data.{key}": 0.0 for key in ("tune", "calib") if spec.data.options.get(key) == 0}
-    if {**fixed, **whole, **foreign} != row.settings:
+    if {**fixed, **whole, **ood_keys} != row.settings:
         return False
     noted = _noted_weight_decay(row)
     if noted not in (None, spec.training.weight_decay) or (noted is None and "weight_decay" in method.recipe):
@@ -224,10 +224,10 @@ def printed_for(
     Example:
         >>> spec = Spec.from_table({"data": "tiny_imagenet", "model": "resnet50_tiny", "method": "cals_alm"})
         >>> printed_for(spec, "identity", ["accuracy"])
-        {'accuracy': '65.03 % (cals, table 1)'}
+        {'accuracy': '65.03% (cals, table 1)'}
         >>> spec = Spec.from_table({"data": "cifar10", "model": "resnet50", "method": "adafocal"})
         >>> printed_for(spec, "identity", ["ece"])
-        {'ece': '0.66 % (dual_focal, table 3)'}
+        {'ece': '0.66% (dual_focal, table 3)'}
     """
     from equipoise.metrics.facts import metric_facts  # loads torch, which a list of methods does without
 
