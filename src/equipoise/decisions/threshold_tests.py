@@ -178,7 +178,7 @@ def _settings(n_rows: int, max_error: float, risk: float) -> _Settings:
         share = float(np.clip(1.9 - 0.65 * many, 0.5, 0.95)) if many > 1.1 else 1.0
         return _Settings(fewest_rows(max_error, risk * share), share, 0.0, 0.3, 2.75)
     return _Settings(
-        one_mistake, 0.4, 0.4, float(np.clip(3.4 - many, 0.0, 1.05)), max(0.0, 8.7 - 3.45 * many)
+        one_mistake, 0.4, 0.2, float(np.clip(3.4 - many, 0.0, 1.05)), max(0.0, 8.7 - 3.45 * many)
     )
 
 
