@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from equipoise.calibrators.choose import CANDIDATES, _probs, _refusal
+from equipoise.calibrators.choose import CANDIDATES, _probs, refusal
 from equipoise.calibrators.load import KINDS
 from equipoise.core import Predictions
 
@@ -49,7 +49,7 @@ def repeat(logits, labels, n_rows, rng):
     made = {name: KINDS[name]() for name in CANDIDATES}
     size = {name: one.n_parameters(logits.shape[1]) for name, one in made.items()}
     tried = {
-        name: one for name, one in made.items() if not _refusal(one, n_rows, logits.shape[1], claims=False)
+        name: one for name, one in made.items() if not refusal(one, n_rows, logits.shape[1], claims=False)
     }
     fold = rng.permutation(n_rows) % FOLDS
     losses = {name: np.empty(n_rows) for name in tried}

@@ -28,7 +28,17 @@ from equipoise.core.probabilities import softmax
 from equipoise.core.seeds import numpy_generator
 from equipoise.core.tables import Table
 
-__all__ = ["CANDIDATES", "CLAIM_CANDIDATES", "Advisor", "Choice", "Trial", "choose"]
+__all__ = [
+    "CANDIDATES",
+    "CLAIM_CANDIDATES",
+    "Advisor",
+    "Choice",
+    "Trial",
+    "choose",
+    "default_rule",
+    "pick",
+    "refusal",
+]
 
 #: What is tried unless the caller says otherwise, simple maps first.
 CANDIDATES = ("identity", "temperature", "ets", "platt", "svs", "vector", "beta", "isotonic", "sms")
@@ -151,8 +161,7 @@ def choose(
     weights = row_weights(predictions.weights, len(predictions))
     if rule is not None:
         check_choice(rule, RULES, where="choose", name="rule")
-    if rule is None and weights.sum() < _ROWS_FOR_BEST:
-        rule = "one_standard_error"
+    rule = rule or default_rule(float(weights.sum()))
     claims = is_claims(predictions)
     if candidates is None:
         candidates = CLAIM_CANDIDATES if claims else CANDIDATES
@@ -163,7 +172,7 @@ def choose(
     data = with_floor(data, floor) if floor else data
     n_classes = data.logits.shape[1]
     refused = {
-        name: _refusal(one, float(weights.sum()), n_classes, claims=claims) for name, one in named.items()
+        name: refusal(one, float(weights.sum()), n_classes, claims=claims) for name, one in named.items()
     }
     tried = {name: one for name, one in named.items() if not refused[name]}
     size = {name: one.n_parameters(n_classes) for name, one in named.items()}
@@ -171,7 +180,7 @@ def choose(
     if len(predictions) < _FEWEST_ROWS or folds < 3:
         return _too_few(predictions, len(predictions))
     outcome = _cross_validate(data, tried, folds, numpy_generator(seed, "choose"), claims=claims)
-    chosen = _pick(outcome.losses, weights, size, rule)
+    chosen = pick(outcome.losses, weights, size, rule)
     gain, error = mean_and_error(outcome.losses["identity"] - outcome.nested(weights, size, rule), weights)
     return Choice(
         calibrator=named[chosen].fit(predictions),
@@ -230,7 +239,23 @@ def _named(candidates: Sequence[str | Calibrator]) -> dict[str, Calibrator]:
     return named
 
 
-def _refusal(calibrator: Calibrator, rows: float, n_classes: int, *, claims: bool) -> str:
+def default_rule(rows: float) -> Rule | None:
+    """Return the rule for so many rows; None is the best that beats no calibration by one standard error.
+
+    Example:
+        >>> default_rule(100), default_rule(1000)
+        ('one_standard_error', None)
+    """
+    return "one_standard_error" if rows < _ROWS_FOR_BEST else None
+
+
+def refusal(calibrator: Calibrator, rows: float, n_classes: int, *, claims: bool = False) -> str:
+    """Return why a calibrator is not tried on so many rows; empty if it is.
+
+    Example:
+        >>> refusal(KINDS["vector"](), 50, 10)
+        'refused: 20 parameters want 200 rows, there are 50'
+    """
     if claims and not calibrator.takes_claims:
         return "refused: it needs the scores of every class"
     size = calibrator.n_parameters(n_classes)
@@ -262,7 +287,7 @@ class _Outcome:
         for part, losses in enumerate(self.inner):
             inside = self.fold == part
             seen = {name: values[~inside] for name, values in losses.items()}
-            result[inside] = self.losses[_pick(seen, weights[~inside], size, rule)][inside]
+            result[inside] = self.losses[pick(seen, weights[~inside], size, rule)][inside]
         return result
 
 
@@ -304,10 +329,21 @@ def _probs(calibrator: Calibrator, logits: Array) -> Array:
     return probs
 
 
-def _pick(losses: Mapping[str, Array], weights: Array, size: Mapping[str, int], rule: Rule | None) -> str:
+def pick(losses: Mapping[str, Array], weights: Array, size: Mapping[str, int], rule: Rule | None) -> str:
     """Return the candidate with the lowest loss, or the smallest whose loss is within one standard error of it.
 
     Without a rule it is the one with the lowest loss, unless no calibration is within one standard error of it.
+
+    Args:
+        losses: Held-out losses of each row, by candidate; the identity is one of them.
+        weights: One per row.
+        size: Number of parameters, by candidate.
+        rule: The rule.
+
+    Example:
+        >>> losses = {"identity": np.array([0.2, 0.9]), "temperature": np.array([0.3, 0.6])}
+        >>> pick(losses, np.ones(2), {"identity": 0, "temperature": 1}, "best")
+        'temperature'
     """
     best = min(losses, key=lambda name: mean_and_error(losses[name], weights)[0])
     if rule == "best":
