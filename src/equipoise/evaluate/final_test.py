@@ -33,7 +33,7 @@ __all__ = [
     "FinalTest",
     "choose_and_test",
     "choosing_nll",
-    "cross_fitted_losses",
+    "cross_fitted",
 ]
 
 #: The calibrator of the baseline, and the one that sources are compared after.
@@ -252,7 +252,7 @@ def choose_and_test(
     judged = {best: ~half} | ({} if planned is None else {(planned, BASELINE): np.ones(len(half), bool)})
     judged.pop(base, None)
     losses = {
-        key: cross_fitted_losses(rows[key[0]], KINDS[key[1]](), fold)
+        key: _cross_fitted_losses(rows[key[0]], KINDS[key[1]](), fold)
         for key in dict.fromkeys((base, *judged))
     }
     found = [
@@ -329,7 +329,9 @@ def choosing_nll(rows: Predictions, *, seed: int = 0) -> float:
         True
     """
     half, fold = _halves(_checked({"": rows}), seed)
-    losses = cross_fitted_losses(_with_counted_zeros(rows), KINDS[BASELINE](), np.where(half, fold, -2))[half]
+    losses = _cross_fitted_losses(_with_counted_zeros(rows), KINDS[BASELINE](), np.where(half, fold, -1))[
+        half
+    ]
     return mean_and_error(losses, row_weights(rows.weights, len(rows))[half])[0]
 
 
@@ -347,9 +349,9 @@ def _tried(
     rows: Mapping[str, Predictions], weights: Array, names: Sequence[str], half: Array, fold: Array
 ) -> tuple[dict[tuple[str, str], Candidate], tuple[str, str]]:
     """Return the table of candidates, and the best of them: first the source, then its calibrator."""
-    fold, size = np.where(half, fold, -2), next(iter(rows.values())).probs.shape[1]
+    fold, size = np.where(half, fold, -1), next(iter(rows.values())).probs.shape[1]
     losses = {
-        (name, BASELINE): cross_fitted_losses(one, KINDS[BASELINE](), fold)[half]
+        (name, BASELINE): _cross_fitted_losses(one, KINDS[BASELINE](), fold)[half]
         for name, one in rows.items()
     }
     base = next(iter(losses.values()))
@@ -361,7 +363,7 @@ def _tried(
     }
     for name, why in refused.items():
         if not why:
-            losses[leader, name] = cross_fitted_losses(rows[leader], made[name], fold)[half]
+            losses[leader, name] = _cross_fitted_losses(rows[leader], made[name], fold)[half]
     own = {name: one for (source, name), one in losses.items() if source == leader}
     parameters = {name: one.n_parameters(size) for name, one in made.items()}
     chosen = pick(own, weights, parameters, default_rule(float(weights.sum())) or "best")
@@ -372,28 +374,49 @@ def _tried(
     return table, (leader, chosen)
 
 
-def cross_fitted_losses(rows: Predictions, calibrator: Calibrator, fold: Array) -> Array:
-    """Return the NLL of each row after a calibrator that was fitted without its fold.
+def cross_fitted(rows: Predictions, calibrator: Calibrator, *, seed: int = 0) -> Predictions:
+    """Return predictions of which each was calibrated without its fold.
 
     Args:
         rows: Held-out predictions.
         calibrator: Fitted once for each fold.
-        fold: Number of each row's fold ``(n,)``. Rows of -1 take part in every fit and are not scored; rows of -2 take
-            no part.
+        seed: As for :func:`choose_and_test`.
+
+    Example:
+        >>> rows = Predictions(logits=[[2.0, 0.0]] * 80, labels=[0, 0, 0, 1] * 20)
+        >>> cross_fitted(rows, KINDS["temperature"]()).kind
+        'probs'
+    """
+    counted = _with_counted_zeros(rows)
+    probs = _cross_fitted_probs(counted, calibrator, _halves(rows, seed)[1])
+    return rows.with_scores(probs=probs[:, 1] if rows.one_column else probs)
+
+
+def _cross_fitted_probs(rows: Predictions, calibrator: Calibrator, fold: Array) -> Array:
+    """Return the probabilities of each row after a calibrator that was fitted without its fold.
+
+    Rows of the fold -1 take no part: they are nan, and nothing is fitted on them.
+    """
+    found = np.full(rows.probs.shape, nan)
+    for part in np.unique(fold[fold >= 0]):
+        held = fold == part
+        fitted = calibrator._fit_rows(rows.take(~held & (fold >= 0)), claims=False)
+        scores = fitted._mapped(rows.logits[held].astype(np.float64))
+        found[held] = softmax(scores) if fitted.gives == "logits" else scores
+    return found
+
+
+def _cross_fitted_losses(rows: Predictions, calibrator: Calibrator, fold: Array) -> Array:
+    """Return the NLL of each row after a calibrator that was fitted without its fold.
 
     Example:
         >>> rows = Predictions(logits=[[2.0, 0.0]] * 8, labels=[0, 0, 0, 1] * 2)
-        >>> cross_fitted_losses(rows, KINDS["temperature"](), np.arange(8) // 4).mean().round(4).item()
+        >>> _cross_fitted_losses(rows, KINDS["temperature"](), np.arange(8) // 4).mean().round(4).item()
         0.5623
     """
-    found = np.full(len(rows), nan)
-    for part in np.unique(fold[fold >= 0]):
-        held = fold == part
-        fitted = calibrator._fit_rows(rows.take(~held & (fold > -2)), claims=False)
-        scores = fitted._mapped(rows.logits[held].astype(np.float64))
-        probs = softmax(scores) if fitted.gives == "logits" else scores
-        found[held] = -np.log(np.maximum(probs[np.arange(len(probs)), rows.labels[held]], 1e-38))
-    return found
+    probs = _cross_fitted_probs(rows, calibrator, fold)
+    losses: Array = -np.log(np.maximum(probs[np.arange(len(probs)), rows.labels], 1e-38))
+    return losses
 
 
 def _checked(sources: Mapping[str, Predictions]) -> Predictions:

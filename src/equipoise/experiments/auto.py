@@ -340,7 +340,7 @@ class _Ladder:
 
     def nll(self, members: Sequence[RunFolder]) -> float:
         """Return the NLL of a source on the choosing rows."""
-        return choosing_nll(held_out_rows(members), seed=self.spec.seed)
+        return choosing_nll(held_out_rows(members))
 
     def best(self) -> str:
         """Return the method whose first network is best on the choosing rows."""
@@ -370,8 +370,8 @@ class _Ladder:
         """Return the best source so far, and what is left of the budget."""
         values = {name: self.nll(runs) for name, runs in self.members().items()}
         name = min(values, key=values.__getitem__)
-        return (
-            f"{self.count:g} trainings done, {self.left()} left; best so far: {name} + temperature, NLL "
-            f"{values[name]:.4f} on the choosing rows"
-            + ("" if name == "ce" else f" (ce + temperature {values['ce']:.4f})")
-        )
+        trainings = f"{self.count:g} training{'s' * (self.count != 1)}"
+        found = f"{name} + temperature, NLL {values[name]:.4f} on the choosing rows"
+        if name != "ce":
+            found += f" (ce + temperature {values['ce']:.4f})"
+        return f"{trainings} done, {self.left()} left; best so far: {found}"
