@@ -26,7 +26,7 @@ def priors_of(ratio, n_classes):
 
 
 def normal(rng, n, priors):
-    """Draw logits that are over-confident by a factor of two, with labels."""
+    """Draw logits that are overconfident by a factor of two, with labels."""
     labels = rng.choice(len(priors), size=n, p=priors)
     x = rng.normal(1.5 * np.eye(len(priors))[labels], 1.0)
     return 3.0 * x, labels

@@ -5,7 +5,7 @@ from equipoise.metrics.intervals import error_interval, mean_interval, tail_prob
 
 
 def test_mean_interval_by_hand():
-    # Draws from 0 to 1, mean 0.5, moved up by 0.1 to centre on 0.6.
+    # Draws from 0 to 1, mean 0.5, moved up by 0.1 to center on 0.6.
     low, high = mean_interval(0.6, np.linspace(0, 1, 1001), level=0.8)
     assert (low, high) == (pytest.approx(0.2), pytest.approx(1.0))
 

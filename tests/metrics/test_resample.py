@@ -48,7 +48,7 @@ def test_bootstrap_agrees_with_one_of_the_rows(k, spread):
     } <= compared
     for key in compared - {"under_confidence"}:
         spread_of_rows = rows[key].std()
-        # 150 resamples know their own spread to 6 %; the worst of few rows in a bin is rougher than an average.
+        # 150 resamples know their own spread to 6%; the worst of few rows in a bin is rougher than an average.
         low, high = (0.7, 1.45) if key == "mce" else (0.8, 1.32)
         assert low < draws[key].std() / spread_of_rows < high, key
         assert abs(draws[key].mean() - rows[key].mean()) < 0.45 * spread_of_rows, key

@@ -65,15 +65,17 @@ SCORE = evaluate.Score(0.5, 0.4, 0.6)
 
 
 def public_classes():
-    """Return every class that a room or an adapter offers, as module and name; adapters are not loaded for it."""
-    rooms = [
-        room.name for room in pkgutil.iter_modules(equipoise.__path__) if room.name not in ("__main__", "cli")
+    """Return every class that a package or an adapter offers, as module and name; adapters are not loaded for it."""
+    packages = [
+        package.name
+        for package in pkgutil.iter_modules(equipoise.__path__)
+        if package.name not in ("__main__", "cli")
     ]
     found = {}
-    for name in ("equipoise", *(f"equipoise.{room}" for room in rooms)):
-        room = importlib.import_module(name)
-        for attribute in getattr(room, "__all__", ()):
-            kind = getattr(room, attribute)
+    for name in ("equipoise", *(f"equipoise.{package}" for package in packages)):
+        package = importlib.import_module(name)
+        for attribute in getattr(package, "__all__", ()):
+            kind = getattr(package, attribute)
             if inspect.isclass(kind) and not is_only_a_form(kind):
                 found.setdefault(kind, (name, attribute))
     return [*found.values(), *adapters()]
@@ -208,6 +210,7 @@ def run_model():
     from equipoise.integrations.run_model import RunModel
 
     return RunModel(
+        rule=None,
         label="a run",
         network=toys.make_network(0, plain=True).eval(),
         calibrator=TemperatureScaling().fit(LOGITS, LABELS),

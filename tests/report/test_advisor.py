@@ -32,7 +32,7 @@ def test_temperature_is_recommended_judged_and_better(halves):
     assert "TemperatureScaling().fit(calib)" in method.advice.code
 
 
-def test_every_trial_of_the_advisor_is_told(halves):
+def test_every_trial_of_the_advisor_is_reported(halves):
     choice = choose(halves[0], candidates=["temperature", "isotonic"])
     advice = advice_of(choice)
     assert [(one.name, one.note) for one in advice.options] == [(one.name, one.note) for one in choice.trials]

@@ -55,7 +55,7 @@ class Calibrator(ABC):
         preserves_order: Within a row, a class with a higher score never falls below one with a lower.
         needs_fit: False for maps that follow from their settings alone.
         changes_scores: False for the calibrator that leaves everything as it is, exact zeros too.
-        penalised: True if a penalty that grows with classes and shrinks with rows keeps the map from over-fitting.
+        penalized: True if a penalty that grows with classes and shrinks with rows keeps the map from over-fitting.
 
     Example:
         >>> from equipoise.calibrators import TemperatureScaling
@@ -70,7 +70,7 @@ class Calibrator(ABC):
     preserves_order: bool = False
     needs_fit: bool = True
     changes_scores: bool = True
-    penalised: bool = False
+    penalized: bool = False
 
     _result: FitResult | None = None
     _n_classes: int | None = None

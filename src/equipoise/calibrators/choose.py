@@ -87,7 +87,7 @@ class Choice:
         trials: Every candidate's line.
         reason: The recommendation as a sentence.
         improvement: What choosing and fitting in this way gains in log-loss on rows that took no part in either.
-        interval: 95 % interval of the improvement.
+        interval: 95% interval of the improvement.
     """
 
     calibrator: Calibrator
@@ -102,7 +102,7 @@ class Choice:
     @property
     def _gain(self) -> str:
         low, high = self.interval
-        return f"expected gain in log-loss {self.improvement:.4f} (95 % interval {low:.4f} to {high:.4f})"
+        return f"expected gain in log-loss {self.improvement:.4f} (95% interval {low:.4f} to {high:.4f})"
 
     def __str__(self) -> str:
         return "\n".join([self._table().to_text(), "", self.reason, self._gain])
@@ -259,7 +259,7 @@ def refusal(calibrator: Calibrator, rows: float, n_classes: int, *, claims: bool
     if claims and not calibrator.takes_claims:
         return "refused: it needs the scores of every class"
     size = calibrator.n_parameters(n_classes)
-    if calibrator.penalised:
+    if calibrator.penalized:
         return f"refused: fewer rows than classes ({n_classes})" if rows < n_classes else ""
     needed = _ROWS_PER_PARAMETER * size
     return f"refused: {size} parameters want {needed} rows, there are {rows:.0f}" if rows < needed else ""

@@ -80,7 +80,7 @@ def load(path: str | os.PathLike[str], *, own: Any = None) -> Calibrator:
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "calibrator.json"
         >>> TemperatureScaling().fit([[3.0, 0.0]] * 4, [0, 0, 0, 1]).save(path)
         >>> load(path).result.words
-        'over-confident: divide logits by 2.73'
+        'overconfident: divide logits by 2.73'
     """
     return _rebuilt(artifact.read(path), where=f"load: {path}", own=own)
 

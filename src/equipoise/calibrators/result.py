@@ -24,7 +24,7 @@ class FitResult:
 
     Attributes:
         parameters: What was learnt, by name; read-only float64 arrays.
-        words: The finding as a sentence: "over-confident: divide logits by 2.37".
+        words: The finding as a sentence: "overconfident: divide logits by 2.37".
         converged: Whether the certificate meets the solver's tolerance. False at a bound.
         iterations: Steps taken; 0 for closed forms.
         certificate: Evidence of optimality, such as ``gradient`` (largest slope left) and ``gap`` (estimated
@@ -74,7 +74,7 @@ class FitResult:
             ("NLL before", f"{self.nll_before:.6g}"),
             ("NLL after", f"{self.nll_after:.6g}"),
             ("converged", "yes" if self.converged else "no"),
-            *((name, _told(value)) for name, value in self.parameters.items()),
+            *((name, _value_text(value)) for name, value in self.parameters.items()),
             *((name, f"{value:.3g}") for name, value in self.certificate.items()),
         ]
         return Table.of(("", ""), rows, caption=self.words, notes=(*self.notes, *self.warnings)).to_html()
@@ -85,5 +85,5 @@ class FitResult:
         return "\n".join([line, *self.notes, *(f"! {warning}" for warning in self.warnings)])
 
 
-def _told(value: Array) -> str:
+def _value_text(value: Array) -> str:
     return f"{float(value):.6g}" if value.ndim == 0 else f"{value.size} numbers, shape {value.shape}"

@@ -1,4 +1,4 @@
-"""Hugging Face Trainer: our losses with the right normalisation, calibration metrics, losses that adapt."""
+"""Hugging Face Trainer: our losses with the right normalization, calibration metrics, losses that adapt."""
 
 from __future__ import annotations
 

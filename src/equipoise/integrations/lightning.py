@@ -150,7 +150,7 @@ class CalibrationLogger(Callback):  # type: ignore[misc]
     Args:
         metrics: Names from the scorecard that a state holds: ``accuracy``, ``nll``, ``brier``, ``ece`` ...
         prefix: Stands before the names, as in ``val_ece``.
-        figures: A folder for one picture per validation; None draws none. A TensorBoard logger gets them as well.
+        figures: A folder for one figure per validation; None draws none. A TensorBoard logger gets them as well.
         n_bins: Bins of equal width.
         ignore_index: Labels that do not count.
     """

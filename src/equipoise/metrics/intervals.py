@@ -37,7 +37,7 @@ class Interval(NamedTuple):
 def mean_interval(
     value: float, draws: Array, *, level: float = 0.95, within: tuple[float, float] = (-math.inf, math.inf)
 ) -> Interval:
-    """Return the percentile interval of bootstrap draws, moved so that they centre on the estimate.
+    """Return the percentile interval of bootstrap draws, moved so that they center on the estimate.
 
     For averages, such as accuracy or log-likelihood, whose estimate has no bias.
 

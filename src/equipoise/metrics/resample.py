@@ -128,7 +128,7 @@ class Resampler:
         return coarse, np.searchsorted(starts, wide)
 
     def _fine_bootstrap(self) -> dict[str, Array]:
-        """Draw the metrics that need order or neighbourhood of confidences.
+        """Draw the metrics that need order or neighborhood of confidences.
 
         Every row is given a random weight of mean and variance one (the Bayesian bootstrap of Rubin, 1981), and the
         weights of a cell add up to a gamma variate. Unlike the cells of a multinomial draw, these are independent.
@@ -176,7 +176,7 @@ class Resampler:
         return {key: np.concatenate([block[key] for block in blocks]) for key in blocks[0]}
 
     def _fine_errors(self, right: Array, wrong: Array) -> dict[str, Array]:
-        """Return the errors that need order or neighbourhood, from cells of confidence, ``(n_resamples, cells)``."""
+        """Return the errors that need order or neighborhood, from cells of confidence, ``(n_resamples, cells)``."""
         fine, wide = self._fine
         confidence = _ratio(fine[:, 1], fine[:, 0])
         mass = right + wrong

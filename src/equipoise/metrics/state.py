@@ -135,7 +135,7 @@ class CalibrationState:
         Args:
             predictions: A batch of predictions; or
             labels: true classes, with one of
-            logits: unnormalised scores,
+            logits: unnormalized scores,
             probs: probabilities,
             predicted: predicted classes with
             confidence: their probabilities, or probabilities of being right with

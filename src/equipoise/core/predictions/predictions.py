@@ -69,7 +69,7 @@ class Predictions:
         labels: True classes ``(n,)``, integers of any width, or names among ``class_names``; ``(n, d1, ...)`` for
             dense outputs. Left out where they are not known, as in production: calibrators can be applied to such rows,
             but nothing scored or fitted.
-        logits: Unnormalised scores ``(n, k)``, dense ``(n, k, d1, ...)``, or one column ``(n,)`` or ``(n, 1)`` of
+        logits: Unnormalized scores ``(n, k)``, dense ``(n, k, d1, ...)``, or one column ``(n,)`` or ``(n, 1)`` of
             log-odds of class 1. NumPy or torch, any device, half precision included; or a data frame.
         probs: Probabilities in the same shapes; rows sum to one.
         predicted: Top-1 form: the class named, ``(n,)``.
