@@ -18,6 +18,14 @@ def test_mean_interval_stays_in_range_and_holds_the_estimate():
         assert low <= value <= high
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 40, 1000])
+def test_ends_are_quantiles(n):
+    draws = np.random.default_rng(n).normal(size=n)
+    value = float(draws.mean())
+    low, high = np.quantile(draws, [0.05, 0.95])
+    assert mean_interval(value, draws, level=0.9) == pytest.approx((min(low, value), max(high, value)))
+
+
 def test_draws_that_are_no_numbers_are_left_out():
     draws = np.array([np.nan, 0.4, 0.6, np.nan])
     low, high = mean_interval(0.5, draws)

@@ -36,6 +36,7 @@ from equipoise import (
     training,
 )
 from equipoise.calibrators import (
+    CalibrationByGroup,
     Calibrator,
     CalibratorModule,
     OwnCalibrator,
@@ -333,6 +334,9 @@ EXAMPLES = {
         "d", "m", "", {}, {"ce": spec()}, {"ce": {"identity": run_scores()}}
     ),
     "RunScores": run_scores,
+    "CalibrationByGroup": lambda: CalibrationByGroup(base=TemperatureScaling(), by="site").fit(
+        Predictions(logits=LOGITS, labels=LABELS, groups={"site": ["a"] * len(LABELS)})
+    ),
     "PriorShift": lambda: PriorShift(before=TemperatureScaling().fit(LOGITS, LABELS)).set_priors([1, 1, 2]),
     "ScoringOptions": lambda: experiments.ScoringOptions(calibrators=["vector"], n_resamples=9),
     "SeedComparison": compared_seeds,
@@ -434,6 +438,8 @@ def example_of(name, kind):
 
 def computed(one):
     """What an object answers, if it is one that can be asked."""
+    if isinstance(one, CalibrationByGroup):
+        return one(Predictions(logits=LOGITS, groups={"site": ["a"] * len(LOGITS)})).logits
     if isinstance(one, Calibrator):
         return one(LOGITS)
     if isinstance(one, losses.Term):

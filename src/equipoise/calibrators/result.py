@@ -37,6 +37,7 @@ class FitResult:
         nll_after: The same after the map; never larger than before.
         identity: True if the map was given up because it made the fit rows worse; the calibrator then
             returns its input.
+        groups: Names of the groups that have parameters of their own; empty for calibrators of all rows.
 
     Example:
         >>> print(FitResult(parameters={}, words="nothing to do", nll_before=0.5, nll_after=0.5))
@@ -54,6 +55,7 @@ class FitResult:
     nll_before: float = nan
     nll_after: float = nan
     identity: bool = False
+    groups: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         frozen = {name: freeze(np.asarray(value, np.float64)) for name, value in self.parameters.items()}

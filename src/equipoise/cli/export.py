@@ -93,10 +93,10 @@ def _export_saved(
     model: Path, output: Path, calibrator: str | None, rule: AcceptRule | None, shape: str | None
 ) -> tuple[float, dict[str, object], AcceptRule | None]:
     """Export a file that `equipoise save` or `save_model` wrote."""
-    import torch
-
     from equipoise.calibrators import Identity, load
-    from equipoise.core.errors import DataError
+    from equipoise.core.errors import DataError, require
+
+    torch = require("torch", extra="onnx", purpose="export a network")
     from equipoise.integrations.bounded_network import check_input_shape
     from equipoise.integrations.calibrated import calibrator_of_rule
     from equipoise.integrations.onnx import export_onnx  # these packages are heavy, and extras

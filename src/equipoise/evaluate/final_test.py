@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from equipoise.calibrators.base import Calibrator
-from equipoise.calibrators.choose import CANDIDATES, default_rule, pick, refusal
+from equipoise.calibrators.choose import CANDIDATES, picking, refusal
 from equipoise.calibrators.fit_warnings import mean_and_error
 from equipoise.calibrators.forms import is_claims
 from equipoise.calibrators.load import KINDS
@@ -366,7 +366,7 @@ def _tried(
             losses[leader, name] = _cross_fitted_losses(rows[leader], made[name], fold)[half]
     own = {name: one for (source, name), one in losses.items() if source == leader}
     parameters = {name: one.n_parameters(size) for name, one in made.items()}
-    chosen = pick(own, weights, parameters, default_rule(float(weights.sum())) or "best")
+    chosen = picking(float(weights.sum()))(own, weights, parameters)
     table = {key: _candidate(*key, one, base, weights) for key, one in losses.items()}
     for name, why in refused.items():
         if why:

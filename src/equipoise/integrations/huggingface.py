@@ -9,6 +9,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, final
 
+from equipoise.core import torch_required as _torch_required  # noqa: F401 - first, for its message
+
+# isort: split
 import torch
 from torch import Tensor, nn
 

@@ -345,6 +345,20 @@ class Predictions:
             return self._top
         return top_of_logits(self.logits) if self.kind == "logits" else top_of_rows(self.probs)
 
+    @property
+    def is_top_known(self) -> bool:
+        """Whether the predicted class and its probability are at hand; otherwise their first use computes them."""
+        return "_likeliest" in self.__dict__ or self._top is not None
+
+    def keep_top(self, predicted: Array, confidence: Array) -> None:
+        """Keep the predicted class and its probability, where a pass over the logits computed them anyway.
+
+        Args:
+            predicted: What :func:`equipoise.core.probabilities.top_of_logits` returns first;
+            confidence: and second.
+        """
+        self.__dict__["_likeliest"] = predicted, confidence
+
     @cached_property
     def correct(self) -> Array:
         """Whether the predicted class is the true one ``(n,)``."""
