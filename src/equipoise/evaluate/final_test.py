@@ -11,11 +11,11 @@ import numpy as np
 from scipy.stats import t as student
 
 from equipoise.calibrators.base import Calibrator
-from equipoise.calibrators.choose import CANDIDATES, picking, refusal
 from equipoise.calibrators.fit_warnings import mean_and_error
 from equipoise.calibrators.forms import is_claims
-from equipoise.calibrators.load import KINDS
+from equipoise.calibrators.loading import KINDS
 from equipoise.calibrators.one_vs_rest import row_weights
+from equipoise.calibrators.selection import CANDIDATES, picking, refusal
 from equipoise.calibrators.zeros import floor_of, with_floor
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError, SplitError

@@ -16,7 +16,7 @@ import numpy as np
 
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.ensemble import average_predictions
-from equipoise.calibrators.load import KINDS
+from equipoise.calibrators.loading import KINDS
 from equipoise.core.atomic_files import write_text
 from equipoise.core.errors import DataError, SpecError
 from equipoise.core.predictions import Predictions
