@@ -292,7 +292,7 @@ def _table_of(
 
 
 _SHORT_KEYS = frozenset(
-    {"data.tune", "data.calib", "data.test", "data.label", "data.layout", "data.standardise"}
+    {"data.tune", "data.calib", "data.test", "data.label", "data.layout", "data.standardize"}
 )
 
 
