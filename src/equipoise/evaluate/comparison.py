@@ -27,6 +27,7 @@ from equipoise.evaluate.differences import (
 from equipoise.evaluate.standard_error import StandardError
 from equipoise.metrics.clusters import find_clusters
 from equipoise.metrics.facts import metric_facts, metrics_where
+from equipoise.metrics.influence import COMPARED_KEYS
 from equipoise.metrics.inputs import as_predictions
 from equipoise.metrics.intervals import check_settings
 from equipoise.metrics.resample import Resampler
@@ -148,8 +149,10 @@ def compare(
         or TOP
         for part in (before, after)
     ]
-    known = dict.fromkeys(shared_metrics(before, after))
+    acting = [key for key in COMPARED_KEYS if chosen[0].kind == "top" or key in POSITIVE_KEYS]
+    known = dict.fromkeys((*shared_metrics(before, after), *acting))
     if chosen[0].kind == "classwise":
+        acting = []
         known = dict.fromkeys(("accuracy", "nll", "brier", "ece"))
     for key in metrics or ():
         look_up(key, known, what="metric to compare")
@@ -160,6 +163,7 @@ def compare(
             settings,
             clusters=codes,
             target=judged,
+            acting=[key for key in metrics or known if key in acting],
         )
         for part, judged in zip((before, after), chosen, strict=True)
     )

@@ -192,6 +192,61 @@ _ALL = (
         percent=False,
     ),
     _score("aurc", "area under risk-coverage", "AURC", "mistakes left when the least sure are withheld", 1.0),
+    _score(
+        "eaurc",
+        "excess area under risk-coverage",
+        "E-AURC",
+        "the part of it that a better order of the confidences would win back",
+        1.0,
+    ),
+    _score(
+        "augrc",
+        "area under generalized risk-coverage",
+        "AUGRC",
+        "share of all rows that are accepted and wrong, over all thresholds",
+        1.0,
+    ),
+    MetricFacts(
+        "risk_at_80", "error at 80% coverage", "error at 80%", "of the 80% most confident predictions"
+    ),
+    MetricFacts(
+        "coverage_at_5",
+        "coverage at 5% error",
+        "coverage at 5%",
+        "the most that a threshold accepts with 5% errors on these rows; it promises nothing for others",
+        better="higher",
+    ),
+    *(
+        fact
+        for name, of, largest in (
+            ("", "Brier score", (1.0, 1.0, 0.25)),
+            ("log_", "log-loss", (math.inf, math.log(2), math.log(2))),
+        )
+        for fact in (
+            _score(
+                f"corp_{name}miscalibration",
+                f"miscalibration, {of}",
+                f"miscalibration, {of}",
+                f"what isotonic recalibration would win back of the {of} of being right",
+                largest[0],
+            ),
+            _score(
+                f"corp_{name}discrimination",
+                f"discrimination, {of}",
+                f"discrimination, {of}",
+                "what the order of the confidences gains over the base rate",
+                largest[1],
+                better="higher",
+            ),
+            _score(
+                f"corp_{name}uncertainty",
+                f"uncertainty, {of}",
+                f"uncertainty, {of}",
+                f"{of} of the base rate; the {of} of being right is miscalibration - discrimination + uncertainty",
+                largest[2],
+            ),
+        )
+    ),
 )
 
 #: Every metric of a scorecard by key, in the order it is printed.
