@@ -74,7 +74,7 @@ def test_a_wrong_key_is_answered(key, answer):
         ),
         ("brier_split", "card", "it is two numbers, 'brier_calibration' and 'brier_refinement'"),
         ("sece", "card", "no scorecard has it; a table of runs has it when asked"),
-        ("ood_auroc", "runs", "no table of runs has it; it needs foreign rows"),
+        ("ood_auroc", "runs", "no table of runs has it; it needs out-of-distribution rows"),
         ("seconds", "card", "no scorecard has it; a table of runs"),
     ],
 )

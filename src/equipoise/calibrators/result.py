@@ -23,7 +23,7 @@ class FitResult:
     """The outcome of fitting a calibrator.
 
     Attributes:
-        parameters: What was learnt, by name; read-only float64 arrays.
+        parameters: What was learned, by name; read-only float64 arrays.
         words: The finding as a sentence: "overconfident: divide logits by 2.37".
         converged: Whether the certificate meets the solver's tolerance. False at a bound.
         iterations: Steps taken; 0 for closed forms.

@@ -237,7 +237,7 @@ def _edge_logits(n_classes: int, calibrator: Calibrator) -> Tensor:
 
 
 def _known(calibrator: Calibrator) -> tuple[Mapping[str, Array], str]:
-    """Return what a map learnt, and in words; nothing if it follows from its settings."""
+    """Return what a map learned, and in words; nothing if it follows from its settings."""
     return (calibrator.result.parameters, calibrator.result.words) if calibrator.needs_fit else ({}, "")
 
 

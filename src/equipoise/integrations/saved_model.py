@@ -293,10 +293,10 @@ def _raw_inputs(
 
 def _weights(network: nn.Module) -> dict[str, Tensor]:
     state = network.state_dict()
-    foreign = [name for name, value in state.items() if not isinstance(value, Tensor)]
-    if foreign:
+    others = [name for name, value in state.items() if not isinstance(value, Tensor)]
+    if others:
         raise ValueError(
-            f"save_model: the network keeps {foreign[0]!r}, which is no tensor. Make it a buffer, or leave it out."
+            f"save_model: the network keeps {others[0]!r}, which is not a tensor. Make it a buffer, or leave it out."
         )
     # Tied weights share memory, which the format refuses.
     return {name: value.detach().cpu().clone().contiguous() for name, value in state.items()}

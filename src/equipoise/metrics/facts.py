@@ -306,21 +306,26 @@ ALONE_FACTS: dict[str, MetricFacts] = {
     )
 }  # fmt: skip
 
-_FOREIGN = "it needs foreign rows beside these; equipoise.evaluate.score_detection computes it"
+_FOREIGN = "it needs out-of-distribution rows beside these; equipoise.evaluate.score_detection computes it"
 
-#: How well a model knows what is foreign: the numbers that two sets of rows give together.
+#: Detection of out-of-distribution rows: the numbers that two sets of rows give together.
 DETECTION_FACTS: dict[str, MetricFacts] = {
     facts.key: facts._replace(home="alone", instead=_FOREIGN)
     for facts in (
-        MetricFacts("ood_auroc", "AUROC of known vs foreign", "AUROC", "0.5 is chance", better="higher"),
         MetricFacts(
-            "ood_fpr95", "foreign rows taken for known at 95% recall", "FPR95", "false alarms of a detector"
+            "ood_auroc", "AUROC of out-of-distribution detection", "AUROC", "0.5 is chance", better="higher"
+        ),
+        MetricFacts(
+            "ood_fpr95",
+            "out-of-distribution rows taken for known at 95% recall",
+            "FPR95",
+            "false alarms of a detector",
         ),
         MetricFacts(
             "ood_aupr",
             "average precision of known rows",
             "AUPR",
-            "depends on how many are foreign",
+            "depends on how many are out of distribution",
             better="higher",
         ),
     )
@@ -335,7 +340,7 @@ COST_FACTS: dict[str, MetricFacts] = {
             high=math.inf, decimals=1,
         ),
         MetricFacts(
-            "parameters", "parameters learnt", "parameters", "all that is learnt, helpers included",
+            "parameters", "parameters learned", "parameters", "all that is learned, helpers included",
             percent=False, high=math.inf, decimals=0,
         ),
         MetricFacts(
