@@ -32,7 +32,14 @@ def test_wealth_is_the_mean_of_likelihood_ratios():
             wealth *= (tilted if x else 1 - tilted) / (p if x else 1 - p)
         wealths.append(wealth)
     found = monitor.evidence["calibration"][""]
-    assert found.log_wealth == pytest.approx(np.log(np.mean(wealths)))
+    # Half of the capital is at stake on the first day.
+    assert found.log_wealth == pytest.approx(np.log(0.5 + 0.5 * np.mean(wealths)))
+    again = rows_of_day(1, n=1)
+    monitor.watch(again, day="2026-03-02")
+    p, x = float(again.confidence[0]), float(again.correct[0])
+    factor = np.exp(shifts * x) / (1 - p + p * np.exp(shifts))
+    at_stake = (0.5 * np.array(wealths) + 1 / 6) * factor
+    assert found.log_wealth == pytest.approx(np.log(1 / 3 + np.mean(at_stake)))
 
 
 def test_false_alarms_are_rare_over_many_days():
@@ -118,7 +125,7 @@ def test_days_that_are_missed_or_doubled():
 def test_a_new_group_does_not_change_the_evidence_of_the_family():
     monitor = DailyMonitor(by=("site",))
     first = monitor.watch(rows_of_day(0, 0.1, groups="a"), day="2026-03-01")
-    monitor._member("site", "late", 12)
+    assert monitor._member("site", "late", 12).days == 1
     assert monitor._result("2026-03-01", 0, ()).evidence["site"] == pytest.approx(first.evidence["site"])
 
 

@@ -6,9 +6,10 @@ claimed frequency :math:`p`, the wealth of a bettor is multiplied by
 .. math:: \frac{e^{\theta x}}{1 - p + p e^{\theta}}
 
 which has mean one if the claim holds. The wealth of a monitor is the mean over bettors with different
-:math:`\theta`. By Ville's inequality it ever reaches :math:`1 / \alpha` with probability at most :math:`\alpha`,
-however often it is looked at. Monitors of one family (all bands, all groups) are averaged, so that the family as a
-whole keeps :math:`\alpha`.
+:math:`\theta`. Bettors receive :math:`1 / (t (t + 1))` of their capital on day :math:`t`; the rest is set aside. So a
+change after a long quiet time meets fresh capital. By Ville's inequality the wealth ever reaches :math:`1 / \alpha`
+with probability at most :math:`\alpha`, however often it is looked at. Monitors of one family (all bands, all groups)
+are averaged, so that the family as a whole keeps :math:`\alpha`.
 
 Reference:
     Ramdas et al. (2023), Game-theoretic statistics and safe anytime-valid inference.
@@ -36,8 +37,10 @@ __all__ = ["SHIFTS", "Alarm", "DailyMonitor", "Evidence", "WatchedDay"]
 _FORMAT, _VERSION = "equipoise.monitor", 1
 #: Shifts of the log-odds that bettors bet on.
 SHIFTS = np.array([0.05, 0.1, 0.2, 0.4, 0.8, 1.6])
+#: Logarithm of a wealth that is as good as none, which JSON can hold.
+_NOTHING = -700.0
 #: Lower ends of the bands of confidence.
-_BANDS = np.array([0.0, 0.5, 0.7, 0.8, 0.9, 0.95])
+BANDS = np.array([0.0, 0.5, 0.7, 0.8, 0.9, 0.95])
 
 
 @final
@@ -46,7 +49,8 @@ class Evidence:
     """The wealth of one monitor.
 
     Attributes:
-        log_wealths: Logarithm of the wealth of every bettor.
+        log_wealths: Logarithm of the wealth that every bettor has at stake.
+        days: Days so far.
         lowest: Smallest logarithm of the monitor's wealth so far.
         since: Day after that; the evidence has grown since.
         n: Rows since then.
@@ -55,6 +59,7 @@ class Evidence:
     """
 
     log_wealths: list[float]
+    days: int = 0
     lowest: float = 0.0
     since: str = ""
     n: int = 0
@@ -63,17 +68,18 @@ class Evidence:
 
     @property
     def log_wealth(self) -> float:
-        """Logarithm of the mean wealth."""
-        return float(logsumexp(self.log_wealths) - np.log(len(self.log_wealths)))
+        """Logarithm of the mean wealth, with what is not at stake yet."""
+        at_stake = logsumexp(self.log_wealths) - np.log(len(self.log_wealths))
+        return float(np.logaddexp(at_stake, -np.log(self.days + 1)))
 
     def update(self, outcome: Array, claimed: Array, shifts: Array, tolerance: float, day: str) -> None:
         """Bet on the rows of one day."""
-        if len(outcome) == 0:
-            return
         # A bettor on more outcomes grants the claim its tolerance upwards, one on fewer downwards.
         granted = np.clip(claimed[:, None] + np.sign(shifts) * tolerance, 0.0, 1.0)
         growth = shifts * outcome[:, None] - np.log1p(granted * np.expm1(shifts))
-        self.log_wealths = (np.array(self.log_wealths) + growth.sum(axis=0)).tolist()
+        self.days += 1
+        at_stake = np.logaddexp(self.log_wealths, -np.log(self.days * (self.days + 1)))
+        self.log_wealths = (at_stake + growth.sum(axis=0)).tolist()
         self.since = self.since or day
         self.n += len(outcome)
         self.claimed += float(claimed.sum())
@@ -181,7 +187,7 @@ class DailyMonitor:
         ...     if found.alarms:
         ...         break
         >>> found.day, found.alarms[0].family
-        ('2026-03-13', 'calibration')
+        ('2026-03-11', 'band')
     """
 
     alpha: float = 0.05
@@ -221,9 +227,9 @@ class DailyMonitor:
         claimed = predictions.confidence.astype(np.float64)
         both = np.concatenate([-SHIFTS[::-1], SHIFTS])
         self._bet("calibration", np.full(len(correct), ""), correct, claimed, both, self.tolerance, day)
-        band = np.searchsorted(_BANDS, claimed, side="right") - 1
-        ends = [*_BANDS[1:].tolist(), 1.0]
-        names = np.array([f"confidence {low:g} to {high:g}" for low, high in zip(_BANDS, ends, strict=True)])
+        band = np.searchsorted(BANDS, claimed, side="right") - 1
+        ends = [*BANDS[1:].tolist(), 1.0]
+        names = np.array([f"confidence {low:g} to {high:g}" for low, high in zip(BANDS, ends, strict=True)])
         for name in names:  # every band counts from the first day on
             self._member("band", str(name), len(both))
         self._bet("band", names[band], correct, claimed, both, self.tolerance, day)
@@ -262,8 +268,14 @@ class DailyMonitor:
         """Return a member of a family; a new one starts with the mean wealth, so that the mean stays a fair game."""
         members = self.evidence.setdefault(family, {})
         if name not in members:
-            start = _log_mean(members) if members and self.days else 0.0
-            members[name] = Evidence([start] * n_bettors, lowest=start)
+            old = list(members.values())
+            days = old[0].days if old else 0
+            if days:
+                at_stake = float(logsumexp([one.log_wealths for one in old])) - np.log(len(old) * n_bettors)
+                members[name] = Evidence([float(at_stake)] * n_bettors, days)
+                members[name].lowest = members[name].log_wealth
+            else:
+                members[name] = Evidence([_NOTHING] * n_bettors)
         return members[name]
 
     def _bet(
@@ -276,9 +288,9 @@ class DailyMonitor:
         tolerance: float,
         day: str,
     ) -> None:
-        names = np.unique(member).tolist() or [""]
-        watched = [self._member(family, name, len(shifts)) for name in names]
-        for name, one in zip(names, watched, strict=True):
+        for name in np.unique(member).tolist() or [""]:
+            self._member(family, name, len(shifts))
+        for name, one in self.evidence[family].items():
             kept = member == name
             one.update(outcome[kept], claimed[kept], shifts, tolerance, day)
 
