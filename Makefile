@@ -54,11 +54,11 @@ test-simulations: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m simulation
 
 test-rehearsals: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m rehearsal tests/experiments/test_rehearsal.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "rehearsal or not slow" tests/experiments/test_rehearsal.py
 
 test-integrations: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[integrations]"
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m integrations tests/integrations tests/core/test_frames.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m integrations tests/integrations tests/core/test_frames.py tests/reference/test_decisions.py
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/project/test_docs.py -k integrations/
 
 # In an environment of its own.
@@ -77,6 +77,8 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/codespell --quiet-level 3 $$(git ls-files '*.py' '*.md' '*.toml' '*.html' '*.js' '*.css' '*.yml' '*.jinja')
+	$(BIN)/python tools/check_words.py
 	$(BIN)/python tools/docs/check.py
 
 format: $(READY)

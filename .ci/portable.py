@@ -18,8 +18,8 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
 
-#: What was built for every x86-64, and what a processor of 2013 adds. NumPy is told what to leave out, so it is given
-#: all that it found here; numba takes the features from the name of the processor only if it is given none.
+#: What was built for every x86-64, and what a processor of 2013 adds. NumPy gets a list of features to leave out: all
+#: that it found here. numba takes the features from the name of the processor only if it is given none.
 TORCH = {
     "default": {"ATEN_CPU_CAPABILITY": "default"},
     "avx2": {"ATEN_CPU_CAPABILITY": "avx2"},

@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".venv-torch-free"
-EXTRAS = "parquet,safetensors,plots,pandas,sklearn,suite"
+EXTRAS = "parquet,remote,safetensors,plots,pandas,sklearn,suite"
 SIZES = {"equipoise": "", "equipoise[torch]": "[torch]", "equipoise[all]": "[all]"}
 
 

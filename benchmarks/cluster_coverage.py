@@ -5,7 +5,7 @@ Run: python benchmarks/cluster_coverage.py [--sets 1000]
 Data sets are drawn whose rows are correlated within clusters, and scored with and without clusters. A 95% interval
 should contain the true value in 95% of data sets, and a test at the 5% level should reject a true hypothesis in 5%.
 Columns: coverage by metric; how often calibration is rejected, of all rows and of any predicted class; and how often
-two equally good models are told apart, by metric. Overconfident models should be rejected.
+two equally good models are called different, by metric. Overconfident models should be rejected.
 """
 
 # ruff: noqa: E402

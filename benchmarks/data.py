@@ -2,7 +2,7 @@
 
     python benchmarks/data.py [--root FOLDER]
 
-Both crop with four pixels of padding, flip, scale and normalise. Runs alternate; ratios are medians over
+Both crop with four pixels of padding, flip, scale and normalize. Runs alternate; ratios are medians over
 rounds. With a data folder the images are CIFAR-10's, and the padding saved on 20 Newsgroups is counted;
 without one the images are random bytes of the same shape.
 """
@@ -40,14 +40,14 @@ class OneByOne(TorchDataset):
         row = int(self.rows[place])
         return self.transform(row), self.labels[row]
 
-    def normalised(self, image):
+    def normalized(self, image):
         return image.float().div_(255).sub_(self.mean).div_(self.std)
 
     def in_tensors(self, row):
         padded = torch.nn.functional.pad(self.planes[row], (4, 4, 4, 4))
         top, left, flip = torch.randint(9, (3,)).tolist()
         image = padded[:, top : top + 32, left : left + 32]
-        return self.normalised(image.flip(-1) if flip > 4 else image)
+        return self.normalized(image.flip(-1) if flip > 4 else image)
 
     def in_pillow(self, row):
         from PIL import Image, ImageOps
@@ -56,7 +56,7 @@ class OneByOne(TorchDataset):
         image = ImageOps.expand(Image.fromarray(self.pixels[row]), border=4)
         image = image.crop((left, top, left + 32, top + 32))
         image = ImageOps.mirror(image) if flip > 4 else image
-        return self.normalised(torch.from_numpy(np.array(image)).permute(2, 0, 1).contiguous())
+        return self.normalized(torch.from_numpy(np.array(image)).permute(2, 0, 1).contiguous())
 
 
 def images_of(batch):
@@ -80,7 +80,7 @@ def rate(make, seconds):
 
 
 def check(make, batch_size):
-    """Both sides must hand over the same thing: full batches of normalised float images."""
+    """Both sides must hand over the same thing: full batches of normalized float images."""
     images = images_of(next(iter(make())))
     assert tuple(images.shape) == (batch_size, 3, 32, 32), images.shape
     assert images.dtype == torch.float32

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-# What numba is told, before it is loaded: the name of a processor, and its features beside those of the name.
+# Settings of numba, made before it is loaded: the name of a processor, and its features beside those of the name.
 _SETTINGS = {
     "native": {},
     "haswell": {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": ""},

@@ -1,6 +1,6 @@
 """Images per second of whole training loops, interleaved in one run, each in a process of its own.
 
-Loops that train the same network on the same number of augmented images (crop with padding, flip, normalise):
+Loops that train the same network on the same number of augmented images (crop with padding, flip, normalize):
 
 * research: the loop of the research repositories. Images are augmented one by one in a DataLoader, the network is
   written as there (rectified into new memory, before a pool) and in torch's old layout, and the loss is read after
@@ -263,7 +263,7 @@ def compare_loops(options):
         over = quartiles(100 * (row["ours"] / row["bare"] - 1) for row in times)
         print(
             f"| {name} | {speed['research']:.0f} | {speed['bare']:.0f} | {speed['ours']:.0f} "
-            f"| {shown} | {over[1]:+.1f} % ({over[0]:+.1f} to {over[2]:+.1f}) |",
+            f"| {shown} | {over[1]:+.1f}% ({over[0]:+.1f} to {over[2]:+.1f}) |",
             flush=True,
         )
 

@@ -4,8 +4,8 @@
     python examples/make_brain_slices.py brain.npz
     equipoise compare examples/specs/brain.toml
 
-nilearn carries the ICBM 152 template of 2009 (McConnell Brain Imaging Centre; free to use and pass on with its notice):
-an image, and how probable grey and white matter are in each voxel. Blocks of neighbouring slices are kept for test,
+nilearn carries the ICBM 152 template of 2009 (McConnell Brain Imaging Center; free to use and pass on with its notice):
+an image, and how probable gray and white matter are in each voxel. Blocks of neighboring slices are kept for test,
 with a gap between. It is one average head: good for trying dense prediction on something real, no claim on patients.
 """
 
@@ -37,10 +37,10 @@ def main(target: str = "brain.npz") -> None:
     if spec is None or spec.origin is None:
         sys.exit("make_brain_slices: nilearn carries the images. pip install nilearn")
     folder = Path(spec.origin).parent / "datasets" / "data"
-    head, grey, white = (read_volume(folder / NAMES.format(part)) for part in ("t1", "gm", "wm"))
+    head, gray, white = (read_volume(folder / NAMES.format(part)) for part in ("t1", "gm", "wm"))
     inside = head > 0
-    other = np.clip(head.max() * inside / head.max() - grey / grey.max() - white / white.max(), 0, 1)
-    tissue = np.stack([other, grey / grey.max(), white / white.max()]).argmax(0) + 1
+    other = np.clip(head.max() * inside / head.max() - gray / gray.max() - white / white.max(), 0, 1)
+    tissue = np.stack([other, gray / gray.max(), white / white.max()]).argmax(0) + 1
     masks = np.where(inside, tissue, 0).astype(np.uint8)
     images = (255 * head / head.max()).round().astype(np.uint8)
     shown = np.flatnonzero((masks > 1).mean((0, 1)) > 0.02)
@@ -55,7 +55,7 @@ def main(target: str = "brain.npz") -> None:
     print(
         f"{target}: {train.sum()} slices to train and choose on, {test.sum()} to test, {images.shape[1:]} pixels"
     )
-    print("outside, other, grey, white:", ", ".join(f"{100 * share:.1f} %" for share in shares))
+    print("outside, other, gray, white:", ", ".join(f"{100 * share:.1f}%" for share in shares))
 
 
 if __name__ == "__main__":

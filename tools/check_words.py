@@ -12,18 +12,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 #: What not to write, and what to write instead.
 WORDS = {
-    r"the house\b|\brooms?\b|\bstairs\b": "architecture, package, layer",
+    r"\bthe house\b|\brooms\b|\ba room\b|\broom's\b": "architecture, package, layer",
     r"\bknobs?\b": "hyperparameter",
     r"\bthe plain way\b|\bgoing plain\b": "fallback, backend",
     r"\b(is|are|was|were|be) told\b|_told\b|\btold_": "reported, printed, message",
-    r"\barenas?\b": "benchmark",
+    r"\barenas?\b(?! ordblks)": "benchmark",
     r"\bslips?\b": "input mistake",
     r"\bpictures?\b": "figure",
     r"\bsureness\b": "confidence, ood_score",
     r"\bover-confiden|\bunder-confiden": "overconfident, underconfident",
-    r"\d %(?!\w)": "no space before %",
-    r"(?-i:\bImmutableFile\b|\bBORN\b|\bBeside\b|\bWanted\b|\bAsked\b|\bJudged\b)": "a conventional name",
-    r"\bcolour|\bbehaviour|\bnormalis|\bunnormalis|\bminimis|\bpenalis|\bregularis|\blicence\b": "American spelling",
+    r"\d %(?!\w| [\d(])": "no space before %",
+    r"(?-i:\bBORN\b|\bBeside\b|\bWanted\b|\bAsked\b|\bJudged\b)": "a conventional name",
 }
 #: Files that quote others' words or are not prose of ours.
 SKIPPED = re.compile(r"^(tools/check_words\.py|LICENSE|evidence/.*\.csv|CHANGELOG\.md|tests/golden/)")

@@ -34,7 +34,7 @@ def _lines(claim: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
 
 def _fidelity(method: str) -> str:
     """Say that a method was rebuilt from its paper, whose code nobody has: the verdict is about our reading."""
-    entries = [room[method] for room in (CATALOGUE["losses"], CATALOGUE["objectives"]) if method in room]
+    entries = [group[method] for group in (CATALOGUE["losses"], CATALOGUE["objectives"]) if method in group]
     return " (ours is a reconstruction)" if entries and entries[0].fidelity == "reconstruction" else ""
 
 

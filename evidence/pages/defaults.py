@@ -273,8 +273,8 @@ def _coverage() -> list[str]:
             percent.number(row["mean_ece"]),
             percent.number(row["mean_debiased_ece"]),
             percent.number(row["mean_width"]),
-            f"{100 * row['covers_ece']:.1f} %",
-            f"{100 * row['below']:.1f} % / {100 * row['above']:.1f} %",
+            f"{100 * row['covers_ece']:.1f}%",
+            f"{100 * row['below']:.1f}% / {100 * row['above']:.1f}%",
         )
         for row in found
     ]

@@ -1,4 +1,4 @@
-"""Pictures of evidence, as SVG text that is the same on every machine."""
+"""Figures of evidence, as SVG text that is the same on every machine."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def dots(benchmark: str) -> str:
     figure.subplots_adjust(left=0.42, right=0.97, bottom=0.7 / (0.21 * len(labels) + 1.1), top=0.99)
     ax = figure.add_subplot()
     right = 0.0
-    for calibrator, colour, shift, name in (
+    for calibrator, color, shift, name in (
         ("identity", RED, 0.12, "before"),
         ("temperature", BLUE, -0.12, "after temperature scaling"),
     ):
         found = 100 * np.array([interval(benchmark, label, calibrator, "ece") for label in labels])
         up = np.arange(len(labels)) + shift
-        ax.hlines(up, found[:, 1], found[:, 2], color=colour, linewidth=1)
-        ax.plot(found[:, 0], up, "o", color=colour, markersize=4, label=name)
+        ax.hlines(up, found[:, 1], found[:, 2], color=color, linewidth=1)
+        ax.plot(found[:, 0], up, "o", color=color, markersize=4, label=name)
         # A method that differs wildly from seed to seed would compress all others: its line leaves the figure.
         right = max(right, float(np.minimum(found[:, 2], found[:, 0] + WILD).max()))
     ax.axvline(100 * mean(benchmark, "ce", "identity", "ece"), color=GRAY, linewidth=0.8, linestyle="--")
@@ -113,8 +113,8 @@ def front(benchmark: str) -> str:
     edge = min(x for x, _ in dots.values()) - 0.1
     for label in sorted(dots, key=lambda one: (one not in best, one != "ce")):
         nll, accuracy = places[label]
-        colour = RED if label in best else INK if label == "ce" else BLUE
-        ax.plot(nll, 100 * accuracy, "o", color=colour, markersize=4, zorder=2 if colour == BLUE else 3)
+        color = RED if label in best else INK if label == "ce" else BLUE
+        ax.plot(nll, 100 * accuracy, "o", color=color, markersize=4, zorder=2 if color == BLUE else 3)
         others = [_Box(x, x, y, y) for one, (x, y) in dots.items() if one != label]
         # Above or below a dot a name could be another's, so only those that must have one are written there.
         heights = (0.0, 0.04, -0.04) if label in (*best, "ce") else (0.0,)

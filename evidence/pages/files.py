@@ -44,7 +44,7 @@ def outputs() -> str:
 
 def _number(metric: str, value: float) -> str:
     facts = metric_facts(metric)
-    return f"{facts.scale * value:.3f} %" if facts.percent else f"{value:.4f}"
+    return f"{facts.scale * value:.3f}%" if facts.percent else f"{value:.4f}"
 
 
 def language_models() -> str:

@@ -67,6 +67,7 @@ def evidence_pages() -> Iterator[tuple[Path, str]]:
     for name, text in (
         ("index.md", index()),
         ("losses.md", losses()),
+        *((f"losses-{benchmark}.md", losses_of(benchmark)) for benchmark in filter(is_run, benchmarks())),
         ("calibrators.md", calibrators()),
         ("shift.md", shift()),
         ("defaults.md", defaults()),
@@ -102,6 +103,8 @@ def index() -> str:
         "exclude a difference of that size. T is the temperature of cross-entropy, above 1 where it is overconfident.",
         "",
         *verdicts(),
+        "![NLL after temperature scaling against accuracy, benchmark A](figures/a-front.svg)",
+        "",
         *_power_words(),
         "## What was run",
         "",
@@ -208,14 +211,36 @@ def over_tasks() -> list[str]:
 
 
 def losses() -> str:
-    """Write the tables of methods."""
-    parts = ["# Losses, side by side", "", MARKS, "", UPPER, ""]
-    for benchmark in filter(is_run, benchmarks()):
-        parts += _losses_of(benchmark)
+    """Write what holds for the tables of all benchmarks, with a link to each."""
+    parts = ["# Losses, side by side", "", "One page per benchmark:", ""]
+    parts += table(
+        ("benchmark", "network", "training"),
+        (
+            (
+                f"[{letter(benchmark)}: {about['title']}](losses-{benchmark}.md)",
+                about["network"],
+                about["regime"],
+            )
+            for benchmark, about in benchmarks().items()
+            if is_run(benchmark)
+        ),
+    )
+    first = next(filter(is_run, benchmarks()))
+    parts += [
+        f"![ECE of every method before and after temperature scaling, {letter(first)}](figures/{first}-ece.svg)",
+        "",
+        "## How to read the tables",
+        "",
+        MARKS,
+        "",
+        UPPER,
+        "",
+    ]
     return "\n".join([*parts, *ranking()])
 
 
-def _losses_of(benchmark: str) -> list[str]:
+def losses_of(benchmark: str) -> str:
+    """Write the tables of methods of one benchmark."""
     about = benchmarks()[benchmark]
     ordered = sorted(entrants(benchmark), key=lambda one: mean(benchmark, one, "temperature", "nll"))
     lines = [_method_line(benchmark, label) for label in ordered]
@@ -234,12 +259,13 @@ def _losses_of(benchmark: str) -> list[str]:
         *price,
     ]
     parts = [
-        f"## {letter(benchmark)}: {about['title']}",
+        f"# {letter(benchmark)}: {about['title']}",
         "",
         f"{about['network'][0].upper()}{about['network'][1:]}; {about['regime']}. Mean ± standard error over "
         "seeds, ordered by NLL after temperature scaling. ECE in 15 bins."
         + (" " + about["truth"] if knows_truth(benchmark) else "")
-        + (" " + _price_words(benchmark) if costs(benchmark) else ""),
+        + (" " + _price_words(benchmark) if costs(benchmark) else "")
+        + " [How to read the marks](losses.md#how-to-read-the-tables).",
         "",
         *table(heads, lines),
         "Differences from cross-entropy with simultaneous 95% intervals, ECE and accuracy in points. The last line is "
@@ -253,8 +279,7 @@ def _losses_of(benchmark: str) -> list[str]:
             ],
         ),
     ]
-    return [
-        *parts,
+    parts += [
         f"![ECE of every method before and after temperature scaling](figures/{benchmark}-ece.svg)",
         "",
         f"Lines are 95% intervals, from test rows {_and_seeds(benchmark)}.",
@@ -265,6 +290,7 @@ def _losses_of(benchmark: str) -> list[str]:
         *_ranks(benchmark),
         *_fresh(benchmark),
     ]
+    return "\n".join(parts)
 
 
 def _and_seeds(benchmark: str) -> str:
@@ -345,7 +371,7 @@ def _fresh(benchmark: str) -> list[str]:
         for one in (benchmark, name)
     )
     return [
-        f"### {letter(benchmark)} on {n_rows:,} fresh rows",
+        f"## {letter(benchmark)} on {n_rows:,} fresh rows",
         "",
         f"{benchmarks()[benchmark].get('fresh', 'The same networks and calibrators')}, judged on {n_rows:,} rows that "
         "no split used instead of "

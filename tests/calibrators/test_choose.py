@@ -118,3 +118,29 @@ def test_test_rows_and_unknown_names_are_refused() -> None:
         choose(Predictions(logits=logits, labels=labels, split="test"))
     with pytest.raises(SpecError, match="did you mean 'temperature'"):
         choose(Predictions(logits=logits, labels=labels), candidates=["temprature"])
+
+
+def test_with_few_rows_a_rich_calibrator_must_clearly_beat_a_temperature() -> None:
+    for seed in range(6):
+        logits, labels = sample(400, 4, seed=seed)
+        rows = Predictions(logits=2 * logits + np.array([0.2, -0.2, 0.0, 0.0]), labels=labels)
+        choice = choose(rows, candidates=SOME)
+        lines = {trial.name: trial.log_loss for trial in choice.trials}
+        if choice.calibrator.kind not in ("identity", "temperature"):
+            assert "lowest held-out log-loss" in choice.reason
+        else:
+            assert lines[choice.calibrator.kind] == min(lines["identity"], lines["temperature"])
+        assert choose(rows, candidates=SOME, rule="best").calibrator.kind == min(
+            (name for name in lines if np.isfinite(lines[name])), key=lines.__getitem__
+        )
+
+
+def test_curves_of_one_confidence_need_two_thousand_rows() -> None:
+    rng = np.random.default_rng(0)
+    for n_rows, refused in ((1999, True), (2000, False)):
+        confidence = rng.uniform(0.2, 1.0, n_rows)
+        rows = Predictions(confidence=confidence, correct=rng.random(n_rows) < confidence**2)
+        notes = {trial.name: trial.note for trial in choose(rows).trials}
+        for name in ("isotonic", "histogram", "spline"):
+            assert ("requires 2,000 rows" in notes[name]) == refused
+        assert "refused" not in notes["beta"]

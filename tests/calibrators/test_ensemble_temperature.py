@@ -57,7 +57,7 @@ def test_mixture_weights_are_a_distribution() -> None:
     assert w.sum() == pytest.approx(1.0)
 
 
-def test_a_temperature_at_a_bound_is_told() -> None:
+def test_a_temperature_at_a_bound_is_reported() -> None:
     labels = np.arange(30) % 3
     result = EnsembleTemperatureScaling().fit(np.eye(3)[labels], labels).result
     assert not result.converged

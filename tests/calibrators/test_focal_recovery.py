@@ -30,7 +30,7 @@ def test_dual_focal_goes_through_theory() -> None:
 
 
 def test_it_undoes_focal_training_of_a_known_posterior() -> None:
-    # Minimise the focal risk under the posterior (0.8, 0.2) on a fine grid of q, then recover 0.8.
+    # Minimize the focal risk under the posterior (0.8, 0.2) on a fine grid of q, then recover 0.8.
     q = np.linspace(1e-4, 1 - 1e-4, 400_001)
     risk = -0.8 * (1 - q) ** 2 * np.log(q) - 0.2 * q**2 * np.log(1 - q)
     best = q[risk.argmin()]

@@ -130,7 +130,7 @@ def test_other_text_is_refused(text: str, tmp_path: Path) -> None:
         ("temperature", {"parameters": {}}, "a table of temperature"),
         ("temperature", {"kind": "temprature"}, "did you mean 'temperature'"),
         ("temperature", {"settings": {"n_bins": "many"}}, "settings.n_bins"),
-        ("temperature", {"settings": {"colour": 1}}, "a setting of TemperatureScaling"),
+        ("temperature", {"settings": {"color": 1}}, "a setting of TemperatureScaling"),
         ("temperature", {"n_classes": None}, "n_classes"),
         ("vector", {"n_classes": 4}, r"of shape \(4,\), got \(3,\)"),
         ("ets", {"parameters": {"temperature": {"shape": [], "values": [1.0]},

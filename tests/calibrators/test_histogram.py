@@ -15,13 +15,13 @@ def test_golden_values_classwise() -> None:
     want = expected("histogram.R")
     calibrator = HistogramBinning(n_bins=5).fit(*arrays("R"))
     np.testing.assert_allclose(calibrator.result.parameters["values"], want["theta_per_class"], rtol=1e-9)
-    np.testing.assert_allclose(calibrator(SECOND), want["S_normalised_first2"], rtol=1e-9)
+    np.testing.assert_allclose(calibrator(SECOND), want["S_normalized_first2"], rtol=1e-9)
 
 
 def test_golden_values_top_label_but_for_empty_bins() -> None:
     found = HistogramBinning(n_bins=5, share="top_label").fit(*arrays("R")).result.parameters["values"][0]
     np.testing.assert_allclose(found[1:], expected("histogram.R")["theta_top_label"][1:], rtol=1e-9)
-    assert found[0] == pytest.approx(0.1)  # empty: the centre, where the authors give 0
+    assert found[0] == pytest.approx(0.1)  # empty: the center, where the authors give 0
 
 
 def test_one_bin_answers_with_the_frequencies() -> None:

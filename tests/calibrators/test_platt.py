@@ -44,7 +44,7 @@ def test_the_logistic_gradient_is_nothing() -> None:
     assert np.abs((residual * odds).mean(0)).max() < 1e-7
 
 
-def test_rows_are_normalised_rates() -> None:
+def test_rows_are_normalized_rates() -> None:
     logits, labels = sample(300, 3)
     calibrator = PlattScaling().fit(logits, labels)
     rates = np.exp(calibrator(logits))

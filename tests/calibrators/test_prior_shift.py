@@ -18,7 +18,7 @@ OLD, NEW = np.array([1 / 3, 1 / 3, 1 / 3]), np.array([0.7, 0.2, 0.1])
 
 
 def draw(priors, n, seed, shift=0.0):
-    """Draw rows of normal classes with known posterior logits for even frequencies, over-confident by a factor of 2."""
+    """Draw rows of normal classes with known posterior logits for even frequencies, overconfident by a factor of 2."""
     rng = np.random.default_rng(seed)
     labels = rng.choice(3, size=n, p=priors)
     means = 1.5 * np.eye(3) + shift

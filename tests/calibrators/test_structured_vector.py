@@ -10,7 +10,7 @@ from equipoise.calibrators import StructuredVectorScaling, VectorScaling
 from helpers.calibration_data import nll, probs, sample, tempered
 
 
-def test_a_general_optimiser_finds_the_same_vector() -> None:
+def test_a_general_optimizer_finds_the_same_vector() -> None:
     logits, labels = sample(120, 3)
     features = tempered(2 * logits, labels)
 

@@ -166,8 +166,8 @@ def test_an_ece_temperature_that_hurts_the_likelihood_is_given_up() -> None:
 
 def test_words() -> None:
     logits, labels = sample(500, 3)
-    assert TemperatureScaling().fit(3 * logits, labels).result.words.startswith("over-confident: divide")
-    assert TemperatureScaling().fit(0.3 * logits, labels).result.words.startswith("under-confident: multiply")
+    assert TemperatureScaling().fit(3 * logits, labels).result.words.startswith("overconfident: divide")
+    assert TemperatureScaling().fit(0.3 * logits, labels).result.words.startswith("underconfident: multiply")
 
 
 def test_unknown_criterion_is_refused() -> None:

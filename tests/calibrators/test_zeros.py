@@ -28,7 +28,7 @@ TRUE_TEMPERATURE = 3.0
 
 
 def network(n_classes=10, n=4000, seed=0, decimals=None, dtype=np.float64):
-    """Return predictions that are over-confident by a temperature of 3, rounded or not; in two halves."""
+    """Return predictions that are overconfident by a temperature of 3, rounded or not; in two halves."""
     rng = np.random.default_rng(seed)
     logits = 2 * rng.normal(size=(n, n_classes))
     labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
@@ -72,7 +72,7 @@ def test_rounding_does_not_change_the_temperature_materially(n_classes, decimals
 def test_an_underconfident_forest_is_not_called_overconfident():
     calib, test = forest()
     fitted = TemperatureScaling().fit(calib)
-    assert fitted.result.words.startswith("under-confident")
+    assert fitted.result.words.startswith("underconfident")
     assert brier(fitted(test)) < brier(test)
     assert brier(PlattScaling().fit(calib)(test)) < brier(test)
 

@@ -50,7 +50,7 @@ def test_json_is_what_the_library_says(file, capsys):
 def test_text_has_verdict_scores_slices_and_no_escapes_in_a_pipe(file, capsys):
     code, out, _ = run(capsys, "audit", file, "--by", "site", "--resamples", "50")
     assert code == 0
-    assert "Over-confident by" in out
+    assert "Overconfident by" in out
     assert "Groups by site: 2 of 2 are off" in out
     assert "north" in out
     assert "\x1b" not in out
@@ -127,7 +127,7 @@ def test_a_failed_gate_is_told_in_json(file, capsys):
     content = json.loads(out)
     assert code == 1
     assert content["passed"] is False
-    assert "above the limit of 1 %" in content["gates"][0]["text"]
+    assert "above the limit of 1%" in content["gates"][0]["text"]
 
 
 def test_against_a_baseline(tmp_path, capsys):

@@ -89,7 +89,7 @@ def test_auto_chooses_and_says_why(paths, capsys):
     code, out, _ = run(capsys, "calibrate", paths / "calib.npz", "-o", paths / "map.json")
     assert code == 0
     assert "expected gain in log-loss" in out
-    assert "over-confident: divide logits by 2." in out
+    assert "overconfident: divide logits by 2." in out
     assert "equipoise apply" in out
 
 

@@ -49,7 +49,7 @@ def test_a_mistake_is_told_without_torch_too():
     assert "did you mean 'focal'?" in result.stderr
 
 
-#: Every answer in one process, in which nothing heavy is to be had: whoever asks for it is told apart from the others.
+#: Every answer in one process, in which nothing heavy is to be had: an import of it is recorded.
 ASK = """
 import contextlib, importlib.abc, io, json, os, sys
 from equipoise.cli import main

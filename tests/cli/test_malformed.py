@@ -57,7 +57,7 @@ def written_by_hand():
         "nan.npz": npz(probs=NAN, labels=LABELS),
         "infinite.npz": npz(logits=LOGITS, labels=LABELS),
         "negative.npz": npz(probs=PROBS - 1, labels=LABELS),
-        "unnormalised.npz": npz(probs=PROBS * 2, labels=LABELS),
+        "unnormalized.npz": npz(probs=PROBS * 2, labels=LABELS),
         "percent.npz": npz(confidence=np.array([90.0]), predicted=np.array([1]), labels=np.array([1])),
         "from-one.npz": npz(probs=PROBS, labels=LABELS + 1),
         "negative-labels.npz": npz(probs=PROBS, labels=LABELS - 1),

@@ -1,4 +1,4 @@
-"""``equipoise plot``: every kind of picture from folders of runs."""
+"""``equipoise plot``: every kind of figure from folders of runs."""
 
 import re
 
@@ -75,7 +75,7 @@ def test_theory_needs_no_runs(kind, ending, tmp_path):
             ["plot", "hyperparameter", "RUNS", "--parameter", "margin"],
             "expected in --parameter a hyperparameter",
         ),
-        (["plot", "knob", "RUNS"], "'knob' is not one of"),
+        (["plot", "dial", "RUNS"], "'dial' is not one of"),
         (["plot", "shift", "RUNS", "--corruption", "contrst"], "did you mean 'contrast'"),
         (["plot", "history", "RUNS", "--column", "tune_eec"], "did you mean 'tune_ece'"),
         (["plot", "bars", "RUNS", "--calibrator", "vector"], "vector"),

@@ -53,7 +53,7 @@ def test_one_file_gives_one_page(files, capsys):
     arguments = ["report", str(files / "sure.npz"), "-o", str(out), "--by", "site", "--resamples", "50"]
     assert main(arguments) == 0
     printed = capsys.readouterr().out
-    assert "Over-confident" in printed
+    assert "Overconfident" in printed
     assert printed.splitlines()[-1] == str(out)
     page = out.read_text(encoding="utf-8")
     assert "<h3><bdi>By site:" in page

@@ -62,7 +62,7 @@ def test_train_prints_scores_by_name_and_in_their_unit(home, capsys):
     assert main([*words, "--quiet"]) == 0
     lines = capsys.readouterr().out.splitlines()
     for key, shown in (
-        ("ece", "ECE {:.2f} % [{:.2f}, {:.2f}]"),
+        ("ece", "ECE {:.2f}% [{:.2f}, {:.2f}]"),
         ("nll", "negative log-likelihood {:.4f} [{:.4f}, {:.4f}]"),
     ):
         [row] = [

@@ -37,7 +37,7 @@ def test_a_rare_event_is_judged_first_and_gates_hold_both_views(place, capsys):
     code, out, _ = run(capsys, "audit", "fraud.csv", "--max", "ece=15%", "-q", *FEW)
     assert code == 1
     assert out.startswith("P(fraud) is too high by")
-    assert "Predicted class: under-confident by" in out
+    assert "Predicted class: underconfident by" in out
     assert "PASS  ECE of the predicted class may be as high as" in out
     assert "FAIL  ECE of P(fraud) may be as high as" in out
     assert run(capsys, "audit", "fraud.csv", "--max", "ece=15%", "--target", "top", "-q", *FEW)[0] == 0
@@ -48,7 +48,7 @@ def test_every_line_names_the_positive_class(place, capsys):
     assert code == 0
     for words in ("ECE of P(fraud)", "Brier score of P(fraud)", "AUROC of P(fraud)", "log-loss of P(fraud)"):
         assert words in out
-    assert "under-confident" not in out
+    assert "underconfident" not in out
 
 
 def test_json_says_what_numbers_are_of(place, capsys):

@@ -14,7 +14,7 @@ from equipoise.losses.adafocal import GammaBins
 from equipoise.metrics import CalibrationState, expected_calibration_error
 from helpers.backends import go
 
-# Numbers on the edges, and their neighbours on both sides.
+# Numbers on the edges, and their neighbors on both sides.
 EDGES = np.arange(16) / 15
 NEAR = np.clip(np.concatenate([EDGES, np.nextafter(EDGES, 2), np.nextafter(EDGES, -1)]), 0, 1)
 

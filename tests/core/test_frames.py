@@ -133,7 +133,7 @@ def test_tables_are_given_as_frames():
 @pytest.mark.parametrize(
     "made", [lambda: score(rows(), n_resamples=5), lambda: audit(rows(), n_resamples=5), table]
 )
-def test_without_pandas_the_command_that_installs_it_is_told(made, monkeypatch):
+def test_without_pandas_the_command_that_installs_it_is_reported(made, monkeypatch):
     given = made()
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""Columns are told apart by their names, and never by their values."""
+"""Columns are distinguished by their names, and never by their values."""
 
 import re
 from pathlib import Path

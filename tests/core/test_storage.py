@@ -4,6 +4,7 @@ import io
 import json
 import pickle
 import shutil
+import sys
 from collections import namedtuple
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from equipoise import iter_predictions, read_predictions
 from equipoise.cli import main
 from equipoise.core import DataError
+from equipoise.core.errors import MissingExtraError
 from equipoise.core.reading import storage
 from equipoise.core.reading.files import FilePart, find_sources
 from equipoise.integrations.ray import _sum_file
@@ -196,6 +198,12 @@ def test_addresses_that_lead_nowhere_and_keep_their_secrets(address, message):
     with pytest.raises(DataError, match=message) as caught:
         read_predictions(address)
     assert "secret" not in str(caught.value)
+
+
+def test_addresses_of_fsspec_without_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    with pytest.raises(MissingExtraError, match=r"fsspec is needed .* pip install 'equipoise\[remote\]'"):
+        read_predictions("fsspec+memory:///rows/a.parquet")
 
 
 @pytest.mark.parametrize("command", ["audit", "report"])

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equipoise.data import Augment, cut_mix, cut_out, flip_images, mix_up, normalise, shift_crop
+from equipoise.data import Augment, cut_mix, cut_out, flip_images, mix_up, normalize, shift_crop
 from equipoise.data.augment import take_rows
 
 
@@ -62,7 +62,7 @@ def test_the_source_is_never_touched():
     ones = torch.ones(6, dtype=torch.int64)
     shift_crop(images, ones, ones, padding=2)
     flip_images(images, torch.ones(6, dtype=torch.bool))
-    normalise(images, torch.zeros(3), torch.ones(3))
+    normalize(images, torch.zeros(3), torch.ones(3))
     assert torch.equal(images, before)
 
 
@@ -70,7 +70,7 @@ def test_cutout_removes_a_square_and_nothing_else():
     images = torch.ones(2, 3, 8, 8)
     cut = cut_out(images, torch.tensor([4, 0]), torch.tensor([4, 7]), side=4)
     assert int((cut[0] == 0).sum()) == 3 * 16
-    # A centre in the corner leaves half of each side inside: rows 0 and 1, columns 5 to 7.
+    # A center in the corner leaves half of each side inside: rows 0 and 1, columns 5 to 7.
     assert int((cut[1] == 0).sum()) == 3 * 2 * 3
     assert bool((cut[0, :, 2:6, 2:6] == 0).all())
     assert bool((images == 1).all())
@@ -96,7 +96,7 @@ def test_cutmix_by_hand():
     images = torch.arange(2.0).view(2, 1, 1, 1).expand(2, 1, 4, 4)
     labels, partner = torch.tensor([0, 1]), torch.tensor([1, 0])
     # sides sqrt(1 / 4) of 4 pixels: 2 x 2 of 16
-    mixed, targets = cut_mix(images, labels, partner, weight=0.75, centre=(0.5, 0.5), n_classes=2)
+    mixed, targets = cut_mix(images, labels, partner, weight=0.75, center=(0.5, 0.5), n_classes=2)
     assert mixed[0, 0].tolist() == [[0, 0, 0, 0], [0, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 0]]
     assert targets.tolist() == [[0.75, 0.25], [0.25, 0.75]]
     assert bool((images[0] == 0).all())
@@ -107,7 +107,7 @@ def test_cutmix_by_hand():
 def test_cutmix_targets_are_the_shares_of_pixels(weight, down, right, height, width):
     images = torch.arange(3.0).view(3, 1, 1, 1).expand(3, 2, height, width)
     labels, partner = torch.tensor([0, 1, 2]), torch.tensor([2, 0, 1])
-    mixed, targets = cut_mix(images, labels, partner, weight=weight, centre=(down, right), n_classes=3)
+    mixed, targets = cut_mix(images, labels, partner, weight=weight, center=(down, right), n_classes=3)
     for row in range(3):
         for number in range(3):
             share = float((mixed[row] == number).float().mean())
@@ -117,7 +117,7 @@ def test_cutmix_targets_are_the_shares_of_pixels(weight, down, right, height, wi
 def test_cutmix_of_weight_one_is_nothing():
     images = torch.randn(3, 1, 4, 4)
     mixed, targets = cut_mix(
-        images, torch.tensor([0, 1, 0]), torch.tensor([1, 2, 0]), weight=1.0, centre=(0.2, 0.9), n_classes=2
+        images, torch.tensor([0, 1, 0]), torch.tensor([1, 2, 0]), weight=1.0, center=(0.2, 0.9), n_classes=2
     )
     assert torch.equal(mixed, images)
     assert targets.tolist() == [[1, 0], [0, 1], [1, 0]]
@@ -128,10 +128,10 @@ def test_ways_to_mix_exclude_each_other():
         Augment(mixup=1.0, cutmix=1.0)
 
 
-def test_normalise_by_hand_and_channels_last():
+def test_normalize_by_hand_and_channels_last():
     images = random_images()
     mean, std = torch.tensor([0.1, 0.5, 0.9]), torch.tensor([0.2, 0.3, 0.4])
-    got = normalise(images, mean, std)
+    got = normalize(images, mean, std)
     expected = (images.double() / 255 - mean.double().view(3, 1, 1)) / std.double().view(3, 1, 1)
     torch.testing.assert_close(got.double(), expected, atol=2e-6, rtol=0)
     assert got.is_contiguous(memory_format=torch.channels_last)

@@ -92,7 +92,7 @@ def test_shards_are_even():
         assert max(sizes) - min(sizes) <= 1
 
 
-def test_images_are_normalised_channels_last_and_the_source_stays():
+def test_images_are_normalized_channels_last_and_the_source_stays():
     data = images()
     before = data.inputs.clone()
     batch = next(iter(batches(data, "test", batch_size=4)))
@@ -191,7 +191,7 @@ def test_visiting_rows_of_another_split_is_refused(row):
         batches(data, "train", batch_size=4, indices=torch.tensor(outside))
 
 
-def test_features_are_standardised():
+def test_features_are_standardized():
     data = from_arrays(
         torch.arange(40.0).view(20, 2), torch.arange(20) % 2, name="f", mean=(1.0, 2.0), std=(2.0, 4.0)
     )

@@ -29,14 +29,14 @@ def test_severity_grows_and_results_repeat(name):
 
 @pytest.mark.parametrize(("level", "std"), [(1, 0.04), (2, 0.06), (3, 0.08), (4, 0.09), (5, 0.10)])
 def test_gaussian_noise_has_the_strength_of_cifar10c(level, std):
-    grey = torch.full((20, 3, 32, 32), 127, dtype=torch.uint8)
-    noise = corrupt_images(grey, "gaussian_noise", severity=level).float() / 255
+    gray = torch.full((20, 3, 32, 32), 127, dtype=torch.uint8)
+    noise = corrupt_images(gray, "gaussian_noise", severity=level).float() / 255
     assert noise.std().item() == pytest.approx(std, rel=0.02)
 
 
 def test_shot_noise_has_the_variance_of_counts():
-    grey = torch.full((20, 3, 32, 32), 128, dtype=torch.uint8)
-    noise = corrupt_images(grey, "shot_noise", severity=5).float() / 255
+    gray = torch.full((20, 3, 32, 32), 128, dtype=torch.uint8)
+    noise = corrupt_images(gray, "shot_noise", severity=5).float() / 255
     assert noise.std().item() == pytest.approx(math.sqrt(128 / 255 / 50), rel=0.03)
 
 
@@ -92,15 +92,15 @@ def test_a_pair_of_known_and_corrupted_images():
     assert pair.outside.name == "digits_gaussian_noise_2"
 
 
-def test_grey_images_are_shown_in_colour_to_networks_of_colour():
-    grey = from_arrays(torch.full((40, 1, 4, 6), 7, dtype=torch.uint8), torch.arange(40) % 2, name="grey")
-    colour = from_arrays(torch.zeros(40, 3, 8, 8, dtype=torch.uint8), torch.arange(40) % 2, name="colour")
-    shown = ood_pair(colour, grey).outside.inputs
+def test_gray_images_are_shown_in_color_to_networks_of_color():
+    gray = from_arrays(torch.full((40, 1, 4, 6), 7, dtype=torch.uint8), torch.arange(40) % 2, name="gray")
+    color = from_arrays(torch.zeros(40, 3, 8, 8, dtype=torch.uint8), torch.arange(40) % 2, name="color")
+    shown = ood_pair(color, gray).outside.inputs
     assert shown.shape == (40, 3, 8, 8)
     assert (shown[:, :, 2:6, 1:7] == 7).all()
     assert shown.sum() == 40 * 3 * 24 * 7
-    large = from_arrays(torch.zeros(40, 1, 9, 8, dtype=torch.uint8), grey.labels, name="large")
-    for known, foreign in ((grey, colour), (colour, large)):
+    large = from_arrays(torch.zeros(40, 1, 9, 8, dtype=torch.uint8), gray.labels, name="large")
+    for known, foreign in ((gray, color), (color, large)):
         with pytest.raises(DataError, match="one shape"):
             ood_pair(known, foreign)
 

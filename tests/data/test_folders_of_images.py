@@ -214,9 +214,9 @@ def voc(tmp_path, monkeypatch):
         save(base / "JPEGImages" / f"{name}.jpg", 10 * k, (12, 9))
         mask = np.full((9, 12), k, np.uint8)
         mask[0], mask[:, 0] = 255, 20
-        picture = Image.fromarray(mask)
-        picture.putpalette([value for value in reversed(range(256)) for _ in range(3)])
-        picture.save(base / "SegmentationClass" / f"{name}.png")
+        image = Image.fromarray(mask)
+        image.putpalette([value for value in reversed(range(256)) for _ in range(3)])
+        image.save(base / "SegmentationClass" / f"{name}.png")
     for part, rows in (("train", names[:8]), ("val", names[8:])):
         (base / "ImageSets" / "Segmentation" / f"{part}.txt").write_text("\n".join(rows) + "\n")
     return tmp_path
@@ -244,11 +244,11 @@ def test_masks_follow_their_images(voc):
     assert torch.equal(plain.index, moved.index)
     assert not torch.equal(plain.targets, moved.targets)
     for k in range(4):
-        # Image k is one colour where its mask is a class; wherever it went, mask and image went together.
+        # Image k is one color where its mask is a class; wherever it went, mask and image went together.
         inside = moved.targets[k] == int(plain.index[k])
-        colours = (moved.inputs[k, 0] * 0.229 + 0.485)[inside] * 255
+        colors = (moved.inputs[k, 0] * 0.229 + 0.485)[inside] * 255
         assert bool(inside.any())
-        assert float((colours - 10 * int(plain.index[k])).abs().max()) < 4
+        assert float((colors - 10 * int(plain.index[k])).abs().max()) < 4
 
 
 def test_random_parts_of_masks_stay_labels(voc):

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-import equipoise.data as room
+import equipoise.data as package
 from equipoise.catalogue import CATALOGUE
 from equipoise.core.errors import MissingExtraError, SpecError
 from equipoise.data import READERS, load
@@ -38,8 +38,8 @@ def test_every_reader_is_in_the_catalogue_and_has_a_seed():
 
 
 def test_public_names_are_sorted_and_there():
-    assert sorted(room.__all__) == sorted(set(room.__all__))
-    assert all(hasattr(room, name) for name in room.__all__)
+    assert sorted(package.__all__) == sorted(set(package.__all__))
+    assert all(hasattr(package, name) for name in package.__all__)
 
 
 def test_digits_are_real_and_whole():

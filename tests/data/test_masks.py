@@ -46,7 +46,7 @@ def test_images_and_masks_come_back_padded_to_a_square(tmp_path):
     torch.testing.assert_close(shown, torch.from_numpy(IMAGES[rows]).movedim(-1, 1) / 255, atol=1e-5, rtol=0)
 
 
-def test_grey_images_are_shown_in_three_colours_and_a_test_set_is_kept(tmp_path):
+def test_gray_images_are_shown_in_three_colors_and_a_test_set_is_kept(tmp_path):
     options = saved(
         tmp_path,
         x_train=IMAGES[:20, ..., 0],

@@ -11,7 +11,7 @@ from equipoise.data import gaussian_mixture, load
 
 def test_posterior_by_hand():
     model = gaussian_mixture(n_classes=2, n_features=1, separation=1.0, imbalance=3.0, seed=0)
-    # Two centres on the line, at +1 or -1: the log odds at x are log 3 + x (mu_0 - mu_1).
+    # Two centers on the line, at +1 or -1: the log odds at x are log 3 + x (mu_0 - mu_1).
     x = torch.tensor([[0.4]], dtype=torch.float64)
     log_odds = math.log(3) + 0.4 * float(model.means[0, 0] - model.means[1, 0])
     assert model.posterior(x)[0, 0].item() == pytest.approx(1 / (1 + math.exp(-log_odds)), rel=1e-12)
@@ -36,7 +36,7 @@ def test_labels_follow_the_posterior():
     truth = model.posterior(x)
     frequency = torch.bincount(y, minlength=3) / len(y)
     torch.testing.assert_close(frequency.double(), model.priors, atol=0.015, rtol=0)
-    # Where the posterior says 60 to 70 % class 0, so many are class 0.
+    # Where the posterior says 60 to 70% class 0, so many are class 0.
     chosen = (truth[:, 0] > 0.6) & (truth[:, 0] < 0.7)
     gap = (y[chosen] == 0).double().mean() - truth[chosen, 0].mean()
     assert abs(gap) < 6 * 0.5 / math.sqrt(int(chosen.sum()))

@@ -139,7 +139,7 @@ def test_rows_are_words_padded_in_front(tmp_path):
     assert int((data.embedding.abs().sum(1) > 0).sum()) == 2
 
 
-def test_the_vocabulary_looks_at_training_posts_only_unless_told(tmp_path):
+def test_the_vocabulary_looks_at_training_posts_only_by_default(tmp_path):
     write_lines(tmp_path)
     file = tmp_path / "20newsgroups" / "20news-bydate.jsonl"
     changed = [json.loads(line) for line in file.read_text().splitlines()]

@@ -34,7 +34,7 @@ def test_no_other_number_of_training_rows_is_taken(wrong):
         load("digits", options={"n_train": wrong})
 
 
-def test_corruptions_by_severity_keep_rows_and_normalisation():
+def test_corruptions_by_severity_keep_rows_and_normalization():
     digits = load("digits")
     distance = []
     for shift in read_shifts([{"corruption": "gaussian_noise", "severity": [1, 3, 5]}]):

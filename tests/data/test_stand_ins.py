@@ -50,6 +50,9 @@ def test_masks_name_classes_and_void_pixels():
 def test_splits_follow_the_options():
     assert set(stand_in("cifar10", tune=0, calib=0).splits) == {"train", "test"}
     assert set(stand_in("cifar10c").splits) == {"test"}
+    assert len(load("tiny_imagenet", options={"stand_in": 16}).splits["calib"]) == 402
+    sized = {"stand_in": 16, "tune": 5000, "calib": 5000, "validation": "whole"}
+    assert len(load("tiny_imagenet", options=sized).splits["tune"]) == 4
     whole = load("cifar10", options={"stand_in": True, "validation": "whole"})
     assert {name: len(rows) for name, rows in whole.splits.items()} == {"train": 4, "tune": 4, "test": 4}
 

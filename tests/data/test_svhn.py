@@ -73,7 +73,7 @@ def test_too_few_images_are_named(tmp_path, monkeypatch):
         read(tmp_path)
 
 
-def test_foreign_images_are_normalised_as_known_ones(tmp_path):
+def test_foreign_images_are_normalized_as_known_ones(tmp_path):
     write(tmp_path)
     known = read(tmp_path)
     shifted = dataclasses.replace(known, name="known", mean=known.mean + 1)

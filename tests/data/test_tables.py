@@ -11,14 +11,14 @@ FEATURES = np.random.default_rng(0).normal(3.0, 2.0, (40, 3))
 LABELS = np.arange(40) % 4
 
 
-def test_npz_of_features_is_standardised_on_training_rows(tmp_path):
+def test_npz_of_features_is_standardized_on_training_rows(tmp_path):
     np.savez(tmp_path / "a.npz", x=FEATURES, y=LABELS)
     data = load("npz", options={"path": tmp_path / "a.npz"})
     assert data.name == "a"
     train = torch.cat([batch.inputs for batch in batches(data, "train", batch_size=8)])
     torch.testing.assert_close(train.mean(0), torch.zeros(3), atol=1e-5, rtol=0)
     torch.testing.assert_close(train.std(0, correction=0), torch.ones(3), atol=1e-5, rtol=0)
-    assert load("npz", options={"path": tmp_path / "a.npz", "standardise": False}).mean is None
+    assert load("npz", options={"path": tmp_path / "a.npz", "standardize": False}).mean is None
 
 
 @pytest.mark.parametrize("layout", ["nhwc", "nchw"])
@@ -30,7 +30,7 @@ def test_npz_of_images(tmp_path, layout):
     assert np.array_equal(data.inputs.numpy(), pixels)
 
 
-def test_npz_of_grey_images_with_a_test_set(tmp_path):
+def test_npz_of_gray_images_with_a_test_set(tmp_path):
     pixels = np.zeros((40, 5, 6), np.uint8)
     np.savez(
         tmp_path / "a.npz", x_train=pixels[:30], y_train=LABELS[:30], x_test=pixels[30:], y_test=LABELS[30:]
@@ -80,7 +80,7 @@ def write_csv(path, words=("no", "yes")):
 
 def test_csv_with_words(tmp_path):
     data = load(
-        "table", options={"path": write_csv(tmp_path / "t.csv"), "label": "answer", "standardise": False}
+        "table", options={"path": write_csv(tmp_path / "t.csv"), "label": "answer", "standardize": False}
     )
     assert data.class_names == ("no", "yes")
     assert data.labels.tolist() == [0, 1] * 20

@@ -160,28 +160,3 @@ def test_wrong_use():
         PredictionSets(conditional="group")
     with pytest.raises(ValueError, match="must have 5 classes"):
         PredictionSets().fit(draw(50, 21))(draw(5, 22, k=3))
-
-
-@pytest.mark.reference
-def test_lac_agrees_with_mapie():
-    pytest.importorskip("mapie")
-    from mapie.conformity_scores import LACConformityScore
-
-    rows = draw(300, 23)
-    scores = LACConformityScore().get_conformity_scores(rows.labels, rows.probs, y_enc=rows.labels)
-    own = set_scores(rows.probs, "lac")[np.arange(300), rows.labels]
-    assert np.ravel(scores) == pytest.approx(own)
-
-
-@pytest.mark.reference
-@pytest.mark.parametrize("method", ["lac", "aps"])
-def test_scores_agree_with_torchcp(method):
-    score = pytest.importorskip("torchcp.classification.score")
-    import torch
-
-    rows = draw(300, 24)
-    made = {"lac": score.LAC, "aps": score.APS}[method]
-    made = made(score_type="softmax") if method == "lac" else made(score_type="softmax", randomized=False)
-    theirs = made(torch.tensor(np.array(rows.logits)), torch.tensor(np.array(rows.labels)))
-    own = set_scores(rows.probs, method)[np.arange(300), rows.labels]
-    assert theirs.numpy() == pytest.approx(own)

@@ -1,4 +1,4 @@
-"""Cautions: each is raised by the slip it is about, and not by honest predictions that look alike."""
+"""Cautions: each is raised by the mistake it is about, and not by honest predictions that look alike."""
 
 import numpy as np
 import pytest
@@ -112,7 +112,7 @@ def test_a_constant_prediction_beside_common_labels_is_no_shift():
     assert "labels_off_by_one" not in keys(Predictions(probs=probs, labels=labels))
 
 
-def test_neighbouring_ratings_are_no_shift():
+def test_neighboring_ratings_are_no_shift():
     """An ordinal model that is right most often, and off by one in either direction otherwise."""
     generator = np.random.default_rng(0)
     labels = generator.integers(0, 5, 5000)
@@ -206,8 +206,8 @@ def test_measured_numbers_are_no_classes():
 @pytest.mark.parametrize("k", [3, 10])
 def test_score_and_audit_tell_slips_before_any_number(k):
     logits, labels = network(n=3000, k=k)
-    slip = Predictions(logits=softmax(logits), labels=labels, split="calib")
-    card, found = score(slip, n_resamples=5), audit(slip, n_resamples=5)
+    mistake = Predictions(logits=softmax(logits), labels=labels, split="calib")
+    card, found = score(mistake, n_resamples=5), audit(mistake, n_resamples=5)
     assert [caution.key for caution in card.cautions] == ["logits_are_probs"]
     assert found.card.cautions == card.cautions
     assert {caution.key for caution in found.cautions} == {"logits_are_probs", "not_test"}

@@ -30,7 +30,7 @@ def test_the_number_asked_for_is_compared(card, metric, bound):
         assert [gate.passed for gate in check_limits(card, limits, bound=bound)] == [at_most, at_least]
 
 
-def test_by_default_the_unfavourable_end_must_hold(card):
+def test_by_default_the_unfavorable_end_must_hold(card):
     between = [
         (card["ece"].value + card["ece"].high) / 2,
         (card["accuracy"].low + card["accuracy"].value) / 2,
@@ -48,7 +48,7 @@ def test_sentences_hold_the_numbers(card):
     )
     assert (
         missed.text
-        == f"accuracy may be as low as {100 * card['accuracy'].low:.2f} %, below the limit of 99.9 %"
+        == f"accuracy may be as low as {100 * card['accuracy'].low:.2f}%, below the limit of 99.9%"
     )
 
 

@@ -31,7 +31,7 @@ def test_groups_pass_fail_or_are_undecided():
         ("site=s1", False, True),
         ("site=s2", True, False),
     ]
-    assert "above the limit of 5 %" in gates[1].text
+    assert "above the limit of 5%" in gates[1].text
     assert "40 rows do not decide" in gates[2].text
     assert "would" in gates[2].text
 

@@ -66,7 +66,7 @@ def test_intervals_hold_their_estimates_and_stay_in_range(sample):
 
 @pytest.mark.slow
 def test_intervals_hold_the_truth_as_often_as_they_say():
-    # The truth from a hundred times as many rows; 40 samples, 95 %: 38 on average, fewer than 32 once in 2,000.
+    # The truth from a hundred times as many rows; 40 samples, 95%: 38 on average, fewer than 32 once in 2,000.
     keys = ("accuracy", "nll", "brier", "ece", "confidence_gap", "auroc", "classwise_ece")
     whole = score(predictions(60_000, 3, seed=999), n_resamples=1)
     held = dict.fromkeys(keys, 0)
@@ -105,9 +105,9 @@ def test_text_names_every_number_and_the_direction():
     card = score(predictions(3000, 3), n_resamples=100)
     text = str(card)
     assert all(FACTS[key].label in text for key in card.scores)
-    assert "Over-confident by" in text
+    assert "Overconfident by" in text
     assert "90" not in text.splitlines()[1]
-    assert "Under-confident by" in str(score(predictions(3000, 3, sharpness=0.6), n_resamples=100))
+    assert "Underconfident by" in str(score(predictions(3000, 3, sharpness=0.6), n_resamples=100))
     assert "Consistent with a calibrated model" in str(
         score(predictions(3000, 3, sharpness=1.0), n_resamples=100)
     )
@@ -256,7 +256,7 @@ def test_short_and_html_forms():
     assert repr(card).startswith("Scorecard(n=600, k=8, split=test, accuracy=")
     page = card._repr_html_()
     assert page.count("<tr>") == len(card) + 1
-    assert "Over-confident" in page
+    assert "Overconfident" in page
 
 
 def test_more_bins_than_tell_anything_are_refused():

@@ -43,7 +43,7 @@ def test_calibrated_slices_are_rarely_called_off():
         confidence = rng.uniform(0.5, 1, 600)
         rows = top1(confidence, rng.random(600) < confidence, rng.integers(0, 12, 600).astype(str))
         alarms += any(part.p_value <= 0.05 for part in score_by_group(rows, "site"))
-    assert alarms <= 6  # Holm keeps the chance of any alarm at 5 %: 2 of 40 are expected
+    assert alarms <= 6  # Holm keeps the chance of any alarm at 5%: 2 of 40 are expected
 
 
 def test_the_bad_group_is_found_and_stands_first():

@@ -63,7 +63,7 @@ def test_a_rare_event_gets_no_comforting_headline():
     assert card.target.kind == "top"
     assert card.event["ece"].value > 0.25
     assert card["ece"].value < 0.12
-    assert text.index("P(fraud) is too high by") < text.index("Predicted class: under-confident by")
+    assert text.index("P(fraud) is too high by") < text.index("Predicted class: underconfident by")
     assert str(audit(fraud(), **FEW)).index("P(fraud) is too high by") < 200
 
 

@@ -14,9 +14,9 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "language_model.py"
 def test_it_runs_and_says_which_subject(capsys):
     runpy.run_path(str(EXAMPLE), run_name="__main__")
     before, after = capsys.readouterr().out.split("After platt")
-    assert "Over-confident by" in before
+    assert "Overconfident by" in before
     assert "Groups by subject: 3 of 3 are off" in before
-    assert "Over-confident by" not in after
+    assert "Overconfident by" not in after
 
 
 def test_the_map_takes_the_gap_away():

@@ -52,7 +52,7 @@ def test_scores_count_every_pixel(finished):
     [table] = outcome.tables
     row = next(row for row in table.rows if (row.method, row.calibrator) == ("ce", "identity"))
     assert row.cells["ece"].mean == cards["test"]["ece"].value
-    assert "after a calibrator they are of a random sample of 2,000 pixels" in format_table(table)
+    assert "fitted on a random sample of at most 100,000 pixels" in format_table(table)
 
 
 def test_methods_are_compared_on_all_pixels_with_the_same_resamples_of_images(finished):
@@ -125,7 +125,7 @@ def test_errors_that_are_asked_for_are_columns(tmp_path):
 @pytest.mark.parametrize(
     ("metrics", "sentence"), [(["eec"], "did you mean 'ece'"), ([], "metrics: is an empty list")]
 )
-def test_unknown_metrics_are_told(metrics, sentence):
+def test_unknown_metrics_are_reported(metrics, sentence):
     with pytest.raises(SpecError, match=sentence):
         ComparisonSpec.from_table({**TABLE, "metrics": metrics})
 
@@ -143,7 +143,40 @@ def test_intervals_of_pixels_resample_images(finished):
     assert sample.high - sample.low == pytest.approx(whole.high - whole.low, rel=0.5)
 
 
+def test_scores_after_a_calibrator_count_every_pixel(finished):
+    folder, outcome = finished
+    run = find_runs(folder)[0]
+    plain, found = run.scores(), run.scores("temperature")
+    cards = found.cards
+    assert (cards["test"].n_samples, cards["test-sample"].n_samples) == (N_TEST, 2000)
+    assert cards["test-pixels-boundary"].n_samples + cards["test-pixels-inside"].n_samples == N_TEST
+    # A temperature leaves the class of every pixel as it is.
+    assert cards["test"]["accuracy"].value == plain.test["accuracy"].value
+    assert found.extras["mean_iou"] == plain.extras["mean_iou"]
+    assert cards["test"]["nll"].value != plain.test["nll"].value
+    sample = cards["test-sample"]["nll"]
+    assert sample.value != cards["test"]["nll"].value
+    assert sample.low <= cards["test"]["nll"].value <= sample.high
+    [table] = outcome.tables
+    row = next(row for row in table.rows if (row.method, row.calibrator) == ("ce", "temperature"))
+    assert row.cells["nll"].mean == cards["test"]["nll"].value
+
+
 def test_calibrated_pixels_resample_images(finished):
-    found = find_runs(finished[0])[0].scores("temperature")
+    plain, found = (find_runs(finished[0])[0].scores(key) for key in ("identity", "temperature"))
     assert found.test.clusters.n_clusters == 12
-    assert found.draws.plan.n_units == 12
+    assert found.draws.plan == plain.draws.plan
+    assert found.draws.values["nll"] == pytest.approx(found.test["nll"].value, rel=1e-9)
+
+
+def test_another_calibrator_needs_the_weights(tmp_path):
+    table = {**DENSE, "method": "ce", "calibrators": []}
+    run_comparison(ComparisonSpec.from_table(table), tmp_path, **QUICK, workers=1)
+    more = ComparisonSpec.from_table({**table, "calibrators": ["vector"]})
+    assert run_comparison(more, tmp_path, **QUICK, workers=1).summary.failed == {}
+    assert find_runs(tmp_path)[0].scores("vector").test.n_samples == N_TEST
+    (tmp_path / find_runs(tmp_path)[0].name / "last.pt").unlink()
+    assert run_comparison(more, tmp_path, **QUICK, workers=1).summary.failed == {}
+    another = ComparisonSpec.from_table({**table, "calibrators": ["platt"]})
+    [message] = run_comparison(another, tmp_path, **QUICK, workers=1).summary.failed.values()
+    assert "pixels cannot be scored after another calibrator" in message

@@ -16,7 +16,7 @@ from helpers.tiny_runs import FAILING, QUICK, TABLE
 PAIR = [Spec.from_table({**TABLE, "seed": seed}) for seed in (0, 1)]
 
 
-def test_last_words_of_a_worker_that_dies_at_once_are_told(tmp_path, monkeypatch):
+def test_last_words_of_a_worker_that_dies_at_once_are_reported(tmp_path, monkeypatch):
     broken = tmp_path / "python"
     broken.write_text("#!/bin/sh\necho 'libgone.so: cannot open' >&2\nexit 3\n")
     broken.chmod(0o755)

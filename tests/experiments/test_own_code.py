@@ -96,7 +96,7 @@ def test_data_made_by_code_are_known_by_content(home):
     assert first.data.digest != second.data.digest
 
 
-def test_a_changed_neighbour_is_run_anew(home):
+def test_a_changed_neighbor_is_run_anew(home):
     assert load_code("mine.py:WIDTH", home) == 8
     with open(os.path.join(home, "sizes.py"), "w") as stream:
         stream.write("WIDTH = 9 # nine\n")
@@ -175,7 +175,7 @@ def test_code_that_begins_runs_when_imported_does_not_run_for_ever(home):
         prepared(home, model="script.py:Net")
 
 
-def test_a_neighbour_that_another_module_stands_in_for_is_refused(home):
+def test_a_neighbor_that_another_module_stands_in_for_is_refused(home):
     with open(os.path.join(home, "json.py"), "w") as stream:
         stream.write("X = 1\n")
     with open(os.path.join(home, "uses.py"), "w") as stream:

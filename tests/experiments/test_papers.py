@@ -6,6 +6,7 @@ from functools import cache
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 
@@ -153,6 +154,18 @@ def test_the_page_of_the_papers_names_every_comparison_and_no_other():
     assert {path.name for path in paper_specs() if not path.stem.endswith("-fixed")} <= named
 
 
+def test_trainings_and_steps_on_the_page_are_those_of_the_comparisons():
+    tool = run_path(str(SPECS.parents[1] / "tools" / "papers" / "gpu_hours.py"))
+    page = (SPECS.parents[1] / "docs" / "papers.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| `([\w-]+)` \| (\d+) \| ([\d,]+) \| [\d,]+ \| [\d,.]+ \|$", page, re.MULTILINE)
+    found = []
+    for path in paper_specs():
+        specs = read_comparison(path).specs
+        steps = sum(map(tool["n_steps"], specs))
+        found.append((path.stem, str(len(specs)), f"{steps / 1e3:,.0f}"))
+    assert sorted(told) == sorted(found)
+
+
 @pytest.mark.parametrize("path", paper_specs(), ids=lambda path: path.stem)
 def test_the_header_says_what_is_ours(path):
     text = path.read_text(encoding="utf-8")
@@ -197,13 +210,13 @@ def test_figure_s1_of_diff_dml_has_a_comparison():
 
 
 @pytest.mark.parametrize(
-    ("name", "knob", "main"), [("penalties", "penalty", "phr"), ("margins", "margin", 10.0)]
+    ("name", "option", "main"), [("penalties", "penalty", "phr"), ("margins", "margin", 10.0)]
 )
-def test_figure_3c_of_cals_has_a_comparison(name, knob, main):
+def test_figure_3c_of_cals_has_a_comparison(name, option, main):
     comparison = read_comparison(SPECS / f"cals-{name}.toml")
-    settings = comparison.tuned[0].space[knob]
+    settings = comparison.tuned[0].space[option]
     assert main in settings
-    listed = {spec.method.options[knob] for spec in comparison.specs}
+    listed = {spec.method.options[option] for spec in comparison.specs}
     assert listed == set(settings)
     assert {"accuracy", "ece"} <= set(comparison.metrics)
 

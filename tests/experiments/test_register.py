@@ -37,7 +37,7 @@ def test_a_registered_loss_is_found_by_name(registered, tmp_path, quick):
 
 
 @pytest.mark.parametrize(
-    ("room", "entry", "sentence"),
+    ("category", "entry", "sentence"),
     [
         ("losess", MINE, "did you mean 'losses'"),
         ("losses", 3, "expected an Entry, got int"),
@@ -45,9 +45,9 @@ def test_a_registered_loss_is_found_by_name(registered, tmp_path, quick):
         ("losses", CATALOGUE["losses"]["focal"], "'focal' is taken"),
     ],
 )
-def test_mistakes(room, entry, sentence):
+def test_mistakes(category, entry, sentence):
     with pytest.raises(SpecError, match=sentence):
-        register(room, entry)
+        register(category, entry)
 
 
 class Point:
@@ -92,12 +92,12 @@ def test_a_plugin_that_fails_is_named_and_the_others_go_on(plugins, error, capsy
             Spec.from_table({**TABLE, "method": method})
 
 
-@pytest.mark.parametrize("room", ["models", "recipes", "objectives"])
+@pytest.mark.parametrize("category", ["models", "recipes", "objectives"])
 @pytest.mark.filterwarnings("ignore::equipoise.core.errors.EquipoiseWarning")
-def test_a_name_of_a_plugin_that_failed_is_explained_in_every_room(plugins, room):
-    plugins(Point(f"{room}.theirs", lambda: raise_error(ImportError("gone"))))
-    key = {"models": "model", "recipes": "recipe", "objectives": "method"}[room]
-    with pytest.raises(SpecError, match=f"'{room}.theirs' cannot be used: ImportError: gone"):
+def test_a_name_of_a_plugin_that_failed_is_explained_in_every_category(plugins, category):
+    plugins(Point(f"{category}.theirs", lambda: raise_error(ImportError("gone"))))
+    key = {"models": "model", "recipes": "recipe", "objectives": "method"}[category]
+    with pytest.raises(SpecError, match=f"'{category}.theirs' cannot be used: ImportError: gone"):
         Spec.from_table({**TABLE, key: "theirs"})
 
 

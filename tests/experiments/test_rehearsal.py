@@ -17,8 +17,17 @@ PREFIXES = ("cals", "diff-dml", "dual-focal", "gamma-net", "losses", "newsgroups
 SPECS = sorted(
     path for path in (HOME / "examples" / "specs").glob("*.toml") if path.name.startswith(PREFIXES)
 )
-#: Small networks, with a choice and without one; the others take minutes.
-QUICK = ("dual-focal-newsgroups", "newsgroups")
+#: Small networks, with a choice and without one.
+DAILY = ("dual-focal-newsgroups", "newsgroups")
+#: One of each paper and kind: segmentation, two networks, a second network that learns, a sweep, curves over training.
+SLOW = (
+    "voc",
+    "diff-dml-cifar100",
+    "gamma-net-fixed",
+    "cals-margins",
+    "dual-focal-gamma",
+    "losses history=test",
+)
 ROWS = [
     re.findall(r"`(equipoise [^`]+)`", line)
     for line in (HOME / "docs" / "papers.md").read_text(encoding="utf-8").splitlines()
@@ -26,15 +35,28 @@ ROWS = [
 ]
 
 
-def commands_of(path):
-    """Return the commands of the page of the papers that draw the runs of a comparison."""
-    rows = [row for row in ROWS if row and f"examples/specs/{path.name}" in row[0].split()]
-    return list(dict.fromkeys(command for row in rows for command in row[1:] if "history=test" not in row[0]))
+def find_cases():
+    """Return the commands that draw the runs of each comparison, by its name and settings, as on the papers' page."""
+    cases = {(path, ()): ["equipoise plot reliability runs"] for path in SPECS}
+    for compare, *others in filter(None, ROWS):
+        _, command, *words = shlex.split(compare)
+        if command == "compare":
+            settings = tuple(words[2::2])
+            cases.setdefault((HOME / words[0], settings), []).extend(others)
+    return cases
 
 
-def is_printed(path):
+def marked(path, settings, commands):
+    """Return a case with its marker: few run daily, one of each kind with the slow tests, all as rehearsals."""
+    name = " ".join([path.stem, *settings])
+    marks = [] if name in DAILY else [pytest.mark.rehearsal]
+    marks += [pytest.mark.slow] if name in SLOW else []
+    return pytest.param(path, settings, list(dict.fromkeys(commands)), marks=marks, id=name)
+
+
+def is_printed(path, settings):
     """Whether a paper printed a number that stands beside one of the rehearsed runs."""
-    comparison = read_comparison(path, rehearse=True)
+    comparison = read_comparison(path, overrides=settings, rehearse=True)
     columns = comparison.metrics or (*COLUMNS, "mean_iou")
     tuned = {one.method.name: tuple(one.space) for one in comparison.tuned}
     return any(
@@ -43,27 +65,27 @@ def is_printed(path):
     )
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, marks=[] if path.stem in QUICK else pytest.mark.rehearsal, id=path.stem)
-        for path in SPECS
-    ],
-)
-def test_a_comparison_of_the_papers_is_rehearsed(path, tmp_path, capsys):
-    words = ["--rehearse", "--resamples", "20", "--workers", "1", "--out", str(tmp_path / "runs"), "--quiet"]
+CASES = [marked(*case, commands) for case, commands in find_cases().items()]
+
+
+@pytest.mark.parametrize(("path", "settings", "commands"), CASES)
+def test_a_comparison_of_the_papers_is_rehearsed(path, settings, commands, tmp_path, capsys):
+    words = ["--rehearse", "--resamples", "20", "--workers", "1", "--threads", "1", "--quiet"]
+    words += ["--out", str(tmp_path / "runs"), *(word for one in settings for word in ("--set", one))]
     assert main(["compare", str(path), *words]) == 0, capsys.readouterr().err
     runs = tmp_path / "runs-rehearsal"
     table = (runs / f"{path.stem}-rehearsal.table.md").read_text(encoding="utf-8")
-    assert ("printed: " in table) == is_printed(path)
-    for number, command in enumerate(
-        ["equipoise plot reliability runs", *commands_of(path), "equipoise report runs"]
-    ):
+    assert ("printed: " in table) == is_printed(path, settings)
+    for number, command in enumerate([*commands, "equipoise report runs"]):
         name, *rest = shlex.split(command)[1:]
         target = tmp_path / f"{number}.{'html' if name == 'report' else 'svg'}"
         given = [str(runs) if word == "runs" else word for word in rest]
         assert main([name, *given, "-o", str(target), "--quiet"]) == 0, (command, capsys.readouterr().err)
         assert list(tmp_path.glob(f"{number}*{target.suffix}")), command
+
+
+def test_the_slow_tests_rehearse_cases_that_exist():
+    assert {*DAILY, *SLOW} <= {case.id for case in CASES}
 
 
 def test_the_page_of_the_papers_has_commands_that_exist(tmp_path):

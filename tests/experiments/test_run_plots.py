@@ -95,7 +95,7 @@ def test_reliability_panels_print_the_mean_ece_and_say_so(draw, runs):
     }
     for label, cells in means(runs).items():
         [text] = shown[f"{label}\nmean of 3 seeds"]
-        assert text.startswith(f"mean ECE {100 * cells['ece'].mean:.1f} %")
+        assert text.startswith(f"mean ECE {100 * cells['ece'].mean:.1f}%")
 
 
 def test_a_hyperparameter_has_one_line_per_method_and_split_and_a_point_per_value(draw, runs):
@@ -148,7 +148,7 @@ def test_runs_are_scored_anew_with_other_bins_and_nothing_is_written(draw, runs,
         errors = [
             expected_calibration_error(run.calibrated(calibrator), n_bins=25) for run in group.methods[title]
         ]
-        assert text.startswith(f"mean ECE {100 * np.mean(errors):.1f} %")
+        assert text.startswith(f"mean ECE {100 * np.mean(errors):.1f}%")
         for part in group.seeds(title, calibrator).values():
             assert {card.n_bins for card in part.cards.values()} == {25}
             assert part.draws.values["ece"] == pytest.approx(part.test["ece"].value)
@@ -213,8 +213,8 @@ def test_panels_wrap(draw):
 
 def test_many_series_have_styles_of_their_own():
     styles = list(itertools.islice(series_styles(), 24))
-    assert len({(colour, marker) for colour, marker, _ in styles}) == 24
-    assert len({(colour, str(dash)) for colour, _, dash in styles}) == 24
+    assert len({(color, marker) for color, marker, _ in styles}) == 24
+    assert len({(color, str(dash)) for color, _, dash in styles}) == 24
 
 
 @pytest.mark.parametrize("kind", ["confidence", "reliability"])
@@ -276,7 +276,7 @@ def test_a_sweep_marks_every_choice_with_its_number_of_seeds():
     assert marks == {"1/3": 1.0, "2/3": 2.0}
 
 
-def test_marks_of_neighbours_do_not_overlap():
+def test_marks_of_neighbors_do_not_overlap():
     settings = tuple({"gamma": float(value)} for value in (1.0, 1.1, 1.2, 5.0))
     score = (Score(0.5, 0.4, 0.6),) * 4
     ax = plots.draw_sweep(Sweep("focal", "nll", settings, score, score, (1, 1, 2, 1), ""))

@@ -15,8 +15,8 @@ from helpers.tiny_runs import QUICK, TABLE
 
 pytest.importorskip("optuna")
 
-KNOBS = {"gamma": {"low": 0.0, "high": 6.0}}
-CHOICE = {"name": "focal", "choose": KNOBS, "search": "optuna", "trials": 4}
+SPACE = {"gamma": {"low": 0.0, "high": 6.0}}
+CHOICE = {"name": "focal", "choose": SPACE, "search": "optuna", "trials": 4}
 LABEL = "focal(gamma by nll)"
 
 
@@ -71,10 +71,10 @@ def test_the_picture_and_the_report_show_all_that_was_tried(finished):
     assert sweep.words in to_html(report)
 
 
-def test_lists_whole_numbers_and_several_knobs():
-    knobs = {"margin": {"low": 2, "high": 12, "step": 2}, "strength": {"low": 0.01, "high": 1.0, "log": True}}
+def test_lists_whole_numbers_and_several_space():
+    space = {"margin": {"low": 2, "high": 12, "step": 2}, "strength": {"low": 0.01, "high": 1.0, "log": True}}
     choice = parse_tuned_method(
-        {"name": "mbls", "choose": {**knobs, "over_classes": ["mean", "sum"]}, "trials": 3}, where="doc"
+        {"name": "mbls", "choose": {**space, "over_classes": ["mean", "sum"]}, "trials": 3}, where="doc"
     )
     assert first_settings(choice) == [{"margin": 2, "strength": 0.01, "over_classes": "mean"}]
     assert (choice.rule, choice.sampler, choice.trials) == ("best", "optuna", 3)
@@ -99,4 +99,4 @@ def test_mistakes_are_told_before_anything_runs(changes, sentence):
 
 def test_a_range_needs_a_search():
     with pytest.raises(SpecError, match="a list of values that differ, the simplest first"):
-        ComparisonSpec.from_table({**TABLE, "method": [{"name": "focal", "choose": KNOBS}]})
+        ComparisonSpec.from_table({**TABLE, "method": [{"name": "focal", "choose": SPACE}]})

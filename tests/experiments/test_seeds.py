@@ -23,7 +23,7 @@ def trained(tmp_path_factory):
 
 @pytest.fixture
 def _as_runs_go():
-    """The plain way, whatever was compiled before: what is compared is compared to the last bit."""
+    """The fallback, whatever was compiled before: what is compared is compared to the last bit."""
     with use_backend("fallback"):
         yield
 

@@ -149,12 +149,12 @@ def test_printed_areas_stand_beside_the_score_they_were_computed_from(finished, 
 
     def printed(spec, calibrator, columns, *, tuned, ood):
         asked.append((spec.method.name, calibrator, tuple(columns), ood))
-        return {"ood_auroc": "94.32 % (paper, table 9)"} if spec.method.name == "ce" else {}
+        return {"ood_auroc": "94.32% (paper, table 9)"} if spec.method.name == "ce" else {}
 
     assert "table 9" not in format_shifts(outcome.groups, "markdown")
     monkeypatch.setattr("equipoise.experiments.results.shift.printed_for", printed)
     lines = format_shifts(outcome.groups, "markdown").splitlines()
-    beside = [line for line in lines if "94.32 % (paper, table 9)" in line]
+    beside = [line for line in lines if "94.32% (paper, table 9)" in line]
     assert [line.split("|")[2].strip() for line in beside] == ["entropy", "entropy"]
     assert ("ce", "temperature", ("ood_auroc",), {"data": "digits", "noise": 1.0}) in asked
 

@@ -221,7 +221,7 @@ def made(method, metric="ece"):
         cells={metric: cell},
         marks={metric: "best"},
         versus={metric: ""},
-        printed={metric: "4.00 % (paper, table 1)"},
+        printed={metric: "4.00% (paper, table 1)"},
     )
     return ResultTable(
         data="d",
@@ -279,7 +279,7 @@ def test_csv_of_several_tables_is_one_file():
     rows = list(csv.DictReader(io.StringIO(format_tables([made(label), made("ce")], "csv"))))
     assert [row["method"] for row in rows] == [label, "ce"]
     assert float(rows[0]["mean"]) == 0.05
-    assert rows[0]["printed"] == "4.00 % (paper, table 1)"
+    assert rows[0]["printed"] == "4.00% (paper, table 1)"
 
 
 def test_latex_is_escaped_and_keeps_what_papers_printed():

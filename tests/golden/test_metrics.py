@@ -70,7 +70,7 @@ def test_kernel_calibration_error(name, target, key, power):
 def test_bandwidth_choice():
     case = CASES["kde_bandwidth.R"]
     probs, labels = probabilities("R")
-    chosen = m.choose_bandwidth(probs, candidates=case["params"]["candidates"], normaliser="published")
+    chosen = m.choose_bandwidth(probs, candidates=case["params"]["candidates"], normalizer="published")
     assert chosen == pytest.approx(case["expected"]["official_choice"])
     error = m.kernel_calibration_error(probs, labels, bandwidth=chosen)
     assert error == pytest.approx(case["expected"]["ece_kde_canonical_p1"], rel=1e-8)

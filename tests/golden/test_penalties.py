@@ -27,7 +27,7 @@ SOFT_DECE = partial(dece_penalty, n_bins=5, rank_temperature=10.0, bin_temperatu
 TABLE = [
     ("mmce_sq.A", "mmce_squared", partial(mmce_penalty, squared=True), True),
     ("mmce_sq.A", "mmce", mmce_penalty, False),
-    ("mmce_w.A", "value", partial(mmce_weighted_penalty, normalisation="authors"), True),
+    ("mmce_w.A", "value", partial(mmce_weighted_penalty, normalization="authors"), True),
     ("mmce_w_paper.A", "value", mmce_weighted_penalty, True),
     ("dca.A", "dca", dca_penalty, True),
     ("dca.A", "ce_plus_10dca", losses.CrossEntropyLoss() + 10.0 * losses.DCA(), False),

@@ -49,7 +49,7 @@ class Outcome(NamedTuple):
     Attributes:
         coverage: By metric, in which the interval contains the true value.
         consistency: In which the consistency test rejects calibration.
-        compare: By metric, in which two equally good models are told apart.
+        compare: By metric, in which two equally good models are called different.
         slices: In which a predicted class is called miscalibrated.
     """
 
@@ -124,7 +124,7 @@ def simulate(
     truth, rng = true_values(design, sharpness=sharpness), np.random.default_rng(seed)
     clusters = "cluster" if clustered else None
     covered = dict.fromkeys(METRICS, 0)
-    told_apart = dict.fromkeys(("accuracy", "nll", "brier", "ece"), 0)
+    called_different = dict.fromkeys(("accuracy", "nll", "brier", "ece"), 0)
     rejected = sliced = 0
     for number in range(n_sets):
         first, second = draw_models(rng, design, sharpness=sharpness)
@@ -135,11 +135,11 @@ def simulate(
         inflation = 1.0 if card.clusters is None else card.clusters.inflation(0.95)
         sliced += any(part.p_value < 0.05 for part in score_by_class(first, inflation=inflation))
         differences = compare(first, second, n_resamples=n_resamples, seed=number, clusters=clusters)
-        for key in told_apart:
-            told_apart[key] += differences.of(key).verdict != "tie"
+        for key in called_different:
+            called_different[key] += differences.of(key).verdict != "tie"
     return Outcome(
         {key: count / n_sets for key, count in covered.items()},
         rejected / n_sets,
-        {key: count / n_sets for key, count in told_apart.items()},
+        {key: count / n_sets for key, count in called_different.items()},
         sliced / n_sets,
     )

@@ -13,7 +13,7 @@ __all__ = ["bin_of", "binned_error", "bins", "draw", "rows", "softmax", "top_lab
 
 
 def draw(n=400, k=4, *, seed=0, sharpness=1.6, spread=1.5):
-    """Rows of a model that is over-confident for a sharpness above 1, calibrated at 1."""
+    """Rows of a model that is overconfident for a sharpness above 1, calibrated at 1."""
     rng = np.random.default_rng(seed)
     truth = softmax(spread * rng.normal(size=(n, k)))
     labels = (truth.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(0, k - 1)

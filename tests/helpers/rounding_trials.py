@@ -55,7 +55,7 @@ def outputs(
         "network": MLPClassifier((50,), max_iter=60, learning_rate_init=0.01, random_state=seed),
     }[model]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the network stops after 60 epochs, over-confident and not converged
+        warnings.simplefilter("ignore")  # the network stops after 60 epochs, overconfident and not converged
         classifier.fit(inputs[:N_TRAIN], labels[:N_TRAIN])
         probs = classifier.predict_proba(inputs[N_TRAIN:])
     probs, labels = (probs[:, 1] if n_classes == 2 else probs), labels[N_TRAIN:]

@@ -213,7 +213,7 @@ def without_clock(history) -> list[dict[str, float]]:
 
 
 class Says(nn.Module):
-    """A network that says what it is told: its weights are the logits of the samples, and its inputs their numbers.
+    """A network with given answers: its weights are the logits of the samples, and its inputs their numbers.
 
     One step of size 1 then moves the weights by exactly the gradient with respect to the logits.
     """

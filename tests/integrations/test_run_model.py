@@ -7,7 +7,9 @@ import pytest
 import torch
 
 from equipoise import load_model
+from equipoise.calibrators import VectorScaling
 from equipoise.core.errors import DataError, SpecError
+from equipoise.decisions import CostRule, certify_threshold
 from equipoise.experiments import Spec, run
 from equipoise.integrations import run_model
 from equipoise.integrations.run_model import find_run, load_run, save_run
@@ -90,6 +92,60 @@ def test_an_exported_run_and_an_exported_file_are_one_graph(kind, request, tmp_p
         session = onnxruntime.InferenceSession(str(tmp_path / name), providers=["CPUExecutionProvider"])
         (probs,) = session.run(["probs"], {"inputs": rows})
         np.testing.assert_allclose(probs, expected, atol=1e-5)
+
+
+def certified(folder, path, **options):
+    """Certify a threshold on the run's own test rows, which is enough to see it applied."""
+    rule = certify_threshold(folder.predictions("test"), min_coverage=0.4, **options)
+    rule.save(path)
+    return rule
+
+
+@pytest.mark.parametrize("source", ["run", "saved", "saved with the rule"])
+def test_a_decision_goes_along_with_the_network(source, digits, tmp_path, capsys):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    rule = certified(digits, tmp_path / "rule.json", calibrator=digits.calibrator("temperature"))
+    expected = rule(digits.predictions("test").take(slice(0, 200)))
+    assert 0 < expected.mean() < 1
+    images, _ = raw_test_rows(digits, 200)
+    model, graph = digits.path, tmp_path / "model.onnx"
+    words = ("--decision", tmp_path / "rule.json")
+    if source != "run":
+        model = tmp_path / "model.safetensors"
+        kept = words if source == "saved with the rule" else ()
+        code, printed, _ = command(capsys, "save", digits.path, "-o", model, *kept)
+        assert (code, "of accepted predictions are wrong" in printed) == (0, bool(kept))
+        if kept:
+            assert np.mean(load_model(model).accept(images) == expected) > 0.99
+        words = () if kept else words
+    code, printed, _ = command(capsys, "export", model, "-o", graph, *words, "--json")
+    assert (code, json.loads(printed)["threshold"]) == (0, rule.certificate.threshold)
+    session = onnxruntime.InferenceSession(str(graph), providers=["CPUExecutionProvider"])
+    probs, accept = session.run(["probs", "accept"], {"inputs": images})
+    np.testing.assert_allclose(probs, digits.calibrated("temperature").probs[:200], atol=1e-5)
+    assert np.mean(accept == expected) > 0.99
+    assert "accepted predictions are wrong" in session.get_modelmeta().custom_metadata_map["accept"]
+
+
+def test_a_decision_that_does_not_fit_the_model_is_an_error(digits, tmp_path, capsys):
+    path = tmp_path / "rule.json"
+
+    def message(*more):
+        code, _, error = command(
+            capsys, "save", digits.path, "-o", tmp_path / "m.safetensors", "--decision", path, *more
+        )
+        assert (code, (tmp_path / "m.safetensors").exists()) == (2, False)
+        return error
+
+    certified(digits, path)
+    assert "certified without a calibrator, and the model has temperature" in message()
+    certified(digits, path, calibrator=digits.calibrator("temperature"))
+    VectorScaling().fit(digits.predictions("calib")).save(tmp_path / "vector.json")
+    assert "certified with another calibrator, and the model has vector" in message(
+        "--calibrator", tmp_path / "vector.json"
+    )
+    CostRule(wrong=10, abstain=1).save(path)
+    assert "needs a certified threshold, and" in message()
 
 
 def test_a_run_is_chosen_by_method_and_seed(tmp_path, capsys):

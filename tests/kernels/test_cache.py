@@ -28,8 +28,8 @@ RUN = "from equipoise.kernels.probe import probe; print(probe(10), sum(probe.sta
 
 
 @pytest.fixture
-def room(tmp_path):
-    """A copy of the room with two functions more, one of which the other calls."""
+def package(tmp_path):
+    """A copy of the package with two functions more, one of which the other calls."""
     copy = tmp_path / "here" / "equipoise" / "kernels"
     shutil.copytree(
         Path(equipoise.kernels.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__")
@@ -40,24 +40,24 @@ def room(tmp_path):
     return copy
 
 
-def run(room, place):
-    environment = {**os.environ, "PYTHONPATH": str(room.parents[1]), "NUMBA_CACHE_DIR": str(place)}
+def run(package, place):
+    environment = {**os.environ, "PYTHONPATH": str(package.parents[1]), "NUMBA_CACHE_DIR": str(place)}
     done = subprocess.run(
         [sys.executable, "-c", RUN], env=environment, capture_output=True, text=True, check=True
     )
     return [int(word) for word in done.stdout.split()]
 
 
-def test_a_changed_helper_gives_the_changed_result_with_a_warm_cache(room, tmp_path):
-    assert run(room, tmp_path / "cache") == [21, 0]
-    assert run(room, tmp_path / "cache") == [21, 1]
-    (room / "probe_helper.py").write_text(HELPER.format(3))
-    assert run(room, tmp_path / "cache") == [31, 0]
+def test_a_changed_helper_gives_the_changed_result_with_a_warm_cache(package, tmp_path):
+    assert run(package, tmp_path / "cache") == [21, 0]
+    assert run(package, tmp_path / "cache") == [21, 1]
+    (package / "probe_helper.py").write_text(HELPER.format(3))
+    assert run(package, tmp_path / "cache") == [31, 0]
 
 
-def test_where_nothing_can_be_written_everything_still_runs(room, tmp_path):
+def test_where_nothing_can_be_written_everything_still_runs(package, tmp_path):
     (tmp_path / "in_the_way").touch()
-    assert run(room, tmp_path / "in_the_way") == [21, 0]
+    assert run(package, tmp_path / "in_the_way") == [21, 0]
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equipoise.losses import KernelECE, kde_penalty, neighbours
+from equipoise.losses import KernelECE, kde_penalty, neighbors
 from helpers.batch_terms import batches, check_edges, plain, probabilities
 
 KINDS = ["canonical", "top_label", "marginal"]
@@ -85,7 +85,7 @@ def test_two_columns_are_twice_the_top_label_of_one():
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("floor", [None, 1e-10])
-def test_ignored_samples_are_no_neighbours(kind, floor):
+def test_ignored_samples_are_no_neighbors(kind, floor):
     logits = torch.randn(8, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     labels = torch.tensor([0, 1, 2, 0, -100, 1, -100, 2])
     term = KernelECE(bandwidth=0.05, kind=kind, least_density=floor)
@@ -103,7 +103,7 @@ def test_blocks_give_the_same_value_and_gradient(kind, monkeypatch):
         return value, torch.autograd.grad(value, inputs)[0]
 
     whole = derivatives()
-    monkeypatch.setattr(neighbours, "MOST_PAIRS", 17 * 4)
+    monkeypatch.setattr(neighbors, "MOST_PAIRS", 17 * 4)
     for one, other in zip(derivatives(), whole, strict=True):
         torch.testing.assert_close(one, other)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from equipoise.losses import MMCEWeighted, mmce_weighted_penalty
 from helpers.batch_terms import batches, check_edges, plain
 
-NORMALISATIONS = ["paper", "authors"]
+NORMALIZATIONS = ["paper", "authors"]
 
 
 def means(batch):
@@ -45,7 +45,7 @@ def test_oracle_of_the_paper(batch):
 def test_oracle_of_the_authors(batch):
     s1, s2, s3, m, n = means(batch)
     square = s1 / (m * m + 1e-5) + s2 / (n * n + 1e-5) - 2 * s3 / (m * n + 1e-5) + 1e-10
-    value = mmce_weighted_penalty(*batch, normalisation="authors").item()
+    value = mmce_weighted_penalty(*batch, normalization="authors").item()
     assert value**2 == pytest.approx(max(square, 0) if m and n else 0, abs=1e-13)
 
 
@@ -58,20 +58,20 @@ def test_repeating_the_right_predictions_changes_nothing():
     )
 
 
-@pytest.mark.parametrize("normalisation", NORMALISATIONS)
-def test_edges(normalisation):
-    check_edges(MMCEWeighted(normalisation=normalisation))
+@pytest.mark.parametrize("normalization", NORMALIZATIONS)
+def test_edges(normalization):
+    check_edges(MMCEWeighted(normalization=normalization))
 
 
 @pytest.mark.parametrize("label", [0, 1])
 def test_the_authors_form_is_zero_without_right_or_without_wrong(label):
     logits = torch.tensor([[1.0, 0.0], [2.0, 0.0]], requires_grad=True)
-    value = mmce_weighted_penalty(logits, torch.full((2,), label), normalisation="authors")
+    value = mmce_weighted_penalty(logits, torch.full((2,), label), normalization="authors")
     value.backward()
     assert value == 0
     assert not logits.grad.any()
 
 
-def test_refuses_an_unknown_normalisation():
+def test_refuses_an_unknown_normalization():
     with pytest.raises(ValueError, match="Did you mean 'authors'"):
-        MMCEWeighted(normalisation="author")
+        MMCEWeighted(normalization="author")

@@ -38,7 +38,7 @@ def test_weighted_mmce_has_the_gradient_of_the_authors():
     ours, theirs = LOGITS.clone().requires_grad_(), LOGITS.clone().requires_grad_()
     term = LOSSES["ce+mmce_weighted"].make().terms[1]
     term(ours, LABELS).backward()
-    (2.0 * mmce_weighted_penalty(theirs, LABELS, normalisation="authors")).backward()
+    (2.0 * mmce_weighted_penalty(theirs, LABELS, normalization="authors")).backward()
     torch.testing.assert_close(ours.grad, theirs.grad)
     assert ours.grad.any()
 
@@ -51,7 +51,7 @@ def test_the_class_and_the_catalogue_mean_one_class_adaptive_loss():
     assert torch.equal(plain.multipliers, named.multipliers)
 
 
-def test_class_adaptive_multipliers_start_where_they_are_told():
+def test_class_adaptive_multipliers_start_at_the_given_value():
     loss = ClassAdaptiveLoss(n_classes=3, start=0.5, rho_start=2.0)
     assert (loss.multipliers.tolist(), loss.rho.tolist()) == ([0.5] * 3, [2.0] * 3)
     with pytest.raises(ValueError, match="authors start at 1e-6"):
@@ -61,7 +61,7 @@ def test_class_adaptive_multipliers_start_where_they_are_told():
 
 
 def test_the_kernel_term_stands_beside_cross_entropy_at_a_strength_that_trains():
-    """At strength 1 and bandwidth 0.001 digits fall to 75 % and less; at these they keep their accuracy."""
+    """At strength 1 and bandwidth 0.001 digits fall to 75% and less; at these they keep their accuracy."""
     term = LOSSES["ce+kde"].make().terms[1]
     assert (term.factor, term.term.bandwidth) == (0.1, 0.01)
     assert "choose = { strength" in LOSSES["ce+kde"].use_when

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equipoise.losses import SmoothECE, dca_penalty, focal_loss, neighbours, sece_penalty
+from equipoise.losses import SmoothECE, dca_penalty, focal_loss, neighbors, sece_penalty
 from helpers.batch_terms import batches, check_edges, plain
 from helpers.golden import CASES, double
 
@@ -76,14 +76,14 @@ def test_blocks_give_the_same_value_and_derivatives(options, monkeypatch):
         return value, first, second
 
     whole = derivatives()
-    monkeypatch.setattr(neighbours, "MOST_PAIRS", 23 * 5)
+    monkeypatch.setattr(neighbors, "MOST_PAIRS", 23 * 5)
     for one, other in zip(derivatives(), whole, strict=True):
         torch.testing.assert_close(one, other)
 
 
 @pytest.mark.slow
 def test_blocks_compile_to_one_graph(monkeypatch):
-    monkeypatch.setattr(neighbours, "MOST_PAIRS", 23 * 5)
+    monkeypatch.setattr(neighbors, "MOST_PAIRS", 23 * 5)
     logits, labels = random_batch(23)
     compiled = torch.compile(SmoothECE(), fullgraph=True, backend="aot_eager")
     gradients = [torch.autograd.grad(term(logits, labels), logits)[0] for term in (SmoothECE(), compiled)]
@@ -103,7 +103,7 @@ def test_memory_is_bounded():
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
         value = sece_penalty(logits, labels)
     value.backward()
-    assert largest <= neighbours.MOST_PAIRS < 3000**2
+    assert largest <= neighbors.MOST_PAIRS < 3000**2
 
 
 @pytest.mark.parametrize("options", OPTIONS)
@@ -133,7 +133,7 @@ def test_edges(options):
     check_edges(SmoothECE(**options))
 
 
-def test_one_sample_without_neighbours_adds_nothing():
+def test_one_sample_without_neighbors_adds_nothing():
     assert sece_penalty(torch.zeros(1, 2), torch.tensor([1]), include_self=False) == 0
 
 

@@ -9,10 +9,10 @@ from equipoise.losses import SoftBinnedECE, dca_penalty, soft_ece_penalty
 from helpers.batch_terms import batches, check_edges, plain
 
 
-def members(confidence, centres, temperature):
+def members(confidence, centers, temperature):
     rows = []
     for c in confidence:
-        powers = [math.exp(-((c - centre) ** 2) / temperature) for centre in centres]
+        powers = [math.exp(-((c - center) ** 2) / temperature) for center in centers]
         rows.append([power / sum(powers) for power in powers])
     return rows
 

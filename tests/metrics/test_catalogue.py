@@ -39,7 +39,9 @@ def test_facts_and_catalogue_call_a_metric_the_same(key):
 def test_what_stands_alone_is_computed_by_what_its_facts_name(key):
     named = re.findall(r"equipoise\.(\w+)\.(\w+) computes it$", metric_facts(key).instead)
     others = re.findall("'([a-z_]+)'", metric_facts(key).instead)
-    assert all(callable(getattr(importlib.import_module(f"equipoise.{room}"), name)) for room, name in named)
+    assert all(
+        callable(getattr(importlib.import_module(f"equipoise.{package}"), name)) for package, name in named
+    )
     assert all(other in FACTS for other in others)
     assert named or others
     if key in METRICS and key in ALONE_FACTS and named:

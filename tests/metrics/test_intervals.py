@@ -5,7 +5,7 @@ from equipoise.metrics.intervals import error_interval, mean_interval, tail_prob
 
 
 def test_mean_interval_by_hand():
-    # Draws from 0 to 1, mean 0.5, moved up by 0.1 to centre on 0.6.
+    # Draws from 0 to 1, mean 0.5, moved up by 0.1 to center on 0.6.
     low, high = mean_interval(0.6, np.linspace(0, 1, 1001), level=0.8)
     assert (low, high) == (pytest.approx(0.2), pytest.approx(1.0))
 
@@ -16,6 +16,14 @@ def test_mean_interval_stays_in_range_and_holds_the_estimate():
     for value in (1 / 3, 0.1 + 0.2, 2 / 3):
         low, high = mean_interval(value, np.full(10, value))
         assert low <= value <= high
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 40, 1000])
+def test_ends_are_quantiles(n):
+    draws = np.random.default_rng(n).normal(size=n)
+    value = float(draws.mean())
+    low, high = np.quantile(draws, [0.05, 0.95])
+    assert mean_interval(value, draws, level=0.9) == pytest.approx((min(low, value), max(high, value)))
 
 
 def test_draws_that_are_no_numbers_are_left_out():

@@ -15,8 +15,8 @@ from equipoise.metrics import (
 from helpers.metric_samples import draw, rows, softmax, top_label
 
 
-def dirichlet(point, centre, width):
-    alpha = [c / width + 1 for c in centre]
+def dirichlet(point, center, width):
+    alpha = [c / width + 1 for c in center]
     logs = math.lgamma(sum(alpha)) - sum(math.lgamma(a) for a in alpha)
     return math.exp(logs + sum((a - 1) * math.log(x) for a, x in zip(alpha, point, strict=True)))
 

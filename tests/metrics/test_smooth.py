@@ -16,8 +16,8 @@ def smoothed(confidence, correct, width, n_grid=4001):
     total = np.zeros(n_grid)
     for c, a in zip(confidence, correct, strict=True):
         for image in range(-reach, reach + 1):
-            for centre in (2 * image + c, 2 * image - c):
-                total += (c - a) * np.exp(-0.5 * ((t - centre) / width) ** 2)
+            for center in (2 * image + c, 2 * image - c):
+                total += (c - a) * np.exp(-0.5 * ((t - center) / width) ** 2)
     density = np.abs(total) / (len(correct) * width * math.sqrt(2 * math.pi))
     return float(np.trapezoid(density, t))
 

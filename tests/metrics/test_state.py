@@ -598,3 +598,17 @@ def test_plain_tensors_with_a_fault_are_refused_and_nothing_is_added(kind, score
     with pytest.raises(ValueError):
         state.update(**{kind: torch.tensor(scores)}, labels=torch.tensor(labels))
     assert state.n_samples == 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_pass_keeps_predicted_classes_and_confidences(dtype):
+    logits = np.random.default_rng(0).normal(size=(3000, 40)).astype(dtype)
+    logits[::7, 5] = logits[::7, 3] = logits.max() + 1
+    labels = np.arange(3000) % 40
+    passed, fresh = (Predictions(logits=logits, labels=labels) for _ in range(2))
+    CalibrationState.of(passed)
+    assert passed.is_top_known
+    assert not fresh.is_top_known
+    assert (passed.predicted == fresh.predicted).all()
+    assert (passed.confidence == fresh.confidence).all()
+    assert not passed.confidence.flags.writeable

@@ -205,7 +205,7 @@ def test_hyper_gradient_through_one_step_of_all_weights(name):
 
 @pytest.mark.parametrize("side", [28, 33, 64])
 @pytest.mark.parametrize("factory", [resnet8, small_cnn, densenet40, vgg16_bn])
-def test_grey_images_of_other_sizes(factory, side):
+def test_gray_images_of_other_sizes(factory, side):
     network = factory(n_classes=4, in_channels=1).eval()
     with torch.no_grad():
         assert network(torch.zeros(1, 1, side, side)).shape == (1, 4)

@@ -30,7 +30,7 @@ class UserCNN(nn.Module):
 
 
 class Nested(nn.Module):
-    """As timm's: the last layer two rooms down, and an unused slot."""
+    """As timm's: the last layer two levels down, and an unused slot."""
 
     def __init__(self):
         super().__init__()

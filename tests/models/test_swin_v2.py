@@ -28,7 +28,7 @@ def offset_bias(attention, down, right, side):
 
 
 def oracle_attention(block, image, shift):
-    """Each pixel looks at the pixels of its shifted window that are its neighbours in the true image."""
+    """Each pixel looks at the pixels of its shifted window that are its neighbors in the true image."""
     attention, side = block.attn, block.window
     _, height, width, channels = image.shape
     bias = torch.cat([attention.q_bias, torch.zeros(channels, dtype=torch.double), attention.v_bias])

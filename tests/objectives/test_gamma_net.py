@@ -23,7 +23,7 @@ def first_batch(source=toys.TRAIN):
     return source(**toys.WHERE)[0]
 
 
-def test_gammas_start_where_they_are_told():
+def test_gammas_start_at_the_given_value():
     for positive in ("softplus", "abs", "exp"):
         gammas = GammaMap(5, positive=positive, start=2.5, temperature=0.3)(torch.randn(4, 5))
         assert gammas.tolist() == pytest.approx([2.5] * 4, rel=1e-5)

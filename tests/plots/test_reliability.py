@@ -11,7 +11,7 @@ from equipoise.plots import draw_confidence_histogram, draw_reliability, draw_re
 
 @pytest.fixture
 def curve():
-    # bins: empty, over-confident, empty, under-confident, certain and right
+    # bins: empty, overconfident, empty, underconfident, certain and right
     return ReliabilityCurve(
         np.array([0.0, 10, 0, 20, 4]), np.array([0.0, 3.5, 0, 14, 3.9]), np.array([0.0, 2, 0, 19, 4])
     )
@@ -76,14 +76,14 @@ def test_large_counts_stay_short():
 def test_models_stand_side_by_side_with_their_histograms(curve):
     figure = draw_reliability_diagrams({"before": curve, "after": curve})
     assert [ax.get_title(loc="left") for ax in figure.axes] == ["before", "after", "", ""]
-    assert figure.axes[0].texts[0].get_text() == f"ECE {100 * curve.expected_error():.1f} %"
+    assert figure.axes[0].texts[0].get_text() == f"ECE {100 * curve.expected_error():.1f}%"
     figure.draw_without_rendering()
     upper, lower = figure.axes[0].get_position(), figure.axes[2].get_position()
     assert upper.x0 == pytest.approx(lower.x0, abs=0.01)
     assert upper.width == pytest.approx(lower.width, abs=0.01)
 
 
-def test_draws_where_it_is_told(curve):
+def test_draws_on_the_given_axes(curve):
     ax = draw_reliability(curve)
     assert draw_reliability(curve, ax=ax) is ax
 

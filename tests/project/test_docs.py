@@ -72,6 +72,47 @@ def test_the_spec_of_the_readme_is_the_demos():
     assert tomllib.loads(shown) == tomllib.loads(demo.read_text())
 
 
+def navigation():
+    """Return the pages of every group of the site, by the name of the group."""
+    yaml = pytest.importorskip("yaml")
+
+    def pages(entry):
+        if isinstance(entry, str):
+            yield entry
+        else:
+            for child in entry if isinstance(entry, list) else entry.values():
+                yield from pages(child)
+
+    groups = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
+    return {name: list(pages(children)) for group in groups for name, children in group.items()}
+
+
+def test_every_guide_has_a_figure():
+    groups = navigation()
+    guides = [page for name in list(groups)[:6] for page in groups[name]]
+    guides = [page for page in guides if not page.startswith(("notebooks/", "evidence/"))]
+    assert len(guides) > 40
+    without = [
+        page
+        for page in guides
+        if page != "recipes/index.md" and "![" not in (ROOT / "docs" / page).read_text()
+    ]
+    assert without == []
+
+
+def test_every_recipe_is_in_the_index_and_in_the_navigation():
+    pages = {f"recipes/{page.name}" for page in (ROOT / "docs" / "recipes").glob("*.md")}
+    index = (ROOT / "docs" / "recipes" / "index.md").read_text()
+    assert pages <= {page for group in navigation().values() for page in group}
+    assert {f"recipes/{name}" for name in re.findall(r"\]\((\S+\.md)\)", index)} == pages - {
+        "recipes/index.md"
+    }
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 150
+
+
 def run_session(block, names, page):
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     runner = doctest.DocTestRunner(optionflags=flags, verbose=False)

@@ -51,7 +51,7 @@ def test_quotes_say_what_the_files_say(pages):
 def test_another_number_in_a_file_is_another_page(pages):
     from pages import results
 
-    before = pages.losses()
+    before = pages.losses_of("e")
     row = next(
         row
         for row in results.rows("e/scores.csv")
@@ -60,7 +60,7 @@ def test_another_number_in_a_file_is_another_page(pages):
     )
     row["value"] += 0.1
     results._values.cache_clear()
-    assert pages.losses() != before
+    assert pages.losses_of("e") != before
 
 
 @pytest.fixture

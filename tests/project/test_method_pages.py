@@ -1,4 +1,4 @@
-"""Every loss of the catalogue has its page and its picture, and the specs on pages are specs."""
+"""Every loss of the catalogue has its page and its figure, and the specs on pages are specs."""
 
 import re
 from operator import attrgetter

@@ -28,10 +28,12 @@ def pages(reference):
 
 
 def test_every_public_name_is_there_once(reference, pages):
-    rooms = [module.name for module in pkgutil.iter_modules(equipoise.__path__) if module.name != "__main__"]
-    assert set(rooms) < set(reference.PAGES)
-    for room in ("", *rooms):
-        module = importlib.import_module(f"equipoise.{room}".rstrip("."))
+    packages = [
+        module.name for module in pkgutil.iter_modules(equipoise.__path__) if module.name != "__main__"
+    ]
+    assert set(packages) < set(reference.PAGES)
+    for package in ("", *packages):
+        module = importlib.import_module(f"equipoise.{package}".rstrip("."))
         for name in getattr(module, "__all__", ()):
             assert name == "__version__" or f"{module.__name__}.{name}" in reference.addresses(), name
     anchors = re.findall(r"\{ #(\S+) \}", "".join(pages.values()))

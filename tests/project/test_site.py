@@ -114,8 +114,8 @@ def test_pages_are_light(site, pages):
 
 
 def test_every_public_room_has_its_page(pages):
-    rooms = {path.parent.name for path in (ROOT / "src" / "equipoise").glob("*/__init__.py")}
-    assert rooms | {"equipoise", "testing", "index"} <= {
+    packages = {path.parent.name for path in (ROOT / "src" / "equipoise").glob("*/__init__.py")}
+    assert packages | {"equipoise", "testing", "index"} <= {
         Path(name).stem for name in pages if name.startswith("api/")
     }
 

@@ -17,7 +17,7 @@ from equipoise.losses import Adaptive, Loss, Penalty, Sum
 from helpers.daily import daily
 
 LOSSES = {**CATALOGUE["losses"], **CATALOGUE["penalties"]}
-LEAVE_ONE_OUT = {"kde"}  # a repeated sample is its own neighbour there, a heavy one is not
+LEAVE_ONE_OUT = {"kde"}  # a repeated sample is its own neighbor there, a heavy one is not
 K = 4
 VOID = 9
 CROSS = list(product([False, True], repeat=3))

@@ -36,6 +36,7 @@ from equipoise import (
     training,
 )
 from equipoise.calibrators import (
+    CalibrationByGroup,
     Calibrator,
     CalibratorModule,
     OwnCalibrator,
@@ -65,15 +66,17 @@ SCORE = evaluate.Score(0.5, 0.4, 0.6)
 
 
 def public_classes():
-    """Return every class that a room or an adapter offers, as module and name; adapters are not loaded for it."""
-    rooms = [
-        room.name for room in pkgutil.iter_modules(equipoise.__path__) if room.name not in ("__main__", "cli")
+    """Return every class that a package or an adapter offers, as module and name; adapters are not loaded for it."""
+    packages = [
+        package.name
+        for package in pkgutil.iter_modules(equipoise.__path__)
+        if package.name not in ("__main__", "cli")
     ]
     found = {}
-    for name in ("equipoise", *(f"equipoise.{room}" for room in rooms)):
-        room = importlib.import_module(name)
-        for attribute in getattr(room, "__all__", ()):
-            kind = getattr(room, attribute)
+    for name in ("equipoise", *(f"equipoise.{package}" for package in packages)):
+        package = importlib.import_module(name)
+        for attribute in getattr(package, "__all__", ()):
+            kind = getattr(package, attribute)
             if inspect.isclass(kind) and not is_only_a_form(kind):
                 found.setdefault(kind, (name, attribute))
     return [*found.values(), *adapters()]
@@ -208,6 +211,7 @@ def run_model():
     from equipoise.integrations.run_model import RunModel
 
     return RunModel(
+        rule=None,
         label="a run",
         network=toys.make_network(0, plain=True).eval(),
         calibrator=TemperatureScaling().fit(LOGITS, LABELS),
@@ -330,6 +334,9 @@ EXAMPLES = {
         "d", "m", "", {}, {"ce": spec()}, {"ce": {"identity": run_scores()}}
     ),
     "RunScores": run_scores,
+    "CalibrationByGroup": lambda: CalibrationByGroup(base=TemperatureScaling(), by="site").fit(
+        Predictions(logits=LOGITS, labels=LABELS, groups={"site": ["a"] * len(LABELS)})
+    ),
     "PriorShift": lambda: PriorShift(before=TemperatureScaling().fit(LOGITS, LABELS)).set_priors([1, 1, 2]),
     "ScoringOptions": lambda: experiments.ScoringOptions(calibrators=["vector"], n_resamples=9),
     "SeedComparison": compared_seeds,
@@ -431,6 +438,8 @@ def example_of(name, kind):
 
 def computed(one):
     """What an object answers, if it is one that can be asked."""
+    if isinstance(one, CalibrationByGroup):
+        return one(Predictions(logits=LOGITS, groups={"site": ["a"] * len(LOGITS)})).logits
     if isinstance(one, Calibrator):
         return one(LOGITS)
     if isinstance(one, losses.Term):

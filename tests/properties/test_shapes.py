@@ -17,9 +17,9 @@ from helpers.daily import daily
 
 KINDS = {"Float": jaxtyping.Float, "Int": jaxtyping.Int, "Bool": jaxtyping.Bool}
 ENTRIES = [
-    pytest.param(entry, id=f"{room}-{entry.key}")
-    for room in ("losses", "penalties")
-    for entry in CATALOGUE[room].values()
+    pytest.param(entry, id=f"{package}-{entry.key}")
+    for package in ("losses", "penalties")
+    for entry in CATALOGUE[package].values()
 ]
 
 
@@ -53,9 +53,9 @@ def checked(function, names):
 @pytest.fixture
 def shapes(monkeypatch):
     """Check shapes in all functions of losses, wherever they were imported to; give how many there are."""
-    rooms = list(modules())
+    packages = list(modules())
     found = {}
-    for module in rooms:
+    for module in packages:
         names = {**vars(module), **KINDS, "Tensor": Tensor}
         for value in vars(module).values():
             own = inspect.isfunction(value) and value.__module__ == module.__name__
@@ -63,7 +63,7 @@ def shapes(monkeypatch):
                 f"{kind}[" in str(text) for text in value.__annotations__.values() for kind in KINDS
             ):
                 found[value] = checked(value, names)
-    for module in rooms:
+    for module in packages:
         for name, value in list(vars(module).items()):
             if inspect.isfunction(value) and value in found:
                 monkeypatch.setattr(module, name, found[value])

@@ -100,7 +100,7 @@ def test_hovering_a_bin_tells_its_rows_and_interval(browser, pages, single):
     curve = single.methods[0].curve()
     assert f"{curve.weight[-1]:,.0f} rows" in tip.text
     low, high = (100 * end[-1] for end in curve.intervals())
-    assert f"[{low:.1f}\u00a0%, {high:.1f}\u00a0%]" in tip.text.replace(" %", "\u00a0%")
+    assert f"[{low:.1f}%, {high:.1f}%]" in tip.text
     box = tip.rect
     assert box["x"] >= 0
     ActionChains(browser).move_to_element(browser.find_element(By.CSS_SELECTOR, "#reliability h2")).perform()
@@ -109,10 +109,10 @@ def test_hovering_a_bin_tells_its_rows_and_interval(browser, pages, single):
 
 def test_arrow_keys_walk_through_the_bins(browser, pages):
     look(browser, pages["single"])
-    picture = browser.find_element(By.CSS_SELECTOR, "figure svg.reliability")
-    marks = [mark.get_attribute("data-tip") for mark in picture.find_elements(By.CSS_SELECTOR, ".mark")]
+    figure = browser.find_element(By.CSS_SELECTOR, "figure svg.reliability")
+    marks = [mark.get_attribute("data-tip") for mark in figure.find_elements(By.CSS_SELECTOR, ".mark")]
     browser.execute_script(
-        "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'}); arguments[0].focus()", picture
+        "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'}); arguments[0].focus()", figure
     )
     tip = browser.find_element(By.ID, "tip")
     for wanted in marks[:2]:
@@ -181,8 +181,8 @@ def test_text_can_be_read_in_both_schemes(browser, pages, scheme):
 def contrast(one, two):
     """Return the contrast ratio of the accessibility guidelines."""
 
-    def luminance(colour):
-        shares = [int(part) / 255 for part in colour[colour.index("(") + 1 : -1].split(",")[:3]]
+    def luminance(color):
+        shares = [int(part) / 255 for part in color[color.index("(") + 1 : -1].split(",")[:3]]
         linear = [s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 

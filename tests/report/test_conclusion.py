@@ -21,8 +21,8 @@ def model(shift, n=4000, seed=0):
 @pytest.mark.parametrize(
     ("shift", "tone", "headline"),
     [
-        (0.15, "bad", "Over-confident by"),
-        (-0.05, "bad", "Under-confident by"),
+        (0.15, "bad", "Overconfident by"),
+        (-0.05, "bad", "Underconfident by"),
         (0.0, "good", "Consistent with"),
     ],
 )
@@ -35,7 +35,7 @@ def test_direction_of_a_single_model(shift, tone, headline):
 @pytest.mark.parametrize(
     ("shifts", "tone", "headline", "explained"),
     [
-        ((0.15, 0.25), "bad", "Over-confident by 20", "no run"),
+        ((0.15, 0.25), "bad", "Overconfident by 20", "no run"),
         ((0.0, 0.0), "good", "Consistent with a calibrated model in every run", "every run"),
         ((0.0, 0.15, 0.15), "bad", "Miscalibrated in 2 of 3 runs", "1 of 3 runs"),
         ((0.15, -0.15), "bad", "Miscalibrated in every run, not always in one direction", "no run"),
@@ -70,7 +70,7 @@ def test_the_worst_bin_is_told_with_its_numbers():
     rows = Predictions(predicted=[0] * 100, labels=[0] * 50 + [1] * 50, confidence=[0.97] * 100)
     words = " ".join(conclusion_of(report_of(rows, n_resamples=50)).sentences).replace("\u00a0", " ")
     assert (
-        "between 93 and 100 % confidence: of the 100 rows there, 50.0 % are right, where 97.0 % are claimed"
+        "between 93 and 100% confidence: of the 100 rows there, 50.0% are right, where 97.0% are claimed"
         in words
     )
 
@@ -88,10 +88,10 @@ def test_a_comparison_names_better_tied_and_worse_and_the_cost(rows):
         n_resamples=300,
     )
     conclusion = conclusion_of(report)
-    kinds = {one.name: one.kind for one in conclusion.judgements}
+    kinds = {one.name: one.kind for one in conclusion.judgments}
     assert kinds == {"same": "tied", "soft": "better", "noisy": "worse"}
     assert conclusion.headline == "1 of 3 is better calibrated than base"
-    words = {one.name: one.words for one in conclusion.judgements}
+    words = {one.name: one.words for one in conclusion.judgments}
     assert "costs" in words["noisy"]
     assert "accuracy a tie" in words["soft"]
 
@@ -106,7 +106,7 @@ def test_two_models_are_named(rows):
 
 
 def trained(scale, noise=0.0, n=3000, seed=0):
-    """A model on rows that all such models share, over-confident by a factor, with noise of its own."""
+    """A model on rows that all such models share, overconfident by a factor, with noise of its own."""
     rng = np.random.default_rng(0)
     logits = 2 * rng.normal(size=(n, 4))
     labels = (logits + rng.gumbel(size=logits.shape)).argmax(1)
@@ -128,7 +128,7 @@ def test_methods_that_a_calibrator_levels_are_said_to_be_level():
     words = " ".join(found.sentences).replace("\u00a0", " ")
     assert "Without a calibrator, 2 of 2 are better calibrated than ce." in words
     assert "use ce and fit temperature" in words
-    assert {one.kind for one in found.judgements} == {"better"}
+    assert {one.kind for one in found.judgments} == {"better"}
     assert found.tone == "good"
 
 
@@ -181,7 +181,7 @@ def test_many_comparisons_are_corrected_and_shown_so():
     wanted = min(1.0, *(8 * p / rank for rank, p in enumerate(ranked, 1)))
     assert corrected[smallest] == pytest.approx(wanted)
     assert all(corrected[name] >= raw[name] for name in raw)
-    words = {one.name: one.words for one in conclusion_of(report).judgements}
+    words = {one.name: one.words for one in conclusion_of(report).judgments}
     assert chance(corrected[smallest]) in words[smallest]
 
 

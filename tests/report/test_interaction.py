@@ -124,9 +124,9 @@ def test_thresholds_show_coverage_and_error_and_mark_those_that_are_certified(pa
     )
     button.send_keys(Keys.ENTER)
     words = text(page, "act-result")
-    assert f"Threshold {rule.threshold:.4f}: accepts {100 * rule.coverage:.1f} % of the rows" in words
-    assert f"{100 * rule.observed_error:.2f} % of them are wrong" in words
-    assert "Certified: with 95 % confidence, at most 10 % of accepted predictions are wrong" in words
+    assert f"Threshold {rule.threshold:.4f}: accepts {100 * rule.coverage:.1f}% of the rows" in words
+    assert f"{100 * rule.observed_error:.2f}% of them are wrong" in words
+    assert "Certified: with 95% confidence, at most 10% of accepted predictions are wrong" in words
     press(page, "act-threshold", Keys.ARROW_RIGHT)
     moved = text(page, "act-result")
     assert "Not certified" in moved

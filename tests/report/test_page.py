@@ -102,13 +102,13 @@ def test_a_comparison_has_every_section_and_one_model_its_own(single, comparison
     }  # fmt: skip
 
 
-def test_bars_of_the_picture_are_the_record(single):
+def test_bars_of_the_figure_are_the_record(single):
     curve = single.methods[0].curve()
     page = to_html(single)
-    picture = re.search(
+    figure = re.search(
         r'<svg [^>]*class="reliability" tabindex="0" data-steps="">.*?</svg>', page, re.DOTALL
     ).group()
-    tree = ElementTree.fromstring(picture)
+    tree = ElementTree.fromstring(figure)
     heights = [float(part.get("height")) for part in tree.iter("rect") if part.get("class") == "came"]
     wanted = [266 * value for value in curve.frequency[curve.weight > 0]]
     assert heights == pytest.approx(wanted, abs=0.02)
@@ -145,11 +145,11 @@ def test_reliability_is_drawn_before_and_after_calibrators(comparison):
     assert "ce after temperature" in page
 
 
-def test_points_are_told_apart_without_colour(rows):
+def test_points_are_told_apart_without_color(rows):
     page = to_html(report_of({f"m{i}": rows for i in range(9)}, n_resamples=5))
     page = re.search(r'<section id="tradeoff".*?</section>', page, re.DOTALL).group()
     marks = re.findall(r'<(circle|polygon)[^>]*class="dot s(\d)"', page)
-    assert len(marks) == 18  # once in the picture, once in the key
+    assert len(marks) == 18  # once in the figure, once in the key
     shapes = re.findall(r'points="([^"]+)"', page)
     relative = {
         tuple(
@@ -184,7 +184,7 @@ def test_many_slices_say_how_many_are_shown():
 
 @pytest.mark.parametrize(("level", "n_off"), [(0.95, 1), (0.999, 0)])
 def test_page_markdown_and_audit_find_the_same_slices_off(level, n_off):
-    # One site is calibrated; the other claims 90 % and is right in 39 of 50 rows, which chance explains in a few
+    # One site is calibrated; the other claims 90% and is right in 39 of 50 rows, which chance explains in a few
     # of a hundred samples.
     right = [True] * 45 + [False] * 5 + [True] * 39 + [False] * 11
     rows = Predictions(
@@ -199,7 +199,7 @@ def test_page_markdown_and_audit_find_the_same_slices_off(level, n_off):
     page = to_html(report).replace("\u00a0", " ")
     assert len(found.worst(found.groups["site"])) == n_off
     said = "1 of 2 are off" if n_off else "none is off"
-    rule = f"at level {100 * level:g} %, corrected for all 2 by Holm's rule"
+    rule = f"at level {100 * level:g}%, corrected for all 2 by Holm's rule"
     assert f"{said} by more than chance explains ({rule})" in unescape(page)
     assert page.count('class="sign worse"') == n_off
     assert ("site south" in to_markdown(report)) == bool(n_off)

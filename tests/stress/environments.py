@@ -111,9 +111,9 @@ def _try_plugin(rows: Path, chance: np.random.Generator, folder: Path) -> None:
     (site / "broken_plugin-1.0.dist-info" / "METADATA").write_text(
         "Metadata-Version: 2.1\nName: broken-plugin\nVersion: 1.0\n"
     )
-    room = str(chance.choice(["losses", "models", "nowhere"]))
+    category = str(chance.choice(["losses", "models", "nowhere"]))
     (site / "broken_plugin-1.0.dist-info" / "entry_points.txt").write_text(
-        f"[equipoise]\n{room}.mine = broken_plugin:entry\n"
+        f"[equipoise]\n{category}.mine = broken_plugin:entry\n"
     )
     code = PLUGINS[chance.integers(len(PLUGINS))]
     (site / "broken_plugin.py").write_text(code)
@@ -132,24 +132,24 @@ def _try_plugin(rows: Path, chance: np.random.Generator, folder: Path) -> None:
 
 
 def _try_matplotlibrc(rows: Path, chance: np.random.Generator, folder: Path) -> None:
-    """A matplotlibrc in the working directory changes no picture."""
+    """A matplotlibrc in the working directory changes no figure."""
 
     def draw(place: Path) -> tuple[Finished, str]:
         found = fresh(["-m", "equipoise", "plot", "phi", "-o", "phi.svg"], place)
         path = place / "phi.svg"
-        picture = path.read_text() if path.exists() else ""
-        return found, re.sub(r"\b[mp][0-9a-f]{10}\b", "name", picture)  # names of parts are random
+        figure = path.read_text() if path.exists() else ""
+        return found, re.sub(r"\b[mp][0-9a-f]{10}\b", "name", figure)  # names of parts are random
 
     (folder / "plain").mkdir()
     text = MATPLOTLIBRC[chance.integers(len(MATPLOTLIBRC))]
     (folder / "matplotlibrc").write_text(text, encoding="latin-1")
-    (_, expected), (found, picture) = draw(folder / "plain"), draw(folder)
+    (_, expected), (found, figure) = draw(folder / "plain"), draw(folder)
     if found.code or "Traceback" in found.err:
         raise Wrong(
             f"plot beside a matplotlibrc of {text!r}: exit code {found.code}: {found.err.strip()[-150:]}"
         )
-    if picture != expected:
-        raise Wrong(f"plot beside a matplotlibrc of {text!r} draws another picture")
+    if figure != expected:
+        raise Wrong(f"plot beside a matplotlibrc of {text!r} draws another figure")
 
 
 def _try_output(rows: Path, chance: np.random.Generator, folder: Path) -> None:

@@ -57,7 +57,7 @@ def test_a_rival_never_lowers_phi(prob, share, gamma):
 
 @given(st.floats(0, 0.5), st.floats(0.05, 10))
 def test_order_is_preserved_for_a_common_rival(rival, gamma):
-    """The risk minimiser ranks the classes as the posterior does: q / phi(q, u) grows with q."""
+    """The risk minimizer ranks the classes as the posterior does: q / phi(q, u) grows with q."""
     q = np.linspace(max(rival, 1e-4), 0.999, 500)
     assert (np.diff(q / dual_focal_phi(q, rival, gamma=gamma)) > 0).all()
 

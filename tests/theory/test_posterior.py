@@ -24,7 +24,7 @@ def risk(logits, posterior, gamma, order=None):
     return -(posterior * (1 - q + rival) ** gamma * np.log(q)).sum()
 
 
-def minimiser(posterior, gamma, order=None):
+def minimizer(posterior, gamma, order=None):
     start = np.log(posterior)
     if order is not None:
         start = np.empty(len(posterior))
@@ -35,7 +35,7 @@ def minimiser(posterior, gamma, order=None):
 
 
 def best_of_all_orders(posterior, gamma):
-    results = [minimiser(posterior, gamma, np.array(order)) for order in permutations(range(len(posterior)))]
+    results = [minimizer(posterior, gamma, np.array(order)) for order in permutations(range(len(posterior)))]
     return min(results, key=lambda result: result[1])[0]
 
 
@@ -57,7 +57,7 @@ def test_cross_entropy_is_proper(loss):
 @pytest.mark.parametrize("posterior", [(0.5, 0.5), (0.8, 0.2), (0.5, 0.3, 0.2), (0.9, 0.06, 0.03, 0.01)])
 def test_inverts_the_focal_risk(gamma, posterior):
     eta = np.array(posterior)
-    q, _ = minimiser(eta, gamma)
+    q, _ = minimizer(eta, gamma)
     np.testing.assert_allclose(recover_posterior(q, loss="focal", gamma=gamma), eta, atol=1e-6)
 
 
@@ -65,7 +65,7 @@ def test_inverts_the_focal_risk(gamma, posterior):
 @pytest.mark.parametrize("posterior", [(0.6, 0.4), (0.93, 0.07), (0.55, 0.33, 0.12), (0.8, 0.19, 0.01)])
 def test_inverts_the_dual_focal_risk(gamma, posterior):
     eta = np.array(posterior)
-    q, _ = minimiser(eta, gamma, np.arange(len(eta)))
+    q, _ = minimizer(eta, gamma, np.arange(len(eta)))
     np.testing.assert_allclose(recover_posterior(q, loss="dual_focal", gamma=gamma), eta, atol=1e-6)
 
 
@@ -80,7 +80,7 @@ def test_inverts_the_dual_focal_risk_with_the_rival_detached():
 
 
 @pytest.mark.parametrize("gamma", [1.0, 3.0, 5.0])
-def test_the_minimiser_keeps_the_top_class(gamma):
+def test_the_minimizer_keeps_the_top_class(gamma):
     rng = np.random.default_rng(1)
     for n_classes in (2, 3):
         for _ in range(4):

@@ -8,9 +8,11 @@ import pytest
 import torch
 from torch import nn
 
+from equipoise.calibrators import HistogramBinning, TemperatureScaling, VectorScaling
 from equipoise.core.errors import DataError
 from equipoise.losses import ClassAdaptiveHeuristicLoss, ClassAdaptiveLoss
 from equipoise.metrics import expected_calibration_error, negative_log_likelihood
+from equipoise.metrics.values import state_metrics
 from equipoise.models import deeplabv3_resnet34, load_published, resnet34
 from equipoise.objectives import Supervised
 from equipoise.training import Loader, boundary_mask, evaluation, fit, predict, score_dense
@@ -44,6 +46,23 @@ def test_sums_are_those_of_all_pixels():
     assert scores.state.n_samples == len(whole) == 10 * (SIDE**2 - 1)
     assert scores.state.curve().expected_error() == pytest.approx(expected_calibration_error(whole), abs=1e-9)
     assert scores.near.n_samples + scores.inside.n_samples == scores.state.n_samples
+
+
+@pytest.mark.parametrize("make", [TemperatureScaling, VectorScaling, HistogramBinning])
+def test_pixels_are_scored_after_a_calibrator(make):
+    everything = predict(network(), Loader(scenes(10))(**toys.WHERE), ignore_index=255, split="test")
+    other = predict(network(), Loader(scenes(6, seed=1))(**toys.WHERE), ignore_index=255, split="calib")
+    calibrator = make().fit(other.logits, other.labels)
+    scores, before = scored(10, calibrator=calibrator), scored(10)
+    after = calibrator(everything)
+    assert scores.state.n_samples == len(after)
+    assert scores.state.curve().expected_error() == pytest.approx(expected_calibration_error(after), abs=1e-6)
+    assert state_metrics(scores.state)["nll"] == pytest.approx(negative_log_likelihood(after), rel=1e-5)
+    assert state_metrics(scores.state)["nll"] != state_metrics(before.state)["nll"]
+    said, true = after.predicted, after.labels
+    both, either = ((said == true) & (said == 1)).sum(), ((said == 1) | (true == 1)).sum()
+    assert scores.class_iou[1] == pytest.approx(both / either)
+    np.testing.assert_array_equal(scores.sample.logits, before.sample.logits)
 
 
 def test_iou_by_a_loop():

@@ -54,7 +54,7 @@ class TestHistory:
         assert history.column("seconds") == [5, 5]
         assert history.column("cpu_seconds") == [2, 2]
 
-    def test_what_losses_adapt_is_summarised(self):
+    def test_what_losses_adapt_is_summarized(self):
         row = run(make(loss=AdaFocalLoss(n_bins=3)))[-1]
         assert row["gammas_min"] <= row["gammas_mean"] <= row["gammas_max"]
         row = run(make(loss=ClassAdaptiveLoss(n_classes=3, margin=0.5)))[-1]

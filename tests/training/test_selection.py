@@ -42,7 +42,7 @@ def test_scaling_first_changes_no_scaled_score():
 def test_it_chooses_another_epoch_than_the_nll():
     rows = [
         {"tune_nll": 0.5, "tune_nll_scaled": 0.5},
-        {"tune_nll": 0.9, "tune_nll_scaled": 0.4},  # better, and over-confident
+        {"tune_nll": 0.9, "tune_nll_scaled": 0.4},  # better, and overconfident
     ]
     assert Selection().best(rows) == 0
     assert Selection(metric="tune_nll_scaled").best(rows) == 1

@@ -26,7 +26,7 @@ FAILING = {
     "no gain": (rows(outer_loss=0.2), "gained nothing after the first epochs"),
     "traded": (
         rows(tune_accuracy=lambda n: 0.9 - 0.01 * n, tune_ece=lambda n: 0.1 - 0.005 * n),
-        r"accuracy was lost while calibration was gained: on tune 90.0 % right in epoch 0, 79.0 % now",
+        r"accuracy was lost while calibration was gained: on tune 90.0% right in epoch 0, 79.0% now",
     ),
     "upper bound": (rows(multipliers_min=1.0, multipliers_max=1e6), "cannot be met"),
     "lower bound": (rows(multipliers_min=1e-6, multipliers_max=1e-6), "the penalty does nothing"),

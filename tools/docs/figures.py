@@ -1,7 +1,8 @@
-"""Draw the figures of the README and the guides; with a folder, draw one figure of every kind there.
+"""Draw the figures of the README and the guides.
 
-python tools/docs/figures.py            # docs/figures/*.png
-python tools/docs/figures.py --all out  # one of each kind, to look at
+python tools/docs/figures.py               # docs/figures/*.png
+python tools/docs/figures.py decide trust  # these only
+python tools/docs/figures.py --gallery     # docs/figures/gallery-*.png, by the code of docs/gallery.md
 """
 
 import sys
@@ -14,10 +15,11 @@ import numpy as np
 
 mpl.use("Agg")
 
-from matplotlib import pyplot as plt
+import schematics
+from page_figures import PAGE_FIGURES, names_of
 from torch.nn import functional
 
-from equipoise import Predictions, losses, metrics, plots, read_predictions, score, theory
+from equipoise import Predictions, losses, metrics, plots, read_predictions, theory
 
 HERE = Path(__file__).resolve().parents[2] / "docs" / "figures"
 
@@ -59,53 +61,6 @@ def three_models():
     )
 
 
-def splits():
-    """Draw the rows of a data set as four splits, and what each is used for."""
-    figure, axes = plt.subplots(figsize=(8, 1.9), layout="constrained")
-    parts = [
-        ("train", 0.64, "fit the network"),
-        ("tune", 0.12, "stop, choose,\nadapt losses"),
-        ("calib", 0.12, "fit calibrators\nand thresholds"),
-        ("test", 0.12, "judge, once"),
-    ]
-    left = 0.0
-    for (name, share, use), color in zip(parts, ("#cfd8dc", "#b3d4f0", "#f8d8c6", "#c8e6c9"), strict=True):
-        axes.barh(0, share, left=left, color=color, edgecolor="white", linewidth=2)
-        axes.text(left + share / 2, 0.0, name, ha="center", va="center", fontweight="bold")
-        axes.text(left + share / 2, -0.62, use, ha="center", va="top", fontsize=9)
-        left += share
-    axes.set(xlim=(0, 1), ylim=(-1.25, 0.5))
-    axes.axis("off")
-    return figure
-
-
-def run_stages():
-    """Draw the stages of a run and the files that each writes."""
-    figure, axes = plt.subplots(figsize=(8, 1.7), layout="constrained")
-    stages = [
-        ("train", "history.csv, last.pt"),
-        ("predict", "predictions/*.npz"),
-        ("calibrate", "calibrators/*"),
-        ("score", "scores/*.json"),
-        ("table, report", "read only"),
-    ]
-    for index, (name, files_written) in enumerate(stages):
-        axes.annotate(
-            name,
-            (index, 0.5),
-            ha="center",
-            va="center",
-            fontweight="bold",
-            bbox={"boxstyle": "round,pad=0.5", "facecolor": "#dcebf7", "edgecolor": "#0072b2"},
-        )
-        axes.text(index, -0.35, files_written, ha="center", fontsize=9)
-        if index:
-            axes.annotate("", (index - 0.33, 0.5), (index - 0.67, 0.5), arrowprops={"arrowstyle": "->"})
-    axes.set(xlim=(-0.6, len(stages) - 0.4), ylim=(-0.7, 1.1))
-    axes.axis("off")
-    return figure
-
-
 def gradients():
     pulls = {
         "cross-entropy": functional.cross_entropy,
@@ -120,53 +75,6 @@ def gradients():
     return plots.draw_gradient_weights({name: theory.gradient_weight(f) for name, f in pulls.items()}).figure
 
 
-def every_kind() -> dict:
-    """Return a function per kind of figure; invented numbers stand in for histories."""
-    before, after, _ = embedded()
-    both = {"before": before, "after": after}
-    cards = {name: score(part, n_resamples=300) for name, part in both.items()}
-    rng = np.random.default_rng(0)
-    epochs = np.arange(60)
-    history = {
-        name: [
-            {"epoch": int(e), "tune_ece": 0.3 / (e + 3) + rise * e / 60 + 0.002 * rng.random()}
-            for e in epochs
-        ]
-        for name, rise in (("cross-entropy", 0.06), ("focal", 0.02), ("dual focal", 0.01))
-    }
-    learnt = [
-        {
-            "epoch": int(e),
-            "multipliers_mean": 0.1 * e,
-            "multipliers_min": 0.02 * e,
-            "multipliers_max": 0.3 * e,
-        }
-        for e in epochs
-    ]
-    gammas = {f"epoch {e}": rng.gamma(e, 0.3, 2000) for e in (5, 10, 20)}
-    curves = {name: metrics.reliability_curve(part) for name, part in both.items()}
-    smooth = {name: metrics.smooth_curve(part) for name, part in both.items()}
-    classes = metrics.CalibrationState.of(before).class_curves()
-    return {
-        "diagrams": partial(plots.draw_reliability_diagrams, curves),
-        "overlay": partial(plots.draw_reliability_diagrams, curves, smooth=smooth),
-        "smooth": partial(plots.draw_smooth_reliability, smooth["before"]),
-        "classwise": partial(plots.draw_classwise, classes, class_names=[f"digit {i}" for i in range(10)]),
-        "scatter": partial(plots.draw_accuracy_against_error, cards),
-        "history": partial(plots.draw_history, history),
-        "max_logits": partial(plots.draw_max_logits, both),
-        "rivals": partial(plots.draw_rivals, {n: metrics.rival_probability(p) for n, p in both.items()}),
-        "multipliers": partial(plots.draw_multipliers, learnt),
-        "gammas": partial(plots.draw_gammas, gammas),
-        "temperature": partial(plots.draw_temperature_sweep, metrics.sweep_temperatures(before)),
-        "risk_coverage": partial(
-            plots.draw_risk_coverage, {n: metrics.risk_coverage(p) for n, p in both.items()}
-        ),
-        "phi": plots.draw_phi,
-        "gradients": gradients,
-    }
-
-
 def save(drawn, path: Path) -> None:
     figure = drawn if hasattr(drawn, "savefig") else drawn.figure
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -174,18 +82,31 @@ def save(drawn, path: Path) -> None:
     print(path)
 
 
+FIGURES = {
+    "reliability": reliability,
+    "three-models": three_models,
+    "gradients": gradients,
+    "splits": schematics.splits,
+    "run-stages": schematics.run_stages,
+    "body-and-head": schematics.body_and_head,
+    "forms": schematics.forms,
+    "cluster": schematics.cluster,
+    "serving": schematics.serving,
+    "adapters": schematics.adapters,
+    "objective-step": schematics.objective_step,
+    "own-code": schematics.own_code,
+    # Printed by .ci/torch_free.py --sizes.
+    "sizes": partial(schematics.sizes, {"equipoise": 451, "equipoise[torch]": 1308, "equipoise[all]": 1656}),
+    **PAGE_FIGURES,
+}
+
+
 def main() -> None:
-    if sys.argv[1:2] == ["--all"]:
-        for name, draw in every_kind().items():
-            save(draw(), Path(sys.argv[2]) / f"{name}.png")
-    else:
-        for name, draw in (
-            ("reliability", reliability),
-            ("three-models", three_models),
-            ("splits", splits),
-            ("run-stages", run_stages),
-        ):
-            save(draw(), HERE / f"{name}.png")
+    if sys.argv[1:] == ["--gallery"]:
+        names_of("gallery.md", folder=HERE)
+        return
+    for name in sys.argv[1:] or FIGURES:
+        save(FIGURES[name](), HERE / f"{name}.png")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import run_notebooks
 
 import reference
 
+CONTRIBUTING = Path(__file__).resolve().parents[2] / "CONTRIBUTING.md"
 DISPLAY = re.compile(r"^\$\$\s*\n?(.+?)\n?\s*\$\$\s*$", re.DOTALL | re.MULTILINE)
 INLINE = re.compile(r"(?<![\\$`])\$(?=[^\s$`])([^$\n`]+?)(?<=[^\s$`])\$(?![\d$])")
 CODE = re.compile(r"(^```.*?^```\s*?$|`[^`\n]+`)", re.DOTALL | re.MULTILINE)
@@ -19,8 +20,9 @@ NAME = re.compile(r"`(equipoise(?:\.\w+)+)`")
 
 
 def on_files(files, *, config):
-    """Add the pages of the reference and of the notebooks, which are not written to the disk."""
-    for address, content in (*reference.pages(), *run_notebooks.pages()):
+    """Add the reference, the notebooks and the page on contributing, which are not written to the docs folder."""
+    contributing = CONTRIBUTING.read_text(encoding="utf-8").replace("](docs/", "](")
+    for address, content in (*reference.pages(), *run_notebooks.pages(), ("contributing.md", contributing)):
         files.append(File.generated(config, address, content=content))
     return files
 

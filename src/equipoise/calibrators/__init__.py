@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.bbq import BayesianBinning
 from equipoise.calibrators.beta import BetaCalibration
+from equipoise.calibrators.by_group import CalibrationByGroup
 from equipoise.calibrators.choose import Choice, Trial, choose
 from equipoise.calibrators.dirichlet import DirichletCalibration
 from equipoise.calibrators.ensemble import average_predictions
@@ -39,6 +40,7 @@ else:
 __all__ = [
     "BayesianBinning",
     "BetaCalibration",
+    "CalibrationByGroup",
     "Calibrator",
     "CalibratorModule",
     "Choice",

@@ -21,7 +21,7 @@ from equipoise.core.rows import Rows
 __all__ = ["FORMAT", "VERSION", "pack", "read", "unpack_result", "write"]
 
 FORMAT = "equipoise.calibrator"
-VERSION = 2
+VERSION = 3
 _LARGEST_JSON = 100_000
 _LARGEST_FILE = 1 << 24
 _MOST_ROWS = 1 << 14
@@ -49,8 +49,8 @@ def pack(
     """
     content: dict[str, Any] = {
         "format": FORMAT,
-        # Only what counts as zero is new in version 2, so that everything else can be read by earlier packages.
-        "version": VERSION if result.floor else 1,
+        # Version 2 added what counts as zero, version 3 groups; everything else can be read by earlier packages.
+        "version": 3 if kind == "by_group" else 2 if result.floor else 1,
         "kind": kind,
         "settings": dict(settings),
         "n_classes": n_classes,
@@ -83,7 +83,7 @@ def unpack_result(content: Mapping[str, Any]) -> FitResult:
         for name, entry in content["parameters"].items()
     }
     told = dict(content["result"])
-    told |= {name: tuple(told[name]) for name in ("warnings", "notes", "floor") if name in told}
+    told |= {name: tuple(told[name]) for name in ("warnings", "notes", "floor", "groups") if name in told}
     return FitResult(parameters=parameters, **told)
 
 
@@ -209,6 +209,8 @@ def _pack_result(result: FitResult) -> dict[str, Any]:
     }
     if result.floor:
         packed |= {"notes": list(result.notes), "floor": list(map(float, result.floor))}
+    if result.groups:
+        packed["groups"] = list(result.groups)
     return packed
 
 

@@ -47,9 +47,9 @@ def check_content(content: Any, *, where: str) -> None:
     if not (_numbers(frequencies) and all(0 <= one <= 1 for one in frequencies)):
         raise _damaged(where, "frequencies", "probabilities", frequencies)
     _check_table(content["result"], _RESULT, where=where, path="result.")
-    extra = {name: rule for name, rule in _ZEROS.items() if name in content["result"]}
+    extra = {name: rule for name, rule in _OPTIONAL.items() if name in content["result"]}
     _check_table(content["result"], extra, where=where, path="result.")
-    _check_nothing_else(content["result"], _RESULT | _ZEROS, where=where, path="result.")
+    _check_nothing_else(content["result"], _RESULT | _OPTIONAL, where=where, path="result.")
     floor = content["result"].get("floor", [])
     if len(floor) == 2 and content["n_classes"] not in (1, 2):
         raise _damaged(where, "result.floor", "one probability unless there are two classes", floor)
@@ -120,13 +120,14 @@ _RESULT: dict[str, _Rule] = {
     "nll_after": (_is(*_NUMBER), "a number"),
     "identity": (_is(bool), "true or false"),
 }
-# What exact zeros counted as; files of fits without zeros do not hold it.
-_ZEROS: dict[str, _Rule] = {
+# What exact zeros counted as, and the names of groups; other fits do not hold them.
+_OPTIONAL: dict[str, _Rule] = {
     "notes": (_texts, "a list of texts"),
     "floor": (
         lambda value: _numbers(value) and 1 <= len(value) <= 2 and all(0 < one <= 0.5 for one in value),
         "one or two probabilities above 0",
     ),
+    "groups": (lambda value: _texts(value) and len(set(value)) == len(value), "a list of different texts"),
 }
 _PARAMETER: dict[str, _Rule] = {
     "shape": (

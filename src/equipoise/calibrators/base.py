@@ -55,7 +55,7 @@ class Calibrator(ABC):
         preserves_order: Within a row, a class with a higher score never falls below one with a lower.
         needs_fit: False for maps that follow from their settings alone.
         changes_scores: False for the calibrator that leaves everything as it is, exact zeros too.
-        penalised: True if a penalty that grows with classes and shrinks with rows keeps the map from over-fitting.
+        penalized: True if a penalty that grows with classes and shrinks with rows keeps the map from over-fitting.
 
     Example:
         >>> from equipoise.calibrators import TemperatureScaling
@@ -70,7 +70,7 @@ class Calibrator(ABC):
     preserves_order: bool = False
     needs_fit: bool = True
     changes_scores: bool = True
-    penalised: bool = False
+    penalized: bool = False
 
     _result: FitResult | None = None
     _n_classes: int | None = None
@@ -178,13 +178,14 @@ class Calibrator(ABC):
             fitted_on = self.fitted_on(predictions.rows).union(predictions.fitted_on)
             return predictions._copy(fitted_on=fitted_on, _ids=predictions.rows)
         if is_claims(predictions):
-            mapped = self._mapped(as_claims(predictions).logits)
+            claims = as_claims(predictions)
+            mapped = self._mapped_rows(claims.logits, claims)
             right = (mapped if self.gives == "probs" else softmax(mapped))[:, 1]
             return predictions.with_confidence(
                 np.ascontiguousarray(right), fitted_on=self.fitted_on(predictions.rows)
             )
         if isinstance(predictions, Predictions):
-            rows = self._mapped(predictions.logits)
+            rows = self._mapped_rows(predictions.logits, predictions)
             column = one_column(rows, gives=self.gives) if predictions.one_column else rows
             return predictions.with_scores(**{self.gives: column}, fitted_on=self.fitted_on(predictions.rows))
         rows = self._mapped(as_rows(predictions, where=type(self).__name__))
@@ -390,6 +391,11 @@ class Calibrator(ABC):
                 _keep_predictions(result[block], logits[block])
         return result
 
+    def _mapped_rows(self, logits: Array, data: Predictions) -> Array:
+        """Return calibrated rows of predictions, of which ``logits`` are the scores in the precision of the answer."""
+        mapped: Array = self._mapped(logits)
+        return mapped
+
     @property
     def _leaves_scores(self) -> bool:
         """Whether predictions are left as they are, exact zeros too."""
@@ -401,7 +407,7 @@ class Calibrator(ABC):
         total = np.zeros(data.logits.shape[1])
         weights = np.ones(len(data)) if data.weights is None else data.weights
         for block in blocks(*data.logits.shape):
-            scores = self._mapped(data.logits[block].astype(np.float64, copy=False))
+            scores = self._mapped_rows(data.logits[block].astype(np.float64, copy=False), data.take(block))
             total += weights[block] @ (array_functions.softmax(scores) if self.gives == "logits" else scores)
         mean: Array = total / total.sum()
         return mean

@@ -12,8 +12,8 @@ from scipy.special import gammaln, softmax
 
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
-from equipoise.calibrators.binning import bin_sums, centres, equal_mass_edges
-from equipoise.calibrators.curves import normalised, padded, step_at
+from equipoise.calibrators.binning import bin_sums, centers, equal_mass_edges
+from equipoise.calibrators.curves import normalized, padded, step_at
 from equipoise.calibrators.one_vs_rest import row_weights, targets
 from equipoise.calibrators.result import FitResult
 from equipoise.core.array_functions import AnyArray
@@ -57,8 +57,8 @@ def average_histograms(
     for place, size in enumerate(sizes):
         edges = equal_mass_edges(scores, weights, size)
         mass, hits = bin_sums(scores, wanted, weights, edges)
-        # A bin among scores of 0 or of 1 alone has its centre there; its prior would forbid every other outcome.
-        alpha = np.clip(2 * centres(edges), _FAINTEST, 2 - _FAINTEST)
+        # A bin among scores of 0 or of 1 alone has its center there; its prior would forbid every other outcome.
+        alpha = np.clip(2 * centers(edges), _FAINTEST, 2 - _FAINTEST)
         beta = 2 - alpha
         evidence[place] = np.sum(
             gammaln(2.0) - gammaln(mass + 2) + gammaln(hits + alpha) - gammaln(alpha)
@@ -72,7 +72,7 @@ def average_histograms(
         if weight > _NEGLIGIBLE
     ]
     union = np.unique(np.concatenate([edges for _, edges, _ in used]))
-    inside = centres(union)
+    inside = centers(union)
     values = sum(weight * bins[bin_of(inside, edges)] for weight, edges, bins in used)
     return union, np.asarray(values / sum(weight for weight, _, _ in used)), evidence
 
@@ -80,7 +80,7 @@ def average_histograms(
 @final
 @dataclass(kw_only=True, eq=False)
 class BayesianBinning(Calibrator):
-    """Average histograms of many sizes; see :func:`average_histograms`. One against the rest, then normalised.
+    """Average histograms of many sizes; see :func:`average_histograms`. One against the rest, then normalized.
 
     Smoother than one histogram and without a number of bins to choose. Slow for many classes.
 
@@ -135,7 +135,7 @@ class BayesianBinning(Calibrator):
 
     def _map(self, logits: AnyArray, parameters: Mapping[str, AnyArray]) -> AnyArray:
         probs = softmax_rows(logits)
-        return normalised(step_at(probs, parameters["edges"], parameters["values"]), probs)
+        return normalized(step_at(probs, parameters["edges"], parameters["values"]), probs)
 
 
 def _sizes(rows: float) -> tuple[int, ...]:

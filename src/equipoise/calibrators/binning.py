@@ -7,7 +7,7 @@ import numpy as np
 from equipoise.core.arrays import Array
 from equipoise.core.bins import Precision, bin_edges, bin_of
 
-__all__ = ["bin_sums", "centres", "equal_mass_edges", "equal_width_edges"]
+__all__ = ["bin_sums", "centers", "equal_mass_edges", "equal_width_edges"]
 
 
 def equal_width_edges(n_bins: int, precision: Precision = "float64") -> Array:
@@ -21,7 +21,7 @@ def equal_width_edges(n_bins: int, precision: Precision = "float64") -> Array:
 
 
 def equal_mass_edges(values: Array, weights: Array, n_bins: int) -> Array:
-    """Return inner edges so that bins hold about the same weight; midway between neighbouring values.
+    """Return inner edges so that bins hold about the same weight; midway between neighboring values.
 
     Equal values are never parted, so there may be fewer bins.
 
@@ -53,11 +53,11 @@ def bin_sums(values: Array, targets: Array, weights: Array, edges: Array) -> tup
     return np.bincount(place, weights, size), np.bincount(place, weights * targets, size)
 
 
-def centres(edges: Array) -> Array:
+def centers(edges: Array) -> Array:
     """Return the middle of every bin on [0, 1] with these inner edges.
 
     Example:
-        >>> centres(np.array([0.5]))
+        >>> centers(np.array([0.5]))
         array([0.25, 0.75])
     """
     bounds = np.concatenate([[0.0], edges, [1.0]])

@@ -28,17 +28,22 @@ from equipoise.core.probabilities import softmax
 from equipoise.core.seeds import numpy_generator
 from equipoise.core.tables import Table
 
-__all__ = ["CANDIDATES", "CLAIM_CANDIDATES", "Advisor", "Choice", "Trial", "choose"]
+__all__ = ["CANDIDATES", "CLAIM_CANDIDATES", "GROUP_CANDIDATES", "Advisor", "Choice", "Trial", "choose"]
 
 #: What is tried unless the caller says otherwise, simple maps first.
 CANDIDATES = ("identity", "temperature", "ets", "platt", "svs", "vector", "beta", "isotonic", "sms")
 #: The same for top-1 predictions, of which only the confidence of the answer is known.
 CLAIM_CANDIDATES = ("identity", "platt", "beta", "spline", "isotonic", "histogram")
+#: Those that :class:`CalibrationByGroup` takes as its base: their number of parameters is fixed.
+GROUP_CANDIDATES = ("identity", "temperature", "ets", "platt", "svs", "vector", "beta", "sms")
 _ROWS_PER_PARAMETER = 10
 _FEWEST_ROWS = 20
-#: From so many rows on the best candidate is taken; docs/choose-a-calibrator.md shows the measurements.
-_ROWS_FOR_BEST = 500
-
+#: With fewer rows the best candidate must beat the simple ones by more than a standard error, and curves of one
+#: confidence, which answer exactly 0 or 1, are no candidates; docs/choose-a-calibrator.md shows the measurements.
+_ROWS_FOR_BEST = 2000
+_CURVES = ("isotonic", "histogram", "spline")
+#: What a cautious user takes without looking: for scores of every class, and for one confidence.
+_SIMPLE, _SIMPLE_CLAIMS = ("identity", "temperature"), ("identity", "platt")
 
 _HEADS = ("calibrator", "numbers", "log-loss", "gain", "+-", "ECE", "")
 
@@ -77,7 +82,7 @@ class Choice:
         trials: Every candidate's line.
         reason: The recommendation as a sentence.
         improvement: What choosing and fitting in this way gains in log-loss on rows that took no part in either.
-        interval: 95 % interval of the improvement.
+        interval: 95% interval of the improvement.
     """
 
     calibrator: Calibrator
@@ -92,7 +97,7 @@ class Choice:
     @property
     def _gain(self) -> str:
         low, high = self.interval
-        return f"expected gain in log-loss {self.improvement:.4f} (95 % interval {low:.4f} to {high:.4f})"
+        return f"expected gain in log-loss {self.improvement:.4f} (95% interval {low:.4f} to {high:.4f})"
 
     def __str__(self) -> str:
         return "\n".join([self._table().to_text(), "", self.reason, self._gain])
@@ -111,8 +116,9 @@ def choose(
 ) -> Choice:
     """Pick a calibrator by cross-validated log-loss, or recommend to leave the predictions alone.
 
-    The candidate with the lowest log-loss wins; with few rows the one with the fewest parameters within one standard
-    error of it. No calibration is always a candidate. Calibrators with more than one parameter per ten rows are
+    The candidate with the lowest log-loss wins. With fewer than 2,000 rows it must beat temperature scaling and no
+    calibration (Platt scaling for top-1 predictions) by more than one standard error; otherwise the better of these two
+    is taken. No calibration is always a candidate. Calibrators with more than one parameter per ten rows are
     refused unless a penalty holds them. The choice itself is cross-validated
     once more (nested), so that the expected gain is not that of the luckiest candidate.
 
@@ -121,8 +127,8 @@ def choose(
         candidates: Names of calibrators, or calibrators with settings of their own; by default :data:`CANDIDATES`, and
             :data:`CLAIM_CANDIDATES` for top-1 predictions, where the log-loss is that of the answer being right.
         rule: ``"one_standard_error"`` takes the simplest that is worse than the best by no more than one standard
-            error of their difference; ``"best"`` takes the best. By default the best from 500 rows on, if it beats no
-            calibration by more than one standard error, and the simplest with fewer rows.
+            error of their difference; ``"best"`` takes the best. By default the best from 2,000 rows on, and with
+            fewer rows the best only if it beats the simple ones by more than one standard error.
         folds: Parts of the cross-validation.
         seed: Decides which row is in which part.
 
@@ -151,9 +157,10 @@ def choose(
     weights = row_weights(predictions.weights, len(predictions))
     if rule is not None:
         check_choice(rule, RULES, where="choose", name="rule")
-    if rule is None and weights.sum() < _ROWS_FOR_BEST:
-        rule = "one_standard_error"
     claims = is_claims(predictions)
+    if rule is None and weights.sum() >= _ROWS_FOR_BEST:
+        rule = "best"
+    pick = _Pick(rule, _SIMPLE_CLAIMS if claims else _SIMPLE)
     if candidates is None:
         candidates = CLAIM_CANDIDATES if claims else CANDIDATES
     named = _named(candidates)
@@ -171,8 +178,8 @@ def choose(
     if len(predictions) < _FEWEST_ROWS or folds < 3:
         return _too_few(predictions, len(predictions))
     outcome = _cross_validate(data, tried, folds, numpy_generator(seed, "choose"), claims=claims)
-    chosen = _pick(outcome.losses, weights, size, rule)
-    gain, error = mean_and_error(outcome.losses["identity"] - outcome.nested(weights, size, rule), weights)
+    chosen = pick(outcome.losses, weights, size)
+    gain, error = mean_and_error(outcome.losses["identity"] - outcome.nested(weights, size, pick), weights)
     return Choice(
         calibrator=named[chosen].fit(predictions),
         trials=tuple(
@@ -233,8 +240,10 @@ def _named(candidates: Sequence[str | Calibrator]) -> dict[str, Calibrator]:
 def _refusal(calibrator: Calibrator, rows: float, n_classes: int, *, claims: bool) -> str:
     if claims and not calibrator.takes_claims:
         return "refused: it needs the scores of every class"
+    if claims and calibrator.kind in _CURVES and rows < _ROWS_FOR_BEST:
+        return f"refused: a curve of one confidence requires {_ROWS_FOR_BEST:,} rows, there are {rows:.0f}"
     size = calibrator.n_parameters(n_classes)
-    if calibrator.penalised:
+    if calibrator.penalized:
         return f"refused: fewer rows than classes ({n_classes})" if rows < n_classes else ""
     needed = _ROWS_PER_PARAMETER * size
     return f"refused: {size} parameters want {needed} rows, there are {rows:.0f}" if rows < needed else ""
@@ -256,13 +265,13 @@ class _Outcome:
     inner: Sequence[Mapping[str, Array]]
     tops: Mapping[str, tuple[Array, Array]]
 
-    def nested(self, weights: Array, size: Mapping[str, int], rule: Rule | None) -> Array:
+    def nested(self, weights: Array, size: Mapping[str, int], pick: _Pick) -> Array:
         """Return each row's loss under the candidate chosen, and fitted, without its part."""
         result = np.empty(len(self.fold))
         for part, losses in enumerate(self.inner):
             inside = self.fold == part
             seen = {name: values[~inside] for name, values in losses.items()}
-            result[inside] = self.losses[_pick(seen, weights[~inside], size, rule)][inside]
+            result[inside] = self.losses[pick(seen, weights[~inside], size)][inside]
         return result
 
 
@@ -285,7 +294,7 @@ def _cross_validate(
             fitted = calibrator._fit_rows(rows, claims=claims)
             for part in left_out:
                 held = fold == part
-                probs = _probs(fitted, predictions.logits[held])
+                probs = _probs(fitted, predictions.take(held))
                 loss = -np.log(np.maximum(probs[np.arange(len(probs)), predictions.labels[held]], 1e-38))
                 if len(left_out) == 1:
                     losses[name][held] = loss
@@ -298,26 +307,33 @@ def _cross_validate(
     return _Outcome(fold, losses, inner, tops)
 
 
-def _probs(calibrator: Calibrator, logits: Array) -> Array:
-    scores = calibrator._mapped(logits.astype(np.float64))
+def _probs(calibrator: Calibrator, rows: Predictions) -> Array:
+    scores = calibrator._mapped_rows(rows.logits.astype(np.float64), rows)
     probs: Array = softmax(scores) if calibrator.gives == "logits" else scores
     return probs
 
 
-def _pick(losses: Mapping[str, Array], weights: Array, size: Mapping[str, int], rule: Rule | None) -> str:
-    """Return the candidate with the lowest loss, or the smallest whose loss is within one standard error of it.
+@dataclass(frozen=True, slots=True)
+class _Pick:
+    """The rule that picks a candidate by its losses; without a name, the best if it clearly beats the simple ones."""
 
-    Without a rule it is the one with the lowest loss, unless no calibration is within one standard error of it.
-    """
-    best = min(losses, key=lambda name: mean_and_error(losses[name], weights)[0])
-    if rule == "best":
-        return best
-    near = []
-    for name in losses if rule else ("identity", best):
-        excess, error = mean_and_error(losses[name] - losses[best], weights)
-        if excess <= error:
-            near.append(name)
-    return min(near, key=lambda name: size[name])
+    rule: Rule | None
+    simple: tuple[str, ...]
+
+    def __call__(self, losses: Mapping[str, Array], weights: Array, size: Mapping[str, int]) -> str:
+        means = {name: mean_and_error(values, weights)[0] for name, values in losses.items()}
+        best = min(means, key=means.__getitem__)
+        if self.rule == "best":
+            return best
+        near = []
+        for name in losses:
+            excess, error = mean_and_error(losses[name] - losses[best], weights)
+            if excess <= error:
+                near.append(name)
+        if self.rule == "one_standard_error":
+            return min(near, key=lambda name: size[name])
+        simple = min((name for name in self.simple if name in means), key=means.__getitem__)
+        return simple if simple in near else best
 
 
 def _ece(confidence: Array, correct: Array, weights: Array) -> float:
@@ -343,12 +359,14 @@ def _trial(name: str, size: int, outcome: _Outcome, weights: Array, *, note: str
 def _reason(chosen: str, losses: Mapping[str, Array], weights: Array, rule: Rule | None) -> str:
     best = min(losses, key=lambda name: mean_and_error(losses[name], weights)[0])
     if chosen == "identity":
-        if rule == "best":
+        if best == "identity":
             return "Leave it alone: no map lowers the held-out log-loss."
         return "Leave it alone: no map lowers the held-out log-loss by more than its standard error."
     if chosen == best:
         return f"Use {chosen}: it has the lowest held-out log-loss."
-    return f"Use {chosen}: the simplest map within one standard error of the best, {best}."
+    if rule == "one_standard_error":
+        return f"Use {chosen}: the simplest map within one standard error of the best, {best}."
+    return f"Use {chosen}: {best} has a lower held-out log-loss, but not by more than a standard error."
 
 
 def _too_few(predictions: Predictions, rows: int) -> Choice:

@@ -9,7 +9,7 @@ import numpy as np
 from equipoise.core.array_functions import AnyArray, put_along, search_rows, take_along
 from equipoise.core.arrays import Array, array_namespace
 
-__all__ = ["interpolate", "normalised", "padded", "step_at", "with_top"]
+__all__ = ["interpolate", "normalized", "padded", "step_at", "with_top"]
 
 
 def interpolate(x: AnyArray, knots: AnyArray, values: AnyArray) -> AnyArray:
@@ -57,11 +57,11 @@ def step_at(x: AnyArray, edges: AnyArray, values: AnyArray) -> AnyArray:
     return take_along(values, search_rows(edges, x.T)).T
 
 
-def normalised(scores: AnyArray, fallback: AnyArray) -> AnyArray:
+def normalized(scores: AnyArray, fallback: AnyArray) -> AnyArray:
     """Divide rows by their sums; rows of zeros are taken from ``fallback``.
 
     Example:
-        >>> normalised(np.array([[1.0, 3.0], [0.0, 0.0]]), np.array([[0.5, 0.5], [0.9, 0.1]]))
+        >>> normalized(np.array([[1.0, 3.0], [0.0, 0.0]]), np.array([[0.5, 0.5], [0.9, 0.1]]))
         array([[0.25, 0.75],
                [0.9 , 0.1 ]])
     """
@@ -87,7 +87,7 @@ def with_top(probs: AnyArray, confidence: AnyArray) -> AnyArray:
     xp = array_namespace(probs)
     top = xp.argmax(probs, axis=-1, keepdims=True)
     even = put_along(xp.full_like(probs, 1.0 / max(1, probs.shape[-1] - 1)), top, 0.0)
-    rest = normalised(put_along(probs, top, 0.0), even) * (1 - confidence)[:, None]
+    rest = normalized(put_along(probs, top, 0.0), even) * (1 - confidence)[:, None]
     return put_along(rest, top, confidence[:, None])
 
 

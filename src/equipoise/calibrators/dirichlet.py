@@ -1,4 +1,4 @@
-"""Dirichlet calibration: a penalised linear map of the log-probabilities."""
+"""Dirichlet calibration: a penalized linear map of the log-probabilities."""
 
 from __future__ import annotations
 

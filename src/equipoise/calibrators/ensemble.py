@@ -20,7 +20,7 @@ def average_predictions(members: Sequence[Predictions]) -> Predictions:
 
     .. math:: p = \frac{1}{M} \sum_m p_m
 
-    Averaging lowers over-confidence by itself; calibrate the average rather than the members.
+    Averaging lowers overconfidence by itself; calibrate the average rather than the members.
 
     Args:
         members: Predictions of each network, rows in the same order.

@@ -30,7 +30,7 @@ _SHARPEST_LEAST = 0.01
 @final
 @dataclass(kw_only=True, eq=False)
 class EnsembleTemperatureScaling(Calibrator):
-    r"""Mix tempered, raw and uniform probabilities; temperature and weights minimise the Brier score.
+    r"""Mix tempered, raw and uniform probabilities; temperature and weights minimize the Brier score.
 
     .. math:: p = w_1 \operatorname{softmax}(z/T) + w_2 \operatorname{softmax}(z) + w_3 / k
 
@@ -134,7 +134,7 @@ def _data(predictions: Predictions) -> tuple[Array, Array, Array | None]:
 
 
 def _simplex_minimum(gram: Array, target: Array) -> Array:
-    """Minimise ``w G w - 2 t w`` over the simplex exactly, by trying every set of positive weights."""
+    """Minimize ``w G w - 2 t w`` over the simplex exactly, by trying every set of positive weights."""
     best, best_value = np.array([1.0, 0.0, 0.0]), gram[0, 0] - 2 * target[0]
     for size in (1, 2, 3):
         for chosen in combinations(range(3), size):
@@ -151,7 +151,7 @@ def _simplex_minimum(gram: Array, target: Array) -> Array:
 
 
 def _flattest_minimum(gram: Array, target: Array) -> Array:
-    """Minimise on the edge where the uniform part has all the weight it may have; the objective is convex."""
+    """Minimize on the edge where the uniform part has all the weight it may have; the objective is convex."""
     ends = np.array(
         [[_SHARPEST_LEAST, 0.0, 1 - _SHARPEST_LEAST], [0.0, _SHARPEST_LEAST, 1 - _SHARPEST_LEAST]]
     )

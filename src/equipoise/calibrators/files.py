@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
 from equipoise.calibrators.base import Calibrator
+from equipoise.calibrators.by_group import CalibrationByGroup
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.reading.columns import Columns, check_columns, takes_columns
@@ -64,19 +67,26 @@ def calibrate_file(
     target = Path(output)
     if ending_of(target) == ".npy":
         raise DataError(f"{target.name}: a .npy file holds one array and no notes. Write .npz.")
-    table = ScoreTable(path, check_columns(columns, where="calibrate_file"))
+    checked = check_columns(columns, where="calibrate_file")
+    if isinstance(calibrator, CalibrationByGroup):
+        checked["groups"] = [calibrator.by]
+    table = ScoreTable(path, checked)
     if table.is_calibrated and not force:
         raise DataError(
             f"{table.where}: a calibrator was applied to these predictions already; twice makes them worse. "
             "Take the raw ones, or apply it all the same with force=True (--force)."
         )
 
+    without_own: Counter[str] = Counter()
+
     def change(predictions: Predictions) -> Predictions:
         mapped: Predictions = calibrator(predictions)
+        if isinstance(calibrator, CalibrationByGroup):
+            without_own.update(calibrator.groups_without_own(predictions))
         return mapped
 
     words = calibrator.result.words if calibrator.needs_fit else ""
-    return table.write(
+    written = table.write(
         target,
         change,
         fitted_on=calibrator.fitted_on(table.rows()),
@@ -84,3 +94,4 @@ def calibrate_file(
         kind=scores,
         suffix=suffix,
     )
+    return replace(written, n_without_group=without_own)

@@ -67,7 +67,7 @@ def _refitted(
 
 
 def _probs(calibrator: Calibrator, data: Predictions) -> Array:
-    scores = calibrator._mapped(data.logits.astype(np.float64))
+    scores = calibrator._mapped_rows(data.logits.astype(np.float64), data)
     return softmax(scores) if calibrator.gives == "logits" else scores
 
 

@@ -12,7 +12,7 @@ from equipoise.calibrators.result import FitResult
 from equipoise.core.array_functions import AnyArray, softmax
 from equipoise.core.names import check_choice
 from equipoise.core.predictions import Predictions
-from equipoise.theory.posterior import posterior_of_minimiser
+from equipoise.theory.posterior import posterior_of_minimizer
 
 __all__ = ["FocalRecovery"]
 
@@ -24,7 +24,7 @@ class FocalRecovery(Calibrator):
 
     .. math:: \eta_j \propto q_j / \varphi(q_j)
 
-    See :func:`equipoise.theory.recover_posterior`. It is exact for a network that minimises its loss; ``fit`` is
+    See :func:`equipoise.theory.recover_posterior`. It is exact for a network that minimizes its loss; ``fit`` is
     there only to see whether it helps on held-out rows, and gives the map up if it does not.
 
     Args:
@@ -64,4 +64,4 @@ class FocalRecovery(Calibrator):
         )
 
     def _map(self, logits: AnyArray, parameters: Mapping[str, AnyArray]) -> AnyArray:
-        return posterior_of_minimiser(softmax(logits), loss=self.loss, gamma=self.gamma)
+        return posterior_of_minimizer(softmax(logits), loss=self.loss, gamma=self.gamma)

@@ -130,6 +130,7 @@ def as_claims(predictions: Predictions) -> Predictions:
         probs=predictions.confidence,
         labels=predictions.correct.astype("int64") if predictions.has_labels else None,
         weights=predictions.weights,
+        groups=predictions.groups,
         split=predictions.split,
         ids=predictions.rows,
         fitted_on=predictions.fitted_on,

@@ -10,8 +10,8 @@ import numpy as np
 
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
-from equipoise.calibrators.binning import bin_sums, centres, equal_mass_edges, equal_width_edges
-from equipoise.calibrators.curves import normalised, padded, step_at, with_top
+from equipoise.calibrators.binning import bin_sums, centers, equal_mass_edges, equal_width_edges
+from equipoise.calibrators.curves import normalized, padded, step_at, with_top
 from equipoise.calibrators.one_vs_rest import row_weights, targets
 from equipoise.calibrators.result import FitResult
 from equipoise.core.array_functions import AnyArray, softmax
@@ -37,7 +37,7 @@ class HistogramBinning(Calibrator):
     Args:
         n_bins: Number of right-closed bins.
         bins: Of equal ``"width"``, or of equal ``"mass"``.
-        share: ``"classwise"``: a histogram per class, then normalised. ``"top_label"``: one histogram of the
+        share: ``"classwise"``: a histogram per class, then normalized. ``"top_label"``: one histogram of the
             confidence; the other classes share the rest as before.
 
     Example:
@@ -50,7 +50,7 @@ class HistogramBinning(Calibrator):
         Bayesian classifiers; Guo et al. (2017).
 
     Differs from the authors' code:
-        A bin without fit rows answers with its centre, not with 0. Rows of zeros keep their probabilities.
+        A bin without fit rows answers with its center, not with 0. Rows of zeros keep their probabilities.
     """
 
     n_bins: int = 15
@@ -94,7 +94,7 @@ class HistogramBinning(Calibrator):
         edges, values, empty = zip(*tables, strict=True)
         return FitResult(
             parameters={"edges": padded(edges, fill=np.inf), "values": padded(values)},
-            words=f"{sum(map(len, values))} bins, {sum(empty)} of them empty and answered by their centre",
+            words=f"{sum(map(len, values))} bins, {sum(empty)} of them empty and answered by their center",
         )
 
     def _histogram(
@@ -105,12 +105,12 @@ class HistogramBinning(Calibrator):
         else:
             edges = equal_mass_edges(scores, weights, self.n_bins)
         mass, hits = bin_sums(scores, wanted, weights, edges)
-        values = np.where(mass > 0, hits / np.where(mass > 0, mass, 1.0), centres(edges))
+        values = np.where(mass > 0, hits / np.where(mass > 0, mass, 1.0), centers(edges))
         return edges, values, int((mass == 0).sum())
 
     def _map(self, logits: AnyArray, parameters: Mapping[str, AnyArray]) -> AnyArray:
         probs = softmax(logits)
         if self.share == "classwise":
-            return normalised(step_at(probs, parameters["edges"], parameters["values"]), probs)
+            return normalized(step_at(probs, parameters["edges"], parameters["values"]), probs)
         confidence = array_namespace(probs).max(probs, axis=-1, keepdims=True)
         return with_top(probs, step_at(confidence, parameters["edges"], parameters["values"])[:, 0])

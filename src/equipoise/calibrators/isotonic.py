@@ -11,7 +11,7 @@ from scipy.optimize import isotonic_regression
 
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
-from equipoise.calibrators.curves import interpolate, normalised, padded
+from equipoise.calibrators.curves import interpolate, normalized, padded
 from equipoise.calibrators.one_vs_rest import row_weights, targets
 from equipoise.calibrators.result import FitResult
 from equipoise.core.array_functions import AnyArray, softmax
@@ -75,7 +75,7 @@ class IsotonicCalibration(Calibrator):
         pooled: Zhang, Kailkhura, Han (2020), Mix-n-Match.
 
     Differs from the authors' code:
-        Rows whose curves all give 0 keep their probabilities. The pooled form is normalised too.
+        Rows whose curves all give 0 keep their probabilities. The pooled form is normalized too.
     """
 
     share: Literal["classwise", "pooled"] = "classwise"
@@ -117,7 +117,7 @@ class IsotonicCalibration(Calibrator):
     def _map(self, logits: AnyArray, parameters: Mapping[str, AnyArray]) -> AnyArray:
         probs = softmax(logits)
         if self.share == "classwise":
-            return normalised(interpolate(probs, parameters["knots"], parameters["values"]), probs)
+            return normalized(interpolate(probs, parameters["knots"], parameters["values"]), probs)
         curve = interpolate(probs.reshape(-1, 1), parameters["knots"], parameters["values"])
         # A trace of the input parts what the curve ties, as the authors do.
-        return normalised(curve.reshape(probs.shape) + 1e-9 * probs, probs)
+        return normalized(curve.reshape(probs.shape) + 1e-9 * probs, probs)

@@ -13,6 +13,7 @@ from equipoise.calibrators.artifact_checks import check_content, check_parameter
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.bbq import BayesianBinning
 from equipoise.calibrators.beta import BetaCalibration
+from equipoise.calibrators.by_group import CalibrationByGroup
 from equipoise.calibrators.dirichlet import DirichletCalibration
 from equipoise.calibrators.ensemble_temperature import EnsembleTemperatureScaling
 from equipoise.calibrators.focal_recovery import FocalRecovery
@@ -80,7 +81,7 @@ def load(path: str | os.PathLike[str], *, own: Any = None) -> Calibrator:
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "calibrator.json"
         >>> TemperatureScaling().fit([[3.0, 0.0]] * 4, [0, 0, 0, 1]).save(path)
         >>> load(path).result.words
-        'over-confident: divide logits by 2.73'
+        'overconfident: divide logits by 2.73'
     """
     return _rebuilt(artifact.read(path), where=f"load: {path}", own=own)
 
@@ -115,13 +116,16 @@ def _rebuilt(content: Mapping[str, Any], *, where: str, own: Any = None) -> Cali
         axes = made._claim_axes() if n_classes == ONE_CONFIDENCE else made._axes(n_classes or 0)
         check_parameters(result.parameters, axes, where=where)
     rows, frequencies = content.get("rows"), content.get("frequencies")  # early files have neither
-    return made._restored(
+    restored = made._restored(
         result,
         n_classes,
         content["fitted_on"],
         rows and Rows.unpacked(rows),
         None if frequencies is None else np.array(frequencies, np.float64),
     )
+    if isinstance(restored, CalibrationByGroup):
+        restored._check_restored(where)
+    return restored
 
 
 def _made(content: Mapping[str, Any], where: str) -> Calibrator:
@@ -133,6 +137,8 @@ def _made(content: Mapping[str, Any], where: str) -> Calibrator:
         )
     if content["kind"] == PriorShift.kind:
         return _prior_shift(content["settings"], where)
+    if content["kind"] == CalibrationByGroup.kind:
+        return _by_group(content["settings"], where)
     try:
         kind = look_up(content["kind"], KINDS, what="calibrator")
         check_settings(kind, content["settings"], where=where)
@@ -151,6 +157,29 @@ def _prior_shift(settings: Mapping[str, Any], where: str) -> PriorShift:
     try:
         return PriorShift(before=before, trained_priors=settings["trained_priors"])
     except (TypeError, ValueError) as error:
+        raise DataError(f"{where} is damaged: {error}") from error
+
+
+def _by_group(settings: Mapping[str, Any], where: str) -> CalibrationByGroup:
+    """Return the calibrator by group that a file holds, not yet fitted."""
+    base = settings.get("base")
+    if (
+        set(settings) != {"base", "by"}
+        or not isinstance(settings["by"], str)
+        or not isinstance(base, Mapping)
+    ):
+        raise DataError(
+            f"{where} is damaged: `settings` must be base and by. Fit and save the calibrator again."
+        )
+    if (
+        set(base) != {"kind", "settings"}
+        or base["kind"] not in KINDS
+        or not isinstance(base["settings"], Mapping)
+    ):
+        raise DataError(f"{where} is damaged: `settings.base` must be a calibrator. Fit and save it again.")
+    try:
+        return CalibrationByGroup(base=_made(base, where), by=settings["by"])
+    except ValueError as error:
         raise DataError(f"{where} is damaged: {error}") from error
 
 

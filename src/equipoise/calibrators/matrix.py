@@ -28,7 +28,7 @@ class MatrixScaling(Calibrator):
     .. math:: p = \operatorname{softmax}(W z + b)
 
     It can undo confusions between classes, and has so many parameters that it over-fits beyond a few
-    classes; :class:`StructuredMatrixScaling` and :class:`DirichletCalibration` are the penalised forms.
+    classes; :class:`StructuredMatrixScaling` and :class:`DirichletCalibration` are the penalized forms.
 
     Example:
         >>> logits, labels = [[2.0, 0.0], [2.0, 0.0], [0.0, 2.0], [0.0, 2.0]], [0, 1, 1, 0]

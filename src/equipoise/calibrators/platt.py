@@ -21,7 +21,7 @@ __all__ = ["PlattScaling"]
 @final
 @dataclass(kw_only=True, eq=False)
 class PlattScaling(Calibrator):
-    r"""Refit the log-odds of each class by a line; with more than two classes one against the rest, then normalise.
+    r"""Refit the log-odds of each class by a line; with more than two classes one against the rest, then normalize.
 
     .. math::
         \mu_j = \sigma\left(a_j \log\tfrac{p_j}{1 - p_j} + b_j\right), \qquad
@@ -82,7 +82,7 @@ class PlattScaling(Calibrator):
         slope, offset = found.coefficients.T
         return FitResult(
             parameters={"slope": slope, "offset": offset},
-            words=f"slopes {float(slope.min()):.3g} to {float(slope.max()):.3g}; below 1 means over-confident",
+            words=f"slopes {float(slope.min()):.3g} to {float(slope.max()):.3g}; below 1 means overconfident",
             converged=found.converged,
             iterations=found.iterations,
             certificate={"gap": found.gap},

@@ -24,7 +24,7 @@ class FitResult:
 
     Attributes:
         parameters: What was learnt, by name; read-only float64 arrays.
-        words: The finding as a sentence: "over-confident: divide logits by 2.37".
+        words: The finding as a sentence: "overconfident: divide logits by 2.37".
         converged: Whether the certificate meets the solver's tolerance. False at a bound.
         iterations: Steps taken; 0 for closed forms.
         certificate: Evidence of optimality, such as ``gradient`` (largest slope left) and ``gap`` (estimated
@@ -37,6 +37,7 @@ class FitResult:
         nll_after: The same after the map; never larger than before.
         identity: True if the map was given up because it made the fit rows worse; the calibrator then
             returns its input.
+        groups: Names of the groups that have parameters of their own; empty for calibrators of all rows.
 
     Example:
         >>> print(FitResult(parameters={}, words="nothing to do", nll_before=0.5, nll_after=0.5))
@@ -54,6 +55,7 @@ class FitResult:
     nll_before: float = nan
     nll_after: float = nan
     identity: bool = False
+    groups: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         frozen = {name: freeze(np.asarray(value, np.float64)) for name, value in self.parameters.items()}
@@ -74,7 +76,7 @@ class FitResult:
             ("NLL before", f"{self.nll_before:.6g}"),
             ("NLL after", f"{self.nll_after:.6g}"),
             ("converged", "yes" if self.converged else "no"),
-            *((name, _told(value)) for name, value in self.parameters.items()),
+            *((name, _value_text(value)) for name, value in self.parameters.items()),
             *((name, f"{value:.3g}") for name, value in self.certificate.items()),
         ]
         return Table.of(("", ""), rows, caption=self.words, notes=(*self.notes, *self.warnings)).to_html()
@@ -85,5 +87,5 @@ class FitResult:
         return "\n".join([line, *self.notes, *(f"! {warning}" for warning in self.warnings)])
 
 
-def _told(value: Array) -> str:
+def _value_text(value: Array) -> str:
     return f"{float(value):.6g}" if value.ndim == 0 else f"{value.size} numbers, shape {value.shape}"

@@ -11,7 +11,7 @@ import numpy as np
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.binning import bin_sums, equal_mass_edges
-from equipoise.calibrators.curves import normalised, padded, step_at
+from equipoise.calibrators.curves import normalized, padded, step_at
 from equipoise.calibrators.one_vs_rest import row_weights
 from equipoise.calibrators.platt import PlattScaling
 from equipoise.calibrators.result import FitResult
@@ -92,7 +92,7 @@ class ScalingBinning(Calibrator):
         return edges, total / mass
 
     def _map(self, logits: AnyArray, parameters: Mapping[str, AnyArray]) -> AnyArray:
-        return normalised(
+        return normalized(
             step_at(_scaled(logits, parameters), parameters["edges"], parameters["values"]),
             softmax(logits),
         )

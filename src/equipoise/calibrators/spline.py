@@ -11,7 +11,7 @@ from scipy.interpolate import CubicSpline
 
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
-from equipoise.calibrators.curves import interpolate, normalised, padded, with_top
+from equipoise.calibrators.curves import interpolate, normalized, padded, with_top
 from equipoise.calibrators.one_vs_rest import row_weights
 from equipoise.calibrators.result import FitResult
 from equipoise.core.array_functions import AnyArray, softmax
@@ -138,6 +138,6 @@ class SplineCalibration(Calibrator):
     def _map(self, logits: AnyArray, parameters: Mapping[str, AnyArray]) -> AnyArray:
         probs = softmax(logits)
         if len(parameters["knots"]) == 2:
-            return normalised(interpolate(probs, parameters["knots"], parameters["values"]), probs)
+            return normalized(interpolate(probs, parameters["knots"], parameters["values"]), probs)
         confidence = array_namespace(probs).max(probs, axis=-1, keepdims=True)
         return with_top(probs, interpolate(confidence, parameters["knots"], parameters["values"])[:, 0])

@@ -116,7 +116,7 @@ class StructuredVectorScaling(Calibrator):
     """
 
     kind = "svs"
-    penalised = True
+    penalized = True
 
     def n_parameters(self, n_classes: int) -> int:
         """Count the learnt numbers: a temperature, and two per class."""
@@ -163,7 +163,7 @@ class StructuredMatrixScaling(Calibrator):
     """
 
     kind = "sms"
-    penalised = True
+    penalized = True
 
     def n_parameters(self, n_classes: int) -> int:
         """Count the learnt numbers: a temperature, and a row and an offset per class."""

@@ -42,12 +42,12 @@ class TemperatureScaling(Calibrator):
         n_bins: Bins of the ECE.
 
     Example:
-        >>> logits, labels = [[3.0, 0.0]] * 4, [0, 0, 0, 1]  # says 95 %, is right in 3 of 4
+        >>> logits, labels = [[3.0, 0.0]] * 4, [0, 0, 0, 1]  # says 95%, is right in 3 of 4
         >>> calibrator = TemperatureScaling().fit(logits, labels)
         >>> round(calibrator.temperature, 4)
         2.7307
         >>> print(calibrator.result)
-        over-confident: divide logits by 2.73 (NLL 0.798587 -> 0.562335)
+        overconfident: divide logits by 2.73 (NLL 0.798587 -> 0.562335)
 
     Reference:
         Guo et al. (2017), On calibration of modern neural networks.
@@ -122,11 +122,11 @@ def describe_temperature(temperature: float) -> str:
 
     Example:
         >>> describe_temperature(2.37), describe_temperature(0.5), describe_temperature(1.004)
-        ('over-confident: divide logits by 2.37',
-         'under-confident: multiply logits by 2', 'neither over- nor under-confident: T = 1.004')
+        ('overconfident: divide logits by 2.37',
+         'underconfident: multiply logits by 2', 'neither over- nor underconfident: T = 1.004')
     """
     if abs(temperature - 1) < 0.01:
-        return f"neither over- nor under-confident: T = {temperature:.4g}"
+        return f"neither over- nor underconfident: T = {temperature:.4g}"
     if temperature > 1:
-        return f"over-confident: divide logits by {temperature:.3g}"
-    return f"under-confident: multiply logits by {1 / temperature:.3g}"
+        return f"overconfident: divide logits by {temperature:.3g}"
+    return f"underconfident: multiply logits by {1 / temperature:.3g}"

@@ -72,7 +72,7 @@ class Optimum:
 
 
 def fit_beta(logits: Array, labels: Array, weights: Array | None) -> Optimum:
-    """Minimise the mean NLL of ``beta * logits``, which is convex in beta.
+    """Minimize the mean NLL of ``beta * logits``, which is convex in beta.
 
     Subsamples give the start, so that two or three passes over all rows suffice. The bounds are the
     temperatures at which logits of typical size become 100 (saturated) and 0.01 (uniform); the search also stops

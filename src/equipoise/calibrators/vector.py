@@ -41,7 +41,7 @@ class VectorScaling(Calibrator):
 
     Differs from the authors' code:
         Newton steps to the optimum from the best temperature, not a fixed number of gradient steps.
-        The offsets are centred, which changes no probability.
+        The offsets are centered, which changes no probability.
     """
 
     kind = "vector"

@@ -11,7 +11,7 @@ from scipy.optimize import isotonic_regression
 
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
-from equipoise.calibrators.curves import normalised, padded
+from equipoise.calibrators.curves import normalized, padded
 from equipoise.calibrators.forms import as_claims, as_rows, is_claims
 from equipoise.calibrators.one_vs_rest import log_odds, row_weights, targets
 from equipoise.calibrators.result import FitResult
@@ -167,7 +167,7 @@ class VennAbers(Calibrator):
 
     def _map(self, logits: AnyArray, parameters: Mapping[str, AnyArray]) -> AnyArray:
         lower, upper = self._bounds(logits, parameters)
-        return normalised(upper / (1 - lower + upper), softmax(logits))
+        return normalized(upper / (1 - lower + upper), softmax(logits))
 
 
 def _scores(logits: AnyArray) -> AnyArray:

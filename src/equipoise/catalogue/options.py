@@ -201,7 +201,7 @@ def _meanings(definition: _Definition) -> dict[str, str]:
 
 
 def _result(module: str, node: ast.stmt) -> Iterator[_Definition]:
-    """Give the class that a function builds: what the function hands on is told there."""
+    """Give the class that a function builds: its docstring describes the options that the function passes on."""
     if isinstance(node, ast.FunctionDef) and isinstance(node.returns, ast.Name):
         found = _find(module, node.returns.id)
         if found:

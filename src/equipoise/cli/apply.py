@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+_SHOWN_GROUPS = 5
+
 _EXAMPLES = """\b
 Examples:
   equipoise apply calibrator.json production.csv
@@ -103,6 +105,7 @@ def command(
                 "n_samples": made.n_rows,
                 "kind": made.kind,
                 "columns": list(made.columns),
+                "groups_without_calibrator": dict(made.n_without_group),
             }
         )
     elif not quiet:
@@ -111,6 +114,13 @@ def command(
             f"Wrote {made.n_rows:,} rows of {made.kind} to {output}, through {fitted.kind}.{notes}"
             f"{'' if made.has_labels else ' They have no labels.'}"
         )
+        if made.n_without_group:
+            names = sorted(made.n_without_group)
+            listed = ", ".join([*names[:_SHOWN_GROUPS], *(["..."] if len(names) > _SHOWN_GROUPS else [])])
+            click.echo(
+                f"Groups without a calibrator of their own used that of all rows: {listed} "
+                f"({sum(made.n_without_group.values()):,} rows)."
+            )
 
 
 def _apply_decision(

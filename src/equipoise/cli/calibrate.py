@@ -44,8 +44,14 @@ def _calibrator_names() -> str:
 @click.option(
     "--rule",
     type=click.Choice(RULES),
-    help="For auto: the best calibrator, or the simplest within one standard error of it; by default the best from 500 "
-    "rows on, and the simplest with fewer.",
+    help="For auto: the best calibrator, or the simplest within one standard error of it; by default the best from "
+    "2,000 rows on, and with fewer only if it beats temperature scaling by more than a standard error.",
+)
+@click.option(
+    "--by",
+    metavar="NAME",
+    help="Column of groups: each group gets a calibrator of its own, shrunk towards that of all rows. Groups with few "
+    "rows, and those that FILE does not contain, use that of all rows.",
 )
 @click.option(
     "--holdout",
@@ -64,6 +70,7 @@ def command(
     output: Path,
     method: str,
     rule: Rule | None,
+    by: str | None,
     holdout: float | None,
     seed: int,
     columns: Columns,
@@ -74,10 +81,13 @@ def command(
 
     FILE must not contain rows that the calibrated predictions will be scored on: the split 'test' is an error. With one
     labeled file only, --holdout 0.3 keeps 30% of its rows back and scores the calibrator on them. The calibrator is
-    saved as .json or .safetensors; `equipoise apply` uses it.
+    saved as .json or .safetensors; `equipoise apply` uses it. With --by site, cross-validation decides how much each
+    site's own rows count.
     """
     check_output(output, (".json", ".safetensors"))
-    from equipoise.calibrators import choose
+    from equipoise.calibrators import CalibrationByGroup, choose
+    from equipoise.calibrators.choose import CANDIDATES, CLAIM_CANDIDATES, GROUP_CANDIDATES
+    from equipoise.calibrators.forms import is_claims
     from equipoise.calibrators.load import KINDS
     from equipoise.core.predictions.combine import divide
     from equipoise.core.reading import read_predictions
@@ -87,12 +97,26 @@ def command(
         look_up(method, KINDS, what="calibrator")
         if rule is not None:
             raise click.UsageError(f"--rule needs --method auto, got {method}. Leave out one of the two.")
+    if by is not None:
+        columns = {**columns, "groups": [by]}
     predictions = read_predictions(one_or_several(files), **columns)
     n_dropped, held_out = predictions.n_dropped, None
     if holdout is not None:
         ((predictions, held_out),) = divide([predictions], 1 - holdout, seed=seed)
-    choice = choose(predictions, rule=rule, seed=seed) if method == "auto" else None
-    calibrator = choice.calibrator if choice is not None else KINDS[method]().fit(predictions)
+    choice, candidates = None, None
+    if by is not None:
+        own = CLAIM_CANDIDATES if is_claims(predictions) else CANDIDATES
+        candidates = [name for name in own if name in GROUP_CANDIDATES]
+    if method == "auto":
+        choice = choose(predictions, candidates=candidates, rule=rule, seed=seed)
+    calibrator = choice.calibrator if choice is not None else KINDS[method]()
+    if by is not None:
+        # Groups may err in opposite directions where all rows together need no calibrator.
+        simple = "platt" if is_claims(predictions) else "temperature"
+        base = KINDS[calibrator.kind if calibrator.needs_fit else simple]()
+        calibrator = CalibrationByGroup(base=base, by=by).fit(predictions)
+    elif choice is None:
+        calibrator.fit(predictions)
     found = None if held_out is None else compare(held_out, calibrator(held_out), seed=seed)
     calibrator.save(output)
     if as_json:
@@ -125,6 +149,7 @@ def _content(calibrator: Calibrator, choice: Choice | None, output: Path) -> dic
     content: dict[str, object] = {
         "output": str(output),
         "method": calibrator.kind,
+        "groups": list(result.groups),
         "words": result.words,
         "converged": result.converged,
         "nll_before": result.nll_before,

@@ -24,6 +24,7 @@ _CORE = ("numpy", "scipy", "numba", "click", "jinja2")
 _EXTRAS = {
     "torch": ("losses, networks and tensors", ("torch",)),
     "parquet": ("read and write .parquet", ("pyarrow",)),
+    "remote": ("read files by address", ("pyarrow", "fsspec")),
     "safetensors": ("read and write .safetensors", ("safetensors",)),
     "data": ("datasets by name", ("scikit-learn", "pillow")),
     "train": ("training and comparisons", ("lightning-fabric", "filelock", "latex2mathml")),

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from math import prod
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from equipoise.cli.options import json_option, quiet_option, run_selection_options
 from equipoise.cli.output import check_output, print_json
-from equipoise.cli.save import describe_run, model_of_run
+from equipoise.cli.save import describe_rule, describe_run, model_of_run, read_rule
+
+if TYPE_CHECKING:
+    from equipoise.decisions import AcceptRule
 
 __all__ = ["command"]
 
@@ -21,6 +25,7 @@ _EXAMPLES = """\b
 Examples:
   equipoise export runs --method focal --seed 0 -o model.onnx
   equipoise export model.safetensors -o model.onnx
+  equipoise export runs --method focal --seed 0 --decision decision.json -o model.onnx
 """
 
 
@@ -36,6 +41,7 @@ def command(
     output: Path,
     shape: str | None,
     calibrator: str | None,
+    decision_path: Path | None,
     method: str | None,
     seed: int | None,
     root: str | None,
@@ -47,7 +53,8 @@ def command(
 
     The graph is compared with the original before it is saved; if they differ, no file is written. The inputs are
     those of the data's files: images as uint8 from 0 to 255, features in their own units. A model that `save_model`
-    wrote without a scaling of inputs takes the inputs of its network.
+    wrote without a scaling of inputs takes the inputs of its network. With --decision, or a model that was saved with
+    one, the graph has a second output `accept`.
     """
     check_output(output, (".onnx",))
     if model.is_dir():
@@ -55,33 +62,43 @@ def command(
             raise click.UsageError("--shape needs a saved model; a run contains the shape of its inputs.")
         from equipoise.integrations.run_model import export_run
 
-        found = model_of_run(model, calibrator=calibrator, method=method, seed=seed, root=root, code=code)
-        facts = describe_run(found)
+        found = model_of_run(
+            model,
+            calibrator=calibrator,
+            decision_path=decision_path,
+            method=method,
+            seed=seed,
+            root=root,
+            code=code,
+        )
+        facts, rule = describe_run(found), found.rule
         difference = export_run(found, output)
     else:
         for option, value in (("--method", method), ("--seed", seed), ("--data", root), ("--code", code)):
             if value is not None:
                 raise click.UsageError(f"{option} needs a folder of runs, and {model} is not a folder.")
-        difference, facts = _export_saved(model, output, calibrator, shape)
+        rule = None if decision_path is None else read_rule(decision_path)
+        difference, facts, rule = _export_saved(model, output, calibrator, rule, shape)
     if as_json:
         print_json({"output": str(output), **facts, "largest_difference": difference})
     elif not quiet:
         inputs = f"\nInputs: {facts['inputs']}." if facts.get("inputs") else ""
         click.echo(
             f"Wrote {output}, through {facts['calibrator']}; its probabilities differ by {difference:.1e} at most."
-            f"{inputs}"
+            f"{inputs}{describe_rule(rule)}"
         )
 
 
 def _export_saved(
-    model: Path, output: Path, calibrator: str | None, shape: str | None
-) -> tuple[float, dict[str, object]]:
+    model: Path, output: Path, calibrator: str | None, rule: AcceptRule | None, shape: str | None
+) -> tuple[float, dict[str, object], AcceptRule | None]:
     """Export a file that `equipoise save` or `save_model` wrote."""
-    import torch
+    from equipoise.calibrators import Identity, load
+    from equipoise.core.errors import DataError, require
 
-    from equipoise.calibrators import load
-    from equipoise.core.errors import DataError
+    torch = require("torch", extra="onnx", purpose="export a network")
     from equipoise.integrations.bounded_network import check_input_shape
+    from equipoise.integrations.calibrated import calibrator_of_rule
     from equipoise.integrations.onnx import export_onnx  # these packages are heavy, and extras
     from equipoise.integrations.raw_inputs import ScaledNetwork
     from equipoise.integrations.saved_model import load_model
@@ -92,7 +109,10 @@ def _export_saved(
         raise click.BadParameter(
             "the file does not contain the shape. Pass for example --shape 3,32,32.", param_hint="'--shape'"
         )
+    rule = loaded.rule if rule is None else rule
     used = loaded.calibrator if calibrator is None else load(calibrator)
+    if rule is not None:
+        used = calibrator_of_rule(rule, used, where=str(model)) or Identity()
     n_classes = check_input_shape(loaded.network, sizes, where=str(model))[0]
     if used.n_classes not in (None, n_classes):
         raise DataError(
@@ -103,6 +123,7 @@ def _export_saved(
     generator = torch.Generator().manual_seed(0)
     example = torch.randn(rows, *sizes, generator=generator)
     network, facts = loaded.network, dict[str, object](calibrator=used.kind)
+    facts["threshold"] = None if rule is None else rule.certificate.threshold
     notes: dict[str, str] = {}
     if loaded.raw_inputs is not None:
         network = ScaledNetwork(loaded.raw_inputs, network)
@@ -110,8 +131,10 @@ def _export_saved(
         facts["inputs"] = notes["inputs"]
         if loaded.raw_inputs.kind == "image":
             example = torch.randint(0, 256, example.shape, generator=generator).to(torch.uint8)
-    found = export_onnx(output, network, used, example, class_names=loaded.class_names, notes=notes)
-    return found, facts
+    found = export_onnx(
+        output, network, used, example, class_names=loaded.class_names, notes=notes, rule=rule
+    )
+    return found, facts, rule
 
 
 def _shape(text: str) -> tuple[int, ...]:

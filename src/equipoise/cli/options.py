@@ -295,6 +295,12 @@ _RUN_SELECTION = (
         metavar="NAME",
         help="A calibrator of the run, identity for none, or a file of one; by default the only one.",
     ),
+    click.option(
+        "--decision",
+        "decision_path",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="A threshold that `equipoise decide` certified on predictions of this model: `accept` goes along.",
+    ),
     click.option("--method", metavar="NAME", help="The method, in a folder of several runs."),
     click.option("--seed", type=int, help="The seed, in a folder of several runs."),
     _DATA,

@@ -343,7 +343,7 @@ def _record(report: Report, output: Path) -> dict[str, object]:
     }
     if report.trend is not None:
         return record | {"trend": report.trend.to_dict()}
-    return record | {"methods": {one.name: one.kind for one in conclusion.judgements}}
+    return record | {"methods": {one.name: one.kind for one in conclusion.judgments}}
 
 
 def _print_conclusion(report: Report, output: Path, *, as_json: bool, quiet: bool) -> None:

@@ -231,7 +231,7 @@ def _as_array(values: Any, *, where: str, name: str) -> Array:
     try:
         return as_numpy(values)
     except (TypeError, ValueError, RuntimeError) as error:
-        # Ragged lists; tensors that are sparse, quantised, on no device, or of eight bits.
+        # Ragged lists; tensors that are sparse, quantized, on no device, or of eight bits.
         raise TypeError(
             f"{where}: `{name}` must be an array, a tensor or a list of rows of one length, got "
             f"{type(values).__name__} that is none ({first_line(error)}). "

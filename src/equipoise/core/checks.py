@@ -170,7 +170,7 @@ def check_labels(labels: Array, *, n_classes: int | None, where: str, name: str 
     """Raise unless labels are class numbers from 0 to ``n_classes - 1``.
 
     Raises:
-        DataError: With the first bad row; labels that run from 1 are recognised.
+        DataError: With the first bad row; labels that run from 1 are recognized.
 
     Example:
         >>> check_labels(np.array([1, 2, 3]), n_classes=3, where="doc")

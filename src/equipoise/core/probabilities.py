@@ -73,7 +73,7 @@ def softmax(logits: Array) -> Array:
     """Return the softmax over the last axis, in the precision of the input.
 
     Args:
-        logits: Unnormalised scores ``(n, k)``, finite.
+        logits: Unnormalized scores ``(n, k)``, finite.
 
     Returns:
         Probabilities ``(n, k)``.

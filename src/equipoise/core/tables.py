@@ -178,11 +178,11 @@ class Table:
         """
         grid = [[visible(column.head) for column in self.columns], *self._text_cells()]
         widths = [max(map(len, texts), default=0) for texts in zip(*grid, strict=True)]
-        room = math.inf if width is None else width - indent
-        widths = self._narrowed(widths, room)
+        available = math.inf if width is None else width - indent
+        widths = self._narrowed(widths, available)
         blocks = [
             self._text_block(grid, [*range(self.n_names), *part], widths, rules=rules)
-            for part in self._split(widths, room)
+            for part in self._split(widths, available)
         ]
         body = "\n\n".join("\n".join(" " * indent + line for line in block) for block in blocks)
         below = [visible(part) for part in self.describe(bold="*")]
@@ -191,29 +191,29 @@ class Table:
     def _text_cells(self) -> list[list[str]]:
         """Return the cells as text; marks of a column stand below each other."""
         marked = [[("*" if cell.bold else "") + cell.mark for cell in row] for row in self.rows]
-        room = [max(map(len, marks)) for marks in zip(*marked, strict=True)]
+        mark_widths = [max(map(len, marks)) for marks in zip(*marked, strict=True)]
         return [
             [
                 visible(cell.plain) + (mark.ljust(size) if column.align == "right" else mark)
-                for cell, mark, size, column in zip(row, marks, room, self.columns, strict=True)
+                for cell, mark, size, column in zip(row, marks, mark_widths, self.columns, strict=True)
             ]
             for row, marks in zip(self.rows, marked, strict=True)
         ]
 
-    def _narrowed(self, widths: list[int], room: float) -> list[int]:
+    def _narrowed(self, widths: list[int], available: float) -> list[int]:
         """Return widths of which the widest that may wrap gave way until all fit."""
         widths = [max(size, 1) for size in widths]
         wraps = [number for number, column in enumerate(self.columns) if column.wraps]
-        while wraps and sum(widths) + len(_GAP) * (len(widths) - 1) > room:
+        while wraps and sum(widths) + len(_GAP) * (len(widths) - 1) > available:
             widest = max(wraps, key=lambda number: widths[number])
             if widths[widest] <= _NARROWEST:
                 break
             widths[widest] -= 1
         return widths
 
-    def _split(self, widths: Sequence[int], room: float) -> list[list[int]]:
+    def _split(self, widths: Sequence[int], available: float) -> list[list[int]]:
         """Return the columns after the names in blocks that fit."""
-        free = room - sum(widths[: self.n_names]) - len(_GAP) * (self.n_names - 1)
+        free = available - sum(widths[: self.n_names]) - len(_GAP) * (self.n_names - 1)
         blocks: list[list[int]] = []
         left = 0.0
         for number in range(self.n_names, len(widths)):

@@ -9,4 +9,4 @@ from equipoise.core.errors import require
 
 __all__: list[str] = []
 
-require("torch", extra="torch", purpose="train networks")
+require("torch", extra="torch", purpose="work with networks")

@@ -14,15 +14,15 @@ __all__ = [
     "cut_out",
     "erase_boxes",
     "flip_images",
-    "jitter_colours",
+    "jitter_colors",
     "mix_up",
-    "normalise",
+    "normalize",
     "shift_crop",
     "take_rows",
 ]
 
-#: How much each channel adds to the grey of an image.
-_GREY = (0.299, 0.587, 0.114)
+#: How much each channel adds to the gray of an image.
+_GRAY = (0.299, 0.587, 0.114)
 #: Smallest and largest share of an image that is erased, and the widest ratio of its sides.
 _ERASED, _LONGEST = (0.02, 1 / 3), 10 / 3
 
@@ -33,17 +33,17 @@ class Augment:
 
     Attributes:
         area: The smallest part of a streamed image that may be cut out and resized, 0.08 in most recipes
-            for large images; None takes the centre.
+            for large images; None takes the center.
         crop_padding: Pixels of black border from which a part of the old size is cut; 4 for CIFAR.
         flip: Mirror every second image from left to right.
-        cutout: Side of a square that is set to the mean colour; 16 is usual for CIFAR-10.
+        cutout: Side of a square that is set to the mean color; 16 is usual for CIFAR-10.
         mixup: Parameter of the beta distribution from which the mixing weight of a batch is drawn;
             zero does not mix. Targets become probabilities.
         cutmix: The same for CutMix, which replaces a rectangle of each image by that of another; 1 is usual.
         regmixup: The same for RegMixup, which trains on the batch and its mixed copy at once: batches are twice as
             long. 20 for CIFAR-10 and 10 for CIFAR-100 in the paper.
         jitter: Brightness, contrast and saturation of each image are multiplied by numbers within this of one.
-        erase: Probability that a rectangle of an image is set to the mean colour.
+        erase: Probability that a rectangle of an image is set to the mean color.
 
     Example:
         >>> Augment(crop_padding=4, flip=True).mixup
@@ -166,14 +166,14 @@ def take_rows(values: Tensor, index: Tensor) -> Tensor:
 
 
 def cut_out(images: Tensor, row: Tensor, column: Tensor, *, side: int) -> Tensor:
-    """Set a square of each image to zero, which is the mean once images are normalised.
+    """Set a square of each image to zero, which is the mean once images are normalized.
 
-    The centre may be anywhere, so that part of the square may lie outside.
+    The center may be anywhere, so that part of the square may lie outside.
 
     Args:
-        images: ``(n, c, h, w)``, normalised.
-        row: Row of each centre.
-        column: Column of each centre.
+        images: ``(n, c, h, w)``, normalized.
+        row: Row of each center.
+        column: Column of each center.
         side: Side of the square.
 
     Returns:
@@ -201,12 +201,12 @@ def _inside(start: Tensor, side: int | Tensor, length: int) -> Tensor:
 
 
 def erase_boxes(images: Tensor, chance: Tensor, *, share: float) -> Tensor:
-    """Set a rectangle of some images to zero, which is the mean once images are normalised.
+    """Set a rectangle of some images to zero, which is the mean once images are normalized.
 
     Args:
-        images: ``(n, c, h, w)``, normalised.
+        images: ``(n, c, h, w)``, normalized.
         chance: Five numbers in [0, 1) for each image: whether, how large, how wide, and where.
-        share: Probability that an image loses a rectangle of 2 to 33 % of its pixels.
+        share: Probability that an image loses a rectangle of 2 to 33% of its pixels.
 
     Returns:
         New images.
@@ -220,7 +220,7 @@ def erase_boxes(images: Tensor, chance: Tensor, *, share: float) -> Tensor:
         Zhong et al. (2020), Random Erasing Data Augmentation.
 
     Differs from the authors' code:
-        Erased pixels get the mean colour, not noise; rectangles too long for the image are cut to fit, not redrawn.
+        Erased pixels get the mean color, not noise; rectangles too long for the image are cut to fit, not redrawn.
     """
     height, width = images.shape[-2:]
     happens, size, shape, down, right = chance.unbind(1)
@@ -234,11 +234,11 @@ def erase_boxes(images: Tensor, chance: Tensor, *, share: float) -> Tensor:
     return images.masked_fill(box, 0.0)
 
 
-def jitter_colours(images: Tensor, chance: Tensor, *, strength: float) -> Tensor:
+def jitter_colors(images: Tensor, chance: Tensor, *, strength: float) -> Tensor:
     """Change brightness, then contrast, then saturation of each image.
 
     Args:
-        images: uint8 ``(n, c, h, w)``; grey ones have no saturation to change.
+        images: uint8 ``(n, c, h, w)``; gray ones have no saturation to change.
         chance: Three numbers in [0, 1) for each image.
         strength: Factors are drawn evenly from within this of one.
 
@@ -246,8 +246,8 @@ def jitter_colours(images: Tensor, chance: Tensor, *, strength: float) -> Tensor
         New uint8 images.
 
     Example:
-        >>> grey = torch.full((1, 1, 1, 2), 100, dtype=torch.uint8)
-        >>> jitter_colours(grey, torch.tensor([[1.0, 0.5, 0.5]]), strength=0.5)
+        >>> gray = torch.full((1, 1, 1, 2), 100, dtype=torch.uint8)
+        >>> jitter_colors(gray, torch.tensor([[1.0, 0.5, 0.5]]), strength=0.5)
         tensor([[[[150, 150]]]], dtype=torch.uint8)
 
     Differs from the authors' code:
@@ -257,16 +257,16 @@ def jitter_colours(images: Tensor, chance: Tensor, *, strength: float) -> Tensor
         (1 + strength * (2 * chance - 1)).to(torch.float32)[..., None, None, None].unbind(1)
     )
     changed = (images.float() * brighter).clamp_(0, 255)
-    changed = torch.lerp(_grey(changed).mean(dim=(2, 3), keepdim=True), changed, sharper).clamp_(0, 255)
-    if images.shape[1] == len(_GREY):
-        changed = torch.lerp(_grey(changed), changed, fuller).clamp_(0, 255)
+    changed = torch.lerp(_gray(changed).mean(dim=(2, 3), keepdim=True), changed, sharper).clamp_(0, 255)
+    if images.shape[1] == len(_GRAY):
+        changed = torch.lerp(_gray(changed), changed, fuller).clamp_(0, 255)
     return changed.round_().to(torch.uint8)
 
 
-def _grey(images: Tensor) -> Tensor:
-    if images.shape[1] != len(_GREY):
+def _gray(images: Tensor) -> Tensor:
+    if images.shape[1] != len(_GRAY):
         return images
-    weights = torch.tensor(_GREY, device=images.device).view(1, -1, 1, 1)
+    weights = torch.tensor(_GRAY, device=images.device).view(1, -1, 1, 1)
     return (images * weights).sum(1, keepdim=True)
 
 
@@ -304,7 +304,7 @@ def cut_mix(
     partner: Tensor,
     *,
     weight: float,
-    centre: tuple[float, float],
+    center: tuple[float, float],
     n_classes: int,
 ) -> tuple[Tensor, Tensor]:
     """Replace a rectangle of each image by that of another, and mix the targets by the areas.
@@ -314,7 +314,7 @@ def cut_mix(
         labels: Class numbers ``(n,)``.
         partner: Which other image each image takes its rectangle from.
         weight: The share of the image itself, before the rectangle is cut off at the border.
-        centre: Place of the rectangle's centre, in shares of height and width.
+        center: Place of the rectangle's center, in shares of height and width.
         n_classes: Number of classes.
 
     Returns:
@@ -323,7 +323,7 @@ def cut_mix(
     Example:
         >>> images = torch.tensor([0.0, 1.0]).view(2, 1, 1, 1).expand(2, 1, 2, 2)
         >>> mixed, targets = cut_mix(
-        ...     images, torch.tensor([0, 1]), torch.tensor([1, 0]), weight=0.75, centre=(0.0, 0.0), n_classes=2
+        ...     images, torch.tensor([0, 1]), torch.tensor([1, 0]), weight=0.75, center=(0.0, 0.0), n_classes=2
         ... )
         >>> mixed[0, 0], targets[0]
         (tensor([[0., 0.],
@@ -339,7 +339,7 @@ def cut_mix(
     height, width = images.shape[-2:]
     share = (1 - weight) ** 0.5
     spans = []
-    for length, place in ((height, centre[0]), (width, centre[1])):
+    for length, place in ((height, center[0]), (width, center[1])):
         side, middle = int(length * share), min(int(length * place), length - 1)
         spans.append(slice(max(middle - side // 2, 0), min(middle + side // 2, length)))
     rows, columns = spans
@@ -350,7 +350,7 @@ def cut_mix(
     return mixed, targets.lerp(targets[partner], area / (height * width))
 
 
-def normalise(images: Tensor, mean: Tensor | None, std: Tensor | None) -> Tensor:
+def normalize(images: Tensor, mean: Tensor | None, std: Tensor | None) -> Tensor:
     """Turn uint8 images into float32, scale to [0, 1], subtract the mean and divide by the spread.
 
     Args:
@@ -363,7 +363,7 @@ def normalise(images: Tensor, mean: Tensor | None, std: Tensor | None) -> Tensor
 
     Example:
         >>> white = torch.full((1, 1, 1, 1), 255, dtype=torch.uint8)
-        >>> normalise(white, torch.tensor([0.5]), torch.tensor([0.25]))
+        >>> normalize(white, torch.tensor([0.5]), torch.tensor([0.25]))
         tensor([[[[2.]]]])
     """
     n, channels, height, width = images.shape

@@ -19,9 +19,9 @@ from equipoise.data.augment import (
     cut_out,
     erase_boxes,
     flip_images,
-    jitter_colours,
+    jitter_colors,
     mix_up,
-    normalise,
+    normalize,
     shift_crop,
     take_rows,
 )
@@ -32,7 +32,7 @@ from equipoise.data.streaming import ImageFiles, stream
 
 __all__ = ["Batch", "Batches", "batches"]
 
-_N_DRAWS, _N_COLOUR = 9, 8
+_N_DRAWS, _N_COLOR = 9, 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,11 +69,11 @@ class _Plan:
 
     rows: NDArray[np.int64]
     draws: NDArray[np.float64]
-    colour: NDArray[np.float64]
+    color: NDArray[np.float64]
     own: NDArray[np.int64]
     partner: NDArray[np.int64] | None
     weight: float
-    centre: tuple[float, float] = (0.5, 0.5)
+    center: tuple[float, float] = (0.5, 0.5)
 
 
 def batches(
@@ -179,7 +179,7 @@ def _check_augment(dataset: Dataset, augment: Augment) -> None:
     )
     if not images and any(changes):
         raise ValueError(
-            f"batches: {dataset.name} holds no images to crop, flip, cut or colour. Use mixup, regmixup or nothing."
+            f"batches: {dataset.name} holds no images to crop, flip, cut or color. Use mixup, regmixup or nothing."
         )
     if augment.beta and dataset.kind in ("text", "segmentation"):
         raise ValueError(
@@ -263,23 +263,23 @@ class Batches:
         beta = self.augment.beta
         if not beta:
             return _Plan(
-                rows[mine], draws[mine], self._colour(key, len(rows))[mine], np.arange(len(mine)), None, 1.0
+                rows[mine], draws[mine], self._color(key, len(rows))[mine], np.arange(len(mine)), None, 1.0
             )
         other = permutation(len(rows), seed=self.seed, stream=("mixup", *key))[mine]
-        chance, *centre = uniform(3, seed=self.seed, stream=("weight", *key)).tolist()
+        chance, *center = uniform(3, seed=self.seed, stream=("weight", *key)).tolist()
         weight = float(betaincinv(beta, beta, chance))
         # A partner may belong to another process; it is read here too, so that joined shards equal one batch.
         needed, place = np.unique(np.concatenate([mine, other]), return_inverse=True)
         partner = np.arange(len(needed))
         partner[place[: len(mine)]] = place[len(mine) :]
         own = place[: len(mine)]
-        colour = self._colour(key, len(rows))[needed]
-        return _Plan(rows[needed], draws[needed], colour, own, partner, weight, (centre[0], centre[1]))
+        color = self._color(key, len(rows))[needed]
+        return _Plan(rows[needed], draws[needed], color, own, partner, weight, (center[0], center[1]))
 
-    def _colour(self, key: tuple[int, int], n: int) -> NDArray[np.float64]:
-        """Numbers of a stream of their own, so that asking for colours changes no crop; none if none are needed."""
-        width = _N_COLOUR if self.augment.jitter or self.augment.erase else 0
-        return uniform(n * width, seed=self.seed, stream=("colour", *key)).reshape(n, width)
+    def _color(self, key: tuple[int, int], n: int) -> NDArray[np.float64]:
+        """Numbers of a stream of their own, so that asking for colors changes no crop; none if none are needed."""
+        width = _N_COLOR if self.augment.jitter or self.augment.erase else 0
+        return uniform(n * width, seed=self.seed, stream=("color", *key)).reshape(n, width)
 
     def _image_batch(self, plan: _Plan, images: Tensor, labels: Tensor) -> Batch:
         images, labels = images.to(self.device), labels.to(self.device)
@@ -295,16 +295,16 @@ class Batches:
             images = flip_images(images, draws[:, 6] < 0.5)
             labels = flip_images(labels, draws[:, 6] < 0.5) if dense else labels
         if augment.jitter:
-            chance = torch.from_numpy(plan.colour[:, :3]).to(self.device)
-            images = jitter_colours(images, chance, strength=augment.jitter)
-        inputs = normalise(images, self.dataset.mean, self.dataset.std)
+            chance = torch.from_numpy(plan.color[:, :3]).to(self.device)
+            images = jitter_colors(images, chance, strength=augment.jitter)
+        inputs = normalize(images, self.dataset.mean, self.dataset.std)
         if augment.cutout:
             row, column = (
                 _whole(draws[:, k], length) for k, length in ((7, inputs.shape[2]), (8, inputs.shape[3]))
             )
             inputs = cut_out(inputs, row, column, side=augment.cutout)
         if augment.erase:
-            chance = torch.from_numpy(plan.colour[:, 3:]).to(inputs)
+            chance = torch.from_numpy(plan.color[:, 3:]).to(inputs)
             inputs = erase_boxes(inputs, chance, share=augment.erase)
         return self._mixed(plan, inputs, labels)
 
@@ -327,7 +327,7 @@ class Batches:
         weight, n_classes = plan.weight, self.dataset.n_classes
         if self.augment.cutmix:
             mixed, targets = cut_mix(
-                inputs, labels, partner, weight=weight, centre=plan.centre, n_classes=n_classes
+                inputs, labels, partner, weight=weight, center=plan.center, n_classes=n_classes
             )
         else:
             mixed, targets = mix_up(inputs, labels, partner, weight=weight, n_classes=n_classes)

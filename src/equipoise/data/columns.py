@@ -57,7 +57,7 @@ def from_columns(
     tune: float = 0.1,
     calib: float = 0.1,
     test: float = 0.2,
-    standardise: bool = True,
+    standardize: bool = True,
 ) -> Dataset:
     """Make a dataset from a data frame, a dictionary of columns, or either by split.
 
@@ -75,7 +75,7 @@ def from_columns(
         tune: Size of ``tune``, if it is drawn: an int counts rows, a float is a share.
         calib: Size of ``calib``, if it is drawn.
         test: Size of ``test``, if no splits are given.
-        standardise: Subtract the mean of the training rows from features, and divide by their spread.
+        standardize: Subtract the mean of the training rows from features, and divide by their spread.
 
     Returns:
         A dataset; of splits that are given, ``tune`` and ``calib`` are drawn from ``train`` if they are missing.
@@ -105,7 +105,7 @@ def from_columns(
         {split: len(words) for split, (_, words) in read.items()}, labels, seed, tune, calib, test
     )
     mean, std = (None, None)
-    if standardise and tensor.is_floating_point() and tensor.ndim == 2:
+    if standardize and tensor.is_floating_point() and tensor.ndim == 2:
         mean, std = column_statistics(tensor, splits["train"])
     return from_arrays(tensor, labels, name=name, class_names=names, splits=dict(splits), mean=mean, std=std)
 

@@ -100,8 +100,8 @@ def corrupt_images(images: Tensor, name: str, *, severity: int, seed: int = 0) -
         SpecError: If there is no such corruption.
 
     Example:
-        >>> grey = torch.full((1, 1, 4, 4), 100, dtype=torch.uint8)
-        >>> corrupt_images(grey, "contrast", severity=5).unique()
+        >>> gray = torch.full((1, 1, 4, 4), 100, dtype=torch.uint8)
+        >>> corrupt_images(gray, "contrast", severity=5).unique()
         tensor([100], dtype=torch.uint8)
 
     Reference:

@@ -99,8 +99,13 @@ def load(
     factor, n_train, validation, made_up = (options.pop(key, None) for key in COMMON_OPTIONS)
     check_choice(validation or VALIDATIONS[0], VALIDATIONS, where=name, name="validation")
     if made_up:
-        sizes = {key: options[key] for key in ("size", "tune", "calib") if key in options}
-        dataset = stand_in(name, seed=seed, **(sizes if made_up is True else {**sizes, "size": made_up}))
+        sizes = {split: 0 for split in ("tune", "calib") if options.get(split) == 0}
+        if validation == "whole":
+            sizes.setdefault(
+                "calib", 2
+            )  # the rows go to `tune`, which no calibrator of many numbers is fitted on
+        side = options.get("size", 0) if made_up is True else made_up
+        dataset = stand_in(name, seed=seed, size=side, **sizes)
     else:
         dataset = _read(name, root=root, seed=seed, download=download, options=options)
     if validation == "whole":

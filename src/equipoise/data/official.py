@@ -120,7 +120,7 @@ OFFICIAL: dict[str, Official] = {
             ),
         ),
         counts=(60_000, 10_000),
-        terms="MIT licence",
+        terms="MIT license",
     ),
     "svhn": Official(
         wanted=("svhn/train_32x32.mat and svhn/test_32x32.mat",),

@@ -21,7 +21,7 @@ class OodPair:
 
     Attributes:
         inside: What it was trained on; judged on ``test``.
-        outside: What is foreign to it; judged on ``test``, and normalised as ``inside`` is.
+        outside: What is foreign to it; judged on ``test``, and normalized as ``inside`` is.
 
     Example:
         >>> ood_pair("digits", "contrast").outside.name
@@ -52,7 +52,7 @@ def ood_pair(
         severity: Of the corruption, 1 to 5.
 
     Returns:
-        Two datasets with ``test`` rows of one shape; grey images that are foreign to colour ones become such.
+        Two datasets with ``test`` rows of one shape; gray images that are foreign to color ones become such.
 
     Raises:
         DataError: If their images differ in shape otherwise.
@@ -66,18 +66,18 @@ def ood_pair(
     if isinstance(outside, str) and outside in CORRUPTIONS:
         return OodPair(inside=known, outside=corrupt(known, outside, severity=severity, seed=seed))
     foreign = load(outside, root=root, seed=seed, download=download) if isinstance(outside, str) else outside
-    foreign = _in_colour(foreign, _shape(known))
+    foreign = _in_color(foreign, _shape(known))
     if _shape(known) != _shape(foreign):
         raise DataError(
             f"ood_pair: both must have inputs of one shape, got {_shape(known)} of {known.name} and "
-            f"{_shape(foreign)} of {foreign.name}. CIFAR goes with SVHN, MNIST with Fashion-MNIST; smaller grey images "
-            "are put into the middle of colour ones."
+            f"{_shape(foreign)} of {foreign.name}. CIFAR goes with SVHN, MNIST with Fashion-MNIST; smaller gray images "
+            "are put into the middle of color ones."
         )
     return OodPair(inside=known, outside=dataclasses.replace(foreign, mean=known.mean, std=known.std))
 
 
-def _in_colour(foreign: Dataset, shape: tuple[int, ...]) -> Dataset:
-    """Show grey images as colour images of the wanted size, in the middle of black, if they are not larger."""
+def _in_color(foreign: Dataset, shape: tuple[int, ...]) -> Dataset:
+    """Show gray images as color images of the wanted size, in the middle of black, if they are not larger."""
     images = foreign.inputs
     if isinstance(images, ImageFiles) or len(shape) != 3 or images.ndim != 4:
         return foreign

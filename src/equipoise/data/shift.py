@@ -130,7 +130,7 @@ def load_shift(
     seed: int = 0,
     download: bool = False,
 ) -> Dataset:
-    """Return a further test set for networks trained on a dataset; it has ``test`` rows and is normalised likewise.
+    """Return a further test set for networks trained on a dataset; it has ``test`` rows and is normalized likewise.
 
     Args:
         shift: Which one.

@@ -34,7 +34,7 @@ class ImageFiles:
         folder: Where the paths start.
         paths: One per image.
         size: Height and width of what is read.
-        resize: The shorter side before the centre is cut out; None leaves the image as it is and pads it
+        resize: The shorter side before the center is cut out; None leaves the image as it is and pads it
             to ``size`` on the right and below, as segmentation needs.
         masks: One per image, for segmentation.
         fill: The mask value of padding.
@@ -62,7 +62,7 @@ class ImageFiles:
         Args:
             row: Which one.
             draw: Four numbers in [0, 1) that choose a random part of the image, which is then resized;
-                None takes the centre.
+                None takes the center.
             area: The smallest part of the image that may be chosen.
 
         Returns:
@@ -91,7 +91,7 @@ class ImageFiles:
             ]
         if self.resize is None:
             return [_padded(layer, self.size, fill=self.fill if k else 0) for k, layer in enumerate(layers)]
-        return [_centre(layer, self.resize, self.size, smooth=not k) for k, layer in enumerate(layers)]
+        return [_center(layer, self.resize, self.size, smooth=not k) for k, layer in enumerate(layers)]
 
 
 def stream(
@@ -168,7 +168,7 @@ def _resized(
     return _tensor(image.resize(size, resample, box=box))
 
 
-def _centre(image: Image, resize: int, size: int, *, smooth: bool) -> Tensor:
+def _center(image: Image, resize: int, size: int, *, smooth: bool) -> Tensor:
     width, height = image.size
     side = min(width, height) * size / resize
     left, top = (width - side) / 2, (height - side) / 2

@@ -210,7 +210,7 @@ def html_of_audit(found: Audit) -> str:
 
 
 def later_cautions(found: Audit) -> tuple[Caution, ...]:
-    """Return the cautions that are told after the numbers; those of the scorecard stand before them."""
+    """Return the cautions that are printed after the numbers; those of the scorecard stand before them."""
     return tuple(caution for caution in found.cautions if caution not in found.card.cautions)
 
 
@@ -228,8 +228,8 @@ def chance_words(found: Audit) -> str:
     said = "confidences" if target.kind == "top" else "probabilities"
     return (
         f"On these rows a calibrated model with the same {said} has an {target.titled('ECE')} of "
-        f"{100 * test.expected:.2f} % on average, and above {100 * test.highest:.2f} % only once in twenty; this one "
-        f"has {100 * test.value:.2f} %."
+        f"{100 * test.expected:.2f}% on average, and above {100 * test.highest:.2f}% only once in twenty; this one "
+        f"has {100 * test.value:.2f}%."
     )
 
 
@@ -247,11 +247,11 @@ def off_words(slices: Sequence[Slice], *, level: float) -> str:
 
     Example:
         >>> off_words([], level=0.99)
-        "none is off by more than chance explains (at level 99 %, corrected for all 0 by Holm's rule)"
+        "none is off by more than chance explains (at level 99%, corrected for all 0 by Holm's rule)"
     """
     n_off = len(slices_off(slices, level=level))
     number = f"{n_off} of {len(slices):,} are" if n_off else "none is"
-    rule = f"at level {100 * level:g} %, corrected for all {len(slices):,} by Holm's rule"
+    rule = f"at level {100 * level:g}%, corrected for all {len(slices):,} by Holm's rule"
     return f"{number} off by more than chance explains ({rule})"
 
 
@@ -276,8 +276,8 @@ def slice_cells(part: Slice) -> tuple[str, ...]:
     return (
         printable(part.name),
         f"{part.n_samples:,}",
-        f"{100 * part.confidence:.1f} %",
-        f"{100 * part.accuracy:.1f} %",
+        f"{100 * part.confidence:.1f}%",
+        f"{100 * part.accuracy:.1f}%",
         f"{100 * part.gap:+.1f}",
         f"[{100 * part.low:+.1f}, {100 * part.high:+.1f}]",
         p_number(part.p_value),

@@ -243,7 +243,7 @@ class InputDiagnostics:
         most = np.e / (np.e + self._n_classes - 1)
         return Caution(
             "softmaxed_twice",
-            f"No probability exceeds {100 * most:.1f} %, the most that a softmax of probabilities can give over "
+            f"No probability exceeds {100 * most:.1f}%, the most that a softmax of probabilities can give over "
             f"{self._n_classes} classes, and undoing one softmax brings confidence near the accuracy. Was a softmax "
             "applied twice? Save the logits, or the output of the first.",
         )
@@ -261,8 +261,8 @@ class InputDiagnostics:
         n = self._n_rows
         return Caution(
             "labels_off_by_one",
-            f"With labels {'lowered' if shift < 0 else 'raised'} by one, {100 * count / n:.1f} % of the rows would be "
-            f"right instead of {100 * self._correct / n:.1f} %. Do labels and scores number the classes alike, both "
+            f"With labels {'lowered' if shift < 0 else 'raised'} by one, {100 * count / n:.1f}% of the rows would be "
+            f"right instead of {100 * self._correct / n:.1f}%. Do labels and scores number the classes alike, both "
             "from 0? Nothing was changed.",
         )
 
@@ -293,7 +293,7 @@ class InputDiagnostics:
         )
         return Caution(
             "worse_than_chance",
-            f"{100 * self._correct / n:.1f} % of the rows are right, fewer than by guessing among {k} classes. "
+            f"{100 * self._correct / n:.1f}% of the rows are right, fewer than by guessing among {k} classes. "
             f"{remedy}",
         )
 

@@ -74,7 +74,7 @@ def check_limits(card: Scorecard, limits: Iterable[Limit], *, bound: Bound | Non
     Args:
         card: The scores.
         limits: What must hold.
-        bound: Which number must keep a limit. By default the unfavourable end of the interval, so that a gate passes
+        bound: Which number must keep a limit. By default the unfavorable end of the interval, so that a gate passes
             when the data show that the limit is kept, not when they are too few to show anything: the upper end for
             ``max``, the lower for ``min``.
 
@@ -88,7 +88,7 @@ def check_limits(card: Scorecard, limits: Iterable[Limit], *, bound: Bound | Non
         >>> from equipoise import Predictions, score
         >>> card = score(Predictions(probs=[[0.9, 0.1]] * 40, labels=[0] * 20 + [1] * 20))
         >>> print(check_limits(card, [Limit("ece", "max", 0.05)], bound="value")[0].text)
-        ECE is 40.00 %, above the limit of 5 %
+        ECE is 40.00%, above the limit of 5%
     """
     gates = []
     for limit in limits:
@@ -188,13 +188,13 @@ def _not_worse(row: Difference, margin: float | None, level: float) -> Gate:
         return Gate(
             row.metric,
             True,
-            f"{title} is no worse than the baseline's, whole {100 * level:g} % interval",
+            f"{title} is no worse than the baseline's, whole {100 * level:g}% interval",
             row.target,
         )
     return Gate(
         row.metric,
         passed,
-        f"{title} may be worse than the baseline's by {_lost(facts, worst)} ({100 * level:g} % interval), "
+        f"{title} may be worse than the baseline's by {_lost(facts, worst)} ({100 * level:g}% interval), "
         f"{'within' if passed else 'beyond'} the margin of {_lost(facts, margin, exact=True)}",
         row.target,
     )
@@ -204,11 +204,11 @@ def shown(facts: MetricFacts, number: float, *, exact: bool = False) -> str:
     """Return a value of a metric with its unit; a limit as it was given."""
     if not exact:
         return facts.text(number)
-    return f"{facts.scale * number:.6g}{' %' if facts.percent else ''}"
+    return f"{facts.scale * number:.6g}{'%' if facts.percent else ''}"
 
 
 def _lost(facts: MetricFacts, number: float, *, exact: bool = False) -> str:
-    return shown(facts, number, exact=exact).replace(" %", " points")
+    return shown(facts, number, exact=exact).replace("%", " points")
 
 
 _WHERE = "check_groups"
@@ -237,7 +237,7 @@ class _Estimate(NamedTuple):
     """A metric of a group, the same with chance taken off, and its interval."""
 
     value: float
-    centre: float
+    center: float
     ends: Interval
 
 
@@ -372,8 +372,8 @@ def _interval(
 
 def _wilson(share: float, n: float, level: float) -> Interval:
     z = float(ndtri((1 + level) / 2))
-    centre, half = share + z**2 / (2 * n), z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    low, high = ((centre + sign * half) / (1 + z**2 / n) for sign in (-1, 1))
+    center, half = share + z**2 / (2 * n), z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    low, high = ((center + sign * half) / (1 + z**2 / n) for sign in (-1, 1))
     return Interval(max(0.0, float(low)), min(1.0, float(high)))
 
 
@@ -386,7 +386,7 @@ def _group_gate(
     found: _Estimate,
     bound: Bound | None,
 ) -> Gate:
-    value, centre, ends = found
+    value, center, ends = found
     sign = 1.0 if limit.side == "max" else -1.0
     best, worst = (sign * end for end in (ends if limit.side == "max" else ends[::-1]))
     most, name = sign * limit.number, printable(group.name)
@@ -403,7 +403,7 @@ def _group_gate(
         text = f"{interval}: {'within' if passed else beyond} the limit of {number} ({group.part.n_samples:,} rows)"
     else:
         text = f"{interval}: {group.part.n_samples:,} rows do not decide about the limit of {number}"
-        text += _enough(sign * centre, best, worst, most, group.part.n_samples)
+        text += _enough(sign * center, best, worst, most, group.part.n_samples)
     return Gate(limit.metric, bool(passed), text, target.label, group.name, bool(decided))
 
 

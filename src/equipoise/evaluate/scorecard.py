@@ -95,7 +95,7 @@ class Scorecard:
         >>> from equipoise import Predictions, score
         >>> card = score(Predictions(probs=[0.9, 0.2, 0.7], labels=[1, 0, 1]), n_resamples=50)
         >>> card
-        Scorecard(n=3, k=2, accuracy=100.00 %, nll=0.2284, ece=20.00 %)
+        Scorecard(n=3, k=2, accuracy=100.00%, nll=0.2284, ece=20.00%)
         >>> card["eec"]
         Traceback (most recent call last):
         ...
@@ -318,7 +318,7 @@ def describe_card(card: Scorecard) -> str:
 
 def html_of_card(card: Scorecard) -> str:
     """Return the scorecard as a notebook shows it."""
-    heads = ("", "value", f"{100 * card.level:g} % interval")
+    heads = ("", "value", f"{100 * card.level:g}% interval")
     warnings = "".join(f"<p>Warning: {escape(caution.text)}</p>" for caution in card.cautions)
     clusters = "" if card.clusters is None else f". {card.clusters.sentence(card.n_samples)}"
     views = " ".join((*map(str, views_of_card(card)), both_words(card))).strip()
@@ -330,7 +330,7 @@ def circumstances(card: Scorecard) -> str:
     """Return what was scored and how, in two lines; in three if clusters were resampled."""
     clusters = "" if card.clusters is None else f"\n{card.clusters.sentence(card.n_samples)}"
     return (
-        f"{_rows(card)}\n{card.n_bins} bins, {card.closed}-closed; {100 * card.level:g} % intervals from "
+        f"{_rows(card)}\n{card.n_bins} bins, {card.closed}-closed; {100 * card.level:g}% intervals from "
         f"{card.n_resamples} resamples, seed {card.seed}{clusters}"
     )
 
@@ -347,7 +347,7 @@ def score_cells(card: Scorecard) -> list[tuple[str, str, str]]:
     cells = []
     for key, score in card.scores.items():
         facts = target_facts(key, card.target)
-        unit = " %" if facts.percent else "  "
+        unit = "%" if facts.percent else " "
         ends = f"[{facts.number(score.low)}, {facts.number(score.high)}]"
         cells.append((facts.label, facts.number(score.value) + unit, ends))
     return cells

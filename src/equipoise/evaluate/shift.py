@@ -109,7 +109,7 @@ class ShiftScores(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What tables and pictures call it."""
+        """What tables and figures call it."""
         return self.method if self.calibrator == "identity" else f"{self.method} + {self.calibrator}"
 
 

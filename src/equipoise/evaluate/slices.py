@@ -43,7 +43,7 @@ class Slice(NamedTuple):
         n_samples: How many rows.
         accuracy: How often they are right.
         confidence: Their mean confidence.
-        gap: Confidence minus accuracy; above zero is over-confident.
+        gap: Confidence minus accuracy; above zero is overconfident.
         low: Lower end of the gap's interval.
         high: Upper end.
         ece: Expected calibration error.
@@ -204,7 +204,7 @@ def _slices_of(
     spread = np.maximum(squared_gaps - 2 * gap * gaps + gap**2 * squares, 0.0) / squares
     variance = (effective * spread + accuracy**2 + (1 - accuracy) ** 2) / (effective + 2)
     margin = stdtrit(effective + 1, (1 + level) / 2) * np.sqrt(variance / effective)
-    # Weights count rows only up to a factor: what a row of effective size one adds is told by their squares.
+    # Weights count rows only up to a factor: their squares give what a row of effective size one adds.
     scale = (effective / total)[:, None]
     mean = np.divide(confidence, weight, out=np.zeros_like(weight), where=weight > 0)
     columns = {

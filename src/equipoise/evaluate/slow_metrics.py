@@ -38,7 +38,7 @@ def score_extra(
 ) -> Score:
     """Return an error with an interval from leaving out a tenth of the rows at a time (the grouped jackknife).
 
-    A bootstrap would repeat rows, which then are their own neighbours and look calibrated.
+    A bootstrap would repeat rows, which then are their own neighbors and look calibrated.
 
     Args:
         predictions: What to score.

@@ -95,7 +95,7 @@ class Trend:
         ...     for n in range(1, 7) for p in [rng.uniform(0.5, 1, 500)]
         ... }
         >>> print(find_trend(days, target="top", n_resamples=200).headline)
-        Worse since day5: ECE 29.8 % instead of 1.9 %
+        Worse since day5: ECE 29.8% instead of 1.9%
     """
 
     names: tuple[str, ...]
@@ -130,7 +130,7 @@ class Trend:
         rule = (
             f"P-values are for the largest difference between a run of states and all others, of {self.n_places:,} "
             f"runs, corrected for {len(self.changes)} metrics: equal states raise any alarm in at most "
-            f"{100 * (1 - self.level):.3g} % of reports."
+            f"{100 * (1 - self.level):.3g}% of reports."
         )
         where = [f"Most changed: {part}." for part in self._widest()]
         refit = (
@@ -149,7 +149,7 @@ class Trend:
 
     def _words(self, change: Change) -> str:
         facts = metric_facts(change.metric)
-        percent = " %" if facts.percent else ""
+        percent = "%" if facts.percent else ""
         numbers = [
             f"{facts.scale * one:.{1 if facts.percent else 3}f}{percent}"
             for one in (change.value, change.others)

@@ -29,8 +29,8 @@ Kind = Literal["calibrated", "over", "under", "both"]
 _HEADLINES: Mapping[str, Mapping[Kind, str]] = {
     "top": {
         "calibrated": "Consistent with a calibrated model",
-        "over": "Over-confident by {points}",
-        "under": "Under-confident by {points}",
+        "over": "Overconfident by {points}",
+        "under": "Underconfident by {points}",
         "both": "Miscalibrated in both directions",
     },
     "positive": {
@@ -87,7 +87,7 @@ def verdict_of_card(card: Scorecard) -> Verdict:
     Example:
         >>> from equipoise import Predictions, score
         >>> print(verdict_of_card(score(Predictions(probs=[0.9] * 50, labels=[1] * 25 + [0] * 25))))
-        Over-confident by 40.0 points. On average it claims 90.0 % and is right 50.0 % of the time. Chance does not...
+        Overconfident by 40.0 points. On average it claims 90.0% and is right 50.0% of the time. Chance does not...
     """
     ece, gap = card.scores["ece"], card.scores.get("confidence_gap")
     claims, title = _claims([card], "On average"), target_facts("ece", card.target).title
@@ -114,7 +114,7 @@ def views_of_card(card: Scorecard) -> tuple[Verdict, ...]:
         >>> from equipoise import Predictions, score
         >>> card = score(Predictions(probs=[0.4] * 100, labels=[1] * 5 + [0] * 95))
         >>> [verdict.headline for verdict in views_of_card(card)]
-        ['P(1) is too high by 35.0 points on average', 'Predicted class: under-confident by 35.0 points']
+        ['P(1) is too high by 35.0 points on average', 'Predicted class: underconfident by 35.0 points']
     """
     own = verdict_of_card(card)
     if card.event is None:
@@ -129,7 +129,7 @@ def both_words(card: Scorecard) -> str:
     Example:
         >>> from equipoise import Predictions, score
         >>> both_words(score(Predictions(probs=[0.4] * 100, labels=[1] * 5 + [0] * 95)))
-        'ECE of P(1): 35.00 %; of the predicted class: 35.00 %. As 1 is 5.0 % of the rows, the predicted class says...
+        'ECE of P(1): 35.00%; of the predicted class: 35.00%. As 1 is 5.0% of the rows, the predicted class says...
     """
     if card.event is None:
         return ""
@@ -138,7 +138,7 @@ def both_words(card: Scorecard) -> str:
     errors = [metric_facts("ece").text(one.scores["ece"].value) for one in (card.event, card)]
     return (
         f"ECE of {target.label}: {errors[0]}; of the predicted class: {errors[1]}. As {target.event} is "
-        f"{100 * share:.1f} % of the rows, the predicted class says little about {target.label}. "
+        f"{100 * share:.1f}% of the rows, the predicted class says little about {target.label}. "
         "--target positive or --target top (target= in Python) judges one of them in every number."
     )
 
@@ -158,7 +158,7 @@ def verdict_of_runs(cards: Sequence[Scorecard]) -> Verdict:
         >>> from equipoise import Predictions, score
         >>> card = score(Predictions(probs=[0.9] * 50, labels=[1] * 25 + [0] * 25))
         >>> verdict_of_runs([card, card]).headline
-        'Over-confident by 40.0 points on average, in every run'
+        'Overconfident by 40.0 points on average, in every run'
     """
     verdicts, n_runs = [verdict_of_card(card) for card in cards], len(cards)
     if n_runs == 1:
@@ -197,10 +197,10 @@ def _claims(cards: Sequence[Scorecard], begin: str) -> str:
     true = float(np.mean([card.curve.outcome_sum.sum() / card.curve.weight.sum() for card in cards]))
     if target.kind == "positive":
         return (
-            f"{begin} {target.label} is {100 * (true + gap):.1f} %, and {100 * true:.1f} % of the rows are "
+            f"{begin} {target.label} is {100 * (true + gap):.1f}%, and {100 * true:.1f}% of the rows are "
             f"{target.event}."
         )
-    return f"{begin} it claims {100 * (true + gap):.1f} % and is right {100 * true:.1f} % of the time."
+    return f"{begin} it claims {100 * (true + gap):.1f}% and is right {100 * true:.1f}% of the time."
 
 
 def _worst_bin(card: Scorecard) -> str:
@@ -210,14 +210,14 @@ def _worst_bin(card: Scorecard) -> str:
     low, high = 100 * curve.edges[place], 100 * curve.edges[place + 1]
     rows = float(curve.weight[place])
     where, truth = {
-        "top": (f"between {low:.0f} and {high:.0f} % confidence", "are right"),
-        "positive": (f"where {target.label} is between {low:.0f} and {high:.0f} %", f"are {target.event}"),
-        "classwise": (f"where the probability of a class is between {low:.0f} and {high:.0f} %", "come true"),
+        "top": (f"between {low:.0f} and {high:.0f}% confidence", "are right"),
+        "positive": (f"where {target.label} is between {low:.0f} and {high:.0f}%", f"are {target.event}"),
+        "classwise": (f"where the probability of a class is between {low:.0f} and {high:.0f}%", "come true"),
     }[target.kind]
     what = "probabilities" if target.kind == "classwise" else "rows"
     return (
         f"It matters most {where}: of the {rows:,.{0 if rows.is_integer() else 1}f} {what} there, "
-        f"{100 * curve.frequency[place]:.1f} % {truth}, where {100 * curve.confidence[place]:.1f} % are claimed."
+        f"{100 * curve.frequency[place]:.1f}% {truth}, where {100 * curve.confidence[place]:.1f}% are claimed."
     )
 
 

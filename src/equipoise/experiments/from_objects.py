@@ -151,7 +151,7 @@ def _file_of(value: Any) -> Path | None:
 
 
 def _in_package(value: Any) -> bool:
-    """Whether it is in a module of a package, which is named by its dotted name: it may import its neighbours by it."""
+    """Whether it is in a module of a package, which is named by its dotted name: it may import its neighbors by it."""
     return "." in str(value.__module__)
 
 

@@ -11,10 +11,11 @@ from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.identity import Identity
 from equipoise.core.errors import DataError
 from equipoise.decisions.accept_rule import AcceptRule
+from equipoise.decisions.scores import SCORES
 from equipoise.training.batch_source import Inputs
 from equipoise.training.network_call import as_logits, call_network
 
-__all__ = ["CalibratedNetwork", "SelectiveNetwork"]
+__all__ = ["CalibratedNetwork", "SelectiveNetwork", "calibrator_of_rule"]
 
 
 @final
@@ -50,6 +51,38 @@ class CalibratedNetwork(nn.Module):
         return mapped.softmax(1) if self.calibrator.gives == "logits" else mapped
 
 
+def calibrator_of_rule(
+    rule: AcceptRule, calibrator: Calibrator | None = None, *, where: str
+) -> Calibrator | None:
+    """Return the calibrator that a network needs before a rule, if a network can apply the rule.
+
+    Args:
+        rule: A certified rule.
+        calibrator: The calibrator that was given along; None or the identity for that of the rule.
+        where: The start of a message.
+
+    Raises:
+        DataError: If the rule is not certified, has thresholds per group, orders predictions by a column, or was
+            certified with another calibrator.
+    """
+    if not rule.certificate.certified or rule.certificate.threshold is None:
+        raise DataError(
+            f"{where}: expected a rule with one certified threshold, got {rule!r}. Certify one for all rows."
+        )
+    if rule.score not in SCORES:
+        raise DataError(
+            f"{where}: expected a rule on {', '.join(SCORES)}, got {rule.score!r}. A network has no other columns."
+        )
+    own: Calibrator | None = rule.calibrator
+    given = None if isinstance(calibrator, Identity) else calibrator
+    if given is not None and (own is None or own.to_artifact() != given.to_artifact()):
+        raise DataError(
+            f"{where}: the rule was certified {'without a' if own is None else 'with another'} calibrator, and the "
+            f"model has {given.kind}. Certify it with this one, or choose the identity."
+        )
+    return own
+
+
 @final
 class SelectiveNetwork(nn.Module):
     """A network, its calibrator and a certified threshold: inputs to probabilities, and whether they are accepted.
@@ -73,18 +106,8 @@ class SelectiveNetwork(nn.Module):
 
     def __init__(self, network: nn.Module, rule: AcceptRule) -> None:
         super().__init__()
-        threshold = rule.certificate.threshold
-        if threshold is None or not rule.certificate.certified:
-            raise DataError(
-                "SelectiveNetwork: expected a rule with one certified threshold, got none. Certify one."
-            )
-        if rule.score not in ("confidence", "margin", "entropy"):
-            raise DataError(
-                f"SelectiveNetwork: expected a rule on confidence, margin or entropy, got {rule.score!r}. A network "
-                "has no other columns."
-            )
-        self.calibrated = CalibratedNetwork(network, rule.calibrator)
-        self.score, self.threshold = rule.score, threshold
+        self.calibrated = CalibratedNetwork(network, calibrator_of_rule(rule, where="SelectiveNetwork"))
+        self.score, self.threshold = rule.score, float(rule.certificate.threshold or 0.0)
 
     def forward(self, inputs: Inputs | None = None, **named: Tensor) -> tuple[Tensor, Tensor]:
         """Return probabilities and whether each row is accepted."""

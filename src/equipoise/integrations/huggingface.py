@@ -1,4 +1,4 @@
-"""Hugging Face Trainer: our losses with the right normalisation, calibration metrics, losses that adapt."""
+"""Hugging Face Trainer: our losses with the right normalization, calibration metrics, losses that adapt."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, final
 
+from equipoise.core import torch_required as _torch_required  # noqa: F401 - first, for its message
+
+# isort: split
 import torch
 from torch import Tensor, nn
 

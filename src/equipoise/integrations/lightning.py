@@ -7,6 +7,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, final
 
+from equipoise.core import torch_required as _torch_required  # noqa: F401 - first, for its message
+
+# isort: split
 import torch
 from torch import Tensor
 
@@ -150,7 +153,7 @@ class CalibrationLogger(Callback):  # type: ignore[misc]
     Args:
         metrics: Names from the scorecard that a state holds: ``accuracy``, ``nll``, ``brier``, ``ece`` ...
         prefix: Stands before the names, as in ``val_ece``.
-        figures: A folder for one picture per validation; None draws none. A TensorBoard logger gets them as well.
+        figures: A folder for one figure per validation; None draws none. A TensorBoard logger gets them as well.
         n_bins: Bins of equal width.
         ignore_index: Labels that do not count.
     """

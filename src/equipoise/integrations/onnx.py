@@ -12,18 +12,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from equipoise.core import torch_required as _torch_required  # noqa: F401 - first, for its message
+
+# isort: split
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from equipoise import __version__
 from equipoise.calibrators.base import Calibrator
-from equipoise.calibrators.identity import Identity
 from equipoise.core.arrays import Array
 from equipoise.core.atomic_files import atomic_path
 from equipoise.core.errors import DataError, needs
 from equipoise.decisions.accept_rule import AcceptRule
-from equipoise.integrations.calibrated import CalibratedNetwork, SelectiveNetwork
+from equipoise.integrations.calibrated import CalibratedNetwork, SelectiveNetwork, calibrator_of_rule
 from equipoise.training.batch_source import Inputs
 from equipoise.training.network_call import as_logits, call_network
 
@@ -86,7 +88,7 @@ def export_onnx(
     if Path(path).suffix != ".onnx":
         raise ValueError(f"export_onnx: the name must end in .onnx, got {str(path)!r}.")
     if rule is not None:
-        calibrator = _calibrator_of(rule, calibrator)
+        calibrator = calibrator_of_rule(rule, calibrator, where="export_onnx")
     network = copy.deepcopy(network).eval().cpu()
     # An own kind of mapping, such as that of a tokenizer, would be traced as one object.
     example = dict(example) if isinstance(example, Mapping) else example
@@ -114,17 +116,6 @@ def export_onnx(
         if rule is not None:
             _check_accept(temporary, SelectiveNetwork(network, rule).eval(), example)
     return found
-
-
-def _calibrator_of(rule: AcceptRule, calibrator: Calibrator | None) -> Calibrator | None:
-    own: Calibrator | None = rule.calibrator
-    if calibrator is None or isinstance(calibrator, Identity):
-        return own
-    if own is None or own.to_artifact() != calibrator.to_artifact():
-        raise DataError(
-            "export_onnx: the rule was certified with another calibrator. Certify it with this one."
-        )
-    return own
 
 
 def _check_accept(path: Path, model: SelectiveNetwork, example: Inputs) -> None:

@@ -9,6 +9,9 @@ from math import prod
 from pathlib import Path
 from typing import Any, final
 
+from equipoise.core import torch_required as _torch_required  # noqa: F401 - first, for its message
+
+# isort: split
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -20,11 +23,12 @@ from equipoise.core.names import nearest
 from equipoise.core.predictions import Predictions
 from equipoise.data import Dataset
 from equipoise.data.streaming import ImageFiles
+from equipoise.decisions.accept_rule import AcceptRule
 from equipoise.experiments import Execution, find_runs
 from equipoise.experiments.build.run_parts import Built, build, network_options, split_source
 from equipoise.experiments.runs.folder import RunFolder
 from equipoise.experiments.runs.stages import load_network
-from equipoise.integrations.calibrated import CalibratedNetwork
+from equipoise.integrations.calibrated import CalibratedNetwork, calibrator_of_rule
 from equipoise.integrations.raw_inputs import RawInputs, ScaledNetwork
 from equipoise.integrations.saved_model import load_model, save_model
 from equipoise.training.network_call import as_logits, call_network
@@ -47,6 +51,7 @@ class RunModel:
         network: With its weights, in evaluation mode.
         calibrator: The calibrator behind it.
         calibrator_name: Its name in the run; ``"identity"`` is none.
+        rule: Which predictions are accepted; None if there is no rule.
         class_names: One name per class.
         raw_inputs: What is done to inputs before the network gets them.
         input_shape: Shape of one input; None for text, whose length is free.
@@ -60,6 +65,7 @@ class RunModel:
     network: nn.Module
     calibrator: Calibrator
     calibrator_name: str
+    rule: AcceptRule | None
     class_names: tuple[str, ...]
     raw_inputs: RawInputs
     input_shape: tuple[int, ...] | None
@@ -116,6 +122,7 @@ def load_run(
     run: RunFolder,
     *,
     calibrator: str | None = None,
+    rule: AcceptRule | None = None,
     root: str | None = None,
     code: str | os.PathLike[str] | None = None,
 ) -> RunModel:
@@ -125,13 +132,16 @@ def load_run(
         run: A finished run.
         calibrator: A calibrator of the run, ``"identity"`` for none, or a file; by default the only one that the run
             fitted.
+        rule: A certified rule for predictions of this run, which is saved or exported along. Its calibrator is used,
+            and ``calibrator`` must be None or the same.
         root: The data folder.
         code: The folder that the spec's files of code are relative to; by default the current one. Files that were
             changed since the run are refused.
 
     Raises:
         SpecError: If the run has several calibrators and none is named, or none of that name.
-        DataError: If the data or the weights are gone, or the model answers otherwise than the run did.
+        DataError: If the data or the weights are gone, the model answers otherwise than the run did, or a network
+            cannot apply the rule.
     """
     spec = replace(run.spec(), base_dir=None if code is None else str(code))
     weights = run.path / ("best.pt" if spec.training.keep == "best" else "last.pt")
@@ -139,7 +149,14 @@ def load_run(
         raise DataError(
             f"{weights}: was deleted, so the network is lost. Delete the run's folder and train it again."
         )
-    name, fitted = _calibrator(run, calibrator)
+    if rule is None:
+        name, fitted = _calibrator(run, calibrator)
+    else:
+        # A rule without a calibrator may be of raw or of calibrated probabilities, so the caller must say which.
+        own = calibrator is None and rule.calibrator is not None
+        given = None if own else _calibrator(run, calibrator)[1]
+        fitted = calibrator_of_rule(rule, given, where=str(run.path)) or Identity()
+        name = fitted.kind
     try:
         built = build(spec, Execution(root=root))
     except SpecError as error:
@@ -164,6 +181,7 @@ def load_run(
         network=network,
         calibrator=fitted,
         calibrator_name=name,
+        rule=rule,
         class_names=built.data.class_names,
         raw_inputs=raw_inputs,
         input_shape=None if raw_inputs.kind == "tokens" else tuple(example.shape[1:]),
@@ -202,6 +220,7 @@ def save_run(model: RunModel, path: str | os.PathLike[str]) -> float:
             options=model.options if model.architecture is not None else None,
             input_shape=model.input_shape,
             raw_inputs=model.raw_inputs,
+            rule=model.rule,
         )
     except DataError as error:
         raise DataError(
@@ -220,7 +239,7 @@ def save_run(model: RunModel, path: str | os.PathLike[str]) -> float:
 
 
 def export_run(model: RunModel, path: str | os.PathLike[str]) -> float:
-    """Write a run's model as one ONNX graph from raw inputs to calibrated probabilities.
+    """Write a run's model as one ONNX graph from raw inputs to calibrated probabilities, and ``accept`` with a rule.
 
     Args:
         model: What :func:`load_run` gives.
@@ -239,6 +258,7 @@ def export_run(model: RunModel, path: str | os.PathLike[str]) -> float:
         class_names=model.class_names,
         notes={"inputs": model.raw_inputs.describe(model.input_shape), "run": model.label},
         tolerance=_TOLERANCE,
+        rule=model.rule,
     )
     return max(found, model.difference)
 

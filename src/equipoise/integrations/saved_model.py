@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, final
 
+from equipoise.core import torch_required as _torch_required  # noqa: F401 - first, for its message
+
+# isort: split
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -23,14 +26,13 @@ from equipoise.core.checksums import content_checksum
 from equipoise.core.errors import DataError, EquipoiseError, first_line, require
 from equipoise.core.predictions import Predictions
 from equipoise.decisions.accept_rule import AcceptRule, replace_calibrator
-from equipoise.decisions.scores import SCORES
 from equipoise.integrations.bounded_network import (
     build_network,
     check_input_shape,
     check_weights,
     count_classes,
 )
-from equipoise.integrations.calibrated import CalibratedNetwork
+from equipoise.integrations.calibrated import CalibratedNetwork, calibrator_of_rule
 from equipoise.integrations.raw_inputs import RawInputs, ScaledNetwork
 from equipoise.training.batch_source import Inputs
 
@@ -167,7 +169,7 @@ def save_model(
     if isinstance(calibrator, Identity):
         calibrator = None
     if rule is not None:
-        calibrator = _calibrator_of(rule, calibrator)
+        calibrator = calibrator_of_rule(rule, calibrator, where="save_model")
     packed = None if calibrator is None else calibrator.to_artifact()
     parameters = {} if packed is None else packed.pop("parameters")
     weights = _weights(network)
@@ -255,20 +257,6 @@ def load_model(path: str | os.PathLike[str], *, network: nn.Module | None = None
         raise
     except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
         raise DataError(f"{where} is damaged: {type(error).__name__} {first_line(error)}.") from error
-
-
-def _calibrator_of(rule: AcceptRule, calibrator: Calibrator | None) -> Calibrator | None:
-    if not rule.certificate.certified or rule.by is not None or rule.score not in SCORES:
-        raise DataError(
-            "save_model: expected a rule with one certified threshold on confidence, margin or entropy, got "
-            f"{rule!r}. A model has no columns."
-        )
-    own: Calibrator | None = rule.calibrator
-    if calibrator is not None and (own is None or own.to_artifact() != calibrator.to_artifact()):
-        raise DataError(
-            "save_model: the rule was certified with another calibrator. Certify it with this one."
-        )
-    return own
 
 
 def _rule(told: Mapping[str, Any], calibrator: Calibrator, where: str) -> AcceptRule | None:

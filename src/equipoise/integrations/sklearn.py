@@ -91,7 +91,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         >>> X, y = load_iris(return_X_y=True)
         >>> classifier = CalibratedClassifier(GaussianNB(), method="temperature").fit(X, y)
         >>> classifier.calibrator_.result.words
-        'over-confident: divide logits by ...'
+        'overconfident: divide logits by ...'
         >>> classifier.predict_proba(X[:2]).sum(axis=1)
         array([1., 1.])
     """

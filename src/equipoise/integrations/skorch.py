@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, final
 
+from equipoise.core import torch_required as _torch_required  # noqa: F401 - first, for its message
+
+# isort: split
 import torch
 from torch import Tensor, nn
 

@@ -7,6 +7,9 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal, final
 
+from equipoise.core import torch_required as _torch_required  # noqa: F401 - first, for its message
+
+# isort: split
 import torch
 from torch import Tensor
 

@@ -37,7 +37,7 @@ def ada_dual_focal_loss(
         -(1 + p_y - q)^{|\gamma|} \log p_y \text{ if } \gamma < 0, \qquad \gamma = \gamma_{b(p_y)}
 
     Args:
-        logits: Unnormalised scores; never probabilities.
+        logits: Unnormalized scores; never probabilities.
         labels: Class numbers in ``[0, k)``.
         edges: Rising edges of the bins, as in :func:`~equipoise.losses.adafocal_loss`.
         gammas: One signed gamma per bin.

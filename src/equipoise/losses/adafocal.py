@@ -35,7 +35,7 @@ def adafocal_loss(
     gammas: Float[Tensor, " bins"],
     detach_weight: bool = False,
 ) -> Float[Tensor, " n"]:
-    r"""Focal loss where the network is over-confident, inverse focal loss where it is under-confident.
+    r"""Focal loss where the network is overconfident, inverse focal loss where it is underconfident.
 
     Gamma is looked up by the true class's probability and may be negative. It needs held-out predictions each
     epoch (:class:`AdaFocalLoss` keeps them); without, it is focal loss with gamma 1.
@@ -45,7 +45,7 @@ def adafocal_loss(
         -(1 + p_y)^{|\gamma|} \log p_y \text{ if } \gamma < 0, \qquad \gamma = \gamma_{b(p_y)}
 
     Args:
-        logits: Unnormalised scores; never probabilities.
+        logits: Unnormalized scores; never probabilities.
         labels: Class numbers in ``[0, k)``.
         edges: Rising edges of the bins; a bin holds its lower edge, the outer bins all that lies beyond.
         gammas: One signed gamma per bin.

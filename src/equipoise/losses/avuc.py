@@ -52,7 +52,7 @@ def avuc_penalty(
         n_{IC} &= \sum (1-c)(1 - \tanh u) & n_{IU} &= \sum (1-c) \tanh u \end{aligned}
 
     Args:
-        logits: Unnormalised scores; never probabilities.
+        logits: Unnormalized scores; never probabilities.
         labels: Class numbers in ``[0, k)``.
         threshold: Entropy, in nats, that parts certain from uncertain; a constant in backward.
         ties: On which side a sample exactly at the threshold falls.

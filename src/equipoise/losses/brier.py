@@ -26,7 +26,7 @@ def brier_loss(
     .. math:: \sum_k (p_k - t_k)^2
 
     Args:
-        logits: Unnormalised scores; never probabilities.
+        logits: Unnormalized scores; never probabilities.
         labels: Class numbers in ``[0, k)``, or soft targets *t*.
 
     Returns:

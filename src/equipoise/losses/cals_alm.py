@@ -118,7 +118,7 @@ def class_adaptive_loss(
         -\log p_y + \frac{1}{k} \sum_j P(h_j, \rho_j, \lambda_j), \qquad h_j = (\max_i z_i - z_j) / m - 1
 
     Args:
-        logits: Unnormalised scores; never probabilities.
+        logits: Unnormalized scores; never probabilities.
         labels: Class numbers in ``[0, k)``, or soft targets.
         multipliers: *λ*, one per class.
         rho: Strength of the penalty's curvature, one per class.

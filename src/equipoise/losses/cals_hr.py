@@ -35,7 +35,7 @@ def class_adaptive_heuristic_loss(
     .. math:: -\log p_y + \frac{1}{k} \sum_j \lambda_j \max(0, \max_i z_i - z_j - m)
 
     Args:
-        logits: Unnormalised scores; never probabilities.
+        logits: Unnormalized scores; never probabilities.
         labels: Class numbers in ``[0, k)``, or soft targets.
         multipliers: *λ*, one per class.
         margin: Gap between logits that costs nothing (*m*).

@@ -38,7 +38,7 @@ def pairwise_constraint_loss(
         - \frac{\lambda_E}{(k - 1)(k - 2)} \sum_{j \ne y} \sum_{i \ne y, j} \tfrac12 \log \sigma(z_j - z_i)
 
     Args:
-        logits: Unnormalised scores of at least three classes; never probabilities.
+        logits: Unnormalized scores of at least three classes; never probabilities.
         labels: Class numbers in ``[0, k)``.
         discrimination: Weight of the pairs with the true class (*λ_D*).
         exclusion: Weight of the pairs without it (*λ_E*).

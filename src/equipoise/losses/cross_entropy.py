@@ -19,13 +19,13 @@ def cross_entropy_loss(
 ) -> Float[Tensor, " n"]:
     r"""Log loss of the true class.
 
-    Proper: the probabilities that minimise it are the class posterior. A network large enough to fit its
+    Proper: the probabilities that minimize it are the class posterior. A network large enough to fit its
     training set goes on raising confidence after the last error is gone.
 
     .. math:: -\log p_y
 
     Args:
-        logits: Unnormalised scores; never probabilities.
+        logits: Unnormalized scores; never probabilities.
         labels: Class numbers in ``[0, k)``, or soft targets.
 
     Returns:

@@ -23,12 +23,12 @@ def dca_penalty(
 ) -> Float[Tensor, ""]:
     r"""Absolute difference between the mean confidence and the accuracy of a batch.
 
-    The calibration error with a single bin: cheap, and blind to over- and under-confidence that cancel.
+    The calibration error with a single bin: cheap, and blind to over- and underconfidence that cancel.
 
     .. math:: \Bigl| \sum_i \omega_i (c_i - a_i) \Bigr|
 
     Args:
-        logits: Unnormalised scores; never probabilities.
+        logits: Unnormalized scores; never probabilities.
         labels: Class numbers in ``[0, k)``.
         weights: Weight of each sample; shares :math:`\omega` are 1/n by default.
 

@@ -41,7 +41,7 @@ def dece_penalty(
         \sum_j \Bigl| \sum_i \omega_i q_{ij} (\tilde a_i - c_i) \Bigr|
 
     Args:
-        logits: Unnormalised scores; never probabilities.
+        logits: Unnormalized scores; never probabilities.
         labels: Class numbers in ``[0, k)``.
         n_bins: Number of bins (*M*).
         rank_temperature: Hardness of the rank (:math:`t_a`); larger is harder.
@@ -62,7 +62,7 @@ def dece_penalty(
         differentiable expected calibration error.
 
     Differs from the authors' code:
-        The slip in the denominator (an option). Theirs can be differentiated once, ours as often as needed.
+        The mistake in the denominator (an option). Theirs can be differentiated once, ours as often as needed.
     """
     probs = logits.softmax(-1)
     confidence = probs.max(-1).values
@@ -85,7 +85,7 @@ class DifferentiableECE(Penalty):
         n_bins: Number of bins.
         rank_temperature: Hardness of the rank; larger is harder.
         bin_temperature: Softness of the bins; smaller is harder.
-        authors_denominator: Reproduce a slip in the authors' smoothing.
+        authors_denominator: Reproduce a mistake in the authors' smoothing.
         weight, ignore_index, reduction, gather: As in :class:`~equipoise.losses.Penalty`.
 
     Example:

@@ -34,13 +34,13 @@ def dual_focal_loss(
     r"""Focal loss that loses interest only once the true class is well ahead of the next one.
 
     The weight is never below focal loss's at the same gamma, which balances focal loss's
-    under-confidence against cross-entropy's over-confidence. The value jumps where the order of classes
+    underconfidence against cross-entropy's overconfidence. The value jumps where the order of classes
     changes.
 
     .. math:: -(1 - p_y + q)^\gamma \log p_y, \qquad q = \max \{p_j : p_j < p_y\}
 
     Args:
-        logits: Unnormalised scores; never probabilities.
+        logits: Unnormalized scores; never probabilities.
         labels: Class numbers in ``[0, k)``.
         gamma: How fast interest is lost; 0 is cross-entropy. A number, or one per sample.
         rival: What *q* is. ``"next"`` is the paper's method; ``"second"`` and ``"third"`` are the classes

@@ -31,7 +31,7 @@ def entropy_regularized_loss(
     .. math:: -\log p_y - \alpha H(p), \qquad H(p) = -\sum_j p_j \log p_j
 
     Args:
-        logits: Unnormalised scores; never probabilities.
+        logits: Unnormalized scores; never probabilities.
         labels: Class numbers in ``[0, k)``, or soft targets.
         strength: How much entropy is rewarded (*α*).
         over_classes: ``"sum"`` is the entropy; ``"mean"`` divides it by the number of classes.

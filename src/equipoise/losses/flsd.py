@@ -34,7 +34,7 @@ def sample_dependent_focal_loss(
     .. math:: -(1 - p_y)^{\gamma(p_y)} \log p_y
 
     Args:
-        logits: Unnormalised scores; never probabilities.
+        logits: Unnormalized scores; never probabilities.
         labels: Class numbers in ``[0, k)``.
         gammas: Gamma for probabilities below the first cut, between the cuts, and from the second cut on.
             FLSD-53 is ``(5, 3, 3)``, FLSD-52 ``(5, 3, 2)``.

@@ -44,13 +44,13 @@ def focal_loss(
     r"""Cross-entropy that loses interest in a sample as the network grows sure of it.
 
     It bounds cross-entropy minus gamma times the entropy from above, so it rewards predictions less sure than
-    the data ask for: the usual cure for over-confidence. With gamma too large it makes a network
-    under-confident.
+    the data ask for: the usual cure for overconfidence. With gamma too large it makes a network
+    underconfident.
 
     .. math:: -(1 - p_y)^\gamma \log p_y
 
     Args:
-        logits: Unnormalised scores; never probabilities.
+        logits: Unnormalized scores; never probabilities.
         labels: Class numbers in ``[0, k)``.
         gamma: How fast interest is lost; 0 is cross-entropy. A number, or one per sample, through which
             gradients of any order flow.

@@ -31,7 +31,7 @@ def gather_rows(*tensors: Tensor) -> tuple[Tensor, ...]:
     """Concatenate the rows of each tensor over all processes; the same on every process, with gradient.
 
     Parts may differ in length: short ones are padded with zeros, which as a sample weight means *not there*,
-    so pass the weights along. Without an initialised process group the tensors come back as they are.
+    so pass the weights along. Without an initialized process group the tensors come back as they are.
 
     Args:
         tensors: With one row per sample each.

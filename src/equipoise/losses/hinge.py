@@ -25,7 +25,7 @@ def hinge(
     .. math:: \sum_j w_j \max(0, \max_i z_i - z_j - m_j)^{\text{power}}
 
     Args:
-        logits: Unnormalised scores.
+        logits: Unnormalized scores.
         margins: *m*, one per class or one for all.
         weights: *w*, one per class.
         power: 1 or 2.

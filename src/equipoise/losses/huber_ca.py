@@ -32,7 +32,7 @@ def huber_ca_penalty(
         \begin{cases} d^2 / 2 & |d| \le \alpha \\ \alpha (|d| - \alpha/2) & |d| > \alpha \end{cases}
 
     Args:
-        logits: Unnormalised scores; never probabilities.
+        logits: Unnormalized scores; never probabilities.
         labels: Class numbers in ``[0, k)``.
         alpha: Where the norm turns from squared to linear.
         weights: Weight of each sample; shares :math:`\omega` are 1/n by default.

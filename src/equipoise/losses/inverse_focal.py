@@ -27,12 +27,12 @@ def inverse_focal_loss(
     r"""Cross-entropy that weighs a sample more as the network grows sure of it.
 
     The opposite of focal loss: it raises confidence, so that a temperature fitted afterwards has more
-    to work with. On its own it makes an over-confident network worse.
+    to work with. On its own it makes an overconfident network worse.
 
     .. math:: -(1 + p_y)^\gamma \log p_y
 
     Args:
-        logits: Unnormalised scores; never probabilities.
+        logits: Unnormalized scores; never probabilities.
         labels: Class numbers in ``[0, k)``.
         gamma: How fast the weight grows; 0 is cross-entropy. A number, or one per sample.
         detach_weight: Hold the weight constant in the backward pass.

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from equipoise.core.names import check_choice
 from equipoise.losses.base import Penalty, Reduction
-from equipoise.losses.neighbours import Power, check_kernel, neighbour_errors
+from equipoise.losses.neighbors import Power, check_kernel, neighbor_errors
 from equipoise.losses.statistics import one_hot, shares
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def kde_penalty(
         K(x; x') = \mathrm{Dir} \bigl( x; \tfrac{x'}{h} + 1 \bigr)
 
     Args:
-        logits: Unnormalised scores; never probabilities.
+        logits: Unnormalized scores; never probabilities.
         labels: Class numbers in ``[0, k)``.
         bandwidth: Width of the kernel (*h*).
         kind: ``"canonical"``; ``"top_label"`` for confidence and correctness alone, by the Beta kernel;
@@ -53,7 +53,7 @@ def kde_penalty(
         weights: Weight of each sample; shares :math:`\omega` are 1/n by default.
 
     Returns:
-        One value for the batch. A sample without neighbours adds nothing.
+        One value for the batch. A sample without neighbors adds nothing.
 
     Example:
         >>> kde_penalty(torch.zeros(3, 2), torch.tensor([0, 0, 0]))
@@ -81,7 +81,7 @@ def kde_penalty(
         columns = zip(log_probs.unbind(-1), hits.unbind(-1), strict=True)
         views = [(_with_rest(column), hit[:, None], column.exp()[:, None]) for column, hit in columns]
     errors = [
-        neighbour_errors(
+        neighbor_errors(
             _DirichletKernel(points, bandwidth),
             targets,
             probs,

@@ -29,7 +29,7 @@ def label_smoothing_loss(
     .. math:: -(1 - \alpha) \log p_y - \frac{\alpha}{k} \sum_j \log p_j
 
     Args:
-        logits: Unnormalised scores; never probabilities.
+        logits: Unnormalized scores; never probabilities.
         labels: Class numbers in ``[0, k)``, or soft targets, which are smoothed in the same way.
         smoothing: Probability taken from the target (*α*).
         off_target: Share it among the other ``k - 1`` classes only, instead of among all ``k``. The same

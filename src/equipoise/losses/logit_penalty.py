@@ -27,13 +27,13 @@ def logit_penalty_loss(
 ) -> Float[Tensor, " n"]:
     r"""Cross-entropy plus the size of the logits.
 
-    Regularisation in function space: it keeps the scores small instead of the weights. It also pins the
+    Regularization in function space: it keeps the scores small instead of the weights. It also pins the
     logits' common shift, which the probabilities do not see, to 0.
 
     .. math:: -\log p_y + \alpha \lVert z \rVert_p
 
     Args:
-        logits: Unnormalised scores; never probabilities.
+        logits: Unnormalized scores; never probabilities.
         labels: Class numbers in ``[0, k)``, or soft targets.
         strength: Weight of the norm (*α*): 0.05 for 10 classes, 0.01 for 100.
         order: Which norm (*p*), at least 1; may be infinite.

@@ -37,7 +37,7 @@ def margin_loss(
     .. math:: -\log p_y + \lambda \sum_j \max(0, \max_i z_i - z_j - m)
 
     Args:
-        logits: Unnormalised scores; never probabilities.
+        logits: Unnormalized scores; never probabilities.
         labels: Class numbers in ``[0, k)``, or soft targets.
         margin: Gap that costs nothing (*m*). The paper uses 10 for images and 6 for text.
         strength: Cost of the rest (*λ*).

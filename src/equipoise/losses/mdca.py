@@ -29,7 +29,7 @@ def mdca_penalty(
     .. math:: \frac1k \sum_j \Bigl| \sum_i \omega_i (p_{ij} - \mathbb{1}[y_i = j]) \Bigr|
 
     Args:
-        logits: Unnormalised scores; never probabilities.
+        logits: Unnormalized scores; never probabilities.
         labels: Class numbers in ``[0, k)``, or soft targets.
         weights: Weight of each sample; shares :math:`\omega` are 1/n by default.
 

@@ -32,7 +32,7 @@ def laplace_form(
     """
     x, order = points.sort()
     v = values.gather(0, order)
-    # Centred exponents: their range is halved, which keeps narrow kernels inside float32.
+    # Centered exponents: their range is halved, which keeps narrow kernels inside float32.
     grow = ((x - 0.5) / width).exp()
     first = torch.searchsorted(x.detach(), x.detach())  # where the points equal to this one begin
     rising = v * grow
@@ -57,7 +57,7 @@ def mmce_penalty(
     .. math:: \Bigl( \sum_{ij} \omega_i \omega_j (a_i - c_i)(a_j - c_j) e^{-|c_i - c_j| / w} \Bigr)^{1/2}
 
     Args:
-        logits: Unnormalised scores; never probabilities.
+        logits: Unnormalized scores; never probabilities.
         labels: Class numbers in ``[0, k)``.
         width: Width of the Laplace kernel.
         squared: Leave out the root.
@@ -124,5 +124,5 @@ def check_width(width: float, *, where: str) -> None:
     """
     if not width >= 0.01:
         raise ValueError(
-            f"{where}: `width` must be at least 0.01, got {width}. A narrower kernel sees no neighbours."
+            f"{where}: `width` must be at least 0.01, got {width}. A narrower kernel sees no neighbors."
         )

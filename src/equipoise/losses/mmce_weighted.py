@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MMCEWeighted", "mmce_weighted_penalty"]
 
-Normalisation = Literal["paper", "authors"]
+Normalization = Literal["paper", "authors"]
 
 
 def mmce_weighted_penalty(
@@ -25,7 +25,7 @@ def mmce_weighted_penalty(
     labels: Int[Tensor, " n"],
     *,
     width: float = 0.4,
-    normalisation: Normalisation = "paper",
+    normalization: Normalization = "paper",
     weights: Float[Tensor, " n"] | None = None,
 ) -> Float[Tensor, ""]:
     r"""MMCE in which correct and wrong predictions weigh the same, however few are wrong.
@@ -38,10 +38,10 @@ def mmce_weighted_penalty(
         - \tfrac{2}{mn} \sum_{+-} (1-c_i) c_j k_{ij} \Bigr)^{1/2}
 
     Args:
-        logits: Unnormalised scores; never probabilities.
+        logits: Unnormalized scores; never probabilities.
         labels: Class numbers in ``[0, k)``.
         width: Width of the Laplace kernel.
-        normalisation: ``"authors"`` divides the three means by :math:`m^2, n^2, mn` once more, and is 0 for
+        normalization: ``"authors"`` divides the three means by :math:`m^2, n^2, mn` once more, and is 0 for
             a batch that is all correct or all wrong; in the paper's form an empty sum is left out.
         weights: Weight of each sample; *m* and *n* are sums of weights.
 
@@ -57,7 +57,7 @@ def mmce_weighted_penalty(
         mean embeddings, eq. (5).
 
     Differs from the authors' code:
-        The double division, which ``normalisation="authors"`` reproduces; their root can be of a negative
+        The double division, which ``normalization="authors"`` reproduces; their root can be of a negative
         number, ours is of 0 then.
     """
     confidence, correct = top_label(logits, labels)
@@ -66,7 +66,7 @@ def mmce_weighted_penalty(
     m, n = (group.sum() for group in groups)
     hits = groups[0] / m.where(m > 0, 1.0) * (1 - confidence)
     misses = groups[1] / n.where(n > 0, 1.0) * confidence
-    if normalisation == "paper":
+    if normalization == "paper":
         return safe_root(laplace_form(confidence, hits - misses, width=width))
     s1, s2 = (laplace_form(confidence, part, width=width) for part in (hits, misses))
     s3 = (laplace_form(confidence, hits + misses, width=width) - s1 - s2) / 2
@@ -80,7 +80,7 @@ class MMCEWeighted(Penalty):
 
     Args:
         width: Width of the Laplace kernel, at least 0.01.
-        normalisation: ``"paper"``, or ``"authors"`` for their code's double division.
+        normalization: ``"paper"``, or ``"authors"`` for their code's double division.
         weight, ignore_index, reduction, gather: As in :class:`~equipoise.losses.Penalty`.
 
     Example:
@@ -92,7 +92,7 @@ class MMCEWeighted(Penalty):
         self,
         *,
         width: float = 0.4,
-        normalisation: Normalisation = "paper",
+        normalization: Normalization = "paper",
         weight: Tensor | None = None,
         ignore_index: int = -100,
         reduction: Reduction = "mean",
@@ -100,12 +100,12 @@ class MMCEWeighted(Penalty):
     ) -> None:
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction, gather=gather)
         check_width(width, where="MMCEWeighted")
-        check_choice(normalisation, ("paper", "authors"), where="MMCEWeighted", name="normalisation")
+        check_choice(normalization, ("paper", "authors"), where="MMCEWeighted", name="normalization")
         self.width = width
-        self.normalisation: Normalisation = normalisation
+        self.normalization: Normalization = normalization
 
     def term(self, logits: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
         """Return :func:`mmce_weighted_penalty`."""
         return mmce_weighted_penalty(
-            logits, labels, width=self.width, normalisation=self.normalisation, weights=weights
+            logits, labels, width=self.width, normalization=self.normalization, weights=weights
         )

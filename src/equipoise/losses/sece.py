@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, final
 from torch import Tensor
 
 from equipoise.losses.base import Penalty, Reduction
-from equipoise.losses.neighbours import Power, check_kernel, neighbour_errors
+from equipoise.losses.neighbors import Power, check_kernel, neighbor_errors
 from equipoise.losses.statistics import shares, top_label
 
 if TYPE_CHECKING:
@@ -28,17 +28,17 @@ def sece_penalty(
     r"""Difference between each confidence and the accuracy of samples with a similar confidence.
 
     No bins, so it is smooth in the confidences: what a gamma-network is trained on. With a narrow kernel in a
-    small batch most samples are their own only neighbours; widen the kernel or leave the sample itself out.
+    small batch most samples are their own only neighbors; widen the kernel or leave the sample itself out.
 
     .. math::
         \sum_i \omega_i \Bigl| \frac{\sum_j \omega_j K_{ij} a_j}{\sum_j \omega_j K_{ij}} - c_i \Bigr|^p,
         \qquad K_{ij} = e^{-(c_i - c_j)^2 / 2h^2}
 
     Args:
-        logits: Unnormalised scores; never probabilities.
+        logits: Unnormalized scores; never probabilities.
         labels: Class numbers in ``[0, k)``.
         bandwidth: Width of the kernel (*h*).
-        include_self: Whether a sample is its own neighbour; if not, one without others adds nothing.
+        include_self: Whether a sample is its own neighbor; if not, one without others adds nothing.
         power: Of the difference (*p*), 1 or 2; no root is taken.
         weights: Weight of each sample; shares :math:`\omega` are 1/n by default.
 
@@ -63,7 +63,7 @@ def sece_penalty(
     def log_kernel(rows: slice) -> Tensor:
         return -(scaled[rows, None] - scaled).square()
 
-    errors = neighbour_errors(
+    errors = neighbor_errors(
         log_kernel, correct[:, None], confidence[:, None], share, power=power, include_self=include_self
     )
     return (share * errors).sum()
@@ -75,7 +75,7 @@ class SmoothECE(Penalty):
 
     Args:
         bandwidth: Width of the kernel, above 0.
-        include_self: Whether a sample is its own neighbour.
+        include_self: Whether a sample is its own neighbor.
         power: Of the difference, 1 or 2.
         weight, ignore_index, reduction, gather: As in :class:`~equipoise.losses.Penalty`.
 

@@ -39,7 +39,7 @@ def soft_avuc_penalty(
         {\sum_A q_C (1 - \tanh u) + \sum_I q_U \tanh u} \Bigr)
 
     Args:
-        logits: Unnormalised scores; never probabilities.
+        logits: Unnormalized scores; never probabilities.
         labels: Class numbers in ``[0, k)``.
         threshold: Relative entropy at which a sample is half certain (:math:`\kappa`), inside (0, 1).
         temperature: Softness of the border (*T*).

@@ -33,7 +33,7 @@ def soft_ece_penalty(
     least_mass: float = 0.0,
     weights: Float[Tensor, " n"] | None = None,
 ) -> Float[Tensor, ""]:
-    r"""Expected calibration error whose bins share a sample according to its distance from their centres.
+    r"""Expected calibration error whose bins share a sample according to its distance from their centers.
 
     As the temperature falls the bins harden and their gradient vanishes; as it rises they all
     hold the same. Memory grows with samples times bins.
@@ -47,7 +47,7 @@ def soft_ece_penalty(
     bins divide ``[1/k, 1]``.
 
     Args:
-        logits: Unnormalised scores; never probabilities.
+        logits: Unnormalized scores; never probabilities.
         labels: Class numbers in ``[0, k)``.
         n_bins: Number of bins (*M*).
         temperature: Softness of the bins (*T*).

@@ -19,8 +19,9 @@ from equipoise.metrics.tensors import FlatBatch, PlainBatch
 
 __all__ = ["RowBlock", "add_confidence", "add_predictions", "add_rows", "losses_of_being_right", "sum_rows"]
 
-# Numbers in a block of rows: few enough for a processor's cache, and enough to outweigh the cost of a call.
-_BLOCK = 1 << 18
+# Numbers in a block of rows: few enough for a processor's cache, and enough to outweigh the cost of a call. With many
+# classes the sums of the classes are the larger cost of a call, so a block has more numbers until it has these rows.
+_BLOCK, _WIDE_BLOCK, _BLOCK_ROWS = 1 << 16, 1 << 18, 256
 # Numbers in a part of the rows that has sums of its own. Parts do not depend on threads, so neither do results.
 _PART = 1 << 20
 # How far beyond one the rounding of a probability may go.
@@ -52,7 +53,12 @@ class RowBlock(NamedTuple):
 
 
 def add_predictions(
-    predictions: Predictions | PlainBatch, sums: Sums, closed: str, *, tolerance: float
+    predictions: Predictions | PlainBatch,
+    sums: Sums,
+    closed: str,
+    *,
+    tolerance: float,
+    top: tuple[Array, Array] | None = None,
 ) -> int:
     """Add rows in memory: all of them, or none.
 
@@ -61,6 +67,7 @@ def add_predictions(
         sums: What to add to, on the CPU.
         closed: Which side of a bin is closed.
         tolerance: How far the sum of a row's probabilities may be from one.
+        top: Of logits, memory for the predicted class of each row and its probability, which this pass knows.
 
     Returns:
         The first row that is not a distribution or whose label is not a class, or -1.
@@ -69,13 +76,14 @@ def add_predictions(
     assert scores is not None
     kernel = find_kernel("state", scores.dtype.char, scores.size)
     edges = lower_edges(sums.n_bins, closed, predictions.precision)
-    step, per_part = (max(1, size // sums.n_classes) for size in (_BLOCK, _PART))
+    normal, widest, per_part = (max(1, size // sums.n_classes) for size in (_BLOCK, _WIDE_BLOCK, _PART))
+    step = max(normal, min(widest, _BLOCK_ROWS))
 
     def add_part(start: int) -> tuple[int, Sums]:
         part, stop, scratch = (
             sums.like(),
             min(start + per_part, len(scores)),
-            _Scratch(predictions, step, sums),
+            _Scratch(predictions, step, sums, top),
         )
         add = _fallback_adder(part, edges) if kernel is None else _kernel_adder(kernel, part, edges)
         for first in range(start, stop, step):
@@ -101,11 +109,18 @@ class _Scratch:
         predictions: Where rows come from.
         n_rows: The most rows of a block.
         sums: Sums of the classes.
+        top: Memory for the predicted class of each row and its probability.
     """
 
-    def __init__(self, predictions: Predictions | PlainBatch, n_rows: int, sums: Sums) -> None:
+    def __init__(
+        self,
+        predictions: Predictions | PlainBatch,
+        n_rows: int,
+        sums: Sums,
+        top: tuple[Array, Array] | None,
+    ) -> None:
         assert predictions.scores is not None
-        self.given, self.predictions = predictions.scores, predictions
+        self.given, self.predictions, self.top = predictions.scores, predictions, top
         self.are_logits, self.n_classes = predictions.kind == "logits", sums.n_classes
         shape = (min(n_rows, len(self.given)), sums.n_classes)
         self.scores, self.starts = np.empty(shape, self.given.dtype), np.arange(shape[0]) * sums.n_classes
@@ -135,6 +150,8 @@ class _Scratch:
                 if not np.isfinite(scores.min()):
                     bad |= ~np.isfinite(scores).all(axis=1)
                 factors, impossible = 1 / total, 0
+                if self.top is not None:
+                    self.top[0][rows], self.top[1][rows] = column, factors
                 loss = np.log(total) + (scores.take(self.starts[:n] + column) - mine)
             else:
                 shares, factors, impossible = scores, np.ones(n), int((mine <= 0).sum())
@@ -177,10 +194,10 @@ def add_rows(block: RowBlock, sums: Sums, edges: Array, tolerance: float) -> int
     """
     with np.errstate(under="ignore"):
         probs = block.shares.astype(np.float64) * block.factors[:, None]
-    low, high = probs.min(axis=1), probs.max(axis=1)
-    fine = (low >= 0) & (high <= 1 + _ROUNDING) & (np.abs(probs.sum(axis=1) - 1) <= tolerance)
-    if not fine.all():
-        return int((~fine).argmax())
+    high = probs.max(axis=1)
+    fine = (high <= 1 + _ROUNDING) & (np.abs(probs.sum(axis=1) - 1) <= tolerance)
+    if not (fine.all() and probs.min() >= 0):
+        return int((~fine | ~(probs.min(axis=1) >= 0)).argmax())
     batch = FlatBatch(
         probs=probs,
         order=block.scores,
@@ -220,10 +237,11 @@ def sum_rows(batch: FlatBatch, template: Sums, edges: AnyArray) -> Sums:
     add_confidence(sums, confidence, rank == 0, weights, edges, loss=loss, brier=brier, count=count)
     sums.impossible[0] += impossible
     add_at(sums.ranks, xp.clip(rank, 0, len(sums.ranks) - 1), weights)
-    hit = xp.astype(classes == labels[:, None], probs.dtype)
     place = bin_of(probs, edges[1:-1]) + classes * template.n_bins
-    entries = xp.stack([xp.ones_like(probs), probs, hit], axis=-1) * weights[:, None, None]
-    add_at(sums.classwise.reshape(-1, 3), place.reshape(-1), entries.reshape(-1, 3))
+    entries, all_places = sums.classwise.reshape(-1, 3), place.reshape(-1)
+    add_at(entries[:, 0], all_places, (xp.ones_like(probs) * weights[:, None]).reshape(-1))
+    add_at(entries[:, 1], all_places, (probs * weights[:, None]).reshape(-1))
+    add_at(entries[:, 2], take_along(place, labels[:, None])[:, 0], weights)
     return sums
 
 

@@ -43,7 +43,7 @@ def expected_calibration_error(
 ) -> float:
     r"""Return the weighted mean over bins of |confidence - accuracy|.
 
-    A model that says 80 % and is right 80 % of the time scores 0. The number depends on the bins and, for few rows,
+    A model that says 80% and is right 80% of the time scores 0. The number depends on the bins and, for few rows,
     is biased upwards: see it beside its interval (:func:`equipoise.score`) and a proper score.
 
     .. math:: \sum_b \frac{n_b}{n} \left| \mathrm{conf}_b - \mathrm{acc}_b \right|
@@ -358,7 +358,7 @@ def _folded_mean(mean: Array, deviation: Array) -> Array:
 
 
 def confidence_gap(probs: Any, labels: Any = None, *, sample_weight: Any = None) -> float:
-    """Return mean confidence minus accuracy: above zero is over-confident, below is under-confident.
+    """Return mean confidence minus accuracy: above zero is overconfident, below is underconfident.
 
     Args:
         probs: Probabilities ``(n, k)`` or ``(n,)``; or Predictions alone.
@@ -378,7 +378,7 @@ def confidence_gap(probs: Any, labels: Any = None, *, sample_weight: Any = None)
 def over_confidence_error(
     probs: Any, labels: Any = None, *, n_bins: int = 15, closed: str = "right", sample_weight: Any = None
 ) -> float:
-    r"""Return the over-confidence error (OE), which punishes confident mistakes the more the surer they are.
+    r"""Return the overconfidence error (OE), which punishes confident mistakes the more the surer they are.
 
     .. math:: \sum_b \frac{n_b}{n} \, \mathrm{conf}_b \max(\mathrm{conf}_b - \mathrm{acc}_b, 0)
 

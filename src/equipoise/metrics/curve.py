@@ -106,10 +106,10 @@ class ReliabilityCurve:
         z = float(ndtri((1 + level) / 2))
         count, share = self.weight, self.frequency
         stretch = 1 + _ratio(np.full_like(count, z**2), count)
-        centre = (share + _ratio(np.full_like(count, z**2 / 2), count)) / stretch
+        center = (share + _ratio(np.full_like(count, z**2 / 2), count)) / stretch
         spread = _ratio(share * (1 - share), count) + _ratio(np.full_like(count, z**2 / 4), count**2)
         half = z * np.sqrt(spread) / stretch
-        return np.clip(centre - half, 0, share), np.clip(centre + half, share, 1)
+        return np.clip(center - half, 0, share), np.clip(center + half, share, 1)
 
     def errors(self) -> dict[str, float]:
         """Return all errors of :func:`calibration_errors`."""

@@ -75,7 +75,7 @@ def auroc_of_cells(up: Array, down: Array) -> Array:
     """
     below = np.cumsum(down, axis=-1) - 0.5 * down
     pairs = up.sum(axis=-1) * down.sum(axis=-1)
-    found = (up * below).sum(axis=-1)
+    found = np.einsum("...i,...i->...", up, below)
     result: Array = np.divide(found, pairs, out=np.full(np.shape(pairs), np.nan), where=pairs > 0)
     return result
 

@@ -135,17 +135,17 @@ _ALL = (
     ),
     _error(
         "ece_over",
-        "over-confident part of the ECE",
+        "overconfident part of the ECE",
         "where claims exceed outcomes",
-        short="over-confident part",
+        short="overconfident part",
         is_paired=True,
         part_of="ece",
     ),
     _error(
         "ece_under",
-        "under-confident part of the ECE",
+        "underconfident part of the ECE",
         "where outcomes exceed claims",
-        short="under-confident part",
+        short="underconfident part",
         is_paired=True,
         part_of="ece",
     ),
@@ -172,15 +172,15 @@ _ALL = (
         "confidence_gap",
         "confidence - accuracy",
         "confidence − accuracy",
-        "above zero: over-confident on average",
+        "above zero: overconfident on average",
         better="zero",
         low=-1.0,
         is_paired=True,
     ),
     _error(
         "over_confidence_error",
-        "over-confidence error",
-        "over-confident gaps, each weighed by the confidence it was said with",
+        "overconfidence error",
+        "overconfident gaps, each weighed by the confidence it was said with",
         is_paired=True,
     ),
     MetricFacts(
@@ -259,7 +259,7 @@ DETECTION_FACTS: dict[str, MetricFacts] = {
     for facts in (
         MetricFacts("ood_auroc", "AUROC of known vs foreign", "AUROC", "0.5 is chance", better="higher"),
         MetricFacts(
-            "ood_fpr95", "foreign rows taken for known at 95 % recall", "FPR95", "false alarms of a detector"
+            "ood_fpr95", "foreign rows taken for known at 95% recall", "FPR95", "false alarms of a detector"
         ),
         MetricFacts(
             "ood_aupr",
@@ -297,9 +297,9 @@ _HOMES = ("card", "runs", "alone")
 _SAID = ("title", "short", "meaning", "better", "percent", "low", "high")
 
 _FORMER = {
-    "over_confidence": "the over-confident part of the ECE is 'ece_over'; the error of the paper is "
+    "over_confidence": "the overconfident part of the ECE is 'ece_over'; the error of the paper is "
     "'over_confidence_error'.",
-    "under_confidence": "the under-confident part of the ECE is 'ece_under'.",
+    "under_confidence": "the underconfident part of the ECE is 'ece_under'.",
 }
 
 

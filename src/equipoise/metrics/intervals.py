@@ -37,7 +37,7 @@ class Interval(NamedTuple):
 def mean_interval(
     value: float, draws: Array, *, level: float = 0.95, within: tuple[float, float] = (-math.inf, math.inf)
 ) -> Interval:
-    """Return the percentile interval of bootstrap draws, moved so that they centre on the estimate.
+    """Return the percentile interval of bootstrap draws, moved so that they center on the estimate.
 
     For averages, such as accuracy or log-likelihood, whose estimate has no bias.
 
@@ -52,10 +52,10 @@ def mean_interval(
         >>> round(low, 6), round(high, 6)
         (0.41, 0.59)
     """
-    tails, known = _tails(level), draws[~np.isnan(draws)]
+    known = draws[~np.isnan(draws)]
     if len(known) == 0:
         return Interval(value, value)
-    low, high = (float(end) for end in np.quantile(known, tails))
+    low, high = _quantiles(known, _tails(level))
     shift = value - float(known.mean())
     return Interval(
         min(value, max(low + shift, within[0])),
@@ -86,10 +86,10 @@ def error_interval(
         0.0
     """
     tails = _tails(level)
-    low, high = (float(end) for end in np.quantile(draws, tails))
+    low, high = _quantiles(draws, tails)
     bias = max(0.0, float(draws.mean()) - value)
     low = min(max(0.0, low - 2 * bias), value)
-    if calibrated is not None and value <= float(np.quantile(calibrated, tails[1])):
+    if calibrated is not None and value <= _quantiles(calibrated, tails[1:])[0]:
         low = 0.0
     return Interval(low, max(min(high - bias, largest), value))
 
@@ -140,3 +140,13 @@ def check_resamples(n_resamples: int, *, where: str) -> None:
 def _tails(level: float) -> tuple[float, float]:
     check_level(level, where="interval")
     return (1 - level) / 2, (1 + level) / 2
+
+
+def _quantiles(draws: Array, shares: tuple[float, ...]) -> list[float]:
+    """Return what ``np.quantile`` returns for a few numbers, a tenth of whose time is the work."""
+    ordered = np.sort(draws)
+    position = np.array(shares) * (len(ordered) - 1)
+    left = position.astype(np.int64)
+    right = np.minimum(left + 1, len(ordered) - 1)
+    ends: Array = ordered[left] + (ordered[right] - ordered[left]) * (position - left)
+    return [float(end) for end in ends]

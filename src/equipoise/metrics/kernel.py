@@ -57,7 +57,7 @@ def kernel_calibration_error(
         estimator.
 
     Differs from the authors' code:
-        Kernels are summed in log space, so isolated rows keep their nearest neighbour where theirs clamp the sum at
+        Kernels are summed in log space, so isolated rows keep their nearest neighbor where theirs clamp the sum at
         1e-10; probabilities are kept above 1e-12. A single probability column is not counted twice.
     """
     where = "kernel_calibration_error"
@@ -108,7 +108,7 @@ def _error(points: Array, outcomes: Array, width: float, power: int, columns: An
 
 
 def _log_kernels(points: Array, width: float) -> Any:
-    """Yield blocks of rows and their log kernels to all points; a point is no neighbour of itself."""
+    """Yield blocks of rows and their log kernels to all points; a point is no neighbor of itself."""
     safe = np.clip(points, _FLOOR, 1.0)
     safe /= safe.sum(axis=1, keepdims=True)
     alpha = safe / width
@@ -124,14 +124,14 @@ def _log_kernels(points: Array, width: float) -> Any:
 
 @np.errstate(under="ignore")
 def choose_bandwidth(
-    probs: Array, *, candidates: Sequence[float] | None = None, normaliser: str = "density"
+    probs: Array, *, candidates: Sequence[float] | None = None, normalizer: str = "density"
 ) -> float:
     """Return the bandwidth under which every row is most likely given the others.
 
     Args:
         probs: Points on the simplex ``(n, k)``.
         candidates: Widths to try; by default 15 from 1e-5 to 0.1 and 0.2, 0.4, 0.6, 0.8, 1.
-        normaliser: ``"density"``: leave-one-out likelihood; ``"published"``: the authors' criterion, which divides
+        normalizer: ``"density"``: leave-one-out likelihood; ``"published"``: the authors' criterion, which divides
             by the width once more and so prefers smaller ones.
 
     Returns:
@@ -144,9 +144,9 @@ def choose_bandwidth(
     Differs from the authors' code:
         Theirs starts the search at likelihood one and returns -1 if no candidate beats it.
     """
-    check_choice(normaliser, ("density", "published"), where="choose_bandwidth", name="normaliser")
+    check_choice(normalizer, ("density", "published"), where="choose_bandwidth", name="normalizer")
     widths = [*np.logspace(-5, -1, 15), 0.2, 0.4, 0.6, 0.8, 1.0] if candidates is None else list(candidates)
-    extra = -np.log(widths) if normaliser == "published" else np.zeros(len(widths))
+    extra = -np.log(widths) if normalizer == "published" else np.zeros(len(widths))
     likelihood = [_log_likelihood(probs, float(width)) for width in widths]
     return float(widths[int(np.argmax(np.array(likelihood) + len(probs) * extra))])
 
@@ -177,7 +177,7 @@ def gaussian_calibration_error(
         probs: Probabilities ``(n, k)`` or ``(n,)``; or Predictions alone.
         labels: True classes ``(n,)``.
         bandwidth: Width *h*; the paper uses 0.01.
-        include_self: Let a row be its own neighbour. Where neighbours are few this pulls every accuracy to 0 or 1 and
+        include_self: Let a row be its own neighbor. Where neighbors are few this pulls every accuracy to 0 or 1 and
             the error up; without it, the nearest other row decides.
         power: The power *q*; no root is taken.
         sample_weight: One weight per row.
@@ -206,7 +206,7 @@ def gaussian_calibration_error(
         log_kernel = -0.5 * ((confidence[rows, None] - confidence) / bandwidth) ** 2
         if not include_self:
             log_kernel[np.arange(len(rows)), rows] = -np.inf
-        # Shifting by the nearest neighbour keeps isolated rows from dividing zero by zero.
+        # Shifting by the nearest neighbor keeps isolated rows from dividing zero by zero.
         kernel = np.exp(log_kernel - log_kernel.max(axis=1, keepdims=True)) * weight
         smooth = kernel @ correct / kernel.sum(axis=1)
         total += float(weight[rows] @ np.abs(smooth - confidence[rows]) ** power)

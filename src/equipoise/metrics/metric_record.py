@@ -35,7 +35,7 @@ class MetricFacts(NamedTuple):
         >>> from equipoise.metrics.facts import metric_facts
         >>> ece = metric_facts("ece")
         >>> ece.title, ece.better, ece.text(0.031)
-        ('ECE', 'lower', '3.10 %')
+        ('ECE', 'lower', '3.10%')
     """
 
     key: str
@@ -99,9 +99,9 @@ class MetricFacts(NamedTuple):
         Example:
             >>> from equipoise.metrics.facts import metric_facts
             >>> metric_facts("accuracy").text(0.9), metric_facts("nll").text(0.25)
-            ('90.00 %', '0.2500')
+            ('90.00%', '0.2500')
         """
-        return f"{self.number(value)} %" if self.percent else self.number(value)
+        return f"{self.number(value)}%" if self.percent else self.number(value)
 
     def badness(self, value: float) -> float:
         """Return a number that is the lower the better, whichever way the metric itself goes.

@@ -71,7 +71,7 @@ def top_k_accuracy(probs: Any, labels: Any = None, *, k: int = 5, sample_weight:
 def negative_log_likelihood(probs: Any, labels: Any = None, *, sample_weight: Any = None) -> float:
     r"""Return the mean of minus the logarithm of the true class's probability, in nats.
 
-    A proper score: only the true distribution minimises it, so no method can buy it by being vague.
+    A proper score: only the true distribution minimizes it, so no method can buy it by being vague.
 
     .. math:: -\frac{1}{n} \sum_i \log p_{i, y_i}
 

@@ -105,7 +105,7 @@ def _interpolated_edges(top: TopLabel, n_bins: int) -> Array:
         left = np.minimum(position.astype(np.int64), n - 1)
         right = np.minimum(left + 1, n - 1)
         share = np.minimum(position, n - 1) - left
-        # This form gives equal neighbours back exactly, so no edge falls just below the rows it should hold.
+        # This form gives equal neighbors back exactly, so no edge falls just below the rows it should hold.
         edges = confidence[left] + (confidence[right] - confidence[left]) * share
         return edges
     # A row of weight w fills the positions from the weight before it to one less than the weight up to it.
@@ -129,7 +129,7 @@ def _chunked_error(top: TopLabel, n_bins: int) -> float:
 def kolmogorov_smirnov_error(probs: Any, labels: Any = None, *, sample_weight: Any = None) -> float:
     r"""Return the largest difference of the running sums of confidence and correctness, in order of confidence.
 
-    It needs no bins. A model that is over-confident everywhere scores its mean gap.
+    It needs no bins. A model that is overconfident everywhere scores its mean gap.
 
     .. math:: \max_t \frac1n \Big| \sum_{i : c_i \le t} (c_i - a_i) \Big|
 

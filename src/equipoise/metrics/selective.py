@@ -12,6 +12,8 @@ from equipoise.metrics.inputs import TopLabel, top_label
 
 __all__ = ["RiskCoverage", "area_under_risk_coverage", "risk_coverage"]
 
+_TINY = float(np.finfo(np.float64).tiny)
+
 
 class RiskCoverage(NamedTuple):
     """Error rate among the most confident rows, by how many are kept.
@@ -72,13 +74,13 @@ def aurc_of_cells(mass: Array, wrong: Array) -> Array:
         >>> float(aurc_of_cells(np.array([1.0, 1.0]), np.array([0.0, 1.0])))
         0.25
     """
-    rate = np.divide(wrong, mass, out=np.zeros_like(wrong), where=mass > 0)
     end = np.cumsum(mass, axis=-1)
-    start = end - mass
-    before = np.cumsum(wrong, axis=-1) - wrong
+    rate = wrong / np.maximum(mass, _TINY)
     # The first cell starts at no rows, where its factor is zero whatever the harmonic number.
+    factor = np.cumsum(wrong, axis=-1) - wrong - (end - mass) * rate
     harmonic = np.diff(digamma(end + 1), axis=-1, prepend=0.0)
-    result: Array = (mass * rate + (before - start * rate) * harmonic).sum(axis=-1) / end[..., -1]
+    area = wrong.sum(axis=-1) + np.einsum("...i,...i->...", factor, harmonic)
+    result: Array = area / end[..., -1]
     return result
 
 

@@ -130,7 +130,7 @@ def fixed_point_errors(spectra: Array, *, tolerance: float = 1e-10) -> Array:
 
     Args:
         spectra: ``(n, n_grid)`` cosine coefficients of residuals.
-        tolerance: Largest relative change of the last step.
+        tolerance: Largest relative change of the last step, after which the error is about its square.
 
     Returns:
         ``(n,)``; where even the finest width is above the error, the error at the finest width.
@@ -141,14 +141,15 @@ def fixed_point_errors(spectra: Array, *, tolerance: float = 1e-10) -> Array:
         array([0.25])
     """
     finest = np.log(0.5 / spectra.shape[-1])
-    width, excess = np.full(len(spectra), finest), _log_excess(spectra, np.full(len(spectra), finest))
-    at_finest, slope = np.exp(excess + finest), np.full(len(spectra), 1.25)
+    width, slope = np.full(len(spectra), finest), np.full(len(spectra), 1.25)
+    excess = _log_excess(spectra, width)
+    at_finest = np.exp(excess + finest)
     for _ in range(_MOST_STEPS):
         following = np.clip(width + excess / slope, finest, 0.0)
-        step, before = following - width, excess
-        width, excess = following, _log_excess(spectra, following)
+        step, before, width = following - width, excess, following
         if (np.abs(step) < tolerance).all():
             break
+        excess = _log_excess(spectra, width)
         change = np.divide(before - excess, step, out=slope.copy(), where=np.abs(step) > tolerance)
         slope = np.clip(change, 1.0, 3.0)
     result: Array = np.where(at_finest <= np.exp(finest), at_finest, np.exp(width))

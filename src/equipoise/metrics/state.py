@@ -135,7 +135,7 @@ class CalibrationState:
         Args:
             predictions: A batch of predictions; or
             labels: true classes, with one of
-            logits: unnormalised scores,
+            logits: unnormalized scores,
             probs: probabilities,
             predicted: predicted classes with
             confidence: their probabilities, or probabilities of being right with
@@ -198,7 +198,12 @@ class CalibrationState:
                 f"{_WHERE}: this state is for {self.n_classes} classes, got {predictions!r}. "
                 "Start a state of its own for each kind of predictions."
             )
-        bad = add_predictions(predictions, sums, self.closed, tolerance=_TOLERANCE)
+        n, top = len(predictions), None
+        if predictions.kind == "logits" and not predictions.is_top_known:
+            top = np.empty(n, np.int64), np.empty(n)
+        bad = add_predictions(predictions, sums, self.closed, tolerance=_TOLERANCE, top=top)
+        if bad < 0 and top is not None:
+            predictions.keep_top(*top)
         if bad >= 0:
             check_labels(predictions.labels, n_classes=self.n_classes, where=_WHERE)
             assert predictions.scores is not None

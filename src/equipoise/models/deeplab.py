@@ -24,7 +24,7 @@ def _conv_norm(n_in: int, n_out: int, kernel: int, *, dilation: int = 1) -> nn.S
 
 
 class AtrousPyramid(nn.Module):
-    """The same map seen at five scales: pixel, three dilated neighbourhoods, the whole image."""
+    """The same map seen at five scales: pixel, three dilated neighborhoods, the whole image."""
 
     def __init__(self, n_in: int, *, dropout: float) -> None:
         super().__init__()
@@ -96,11 +96,11 @@ def deeplabv3_resnet34(n_classes: int = 21, in_channels: int = 3, *, dropout: fl
 
     The last two stages of the encoder are dilated instead of thinned, so that features have an eighth of
     the resolution; the pyramid has dilations 12, 24 and 36; He-normal kernels by fan-out. While training, a
-    batch holds at least two images, since the pyramid normalises one number per image.
+    batch holds at least two images, since the pyramid normalizes one number per image.
 
     Args:
         n_classes: Number of classes; 21 in VOC2012.
-        in_channels: 3 for colour, 1 for grey.
+        in_channels: 3 for color, 1 for gray.
         dropout: Probability that a number of the pyramid is zeroed while training.
 
     Returns:

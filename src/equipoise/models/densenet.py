@@ -16,7 +16,7 @@ __all__ = ["densenet40", "densenet121"]
 
 
 class PlainLayer(nn.Module):
-    """Normalise, rectify, convolve 3x3; the result is put before the input."""
+    """Normalize, rectify, convolve 3x3; the result is put before the input."""
 
     def __init__(self, n_in: int, growth: int) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class BottleneckLayer(nn.Module):
 
 
 class Transition(nn.Module):
-    """Normalise, rectify, convolve 1x1, average 2x2."""
+    """Normalize, rectify, convolve 1x1, average 2x2."""
 
     def __init__(self, n_in: int, n_out: int) -> None:
         super().__init__()
@@ -99,11 +99,11 @@ def densenet121(n_classes: int = 10, in_channels: int = 3) -> Network:
     """Return DenseNet-121 for 32x32 images: 6,956,298 parameters at ten classes.
 
     Growth 32, blocks of 6, 12, 24 and 16 bottleneck layers, compression 0.5, a 3x3 stem of 64 channels
-    and stride 1; torch's default initialisation.
+    and stride 1; torch's default initialization.
 
     Args:
         n_classes: Number of classes.
-        in_channels: 3 for colour, 1 for grey.
+        in_channels: 3 for color, 1 for gray.
 
     Returns:
         The network, with features of 1024 numbers.

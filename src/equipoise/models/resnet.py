@@ -55,11 +55,11 @@ def resnet18(n_classes: int = 10, in_channels: int = 3) -> Network:
     """Return ResNet-18 for 32x32 images: 11,173,962 parameters at ten classes.
 
     The stem is a 3x3 convolution of stride 1 without a max-pool; kernels have torch's default
-    initialisation. Any image side from 8 pixels works.
+    initialization. Any image side from 8 pixels works.
 
     Args:
         n_classes: Number of classes.
-        in_channels: 3 for colour, 1 for grey.
+        in_channels: 3 for color, 1 for gray.
 
     Returns:
         The network, with features of 512 numbers.
@@ -154,7 +154,7 @@ def resnet50_imagenet(n_classes: int = 1000, in_channels: int = 3) -> Network:
 
     Args:
         n_classes: Number of classes.
-        in_channels: 3 for colour, 1 for grey.
+        in_channels: 3 for color, 1 for gray.
 
     Example:
         >>> import torch

@@ -64,7 +64,7 @@ def cifar_resnet(
 
     Args:
         n_classes: Number of classes.
-        in_channels: 3 for colour, 1 for grey.
+        in_channels: 3 for color, 1 for gray.
         depth: Layers with weights: 6n+2.
         shortcut: Where a stage widens, "A" pads with zero channels and learns nothing (the paper's choice
             for CIFAR, and that of most published checkpoints), "B" projects with a 1x1 convolution and
@@ -87,7 +87,7 @@ def cifar_resnet(
         stochastic depth.
 
     Differs from the authors' code:
-        Names of layers and initialisation are those of akamaster/pytorch_resnet_cifar10, so that its
+        Names of layers and initialization are those of akamaster/pytorch_resnet_cifar10, so that its
         checkpoints load; Kull's group trained a pre-activation form.
     """
     where = "cifar_resnet"

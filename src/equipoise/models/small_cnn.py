@@ -21,7 +21,7 @@ def small_cnn(n_classes: int = 10, in_channels: int = 3, *, widths: Sequence[int
 
     Args:
         n_classes: Number of classes.
-        in_channels: 3 for colour, 1 for grey.
+        in_channels: 3 for color, 1 for gray.
         widths: Channels of each convolution; halving them quarters the work.
 
     Returns:

@@ -44,7 +44,7 @@ def small_fcn(n_classes: int = 4, in_channels: int = 3, *, width: int = 32) -> N
 
     Args:
         n_classes: Number of classes.
-        in_channels: 3 for colour, 1 for grey.
+        in_channels: 3 for color, 1 for gray.
         width: Channels of each layer.
 
     Returns:

@@ -52,7 +52,7 @@ def _from_windows(windows: Tensor, size: Size, shape: torch.Size) -> Tensor:
 
 
 def _mask(height: int, width: int, size: Size, shift: Size, device: torch.device) -> Tensor:
-    """Return what keeps apart the pixels that a cyclic shift made neighbours: ``(windows, 1, t, t)``."""
+    """Return what keeps apart the pixels that a cyclic shift made neighbors: ``(windows, 1, t, t)``."""
     bands = []
     for length, side, moved in zip((height, width), size, shift, strict=True):
         place = torch.arange(length, device=device)
@@ -109,7 +109,7 @@ class WindowAttention(nn.Module):
 
 
 class SwinBlock(nn.Module):
-    """Attention and a two-layer perceptron, each normalised *before* it is added."""
+    """Attention and a two-layer perceptron, each normalized *before* it is added."""
 
     def __init__(self, width: int, n_heads: int, *, window: int, shifted: bool, drop: float) -> None:
         super().__init__()
@@ -159,7 +159,7 @@ class SwinBlock(nn.Module):
 
 
 class PatchMerging(nn.Module):
-    """Four neighbours become one pixel, twice as wide."""
+    """Four neighbors become one pixel, twice as wide."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -226,7 +226,7 @@ def swinv2_t(
 
     Args:
         n_classes: Number of classes.
-        in_channels: 3 for colour, 1 for grey.
+        in_channels: 3 for color, 1 for gray.
         window: Side of an attention window, in patches. Where a stage is smaller, it is one window.
         drop_path: Stochastic depth per sample: rises linearly from 0 to this.
 

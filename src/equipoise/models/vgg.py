@@ -40,7 +40,7 @@ def vgg16_bn(n_classes: int = 10, in_channels: int = 3) -> Network:
 
     Args:
         n_classes: Number of classes.
-        in_channels: 3 for colour, 1 for grey.
+        in_channels: 3 for color, 1 for gray.
 
     Returns:
         The network, with features of 512 numbers.
@@ -57,7 +57,7 @@ def vgg16_bn(n_classes: int = 10, in_channels: int = 3) -> Network:
 
     Differs from the authors' code:
         Batch norm, and one linear layer instead of three, as everyone does for CIFAR; torch's default
-        initialisation.
+        initialization.
     """
     head = make_head(512, n_classes, where="vgg16_bn")
     return Network(VggBody(in_channels), head, channels_last=True)

@@ -19,7 +19,7 @@ def wide_resnet(n_classes: int = 10, in_channels: int = 3, *, depth: int = 26, w
 
     Args:
         n_classes: Number of classes.
-        in_channels: 3 for colour, 1 for grey.
+        in_channels: 3 for color, 1 for gray.
         depth: Layers with weights: 6n+2. The calibration papers use 26 and 32.
         width: Widening factor.
 
@@ -34,7 +34,7 @@ def wide_resnet(n_classes: int = 10, in_channels: int = 3, *, depth: int = 26, w
         36481434
 
     Reference:
-        Zagoruyko & Komodakis (2016), Wide residual networks; depth, order and initialisation as in
+        Zagoruyko & Komodakis (2016), Wide residual networks; depth, order and initialization as in
         torrvision/focal_calibration.
 
     Differs from the authors' code:

@@ -68,7 +68,7 @@ def moved_there(module: nn.Module, ahead: Mapping[str, Tensor]) -> dict[str, Ten
 
     After the module's own step its weights are not quite those looked ahead to: momentum, weight decay and clipping
     took part. What is measured with the result is measured where the module is; how a hyper-parameter moved it there
-    is told by the plain step.
+    comes from the plain step.
 
     Example:
         >>> layer, factor = nn.Linear(1, 1, bias=False), torch.tensor(2.0, requires_grad=True)

@@ -61,7 +61,7 @@ class DeepEnsemble(Objective):
     .. math:: p = \frac{1}{M} \sum_m p_m
 
     Args:
-        members: Objectives, each with its own network, initialised apart.
+        members: Objectives, each with its own network, initialized apart.
         subset: Share of the training samples that each member sees, drawn at random for each; None shows all to all.
             Every sample is seen by one member at least. A member passes over batches with fewer than two of its
             samples.

@@ -183,7 +183,8 @@ class LastLayerLaplace(Objective):
         Daxberger et al. (2021), Laplace redux: effortless Bayesian deep learning.
 
     Differs from the authors' code:
-        As in :class:`LaplaceNetwork`. The training batches are augmented, if those of the training are.
+        Written from the formulas; their package offers more structures of the covariance, and other predictives. If
+        training batches are augmented, the Hessian is of augmented batches too.
     """
 
     def __init__(self, objective: Objective, train: Source, *, prior_precision: float | None = None) -> None:

@@ -45,7 +45,7 @@ def keep_most_confident(scores: Tensor, kept: Tensor, *, fraction: float) -> Ten
 class Pruned(Objective):
     r"""Train any objective on fewer and fewer samples: every few epochs the least confident ones are left out.
 
-    Samples that a network cannot get sure of drive it to over-confidence elsewhere; leaving them out also makes
+    Samples that a network cannot get sure of drive it to overconfidence elsewhere; leaving them out also makes
     epochs shorter. It is the wrong choice where rare or hard classes matter: they are what is left out first.
 
     .. math:: e_i \leftarrow \kappa \, c_i + (1 - \kappa) \, e_i
@@ -70,7 +70,7 @@ class Pruned(Objective):
 
     Reconstruction:
         No code is public and the formula is from secondary text, so no parameter has a default. A sample's first
-        confidence starts its average; the fraction is of the samples that remain. Add the paper's regulariser by
+        confidence starts its average; the fraction is of the samples that remain. Add the paper's regularizer by
         the loss of the wrapped objective.
     """
 

@@ -29,7 +29,7 @@ def flip_half(inputs: Inputs) -> Tensor:
 
 
 def shift_each(inputs: Inputs) -> Tensor:
-    """Shift each image by up to four pixels either way; what comes in is the mean colour.
+    """Shift each image by up to four pixels either way; what comes in is the mean color.
 
     Example:
         >>> shift_each(torch.zeros(2, 3, 8, 8)).shape

@@ -31,7 +31,7 @@ def draw_phi(*, gamma: float = 1.0, rivals: Sequence[float] = (0.0, 0.3), ax: Ax
     Example:
         >>> ax = draw_phi()
         >>> ax.get_legend_handles_labels()[1]
-        ['focal', 'dual focal, rival 0.3', 'focal: over-confident', 'focal: under-confident']
+        ['focal', 'dual focal, rival 0.3', 'focal: overconfident', 'focal: underconfident']
 
     Reference:
         Tao et al. (2023), Dual focal loss for calibration, figure 1; its marks are those of
@@ -46,8 +46,8 @@ def draw_phi(*, gamma: float = 1.0, rivals: Sequence[float] = (0.0, 0.3), ax: Ax
         ax.plot(grid, phi, color=color, linestyle=dash, linewidth=1.8, label=name)
         _mark(ax, dual_focal_regions(gamma=gamma, rival=rival), rival, gamma, color)
     focal = focal_regions(gamma=gamma)
-    ax.axvspan(0, focal.v_m, color=RED, alpha=0.12, linewidth=0, zorder=0, label="focal: over-confident")
-    ax.axvspan(focal.v_uc, 1, color=BLUE, alpha=0.08, linewidth=0, zorder=0, label="focal: under-confident")
+    ax.axvspan(0, focal.v_m, color=RED, alpha=0.12, linewidth=0, zorder=0, label="focal: overconfident")
+    ax.axvspan(focal.v_uc, 1, color=BLUE, alpha=0.08, linewidth=0, zorder=0, label="focal: underconfident")
     ax.set(xlim=(0, 1), ylim=(0, ax.get_ylim()[1] * 1.12))
     ax.legend(frameon=False, fontsize="small", loc="upper right")
     dress(ax, x="probability $q$", y=r"$\varphi(q)$", title=rf"$\gamma$ = {gamma:g}", grid=False)

@@ -33,6 +33,12 @@ _CONFIDENCE = {
     "classwise": "probability of the class",
     "positive": "probability of class 1",
 }
+#: Names of the two means in a legend that is no wider than its panel.
+_MEANS = {
+    "top_label": ("mean confidence", "accuracy"),
+    "classwise": ("mean probability", "frequency"),
+    "positive": ("mean probability", "frequency"),
+}
 
 
 def draw_reliability(
@@ -45,7 +51,7 @@ def draw_reliability(
 ) -> Axes:
     """Draw accuracy by confidence: a bar per bin with rows, its gap to the mean confidence in red, its interval.
 
-    A bin without rows stays empty. A gap above the black line is over-confidence, one below it under-confidence; they
+    A bin without rows stays empty. A gap above the black line is overconfidence, one below it underconfidence; they
     are hatched in opposite directions.
 
     Args:
@@ -94,8 +100,8 @@ def draw_reliability(
     else:
         low, high = (end[filled] for end in curve.intervals(level=level))
         ends = np.stack([frequency - low, high - frequency])
-        centre = left + width / 2
-        ax.errorbar(centre, frequency, ends, fmt="none", ecolor=INK, elinewidth=1, capsize=2, zorder=4)
+        center = left + width / 2
+        ax.errorbar(center, frequency, ends, fmt="none", ecolor=INK, elinewidth=1, capsize=2, zorder=4)
         ax.plot(confidence, frequency, color=INK, linewidth=0.9, marker="o", markersize=2.5, zorder=5)
     ax.set(xlim=(0, 1), ylim=(0, 1), box_aspect=1)
     return dress(ax, x=_CONFIDENCE[curve.target], y=_FREQUENCY[curve.target], title=title)
@@ -149,13 +155,14 @@ def draw_confidence_histogram(
                 zorder=4,
             )
     total = curve.weight.sum()
+    claimed, observed = _MEANS[curve.target]
     means = {
-        "mean confidence": (curve.confidence_sum.sum() / total, RED, "--"),
-        _FREQUENCY[curve.target]: (curve.outcome_sum.sum() / total, BLUE, (0, (2, 1.5))),
+        claimed: (curve.confidence_sum.sum() / total, RED, "--"),
+        observed: (curve.outcome_sum.sum() / total, BLUE, (0, (2, 1.5))),
     }
     for name, (value, color, dash) in means.items():
         ax.axvline(
-            value, color=color, linestyle=dash, linewidth=1.4, label=f"{name} {100 * value:.1f} %", zorder=3
+            value, color=color, linestyle=dash, linewidth=1.4, label=f"{name} {100 * value:.1f}%", zorder=3
         )
     ax.set(xlim=(0, 1), ylim=(0, 1.2 * weight.max()))
     ax.legend(
@@ -231,8 +238,8 @@ def _set_panel_title(ax: Axes, title: str, *, pad: float) -> None:
 
 def _error_text(curve: ReliabilityCurve, score: Score | None) -> str:
     if score is None:
-        return f"ECE {100 * curve.expected_error():.1f} %"
-    return f"mean ECE {100 * score.value:.1f} % ({100 * score.low:.1f} to {100 * score.high:.1f})"
+        return f"ECE {100 * curve.expected_error():.1f}%"
+    return f"mean ECE {100 * score.value:.1f}% ({100 * score.low:.1f} to {100 * score.high:.1f})"
 
 
 def _short(number: float) -> str:

@@ -16,7 +16,7 @@ __all__ = ["draw_rivals"]
 
 
 def draw_rivals(rivals: Mapping[str, Array], *, ax: Axes | None = None) -> Axes:
-    """Draw a box per method: median and quartiles of the rival's probability, whiskers from 5 to 95 %.
+    """Draw a box per method: median and quartiles of the rival's probability, whiskers from 5 to 95%.
 
     Args:
         rivals: What :func:`equipoise.metrics.rival_probability` gives, by the name of the method.

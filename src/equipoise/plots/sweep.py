@@ -68,7 +68,7 @@ def draw_sweep(sweep: Sweep, *, ax: Axes | None = None) -> Axes:
 
 
 def _mark_choices(ax: Axes, counts: Mapping[float, int]) -> None:
-    """Mark the settings that were chosen, each with how many seeds chose it; neighbours stand at two heights."""
+    """Mark the settings that were chosen, each with how many seeds chose it; neighbors stand at two heights."""
     low, high = ax.get_xlim()
     last, is_raised = -np.inf, False
     for number, (x, chosen) in enumerate(sorted(counts.items())):

@@ -18,7 +18,7 @@ from equipoise.metrics.facts import metric_facts
 from equipoise.report.numbers import chance, number, points, typeset
 from equipoise.report.records import AfterCalibrator, MethodResult, Report
 
-__all__ = ["Conclusion", "Judgement", "conclusion_of", "effect_sentence", "judgements_of", "kind_of"]
+__all__ = ["Conclusion", "Judgment", "conclusion_of", "effect_sentence", "judgments_of", "kind_of"]
 
 #: An ECE up to the first is small, up to the second noticeable, above it large.
 _SMALL, _NOTICEABLE = 0.02, 0.05
@@ -28,7 +28,7 @@ Effect = Literal["helps", "hurts", "unclear"]
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Judgment:
     """A method against the baseline.
 
     Attributes:
@@ -50,13 +50,13 @@ class Conclusion:
         tone: ``"good"``, ``"bad"`` or ``"mixed"``.
         headline: A few words.
         sentences: Their meaning, how good the best is, and what to do.
-        judgements: One per method that was compared, before any calibrator.
+        judgments: One per method that was compared, before any calibrator.
     """
 
     tone: str
     headline: str
     sentences: tuple[str, ...]
-    judgements: tuple[Judgement, ...] = ()
+    judgments: tuple[Judgment, ...] = ()
 
 
 def conclusion_of(report: Report) -> Conclusion:
@@ -145,17 +145,17 @@ def _warnings(method: MethodResult, one: AfterCalibrator) -> list[str]:
 
 
 def _on_several(report: Report) -> Conclusion:
-    judgements = judgements_of(report)
+    judgments = judgments_of(report)
     last = _last_calibrator(report)
-    total = len(judgements)
+    total = len(judgments)
     if last is None:
-        settled = judgements
-        headline = re.sub("^none", "None", _headline(report, judgements))
+        settled = judgments
+        headline = re.sub("^none", "None", _headline(report, judgments))
         sentences = []
     else:
-        settled = judgements_of(report, last)
+        settled = judgments_of(report, last)
         headline = f"After {last}, {_headline(report, settled, still=True)}"
-        sentences = [f"Without a calibrator, {_headline(report, judgements)}."]
+        sentences = [f"Without a calibrator, {_headline(report, judgments)}."]
     if report.is_of_networks:
         sentences.append("Methods were trained once: one seed says nothing about the next training.")
     sentences += [*_unlike(report, last), *_detectable(report, last)]
@@ -166,18 +166,18 @@ def _on_several(report: Report) -> Conclusion:
         tone = "mixed"
     if total > 1:
         sentences.append(f"Intervals and p-values of differences are corrected for {total} comparisons.")
-    return Conclusion(tone, headline, tuple(filter(None, sentences)), judgements)
+    return Conclusion(tone, headline, tuple(filter(None, sentences)), judgments)
 
 
-def judgements_of(report: Report, calibrator: str | None = None) -> tuple[Judgement, ...]:
+def judgments_of(report: Report, calibrator: str | None = None) -> tuple[Judgment, ...]:
     """Return how every method stands against the baseline, both after the same calibrator or none."""
     versus = report.versus(calibrator)
     return tuple(_judge(method.name, versus.get(method.name), report.base.name) for method in report.others)
 
 
-def _judge(name: str, versus: PairedDifferences | None, base: str) -> Judgement:
+def _judge(name: str, versus: PairedDifferences | None, base: str) -> Judgment:
     if versus is None:
-        return Judgement(name, "unknown", f"Not compared with {base} row by row.")
+        return Judgment(name, "unknown", f"Not compared with {base} row by row.")
     rows = {row.metric: row for row in versus}
     ece = rows["ece"]
     words = [
@@ -186,7 +186,7 @@ def _judge(name: str, versus: PairedDifferences | None, base: str) -> Judgement:
     if "nll" in rows:
         words.append(f"log-likelihood {_word(_kind(rows['nll']))} ({chance(rows['nll'].p_value)})")
     words.append(_cost(rows["accuracy"]))
-    return Judgement(name, _kind(ece), "; ".join(words) + ".")
+    return Judgment(name, _kind(ece), "; ".join(words) + ".")
 
 
 def _detectable(report: Report, calibrator: str | None) -> list[str]:
@@ -207,22 +207,22 @@ def _detectable(report: Report, calibrator: str | None) -> list[str]:
     ]
 
 
-def _headline(report: Report, judgements: Sequence[Judgement], *, still: bool = False) -> str:
+def _headline(report: Report, judgments: Sequence[Judgment], *, still: bool = False) -> str:
     """Return who is better calibrated than the baseline, without a capital."""
-    total, base = len(judgements), report.base.name
-    better = [one.name for one in judgements if one.kind == "better"]
+    total, base = len(judgments), report.base.name
+    better = [one.name for one in judgments if one.kind == "better"]
     adverb = "still " if still else ""
     if report.is_of_networks:
         verb = "has" if len(better) == 1 else "have"
         return f"{len(better) or 'none'} of {total} networks {verb} a significantly lower ECE than that of {base}"
     if total == 1:
-        only = judgements[0]
+        only = judgments[0]
         word = {"better": f"is {adverb}better calibrated than", "worse": "is worse calibrated than"}
         return f"{only.name} {word.get(only.kind, 'is not shown to differ in calibration from')} {base}"
     if better:
         verb = "is" if len(better) == 1 else "are"
         return f"{len(better)} of {total} {verb} {adverb}better calibrated than {base}"
-    if all(one.kind == "tied" for one in judgements):
+    if all(one.kind == "tied" for one in judgments):
         return f"none of {total} is shown to differ from {base} in calibration"
     return f"none of {total} is better calibrated than {base}"
 

@@ -44,7 +44,7 @@ def to_markdown(report: Report) -> str:
         f"# {_text(report.title)}",
         f"**{_text(conclusion.headline)}.** {_text(' '.join(conclusion.sentences))}",
         "\n".join(
-            f"- **{_text(one.name)}** ({one.kind}): {_text(one.words)}" for one in conclusion.judgements
+            f"- **{_text(one.name)}** ({one.kind}): {_text(one.words)}" for one in conclusion.judgments
         ),
         _table(comparison_table(report))
         if len(report.methods) > 1

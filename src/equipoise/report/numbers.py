@@ -13,7 +13,7 @@ from equipoise.metrics.target import TOP, Target, target_facts
 __all__ = ["chance", "count", "interval", "number", "percent", "points", "short", "title", "typeset"]
 
 # A number and its unit stay on one line.
-_UNIT = "\u00a0%"
+_UNIT = "%"
 
 
 def title(key: str, target: Target = TOP) -> str:
@@ -36,7 +36,7 @@ def number(key: str, value: float) -> str:
 
     Example:
         >>> number("ece", 0.0312), number("nll", 0.25), number("confidence_gap", 0.1)
-        ('3.12\xa0%', '0.2500', '+10.00\xa0%')
+        ('3.12%', '0.2500', '+10.00%')
     """
     if not math.isfinite(value):
         return "–"
@@ -59,7 +59,7 @@ def percent(value: float, digits: int = 1) -> str:
 
     Example:
         >>> percent(0.123)
-        '12.3\xa0%'
+        '12.3%'
     """
     return f"{100 * value:.{digits}f}{_UNIT}".replace("-", "−") if math.isfinite(value) else "–"
 
@@ -97,12 +97,12 @@ def chance(p_value: float | None) -> str:
 
 
 def typeset(text: str) -> str:
-    r"""Return words as a page shows them: minus signs are minus signs, and a number stays with its unit.
+    r"""Return words as a page shows them: minus signs are minus signs, and a number stays with "points".
 
     Example:
-        >>> typeset("falls by -3 % or 2 points (p = 0.010)")
-        'falls by −3\xa0% or 2\xa0points (p\xa0=\xa00.010)'
+        >>> typeset("falls by -3% or 2 points (p = 0.010)")
+        'falls by −3% or 2\xa0points (p\xa0=\xa00.010)'
     """
     text = re.sub(r"(?<![\w.])-(?=\d)", "−", text)
-    text = re.sub(r"(?<=\d) (?=%|points\b)", "\u00a0", text)
+    text = re.sub(r"(?<=\d) (?=points\b)", "\u00a0", text)
     return re.sub(r"\bp ([=<]) (?=\d)", "p\u00a0\\1\u00a0", text)

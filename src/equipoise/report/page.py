@@ -17,7 +17,7 @@ from equipoise.report.conclusion import conclusion_of
 from equipoise.report.explorer import explorer_data
 from equipoise.report.formula import formula_mathml
 from equipoise.report.records import Report
-from equipoise.report.view import judgement_lines, sections_of, summary_of, tiles_of
+from equipoise.report.view import judgment_lines, sections_of, summary_of, tiles_of
 
 __all__ = ["to_html"]
 
@@ -56,7 +56,7 @@ def to_html(report: Report) -> str:
             digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
             summary=summary_of(report),
             conclusion=conclusion,
-            judgements=judgement_lines(report, conclusion),
+            judgments=judgment_lines(report, conclusion),
             compared_with=report.base.name if report.shared_calibrators else "",
             tiles=tiles_of(report),
             sections=sections_of(report),

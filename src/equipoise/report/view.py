@@ -25,7 +25,7 @@ from equipoise.report.charts import (
     scatter_chart,
     trend_chart,
 )
-from equipoise.report.conclusion import Conclusion, conclusion_of, effect_sentence, judgements_of
+from equipoise.report.conclusion import Conclusion, conclusion_of, effect_sentence, judgments_of
 from equipoise.report.numbers import interval, number, percent, title, typeset
 from equipoise.report.records import MethodResult, Report, RunResult
 from equipoise.report.result_tables import (
@@ -45,7 +45,7 @@ from equipoise.report.result_tables import (
 )
 from equipoise.report.svg import Chart, Frame, SvgElement, svg_element
 
-__all__ = ["Block", "Figure", "Section", "Tile", "judgement_lines", "sections_of", "summary_of", "tiles_of"]
+__all__ = ["Block", "Figure", "Section", "Tile", "judgment_lines", "sections_of", "summary_of", "tiles_of"]
 
 _WORST = 10
 _TILES = ("accuracy", "ece", "confidence_gap", "nll", "brier", "correct_nll", "correct_brier")
@@ -122,11 +122,11 @@ def summary_of(report: Report) -> str:
     return " · ".join(facts)
 
 
-def judgement_lines(report: Report, conclusion: Conclusion) -> list[tuple[str, str, str, str]]:
+def judgment_lines(report: Report, conclusion: Conclusion) -> list[tuple[str, str, str, str]]:
     """Return name, kind, sign and words of every method that was compared with the baseline."""
     return [
         (one.name, one.kind, sign_of(one.kind, of_networks=report.is_of_networks), one.words)
-        for one in conclusion.judgements
+        for one in conclusion.judgments
     ]
 
 
@@ -356,9 +356,9 @@ def _calibrated(report: Report) -> list[Block]:
     for name in report.shared_calibrators if report.others else ():
         lines = [
             (one.name, one.kind, sign_of(one.kind, of_networks=report.is_of_networks), one.words)
-            for one in judgements_of(report, name)
+            for one in judgments_of(report, name)
         ]
-        blocks.append(Block("judgements", lines, f"After {name}, compared with {report.base.name}"))
+        blocks.append(Block("judgments", lines, f"After {name}, compared with {report.base.name}"))
     return blocks
 
 

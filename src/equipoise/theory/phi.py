@@ -9,9 +9,9 @@ __all__ = ["dual_focal_phi", "focal_phi"]
 
 
 def focal_phi(prob: ArrayLike, *, gamma: float) -> NDArray[np.float64]:
-    r"""Weigh a class's probability as the minimiser of the focal risk does.
+    r"""Weigh a class's probability as the minimizer of the focal risk does.
 
-    At the minimiser :math:`q` of the focal risk under the class posterior :math:`\eta`, every class has
+    At the minimizer :math:`q` of the focal risk under the class posterior :math:`\eta`, every class has
     the same :math:`\eta_i \varphi(q_i) / q_i`, so phi is how many times too large or too small :math:`q_i`
     stands. It starts at 1, rises to one peak below 1/2, and falls to 0.
 
@@ -38,10 +38,10 @@ def focal_phi(prob: ArrayLike, *, gamma: float) -> NDArray[np.float64]:
 
 
 def dual_focal_phi(prob: ArrayLike, rival: ArrayLike, *, gamma: float) -> NDArray[np.float64]:
-    r"""Weigh a class's probability as the minimiser of the dual focal risk does, its rival held fixed.
+    r"""Weigh a class's probability as the minimizer of the dual focal risk does, its rival held fixed.
 
     Never below :func:`focal_phi` and growing with the rival: this is why dual focal training
-    is under-confident on a smaller region.
+    is underconfident on a smaller region.
 
     .. math:: \varphi(q, u) = (1-q+u)^\gamma - \gamma q (1-q+u)^{\gamma-1} \log q
 

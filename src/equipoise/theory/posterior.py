@@ -11,7 +11,7 @@ from equipoise.core.array_functions import AnyArray, double, softmax, sum_by_ind
 from equipoise.core.arrays import array_namespace, is_tensor
 from equipoise.core.names import check_choice
 
-__all__ = ["confidence_bias", "posterior_of_minimiser", "recover_posterior"]
+__all__ = ["confidence_bias", "posterior_of_minimizer", "recover_posterior"]
 
 #: A NumPy array or a torch tensor; answers are of the same kind.
 Array = TypeVar("Array", bound=Any)
@@ -24,7 +24,7 @@ def recover_posterior(
 ) -> Array:
     r"""Undo what a focal or dual focal loss does to the probabilities of a perfectly trained network.
 
-    Neither loss is proper: the probabilities :math:`q` that minimise their risk are not the class posterior
+    Neither loss is proper: the probabilities :math:`q` that minimize their risk are not the class posterior
     :math:`\eta`, but determine it. Use it on a network that fits its data well; on one that does not, a
     fitted calibrator is the better choice.
 
@@ -71,12 +71,12 @@ def recover_posterior(
             f"recover_posterior: `gamma` must be at least 0, got {gamma}. Pass the value used in training."
         )
     with np.errstate(divide="ignore", under="ignore"):
-        posterior = posterior_of_minimiser(_as_probs(probs), loss=loss, gamma=gamma, coupled=coupled)
+        posterior = posterior_of_minimizer(_as_probs(probs), loss=loss, gamma=gamma, coupled=coupled)
     converted: Array = posterior.to(probs.dtype) if is_tensor(probs) else posterior.astype(probs.dtype)
     return converted
 
 
-def posterior_of_minimiser(
+def posterior_of_minimizer(
     q: AnyArray, *, loss: Literal["focal", "dual_focal"], gamma: AnyArray, coupled: bool = True
 ) -> AnyArray:
     """Return the posterior of float64 probabilities without looking at values, so that it can be exported.
@@ -88,7 +88,7 @@ def posterior_of_minimiser(
         coupled: As in :func:`recover_posterior`.
 
     Example:
-        >>> posterior_of_minimiser(np.array([0.5, 0.5]), loss="focal", gamma=3.0)
+        >>> posterior_of_minimizer(np.array([0.5, 0.5]), loss="focal", gamma=3.0)
         array([0.5, 0.5])
     """
     if loss == "focal":
@@ -104,13 +104,13 @@ def confidence_bias(
     """Say by how much the largest probability exceeds its class posterior.
 
     Args:
-        probs: Probabilities ``(..., k)`` of a network that minimises the loss.
+        probs: Probabilities ``(..., k)`` of a network that minimizes the loss.
         loss: The loss it was trained with.
         gamma: The focusing parameter it was trained with.
         coupled: As in :func:`recover_posterior`.
 
     Returns:
-        One value per row: positive where the network is over-confident, negative where under-confident.
+        One value per row: positive where the network is overconfident, negative where underconfident.
 
     Example:
         >>> confidence_bias(np.array([[0.9, 0.1], [0.5, 0.5]]), loss="focal", gamma=2.0).round(3)

@@ -1,4 +1,4 @@
-"""Where a focal- or dual-focal-trained network must be over- or under-confident."""
+"""Where a focal- or dual-focal-trained network must be over- or underconfident."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class ConfidenceRegions:
 
 
 def focal_regions(*, gamma: float) -> ConfidenceRegions:
-    r"""Find the over- and under-confident regions of focal training.
+    r"""Find the over- and underconfident regions of focal training.
 
-    At the minimiser of the risk the largest probability :math:`v` exceeds its class posterior if
+    At the minimizer of the risk the largest probability :math:`v` exceeds its class posterior if
     :math:`v \le v^m`, and falls short of it if :math:`v \ge v' = v^{uc}`. Between the two marks
     it depends on the other classes; with two classes it always falls short.
 
@@ -76,9 +76,9 @@ def focal_regions(*, gamma: float) -> ConfidenceRegions:
 def dual_focal_regions(*, gamma: float, rival: float = 0.0) -> ConfidenceRegions:
     r"""Find the paper's marks of dual focal training, for one rival C that all classes share.
 
-    At the minimiser of that risk the largest probability :math:`v` exceeds its class posterior if
+    At the minimizer of that risk the largest probability :math:`v` exceeds its class posterior if
     :math:`v \le v^m`, and falls short of it if :math:`v \ge v'`. The mark :math:`v^{uc}` of eq. 13 lies
-    higher: from there on under-confidence is certain as well, but it begins earlier.
+    higher: from there on underconfidence is certain as well, but it begins earlier.
 
     The loss itself takes another rival for every class; :func:`dual_focal_under_confident_from` holds for all.
 
@@ -102,7 +102,7 @@ def dual_focal_regions(*, gamma: float, rival: float = 0.0) -> ConfidenceRegions
 
     Differs from the authors' code:
         It contains the loss only. The paper contradicts itself: Lemma 1 and eq. (14) begin the
-        under-confident region at different marks, which agree for a rival of 0 only; see ``docs/theory.md``.
+        underconfident region at different marks, which agree for a rival of 0 only; see ``docs/theory.md``.
     """
     _check_gamma(gamma, where="dual_focal_regions")
     if not 0 <= rival <= 0.5:
@@ -119,10 +119,10 @@ def dual_focal_regions(*, gamma: float, rival: float = 0.0) -> ConfidenceRegions
 
 
 def dual_focal_under_confident_from(*, gamma: float) -> float:
-    r"""Find the confidence from which dual focal training is under-confident, whatever the other classes are.
+    r"""Find the confidence from which dual focal training is underconfident, whatever the other classes are.
 
     It is the smallest :math:`v` with :math:`\varphi(v, 1-v) \le \min(1, \varphi(1-v, 0))`, every class with
-    its own rival, which is held fixed. The gradient through the rival can only add over-confidence.
+    its own rival, which is held fixed. The gradient through the rival can only add overconfidence.
 
     Args:
         gamma: Focusing parameter, above 0.

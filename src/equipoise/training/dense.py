@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import max_pool2d
 
+from equipoise.calibrators import Calibrator
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.seeds import numpy_generator
@@ -35,7 +36,7 @@ class DenseScores:
         state: All pixels that have a class.
         near: Those near a boundary between classes.
         inside: The others.
-        sample: A random sample of pixels, for what needs rows: calibrators, adaptive losses, files.
+        sample: A random sample of pixels before any calibrator, for what needs rows: fits, adaptive losses, files.
         places: Which pixels these are, counted over all that have a class, image after image.
         share: The part of all pixels that the sample holds.
         intersections: Pixels per image and class that have it and are said to.
@@ -143,10 +144,11 @@ def score_dense(
     reach: int = 3,
     n_bins: int = 15,
     closed: str = "right",
+    calibrator: Calibrator | None = None,
     split: str | None = None,
     seed: int = 0,
 ) -> DenseScores:
-    """Score a segmentation network batch by batch.
+    """Score a segmentation network batch by batch, after a fitted calibrator if one is passed.
 
     Memory is needed for one batch, a sample of pixels, and a few kilobytes per image.
 
@@ -159,6 +161,7 @@ def score_dense(
         reach: How near a boundary is near, in pixels.
         n_bins: Bins of the calibration errors.
         closed: Which side of a bin belongs to it.
+        calibrator: A fitted calibrator that maps the logits of each batch before they are scored.
         split: The name of the split they come from.
         seed: Of the sample.
 
@@ -180,6 +183,7 @@ def score_dense(
     states = [CalibrationState(n_classes, n_bins=n_bins, closed=closed) for _ in range(2)]
     images: tuple[list[NDArray[np.float64]], ...] = ([], [])
     sample, counts = PixelSample(n_pixels, seed=seed), []
+    kind = "logits" if calibrator is None else calibrator.gives
     with evaluating(network):
         for batch in batches:
             logits = as_logits(call_network(network, batch.inputs), where="score_dense").float().cpu()
@@ -188,11 +192,12 @@ def score_dense(
                 torch.ones_like(labels, dtype=torch.bool) if ignore_index is None else labels != ignore_index
             )
             near = boundary_mask(labels, reach=reach)
-            rows = logits.movedim(1, -1)
+            scores = logits if calibrator is None else calibrator(logits)
+            rows = scores.movedim(1, -1)
             for state, found, chosen in zip(states, images, (near & known, ~near & known), strict=True):
-                found += [_add_image(state, *part) for part in zip(rows, labels, chosen, strict=True)]
-            sample.add(rows[known], labels[known])
-            counts.append(_overlaps(logits.argmax(1), labels, known, n_classes))
+                found += [_add_image(state, kind, *part) for part in zip(rows, labels, chosen, strict=True)]
+            sample.add(logits.movedim(1, -1)[known], labels[known])
+            counts.append(_overlaps(scores.argmax(1), labels, known, n_classes))
     if not sample.seen:
         raise DataError("score_dense: there is no pixel with a class to score. Is the split empty?")
     together = CalibrationState(n_classes, n_bins=n_bins, closed=closed)
@@ -214,12 +219,13 @@ def score_dense(
 
 
 def _add_image(
-    state: CalibrationState, logits: Tensor, labels: Tensor, chosen: Tensor
+    state: CalibrationState, kind: str, scores: Tensor, labels: Tensor, chosen: Tensor
 ) -> NDArray[np.float64]:
     """Add some pixels of one image to a state, and return their sums by bin and correctness."""
     part = CalibrationState(state.n_classes, n_bins=state.n_bins, closed=state.closed)
     if chosen.any():
-        part.update(logits=logits[chosen], labels=labels[chosen])
+        rows = {kind: scores[chosen]}
+        part.update(logits=rows.get("logits"), probs=rows.get("probs"), labels=labels[chosen])
         state.merge(part)
     sums: NDArray[np.float64] = np.asarray(part.sums.cells)[..., [0, 1, 3, 5]]
     return sums

@@ -200,7 +200,7 @@ def epoch_row(epoch: int, log: EpochLog, objective: Objective, held_out: HeldOut
 
 
 def _adapted(objective: Objective) -> Row:
-    """Summarise the floating-point buffers of adaptive losses: gammas, multipliers, thresholds."""
+    """Summarize the floating-point buffers of adaptive losses: gammas, multipliers, thresholds."""
     row: Row = {}
     for loss in adaptive_losses(objective):
         for path, buffer in loss.named_buffers():

@@ -121,8 +121,8 @@ def _trade(rows: _Rows) -> Iterator[str]:
     place = accuracy.index(max(accuracy))
     if max(accuracy[-_RECENT:]) < accuracy[place] - _LOST and max(error[-_RECENT:]) < error[place]:
         yield (
-            f"accuracy was lost while calibration was gained: on tune {100 * accuracy[place]:.1f} % right in epoch "
-            f"{place}, {100 * accuracy[-1]:.1f} % now. Weaken the term that calibrates."
+            f"accuracy was lost while calibration was gained: on tune {100 * accuracy[place]:.1f}% right in epoch "
+            f"{place}, {100 * accuracy[-1]:.1f}% now. Weaken the term that calibrates."
         )
 
 

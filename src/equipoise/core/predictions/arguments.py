@@ -32,7 +32,7 @@ __all__ = [
     "weights_of",
 ]
 
-#: What the scores are. They are told apart by the name of the argument, never by their values.
+#: What the scores are. They are distinguished by the name of the argument, never by their values.
 #: "top1" is the predicted class and its confidence, "confidence" a confidence and whether the prediction was right.
 Kind: TypeAlias = Literal["logits", "probs", "top1", "confidence"]
 

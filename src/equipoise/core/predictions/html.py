@@ -30,7 +30,7 @@ def html_of_predictions(predictions: Predictions) -> str:
         classes["label"] = head.labels
     for name, column in classes.items():
         columns[name] = [names[number] if names else str(number) for number in column.tolist()]
-    columns["confidence"] = [f"{100 * value:.1f} %" for value in head.confidence.tolist()]
+    columns["confidence"] = [f"{100 * value:.1f}%" for value in head.confidence.tolist()]
     if head.has_labels and head.kind == "confidence":
         columns["correct"] = [str(value).lower() for value in head.correct.tolist()]
     if head.weights is not None:

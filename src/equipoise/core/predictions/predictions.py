@@ -69,7 +69,7 @@ class Predictions:
         labels: True classes ``(n,)``, integers of any width, or names among ``class_names``; ``(n, d1, ...)`` for
             dense outputs. Left out where they are not known, as in production: calibrators can be applied to such rows,
             but nothing scored or fitted.
-        logits: Unnormalised scores ``(n, k)``, dense ``(n, k, d1, ...)``, or one column ``(n,)`` or ``(n, 1)`` of
+        logits: Unnormalized scores ``(n, k)``, dense ``(n, k, d1, ...)``, or one column ``(n,)`` or ``(n, 1)`` of
             log-odds of class 1. NumPy or torch, any device, half precision included; or a data frame.
         probs: Probabilities in the same shapes; rows sum to one.
         predicted: Top-1 form: the class named, ``(n,)``.
@@ -344,6 +344,20 @@ class Predictions:
         if self._top is not None:
             return self._top
         return top_of_logits(self.logits) if self.kind == "logits" else top_of_rows(self.probs)
+
+    @property
+    def is_top_known(self) -> bool:
+        """Whether the predicted class and its probability are at hand; otherwise their first use computes them."""
+        return "_likeliest" in self.__dict__ or self._top is not None
+
+    def keep_top(self, predicted: Array, confidence: Array) -> None:
+        """Keep the predicted class and its probability, where a pass over the logits computed them anyway.
+
+        Args:
+            predicted: What :func:`equipoise.core.probabilities.top_of_logits` returns first;
+            confidence: and second.
+        """
+        self.__dict__["_likeliest"] = predicted, confidence
 
     @cached_property
     def correct(self) -> Array:

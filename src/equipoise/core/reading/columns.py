@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 
-#: Names that are recognised, in lower case, by what they mean.
+#: Names that are recognized, in lower case, by what they mean.
 KNOWN_NAMES: Mapping[str, tuple[str, ...]] = {
     "logits": ("logits", "logit"),
     "probs": (
@@ -72,7 +72,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Columns(TypedDict, total=False):
-    """The arguments that every reader of files takes; what is left out, or None, is recognised.
+    """The arguments that every reader of files takes; what is left out, or None, is recognized.
 
     Attributes:
         logits: The column that holds logits; or columns, one per class; or a pattern such as ``"score_*"``.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -53,6 +53,7 @@ class RewrittenTable:
         kind: ``logits``, ``probs``, ``top1`` or ``confidence``.
         columns: The columns that hold the new scores.
         has_labels: Whether the table has a column of labels.
+        n_without_group: For a calibrator by group, the groups without a calibrator of their own and their rows.
     """
 
     path: Path
@@ -61,6 +62,7 @@ class RewrittenTable:
     kind: str
     columns: tuple[str, ...]
     has_labels: bool
+    n_without_group: Mapping[str, int] = field(default_factory=dict)
 
 
 class ScoreTable:
@@ -249,7 +251,7 @@ class ScoreTable:
         """Yield the new scores in the shape of the old ones."""
         shape = self._row_shapes[self._layout.score_columns[0]]
         dense = () if shape is None else shape[1:]
-        for part in self._score_chunks():
+        for part in self._score_chunks(with_groups=bool(self._columns.get("groups"))):
             values = _values(change(part), kind)
             if kind == "probs" and self._columns.get("percent"):
                 values = 100 * values

@@ -151,14 +151,16 @@ def files_at(address: str) -> list[Found] | str:
 
 
 def _resolved(address: str, shown: str) -> tuple[Any, str]:
-    fs = require("pyarrow.fs", extra="parquet", purpose="read files by address")
+    fs = require("pyarrow.fs", extra="remote", purpose="read files by address")
+    if address.startswith("fsspec+"):
+        require("fsspec", extra="remote", purpose="read addresses that begin with fsspec+")
     with _short_errors(shown):
         system, base = fs.FileSystem.from_uri(quote(address, safe=":/?#[]@!$&'()*+,;=%~"))
     return system, str(base)
 
 
 def _listed(system: Any, base: str, *, deep: bool) -> list[tuple[str, PurePosixPath]]:
-    fs = require("pyarrow.fs", extra="parquet", purpose="read files by address")
+    fs = require("pyarrow.fs", extra="remote", purpose="read files by address")
     infos = system.get_file_info(fs.FileSelector(base, allow_not_found=True, recursive=deep))
     inner = base.strip("/")
     return [

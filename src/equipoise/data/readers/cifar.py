@@ -55,7 +55,7 @@ def _reader(facts: _Facts) -> Callable[..., Dataset]:
         return _read(facts, folder, seed=seed, recipe=recipe, tune=tune, calib=calib)
 
     read.__name__ = read.__qualname__ = facts.name
-    read.__doc__ = f"""Read {facts.title}: 32 x 32 colour images of {len(facts.class_names)} things.
+    read.__doc__ = f"""Read {facts.title}: 32 x 32 color images of {len(facts.class_names)} things.
 
     The papers train on 45,000 images and hold 5,000 out; here the 5,000 are halved into ``tune`` and
     ``calib``.

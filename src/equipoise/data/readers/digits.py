@@ -16,7 +16,7 @@ __all__ = ["digits"]
 def digits(
     *, seed: int = 0, tune: float = 0.1, calib: float = 0.1, test: float = 0.2, noise: float = 0.0
 ) -> Dataset:
-    """Read 1,797 grey images of handwritten digits, 8 x 8 pixels each.
+    """Read 1,797 gray images of handwritten digits, 8 x 8 pixels each.
 
     Args:
         seed: Of the splits.
@@ -24,10 +24,10 @@ def digits(
         calib: Size of ``calib``.
         test: Size of ``test``.
         noise: Standard deviation of Gaussian noise, as a share of the range from black to white. The digits are
-            easy, so that methods tie; with noise of 0.3 or more classes overlap and networks grow over-confident.
+            easy, so that methods tie; with noise of 0.3 or more classes overlap and networks grow overconfident.
 
     Returns:
-        Images whose 17 grey levels are spread over 0 to 255.
+        Images whose 17 gray levels are spread over 0 to 255.
 
     Example:
         >>> data = digits()

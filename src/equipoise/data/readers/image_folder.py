@@ -42,7 +42,7 @@ def image_folder(
     Args:
         path: The folder.
         size: Height and width of what a network gets.
-        resize: The shorter side before the centre is cut out; by default ``size``.
+        resize: The shorter side before the center is cut out; by default ``size``.
         in_memory: Read all images now and keep them; by default they are read when they are needed.
         seed: Of the splits, if the folder has none.
         tune: Size of ``tune``: an int counts rows, a float is a share.

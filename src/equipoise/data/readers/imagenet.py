@@ -36,7 +36,7 @@ def imagenet(
         seed: Of the splits.
         download: Raises: it is handed out at image-net.org after registration.
         size: Height and width of what a network gets.
-        resize: The shorter side before the centre is cut out.
+        resize: The shorter side before the center is cut out.
         tune: Size of ``tune``, from the official validation images.
         calib: Size of ``calib``, likewise.
 
@@ -54,7 +54,7 @@ def imagenet(
 
     Reference:
         Russakovsky et al. (2015), ImageNet Large Scale Visual Recognition Challenge. Splits: Liu et al.
-        (2023), class-adaptive label smoothing: 20 % of the validation images held out.
+        (2023), class-adaptive label smoothing: 20% of the validation images held out.
     """
     base = open_root(root, name="imagenet", download=download)
     folder = base / "imagenet"
@@ -99,7 +99,7 @@ def imagenet_lt(
         seed: Of the halves of the validation list, which become ``tune`` and ``calib``.
         download: Raises: the images are handed out at image-net.org after registration.
         size: Height and width of what a network gets.
-        resize: The shorter side before the centre is cut out.
+        resize: The shorter side before the center is cut out.
 
     Returns:
         Images that are read when they are needed.

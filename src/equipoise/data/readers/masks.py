@@ -30,10 +30,10 @@ class _Stored:
     def __call__(self, row: int) -> list[Tensor]:
         image, mask = (torch.from_numpy(part[row].copy()) for part in (self._images, self._masks))
         right, below = self._side - mask.shape[1], self._side - mask.shape[0]
-        colours = image.movedim(-1, 0).expand(3, *mask.shape)
+        colors = image.movedim(-1, 0).expand(3, *mask.shape)
         return [
             torch.nn.functional.pad(layer, (0, right, 0, below), value=fill)
-            for layer, fill in ((colours, 0), (mask, _NONE))
+            for layer, fill in ((colors, 0), (mask, _NONE))
         ]
 
 
@@ -45,7 +45,7 @@ def from_masks(
     splits: Mapping[str, Tensor],
     provenance: tuple[FileRecord, ...] = (),
 ) -> Dataset:
-    """Make a segmentation task from arrays; grey images are shown in three equal colours.
+    """Make a segmentation task from arrays; gray images are shown in three equal colors.
 
     Args:
         images: Pixels as uint8, ``(n, h, w)`` or ``(n, h, w, c)`` with one or three channels.

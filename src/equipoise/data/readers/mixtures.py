@@ -21,7 +21,7 @@ class GaussianMixture:
     """One spherical Gaussian per class, all of one spread.
 
     Attributes:
-        means: Centres ``(k, d)``, float64.
+        means: Centers ``(k, d)``, float64.
         priors: Share of each class ``(k,)``, float64.
         spread: Standard deviation in every direction.
 
@@ -116,12 +116,12 @@ def top_label_error(probs: Tensor, posterior: Tensor, *, n_groups: int | None = 
 def gaussian_mixture(
     *, n_classes: int = 4, n_features: int = 2, separation: float = 2.0, imbalance: float = 1.0, seed: int = 0
 ) -> GaussianMixture:
-    """Make a mixture with centres in random directions.
+    """Make a mixture with centers in random directions.
 
     Args:
         n_classes: How many classes.
         n_features: How many columns.
-        separation: Distance of each centre from the origin, in spreads. Smaller means harder.
+        separation: Distance of each center from the origin, in spreads. Smaller means harder.
         imbalance: How many times as frequent the first class is as the last.
         seed: Of the directions.
 
@@ -162,9 +162,9 @@ def mixture(
         n: How many samples.
         n_classes: How many classes.
         n_features: How many columns.
-        separation: Distance of each centre from the origin, in spreads.
+        separation: Distance of each center from the origin, in spreads.
         imbalance: How many times as frequent the first class is as the last.
-        seed: Of centres, samples and splits. ``gaussian_mixture`` with the same arguments is the
+        seed: Of centers, samples and splits. ``gaussian_mixture`` with the same arguments is the
             distribution.
         tune: Size of ``tune``: an int counts rows, a float is a share.
         calib: Size of ``calib``.

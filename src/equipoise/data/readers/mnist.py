@@ -60,7 +60,7 @@ def _reader(facts: _Facts) -> Callable[..., Dataset]:
         return _read(facts, folder, seed=seed, tune=tune, calib=calib)
 
     read.__name__ = read.__qualname__ = facts.name
-    read.__doc__ = f"""Read {facts.title}: 28 x 28 grey images of {facts.shows}.
+    read.__doc__ = f"""Read {facts.title}: 28 x 28 gray images of {facts.shows}.
 
     Args:
         root: The data folder; by default the environment variable ``EQUIPOISE_DATA``.

@@ -31,7 +31,7 @@ def npz(
     tune: float = 0.1,
     calib: float = 0.1,
     test: float = 0.2,
-    standardise: bool = True,
+    standardize: bool = True,
 ) -> Dataset:
     """Read a .npz file that holds ``x, y``, or ``x_train, y_train, x_test, y_test``; ``y`` may be masks ``(n, h, w)``.
 
@@ -42,7 +42,7 @@ def npz(
         tune: Size of ``tune``: an int counts rows, a float is a share of what may be split.
         calib: Size of ``calib``.
         test: Size of ``test``, if the file has no test set of its own.
-        standardise: Subtract the mean of the training rows from features, and divide by their spread.
+        standardize: Subtract the mean of the training rows from features, and divide by their spread.
 
     Returns:
         Images if the inputs are uint8, features if they are floating point; images with a class for every pixel
@@ -84,7 +84,7 @@ def npz(
         return from_masks(pixels, y, name=file.stem, splits=splits, provenance=provenance)
     inputs = _images(x, layout) if x.dtype == np.uint8 and x.ndim > 2 else torch.as_tensor(x)
     mean, std = (None, None)
-    if standardise and inputs.is_floating_point() and inputs.ndim == 2:
+    if standardize and inputs.is_floating_point() and inputs.ndim == 2:
         mean, std = column_statistics(inputs, splits["train"])
     return from_arrays(
         inputs,

@@ -1,4 +1,4 @@
-"""Scenes of coloured patches: a small segmentation task, made on the fly, whose true posterior is known."""
+"""Scenes of colored patches: a small segmentation task, made on the fly, whose true posterior is known."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from equipoise.data.streaming import ImageFiles
 
 __all__ = ["SceneMaker", "scenes"]
 
-_COLOURS = ((200, 90, 90), (90, 190, 90), (90, 90, 200), (190, 190, 80), (80, 190, 190), (190, 80, 190))
+_COLORS = ((200, 90, 90), (90, 190, 90), (90, 90, 200), (190, 190, 80), (80, 190, 190), (190, 80, 190))
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class SceneMaker:
-    """Draws images of square patches, each of one class, whose colour is noisy at every pixel.
+    """Draws images of square patches, each of one class, whose color is noisy at every pixel.
 
     Attributes:
         n_classes: 2 to 6.
         size: Height and width.
         patch: Side of a patch.
-        noise: Standard deviation of the colour, in steps of 255.
+        noise: Standard deviation of the color, in steps of 255.
         seed: Another seed draws others.
 
     Example:
@@ -48,7 +48,7 @@ class SceneMaker:
         n_patches = -(-self.size // self.patch)
         coarse = random.integers(self.n_classes, size=(n_patches, n_patches))
         mask = np.kron(coarse, np.ones((self.patch, self.patch), dtype=np.int64))[: self.size, : self.size]
-        clean = np.array(_COLOURS[: self.n_classes], dtype=np.float64)[mask].transpose(2, 0, 1)
+        clean = np.array(_COLORS[: self.n_classes], dtype=np.float64)[mask].transpose(2, 0, 1)
         image = (clean + self.noise * random.standard_normal(clean.shape)).round().clip(0, 255)
         shown = mask.astype(np.uint8)
         shown[[0, -1]] = 255
@@ -57,10 +57,10 @@ class SceneMaker:
     def posterior(self, image: Tensor) -> Tensor:
         """Return the true probability of each class, ``(n_classes, size, size)``, by all pixels of each patch.
 
-        Colours that were cut off at 0 and 255 are taken as they are, which matters little for moderate noise.
+        Colors that were cut off at 0 and 255 are taken as they are, which matters little for moderate noise.
         """
-        colours = torch.tensor(_COLOURS[: self.n_classes], dtype=torch.float64)
-        distance = ((image.double()[None] - colours[:, :, None, None]) ** 2).sum(1)
+        colors = torch.tensor(_COLORS[: self.n_classes], dtype=torch.float64)
+        distance = ((image.double()[None] - colors[:, :, None, None]) ** 2).sum(1)
         joined = torch.nn.functional.avg_pool2d(
             distance[None], self.patch, ceil_mode=True, divisor_override=1
         )[0]
@@ -80,14 +80,14 @@ def scenes(
     calib: int = 40,
     test: int = 120,
 ) -> Dataset:
-    """Make a segmentation task out of coloured patches; images are drawn when they are needed, and never kept.
+    """Make a segmentation task out of colored patches; images are drawn when they are needed, and never kept.
 
     Args:
         n: How many images.
         n_classes: 2 to 6.
         size: Height and width.
         patch: Side of a patch.
-        noise: Standard deviation of colours, in steps of 255.
+        noise: Standard deviation of colors, in steps of 255.
         seed: Of the images.
         tune: Images of ``tune``.
         calib: Images of ``calib``.
@@ -104,9 +104,9 @@ def scenes(
         >>> data.kind, len(data.rows("train"))
         ('segmentation', 8)
     """
-    if not 2 <= n_classes <= len(_COLOURS) or min(size, patch) < 1 or not noise > 0:
+    if not 2 <= n_classes <= len(_COLORS) or min(size, patch) < 1 or not noise > 0:
         raise ValueError(
-            f"scenes: 2 to {len(_COLOURS)} classes, sides of at least 1 and noise above 0 were wanted, got "
+            f"scenes: 2 to {len(_COLORS)} classes, sides of at least 1 and noise above 0 were wanted, got "
             f"{n_classes} classes, size {size}, patch {patch} and noise {noise}."
         )
     if min(tune, calib, test) < 0 or tune + calib + test >= n:
@@ -121,7 +121,7 @@ def scenes(
         kind="segmentation",
         inputs=ImageFiles(folder="", paths=names, masks=names, size=size, maker=maker),
         labels=torch.zeros(n, dtype=torch.int64),
-        class_names=tuple(f"colour {number}" for number in range(n_classes)),
+        class_names=tuple(f"color {number}" for number in range(n_classes)),
         splits={
             name: torch.arange(start, end)
             for name, start, end in zip(("train", "tune", "calib", "test"), ends, ends[1:], strict=False)

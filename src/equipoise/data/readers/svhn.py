@@ -32,7 +32,7 @@ def svhn(
     tune: int = 2_500,
     calib: int = 2_500,
 ) -> Dataset:
-    """Read SVHN: 32 x 32 colour images of digits on houses.
+    """Read SVHN: 32 x 32 color images of digits on houses.
 
     Args:
         root: The data folder; by default the environment variable ``EQUIPOISE_DATA``.

@@ -30,7 +30,7 @@ def table(
     tune: float = 0.1,
     calib: float = 0.1,
     test: float = 0.2,
-    standardise: bool = True,
+    standardize: bool = True,
 ) -> Dataset:
     r"""Read a table of numbers with one column of labels.
 
@@ -41,7 +41,7 @@ def table(
         tune: Size of ``tune``: an int counts rows, a float is a share.
         calib: Size of ``calib``.
         test: Size of ``test``.
-        standardise: Subtract the mean of the training rows, and divide by their spread.
+        standardize: Subtract the mean of the training rows, and divide by their spread.
 
     Returns:
         Features: every column but the label.
@@ -77,7 +77,7 @@ def table(
     )
     labels = torch.from_numpy(numbers.astype(np.int64))
     splits = stratified_split(labels, {"tune": tune, "calib": calib, "test": test}, seed=seed)
-    mean, std = column_statistics(features, splits["train"]) if standardise else (None, None)
+    mean, std = column_statistics(features, splits["train"]) if standardize else (None, None)
     return from_arrays(
         features,
         labels,

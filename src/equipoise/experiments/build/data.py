@@ -56,7 +56,7 @@ def _with_size(spec: Spec) -> DataSpec:
     known = inspect.signature(CATALOGUE["datasets"][spec.data.name].factory).parameters
     if not size or "size" not in known or "size" in spec.data.options:
         return spec.data
-    # The centre that is cut out keeps its usual share of seven eighths.
+    # The center that is cut out keeps its usual share of seven eighths.
     fresh = {"size": size, **({"resize": round(size * 8 / 7)} if "resize" in known else {})}
     return replace(spec.data, options={**fresh, **spec.data.options})
 

@@ -58,7 +58,7 @@ class Built:
 
     Attributes:
         data: The dataset.
-        objective: The method, with freshly initialised networks.
+        objective: The method, with freshly initialized networks.
         train: Its training batches.
         tune: Held-out batches, or None if the data have none.
         selection: How the best epoch is chosen.

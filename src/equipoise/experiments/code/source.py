@@ -236,7 +236,7 @@ def _load(source: CodeSource) -> ModuleType:
     installed = source.root in _installed_roots() or source.module.split(".")[0] == "equipoise"
     if not installed:
         _put_first(source.root)
-        _forget_neighbours(source)
+        _forget_neighbors(source)
     importlib.invalidate_caches()
     _loading.append(source.file)
     try:
@@ -249,7 +249,7 @@ def _load(source: CodeSource) -> ModuleType:
         ) from error
     finally:
         _loading.pop()
-    _check_neighbours(source)
+    _check_neighbors(source)
     return module
 
 
@@ -283,7 +283,7 @@ def _put_first(root: Path) -> None:
     sys.path[:] = [place for place in sys.path if place not in _roots] + _roots
 
 
-def _forget_neighbours(source: CodeSource) -> None:
+def _forget_neighbors(source: CodeSource) -> None:
     """Let files beside the code be imported again that have changed since, or are others under the same name."""
     loaded = _files_of_modules()
     for file in source.files if source.module else source.files[1:]:
@@ -300,7 +300,7 @@ def _module_name(file: Path, root: Path) -> str:
     return ".".join(inner.parent.parts if inner.name == "__init__" else inner.parts)
 
 
-def _check_neighbours(source: CodeSource) -> None:
+def _check_neighbors(source: CodeSource) -> None:
     """Raise if another module stood in for a file beside the code, whose digest would then vouch for the wrong file."""
     loaded = _files_of_modules()
     for file in source.files[1:]:

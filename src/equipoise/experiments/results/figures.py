@@ -305,9 +305,9 @@ PLOTS: dict[str, Callable[[RunGroup, PlotOptions], Any]] = {
     "sweep": _sweep,
     "tradeoff": _tradeoff,
 }
-#: Pictures of what comes out of calibrators.
+#: Figures of what comes out of calibrators.
 _AFTER_CALIBRATORS = frozenset({"bars", "confidence", "hyperparameter", "reliability", "shift", "tradeoff"})
-#: Pictures of theory, which need none.
+#: Figures of theory, which need none.
 NEEDS_NO_RUNS: dict[str, Callable[[PlotOptions], Any]] = {
     "penalties": lambda options: plots.draw_penalties(),
     "phi": lambda options: plots.draw_phi(gamma=options.gamma, rivals=(0.0, *options.rivals)),

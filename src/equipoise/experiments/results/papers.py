@@ -224,10 +224,10 @@ def printed_for(
     Example:
         >>> spec = Spec.from_table({"data": "tiny_imagenet", "model": "resnet50_tiny", "method": "cals_alm"})
         >>> printed_for(spec, "identity", ["accuracy"])
-        {'accuracy': '65.03 % (cals, table 1)'}
+        {'accuracy': '65.03% (cals, table 1)'}
         >>> spec = Spec.from_table({"data": "cifar10", "model": "resnet50", "method": "adafocal"})
         >>> printed_for(spec, "identity", ["ece"])
-        {'ece': '0.66 % (dual_focal, table 3)'}
+        {'ece': '0.66% (dual_focal, table 3)'}
     """
     from equipoise.metrics.facts import metric_facts  # loads torch, which a list of methods does without
 

@@ -17,6 +17,7 @@ from equipoise.experiments.results.groups import RunGroup, ScoredGroup, check_ba
 from equipoise.experiments.results.means import Cell, cell_of, chosen_kinds, compare_methods, fit_warnings
 from equipoise.experiments.runs.folder import RunFolder
 from equipoise.experiments.runs.scores import is_auto
+from equipoise.experiments.runs.segmentation import DENSE, N_PIXELS
 from equipoise.experiments.tuning.choices import describe_choice
 from equipoise.metrics.clusters import Clusters
 from equipoise.metrics.facts import COST_FACTS, columns, metric_facts
@@ -333,11 +334,10 @@ def _protocol_notes(group: RunGroup) -> list[str]:
         notes.append("Calibrators were fitted on the whole validation set, which training may use too.")
     if any(part.test.closed == "left" for parts in group.scores.values() for part in parts.values()):
         notes.append("Bins are left-closed.")
-    cards = [parts["identity"].cards for parts in group.scores.values() if "identity" in parts]
-    sampled = [card["test-sample"].n_samples for card in cards if "test-sample" in card]
-    if sampled and len(group.calibrators) > 1:
+    if len(group.calibrators) > 1 and any(run.has(DENSE) for run in group.runs):
         notes.append(
-            f"Scores are of all pixels; after a calibrator they are of a random sample of {sampled[0]:,} pixels."
+            "Scores are of all pixels, after calibrators too. "
+            f"Calibrators were fitted on a random sample of at most {N_PIXELS:,} pixels."
         )
     return notes
 

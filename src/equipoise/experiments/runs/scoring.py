@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, final
 
@@ -16,7 +16,7 @@ from equipoise.experiments.code.component import Component
 from equipoise.experiments.runs.folder import RunFolder, calibrated_name, calibrator_names
 from equipoise.experiments.runs.rows import write_rows
 from equipoise.experiments.runs.scores import RunScores, set_name, tidy_rows, write_scores
-from equipoise.experiments.runs.segmentation import DENSE, image_clusters, with_all_pixels
+from equipoise.experiments.runs.segmentation import DENSE, image_clusters, read_pixel_scores, with_all_pixels
 from equipoise.experiments.specs.calibrators import calibrator_key, load_own_calibrator, make_calibrator
 from equipoise.experiments.specs.metrics import load_metric, metric_mark, score_metric
 from equipoise.experiments.specs.run import Spec
@@ -31,7 +31,13 @@ __all__ = ["score_calibrated", "score_plain", "score_run", "score_with_bins"]
 _LARGE = 10_000
 
 
-def score_run(target: RunFolder, spec: Spec, options: ScoringOptions) -> None:
+def score_run(
+    target: RunFolder,
+    spec: Spec,
+    options: ScoringOptions,
+    *,
+    score_pixels: Callable[[Calibrator], Mapping[str, Any]],
+) -> None:
     """Score a run's predictions after each calibrator, unless that is done with the same options.
 
     With other options everything is scored again, calibrators of earlier commands included, so that all numbers of a
@@ -42,6 +48,7 @@ def score_run(target: RunFolder, spec: Spec, options: ScoringOptions) -> None:
         target: A run that is predicted.
         spec: Its spec.
         options: How it is scored.
+        score_pixels: For segmentation: scores all pixels of ``test`` after a fitted calibrator.
 
     Raises:
         SpecError: If there are no rows to fit a calibrator on.
@@ -62,7 +69,7 @@ def score_run(target: RunFolder, spec: Spec, options: ScoringOptions) -> None:
     keys = ["identity", *sorted({*record["calibrators"], *requested} - {"identity"} - lost)]
     if is_current and record["calibrators"] == keys and not changed and target.is_done("scored"):
         return
-    work = _Scoring(target, spec, options, requested, changed)
+    work = _Scoring(target, spec, options, requested, changed, score_pixels)
     found = []
     for key in keys:
         is_known = (
@@ -116,9 +123,11 @@ class _Scoring:
         options: ScoringOptions,
         requested: Mapping[str, Component],
         changed: Collection[str],
+        score_pixels: Callable[[Calibrator], Mapping[str, Any]],
     ) -> None:
         self._target, self._spec, self._options = target, spec, options
-        self._requested, self._changed = requested, changed
+        self._requested, self._changed, self._score_pixels = requested, changed, score_pixels
+        self._is_dense = target.has(DENSE)
         self._predictions_read: dict[str, Predictions] = {}
         self._fitted_calibrators: dict[str, Calibrator] = {}
         self._calibrated: dict[str, Predictions] = {}
@@ -133,7 +142,7 @@ class _Scoring:
         if key == "identity":
             splits = {split: self._predictions(split) for split in self._target.splits()}
             found = score_plain(splits, self._options, clusters=image_clusters(*splits.values()))
-            return with_all_pixels(found, self._target)
+            return with_all_pixels(found, read_pixel_scores(self._target)) if self._is_dense else found
         after = self._test_after(key)
         if self._own(key):
             # Tables compare methods after the calibrator, and are made without its code.
@@ -141,7 +150,9 @@ class _Scoring:
             write_predictions(after, self._target.path / calibrated_name(key))
         test = self._predictions("test")
         clusters = image_clusters(test)
-        return score_calibrated(key, test, self._fitted(key), self._options, after=after, clusters=clusters)
+        fitted = self._fitted(key)
+        found = score_calibrated(key, test, fitted, self._options, after=after, clusters=clusters)
+        return with_all_pixels(found, {"test": self._score_pixels(fitted)}) if self._is_dense else found
 
     def _own(self, key: str) -> Component | None:
         """Return a requested calibrator if it is the user's own code."""

@@ -1,4 +1,4 @@
-"""Segmentation in runs: scores are of all pixels, and a stated sample of them is kept for calibrators."""
+"""Segmentation in runs: scores are of all pixels, and a stated sample of them is kept to fit calibrators on."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
+from equipoise.calibrators import Calibrator
 from equipoise.core.choices import ScoreSettings
 from equipoise.core.predictions import Predictions
 from equipoise.core.splits import SPLITS
@@ -22,7 +23,15 @@ from equipoise.metrics.clusters import sums_of_images
 from equipoise.metrics.row_draws import ResamplePlan, RowDraws, draw_units, group_clusters, shared_metrics
 from equipoise.training import BatchLike, DenseScores, score_dense
 
-__all__ = ["DENSE", "IMAGE", "image_clusters", "predict_dense", "with_all_pixels"]
+__all__ = [
+    "DENSE",
+    "IMAGE",
+    "N_PIXELS",
+    "image_clusters",
+    "predict_dense",
+    "read_pixel_scores",
+    "with_all_pixels",
+]
 
 #: The file of what was counted over all pixels.
 DENSE = "predictions/dense.json"
@@ -41,8 +50,9 @@ def predict_dense(
     ignore_index: int | None,
     seed: int,
     options: ScoringOptions,
+    calibrator: Calibrator | None = None,
 ) -> tuple[Predictions, dict[str, Any]]:
-    """Return a sample of the pixels of a split as rows, and what all of them came to.
+    """Return a sample of the pixels of a split as rows, and the scores of all of them.
 
     Memory grows by a few kilobytes per image. The sample has a column of groups ``image``; pixels of one image depend
     on each other, so images are resampled behind every interval.
@@ -55,19 +65,22 @@ def predict_dense(
         ignore_index: Label of pixels that are no class.
         seed: Of the sample.
         options: Bins, level, resamples and their seed.
+        calibrator: A fitted calibrator, after which all pixels are scored; the sample is then a single pixel.
 
     Returns:
-        The sample; and a table of plain values: its share, scorecards of all pixels, of those near boundaries between
-        classes and of the others, resamples of images, and intersections over unions with intervals from them.
+        The sample, before any calibrator; and a table of plain values: its share, scorecards of all pixels, of those
+        near boundaries between classes and of the others, resamples of images, and intersections over unions with
+        intervals from them.
     """
     found = score_dense(
         network,
         batches,
         n_classes=n_classes,
         ignore_index=ignore_index,
-        n_pixels=N_PIXELS,
+        n_pixels=N_PIXELS if calibrator is None else 1,
         n_bins=options.n_bins,
         closed=options.closed,
+        calibrator=calibrator,
         split=split,
         seed=seed,
     )
@@ -133,27 +146,34 @@ def _draw_images(found: DenseScores, resampling: Mapping[str, Any]) -> RowDraws:
     return draw_units(sums.reshape(len(sums), -1), found.state.n_bins, shared_metrics(found.sample), plan)
 
 
-def with_all_pixels(scores: RunScores, target: RunFolder) -> RunScores:
-    """Return scores of a sample of pixels with those of all pixels in their place; those of other tasks unchanged.
+def read_pixel_scores(target: RunFolder) -> dict[str, Any]:
+    """Return the scores of all pixels without a calibrator, by split, as :func:`predict_dense` made them.
+
+    Args:
+        target: A run of segmentation that is predicted.
+    """
+    file = target.intact_file(DENSE)
+    content: dict[str, Any] = read_json(file)
+    shape = {"mean_iou": [NUMBER], "class_iou": [(list, type(None))], "cards": {str: dict}, "draws": dict}
+    check_content(content, dict.fromkeys(target.splits(), shape), where=str(file))
+    return content
+
+
+def with_all_pixels(scores: RunScores, tables: Mapping[str, Mapping[str, Any]]) -> RunScores:
+    """Return scores of a sample of pixels with those of all pixels in their place.
 
     ``test-sample`` is the scorecard of the sample. Intersections over unions are added.
 
     Args:
-        scores: What the sample scored without a calibrator.
-        target: The run.
+        scores: What the sample scored.
+        tables: What all pixels scored after the same calibrator, by split, as :func:`predict_dense` returns it.
     """
-    if not target.has(DENSE):
-        return scores
-    file = target.intact_file(DENSE)
-    content = read_json(file)
-    shape = {"mean_iou": [NUMBER], "class_iou": [(list, type(None))], "cards": {str: dict}, "draws": dict}
-    check_content(content, dict.fromkeys(scores.cards, shape), where=str(file))
     cards = {
         split: {name: Scorecard.from_dict(card) for name, card in table["cards"].items()}
-        for split, table in content.items()
+        for split, table in tables.items()
     }
     parts = {f"test-pixels-{name}": card for name, card in cards["test"].items() if name != "all"}
-    test = content["test"]
+    test = tables["test"]
     classes = {f"iou_{place}": one for place, one in enumerate(test["class_iou"]) if one is not None}
     overlaps = {"mean_iou": test["mean_iou"], **classes}
     return replace(

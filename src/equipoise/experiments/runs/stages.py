@@ -16,6 +16,7 @@ from typing import Any, final
 import torch
 from torch import nn
 
+from equipoise.calibrators import Calibrator
 from equipoise.catalogue import add_plugins
 from equipoise.core.errors import SpecError
 from equipoise.core.predictions import Predictions
@@ -269,27 +270,36 @@ class _Stages:
         data = self._built.data
         network = load_network(self._target, self._built, self._spec)
         splits = [split for split in _SPLITS if len(data.splits.get(split, ()))]
-        parts = {split: self._batches(data, split, network) for split in splits}
         if data.kind != "segmentation":
-            found = (predict(network, part, split=split, joined=False) for split, part in parts.items())
+            found = (
+                predict(network, self._batches(data, split, network), split=split, joined=False)
+                for split in splits
+            )
             store_predictions(self._target, found)
             return
         tables: dict[str, Any] = {}
 
         def samples() -> Iterator[Predictions]:
-            for split, part in parts.items():
-                sample, tables[split] = predict_dense(
-                    network,
-                    part,
-                    split=split,
-                    n_classes=data.n_classes,
-                    ignore_index=data.ignore_index,
-                    seed=self._spec.data.seed,
-                    options=self._scoring,
-                )
+            for split in splits:
+                sample, tables[split] = self._predict_pixels(network, split)
                 yield sample
 
         store_predictions(self._target, samples(), tables, settings=self._scoring.score_options)
+
+    def _predict_pixels(
+        self, network: nn.Module, split: str, calibrator: Calibrator | None = None
+    ) -> tuple[Predictions, dict[str, Any]]:
+        data = self._built.data
+        return predict_dense(
+            network,
+            self._batches(data, split, network),
+            split=split,
+            n_classes=data.n_classes,
+            ignore_index=data.ignore_index,
+            seed=self._spec.data.seed,
+            options=self._scoring,
+            calibrator=calibrator,
+        )
 
     def shift(self) -> None:
         """Predict additional test sets."""
@@ -319,7 +329,14 @@ class _Stages:
 
     def score(self) -> None:
         """Fit calibrators and write scores."""
-        score_run(self._target, self._spec, self._scoring)
+        score_run(self._target, self._spec, self._scoring, score_pixels=self._score_pixels)
+
+    def _score_pixels(self, calibrator: Calibrator) -> dict[str, Any]:
+        """Score all pixels of ``test`` after a calibrator; the network predicts them again."""
+        self._check_weights("pixels cannot be scored after another calibrator", "leave that calibrator out")
+        return self._predict_pixels(load_network(self._target, self._built, self._spec), "test", calibrator)[
+            1
+        ]
 
 
 def _repair(spec: Spec, target: RunFolder, *, verify: bool) -> None:

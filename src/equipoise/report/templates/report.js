@@ -104,7 +104,7 @@
     const byId = (id) => document.getElementById(id);
     const method = () => data.methods[state.method];
     const variant = () => method().variants[state.variant];
-    const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)}\u00a0%`;
+    const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)}%`;
     const count = (number) => number.toLocaleString("en-US", { maximumFractionDigits: 1 });
     const draw = (parent, tag, attributes) => {
       const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -232,7 +232,7 @@
       const slider = byId("act-threshold"), svg = byId("act-chart"), [left, top, width, height] = [52, 8, 456, 104];
       slider.max = steps.length - 1;
       slider.value = steps.length - 1 - state.step;
-      const level = `${+(100 * data.level).toFixed(2)}\u00a0%`;
+      const level = `${+(100 * data.level).toFixed(2)}%`;
       const promise = limits.length ? ` Certified: with ${level} confidence, at most ${percent(Math.min(...limits), 0)} of accepted predictions are wrong.` : " Not certified.";
       const words = `Threshold ${threshold.toFixed(4)}: accepts ${percent(coverage)} of the rows; ${percent(error, 2)} of them are wrong.${promise}`;
       byId("act-result").textContent = words;

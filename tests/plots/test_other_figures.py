@@ -1,4 +1,4 @@
-"""Every other picture draws the numbers of its record."""
+"""Every other figure draws the numbers of its record."""
 
 import subprocess
 import sys

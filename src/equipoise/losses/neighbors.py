@@ -1,4 +1,4 @@
-"""Averages over a sample's neighbours in the batch, by kernels in log space and bounded memory."""
+"""Averages over a sample's neighbors in the batch, by kernels in log space and bounded memory."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from equipoise.core.names import check_choice
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-__all__ = ["MOST_PAIRS", "Power", "check_kernel", "neighbour_errors"]
+__all__ = ["MOST_PAIRS", "Power", "check_kernel", "neighbor_errors"]
 
 Power = Literal[1, 2]
 
 #: Pairs held in memory at once; beyond, rows are taken in blocks and computed again in the backward pass.
 MOST_PAIRS = 1024 * 1024
 
-# Log kernel of a sample that is not there; finite, so that a row without neighbours has a gradient.
+# Log kernel of a sample that is not there; finite, so that a row without neighbors has a gradient.
 _NEVER = -1e30
 
 
-def neighbour_errors(
+def neighbor_errors(
     log_kernel: Callable[[slice], Float[Tensor, "b n"]],
     targets: Float[Tensor, "n d"],
     predictions: Float[Tensor, "n d"],
@@ -42,18 +42,18 @@ def neighbour_errors(
         log_kernel: Gives the log kernel of the rows in a slice against all samples.
         targets: What is averaged.
         predictions: What it is compared with.
-        share: Weight of each sample as a neighbour; 0 for those that are not there.
+        share: Weight of each sample as a neighbor; 0 for those that are not there.
         power: Of the absolute difference.
-        include_self: Whether a sample is its own neighbour.
-        least_density: Treat an (unnormalised) kernel sum below this as this, which draws averages without
-            near neighbours towards 0.
+        include_self: Whether a sample is its own neighbor.
+        least_density: Treat an (unnormalized) kernel sum below this as this, which draws averages without
+            near neighbors towards 0.
 
     Returns:
-        The differences summed over *d*; 0 for a sample without neighbours.
+        The differences summed over *d*; 0 for a sample without neighbors.
 
     Example:
         >>> points = torch.tensor([[0.0], [1.0]])
-        >>> neighbour_errors(lambda rows: -(points[rows] - points.T) ** 2, points, points, torch.ones(2))
+        >>> neighbor_errors(lambda rows: -(points[rows] - points.T) ** 2, points, points, torch.ones(2))
         tensor([1., 1.])
     """
     n_samples, present = len(share), share > 0

@@ -1,10 +1,10 @@
-"""Colour jitter and random erasing of whole batches."""
+"""Color jitter and random erasing of whole batches."""
 
 import numpy as np
 import pytest
 import torch
 
-from equipoise.data import Augment, batches, erase_boxes, from_arrays, jitter_colours
+from equipoise.data import Augment, batches, erase_boxes, from_arrays, jitter_colors
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (64, 3, 16, 16), dtype=np.uint8)
 DATA = from_arrays(
@@ -23,7 +23,7 @@ def one_by_one(image, brightness, contrast, saturation):
 
 def test_jitter_is_the_usual_chain_for_each_image():
     chance = torch.rand(8, 3, generator=torch.Generator().manual_seed(0))
-    found = jitter_colours(torch.from_numpy(IMAGES[:8]), chance, strength=0.4).double().numpy()
+    found = jitter_colors(torch.from_numpy(IMAGES[:8]), chance, strength=0.4).double().numpy()
     factors = (1 + 0.4 * (2 * chance - 1)).double().numpy()
     wanted = np.stack([one_by_one(IMAGES[n].astype(float), *factors[n]) for n in range(8)])
     assert np.abs(found - wanted).max() <= 1  # a half may be rounded either way
@@ -31,7 +31,7 @@ def test_jitter_is_the_usual_chain_for_each_image():
 
 def test_nothing_happens_in_the_middle():
     images = torch.from_numpy(IMAGES[:4])
-    assert torch.equal(jitter_colours(images, torch.full((4, 3), 0.5), strength=0.4), images)
+    assert torch.equal(jitter_colors(images, torch.full((4, 3), 0.5), strength=0.4), images)
 
 
 def test_erased_shares_and_places():
@@ -77,7 +77,7 @@ def test_strengths_out_of_range_are_refused(wrong):
         Augment(**wrong)
 
 
-def test_features_have_no_colours():
+def test_features_have_no_colors():
     data = from_arrays(np.zeros((20, 3)), np.arange(20) % 2, name="mine")
-    with pytest.raises(ValueError, match="no images to crop, flip, cut or colour"):
+    with pytest.raises(ValueError, match="no images to crop, flip, cut or color"):
         batches(data, "train", batch_size=4, augment=Augment(erase=0.5))
