@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "evidence"))
 
 from equipoise import Predictions, read_predictions
 from equipoise.calibrators import IsotonicCalibration
+from equipoise.calibrators.forms import as_claims
 from equipoise.decisions import plan_labels, stratified_rate
 from equipoise.decisions.labelling import _interval, powered_interval
 
@@ -87,12 +88,12 @@ def print_plans(name, f, y):
     for what in ("as it is", "calibrated"):
         rows = Predictions(confidence=f, correct=y.astype(bool), ids=np.arange(len(f)))
         if what == "calibrated":
-            claims = IsotonicCalibration().fit(rows)(Predictions(confidence=f))
+            claims = IsotonicCalibration()._fit_rows(as_claims(rows), claims=True)(Predictions(confidence=f))
             rows = Predictions(confidence=claims.confidence, correct=y.astype(bool), ids=np.arange(len(f)))
         cells = []
         for width in (0.1, 0.05):
             widths, hits = [], []
-            for seed in range(300):
+            for seed in range(100):
                 plan = plan_labels(rows, width=width, seed=seed)
                 chosen = Predictions(
                     confidence=rows.confidence[plan.rows],

@@ -50,6 +50,40 @@ def test_metrics_for_prometheus(tmp_path, capsys):
     assert all(line.startswith("#") or float(line.split()[-1]) >= 0 for line in text.splitlines())
 
 
+def test_settings_of_the_first_day_stay(tmp_path, capsys):
+    state = str(tmp_path / "state.json")
+    assert (
+        run(["watch", state, write_day(tmp_path / "1.csv", 1), "--day", "2026-03-01", "--alpha", "1%"]) == 0
+    )
+    second = write_day(tmp_path / "2.csv", 2)
+    assert run(["watch", state, second, "--day", "2026-03-02", "--alpha", "5%"]) == 2
+    assert "--alpha must be that of the first day, 1%" in capsys.readouterr().err
+    assert run(["watch", state, second, "--day", "2026-03-02", "--min-accuracy", "70%"]) == 2
+    assert run(["watch", state, second, "--day", "2026-03-02", "--looks", "3"]) == 2
+    assert run(["watch", state, second, "--day", "2026-03-02", "--alpha", "1%"]) == 0
+
+
+def test_looks_without_labels_share_alpha(tmp_path, capsys):
+    new, old = (write_day(tmp_path / f"{i}.csv", i, labels=False) for i in (1, 2))
+    metrics = tmp_path / "out.prom"
+    words = [
+        "watch",
+        "--unlabelled",
+        new,
+        "--reference",
+        old,
+        "--looks",
+        "365",
+        "--metrics-out",
+        str(metrics),
+    ]
+    assert run([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["level"] == pytest.approx(0.05 / 365)
+    assert 'equipoise_p_value{test="confidence"}' in metrics.read_text()
+    assert "equipoise_accuracy_expected_if_calibration_holds 0.79" in metrics.read_text()
+    assert run([*words, "--day", "2026-03-01"]) == 2
+
+
 def test_rows_without_labels_are_compared_with_a_reference(tmp_path, capsys):
     new, old = (write_day(tmp_path / f"{i}.csv", i, labels=False) for i in (1, 2))
     assert run(["watch", "--unlabelled", new, "--reference", old, "--by", "site"]) == 0

@@ -30,6 +30,7 @@ from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.records import Record, read_record, write_record
+from equipoise.core.row_identity import RowIdentity
 from equipoise.decisions.accept_rule import AcceptRule
 
 __all__ = ["SHIFTS", "Alarm", "DailyMonitor", "Evidence", "WatchedDay"]
@@ -154,6 +155,9 @@ class WatchedDay:
             lines.append(f"Warning: no rows for {len(self.missed)} days: {shown}.")
         if self.alarms:
             lines += [f"ALARM  {one}." for one in self.alarms]
+            lines.append(
+                "`equipoise report` on the states of the days shows what a refitted calibrator would gain."
+            )
         else:
             most = max(self.evidence, key=lambda name: self.evidence[name])
             lines.append(
@@ -197,6 +201,7 @@ class DailyMonitor:
     max_error: float | None = None
     days: dict[str, str] = field(default_factory=dict)
     evidence: dict[str, dict[str, Evidence]] = field(default_factory=dict)
+    identity: RowIdentity = field(default_factory=RowIdentity, compare=False)
 
     def __post_init__(self) -> None:
         where = "DailyMonitor"
@@ -216,9 +221,21 @@ class DailyMonitor:
             rule: A certified rule whose promise is watched too; the same every day.
 
         Raises:
-            DataError: If the day, or a day with exactly these rows, was added before, or groups are missing.
+            DataError: If the day or some of these rows were added before, groups are missing, or the rule of the first
+                day is missing.
         """
         missed = self._check_day(predictions, day)
+        rows = RowIdentity()
+        rows.update(predictions)
+        shared = rows.overlap(self.identity)
+        if shared:
+            raise DataError(
+                f"DailyMonitor.watch: {shared} were added on an earlier day, so they would count twice. Leave them out."
+            )
+        if rule is None and "promise" in self.evidence:
+            raise DataError(
+                "DailyMonitor.watch: expected the rule of the first day, got none. Give it every day (--decision)."
+            )
         if predictions.weights is not None:
             raise DataError(
                 "DailyMonitor.watch: expected rows without weights, got weights. Drop the weights."
@@ -259,6 +276,7 @@ class DailyMonitor:
         if self.min_accuracy is not None:
             self._one_sided("accuracy", 1 - correct, 1 - self.min_accuracy, day)
         self.days[day] = predictions.rows.fingerprint
+        self.identity.merge(rows)
         return self._result(day, len(correct), missed)
 
     def _one_sided(self, family: str, wrong: Array, limit: float, day: str) -> None:
@@ -334,7 +352,8 @@ class DailyMonitor:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the monitor as JSON with a checksum."""
-        write_record(path, _FORMAT, _VERSION, Record(asdict(self), {}))
+        plain, (identity, hashes) = asdict(self), self.identity.parts()
+        write_record(path, _FORMAT, _VERSION, Record({**plain, "identity": identity}, hashes))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> DailyMonitor:
@@ -343,14 +362,16 @@ class DailyMonitor:
         Raises:
             DataError: If the file is something else, is from a newer version, or was changed.
         """
-        plain = dict(read_record(path, _FORMAT, _VERSION).plain)
+        record = read_record(path, _FORMAT, _VERSION)
+        plain, identity = dict(record.plain), RowIdentity()
         try:
+            identity.fill(plain.pop("identity"), record.arrays)
             evidence = {
                 family: {name: Evidence(**one) for name, one in members.items()}
                 for family, members in plain.pop("evidence").items()
             }
             by = tuple(plain.pop("by"))
-            return cls(**plain, by=by, evidence=evidence)
+            return cls(**plain, by=by, evidence=evidence, identity=identity)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"DailyMonitor.load: {path} is damaged ({error}). Start a new one.") from None
 

@@ -121,7 +121,8 @@ def _tested(
     order = np.argsort(-np.abs(now - before))
     return tuple(
         Part(
-            *names[kept[one]],
+            column=names[kept[one]][0],
+            name=names[kept[one]][1],
             n=round(inside[kept[one], 0]),
             confidence=float(confidence[one]),
             accuracy=float(accuracy[one]),
