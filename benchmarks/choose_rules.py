@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from equipoise.calibrators.choose import CANDIDATES, CLAIM_CANDIDATES, _probs, _refusal
 from equipoise.calibrators.forms import as_claims, is_claims
-from equipoise.calibrators.load import KINDS
+from equipoise.calibrators.loading import KINDS
+from equipoise.calibrators.selection import CANDIDATES, CLAIM_CANDIDATES, _probs, _refusal
 from equipoise.calibrators.zeros import floor_of, with_floor
 from equipoise.core import Predictions
 from equipoise.core.reading import read_predictions

@@ -23,7 +23,7 @@ from llm import KINDS as CONFIDENCES
 from llm import judged, read
 
 from equipoise.calibrators import choose
-from equipoise.calibrators.load import KINDS
+from equipoise.calibrators.loading import KINDS
 
 CALIBRATORS = ("platt", "beta", "spline", "isotonic", "histogram", "auto")
 LEVEL = 3.09

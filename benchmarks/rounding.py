@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from equipoise.calibrators.load import KINDS
+from equipoise.calibrators.loading import KINDS
 from helpers.rounding_trials import MODELS, ROUNDINGS, effects
 
 #: The 99.9% quantile of the normal distribution.

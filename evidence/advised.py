@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, final
 
 from equipoise.calibrators import Calibrator, choose, load
-from equipoise.calibrators.load import KINDS
+from equipoise.calibrators.loading import KINDS
 from equipoise.core.predictions import Predictions
 from equipoise.evaluate import Scorecard, score
 from equipoise.experiments import RunFolder

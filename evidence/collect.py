@@ -30,7 +30,7 @@ from equipoise.experiments.runs.json_files import read_json, write_json
 from equipoise.experiments.tuning.choices import SeedChoice
 from equipoise.experiments.tuning.study import Study, choose_setting
 
-#: What is kept of a scorecard: of test, and of further test sets.
+#: What is kept of a scorecard: of test, and of additional test sets.
 TEST = (
     "accuracy",
     "nll",
@@ -67,7 +67,7 @@ def gather(benchmark: str, runs: Path) -> RunGroup:
     groups = group_runs(done, choices, specs={there[name].name: spec for name, spec in asked.items()})
     if len(groups) != 1:
         raise SystemExit(
-            f"benchmark {benchmark}: one dataset, network and recipe were wanted, got {len(groups)}."
+            f"benchmark {benchmark}: expected one dataset, network and recipe, got {len(groups)}."
         )
     return groups[0]
 

@@ -45,15 +45,15 @@ def differences(benchmark: str, paired: Sequence[Mapping[str, Any]]) -> Iterator
                 "benchmark": benchmark,
                 **dict(zip(KEYS, key, strict=True)),
                 "n_seeds": one.n_seeds,
-                "value": one.second,
-                "versus_value": one.first,
+                "value": one.after,
+                "versus_value": one.before,
                 "difference": one.difference,
                 "low": one.low,
                 "high": one.high,
                 "p_value": one.p_value,
                 "comparisons": one.comparisons,
                 "detectable": one.detectable(level=LEVEL),
-                "verdict": one.second_is,
+                "verdict": one.verdict,
             }
 
 

@@ -27,7 +27,7 @@ from tidy import add, write
 from truth import truth_scores
 
 from equipoise import Predictions
-from equipoise.calibrators.load import KINDS
+from equipoise.calibrators.loading import KINDS
 from equipoise.core.arrays import Array
 from equipoise.core.choices import ScoreSettings
 from equipoise.core.seeds import numpy_generator

@@ -83,7 +83,7 @@ class Judge:
         return draw_rows(self.predictions(run, calibrator, split), ScoreSettings(n_resamples=RESAMPLES))
 
     def cards(self, run: RunFolder, calibrator: str) -> dict[str, Scorecard]:
-        """Give the scorecards of test and of further test sets."""
+        """Give the scorecards of test and of additional test sets."""
         splits = ["test", *self.further]
         if calibrator != NAME:
             cards = run.scores(calibrator).cards
@@ -160,8 +160,8 @@ def paired(families: Iterable[Family], group: RunGroup, judge: DrawSource) -> It
                     yield {
                         **about,
                         "seed": seed,
-                        "value": found.second,
-                        "versus_value": found.first,
+                        "value": found.after,
+                        "versus_value": found.before,
                         "low": found.low,
                         "high": found.high,
                         "shared_error": shared,

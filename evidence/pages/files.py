@@ -17,7 +17,7 @@ def outputs() -> str:
         "",
         "Logits, probabilities or confidences that others saved, scored here; 95% intervals from 1,000 "
         "resamples. Where a number was published "
-        "or told with the file, it stands beside ours and agrees if it is ours to its last digit. One differs by a "
+        "or came with the file, it stands beside ours and agrees if it is ours to its last digit. One differs by a "
         "unit of that digit: in single or double precision, with bins closed on either side, the file gives 14.2153%. "
         "The interval of an MCE begins at zero where its largest gap is that of a bin with a handful of rows, "
         "which chance alone explains.",

@@ -134,7 +134,7 @@ def unpaired(
     )
     one = difference_test(metric, *(float(found[:, 0].mean()) for found in known), error, n_seeds=seeds)
     ends = {"difference": one.difference, "low": one.low, "high": one.high}
-    return {"metric": metric, **ends, "n_seeds": seeds, "verdict": one.second_is}
+    return {"metric": metric, **ends, "n_seeds": seeds, "verdict": one.verdict}
 
 
 def written(benchmark: str, method: str, calibrator: str, metric: str, split: str = "test") -> str:

@@ -1,4 +1,4 @@
-"""The page on shift: corrupted and foreign images."""
+"""The page on shift: corrupted and out-of-distribution images."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def bars(seed: int = 0, n: int = 900, noise: float = 1.2) -> tuple[Tensor, Tenso
 
 
 def noise(n: int = 300) -> Tensor:
-    """Return images of nothing: foreign to whoever learnt bars. Such a set needs no labels."""
+    """Return images of nothing: foreign to whoever learned bars. Such a set needs no labels."""
     return torch.randn(n, 1, 8, 8, generator=torch.Generator().manual_seed(4))
 
 

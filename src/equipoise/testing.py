@@ -34,7 +34,7 @@ def check_loss(make: Callable[..., Any], *, n_classes: int = 4, **parameters: An
         The laws that it keeps, all of :data:`LAWS`.
 
     Raises:
-        AssertionError: For the first law that it breaks, with what was wanted and what came.
+        AssertionError: For the first property that it violates, with what was expected and what came.
 
     Example:
         >>> from equipoise.losses import FocalLoss
@@ -63,25 +63,25 @@ def _batch(n_classes: int, *, n: int = 12, dtype: torch.dtype = torch.float64) -
     return logits.to(dtype), torch.randint(0, n_classes, (n,), generator=generator)
 
 
-def _wanted(holds: object, sentence: str) -> None:
+def _require(holds: object, sentence: str) -> None:
     if not holds:
         raise ValueError(sentence)
 
 
 def _one_number(loss: Loss, k: int) -> None:
     value = loss(*_batch(k))
-    _wanted(isinstance(value, Tensor), f"a tensor was wanted, got {type(value).__name__}.")
-    _wanted(
-        value.shape == (), f"one number was wanted, got shape {tuple(value.shape)}. Average over the batch."
+    _require(isinstance(value, Tensor), f"expected a tensor, got {type(value).__name__}.")
+    _require(
+        value.shape == (), f"expected one number, got shape {tuple(value.shape)}. Average over the batch."
     )
-    _wanted(value.isfinite(), f"a finite number was wanted, got {value}.")
+    _require(value.isfinite(), f"expected a finite number, got {value}.")
 
 
 def _inputs_kept(loss: Loss, k: int) -> None:
     logits, labels = _batch(k)
     before = logits.clone(), labels.clone()
     loss(logits, labels)
-    _wanted(
+    _require(
         torch.equal(before[0], logits) and torch.equal(before[1], labels),
         "it changed logits or labels in place.",
     )
@@ -89,7 +89,7 @@ def _inputs_kept(loss: Loss, k: int) -> None:
 
 def _repeatable(loss: Loss, k: int) -> None:
     first, second = loss(*_batch(k)), loss(*_batch(k))
-    _wanted(
+    _require(
         torch.equal(first, second),
         f"two calls gave {first} and {second}. A step must not depend on the last.",
     )
@@ -99,19 +99,19 @@ def _order_free(loss: Loss, k: int) -> None:
     logits, labels = _batch(k)
     straight, turned = loss(logits, labels), loss(logits.flip(0), labels.flip(0))
     close = torch.allclose(straight, turned, rtol=1e-6, atol=1e-9)
-    _wanted(close, f"rows in another order gave {turned} and not {straight}.")
+    _require(close, f"rows in another order gave {turned} and not {straight}.")
 
 
 def _gradient(loss: Loss, k: int) -> None:
     logits, labels = _batch(k)
     value = loss(logits.requires_grad_(), labels)
-    _wanted(
+    _require(
         value.requires_grad,
         "no gradient reaches the logits. Compute with torch, and detach nothing that counts.",
     )
     [gradient] = torch.autograd.grad(value, logits)
-    _wanted(gradient.isfinite().all(), "the gradient is not finite.")
-    _wanted(gradient.any(), "the gradient is zero everywhere.")
+    _require(gradient.isfinite().all(), "the gradient is not finite.")
+    _require(gradient.any(), "the gradient is zero everywhere.")
 
 
 def _extremes(loss: Loss, k: int) -> None:
@@ -119,12 +119,12 @@ def _extremes(loss: Loss, k: int) -> None:
     for scaled in (300 * logits, 0 * logits):
         scaled.requires_grad_()
         value = loss(scaled, labels)
-        _wanted(
+        _require(
             value.isfinite(),
             "sure or equal logits gave a value that is not finite. Use log_softmax, not log(softmax).",
         )
         [gradient] = torch.autograd.grad(value, scaled, allow_unused=True)
-        _wanted(
+        _require(
             gradient is None or gradient.isfinite().all(),
             "sure or equal logits gave a gradient that is not finite.",
         )
@@ -133,7 +133,7 @@ def _extremes(loss: Loss, k: int) -> None:
 def _type_follows(loss: Loss, k: int) -> None:
     for dtype in (torch.float32, torch.float64):
         found = loss(*_batch(k, dtype=dtype)).dtype
-        _wanted(found == dtype, f"logits of {dtype} gave {found}.")
+        _require(found == dtype, f"logits of {dtype} gave {found}.")
 
 
 def _copies(loss: Loss, k: int) -> None:
@@ -141,10 +141,10 @@ def _copies(loss: Loss, k: int) -> None:
         return
     wanted = loss(*_batch(k))
     for again in (copy.deepcopy(loss), pickle.loads(pickle.dumps(loss))):  # noqa: S301 - it was pickled here
-        _wanted(torch.equal(again(*_batch(k)), wanted), "a copy gives another value.")
+        _require(torch.equal(again(*_batch(k)), wanted), "a copy gives another value.")
     again = copy.deepcopy(loss)
     again.load_state_dict(loss.state_dict())
-    _wanted(torch.equal(again(*_batch(k)), wanted), "its saved state gives another value.")
+    _require(torch.equal(again(*_batch(k)), wanted), "its saved state gives another value.")
 
 
 def _void_rows(loss: Loss, k: int) -> None:
@@ -154,7 +154,7 @@ def _void_rows(loss: Loss, k: int) -> None:
     logits, labels = _batch(k)
     short = loss(logits[:-3], labels[:-3])
     labels[-3:] = void
-    _wanted(torch.allclose(loss(logits, labels), short), f"rows of the label {void} (`ignore_index`) count.")
+    _require(torch.allclose(loss(logits, labels), short), f"rows of the label {void} (`ignore_index`) count.")
 
 
 #: What is checked, by name, in order.

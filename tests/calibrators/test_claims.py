@@ -15,8 +15,8 @@ from equipoise.calibrators import (
     SplineCalibration,
     TemperatureScaling,
 )
-from equipoise.calibrators.choose import choose
-from equipoise.calibrators.load import from_artifact, load
+from equipoise.calibrators.loading import from_artifact, load
+from equipoise.calibrators.selection import choose
 from equipoise.calibrators.spline import fit_spline
 from equipoise.cli import main
 from equipoise.core.errors import DataError, SplitError

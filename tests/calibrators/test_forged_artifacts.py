@@ -86,7 +86,7 @@ def test_forged_files(key: str, sealed: bool, tmp_path: Path) -> None:
         made = forged(key, rng)
         if sealed:
             try:
-                made["hash"] = artifact._hash(made)
+                made["checksum"] = artifact._checksum(made)
             except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
                 continue
         path.write_text(json.dumps(made), encoding="utf-8")

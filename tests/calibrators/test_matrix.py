@@ -71,5 +71,5 @@ def test_rows_without_weight_need_not_be_separated() -> None:
 
 
 def test_far_too_few_rows_for_so_many_classes_are_refused_at_once() -> None:
-    with pytest.raises(DataError, match="1001000 numbers cannot be learnt from 50 rows"):
+    with pytest.raises(DataError, match="1001000 numbers cannot be learned from 50 rows"):
         MatrixScaling().fit(np.zeros((50, 1000)), np.zeros(50, int))

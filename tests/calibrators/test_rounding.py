@@ -10,7 +10,7 @@ pytest.importorskip("sklearn")
 
 from equipoise import Predictions
 from equipoise.calibrators import TemperatureScaling
-from equipoise.calibrators.load import KINDS
+from equipoise.calibrators.loading import KINDS
 from helpers.rounding_trials import effects, outputs
 
 #: The 99.9% quantile of the normal distribution: of the 150 paired tests here, 0.15 fail by chance.

@@ -18,7 +18,7 @@ from equipoise.calibrators import (
     choose,
 )
 from equipoise.calibrators.artifact import pack
-from equipoise.calibrators.load import KINDS, from_artifact, load
+from equipoise.calibrators.loading import KINDS, from_artifact, load
 from equipoise.cli import main
 from equipoise.core.errors import DataError
 from equipoise.metrics import expected_calibration_error, sweep_temperatures

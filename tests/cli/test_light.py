@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from equipoise.calibrators.load import KINDS
+from equipoise.calibrators.loading import KINDS
 from equipoise.cli import main
 from equipoise.cli.commands import COMMANDS, load_command
 

@@ -189,7 +189,7 @@ def test_no_arrays_at_all(archive):
 
 def test_a_member_that_is_no_array_is_refused(archive):
     members = {"logits.npy": npy(LOGITS), "labels.npy": npy(LABELS), "weights.npx": npy(LABELS)}
-    with pytest.raises(DataError, match=r"holds 'weights.npx', which is no array"):
+    with pytest.raises(DataError, match=r"holds 'weights.npx', which is not an array"):
         read_predictions(archive(members))
 
 

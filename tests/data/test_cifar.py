@@ -124,7 +124,7 @@ def test_a_truncated_batch_is_named(tmp_path, cut):
 def test_a_binary_batch_cut_between_records_is_named(tmp_path):
     file = write_binary(tmp_path) / "data_batch_3.bin"
     file.write_bytes(file.read_bytes()[: 3073 * 4])
-    with pytest.raises(DataError, match=r"data_batch_3.bin: 10 images were wanted, got 4"):
+    with pytest.raises(DataError, match=r"data_batch_3.bin: expected 10 images, got 4"):
         read(tmp_path)
 
 

@@ -6,7 +6,7 @@ import torch
 
 from equipoise.core.errors import DataError, SpecError
 from equipoise.data import CORRUPTIONS, corrupt, corrupt_images, from_arrays, load, long_tail, ood_pair
-from equipoise.data.long_tail import long_tail_counts
+from equipoise.data.subsets import long_tail_counts
 
 
 def photo(n=8):

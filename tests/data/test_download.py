@@ -175,7 +175,7 @@ def test_load_downloads_when_asked(server, tmp_path, monkeypatch):
         for part in ("train", "test")
     )
     svhn_like(monkeypatch, remotes)
-    with pytest.raises(DataError, match=r"train_32x32\.mat: a MATLAB file was wanted"):
+    with pytest.raises(DataError, match=r"train_32x32\.mat: expected a MATLAB file"):
         load("svhn", root=tmp_path / "new", download=True)
     assert (tmp_path / "new" / "svhn" / "test_32x32.mat").exists()
 

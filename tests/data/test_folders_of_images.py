@@ -144,7 +144,7 @@ def test_tiny_imagenet(tiny, in_memory):
 
 def test_tiny_imagenet_with_a_missing_image_is_refused(tiny):
     next((tiny / "tiny-imagenet-200" / "train" / "n1" / "images").iterdir()).unlink()
-    with pytest.raises(DataError, match="20 images were wanted, got 19"):
+    with pytest.raises(DataError, match="expected 20 images, got 19"):
         load("tiny_imagenet", root=tiny)
 
 
@@ -281,7 +281,7 @@ def test_mixup_of_masks_is_refused(voc):
 def test_a_list_that_is_cut_off_is_named(voc):
     file = voc / "VOCdevkit" / "VOC2012" / "ImageSets" / "Segmentation" / "train.txt"
     file.write_text("\n".join(file.read_text().split()[:5]))
-    with pytest.raises(DataError, match=r"train\.txt: 8 names were wanted, got 5"):
+    with pytest.raises(DataError, match=r"train\.txt: expected 8 names, got 5"):
         load("voc2012", root=voc)
 
 

@@ -1,4 +1,4 @@
-"""Long tails, further test sets, and a part of tune to learn from, as a spec names them."""
+"""Long tails, additional test sets, and a part of tune to learn from, as a spec names them."""
 
 import numpy as np
 import pytest

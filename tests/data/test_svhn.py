@@ -69,7 +69,7 @@ def test_wrong_shapes_types_and_digits_are_named(tmp_path, changes):
 def test_too_few_images_are_named(tmp_path, monkeypatch):
     write(tmp_path)
     set_counts(monkeypatch, svhn=(41, 20))
-    with pytest.raises(DataError, match="41 images were wanted, got 40"):
+    with pytest.raises(DataError, match="expected 41 images, got 40"):
         read(tmp_path)
 
 

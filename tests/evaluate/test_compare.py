@@ -5,6 +5,8 @@ from equipoise import Predictions, compare
 from equipoise.core.errors import SplitError
 from equipoise.metrics import CalibrationState
 from equipoise.metrics.facts import FACTS
+from equipoise.metrics.influence import CORP_KEYS, influence_table
+from equipoise.metrics.inputs import top_label
 from equipoise.metrics.values import state_metrics
 from helpers.metric_samples import draw, softmax
 
@@ -18,11 +20,16 @@ def pair(n=1500, k=3, *, seed=0, noise=0.3):
     return first, first.with_scores(probs=other)
 
 
+def values_of(part):
+    acting = influence_table(top_label(part, None, where="test").cells).values
+    return {**state_metrics(CalibrationState.of(part)), **acting}
+
+
 def test_values_are_those_of_each_model():
     first, second = pair()
     for row in compare(first, second, n_resamples=20):
-        before, after = (state_metrics(CalibrationState.of(part))[row.metric] for part in (first, second))
-        assert (row.first, row.second) == (pytest.approx(before, abs=1e-9), pytest.approx(after, abs=1e-9))
+        before, after = (values_of(part)[row.metric] for part in (first, second))
+        assert (row.before, row.after) == (pytest.approx(before, abs=1e-9), pytest.approx(after, abs=1e-9))
         assert row.difference == pytest.approx(after - before, abs=1e-9)
         assert row.low <= row.difference <= row.high
 
@@ -42,13 +49,13 @@ def test_swapping_flips_the_sign():
         width = there.high - there.low
         assert back.low == pytest.approx(-there.high, abs=0.15 * width)
         assert back.high == pytest.approx(-there.low, abs=0.15 * width)
-        assert {there.verdict, back.verdict} in ({"tie"}, {"first better", "second better"})
+        assert {there.verdict, back.verdict} in ({"tie"}, {"worse", "better"})
 
 
 def test_the_better_calibrated_model_wins_where_it_is_better():
     found = {row.metric: row for row in compare(*pair())}
     for key in ("ece", "nll", "ece_over", "confidence_gap", "rms_ce"):
-        assert found[key].verdict == "second better", key
+        assert found[key].verdict == "better", key
         assert found[key].p_value < 0.01, key
         if FACTS[key].better == "lower":
             assert found[key].high < 0
@@ -62,10 +69,11 @@ def test_interval_agrees_with_a_bootstrap_of_the_rows(k):
     draws = {key: [] for key in found}
     for _ in range(200):
         index = rng.integers(0, 1000, 1000)
-        one, two = (state_metrics(CalibrationState.of(part.take(index))) for part in (first, second))
+        one, two = (values_of(part.take(index)) for part in (first, second))
         for key, values in draws.items():
             values.append(two[key] - one[key])
-    for key in set(found) - {"under_confidence", "mce"}:
+    # The error of a coverage is taken from its interval, and a bootstrap makes isotonic fits too good.
+    for key in set(found) - {"under_confidence", "mce", "coverage_at_5", *CORP_KEYS}:
         low, high = np.quantile(draws[key], [0.025, 0.975])
         ratio = (found[key].high - found[key].low) / (high - low)
         assert 0.75 < ratio < 1.35, (key, ratio)
@@ -91,7 +99,7 @@ def test_pairing_sees_what_two_separate_intervals_cannot():
     first, _ = pair()
     slightly = first.with_scores(probs=softmax(0.95 * np.log(first.probs)))
     row = compare(first, slightly, metrics=["nll"])[0]
-    assert row.verdict == "second better"
+    assert row.verdict == "better"
 
 
 def test_top1_compares_what_it_can():

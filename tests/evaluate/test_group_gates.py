@@ -89,7 +89,7 @@ def test_more_groups_make_intervals_wider():
 
 
 def _high(text):
-    return float(text.split(" to ")[1].split(" %")[0])
+    return float(text.split(" to ")[1].split("%")[0])
 
 
 @pytest.mark.simulation

@@ -33,7 +33,7 @@ def test_without_row_error_the_test_is_a_paired_t_test():
     runs = [RowDraws({"nll": v}, {"nll": d}, plan) for v, d in zip([*first, *second], draws, strict=True)]
     found = paired_difference("nll", runs[:4], runs[4:])
     assert found.p_value == pytest.approx(ttest_rel(first, second).pvalue, rel=0.02)
-    assert found.verdict == "second better"
+    assert found.verdict == "better"
 
 
 def test_rows_that_move_all_seeds_alike_do_not_average_out():

@@ -184,12 +184,12 @@ def test_pairs_are_compared_for_the_target():
     rows = fraud(1500)
     better = rows.with_scores(logits=rows.logits - np.array([0, 3.4]))
     found = compare(rows, better, target="positive", **FEW)
-    assert found.of("ece").second_is == "better"
-    assert found.of("ece").first == pytest.approx(expected_calibration_error(rows, target="positive"))
-    assert found.of("brier").second == pytest.approx(brier_score(better, target="positive"))
+    assert found.of("ece").verdict == "better"
+    assert found.of("ece").before == pytest.approx(expected_calibration_error(rows, target="positive"))
+    assert found.of("brier").after == pytest.approx(brier_score(better, target="positive"))
     assert "ECE of P(fraud)" in str(found)
     every = compare(rows, better, target="classwise", **FEW)
-    assert every.of("ece").second == pytest.approx(expected_calibration_error(better, target="classwise"))
+    assert every.of("ece").after == pytest.approx(expected_calibration_error(better, target="classwise"))
     assert "ECE over all classes" in str(every)
 
 
@@ -210,10 +210,10 @@ def test_paired_draws_of_all_classes_scatter_as_resampled_rows_do():
 def test_states_are_compared_for_the_target():
     first, second = AuditState.of(fraud(shift=0.0)), AuditState.of(fraud(seed=1))
     found = compare_states(first, second, target="positive", **FEW)
-    assert found.of("ece").second_is == "worse"
+    assert found.of("ece").verdict == "worse"
     assert found.of("ece").target == "P(fraud)"
-    assert found.of("brier").first == pytest.approx(brier_score(fraud(shift=0.0), target="positive"))
-    assert compare_states(first, second, target="classwise", **FEW).of("ece").second_is == "worse"
+    assert found.of("brier").before == pytest.approx(brier_score(fraud(shift=0.0), target="positive"))
+    assert compare_states(first, second, target="classwise", **FEW).of("ece").verdict == "worse"
     with pytest.raises(SpecError, match="Pass AuditStates"):
         compare_states(first.calibration, second.calibration, target="positive")
 

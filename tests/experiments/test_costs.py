@@ -37,7 +37,7 @@ def rows(outcome):
     return {row.method: row for row in table.rows if row.calibrator == "identity"}
 
 
-def test_all_that_is_learnt_is_counted_helpers_included(finished):
+def test_all_that_is_learned_is_counted_helpers_included(finished):
     known = {method: row.cells["parameters"].mean for method, row in rows(finished).items()}
     network = 64 * 16 + 16 + 16 * 10 + 10
     gammas = 16 * 128 + 128 + 128 + 1

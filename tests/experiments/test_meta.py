@@ -17,10 +17,10 @@ def test_the_part_is_judged_by_nobody():
     table = {**TABLE, "method": "gamma_net", "recipe": {"name": "quick", "epochs": 1, "meta": 0.5}}
     whole = build(Spec.from_table({**TABLE, "method": "gamma_net"}))
     built = build(Spec.from_table(table))
-    kept, learnt = rows(built.tune), rows(built.objective.held_out._source)
-    assert kept | learnt == rows(whole.tune)
-    assert not kept & learnt
-    assert abs(len(kept) - len(learnt)) <= 10
+    kept, learned = rows(built.tune), rows(built.objective.held_out._source)
+    assert kept | learned == rows(whole.tune)
+    assert not kept & learned
+    assert abs(len(kept) - len(learned)) <= 10
 
 
 def test_runs_without_it_keep_their_names():

@@ -1,4 +1,4 @@
-"""Calibrators, metrics and further test sets of one's own in a spec: fitted once, known by content, run everywhere."""
+"""The user's own calibrators, metrics and test sets in a spec: fitted once, known by content, run everywhere."""
 
 import shutil
 from collections import Counter
@@ -111,7 +111,7 @@ def test_finished_runs_are_read_without_the_code(again):
     assert {folder.status() for folder in folders} == {"finished"}
     assert list(report_of_runs(folders))
     with pytest.raises(
-        DataError, match=r"holds what 'judge\.py-Scaled\(steps=20\)' learnt.*load\(path, own="
+        DataError, match=r"holds what 'judge\.py-Scaled\(steps=20\)' learned.*load\(path, own="
     ):
         folders[0].calibrator(KEY)
 

@@ -1,4 +1,4 @@
-"""Further test sets of runs: predicted beside test when asked for, scored with the maps of clean rows."""
+"""Additional test sets of runs: predicted beside test when asked for, scored with the maps of clean rows."""
 
 import csv
 import shutil
@@ -85,7 +85,7 @@ def test_maps_are_fitted_on_clean_rows_alone(finished, tmp_path):
     folder, _ = finished
     compare(tmp_path, method=["ce", "focal"])
     for with_sets, without in zip(find_runs(folder), find_runs(tmp_path), strict=True):
-        assert with_sets.name == without.name, "further test sets are no part of a run's identity"
+        assert with_sets.name == without.name, "additional test sets are no part of a run's identity"
         assert with_sets.scores("temperature").temperature == without.scores("temperature").temperature
         assert with_sets.scores("temperature").test["nll"] == without.scores("temperature").test["nll"]
 

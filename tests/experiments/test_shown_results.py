@@ -7,7 +7,7 @@ import pytest
 
 from equipoise import Predictions
 from equipoise.calibrators import StructuredVectorScaling
-from equipoise.calibrators.load import KINDS
+from equipoise.calibrators.loading import KINDS
 from equipoise.cli import main
 from equipoise.core.errors import SpecError
 from equipoise.evaluate import score_detection

@@ -64,5 +64,7 @@ def finish_run(
         write_predictions(foreign, folder.path / file)
         shift = {"name": "other", "kind": "ood", "data": "digits"}
         folder.write_record("shifted", [file], sets={"other": shift}, digests={})
-    score_run(folder, spec, quick_options(calibrators=("identity", *calibrators))["scoring"])
+    score_run(
+        folder, spec, quick_options(calibrators=("identity", *calibrators))["scoring"], score_pixels=None
+    )
     return folder

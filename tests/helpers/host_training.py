@@ -1,4 +1,4 @@
-"""Small trainings in foreign loops, for the tests of the adapters; processes of distributed tests import them too."""
+"""Small trainings in loops of other libraries, for tests of adapters; distributed processes import them too."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
 from equipoise import Predictions
-from equipoise.calibrators.load import KINDS
+from equipoise.calibrators.loading import KINDS
 
 N_TRAIN, N_CALIB = 1500, 1500
 

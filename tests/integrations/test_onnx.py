@@ -11,7 +11,7 @@ from torch import nn
 
 from equipoise import Predictions
 from equipoise.calibrators import HistogramBinning, IsotonicCalibration, TemperatureScaling
-from equipoise.calibrators.load import KINDS
+from equipoise.calibrators.loading import KINDS
 from equipoise.cli.app import run
 from equipoise.core.errors import DataError
 from equipoise.integrations import onnx as adapter

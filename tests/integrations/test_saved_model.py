@@ -13,7 +13,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from equipoise.calibrators import MatrixScaling, TemperatureScaling
-from equipoise.calibrators.load import KINDS
+from equipoise.calibrators.loading import KINDS
 from equipoise.catalogue import CATALOGUE
 from equipoise.core.errors import DataError, SpecError
 from equipoise.core.probabilities import softmax

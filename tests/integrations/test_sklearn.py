@@ -26,7 +26,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from equipoise import Predictions, score
 from equipoise.calibrators import HistogramBinning, TemperatureScaling
-from equipoise.calibrators.load import KINDS
+from equipoise.calibrators.loading import KINDS
 from equipoise.core.errors import DataError, SpecError
 from equipoise.integrations.sklearn import (
     CalibratedClassifier,

@@ -46,7 +46,7 @@ def test_the_loss_learns_from_the_rows_held_out_each_epoch(data):
     assert (fitted.criterion_.bins.gammas != 1).any()
 
 
-def test_what_the_loss_learnt_is_kept(data, tmp_path):
+def test_what_the_loss_learned_is_kept(data, tmp_path):
     fitted = net(AdaFocalLoss, callbacks=[AdaptLoss()]).fit(*data)
     fitted.save_params(f_params=tmp_path / "net.pt", f_criterion=tmp_path / "loss.pt")
     twin = net(AdaFocalLoss).initialize()

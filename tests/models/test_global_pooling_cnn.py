@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from equipoise.models import RECEPTIVE_FIELD, global_pooling_cnn
-from equipoise.models.global_pooling_cnn import RowConvolution
+from equipoise.models.text_cnn import RowConvolution
 
 
 def padded(n_tokens, lengths, seed=0):

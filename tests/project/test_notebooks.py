@@ -46,8 +46,8 @@ def test_what_a_cell_shows_is_kept_in_order():
 @pytest.mark.parametrize(
     ("other", "same"),
     [
-        ("ece  -0.21  0.034   second better", True),
-        ("ece  +0.20  &lt;0.001  first better", True),
+        ("ece  -0.21  0.034   better", True),
+        ("ece  +0.20  &lt;0.001  worse", True),
         ("nll  +0.20  0.300  tie", False),
         ("ece  +0.20  0.300  tied", False),
     ],

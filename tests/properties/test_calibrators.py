@@ -13,7 +13,7 @@ import torch
 
 from equipoise import Predictions, calibrators
 from equipoise.calibrators import CalibrationByGroup, Calibrator, OwnCalibrator, PriorShift, load
-from equipoise.calibrators.load import KINDS
+from equipoise.calibrators.loading import KINDS
 from equipoise.catalogue import CATALOGUE
 from equipoise.core.errors import DataError, NotFittedError, SplitError
 from equipoise.core.rows import check_disjoint

@@ -27,7 +27,7 @@ def test_temperature_is_recommended_judged_and_better(halves):
     (after,) = method.calibrated
     wanted = score(TemperatureScaling().fit(calib)(test), n_resamples=100)
     assert after.score("ece").value == pytest.approx(wanted["ece"].value)
-    assert {row.metric: row.verdict for row in after.versus}["nll"] == "second better"
+    assert {row.metric: row.verdict for row in after.versus}["nll"] == "better"
     assert method.advice.recommendation.startswith("Use temperature")
     assert "TemperatureScaling().fit(calib)" in method.advice.code
 

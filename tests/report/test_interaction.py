@@ -57,7 +57,7 @@ def text(browser, name):
 
 
 def ece_shown(browser):
-    return float(re.search(r"ECE ([\d.]+) %", text(browser, "explore-result"))[1]) / 100
+    return float(re.search(r"ECE ([\d.]+) ?%", text(browser, "explore-result"))[1]) / 100
 
 
 def press(browser, name, key, times=1):
@@ -131,7 +131,7 @@ def test_thresholds_show_coverage_and_error_and_mark_those_that_are_certified(pa
     moved = text(page, "act-result")
     assert "Not certified" in moved
     threshold, accepted, error = (
-        float(one) for one in re.search(r"(\d\.\d+): accepts ([\d.]+) %.*; ([\d.]+) %", moved).groups()
+        float(one) for one in re.search(r"(\d\.\d+): accepts ([\d.]+) ?%.*; ([\d.]+) ?%", moved).groups()
     )
     kept = tested.confidence >= threshold - 1e-4
     assert threshold > rule.threshold

@@ -54,9 +54,9 @@ def try_artifact(prepared: Any, chance: np.random.Generator, folder: Path) -> No
         replace_somewhere(forged, chance)
     if chance.random() < 0.8:
         try:
-            forged["hash"] = artifact._hash(forged)
+            forged["checksum"] = artifact._checksum(forged)
         except Exception:  # noqa: BLE001 - what cannot be hashed keeps the old hash
-            forged["hash"] = table["hash"]
+            forged["checksum"] = table["checksum"]
     if chance.random() < 0.5:
         path = folder / "map.json"
         path.write_text(json.dumps(forged))

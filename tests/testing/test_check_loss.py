@@ -65,5 +65,5 @@ def test_each_law_can_be_broken(law):
 
 
 def test_it_says_what_was_wanted():
-    with pytest.raises(AssertionError, match=r"one number was wanted, got shape \(12, 4\)"):
+    with pytest.raises(AssertionError, match=r"expected one number, got shape \(12, 4\)"):
         check_loss(lambda: lambda z, y: torch.sigmoid(z))

@@ -70,7 +70,7 @@ import sys
 import numpy as np
 import equipoise
 from equipoise.calibrators import choose, load
-from equipoise.calibrators.load import KINDS
+from equipoise.calibrators.loading import KINDS
 
 predictions = equipoise.read_predictions("calib.npz")
 for kind in KINDS:

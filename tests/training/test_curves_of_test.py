@@ -17,7 +17,7 @@ COLUMNS = ["test_accuracy", "test_nll", "test_ece", "test_nll_scaled"]
 
 
 class Perverse(toys.Blobs):
-    """A test split whose labels are wrong: the more is learnt the worse it gets. It draws random numbers, too."""
+    """A test split whose labels are wrong: the more is learned the worse it gets. It draws random numbers, too."""
 
     def __call__(self, **where):
         torch.rand(7)

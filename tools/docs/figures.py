@@ -24,8 +24,8 @@ from equipoise import Predictions, losses, metrics, plots, read_predictions, the
 HERE = Path(__file__).resolve().parents[2] / "docs" / "figures"
 
 
-def embedded() -> tuple[Predictions, Predictions, float]:
-    """Return a network's predictions on half of the rows before and after scaling, and the temperature.
+def embedded() -> tuple[Predictions, Predictions]:
+    """Return a network's predictions on half of the rows before and after temperature scaling.
 
     The temperature is fitted on the other half.
     """
@@ -35,14 +35,14 @@ def embedded() -> tuple[Predictions, Predictions, float]:
     fit, judge = rows.take(order[: len(rows) // 2]), rows.take(order[len(rows) // 2 :])
     grid = np.geomspace(0.5, 8, 200)
     temperature = grid[metrics.sweep_temperatures(fit, temperatures=grid).nll.argmin()]
-    return judge, judge.with_scores(logits=judge.logits / temperature), float(temperature)
+    return judge, judge.with_scores(logits=judge.logits / temperature)
 
 
 def reliability():
-    before, after, temperature = embedded()
+    before, after = embedded()
     curves = {
         "An overconfident network": metrics.reliability_curve(before, n_bins=10),
-        f"After temperature scaling, T = {temperature:.1f}": metrics.reliability_curve(after, n_bins=10),
+        "After temperature scaling": metrics.reliability_curve(after, n_bins=10),
     }
     return plots.draw_reliability_diagrams(curves)
 

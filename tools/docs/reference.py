@@ -36,7 +36,7 @@ PAGES = {
         for path in sorted((SOURCE / "equipoise" / "integrations").glob("[!_]*.py"))
     ),
     "testing": ("equipoise.testing",),
-    "core": ("equipoise.core", "equipoise.core.reading", "equipoise.core.deprecation"),
+    "core": ("equipoise.core", "equipoise.core.reading"),
     "kernels": ("equipoise.kernels.dispatch",),
     "cli": ("equipoise.cli",),
 }

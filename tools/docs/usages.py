@@ -122,7 +122,7 @@ OWN_FILES = {"npz": "mine.npz", "table": "mine.csv", "image_folder": "mine"}
 
 
 def data_usage(entry: Entry) -> str:
-    """Write a spec on a dataset; one with test rows only is a further test set of what it was made from."""
+    """Write a spec on a dataset; one with test rows only is a additional test set of what it was made from."""
     spec = {"data": entry.key, "model": "resnet20", "method": "ce", "recipe": "quick", **entry.partners}
     lines = [f'{name} = "{value}"' for name, value in spec.items()]
     if entry.key in OWN_FILES:

@@ -6,7 +6,6 @@ from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.bbq import BayesianBinning
 from equipoise.calibrators.beta import BetaCalibration
 from equipoise.calibrators.by_group import CalibrationByGroup
-from equipoise.calibrators.choose import Choice, Trial, choose
 from equipoise.calibrators.dirichlet import DirichletCalibration
 from equipoise.calibrators.ensemble import average_predictions
 from equipoise.calibrators.ensemble_temperature import EnsembleTemperatureScaling
@@ -16,7 +15,7 @@ from equipoise.calibrators.focal_temperature import FocalTemperatureScaling
 from equipoise.calibrators.histogram import HistogramBinning
 from equipoise.calibrators.identity import Identity
 from equipoise.calibrators.isotonic import IsotonicCalibration
-from equipoise.calibrators.load import from_artifact, load
+from equipoise.calibrators.loading import from_artifact, load
 from equipoise.calibrators.matrix import MatrixScaling
 from equipoise.calibrators.own import OwnCalibrator, OwnMap
 from equipoise.calibrators.platt import PlattScaling
@@ -24,6 +23,7 @@ from equipoise.calibrators.prior_shift import PriorShift, estimate_priors
 from equipoise.calibrators.quadratic import QuadraticScaling
 from equipoise.calibrators.result import FitResult
 from equipoise.calibrators.scaling_binning import ScalingBinning
+from equipoise.calibrators.selection import Choice, Trial, choose
 from equipoise.calibrators.spline import SplineCalibration
 from equipoise.calibrators.structured import StructuredMatrixScaling, StructuredVectorScaling
 from equipoise.calibrators.temperature import TemperatureScaling

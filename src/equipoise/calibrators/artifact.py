@@ -1,8 +1,7 @@
-"""Calibrators on disk: versioned JSON or safetensors with a content hash, never a pickle."""
+"""Calibrators on disk: versioned JSON or safetensors with a checksum, never a pickle."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from equipoise.calibrators.artifact_checks import check_content
 from equipoise.calibrators.result import FitResult
 from equipoise.core.arrays import Array
 from equipoise.core.atomic_files import atomic_path, save_tensors, write_text
+from equipoise.core.checksums import content_checksum
 from equipoise.core.errors import DataError, first_line, require
 from equipoise.core.rows import Rows
 
@@ -37,7 +37,7 @@ def pack(
     rows: Rows | None = None,
     frequencies: Array | None = None,
 ) -> dict[str, Any]:
-    """Return a fitted calibrator as plain numbers and text, with a hash over all of it.
+    """Return a fitted calibrator as plain numbers and text, with a checksum over all of it.
 
     The rows it was fitted on are kept by their hashes, eight bytes each; above 16,384 rows a sketch of that size.
 
@@ -65,7 +65,7 @@ def pack(
         content["rows"] = rows.sketch(_MOST_ROWS).packed()
     if frequencies is not None:
         content["frequencies"] = frequencies.tolist()
-    content["hash"] = _hash(content)
+    content["checksum"] = _checksum(content)
     return content
 
 
@@ -82,9 +82,11 @@ def unpack_result(content: Mapping[str, Any]) -> FitResult:
         name: np.array(entry["values"], np.float64).reshape(entry["shape"])
         for name, entry in content["parameters"].items()
     }
-    told = dict(content["result"])
-    told |= {name: tuple(told[name]) for name in ("warnings", "notes", "floor", "groups") if name in told}
-    return FitResult(parameters=parameters, **told)
+    fields = dict(content["result"])
+    fields |= {
+        name: tuple(fields[name]) for name in ("warnings", "notes", "floor", "groups") if name in fields
+    }
+    return FitResult(parameters=parameters, **fields)
 
 
 def write(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
@@ -177,23 +179,22 @@ def _checked(content: Any, where: str) -> dict[str, Any]:
         raise DataError(
             f"load: {where} has version {version}, this package reads up to {VERSION}. Upgrade equipoise."
         )
-    if content.get("hash") != _hash(content):
+    if content.get("checksum") != _checksum(content):
         raise DataError(
-            f"load: {where} was changed or damaged since it was written: its content does not match its hash. "
+            f"load: {where} was changed or damaged since it was written: its content does not match its checksum. "
             "Fit and save the calibrator again."
         )
     return content
 
 
-def _hash(content: Mapping[str, Any]) -> str:
-    """Hash everything but the hash; numbers as their bytes, so that both forms agree."""
-    digest = hashlib.blake2b(digest_size=16)
-    told = {name: value for name, value in content.items() if name not in ("hash", "parameters")}
-    digest.update(json.dumps(told, sort_keys=True).encode())
-    for name, entry in sorted(content["parameters"].items()):
-        digest.update(f"{name}{entry['shape']}".encode())
-        digest.update(np.array(entry["values"], "<f8").tobytes())
-    return digest.hexdigest()
+def _checksum(content: Mapping[str, Any]) -> str:
+    """Return the checksum of everything but the checksum; parameters as arrays, so that both forms agree."""
+    rest = {name: value for name, value in content.items() if name not in ("checksum", "parameters")}
+    parameters = {
+        name: np.array(entry["values"], np.float64).reshape(entry["shape"])
+        for name, entry in content["parameters"].items()
+    }
+    return content_checksum([rest, parameters])
 
 
 def _pack_result(result: FitResult) -> dict[str, Any]:
@@ -219,8 +220,8 @@ def _write_safetensors(path: str | os.PathLike[str], content: Mapping[str, Any])
         name: np.array(entry["values"], np.float64).reshape(entry["shape"])
         for name, entry in content["parameters"].items()
     }
-    told = {name: value for name, value in content.items() if name != "parameters"}
-    metadata, purpose = {FORMAT: json.dumps(told)}, "save a calibrator as .safetensors"
+    rest = {name: value for name, value in content.items() if name != "parameters"}
+    metadata, purpose = {FORMAT: json.dumps(rest)}, "save a calibrator as .safetensors"
     with atomic_path(path) as temporary:
         save_tensors(temporary, tensors, metadata=metadata, framework="numpy", purpose=purpose)
 

@@ -112,7 +112,7 @@ class BayesianBinning(Calibrator):
             raise ValueError(f"BayesianBinning: `sizes` must be numbers of bins from 1 up, got {self.sizes}.")
 
     def n_parameters(self, n_classes: int) -> int:
-        """Count the learnt numbers: about a dozen bins matter per class."""
+        """Count the learned numbers: about a dozen bins matter per class."""
         return 12 * n_classes
 
     def _axes(self, n_classes: int) -> Mapping[str, Axes]:

@@ -53,7 +53,7 @@ class BetaCalibration(Calibrator):
         return True
 
     def n_parameters(self, n_classes: int) -> int:
-        """Count the learnt numbers: three per binary problem."""
+        """Count the learned numbers: three per binary problem."""
         return 3 if n_classes == 2 else 3 * n_classes
 
     def _axes(self, n_classes: int) -> Mapping[str, Axes]:

@@ -65,7 +65,7 @@ class DirichletCalibration(Calibrator):
             check_not_negative(getattr(self, name), where="DirichletCalibration", name=name)
 
     def n_parameters(self, n_classes: int) -> int:
-        """Count the learnt numbers: a row and an offset per class."""
+        """Count the learned numbers: a row and an offset per class."""
         return n_classes * (n_classes + 1)
 
     def _axes(self, n_classes: int) -> Mapping[str, Axes]:

@@ -56,7 +56,7 @@ class EnsembleTemperatureScaling(Calibrator):
     preserves_order = True
 
     def n_parameters(self, n_classes: int) -> int:
-        """Count the learnt numbers: a temperature and two free weights."""
+        """Count the learned numbers: a temperature and two free weights."""
         return 3
 
     def _axes(self, n_classes: int) -> Mapping[str, Axes]:

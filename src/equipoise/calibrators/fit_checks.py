@@ -76,11 +76,11 @@ def check_enough_rows(n_rows: int, n_parameters: int, *, where: str) -> None:
         >>> check_enough_rows(50, 1_001_000, where="doc")
         Traceback (most recent call last):
         ...
-        equipoise.core.errors.DataError: doc.fit: 1001000 numbers cannot be learnt from 50 rows; ...
+        equipoise.core.errors.DataError: doc.fit: 1001000 numbers cannot be learned from 50 rows; ...
     """
     if n_parameters > _MANY and n_parameters > _MOST_PER_ROW * n_rows:
         raise DataError(
-            f"{where}.fit: {n_parameters} numbers cannot be learnt from {n_rows} rows; at least "
+            f"{where}.fit: {n_parameters} numbers cannot be learned from {n_rows} rows; at least "
             f"{-(-n_parameters // _MOST_PER_ROW)} are needed. Use StructuredMatrixScaling, which holds back where rows "
             "are few, or TemperatureScaling."
         )

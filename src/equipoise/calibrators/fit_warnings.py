@@ -129,17 +129,17 @@ def _not_better_on_held_out_rows(
         name: (mean_and_error(before, weights)[0], *mean_and_error(after - before, weights))
         for name, (before, after) in losses.items()
     }
-    told = {name: f"{name} {start:.4g} to {start + rise:.4g}" for name, (start, rise, _) in found.items()}
-    worse = [told[name] for name, (_, rise, error) in found.items() if rise > _QUANTILE * error]
+    texts = {name: f"{name} {start:.4g} to {start + rise:.4g}" for name, (start, rise, _) in found.items()}
+    worse = [texts[name] for name, (_, rise, error) in found.items() if rise > _QUANTILE * error]
     how = f"on held-out rows ({_FOLDS}-fold cross-validation)"
     if worse:
         yield f"{how} it is worse than none, {' and '.join(worse)}: fit on more rows, or use another calibrator"
     elif not any(rise < -_QUANTILE * error for _, rise, error in found.values()):
-        yield f"{how} no improvement is shown, {' and '.join(told.values())}: fit on more rows, or use no calibrator"
+        yield f"{how} no improvement is shown, {' and '.join(texts.values())}: fit on more rows, or use no calibrator"
     else:
         for fallen, risen in permutations(found):
             if found[risen][1] > 0:
-                yield f"{how} only one score falls: {told[fallen]}, but {told[risen]}"
+                yield f"{how} only one score falls: {texts[fallen]}, but {texts[risen]}"
         # Bins of few rows may answer 0 in the whole fit and in no fold, or the other way round.
         least = np.minimum(calibrated, _probs(calibrator, sample))
         surprise = float((_safe_log(plain) - _safe_log(least)).max())

@@ -55,7 +55,7 @@ class FocalRecovery(Calibrator):
         self.preserves_order = self.preserves_accuracy = self.loss == "focal"
 
     def n_parameters(self, n_classes: int) -> int:
-        """Count the learnt numbers: none."""
+        """Count the learned numbers: none."""
         return 0
 
     def _learn(self, predictions: Predictions) -> FitResult:

@@ -72,7 +72,7 @@ class HistogramBinning(Calibrator):
         return self.share == "classwise"
 
     def n_parameters(self, n_classes: int) -> int:
-        """Count the learnt numbers: one per bin."""
+        """Count the learned numbers: one per bin."""
         return self.n_bins if self.share == "top_label" else self.n_bins * n_classes
 
     def _axes(self, n_classes: int) -> Mapping[str, Axes]:

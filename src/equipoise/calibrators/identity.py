@@ -42,7 +42,7 @@ class Identity(Calibrator):
         return True
 
     def n_parameters(self, n_classes: int) -> int:
-        """Count the learnt numbers: none."""
+        """Count the learned numbers: none."""
         return 0
 
     def _learn(self, predictions: Predictions) -> FitResult:

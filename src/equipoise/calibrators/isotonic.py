@@ -93,7 +93,7 @@ class IsotonicCalibration(Calibrator):
         return self.share == "classwise"
 
     def n_parameters(self, n_classes: int) -> int:
-        """Count the learnt numbers: about a dozen steps per curve."""
+        """Count the learned numbers: about a dozen steps per curve."""
         return 12 if self.share == "pooled" else 12 * n_classes
 
     def _axes(self, n_classes: int) -> Mapping[str, Axes]:

@@ -68,8 +68,8 @@ class CalibratorModule(nn.Module):
     def extra_repr(self) -> str:
         """Show where it comes from and what it holds when printed."""
         buffers = (f"{name}={_shown(self.get_buffer(name))}" for name in self._names)
-        told = [self.name] if self.name else []
-        return ", ".join([*told, f"gives={self.gives!r}", f"n_classes={self.n_classes}", *buffers])
+        names = [self.name] if self.name else []
+        return ", ".join([*names, f"gives={self.gives!r}", f"n_classes={self.n_classes}", *buffers])
 
     def _rows(self, logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
         flat = logits.reshape(-1, logits.shape[-1])

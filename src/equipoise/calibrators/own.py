@@ -46,7 +46,7 @@ class OwnMap(Protocol):
         """Return what held-out logits ``(n, k)`` and labels ``(n,)`` teach: finite numbers or arrays, by name."""
 
     def map(self, logits: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
-        """Return better logits ``(n, k)``; parameters are those learnt, as tensors."""
+        """Return better logits ``(n, k)``; parameters are those learned, as tensors."""
 
 
 @final
@@ -55,7 +55,7 @@ class OwnCalibrator(Calibrator):
     """A calibrator made of a map of someone's own, with everything that ours have: checks, files, split rules.
 
     Like ours it is given up, and says so, if it raises the NLL of the rows that it was fitted on. A file keeps what
-    it learnt, never its code: ``load(path, own=...)``.
+    it learned, never its code: ``load(path, own=...)``.
 
     Args:
         own: An :class:`OwnMap`.
@@ -89,14 +89,14 @@ class OwnCalibrator(Calibrator):
             or arrays not in ("torch", "numpy")
         ):
             raise SpecError(
-                f"{self.name}: a map with the methods learn(logits, labels) and map(logits, parameters) was wanted, "
+                f"{self.name}: expected a map with the methods learn(logits, labels) and map(logits, parameters), "
                 "which may say gives = 'logits' or 'probs' and arrays = 'torch' or 'numpy', got "
                 f"{type(own).__name__}."
             )
         self._own, self.gives, self._arrays = own, gives, arrays
 
     def n_parameters(self, n_classes: int) -> int:
-        """Count the numbers that were learnt; none before the fit."""
+        """Count the numbers that were learned; none before the fit."""
         return sum(value.size for value in self.result.parameters.values()) if self.fitted else 0
 
     def _learn(self, predictions: Predictions) -> FitResult:
@@ -106,12 +106,12 @@ class OwnCalibrator(Calibrator):
         found = self._own.learn(self._given(logits), self._given(predictions.labels))
         if not isinstance(found, Mapping):
             raise SpecError(
-                f"{self.name}: `learn` must return what it learnt by name, such as {{'scale': 0.5}}, got "
+                f"{self.name}: `learn` must return what it learned by name, such as {{'scale': 0.5}}, got "
                 f"{type(found).__name__}."
             )
         parameters = {str(name): _numbers(value, f"{self.name}: `{name}`") for name, value in found.items()}
-        told = [f"{name} = {float(value):.4g}" for name, value in parameters.items() if value.ndim == 0]
-        words = f"{self.name}: {', '.join(told[:_FEW])}" if told else f"fitted by {self.name}"
+        parts = [f"{name} = {float(value):.4g}" for name, value in parameters.items() if value.ndim == 0]
+        words = f"{self.name}: {', '.join(parts[:_FEW])}" if parts else f"fitted by {self.name}"
         return FitResult(parameters=parameters, words=words)
 
     def _map(self, logits: AnyArray, parameters: Mapping[str, AnyArray]) -> AnyArray:

@@ -56,7 +56,7 @@ class PlattScaling(Calibrator):
         return True
 
     def n_parameters(self, n_classes: int) -> int:
-        """Count the learnt numbers: slope and offset, shared by both classes of a binary problem."""
+        """Count the learned numbers: slope and offset, shared by both classes of a binary problem."""
         return 2 if n_classes == 2 else 2 * n_classes
 
     def _axes(self, n_classes: int) -> Mapping[str, Axes]:

@@ -23,7 +23,7 @@ class FitResult:
     """The outcome of fitting a calibrator.
 
     Attributes:
-        parameters: What was learnt, by name; read-only float64 arrays.
+        parameters: What was learned, by name; read-only float64 arrays.
         words: The finding as a sentence: "overconfident: divide logits by 2.37".
         converged: Whether the certificate meets the solver's tolerance. False at a bound.
         iterations: Steps taken; 0 for closed forms.
@@ -64,12 +64,12 @@ class FitResult:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy by content, since read-only views of dictionaries cannot be."""
-        told = {one.name: getattr(self, one.name) for one in fields(self)}
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
         plain = {
             "parameters": {name: np.array(value) for name, value in self.parameters.items()},
             "certificate": dict(self.certificate),
         }
-        return partial(FitResult, **{**told, **plain}), ()
+        return partial(FitResult, **{**values, **plain}), ()
 
     def _repr_html_(self) -> str:
         rows = [

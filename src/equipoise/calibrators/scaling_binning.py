@@ -57,7 +57,7 @@ class ScalingBinning(Calibrator):
             raise ValueError(f"ScalingBinning: `n_bins` must be at least 1, got {self.n_bins}.")
 
     def n_parameters(self, n_classes: int) -> int:
-        """Count the learnt numbers: a bin's mean follows from the scaling, so the scaling's."""
+        """Count the learned numbers: a bin's mean follows from the scaling, so the scaling's."""
         return PlattScaling().n_parameters(n_classes)
 
     def _axes(self, n_classes: int) -> Mapping[str, Axes]:

@@ -90,7 +90,7 @@ class SplineCalibration(Calibrator):
             raise ValueError(f"SplineCalibration: `n_knots` must be at least 2, got {self.n_knots}.")
 
     def n_parameters(self, n_classes: int) -> int:
-        """Count the learnt numbers: one per knot."""
+        """Count the learned numbers: one per knot."""
         return self.n_knots
 
     def _axes(self, n_classes: int) -> Mapping[str, Axes]:

@@ -119,7 +119,7 @@ class StructuredVectorScaling(Calibrator):
     penalized = True
 
     def n_parameters(self, n_classes: int) -> int:
-        """Count the learnt numbers: a temperature, and two per class."""
+        """Count the learned numbers: a temperature, and two per class."""
         return 1 + 2 * n_classes
 
     def _axes(self, n_classes: int) -> Mapping[str, Axes]:
@@ -166,7 +166,7 @@ class StructuredMatrixScaling(Calibrator):
     penalized = True
 
     def n_parameters(self, n_classes: int) -> int:
-        """Count the learnt numbers: a temperature, and a row and an offset per class."""
+        """Count the learned numbers: a temperature, and a row and an offset per class."""
         return 1 + n_classes * (n_classes + 1)
 
     def _axes(self, n_classes: int) -> Mapping[str, Axes]:

@@ -74,7 +74,7 @@ class TemperatureScaling(Calibrator):
         return 1.0 if self.result.identity else float(self.result.parameters["temperature"])
 
     def n_parameters(self, n_classes: int) -> int:
-        """Count the learnt numbers: one."""
+        """Count the learned numbers: one."""
         return 1
 
     def _axes(self, n_classes: int) -> Mapping[str, Axes]:

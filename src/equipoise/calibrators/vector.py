@@ -47,7 +47,7 @@ class VectorScaling(Calibrator):
     kind = "vector"
 
     def n_parameters(self, n_classes: int) -> int:
-        """Count the learnt numbers: two per class."""
+        """Count the learned numbers: two per class."""
         return 2 * n_classes
 
     def _axes(self, n_classes: int) -> Mapping[str, Axes]:

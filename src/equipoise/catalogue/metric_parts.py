@@ -13,4 +13,9 @@ METRIC_PARTS = {
     "mean_iou": "it is reported in tables of segmentation runs.",
     "ood_fpr95": "it is reported with 'ood_auroc', for runs with out-of-distribution data.",
     "ood_aupr": "it is reported with 'ood_auroc', for runs with out-of-distribution data.",
+    "corp_discrimination": "it is a part of the Brier score of being right, reported with 'corp_miscalibration'.",
+    "corp_uncertainty": "it is a part of the Brier score of being right, reported with 'corp_miscalibration'.",
+    "corp_log_miscalibration": "it is a part of the log-loss of being right, reported with 'corp_miscalibration'.",
+    "corp_log_discrimination": "it is a part of the log-loss of being right, reported with 'corp_miscalibration'.",
+    "corp_log_uncertainty": "it is a part of the log-loss of being right, reported with 'corp_miscalibration'.",
 }

@@ -304,9 +304,9 @@ def _heading(comparison: Differences) -> str:
     from equipoise.evaluate import PairedDifferences
 
     if isinstance(comparison, PairedDifferences):
-        return "The baseline (first) and this model (second):"
+        return "The baseline (before) and this model (after):"
     return (
-        "The baseline (first) and these rows (second). The rows are not the same, so both are resampled, and the part\n"
+        "The baseline (before) and these rows (after). The rows are not the same, so both are resampled, and the part\n"
         "of calibration errors that chance alone adds to fewer rows is subtracted from the difference:"
     )
 

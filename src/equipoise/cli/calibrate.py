@@ -86,9 +86,9 @@ def command(
     """
     check_output(output, (".json", ".safetensors"))
     from equipoise.calibrators import CalibrationByGroup, choose
-    from equipoise.calibrators.choose import CANDIDATES, CLAIM_CANDIDATES, GROUP_CANDIDATES
     from equipoise.calibrators.forms import is_claims
-    from equipoise.calibrators.load import KINDS
+    from equipoise.calibrators.loading import KINDS
+    from equipoise.calibrators.selection import CANDIDATES, CLAIM_CANDIDATES, GROUP_CANDIDATES
     from equipoise.core.predictions.combine import divide
     from equipoise.core.reading import read_predictions
     from equipoise.evaluate import compare

@@ -18,9 +18,9 @@ _RELATIVE_ERROR = {"bfloat16": 2.0**-8, "float16": 2.0**-11}
 _SINGLE = 2.0**-23
 # A step may not be larger, so that zeros and ones as the only values do not count as one half.
 _LARGEST_STEP = 0.2
-# Steps below twice this number are not told apart from zero in single precision.
+# Steps below twice this number are not distinguished from zero in single precision.
 _TINY = float(np.finfo(np.float32).tiny)
-# Below it, multiples of the least probability are no longer told apart from other numbers.
+# Below it, multiples of the least probability are no longer distinguished from other numbers.
 _LEAST_SHARE = 1e-4
 _GLANCE = 1000
 

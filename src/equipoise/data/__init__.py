@@ -13,13 +13,11 @@ from equipoise.data.augment import (
     normalize,
     shift_crop,
 )
-from equipoise.data.batches import Batch, Batches, batches
+from equipoise.data.batching import Batch, Batches, batches
 from equipoise.data.columns import from_columns
 from equipoise.data.corruptions import CORRUPTIONS, corrupt, corrupt_images
 from equipoise.data.dataset import Dataset, FileRecord
-from equipoise.data.few import few
 from equipoise.data.loading import COMMON_OPTIONS, READERS, load
-from equipoise.data.long_tail import long_tail
 from equipoise.data.ood import OodPair, ood_pair
 from equipoise.data.ordering import trim_documents
 from equipoise.data.readers.mixtures import GaussianMixture, gaussian_mixture
@@ -33,6 +31,7 @@ from equipoise.data.row_splits import (
 from equipoise.data.shift import Shift, load_shift, read_shifts
 from equipoise.data.stand_ins import STAND_INS, stand_in
 from equipoise.data.streaming import ImageFiles
+from equipoise.data.subsets import few, long_tail
 
 __all__ = [
     "COMMON_OPTIONS",

@@ -145,7 +145,7 @@ def unpack(archive: Path, goal: Path) -> None:
                     tarred.extract(member, work, filter="data")
         if not (work / goal.name).exists():
             raise DataError(
-                f"{archive}: {goal.name} was wanted inside, and is not there. Get the archive again."
+                f"{archive}: expected {goal.name} inside, and it is not there. Get the archive again."
             )
         (work / goal.name).replace(goal)
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError) as error:

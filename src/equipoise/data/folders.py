@@ -128,7 +128,7 @@ def check_count(found: int, wanted: int, *, where: str, what: str = "images") ->
     """
     if found != wanted:
         raise DataError(
-            f"{where}: {wanted} {what} were wanted, got {found}. The file is truncated or another one; "
+            f"{where}: expected {wanted} {what}, got {found}. The file is truncated or another one; "
             "get it again."
         )
 
@@ -152,7 +152,7 @@ def read_npy(path: Path) -> NDArray[Any]:
             return _whole(reader, "array")
     except OSError as error:
         raise DataError(
-            f"{path}: a .npy file of numbers was wanted, got {error}. Get the file again."
+            f"{path}: expected a .npy file of numbers, got {error}. Get the file again."
         ) from error
 
 
@@ -186,7 +186,7 @@ def read_npz_arrays(path: Path, keys: Iterable[str] | None = None) -> dict[str, 
     """
     if not zipfile.is_zipfile(path):
         raise DataError(
-            f"{path}: a .npz file was wanted, got something else or only its beginning. Get it again."
+            f"{path}: expected a .npz file, got something else or only its beginning. Get it again."
         )
     try:
         with NpzReader(path) as reader:
@@ -201,5 +201,5 @@ def read_npz_arrays(path: Path, keys: Iterable[str] | None = None) -> dict[str, 
             return {name: _whole(reader, name) for name in names}
     except OSError as error:
         raise DataError(
-            f"{path}: a .npz file of plain arrays was wanted, got {error}. Get it again."
+            f"{path}: expected a .npz file of plain arrays, got {error}. Get it again."
         ) from error

@@ -11,8 +11,6 @@ from typing import Any
 from equipoise.core.errors import SpecError
 from equipoise.core.names import check_choice, look_up, nearest
 from equipoise.data.dataset import Dataset
-from equipoise.data.few import few
-from equipoise.data.long_tail import long_tail
 from equipoise.data.readers.cifar import cifar10, cifar100
 from equipoise.data.readers.cifar10h import cifar10h
 from equipoise.data.readers.cifar_c import cifar10c, cifar100c
@@ -30,6 +28,7 @@ from equipoise.data.readers.tiny_imagenet import tiny_imagenet
 from equipoise.data.readers.voc2012 import voc2012
 from equipoise.data.row_splits import VALIDATIONS, whole_validation
 from equipoise.data.stand_ins import stand_in
+from equipoise.data.subsets import few, long_tail
 
 __all__ = ["COMMON_OPTIONS", "READERS", "load"]
 

@@ -1,4 +1,4 @@
-"""Pairs of known and foreign images, to ask whether confidence tells them apart."""
+"""Pairs of known and out-of-distribution images, to ask whether confidence tells them apart."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class OodPair:
 
     Attributes:
         inside: What it was trained on; judged on ``test``.
-        outside: What is foreign to it; judged on ``test``, and normalized as ``inside`` is.
+        outside: Out-of-distribution data; judged on ``test``, and normalized as ``inside`` is.
 
     Example:
         >>> ood_pair("digits", "contrast").outside.name
@@ -41,7 +41,7 @@ def ood_pair(
     download: bool = False,
     severity: int = 5,
 ) -> OodPair:
-    """Pair a dataset with a foreign one, or with its own test images corrupted.
+    """Pair a dataset with an out-of-distribution one, or with its own test images corrupted.
 
     Args:
         inside: A name or a dataset.
@@ -52,7 +52,7 @@ def ood_pair(
         severity: Of the corruption, 1 to 5.
 
     Returns:
-        Two datasets with ``test`` rows of one shape; gray images that are foreign to color ones become such.
+        Two datasets with ``test`` rows of one shape; gray images become color images if the others are.
 
     Raises:
         DataError: If their images differ in shape otherwise.
@@ -65,29 +65,29 @@ def ood_pair(
     known = load(inside, root=root, seed=seed, download=download) if isinstance(inside, str) else inside
     if isinstance(outside, str) and outside in CORRUPTIONS:
         return OodPair(inside=known, outside=corrupt(known, outside, severity=severity, seed=seed))
-    foreign = load(outside, root=root, seed=seed, download=download) if isinstance(outside, str) else outside
-    foreign = _in_color(foreign, _shape(known))
-    if _shape(known) != _shape(foreign):
+    other = load(outside, root=root, seed=seed, download=download) if isinstance(outside, str) else outside
+    other = _in_color(other, _shape(known))
+    if _shape(known) != _shape(other):
         raise DataError(
             f"ood_pair: both must have inputs of one shape, got {_shape(known)} of {known.name} and "
-            f"{_shape(foreign)} of {foreign.name}. CIFAR goes with SVHN, MNIST with Fashion-MNIST; smaller gray images "
+            f"{_shape(other)} of {other.name}. CIFAR goes with SVHN, MNIST with Fashion-MNIST; smaller gray images "
             "are put into the middle of color ones."
         )
-    return OodPair(inside=known, outside=dataclasses.replace(foreign, mean=known.mean, std=known.std))
+    return OodPair(inside=known, outside=dataclasses.replace(other, mean=known.mean, std=known.std))
 
 
-def _in_color(foreign: Dataset, shape: tuple[int, ...]) -> Dataset:
+def _in_color(other: Dataset, shape: tuple[int, ...]) -> Dataset:
     """Show gray images as color images of the wanted size, in the middle of black, if they are not larger."""
-    images = foreign.inputs
+    images = other.inputs
     if isinstance(images, ImageFiles) or len(shape) != 3 or images.ndim != 4:
-        return foreign
+        return other
     n, channels, height, width = images.shape
     if (channels, shape[0]) != (1, 3) or height > shape[1] or width > shape[2]:
-        return foreign
+        return other
     top, left = (shape[1] - height) // 2, (shape[2] - width) // 2
     shown = images.new_zeros(n, *shape)
     shown[:, :, top : top + height, left : left + width] = images
-    return dataclasses.replace(foreign, inputs=shown)
+    return dataclasses.replace(other, inputs=shown)
 
 
 def _shape(dataset: Dataset) -> tuple[int, ...]:

@@ -139,7 +139,7 @@ def meta_part(dataset: Dataset, *, share: float = 0.5, seed: int = 0) -> tuple[D
     """Divide ``tune`` in two: one part to choose by, another for objectives that learn from held-out samples.
 
     Bilevel objectives learn from ``tune`` as they train; an epoch chosen on the same rows would be chosen on what
-    was learnt. Rows keep their numbers in both.
+    was learned. Rows keep their numbers in both.
 
     Args:
         dataset: With a ``tune`` split.

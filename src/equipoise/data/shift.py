@@ -1,4 +1,4 @@
-"""Further test sets of a run, from entries of a spec: corrupted, or foreign."""
+"""Additional test sets of a run, from entries of a spec: corrupted, or out of distribution."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NAME = re.compile(r"\w[\w.-]*")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shift:
-    """One further test set, to be judged and never fitted on.
+    """One additional test set, to be judged and never fitted on.
 
     Attributes:
         name: What it is called in tables and files.
@@ -84,7 +84,7 @@ def read_shifts(entries: Sequence[Mapping[str, Any]], *, where: str = "shift") -
 
 def _read(entry: Mapping[str, Any], where: str) -> list[Shift]:
     if not isinstance(entry, Mapping) or ("corruption" in entry) == ("data" in entry):
-        raise SpecError(f"{where}: a table with either 'corruption' or 'data' was wanted, got {entry!r}.")
+        raise SpecError(f"{where}: expected a table with either 'corruption' or 'data', got {entry!r}.")
     with located(where):
         for key in entry:
             look_up(key, dict.fromkeys(chain(*_KEYS.values())), what="key")
@@ -130,7 +130,7 @@ def load_shift(
     seed: int = 0,
     download: bool = False,
 ) -> Dataset:
-    """Return a further test set for networks trained on a dataset; it has ``test`` rows and is normalized likewise.
+    """Return a additional test set for networks trained on a dataset; it has ``test`` rows and is normalized likewise.
 
     Args:
         shift: Which one.

@@ -151,7 +151,7 @@ def _open(path: Path, mode: str | None) -> Image:
         raise DataError(f"{path}: no such file. The dataset lists it; is the folder complete?") from None
     except (OSError, SyntaxError, ValueError) as error:
         raise DataError(
-            f"{path}: an image was wanted, got something that cannot be read ({error}). Get the file again."
+            f"{path}: expected an image, got something that cannot be read ({error}). Get the file again."
         ) from error
 
 

@@ -27,6 +27,7 @@ from equipoise.evaluate.differences import (
 from equipoise.evaluate.standard_error import StandardError
 from equipoise.metrics.clusters import find_clusters
 from equipoise.metrics.facts import metric_facts, metrics_where
+from equipoise.metrics.influence import COMPARED_KEYS
 from equipoise.metrics.inputs import as_predictions
 from equipoise.metrics.intervals import check_settings
 from equipoise.metrics.resample import Resampler
@@ -46,10 +47,10 @@ class PairedDifferences(Differences):
     """Differences of two models on the same rows, one per metric; print it for a table.
 
     Example:
-        >>> first = Predictions(probs=[[0.99, 0.01]] * 40, labels=[0] * 24 + [1] * 16)
-        >>> found = compare(first, first.with_scores(probs=[[0.6, 0.4]] * 40))
+        >>> before = Predictions(probs=[[0.99, 0.01]] * 40, labels=[0] * 24 + [1] * 16)
+        >>> found = compare(before, before.with_scores(probs=[[0.6, 0.4]] * 40))
         >>> found.of("ece").verdict
-        'second better'
+        'better'
     """
 
     __slots__ = ()
@@ -65,9 +66,9 @@ def correct_for_many(
         level: Level of each family of comparisons; see :func:`~equipoise.evaluate.differences.correct_family`.
 
     Example:
-        >>> first = Predictions(probs=[[0.99, 0.01]] * 40, labels=[0] * 24 + [1] * 16)
-        >>> found = compare(first, first.with_scores(probs=[[0.6, 0.4]] * 40), n_resamples=99)
-        >>> both = correct_for_many({"a": found, "b": compare(first, first, n_resamples=99)})
+        >>> before = Predictions(probs=[[0.99, 0.01]] * 40, labels=[0] * 24 + [1] * 16)
+        >>> found = compare(before, before.with_scores(probs=[[0.6, 0.4]] * 40), n_resamples=99)
+        >>> both = correct_for_many({"a": found, "b": compare(before, before, n_resamples=99)})
         >>> both["a"].of("ece").p_value / found.of("ece").p_value
         2.0
     """
@@ -87,8 +88,8 @@ def correct_for_many(
 
 
 def compare(
-    first: Predictions,
-    second: Predictions,
+    before: Predictions,
+    after: Predictions,
     *,
     metrics: Sequence[str] | None = None,
     n_bins: int = 15,
@@ -105,8 +106,8 @@ def compare(
     Rows are resampled together, so rows that both models find hard do not blur the difference.
 
     Args:
-        first: Predictions of one model, the baseline.
-        second: Predictions of the other, on the same rows in the same order. With ids in both, the order of rows does
+        before: Predictions of one model, the baseline.
+        after: Predictions of the other, on the same rows in the same order. With ids in both, the order of rows does
             not matter; nor does that of classes, if both name them.
         metrics: Which metrics; by default all that both kinds of scores allow.
         n_bins: Bins of equal width.
@@ -121,61 +122,64 @@ def compare(
         positive: The positive class, by name or number; by default class 1. Naming one means ``target="positive"``.
 
     Returns:
-        One difference per metric, second minus first, with interval, p-value and verdict.
+        One difference per metric, after minus before, with interval, p-value and verdict.
 
     Raises:
         DataError: If the rows are not the same.
         SpecError: If the target does not fit the classes.
 
     Example:
-        >>> first = Predictions(probs=[[0.99, 0.01]] * 40, labels=[0] * 24 + [1] * 16)
-        >>> second = first.with_scores(probs=[[0.6, 0.4]] * 40)
-        >>> [row.verdict for row in compare(first, second, metrics=["accuracy", "ece"])]
-        ['tie', 'second better']
+        >>> before = Predictions(probs=[[0.99, 0.01]] * 40, labels=[0] * 24 + [1] * 16)
+        >>> after = before.with_scores(probs=[[0.6, 0.4]] * 40)
+        >>> [row.verdict for row in compare(before, after, metrics=["accuracy", "ece"])]
+        ['tie', 'better']
     """
     settings = ScoreSettings(n_bins, closed, level, n_resamples, seed)
     check_settings(settings, where=_WHERE)
-    first, second = align(first, second, where=_WHERE)
-    _check_paired(first, second)
+    before, after = align(before, after, where=_WHERE)
+    _check_paired(before, after)
     chosen = [
         find_target(
             target,
             positive,
             n_classes=part.n_classes or 0 if part.has_scores else 0,
-            class_names=part.class_names or first.class_names,
+            class_names=part.class_names or before.class_names,
             where=_WHERE,
         )
         or TOP
-        for part in (first, second)
+        for part in (before, after)
     ]
-    known = dict.fromkeys(shared_metrics(first, second))
+    acting = [key for key in COMPARED_KEYS if chosen[0].kind == "top" or key in POSITIVE_KEYS]
+    known = dict.fromkeys((*shared_metrics(before, after), *acting))
     if chosen[0].kind == "classwise":
+        acting = []
         known = dict.fromkeys(("accuracy", "nll", "brier", "ece"))
     for key in metrics or ():
         look_up(key, known, what="metric to compare")
-    codes = None if clusters is None else find_clusters(clusters, first, second, where=_WHERE).codes
-    before, after = (
+    codes = None if clusters is None else find_clusters(clusters, before, after, where=_WHERE).codes
+    one, two = (
         draw_rows(
             as_predictions(part, None, where=_WHERE),
             settings,
             clusters=codes,
             target=judged,
+            acting=[key for key in metrics or known if key in acting],
         )
-        for part, judged in zip((first, second), chosen, strict=True)
+        for part, judged in zip((before, after), chosen, strict=True)
     )
     return PairedDifferences(
-        paired_difference(key, [before], [after], level=level)._replace(target=chosen[0].label)
+        paired_difference(key, [one], [two], level=level)._replace(target=chosen[0].label)
         for key in metrics or known
     )
 
 
-def _check_paired(first: Predictions, second: Predictions) -> None:
-    if not same_outcomes(first, second):
+def _check_paired(before: Predictions, after: Predictions) -> None:
+    if not same_outcomes(before, after):
         raise DataError(
-            f"{_WHERE}: both predictions must be of the same rows in the same order, got {first!r} and {second!r} "
+            f"{_WHERE}: both predictions must be of the same rows in the same order, got {before!r} and {after!r} "
             "with other labels. Save both models' outputs for the same data."
         )
-    one, two = (np.ones(len(part)) if part.weights is None else part.weights for part in (first, second))
+    one, two = (np.ones(len(part)) if part.weights is None else part.weights for part in (before, after))
     if not np.array_equal(one, two):
         raise DataError(
             f"{_WHERE}: both predictions must have the same weights, or none. Set them with with_weights."
@@ -194,15 +198,15 @@ class UnpairedDifferences(Differences):
         >>> day.update(probs=[0.9] * 100, labels=[1] * 90 + [0] * 10)
         >>> night.update(probs=[0.9] * 100, labels=[1] * 60 + [0] * 40)
         >>> compare_states(day, night).of("ece").verdict
-        'first better'
+        'worse'
     """
 
     __slots__ = ()
 
 
 def compare_states(
-    first: CalibrationState | AuditState,
-    second: CalibrationState | AuditState,
+    before: CalibrationState | AuditState,
+    after: CalibrationState | AuditState,
     *,
     level: float = 0.95,
     n_resamples: int = 1000,
@@ -215,13 +219,13 @@ def compare_states(
     Difference, interval, p-value and verdict come from one test. The standard error is the larger of two: from
     resampling each state, and from resampling the pooled rows. The first would be zero for a state whose few rows are
     all right. Chance alone gives the smaller state the larger calibration error. The ``difference`` of calibration
-    errors has chance taken off both, so it may differ from ``second - first``. Its interval combines the intervals of
+    errors has chance taken off both, so it may differ from ``after - before``. Its interval combines the intervals of
     both, and ``error`` is the standard error toward zero. States do not contain which rows they share. If both are of
     the same rows, :func:`equipoise.compare` finds smaller differences.
 
     Args:
-        first: The baseline.
-        second: What is compared with it.
+        before: The baseline.
+        after: What is compared with it.
         level: Level of the intervals. The verdict is a tie if and only if the interval contains zero.
         n_resamples: Resamples of each.
         seed: The same seed gives the same answer.
@@ -245,13 +249,13 @@ def compare_states(
     """
     settings = ScoreSettings(level=level, n_resamples=n_resamples, seed=seed)
     check_settings(settings, where=_STATES)
-    chosen = [_target(state, target, positive) for state in (first, second)]
+    chosen = [_target(state, target, positive) for state in (before, after)]
     if chosen[0] != chosen[1]:
         raise DataError(
             f"{_STATES}: both states must be of the same positive class, got {chosen[0].label} and {chosen[1].label}. "
             "Sum both with the same one."
         )
-    sums = [state.calibration if isinstance(state, AuditState) else state for state in (first, second)]
+    sums = [state.calibration if isinstance(state, AuditState) else state for state in (before, after)]
     plain = _compared(sums[0], sums[1], settings)
     kind, label = chosen[0].kind, chosen[0].label
     if kind == "top":
@@ -261,7 +265,7 @@ def compare_states(
         errors = [row._replace(metric="ece") for row in plain if row.metric == "classwise_ece"]
     else:
         shared = [_halved(row) if row.metric == "brier" else row for row in shared]
-        events = _compared(_event_sums(first), _event_sums(second), settings)
+        events = _compared(_event_sums(before), _event_sums(after), settings)
         errors = [row for row in events if row.metric in POSITIVE_KEYS]
     return UnpairedDifferences(row._replace(target=label) for row in (*shared, *errors))
 
@@ -285,19 +289,19 @@ def _event_sums(state: CalibrationState | AuditState) -> CalibrationState:
 
 def _halved(row: Difference) -> Difference:
     """Return the Brier score of the event, of which that of two classes counts both."""
-    numbers = {name: 0.5 * getattr(row, name) for name in ("first", "second", "difference", "low", "high")}
+    numbers = {name: 0.5 * getattr(row, name) for name in ("before", "after", "difference", "low", "high")}
     return row._replace(error=row.error._replace(rows=0.5 * row.error.rows), **numbers)
 
 
-def _compared(first: CalibrationState, second: CalibrationState, settings: ScoreSettings) -> list[Difference]:
-    if first.settings() != second.settings():
+def _compared(before: CalibrationState, after: CalibrationState, settings: ScoreSettings) -> list[Difference]:
+    if before.settings() != after.settings():
         raise DataError(
-            f"{_STATES}: both states must have the same bins and classes, got {first.settings()} and "
-            f"{second.settings()}. Sum both with the same settings."
+            f"{_STATES}: both states must have the same bins and classes, got {before.settings()} and "
+            f"{after.settings()}. Sum both with the same settings."
         )
-    pooled = deepcopy(first)
-    pooled.merge(second)
-    states = (first, second)
+    pooled = deepcopy(before)
+    pooled.merge(after)
+    states = (before, after)
     values = [{**state_metrics(state), **sketch_metrics(state)} for state in states]
     resamplers = [
         _resampler(state, state, settings, 2 * settings.seed, place) for place, state in enumerate(states)
@@ -378,16 +382,16 @@ def _error_difference(
     Reference:
         Zou and Donner (2008), Construction of confidence limits about effect measures: a general approach.
     """
-    first, second = (_debiased(*parts) for parts in zip(values, own, calibrated, null, strict=True))
+    before, after = (_debiased(*parts) for parts in zip(values, own, calibrated, null, strict=True))
     below, above = (
         difference_test(
-            key, first.value, second.value, StandardError(reach / float(ndtri(1 - _TAIL)), df), level=level
+            key, before.value, after.value, StandardError(reach / float(ndtri(1 - _TAIL)), df), level=level
         )
-        for reach in (math.hypot(second.below, first.above), math.hypot(second.above, first.below))
+        for reach in (math.hypot(after.below, before.above), math.hypot(after.above, before.below))
     )
     # The end toward zero decides.
     decisive = below if below.difference > 0 else above
-    return decisive._replace(first=values[0], second=values[1], low=below.low, high=above.high)
+    return decisive._replace(before=values[0], after=values[1], low=below.low, high=above.high)
 
 
 def _variance(draws: Sequence[Array], sizes: Sequence[float]) -> float:

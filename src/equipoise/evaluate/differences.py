@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -25,24 +25,27 @@ __all__ = [
     "verdict_of",
 ]
 
-_FIRST, _SECOND = "first better", "second better"
+
+#: Whether the value after is better or worse than the value before.
+DifferenceVerdict: TypeAlias = Literal["better", "worse", "tie"]
+_OPPOSITE: dict[DifferenceVerdict, DifferenceVerdict] = {"better": "worse", "worse": "better", "tie": "tie"}
 
 
 class Difference(NamedTuple):
     """One metric of two models, or of two methods over seeds.
 
     Interval, p-value and verdict come from one test: the interval excludes zero exactly when the p-value is below one
-    minus its level, and then, and only then, the verdict names the better one.
+    minus its level, and then, and only then, the verdict is not a tie.
 
     Attributes:
         metric: Its key.
-        first: The first model's value.
-        second: The second's.
-        difference: Second minus first.
+        before: Value of the first model, the baseline.
+        after: Value of the second.
+        difference: After minus before.
         low: Lower end of the difference's interval.
         high: Upper end.
         p_value: Probability of a difference at least this large if there is none, corrected for ``comparisons``.
-        verdict: ``"second better"``, ``"first better"`` or ``"tie"``.
+        verdict: Whether the value after is ``"better"`` or ``"worse"`` than the value before, or a ``"tie"``.
         error: The standard error of the difference.
         n_seeds: Trainings of each method; one is a comparison of two networks.
         comparisons: How many comparisons were made together; see :func:`correct_family`.
@@ -51,13 +54,13 @@ class Difference(NamedTuple):
     """
 
     metric: str
-    first: float
-    second: float
+    before: float
+    after: float
     difference: float
     low: float
     high: float
     p_value: float
-    verdict: str
+    verdict: DifferenceVerdict
     error: StandardError = StandardError(np.nan)
     n_seeds: int = 1
     comparisons: int = 1
@@ -69,7 +72,7 @@ class Difference(NamedTuple):
         """The title of the metric, with what it is of.
 
         Example:
-            >>> Difference("ece", 0.1, 0.2, 0.1, 0.05, 0.15, 0.001, "first better", target="P(fraud)").title
+            >>> Difference("ece", 0.1, 0.2, 0.1, 0.05, 0.15, 0.001, "worse", target="P(fraud)").title
             'ECE of P(fraud)'
         """
         if self.target in ("top", "classwise"):
@@ -77,30 +80,18 @@ class Difference(NamedTuple):
         event = self.target.removeprefix("P(").removesuffix(")")
         return target_facts(self.metric, Target("positive", None, event)).title
 
-    @property
-    def second_is(self) -> Literal["better", "worse", "tie"]:
-        """How the second stands against the first.
-
-        Example:
-            >>> Difference("ece", 0.1, 0.2, 0.1, 0.05, 0.15, 0.001, "first better").second_is
-            'worse'
-        """
-        if self.verdict == _SECOND:
-            return "better"
-        return "worse" if self.verdict == _FIRST else "tie"
-
     def turned(self) -> Difference:
         """Return the same difference with the two models in each other's place.
 
         Example:
-            >>> Difference("ece", 0.1, 0.2, 0.1, 0.05, 0.15, 0.001, "first better").turned()[1:6]
+            >>> Difference("ece", 0.1, 0.2, 0.1, 0.05, 0.15, 0.001, "worse").turned()[1:6]
             (0.2, 0.1, -0.1, -0.15, -0.05)
         """
         # Taken from zero, since the negative of zero would be shown with a minus sign.
         difference, low, high = (0.0 - value for value in (self.difference, self.high, self.low))
-        verdict = {_FIRST: _SECOND, _SECOND: _FIRST}.get(self.verdict, self.verdict)
+        verdict = _OPPOSITE[self.verdict]
         return self._replace(
-            first=self.second, second=self.first, difference=difference, low=low, high=high, verdict=verdict
+            before=self.after, after=self.before, difference=difference, low=low, high=high, verdict=verdict
         )
 
     def detectable(self, *, level: float = 0.95, power: float = 0.8) -> float:
@@ -124,24 +115,24 @@ class Difference(NamedTuple):
 
 
 def difference_test(
-    metric: str, first: float, second: float, error: StandardError, *, n_seeds: int = 1, level: float = 0.95
+    metric: str, before: float, after: float, error: StandardError, *, n_seeds: int = 1, level: float = 0.95
 ) -> Difference:
     """Test whether two values of a metric differ by more than chance explains.
 
     Args:
         metric: Its key.
-        first: One value.
-        second: The other.
+        before: Value of the baseline.
+        after: Value that is compared with it.
         error: Standard error of their difference.
         n_seeds: Trainings of each.
         level: Level of the interval.
 
     Example:
         >>> difference_test("ece", 0.2, 0.1, StandardError(0.01)).verdict
-        'second better'
+        'better'
     """
-    difference = second - first
-    found = Difference(metric, first, second, difference, 0.0, 0.0, 1.0, "tie", error, n_seeds)
+    difference = after - before
+    found = Difference(metric, before, after, difference, 0.0, 0.0, 1.0, "tie", error, n_seeds)
     return _with_verdict(found, error.p_value(difference), level)
 
 
@@ -165,7 +156,7 @@ def correct_family(
         >>> [row.verdict for row in correct_family([one, none, none])]
         ['tie', 'tie', 'tie']
         >>> [row.verdict for row in correct_family([one, one, one])]
-        ['second better', 'second better', 'second better']
+        ['better', 'better', 'better']
 
     Reference:
         Benjamini and Hochberg (1995), Controlling the false discovery rate. Intervals: Benjamini and Yekutieli (2005).
@@ -194,30 +185,30 @@ def _with_verdict(row: Difference, p_value: float, level: float) -> Difference:
         high=row.difference + half,
         p_value=p_value,
         verdict=verdict_of(
-            row.metric, row.second - row.difference, row.second, significant=p_value < 1 - level
+            row.metric, row.after - row.difference, row.after, significant=p_value < 1 - level
         ),
     )
 
 
 def paired_difference(
-    metric: str, first: Sequence[RowDraws], second: Sequence[RowDraws], *, level: float = 0.95
+    metric: str, before: Sequence[RowDraws], after: Sequence[RowDraws], *, level: float = 0.95
 ) -> Difference:
     """Compare two methods by the same seeds on the same rows, or two models if there is one of each.
 
     Args:
         metric: Key of the metric.
-        first: Draws of the first method, one per seed.
-        second: Draws of the second, for the same seeds in the same order, with the same resamples.
+        before: Draws of the baseline, one per seed.
+        after: Draws of the other method, for the same seeds in the same order, with the same resamples.
         level: Level of the interval.
     """
-    pairs = list(zip(first, second, strict=True))
-    values = [after.values[metric] - before.values[metric] for before, after in pairs]
-    draws = [after.draws[metric] - before.draws[metric] for before, after in pairs]
+    pairs = list(zip(before, after, strict=True))
+    values = [two.values[metric] - one.values[metric] for one, two in pairs]
+    draws = [two.draws[metric] - one.draws[metric] for one, two in pairs]
     return difference_test(
         metric,
-        float(np.mean([one.values[metric] for one in first])),
-        float(np.mean([one.values[metric] for one in second])),
-        error_over_seeds(values, draws, first[0].plan.n_units),
+        float(np.mean([one.values[metric] for one in before])),
+        float(np.mean([one.values[metric] for one in after])),
+        error_over_seeds(values, draws, before[0].plan.n_units),
         n_seeds=len(pairs),
         level=level,
     )
@@ -251,16 +242,16 @@ def plain_differences(rows: Iterable[Difference]) -> str:
     """Return differences as a table of text.
 
     Example:
-        >>> print(plain_differences([Difference("ece", 0.2, 0.1, -0.1, -0.15, -0.05, 0.001, "second better")]))
-               first   second  difference  interval              p      verdict
-        ECE  20.0000  10.0000    -10.0000  [-15.0000, -5.0000]  0.001  second better
+        >>> print(plain_differences([Difference("ece", 0.2, 0.1, -0.1, -0.15, -0.05, 0.001, "better")]))
+              before    after  difference  interval              p      verdict
+        ECE  20.0000  10.0000    -10.0000  [-15.0000, -5.0000]  0.001  better
     """
     return difference_table(rows).to_text()
 
 
 def difference_table(rows: Iterable[Difference]) -> Table:
     """Return differences as a table."""
-    heads = ("", "first", "second", "difference", "interval", "p", "verdict")
+    heads = ("", "before", "after", "difference", "interval", "p", "verdict")
     return Table.of(heads, map(_difference_cells, rows), align="lrrrlll")
 
 
@@ -269,7 +260,7 @@ def _difference_cells(row: Difference) -> tuple[str, ...]:
     low, high = (f"{facts.scale * end:+.4f}" for end in (row.low, row.high))
     return (
         row.title,
-        *(f"{facts.scale * value:.4f}" for value in (row.first, row.second)),
+        *(f"{facts.scale * value:.4f}" for value in (row.before, row.after)),
         f"{facts.scale * row.difference:+.4f}",
         f"[{low}, {high}]",
         p_number(row.p_value),
@@ -277,13 +268,13 @@ def _difference_cells(row: Difference) -> tuple[str, ...]:
     )
 
 
-def verdict_of(metric: str, first: float, second: float, *, significant: bool) -> str:
-    """Return in words which of two values is the better one.
+def verdict_of(metric: str, before: float, after: float, *, significant: bool) -> DifferenceVerdict:
+    """Return whether the second of two values is better or worse than the first, or a tie.
 
     Example:
         >>> verdict_of("ece", 0.2, 0.1, significant=True)
-        'second better'
+        'better'
     """
     if not significant:
         return "tie"
-    return _SECOND if metric_facts(metric).is_better(second, than=first) else _FIRST
+    return "better" if metric_facts(metric).is_better(after, than=before) else "worse"

@@ -174,11 +174,11 @@ def _not_worse(row: Difference, margin: float | None, level: float) -> Gate:
     title, loss = row.title, facts.badness(row.difference)
     worst = max(map(facts.badness, (row.low, row.high)))
     if margin is None:
-        passed = row.second_is != "worse"
+        passed = row.verdict != "worse"
         if not passed:
             text = f"{title} is worse than the baseline's by {_lost(facts, loss)} ({p_text(row.p_value)})"
         else:
-            how = "better than" if row.second_is == "better" else "not shown to be worse than"
+            how = "better than" if row.verdict == "better" else "not shown to be worse than"
             text = f"{title} is {how} the baseline's ({p_text(row.p_value)})"
         return Gate(row.metric, passed, text, row.target)
     if margin < 0:

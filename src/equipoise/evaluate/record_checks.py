@@ -128,16 +128,16 @@ def check_difference(row: Difference) -> None:
     Raises:
         ValueError: With the part that cannot.
     """
-    numbers = (row.first, row.second, row.difference, row.low, row.high, row.p_value)
+    numbers = (row.before, row.after, row.difference, row.low, row.high, row.p_value)
     _require_consistent(
         type(row.metric) is str and all(type(one) in (int, float) for one in numbers), "a difference"
     )
     # A metric may be undefined for a run, and NaN fails no comparison.
-    apart = abs(row.second - row.first - row.difference) > _CARD_ROUNDING * (1 + abs(row.first))
+    apart = abs(row.after - row.before - row.difference) > _CARD_ROUNDING * (1 + abs(row.before))
     _require_consistent(
         not (apart or row.low > row.high or row.p_value < 0 or row.p_value > 1), "a difference"
     )
-    _require_consistent(row.verdict in ("first better", "second better", "tie"), "a verdict")
+    _require_consistent(row.verdict in ("better", "worse", "tie"), "a verdict")
 
 
 def _check_slice(part: Slice) -> None:

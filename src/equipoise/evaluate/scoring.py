@@ -18,6 +18,7 @@ from equipoise.metrics.clusters import ClusterDraws, ClusterSums, sum_clusters
 from equipoise.metrics.consistency import ConsistencyTest
 from equipoise.metrics.curve import ReliabilityCurve
 from equipoise.metrics.facts import FACTS
+from equipoise.metrics.influence import CORP_KEYS, SELECTIVE_KEYS, influence_table
 from equipoise.metrics.inputs import TopLabel, as_predictions, sorted_top_label
 from equipoise.metrics.intervals import (
     Interval,
@@ -29,12 +30,14 @@ from equipoise.metrics.intervals import (
 from equipoise.metrics.resample import Resampler
 from equipoise.metrics.state import CalibrationState
 from equipoise.metrics.target import POSITIVE_KEYS, Target, event_view, find_target
-from equipoise.metrics.values import row_metrics, sketch_metrics, state_metrics
+from equipoise.metrics.values import row_metrics, sketch_cells, sketch_metrics, state_metrics
 
 __all__ = ["are_unequal", "card_of_target", "event_card", "score", "score_state"]
 
 #: A class is clearly rarer than the other if its share is shown to be below this.
 _RARE = 1 / 3
+#: What the sketch of a stream is too coarse for.
+_LOG_PARTS = tuple(key for key in CORP_KEYS if "log" in key)
 #: Metrics that all targets share, and what they are multiplied by for the event of two classes.
 _SHARED = {
     "accuracy": 1.0,
@@ -169,18 +172,24 @@ def score_state(
     if rows is not None:
         top = top or sorted_top_label(rows, where="score")
     values = {**state_metrics(state), **(sketch_metrics(state) if top is None else row_metrics(top, state))}
+    acting = influence_table(sketch_cells(state) if top is None else top.cells)
+    values |= {key: value for key, value in acting.values.items() if top is not None or "log" not in key}
     resampler = Resampler(state, settings)
     draws, calibrated = resampler.bootstrap(), resampler.calibrated()
     clustered = None
     if clusters is not None:
         clustered = ClusterDraws(clusters, state, settings)
         draws, calibrated = clustered.bootstrap(values, draws), clustered.calibrated(calibrated)
+    n_rows = float(state.effective_samples / (1.0 if clustered is None else clustered.inflation))
     scores: dict[str, Score] = {}
     for key, facts in FACTS.items():
         if key not in values:
             continue
         value, p_value = values[key], None
-        if facts.is_error:
+        if key in acting.entries:
+            low, high = acting.interval(key, n_rows, level=level)
+            ends = Interval(low, max(value, min(high, facts.high)))
+        elif facts.is_error:
             drawn = calibrated.get(key)
             p_value = None if drawn is None else tail_probability(value, drawn)
             ends = error_interval(value, draws[key], drawn, level=level, largest=facts.high)
@@ -290,7 +299,7 @@ def event_card(
     reasons = {
         "auroc": f"all rows are {target.event}, or none is",
         "top5_accuracy": plain.missing.get("top5_accuracy", ""),
-        "aurc": "it is about the predicted class",
+        **dict.fromkeys(("aurc", *SELECTIVE_KEYS), "it is about the predicted class"),
         "classwise_ece": "it is about all classes",
     }
     absent = [key for key in FACTS if key not in scores]
@@ -346,10 +355,12 @@ def _missing(state: CalibrationState, scores: Mapping[str, Score]) -> dict[str, 
     known = not state.n_classes
     absent = [key for key, facts in FACTS.items() if key not in scores and facts.only_confidence <= known]
     if state.n_classes == 0:
-        return dict.fromkeys(absent, "only a confidence is known, not the scores of every class")
+        why = "only a confidence is known, not the scores of every class"
+        return {key: "it needs the rows" if key in _LOG_PARTS else why for key in absent}
     reasons = {
         "top5_accuracy": "five classes or fewer",
         "auroc": "all predictions are right, or all are wrong",
+        **dict.fromkeys(_LOG_PARTS, "it needs the rows"),
     }
     return {key: reasons.get(key, "not defined for these rows") for key in absent}
 

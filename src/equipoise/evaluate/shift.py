@@ -1,4 +1,4 @@
-"""What becomes of a model away from its test set: calibration under shift, and whether it knows what is foreign."""
+"""A model away from its test set: calibration under shift, and detection of out-of-distribution rows."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _CELLS = 1000
 
 def score_detection(
     known: Predictions,
-    foreign: Predictions,
+    ood: Predictions,
     *,
     level: float = 0.95,
     n_resamples: int = 1000,
     seed: int = 0,
     calibrator: Calibrator | None = None,
 ) -> dict[str, dict[str, Score]]:
-    """Return how well each score of a network tells known rows from foreign ones, with intervals.
+    """Return how well each score of a network distinguishes known rows from out-of-distribution rows, with intervals.
 
     Args:
         known: Predictions on the test set.
-        foreign: Predictions on rows of other classes; their labels are not used.
+        ood: Predictions on rows of other classes; their labels are not used.
         level: Level of the intervals.
         n_resamples: Resamples of both sets behind them.
         seed: Of the resamples.
@@ -55,19 +55,17 @@ def score_detection(
 
     Example:
         >>> known = Predictions(logits=[[4.0, 0.0], [3.0, 0.0]], labels=[0, 0])
-        >>> foreign = Predictions(logits=[[0.5, 0.0], [0.1, 0.0]], labels=[0, 0])
-        >>> score_detection(known, foreign, n_resamples=20)["energy"]["ood_auroc"].value
+        >>> ood = Predictions(logits=[[0.5, 0.0], [0.1, 0.0]], labels=[0, 0])
+        >>> score_detection(known, ood, n_resamples=20)["energy"]["ood_auroc"].value
         1.0
     """
     check_resamples(n_resamples, where="score_detection")
-    has_level = known.kind == foreign.kind == "logits" and (
-        calibrator is None or calibrator.keeps_logit_level
-    )
+    has_level = known.kind == ood.kind == "logits" and (calibrator is None or calibrator.keeps_logit_level)
     found = {}
     for name in OOD_SCORES:
         if name in NEED_LOGIT_SIZE and not has_level:
             continue
-        scores = [ood_score(part, name) for part in (known, foreign)]
+        scores = [ood_score(part, name) for part in (known, ood)]
         values = _read(detection_cells(scores[0], scores[1]))
         coarse = detection_cells(scores[0], scores[1], most=_CELLS)
         random = numpy_generator(seed, "detection", name)
@@ -93,19 +91,19 @@ def _read(cells: DetectionCells) -> dict[str, np.ndarray]:
 
 
 class ShiftScores(NamedTuple):
-    """One method after one calibrator, on further test sets.
+    """One method after one calibrator, on additional test sets.
 
     Attributes:
         method: Which.
         calibrator: After which map, fitted on clean rows.
         curves: By corruption, severity (0 is the clean test set) and metric.
-        foreign: By foreign dataset, score of the network and number.
+        ood: By out-of-distribution dataset, score of the network and number.
     """
 
     method: str
     calibrator: str
     curves: Mapping[str, Mapping[int, Mapping[str, Score]]]
-    foreign: Mapping[str, Mapping[str, Mapping[str, Score]]]
+    ood: Mapping[str, Mapping[str, Mapping[str, Score]]]
 
     @property
     def name(self) -> str:
@@ -114,11 +112,11 @@ class ShiftScores(NamedTuple):
 
 
 def describe_missing_scores(shifts: Sequence[ShiftScores], name: str) -> str:
-    """Return which scores of a foreign set are not shown after which calibrators, and why; empty if all are shown.
+    """Return which scores of an out-of-distribution set are missing after which calibrators, and why; or nothing.
 
     Args:
         shifts: What methods scored.
-        name: The foreign set.
+        name: The out-of-distribution set.
 
     Example:
         >>> auroc = {"ood_auroc": Score(0.9, 0.8, 1.0)}
@@ -130,12 +128,12 @@ def describe_missing_scores(shifts: Sequence[ShiftScores], name: str) -> str:
         >>> print(describe_missing_scores(found, "letters"))
         energy is not shown after svs: it normalizes the logits of every row, and this score reads their size.
     """
-    known = [one for one in shifts if name in one.foreign]
-    every = dict.fromkeys(score for one in known for score in one.foreign[name])
-    missing = [score for score in every if any(score not in one.foreign[name] for one in known)]
+    known = [one for one in shifts if name in one.ood]
+    every = dict.fromkeys(score for one in known for score in one.ood[name])
+    missing = [score for score in every if any(score not in one.ood[name] for one in known)]
     if not missing:
         return ""
-    after = dict.fromkeys(one.calibrator for one in known if any(m not in one.foreign[name] for m in missing))
+    after = dict.fromkeys(one.calibrator for one in known if any(m not in one.ood[name] for m in missing))
     verb, what = ("is", "this score reads") if len(missing) == 1 else ("are", "these scores read")
     who = "it normalizes" if len(after) == 1 else "they normalize"
     return (

@@ -35,7 +35,7 @@ class AdaptLoss(Callback):  # type: ignore[misc]
 
     The validation loader is what this package calls ``tune``: the loss learns from it, so that results must be
     judged by other rows. ``validation_step`` must return ``{"logits": ..., "labels": ...}``, and the loss must be a
-    submodule of the LightningModule (``self.loss = AdaFocalLoss()``), so that checkpoints hold what it learnt.
+    submodule of the LightningModule (``self.loss = AdaFocalLoss()``), so that checkpoints hold what it learned.
 
     Args:
         loss: Name of the attribute that holds the loss.
@@ -54,7 +54,7 @@ class AdaptLoss(Callback):  # type: ignore[misc]
         return f"equipoise.AdaptLoss[{self.loss}]"
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the last epoch that was learnt from; everything else is in the loss."""
+        """Return the last epoch that was learned from; everything else is in the loss."""
         return {"epoch": self.epoch}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -77,7 +77,7 @@ class AdaptLoss(Callback):  # type: ignore[misc]
     def on_validation_batch_end(
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
     ) -> None:
-        """Keep the rows of a batch, if they will be learnt from; the first ones try an update on a copy."""
+        """Keep the rows of a batch, if they will be learned from; the first ones try an update on a copy."""
         if dataloader_idx == self.dataloader_idx and not self._is_checked:
             with torch.inference_mode(mode=False):
                 logits, labels = (part.clone() for part in _rows(outputs, where="AdaptLoss"))

@@ -237,7 +237,7 @@ def _edge_logits(n_classes: int, calibrator: Calibrator) -> Tensor:
 
 
 def _known(calibrator: Calibrator) -> tuple[Mapping[str, Array], str]:
-    """Return what a map learnt, and in words; nothing if it follows from its settings."""
+    """Return what a map learned, and in words; nothing if it follows from its settings."""
     return (calibrator.result.parameters, calibrator.result.words) if calibrator.needs_fit else ({}, "")
 
 
@@ -330,7 +330,7 @@ def _describe(
     path: Path, calibrator: Calibrator | None, class_names: Sequence[str] | None, notes: Mapping[str, str]
 ) -> None:
     model = onnx.load(str(path))
-    told: Mapping[str, Any] = {
+    properties: Mapping[str, Any] = {
         **notes,
         "equipoise": __version__,
         "torch": torch.__version__,
@@ -339,5 +339,5 @@ def _describe(
         "calibrator_settings": json.dumps({} if calibrator is None else calibrator.settings),
         "calibrator_words": "" if calibrator is None else _known(calibrator)[1],
     }
-    onnx.helper.set_model_props(model, {key: str(value) for key, value in told.items()})
+    onnx.helper.set_model_props(model, {key: str(value) for key, value in properties.items()})
     onnx.save(model, str(path))

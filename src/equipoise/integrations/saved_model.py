@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from equipoise import __version__
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.identity import Identity
-from equipoise.calibrators.load import from_artifact
+from equipoise.calibrators.loading import from_artifact
 from equipoise.core.arrays import Array
 from equipoise.core.atomic_files import atomic_path, save_tensors
 from equipoise.core.checksums import content_checksum
@@ -180,7 +180,7 @@ def save_model(
     if made_of is not None:
         build_network(made_of, weights, where="save_model")
     _check_sizes(network, calibrator, names, shape, named=made_of is not None, where="save_model")
-    told = {
+    header = {
         "format": _FORMAT,
         # Versions that know no scaling of inputs must not read a file with one.
         "version": _VERSION if rule is not None else 1 if raw_inputs is None else 2,
@@ -198,8 +198,8 @@ def save_model(
         tensors[_CALIBRATOR + name] = values
     for name, value in {} if raw_inputs is None else raw_inputs.state_dict().items():
         tensors[_INPUTS + name] = value.clone()
-    told["digest"] = _digest(told, tensors)
-    metadata = {_FORMAT: json.dumps(told)}
+    header["digest"] = _digest(header, tensors)
+    metadata = {_FORMAT: json.dumps(header)}
     with atomic_path(path) as temporary:
         save_tensors(temporary, tensors, metadata=metadata, framework="torch", purpose="save a model")
 
@@ -227,21 +227,21 @@ def load_model(path: str | os.PathLike[str], *, network: nn.Module | None = None
         >>> load_model(path).predict(torch.zeros(3, 4)).shape
         (3,)
     """
-    told, tensors = _read(path)
+    header, tensors = _read(path)
     where = f"load_model: {path}"
     try:
         weights = {
             name[len(_NETWORK) :]: value for name, value in tensors.items() if name.startswith(_NETWORK)
         }
-        if network is None and told["architecture"] is None:
+        if network is None and header["architecture"] is None:
             raise DataError(
                 f"load_model: {path} names no architecture. Pass load_model(path, network=...) with a network of the "
                 "same kind."
             )
-        names = None if told["class_names"] is None else tuple(told["class_names"])
-        shape = None if told["input_shape"] is None else tuple(told["input_shape"])
-        calibrator = _calibrator(told, tensors)
-        filled = build_network(told["architecture"], weights, where=where) if network is None else network
+        names = None if header["class_names"] is None else tuple(header["class_names"])
+        shape = None if header["input_shape"] is None else tuple(header["input_shape"])
+        calibrator = _calibrator(header, tensors)
+        filled = build_network(header["architecture"], weights, where=where) if network is None else network
         check_weights(filled, weights, where=where)
         _check_sizes(filled, calibrator, names, shape, named=network is None, where=where)
         filled.load_state_dict(weights)
@@ -250,8 +250,8 @@ def load_model(path: str | os.PathLike[str], *, network: nn.Module | None = None
             calibrator=calibrator,
             class_names=names,
             input_shape=shape,
-            raw_inputs=_raw_inputs(told, tensors, shape),
-            rule=_rule(told, calibrator, where),
+            raw_inputs=_raw_inputs(header, tensors, shape),
+            rule=_rule(header, calibrator, where),
         )
     except EquipoiseError:
         raise
@@ -259,30 +259,30 @@ def load_model(path: str | os.PathLike[str], *, network: nn.Module | None = None
         raise DataError(f"{where} is damaged: {type(error).__name__} {first_line(error)}.") from error
 
 
-def _rule(told: Mapping[str, Any], calibrator: Calibrator, where: str) -> AcceptRule | None:
-    if told.get("rule") is None:
+def _rule(header: Mapping[str, Any], calibrator: Calibrator, where: str) -> AcceptRule | None:
+    if header.get("rule") is None:
         return None
-    found = AcceptRule.from_dict(told["rule"], where=where)
+    found = AcceptRule.from_dict(header["rule"], where=where)
     return replace_calibrator(found, None if isinstance(calibrator, Identity) else calibrator)
 
 
-def _calibrator(told: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Calibrator:
-    if told["calibrator"] is None:
+def _calibrator(header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Calibrator:
+    if header["calibrator"] is None:
         return Identity()
     parameters = {
         name[len(_CALIBRATOR) :]: {"shape": list(value.shape), "values": value.ravel().tolist()}
         for name, value in tensors.items()
         if name.startswith(_CALIBRATOR)
     }
-    return from_artifact({**told["calibrator"], "parameters": parameters})
+    return from_artifact({**header["calibrator"], "parameters": parameters})
 
 
 def _raw_inputs(
-    told: Mapping[str, Any], tensors: Mapping[str, Tensor], shape: tuple[int, ...] | None
+    header: Mapping[str, Any], tensors: Mapping[str, Tensor], shape: tuple[int, ...] | None
 ) -> RawInputs | None:
-    if told.get("raw_inputs") is None:
+    if header.get("raw_inputs") is None:
         return None
-    found = RawInputs(told["raw_inputs"], tensors[f"{_INPUTS}center"], tensors[f"{_INPUTS}spread"])
+    found = RawInputs(header["raw_inputs"], tensors[f"{_INPUTS}center"], tensors[f"{_INPUTS}spread"])
     fits = {"image": 0, "features": -1}.get(found.kind)
     if shape and found.center.ndim and (fits is None or len(found.center) not in (1, shape[fits])):
         raise DataError(
@@ -293,10 +293,10 @@ def _raw_inputs(
 
 def _weights(network: nn.Module) -> dict[str, Tensor]:
     state = network.state_dict()
-    foreign = [name for name, value in state.items() if not isinstance(value, Tensor)]
-    if foreign:
+    others = [name for name, value in state.items() if not isinstance(value, Tensor)]
+    if others:
         raise ValueError(
-            f"save_model: the network keeps {foreign[0]!r}, which is no tensor. Make it a buffer, or leave it out."
+            f"save_model: the network keeps {others[0]!r}, which is not a tensor. Make it a buffer, or leave it out."
         )
     # Tied weights share memory, which the format refuses.
     return {name: value.detach().cpu().clone().contiguous() for name, value in state.items()}
@@ -338,27 +338,27 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tenso
     safetensors = require("safetensors", extra="safetensors", purpose="load a model")
     try:
         with safetensors.safe_open(path, framework="pt") as stream:
-            told = json.loads((stream.metadata() or {}).get(_FORMAT, "null"))
+            header = json.loads((stream.metadata() or {}).get(_FORMAT, "null"))
             tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
     except OSError as error:
         raise DataError(f"load_model: {path} cannot be read ({error.strerror or error}).") from error
     except (safetensors.SafetensorError, ValueError, RecursionError) as error:
         raise DataError(f"load_model: {path} is no safetensors file, or is damaged ({error}).") from error
-    if not isinstance(told, dict) or told.get("format") != _FORMAT:
+    if not isinstance(header, dict) or header.get("format") != _FORMAT:
         raise DataError(f"load_model: {path} is not a saved model. Write one with save_model(path, network).")
-    if not isinstance(told.get("version"), int) or told["version"] > _VERSION:
+    if not isinstance(header.get("version"), int) or header["version"] > _VERSION:
         raise DataError(
-            f"load_model: {path} has version {told.get('version')}, this package reads up to {_VERSION}. "
+            f"load_model: {path} has version {header.get('version')}, this package reads up to {_VERSION}. "
             "Upgrade equipoise."
         )
-    if told.get("digest") != _digest(told, tensors):
+    if header.get("digest") != _digest(header, tensors):
         raise DataError(
             f"load_model: {path} was changed or damaged since it was written: its content does not match its digest. "
             "Save the model again."
         )
-    return told, tensors
+    return header, tensors
 
 
-def _digest(told: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
-    rest = {name: value for name, value in told.items() if name != "digest"}
+def _digest(header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
+    rest = {name: value for name, value in header.items() if name != "digest"}
     return content_checksum({"metadata": rest, "tensors": tensors})

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 
 from equipoise.calibrators.base import Calibrator
-from equipoise.calibrators.choose import choose
-from equipoise.calibrators.load import KINDS
+from equipoise.calibrators.loading import KINDS
 from equipoise.calibrators.prior_shift import PriorShift
+from equipoise.calibrators.selection import choose
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError, EquipoiseWarning, needs
 from equipoise.core.names import look_up

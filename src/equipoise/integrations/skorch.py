@@ -64,7 +64,7 @@ class AdaptLoss(Callback):  # type: ignore[misc]
     """Re-tune a loss that adapts at the end of every epoch, from the rows that ``train_split`` holds out.
 
     These are what this package calls ``tune``: the loss learns from them, so that results must be judged by other
-    rows. ``net.save_params(f_criterion=...)`` keeps what the loss has learnt.
+    rows. ``net.save_params(f_criterion=...)`` keeps what the loss has learned.
 
     Example:
         >>> import numpy as np

@@ -13,7 +13,6 @@ from equipoise.core import torch_required as _torch_required  # noqa: F401 - fir
 import torch
 from torch import Tensor
 
-from equipoise.core.deprecation import answer_old_names as _answer_old_names
 from equipoise.core.errors import needs
 from equipoise.core.names import check_choice
 from equipoise.metrics.facts import metric_facts
@@ -34,10 +33,6 @@ __all__ = [
     "ClasswiseECE",
     "SmECE",
 ]
-
-__getattr__ = _answer_old_names(
-    __name__, {"SmoothECE": "SmECE, since equipoise.losses.SmoothECE is another estimator"}
-)
 
 
 class CalibrationMetric(Metric):  # type: ignore[misc]

@@ -1,7 +1,6 @@
 """Calibration losses: pure functions and plain modules of (logits, labels); one file per method."""
 
 from equipoise.core import torch_required as _torch_required  # noqa: F401 - first, for its message
-from equipoise.core.deprecation import answer_old_names as _answer_old_names
 from equipoise.losses.acls import AdaptiveConditionalLoss, adaptive_conditional_loss
 from equipoise.losses.ada_dual_focal import AdaDualFocalLoss, ada_dual_focal_loss
 from equipoise.losses.adafocal import AdaFocalLoss, adafocal_loss
@@ -117,14 +116,3 @@ __all__ = [
 ]
 
 #: Names that are gone, and what to write instead.
-_GONE = {
-    "LogitNormLoss": "LogitPenaltyLoss, since elsewhere LogitNorm is another method",
-    "logit_norm_loss": "logit_penalty_loss, since elsewhere LogitNorm is another method",
-    **{
-        f"ce_{term}": "a sum, as in CrossEntropyLoss() + 0.5 * DCA()"
-        for term in ("avuc", "dca", "dece", "kde", "mmce", "mmce_weighted", "sece", "soft_avuc", "soft_ece")
-    },
-    **{f"focal_{term}": "a sum, as in FocalLoss(gamma=1.0) + 1.0 * MDCA()" for term in ("mdca", "huber_ca")},
-}
-
-__getattr__ = _answer_old_names(__name__, _GONE)

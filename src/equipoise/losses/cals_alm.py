@@ -1,4 +1,4 @@
-"""CALS: a margin penalty per class, its multipliers learnt from held-out predictions."""
+"""CALS: a margin penalty per class, its multipliers learned from held-out predictions."""
 
 from __future__ import annotations
 

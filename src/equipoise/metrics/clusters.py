@@ -248,7 +248,7 @@ class ClusterDraws:
             values: The metrics.
             independent: Draws under resampling of rows as if they were independent.
         """
-        larger = max(self._inflation, self._accuracy_effect() * self._spread**2)
+        larger = self.inflation
         found = {
             key: values[key]
             + np.sqrt(larger if key in _FOLLOW_ACCURACY else self._inflation) * (draws - values[key])
@@ -264,6 +264,11 @@ class ClusterDraws:
         if "root_brier" in found:
             found["root_brier"] = np.sqrt(np.maximum(found["brier"], 0.0))
         return found
+
+    @property
+    def inflation(self) -> float:
+        """Variance of scores that move with accuracy, relative to independent rows, for intervals of the level."""
+        return max(self._inflation, self._accuracy_effect() * self._spread**2)
 
     def calibrated(self, independent: Mapping[str, Array]) -> dict[str, Array]:
         """Return draws of a calibrated model whose rows depend on each other as these do.

@@ -38,7 +38,7 @@ def area_under_roc(scores: Any, positives: Any, *, sample_weight: Any = None) ->
         A number from 0 to 1; NaN if one kind is missing.
 
     Raises:
-        ValueError: If the lengths differ, or a score is no number.
+        ValueError: If the lengths differ, or a score is not a number.
 
     Example:
         >>> area_under_roc([0.9, 0.5, 0.5], [True, True, False])

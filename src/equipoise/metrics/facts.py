@@ -192,6 +192,61 @@ _ALL = (
         percent=False,
     ),
     _score("aurc", "area under risk-coverage", "AURC", "mistakes left when the least sure are withheld", 1.0),
+    _score(
+        "eaurc",
+        "excess area under risk-coverage",
+        "E-AURC",
+        "the part of it that a better order of the confidences would win back",
+        1.0,
+    ),
+    _score(
+        "augrc",
+        "area under generalized risk-coverage",
+        "AUGRC",
+        "share of all rows that are accepted and wrong, over all thresholds",
+        1.0,
+    ),
+    MetricFacts(
+        "risk_at_80", "error at 80% coverage", "error at 80%", "of the 80% most confident predictions"
+    ),
+    MetricFacts(
+        "coverage_at_5",
+        "coverage at 5% error",
+        "coverage at 5%",
+        "the most that a threshold accepts with 5% errors on these rows; it promises nothing for others",
+        better="higher",
+    ),
+    *(
+        fact
+        for name, of, largest in (
+            ("", "Brier score", (1.0, 1.0, 0.25)),
+            ("log_", "log-loss", (math.inf, math.log(2), math.log(2))),
+        )
+        for fact in (
+            _score(
+                f"corp_{name}miscalibration",
+                f"miscalibration, {of}",
+                f"miscalibration, {of}",
+                f"what isotonic recalibration would win back of the {of} of being right",
+                largest[0],
+            ),
+            _score(
+                f"corp_{name}discrimination",
+                f"discrimination, {of}",
+                f"discrimination, {of}",
+                "what the order of the confidences gains over the base rate",
+                largest[1],
+                better="higher",
+            ),
+            _score(
+                f"corp_{name}uncertainty",
+                f"uncertainty, {of}",
+                f"uncertainty, {of}",
+                f"{of} of the base rate; the {of} of being right is miscalibration - discrimination + uncertainty",
+                largest[2],
+            ),
+        )
+    ),
 )
 
 #: Every metric of a scorecard by key, in the order it is printed.
@@ -251,21 +306,26 @@ ALONE_FACTS: dict[str, MetricFacts] = {
     )
 }  # fmt: skip
 
-_FOREIGN = "it needs foreign rows beside these; equipoise.evaluate.score_detection computes it"
+_FOREIGN = "it needs out-of-distribution rows beside these; equipoise.evaluate.score_detection computes it"
 
-#: How well a model knows what is foreign: the numbers that two sets of rows give together.
+#: Detection of out-of-distribution rows: the numbers that two sets of rows give together.
 DETECTION_FACTS: dict[str, MetricFacts] = {
     facts.key: facts._replace(home="alone", instead=_FOREIGN)
     for facts in (
-        MetricFacts("ood_auroc", "AUROC of known vs foreign", "AUROC", "0.5 is chance", better="higher"),
         MetricFacts(
-            "ood_fpr95", "foreign rows taken for known at 95% recall", "FPR95", "false alarms of a detector"
+            "ood_auroc", "AUROC of out-of-distribution detection", "AUROC", "0.5 is chance", better="higher"
+        ),
+        MetricFacts(
+            "ood_fpr95",
+            "out-of-distribution rows taken for known at 95% recall",
+            "FPR95",
+            "false alarms of a detector",
         ),
         MetricFacts(
             "ood_aupr",
             "average precision of known rows",
             "AUPR",
-            "depends on how many are foreign",
+            "depends on how many are out of distribution",
             better="higher",
         ),
     )
@@ -280,7 +340,7 @@ COST_FACTS: dict[str, MetricFacts] = {
             high=math.inf, decimals=1,
         ),
         MetricFacts(
-            "parameters", "parameters learnt", "parameters", "all that is learnt, helpers included",
+            "parameters", "parameters learned", "parameters", "all that is learned, helpers included",
             percent=False, high=math.inf, decimals=0,
         ),
         MetricFacts(
@@ -296,12 +356,6 @@ _OWN: dict[str, MetricFacts] = {}
 _HOMES = ("card", "runs", "alone")
 _SAID = ("title", "short", "meaning", "better", "percent", "low", "high")
 
-_FORMER = {
-    "over_confidence": "the overconfident part of the ECE is 'ece_over'; the error of the paper is "
-    "'over_confidence_error'.",
-    "under_confidence": "the underconfident part of the ECE is 'ece_under'.",
-}
-
 
 def metric_facts(
     key: str, *, what: str = "metric", of: Literal["card", "runs", "alone"] = "alone"
@@ -314,7 +368,7 @@ def metric_facts(
         of: Where it must be found: on scorecards (``"card"``), in tables of runs too (``"runs"``), or anywhere.
 
     Raises:
-        SpecError: If no metric has this key; with the nearest, or what a former key is called now. Or if the metric is
+        SpecError: If no metric has this key; with the nearest. Or if the metric is
             known, but not found there; with where it is.
 
     Example:
@@ -325,8 +379,6 @@ def metric_facts(
         >>> metric_facts("tace").title
         'thresholded adaptive classwise error'
     """
-    if key in _FORMER:
-        raise SpecError(f"no {what} {key!r}; {_FORMER[key]}")
     table = {**FACTS, **EXTRA_FACTS, **ALONE_FACTS, **DETECTION_FACTS, **COST_FACTS, **_OWN}
     if key not in table:
         there = sorted(name for name, one in table.items() if _HOMES.index(one.home) <= _HOMES.index(of))

@@ -19,6 +19,8 @@ from equipoise.core.predictions import Predictions
 from equipoise.core.seeds import numpy_generator
 from equipoise.metrics.accumulate import losses_of_being_right
 from equipoise.metrics.facts import metrics_where
+from equipoise.metrics.influence import influence_table
+from equipoise.metrics.inputs import sorted_top_label
 from equipoise.metrics.target import POSITIVE_KEYS, TOP, Target, event_view
 from equipoise.metrics.values import cell_metrics
 
@@ -96,6 +98,7 @@ def draw_rows(
     *,
     clusters: Array | None = None,
     target: Target = TOP,
+    acting: Sequence[str] = (),
 ) -> RowDraws:
     """Score resamples of the rows; models of the same rows get the same resamples.
 
@@ -105,6 +108,7 @@ def draw_rows(
         clusters: ``(n,)`` numbers from 0 of the clusters that rows belong to, which are resampled as wholes; by default
             every row stands for itself.
         target: What is judged.
+        acting: Scores of acting on a confidence that are drawn too, by their influence values.
 
     Returns:
         Values and draws of every metric that sums by confidence bin and correctness give.
@@ -126,7 +130,8 @@ def draw_rows(
     plan = ResamplePlan(len(predictions), n_units, n_resamples, seed)
     found = draw_units(sums, n_bins, shared_metrics(predictions), plan)
     if target.kind == "top":
-        return found
+        more = _acting_draws(predictions, unit, n_resampled, acting, plan)
+        return RowDraws({**found.values, **more.values}, {**found.draws, **more.draws}, plan)
     if target.kind == "classwise":
         values, draws = _classwise_error(predictions, unit, n_resampled, edges, plan)
         return RowDraws(
@@ -137,13 +142,33 @@ def draw_rows(
     view = event_view(predictions, target.positive or 0)
     sums = sum_units(view, unit, n_resampled, view.lower_edges(n_bins, closed))
     event = draw_units(sums, n_bins, [key for key in shared_metrics(view) if key in POSITIVE_KEYS], plan)
+    more = _acting_draws(view, unit, n_resampled, acting, plan)
     # The Brier score of two classes counts the event twice.
     half = {"brier": 0.5}
     return RowDraws(
-        {**{key: half.get(key, 1.0) * found.values[key] for key in _SHARED}, **event.values},
-        {**{key: half.get(key, 1.0) * found.draws[key] for key in _SHARED}, **event.draws},
+        {**{key: half.get(key, 1.0) * found.values[key] for key in _SHARED}, **event.values, **more.values},
+        {**{key: half.get(key, 1.0) * found.draws[key] for key in _SHARED}, **event.draws, **more.draws},
         plan,
     )
+
+
+def _acting_draws(
+    predictions: Predictions, unit: Array, n_units: int, keys: Sequence[str], plan: ResamplePlan
+) -> RowDraws:
+    """Return scores of acting on a confidence, and how far they are from it in resamples, to first order."""
+    if not keys:
+        return RowDraws({}, {}, plan)
+    table = influence_table(sorted_top_label(predictions, where="draw_rows").cells)
+    confidence, correct = predictions.confidence.astype(np.float64), predictions.correct
+    weight = np.ones(len(predictions)) if predictions.weights is None else predictions.weights
+    counts, total = _counts(n_units, plan.n_resamples, plan.seed), np.bincount(unit, weight, n_units)
+    n_rows = float(weight.sum() ** 2 / (weight**2).sum())
+    sums = [
+        np.bincount(unit, weight * table.of_rows(key, confidence, correct, n_rows), n_units) for key in keys
+    ]
+    drawn = (counts @ np.stack(sums, axis=1)) / (counts @ total)[:, None]
+    draws = {key: np.asarray(column, dtype=np.float32) for key, column in zip(keys, drawn.T, strict=True)}
+    return RowDraws({key: table.values[key] for key in keys}, draws, plan)
 
 
 def _some(table: Mapping[str, T], keys: Sequence[str]) -> dict[str, T]:

@@ -34,6 +34,12 @@ POSITIVE_KEYS = (
     "confidence_gap",
     "over_confidence_error",
     "auroc",
+    "corp_miscalibration",
+    "corp_discrimination",
+    "corp_uncertainty",
+    "corp_log_miscalibration",
+    "corp_log_discrimination",
+    "corp_log_uncertainty",
 )
 _LONGEST_NAME = 32
 

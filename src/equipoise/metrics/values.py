@@ -9,13 +9,13 @@ from equipoise.metrics.binned import debiased_from_curve
 from equipoise.metrics.curve import calibration_errors
 from equipoise.metrics.detection import auroc_of_cells
 from equipoise.metrics.facts import metrics_where
-from equipoise.metrics.inputs import TopLabel
+from equipoise.metrics.inputs import ConfidenceCells, TopLabel
 from equipoise.metrics.ranked import adaptive_error, equal_mass_error, largest_gap
 from equipoise.metrics.selective import aurc_of_cells
 from equipoise.metrics.smooth import smooth_error
 from equipoise.metrics.state import CalibrationState
 
-__all__ = ["cell_metrics", "has_top5", "row_metrics", "sketch_metrics", "state_metrics"]
+__all__ = ["cell_metrics", "has_top5", "row_metrics", "sketch_cells", "sketch_metrics", "state_metrics"]
 
 
 def cell_metrics(cells: Array) -> dict[str, Array]:
@@ -116,6 +116,13 @@ def row_metrics(top: TopLabel, state: CalibrationState) -> dict[str, float]:
             "debiased_ece": debiased_from_curve(state.curve(), state.effective_samples, norm="l1"),
         }
     )
+
+
+def sketch_cells(state: CalibrationState) -> ConfidenceCells:
+    """Return the rows of a stream by cell of the state's sketch of confidence, as rows of equal confidence."""
+    sketch = state.arrays.sketch[state.arrays.sketch[:, 0] > 0]
+    mass, confidence, right = sketch.T[:3]
+    return ConfidenceCells(confidence / mass, mass, np.minimum(right, mass))
 
 
 def sketch_metrics(state: CalibrationState) -> dict[str, float]:

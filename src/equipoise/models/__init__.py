@@ -3,8 +3,7 @@
 from equipoise.core import torch_required as _torch_required  # noqa: F401 - first, for its message
 from equipoise.models.deeplab import deeplabv3_resnet34
 from equipoise.models.densenet import densenet40, densenet121
-from equipoise.models.global_pooling_cnn import RECEPTIVE_FIELD, global_pooling_cnn
-from equipoise.models.mlp import mlp
+from equipoise.models.heads import split_head
 from equipoise.models.network import Network, count_parameters
 from equipoise.models.published_weights import load_published
 from equipoise.models.resnet import (
@@ -24,13 +23,12 @@ from equipoise.models.resnet_cifar import (
     resnet56,
     resnet110,
     resnet110_sd,
+    wide_resnet,
 )
-from equipoise.models.small_cnn import small_cnn
-from equipoise.models.small_fcn import small_fcn
-from equipoise.models.split_head import split_head
+from equipoise.models.small import mlp, small_cnn, small_fcn
 from equipoise.models.swin_v2 import swinv2_t
+from equipoise.models.text_cnn import RECEPTIVE_FIELD, global_pooling_cnn
 from equipoise.models.vgg import vgg16_bn
-from equipoise.models.wide_resnet import wide_resnet
 
 __all__ = [
     "RECEPTIVE_FIELD",

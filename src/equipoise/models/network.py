@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 __all__ = ["Inputs", "Network", "count_parameters", "make_head"]
 
-#: What a network is called with: a tensor, or named tensors for a foreign model that wants several.
+#: What a network is called with: a tensor, or named tensors for a user's model that takes several.
 Inputs = Tensor | Mapping[str, Tensor]
 
 

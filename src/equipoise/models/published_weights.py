@@ -98,10 +98,10 @@ def _tensors(held: Any, *, where: str) -> dict[str, Tensor]:
             f"{where} must hold named weights, got {type(held).__name__}. "
             "Save model.state_dict(), not the model."
         )
-    strangers = [str(key) for key, value in held.items() if not isinstance(value, Tensor)]
-    if strangers:
+    others = [str(key) for key, value in held.items() if not isinstance(value, Tensor)]
+    if others:
         raise DataError(
-            f"{where} must hold tensors only, got others under {_some(strangers)}. Pass the inner state_dict."
+            f"{where} must hold tensors only, got others under {_some(others)}. Pass the inner state_dict."
         )
     return {str(key): value for key, value in held.items()}
 

@@ -77,7 +77,7 @@ class GammaMap(nn.Module):
 
 @final
 class GammaNet(Objective):
-    r"""Train a network with a focal loss whose gamma, sample by sample, is learnt for calibration.
+    r"""Train a network with a focal loss whose gamma, sample by sample, is learned for calibration.
 
     The network takes its step with the current gammas held constant. Then the smooth calibration error of the
     network as it now is, measured on held-out samples, moves the gamma-network, by the gradient through that step.

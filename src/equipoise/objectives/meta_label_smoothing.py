@@ -1,4 +1,4 @@
-"""Meta-learnt label smoothing: the amount of smoothing follows the calibration it leads to."""
+"""Meta-learned label smoothing: the amount of smoothing follows the calibration it leads to."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _EPSILON = 1e-6
 
 @final
 class Smoothing(nn.Module):
-    """From class numbers to soft targets, by amounts that can be learnt; it starts with none.
+    """From class numbers to soft targets, by amounts that can be learned; it starts with none.
 
     Args:
         n_classes: Number of classes.
         form: ``"scalar"`` has one amount, spread evenly over all classes; ``"class"`` one per true class, spread the
-            same way; ``"matrix"`` one per true class, spread over the other classes as a learnt row says.
+            same way; ``"matrix"`` one per true class, spread over the other classes as a learned row says.
         maximum: Largest amount.
 
     Example:
@@ -75,7 +75,7 @@ class Smoothing(nn.Module):
 
 @final
 class MetaLabelSmoothing(Objective):
-    r"""Train a network with label smoothing whose amounts are learnt for calibration.
+    r"""Train a network with label smoothing whose amounts are learned for calibration.
 
     Each step looks one step ahead: it moves a copy of the head with the current amounts, measures a differentiable
     calibration error of the moved head on held-out samples, and improves the amounts by the gradient through that

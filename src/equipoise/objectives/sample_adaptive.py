@@ -23,7 +23,7 @@ _LEAST, _MOST = 1e-6, 1e6
 class SampleAdaptive(Objective):
     r"""Cross-entropy plus an augmented Lagrangian penalty with its own multiplier for every sample and class.
 
-    It is the general problem that CALS starts from. The paper turns to one multiplier per class, learnt from held-out
+    It is the general problem that CALS starts from. The paper turns to one multiplier per class, learned from held-out
     predictions, since these here follow the training samples and are many. It is here for comparison.
 
     .. math:: -\log p_y + \frac{1}{k} \sum_j P(h_j, \rho_{ij}, \lambda_{ij}), \qquad

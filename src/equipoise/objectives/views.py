@@ -55,7 +55,7 @@ def _tensor(inputs: Inputs) -> Tensor:
     if isinstance(inputs, Tensor):
         return inputs
     raise TypeError(
-        "augment: one tensor of inputs was wanted, got named ones. Pass a function of your own as `augment`."
+        "augment: expected one tensor of inputs, got named ones. Pass a function of your own as `augment`."
     )
 
 

@@ -181,7 +181,7 @@ def _judge(name: str, versus: PairedDifferences | None, base: str) -> Judgment:
     rows = {row.metric: row for row in versus}
     ece = rows["ece"]
     words = [
-        f"{ece.title} {number('ece', ece.second)} instead of {number('ece', ece.first)} ({chance(ece.p_value)})"
+        f"{ece.title} {number('ece', ece.after)} instead of {number('ece', ece.before)} ({chance(ece.p_value)})"
     ]
     if "nll" in rows:
         words.append(f"log-likelihood {_word(_kind(rows['nll']))} ({chance(rows['nll'].p_value)})")
@@ -377,7 +377,7 @@ def kind_of(versus: PairedDifferences | None, key: str) -> Kind | None:
 
 
 def _kind(row: Difference) -> Kind:
-    return "tied" if row.second_is == "tie" else row.second_is
+    return "tied" if row.verdict == "tie" else row.verdict
 
 
 def _word(kind: str) -> str:

@@ -348,7 +348,7 @@ def ood_table(shifts: Sequence[ShiftScores], name: str) -> Table:
             *(_shift_cell(key, numbers[key]) for key in DETECTION),
         )
         for one in shifts
-        for score, numbers in one.foreign.get(name, {}).items()
+        for score, numbers in one.ood.get(name, {}).items()
     ]
     heads = ("method", "score", *(facts.head for facts in DETECTION.values()))
     align = "ll" + "r" * len(DETECTION)

@@ -507,7 +507,7 @@ def _shift(report: Report) -> list[Block]:
         blocks.append(Block("heading", family))
         blocks += [Block("figures", [Figure(chart)], "plain")] if chart is not None else []
         blocks.append(Block("table", severity_table(known, family)))
-    for name in dict.fromkeys(name for one in report.shifts for name in one.foreign):
+    for name in dict.fromkeys(name for one in report.shifts for name in one.ood):
         blocks += [
             Block("heading", f"Out-of-distribution rows: {name}"),
             Block(

@@ -1,12 +1,12 @@
 """Learner (moves a network), Objective (abstract), the loop, checkpoints, history."""
 
 from equipoise.core import torch_required as _torch_required  # noqa: F401 - first, for its message
-from equipoise.core.deprecation import answer_old_names as _answer_old_names
 from equipoise.training.averaging import AveragedWeights
 from equipoise.training.batch_source import BatchLike, Inputs, Loader, Source, gather
 from equipoise.training.checkpoint import load_weights, read_checkpoint, write_checkpoint
 from equipoise.training.cycle import Cycle
 from equipoise.training.dense import DenseScores, boundary_mask, score_dense
+from equipoise.training.diagnosis import watch
 from equipoise.training.evaluation import evaluating, predict
 from equipoise.training.hardware import Hardware
 from equipoise.training.history import History
@@ -17,7 +17,6 @@ from equipoise.training.recipes import FOCAL_RECIPE, Optimizer, Recipe
 from equipoise.training.sam import sam_perturbation
 from equipoise.training.schedules import Constant, Cosine, Cyclic, HoldFrom, MultiStep, Schedule, WarmUp
 from equipoise.training.selection import Selection
-from equipoise.training.watch import watch
 
 __all__ = [
     "FOCAL_RECIPE",
@@ -56,7 +55,3 @@ __all__ = [
     "watch",
     "write_checkpoint",
 ]
-
-__getattr__ = _answer_old_names(
-    __name__, {"Batch": "BatchLike, a protocol; the batches of equipoise.data are equipoise.data.Batch"}
-)

@@ -137,12 +137,12 @@ class Loader:
     def __init__(self, batches: Iterable[Any]) -> None:
         if isinstance(batches, Dataset) or not isinstance(batches, Iterable):
             raise TypeError(
-                f"Loader: batches were wanted, got {type(batches).__name__}. Pass a DataLoader: "
+                f"Loader: expected batches, got {type(batches).__name__}. Pass a DataLoader: "
                 "DataLoader(dataset, batch_size=128, shuffle=True)."
             )
         if isinstance(batches, Iterator):
             raise TypeError(
-                f"Loader: batches that can be gone through once per epoch were wanted, got "
+                f"Loader: expected batches that can be gone through once per epoch, got "
                 f"{type(batches).__name__}, which is empty after the first. Pass a DataLoader or a list."
             )
         self._batches = batches

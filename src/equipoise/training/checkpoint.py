@@ -72,12 +72,12 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
     except Exception as error:
         reason = str(error).partition("\n")[0].partition(". ")[0]  # torch goes on with advice over many lines
         raise DataError(
-            f"{path}: a checkpoint of this package was wanted, got a file that cannot be read ({reason}). "
+            f"{path}: expected a checkpoint of this package, got a file that cannot be read ({reason}). "
             "Delete it to start over."
         ) from error
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise DataError(
-            f"{path}: a checkpoint of format {_FORMAT} was wanted, got something else. Was it written by another "
+            f"{path}: expected a checkpoint of format {_FORMAT}, got something else. Was it written by another "
             "program or version? Delete it to start over."
         )
     del content["format"]

@@ -16,10 +16,10 @@ from torch import Tensor
 from equipoise.core.atomic_files import write_text
 from equipoise.core.tables import Table
 from equipoise.training.adapting import adaptive_losses
+from equipoise.training.diagnosis import watch
 from equipoise.training.epoch_scores import tune_scores
 from equipoise.training.learner import Learner
 from equipoise.training.objective import HeldOut, Objective
-from equipoise.training.watch import watch
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -44,8 +44,8 @@ class History(Sequence[Row]):
     (numbered if several networks learn), ``samples``; where there is a ``tune`` split ``tune_accuracy``,
     ``tune_nll``, ``tune_ece``, and ``tune_nll_scaled`` at the best temperature ``tune_temperature``; if it was asked
     for the same of ``test`` (at the temperature of ``tune``), which nothing was chosen by;
-    ``<buffer>_mean``, ``_min``, ``_max`` of what adaptive losses learnt before the epoch; ``seconds`` by the clock, and
-    ``cpu_seconds`` of all threads of this process, which tell what a method costs on a machine that others use, too.
+    ``<buffer>_mean``, ``_min``, ``_max`` of what adaptive losses learned before the epoch; ``seconds`` by the clock;
+    ``cpu_seconds`` of all threads of this process: the cost of a method on a machine that others use too.
 
     Args:
         rows: To start with.

@@ -95,9 +95,7 @@ def read_votes(path: Path, *, count: int) -> Tensor:
     """
     votes = read_npy(path)
     if votes.ndim != 2 or votes.shape[1] != 10 or votes.dtype.kind not in "iuf":
-        raise DataError(
-            f"{path}: numbers of shape ({count}, 10) were wanted, got {votes.dtype} {votes.shape}."
-        )
+        raise DataError(f"{path}: expected numbers of shape ({count}, 10), got {votes.dtype} {votes.shape}.")
     check_count(len(votes), count, where=str(path), what="rows")
     totals = votes.sum(axis=1, keepdims=True, dtype=np.float64)
     if not (np.isfinite(totals).all() and (votes >= 0).all() and (totals > 0).all()):

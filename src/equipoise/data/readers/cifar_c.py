@@ -102,7 +102,7 @@ def _checked(path: Path, count: int) -> NDArray[np.uint8]:
     images = read_npy(path)
     if images.dtype != np.uint8 or images.shape[1:] != (32, 32, 3):
         raise DataError(
-            f"{path}: uint8 images of shape (n, 32, 32, 3) were wanted, got {images.dtype} of shape "
+            f"{path}: expected uint8 images of shape (n, 32, 32, 3), got {images.dtype} of shape "
             f"{images.shape}. "
             "Get the file again."
         )

@@ -110,7 +110,7 @@ def list_classes(folder: Path) -> list[str]:
     """
     names = sorted(entry.name for entry in folder.iterdir() if entry.is_dir()) if folder.is_dir() else []
     if not names:
-        raise DataError(f"{folder}: one folder per class was wanted, got none. Sort the images into folders.")
+        raise DataError(f"{folder}: expected one folder per class, got none. Sort the images into folders.")
     return names
 
 

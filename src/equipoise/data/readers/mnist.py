@@ -151,7 +151,7 @@ def _read_four(files: list[Path], counts: tuple[int, int]) -> tuple[NDArray[np.u
         check_count(len(part), counts[place // 2], where=str(file), what="records")
         if part.ndim == 3 and part.shape[1:] != (28, 28):
             raise DataError(
-                f"{file}: images of 28 x 28 were wanted, got {part.shape[1:]}. Is it another dataset?"
+                f"{file}: expected images of 28 x 28, got {part.shape[1:]}. Is it another dataset?"
             )
     return np.concatenate(parts[::2]), np.concatenate(parts[1::2]).astype(np.int64)
 
@@ -172,11 +172,11 @@ def read_idx(path: Path, *, n_dims: int) -> NDArray[np.uint8]:
     try:
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{path}: a gzipped file was wanted, got {error}. Get it again.") from error
+        raise DataError(f"{path}: expected a gzipped file, got {error}. Get it again.") from error
     head = 4 + 4 * n_dims
     if len(raw) < head or raw[:3] != b"\x00\x00\x08" or raw[3] != n_dims:
         raise DataError(
-            f"{path}: an idx file of bytes with {n_dims} dimensions was wanted, but it begins with "
+            f"{path}: expected an idx file of bytes with {n_dims} dimensions, but it begins with "
             f"{raw[:4].hex()!r}. "
             "Is it the right file?"
         )

@@ -242,7 +242,7 @@ def _from_archive(path: Path) -> Iterator[Post]:
                 yield _checked(parts[pieces[-3]], pieces[-2], pieces[-1], text, str(path))
     except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
         raise DataError(
-            f"{path}: an archive was wanted, but it cannot be read: {error}. Get it again."
+            f"{path}: expected an archive, but it cannot be read: {error}. Get it again."
         ) from error
 
 

@@ -106,7 +106,7 @@ def scenes(
     """
     if not 2 <= n_classes <= len(_COLORS) or min(size, patch) < 1 or not noise > 0:
         raise ValueError(
-            f"scenes: 2 to {len(_COLORS)} classes, sides of at least 1 and noise above 0 were wanted, got "
+            f"scenes: expected 2 to {len(_COLORS)} classes, sides of at least 1 and noise above 0, got "
             f"{n_classes} classes, size {size}, patch {patch} and noise {noise}."
         )
     if min(tune, calib, test) < 0 or tune + calib + test >= n:

@@ -103,7 +103,7 @@ def read_mat(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         struct.error,
     ) as error:
         raise DataError(
-            f"{path}: a MATLAB file was wanted, but it cannot be read: {error}. Get it again."
+            f"{path}: expected a MATLAB file, but it cannot be read: {error}. Get it again."
         ) from error
     if "X" not in stored or "y" not in stored:
         raise DataError(f"{path}: must hold X and y. Is it the file of cropped digits?")

@@ -68,7 +68,7 @@ def table(
         raise DataError(f"{file}: there is no column {label!r}. {remedy}")
     words = columns.pop(label)
     if not columns or not len(words):
-        raise DataError(f"{file}: at least one row and one column beside {label!r} were wanted. Add some.")
+        raise DataError(f"{file}: expected at least one row and one column beside {label!r}. Add some.")
     names, numbers = np.unique(
         np.asarray(words).astype(str) if words.dtype.kind == "O" else words, return_inverse=True
     )
@@ -113,7 +113,7 @@ def _read_parquet(file: Path) -> dict[str, NDArray[Any]]:
     try:
         stored = parquet.read_table(file)
     except (arrow.ArrowException, OSError) as error:
-        raise DataError(f"{file}: a Parquet file was wanted, but it cannot be read: {error}.") from error
+        raise DataError(f"{file}: expected a Parquet file, but it cannot be read: {error}.") from error
     return {name: stored[name].to_numpy() for name in stored.column_names}
 
 

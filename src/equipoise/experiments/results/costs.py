@@ -1,4 +1,4 @@
-"""What methods cost: time to train, numbers learnt, and calibration gained for the extra time."""
+"""What methods cost: time to train, numbers learned, and calibration gained for the extra time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["COST_NOTE", "Cost", "asks_for_costs", "cost_cells", "costs_of"]
 #: What a table with costs says below.
 COST_NOTE = (
     "Seconds are those of training with its scoring on tune, on the machine that ran it; of a setting that was chosen, "
-    "those of all runs that were tried. Parameters are all that is learnt, helpers included. The gain is the ECE that "
+    "those of all runs that were tried. Parameters are all that is learned, helpers included. The gain is the ECE that "
     "is lower than the baseline's, divided by the extra time in trainings of the baseline; there is none where the "
     "extra is below a twentieth of one."
 )
@@ -31,7 +31,7 @@ class Cost(NamedTuple):
 
     Attributes:
         seconds: Of training.
-        parameters: Numbers that were learnt; None if an earlier version trained it and did not write it down.
+        parameters: Numbers that were learned; None if an earlier version trained it and did not write it down.
     """
 
     seconds: float

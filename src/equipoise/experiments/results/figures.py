@@ -31,7 +31,7 @@ class PlotOptions:
     Attributes:
         metric: A key of the scorecard.
         calibrator: After which map; None is without, or all where the kind shows variants.
-        column: A column of the training history, or what an adaptive loss learnt.
+        column: A column of the training history, or what an adaptive loss learned.
         smooth: Epochs of a moving average.
         ema: Decay of an exponential moving average; 0 is none.
         parameter: A hyperparameter of methods.
@@ -137,7 +137,7 @@ def _multipliers(group: RunGroup, options: PlotOptions, *, of: str = "") -> Any:
     }
     if not found:
         what = f"{of}s" if of else "multipliers, gammas or the like"
-        raise DataError(f"plot: no run learnt {what}. Only losses that adapt, and gamma-net, do.")
+        raise DataError(f"plot: no run learned {what}. Only losses that adapt, and gamma-net, do.")
     figure, grid = panels(len(found), size=(4.0, 3.2), most=3)
     for ((label, name), seeds), (ax,) in zip(found.items(), grid, strict=True):
         plots.draw_multipliers(_over_seeds(seeds, name), buffer=name, ax=ax)
@@ -147,7 +147,7 @@ def _multipliers(group: RunGroup, options: PlotOptions, *, of: str = "") -> Any:
 
 
 def _over_seeds(seeds: Sequence[Sequence[Mapping[str, Any]]], name: str) -> list[dict[str, float]]:
-    """Return what seeds learnt epoch by epoch: the mean of their means, the least and the largest of all."""
+    """Return what seeds learned epoch by epoch: the mean of their means, the least and the largest of all."""
     parts: dict[str, Callable[[list[float]], float]] = {"mean": fmean, "min": min, "max": max}
     epochs: dict[float, list[Mapping[str, Any]]] = {}
     for row in (row for rows in seeds for row in rows if all(f"{name}_{end}" in row for end in parts)):

@@ -183,10 +183,10 @@ def _is_setting(row: PaperResult, spec: Spec, tuned: Collection[str], ood: Mappi
     method = spec.method
     chosen = _CHOSEN.get((row.paper, row.method), set()) & {name.removeprefix("options.") for name in tuned}
     fixed = {key: value for key, value in method.options.items() if key not in chosen}
-    foreign = {f"ood.{key}": value for key, value in ood.items()}
+    ood_keys = {f"ood.{key}": value for key, value in ood.items()}
     # Trained on all rows, with nothing held out, it is another network than the one of the same name beside it.
     whole = {f"data.{key}": 0.0 for key in ("tune", "calib") if spec.data.options.get(key) == 0}
-    if {**fixed, **whole, **foreign} != row.settings:
+    if {**fixed, **whole, **ood_keys} != row.settings:
         return False
     noted = _noted_weight_decay(row)
     if noted not in (None, spec.training.weight_decay) or (noted is None and "weight_decay" in method.recipe):

@@ -81,7 +81,7 @@ def _notes(methods: Sequence[MethodResult]) -> Iterator[str]:
             "Scores on test were written down after every epoch, for curves. No epoch, setting or end of training was "
             "chosen by them."
         )
-    from equipoise.training.watch import watch  # loads torch, which tables do without
+    from equipoise.training.diagnosis import watch  # loads torch, which tables do without
 
     for method in methods:
         for run in method.runs:

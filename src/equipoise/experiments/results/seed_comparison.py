@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, final
 
 from equipoise.calibrators import Calibrator, OwnMap
-from equipoise.calibrators.choose import Advisor
 from equipoise.calibrators.own import as_calibrator
+from equipoise.calibrators.selection import Advisor
 from equipoise.core.errors import DataError
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions

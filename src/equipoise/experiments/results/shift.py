@@ -1,4 +1,4 @@
-"""What methods scored on further test sets, over seeds, and its tables."""
+"""What methods scored on additional test sets, over seeds, and its tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PRINTED_METRIC, _PRINTED_SCORE = "ood_auroc", "entropy"
 
 
 def shift_scores(group: RunGroup) -> list[ShiftScores]:
-    """Return what each method scored on the further test sets that all its seeds have; nothing if there are none.
+    """Return what each method scored on the additional test sets that all its seeds have; nothing if there are none.
 
     Args:
         group: Runs of the same data, network and recipe.
@@ -31,18 +31,18 @@ def shift_scores(group: RunGroup) -> list[ShiftScores]:
             if runs and (sets := runs[0].shifts()):
                 scores = list(group.seeds(label, calibrator).values())
                 curves: dict[str, dict[int, dict[str, Score]]] = {}
-                foreign: dict[str, dict[str, dict[str, Score]]] = {}
+                ood: dict[str, dict[str, dict[str, Score]]] = {}
                 for name, shift in sets.items():
                     if shift.kind == "ood":
                         if all(name in one.detection for one in scores):
-                            foreign[name] = _detection([one.detection[name] for one in scores], scores)
+                            ood[name] = _detection([one.detection[name] for one in scores], scores)
                     elif all(set_name(name) in one.cards for one in scores):
                         curve = curves.setdefault(
                             _family(name, shift.corruption), {0: _means(scores, "test")}
                         )
                         curve[shift.severity or 1] = _means(scores, set_name(name))
-                found.append(ShiftScores(label, calibrator, curves, foreign))
-    return [one for one in found if one.curves or one.foreign]
+                found.append(ShiftScores(label, calibrator, curves, ood))
+    return [one for one in found if one.curves or one.ood]
 
 
 def _family(name: str, corruption: str) -> str:
@@ -69,7 +69,7 @@ def _detection(
 
 
 def format_shifts(groups: Sequence[RunGroup], style: str, *, width: int | None = None) -> str:
-    """Return the tables of further test sets as ``text``, ``markdown``, ``latex`` or ``html``; empty if there are none.
+    """Return the tables of additional test sets as ``text``, ``markdown``, ``latex`` or ``html``; empty if none.
 
     Args:
         groups: From :func:`group_runs`.
@@ -104,7 +104,7 @@ def _tables(group: RunGroup) -> list[Table]:
             f"{place}, under {family} by severity; calibrators are fitted on clean rows. Intervals in []."
         )
         tables.append(_table(caption, head, rows, f"{place}, {family}"))
-    for name in dict.fromkeys(name for one in found for name in one.foreign):
+    for name in dict.fromkeys(name for one in found for name in one.ood):
         printed = {one.name: _printed(group, one, name) for one in found}
         head = ["method", "score", *(facts.head for facts in DETECTION.values())]
         head += ["printed"] if any(printed.values()) else []
@@ -112,7 +112,7 @@ def _tables(group: RunGroup) -> list[Table]:
             [one.name, score, *(_cell(key, numbers[key]) for key in DETECTION)]
             + ([printed[one.name] if score == _PRINTED_SCORE else ""] if any(printed.values()) else [])
             for one in found
-            for score, numbers in one.foreign.get(name, {}).items()
+            for score, numbers in one.ood.get(name, {}).items()
         ]
         caption = (
             f"{place} against {name}: test rows against out-of-distribution rows, by the score of the network. AUPR "

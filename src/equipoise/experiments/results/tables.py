@@ -212,8 +212,8 @@ class ResultTable:
                 "baseline": self.baseline,
                 "method": row.method,
                 "metric": metric,
-                "baseline_value": one.first,
-                "value": one.second,
+                "baseline_value": one.before,
+                "value": one.after,
                 "difference": one.difference,
                 "low": one.low,
                 "high": one.high,
@@ -486,7 +486,7 @@ class _Blocks:
         badness = metric_facts(metric).badness
         leader = min(rivals, key=lambda label: badness(self._cells[calibrator, label][metric].mean))
         found = self._against(calibrator, leader, metric, len(rivals) * (len(rivals) - 1) // 2)
-        tied = {label: one.n_seeds > 1 and one.second_is == "tie" for label, one in found.items()}
+        tied = {label: one.n_seeds > 1 and one.verdict == "tie" for label, one in found.items()}
         return {leader: "best", **{label: "tied" if is_tied else "" for label, is_tied in tied.items()}}
 
 
@@ -500,5 +500,5 @@ def versus_of(difference: Difference | None) -> str:
     if difference is None:
         return ""
     if difference.n_seeds > 1:
-        return difference.second_is
-    return {"tie": "networks tie"}.get(difference.second_is, f"network {difference.second_is}")
+        return difference.verdict
+    return {"tie": "networks tie"}.get(difference.verdict, f"network {difference.verdict}")

@@ -50,7 +50,7 @@ class RunFolder:
         environment.json     versions, machine, threads, the data's fingerprints
         history.csv          one row per epoch
         last.pt, best.pt     checkpoints
-        predictions/*.npz    one file per split, and per further test set; foreign rows have no labels
+        predictions/*.npz    one file per split, and per additional test set; out-of-distribution rows have no labels
         calibrators/*        fitted calibrators
         calibrated/*.npz     test after calibrators that are the user's own code, so that tables need no code
         scores/*.json        one file per calibrator: scorecards, curves, slices

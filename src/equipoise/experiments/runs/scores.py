@@ -76,7 +76,7 @@ class RunScores:
         draws: Metrics of ``test`` in resamples of the rows that all runs of these rows share; None if not computed.
         extras: Numbers of ``test`` beyond the scorecard, such as the mean intersection over union.
         facts: What authors say about metrics of their own among the extras; those who read it know it then, too.
-        detection: How well foreign test sets are distinguished from ``test``: by set, score of the network and number.
+        detection: Detection of out-of-distribution test sets, by set, score of the network and number.
     """
 
     calibrator: str

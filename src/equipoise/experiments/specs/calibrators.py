@@ -6,9 +6,9 @@ import re
 from typing import Any
 
 from equipoise.calibrators import Calibrator
-from equipoise.calibrators.choose import Advisor
-from equipoise.calibrators.load import KINDS
+from equipoise.calibrators.loading import KINDS
 from equipoise.calibrators.own import as_calibrator
+from equipoise.calibrators.selection import Advisor
 from equipoise.catalogue import CATALOGUE
 from equipoise.core.errors import SpecError, located
 from equipoise.core.names import look_up

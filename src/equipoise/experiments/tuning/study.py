@@ -1,4 +1,4 @@
-"""A study: the settings of a tuned method that are asked for, run and told, and the choice among them on ``tune``."""
+"""A study: settings of a tuned method are proposed, run and reported back, and one is chosen on ``tune``."""
 
 from __future__ import annotations
 

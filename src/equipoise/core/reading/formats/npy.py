@@ -68,7 +68,7 @@ def read_header(stream: BinaryIO, *, where: str) -> Header:
         where: The file, and the array in it, for messages.
 
     Raises:
-        DataError: If this is no array, or its header is damaged or absurd.
+        DataError: If this is not an array, or its header is damaged or absurd.
 
     Example:
         >>> stream = io.BytesIO()

@@ -265,7 +265,7 @@ def _check_member(info: zipfile.ZipInfo, file: ImmutableFile) -> None:
         )
     if not name.endswith(".npy"):
         # It may be an array whose name was damaged; without it the numbers would be others.
-        raise DataError(f"{where} holds {shown}, which is no array. Save arrays only, with numpy.savez.")
+        raise DataError(f"{where} holds {shown}, which is not an array. Save arrays only, with numpy.savez.")
     if info.flag_bits & 0x1:
         raise DataError(f"{where} is encrypted, at {shown}. Save it without a password.")
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):

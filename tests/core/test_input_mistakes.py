@@ -1,4 +1,4 @@
-"""What Predictions are given by mistake: one sentence of ours for each, never a foreign one."""
+"""What Predictions are given by mistake: one error of ours for each, never one of a library."""
 
 import numpy as np
 import pytest

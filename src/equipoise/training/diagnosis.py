@@ -95,7 +95,7 @@ def _outer_loss(rows: _Rows) -> Iterator[str]:
     place = values.index(best)
     if min(recent) > 2 * best and recent[-1] >= recent[0] and place < len(values) - _RECENT:
         yield (
-            f"the held-out calibration error that is learnt from diverges: {best:.3g} in epoch {place}, "
+            f"the held-out calibration error that is learned from diverges: {best:.3g} in epoch {place}, "
             f"{recent[-1]:.3g} now. Lower the rate of what learns from it."
         )
     steps = [after - before for before, after in itertools.pairwise(recent)]
@@ -103,14 +103,14 @@ def _outer_loss(rows: _Rows) -> Iterator[str]:
     swing = max(recent) - min(recent)
     if turns == len(steps) - 1 and swing > 0.5 * sum(recent) / len(recent):
         yield (
-            f"the held-out calibration error that is learnt from oscillates between {min(recent):.3g} and "
+            f"the held-out calibration error that is learned from oscillates between {min(recent):.3g} and "
             f"{max(recent):.3g}. Use larger held-out batches, or a lower rate."
         )
     early = min(values[: max(2, len(values) // 5)])
     if len(values) >= _PATIENT and min(values[-_RECENT:]) > 0.98 * early:
         yield (
-            f"the held-out calibration error that is learnt from gained nothing after the first epochs "
-            f"({early:.3g}, then {min(values[-_RECENT:]):.3g}). What is learnt may not pay for its cost."
+            f"the held-out calibration error that is learned from gained nothing after the first epochs "
+            f"({early:.3g}, then {min(values[-_RECENT:]):.3g}). What is learned may not pay for its cost."
         )
 
 

@@ -15,7 +15,7 @@ from equipoise.calibrators.binning import bin_sums, equal_width_edges
 from equipoise.calibrators.fit_warnings import mean_and_error
 from equipoise.calibrators.forms import as_claims, is_claims
 from equipoise.calibrators.identity import Identity
-from equipoise.calibrators.load import KINDS
+from equipoise.calibrators.loading import KINDS
 from equipoise.calibrators.one_vs_rest import row_weights
 from equipoise.calibrators.zeros import floor_of, with_floor
 from equipoise.core.arrays import Array
@@ -59,7 +59,7 @@ class Trial:
         log_loss: Mean over held-out rows; nan if refused.
         improvement: How much lower that is than without calibration.
         error: Standard error of the improvement.
-        ece: 15-bin ECE of the held-out confidences; told, never the criterion.
+        ece: 15-bin ECE of the held-out confidences; reported, never the criterion.
         note: "chosen", or why it was refused.
     """
 
