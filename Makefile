@@ -13,7 +13,7 @@ help:
 	@echo "make test               daily tests and doctests"
 	@echo "make test-slow          larger cross-products and trainings of what a smaller test covers"
 	@echo "make test-simulations   simulations of levels, power and coverage, about half an hour"
-	@echo "make test-rehearsals    every comparison of the papers on small stand-in data, about an hour"
+	@echo "make test-rehearsals    every comparison of the papers on small stand-in data, about ten minutes of one core"
 	@echo "make test-integrations  adapters against heavy libraries, which are installed first"
 	@echo "make test-torch-free    the tests of packages that need no torch, in an environment without it"
 	@echo "make portable           all tests as other processors would run them, one configuration after another"

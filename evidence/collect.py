@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from acting import acting_scores
 from differences import differences
 from pairs import KEYS, Judge, families, paired
 from ranks import ranks, wins
 from run import comparisons
-from tidy import HERE, add, read, write
+from tidy import HERE, add, folder_of, read, write
 from truth import truth_of, truth_scores
 
 from equipoise import __version__
@@ -44,7 +45,7 @@ TEST = (
     "auroc",
     "aurc",
 )
-SHIFTED = ("accuracy", "nll", "ece")
+SHIFTED = ("accuracy", "nll", "brier", "ece", "aurc")
 FOREIGN = ("confidence", "energy")
 CURVES = ("loss", "tune_accuracy", "tune_nll", "tune_ece", "tune_nll_scaled", "tune_temperature")
 
@@ -74,7 +75,7 @@ def gather(benchmark: str, runs: Path) -> RunGroup:
 
 def _asked(spec: Spec) -> Spec:
     """Give a stored spec as it was asked for: without the digest of its data."""
-    return replace(spec, data=replace(spec.data, digest=""))
+    return replace(spec, data=replace(spec.data, digest=None))
 
 
 def _choices(comparison: Any, seeds: Sequence[int], there: dict[str, RunFolder]) -> Iterator[SeedChoice]:
@@ -151,15 +152,20 @@ def score_rows(benchmark: str, group: RunGroup, judge: Judge, folder: str | None
         about = {"benchmark": benchmark, "method": label, "seed": seed}
         for calibrator in (*run.calibrators(), *(["advised"] if judge.asks(seed) else [])):
             here = {**about, "calibrator": calibrator}
-            for split, card in judge.cards(run, calibrator).items():
+            cards = judge.cards(run, calibrator)
+            for split, card in cards.items():
                 for metric in TEST if split == "test" else SHIFTED:
                     one = card[metric]
                     yield {**here, "split": split, "metric": metric, **_ends(one), "n": card.n_samples}
+            tune = judge.predictions(run, calibrator, "tune")
+            for split, card in cards.items():
+                found = acting_scores(tune, judge.predictions(run, calibrator, split))
+                for metric, value in found.items():
+                    yield {**here, "split": split, "metric": metric, **_exactly(value), "n": card.n_samples}
             if truth is not None:
                 found = truth_scores(judge.predictions(run, calibrator, "test"), truth)
                 for metric, value in found.items():
-                    ends = {"value": value, "low": value, "high": value}
-                    yield {**here, "split": "test", "metric": metric, **ends, "n": len(truth)}
+                    yield {**here, "split": "test", "metric": metric, **_exactly(value), "n": len(truth)}
         for name, scores in run.scores().detection.items():
             for by in FOREIGN:
                 one = scores[by]["ood_auroc"]
@@ -171,6 +177,11 @@ def score_rows(benchmark: str, group: RunGroup, judge: Judge, folder: str | None
                     **_ends(one),
                     "n": "",
                 }
+
+
+def _exactly(value: float) -> dict[str, float]:
+    """Give a number without an interval of its own; its scatter is that over seeds."""
+    return {"value": value, "low": value, "high": value}
 
 
 def _ends(one: Any) -> dict[str, float]:
@@ -208,7 +219,7 @@ def write_machines(benchmark: str, runs: Sequence[RunFolder], commit: str) -> No
         "capability": torch.backends.cpu.get_cpu_capability(),
         **{key: told[key] for key in ("python", "packages", "system", "cores", "threads", "data")},
     }
-    file = HERE / benchmark / "machines.json"
+    file = HERE / folder_of(benchmark) / "machines.json"
     known = read_json(file)["machines"] if file.exists() else []
     kept = [{**one, "seeds": sorted({*one["seeds"]} - {*fresh["seeds"]})} for one in known]
     write_json(file, {"machines": [one for one in kept if one["seeds"]] + [fresh]})
@@ -234,21 +245,26 @@ def main() -> int:
     for benchmark in args.benchmarks:
         group = gather(benchmark, args.runs)
         judge = Judge(args.runs.parent / "advised", further_sets(group.runs[0]), args.advise)
-        by = ("method", "seed")
-        add(f"{benchmark}/runs.csv", run_rows(benchmark, group, commit), by=by)
-        add(f"{benchmark}/curves.csv", curve_rows(benchmark, group), by=by)
-        add(f"{benchmark}/advisor.csv", advisor_rows(benchmark, group, judge), by=by)
+        by, folder = ("method", "seed"), folder_of(benchmark)
+        add(f"{folder}/runs.csv", run_rows(benchmark, group, commit), by=by)
+        add(f"{folder}/curves.csv", curve_rows(benchmark, group), by=by)
+        add(f"{folder}/advisor.csv", advisor_rows(benchmark, group, judge), by=by)
         scores = add(
-            f"{benchmark}/scores.csv", score_rows(benchmark, group, judge, args.data), by=(*by, "calibrator")
+            f"{folder}/scores.csv", score_rows(benchmark, group, judge, args.data), by=(*by, "calibrator")
         )
         asked = families(group, judge.further)
-        pairs = add(f"{benchmark}/paired.csv", paired(asked, group, judge), by=(*KEYS, "seed"))
+        pairs = add(f"{folder}/paired.csv", paired(asked, group, judge), by=(*KEYS, "seed"))
         found = list(differences(benchmark, pairs))
-        write(f"{benchmark}/differences.csv", found)
-        write(f"{benchmark}/ranks.csv", ranks(benchmark, scores, {row["method"] for row in found}))
+        write(f"{folder}/differences.csv", found)
+        write(f"{folder}/ranks.csv", ranks(benchmark, scores, {row["method"] for row in found}))
         write_machines(benchmark, group.runs, commit)
-    tasks = {path.parent.name: read(f"{path.parent.name}/scores.csv") for path in HERE.glob("*/runs.csv")}
-    write("wins.csv", wins(tasks))
+    for home in (HERE, HERE / "second"):
+        tasks = {
+            file.parent.name: read(str(file.with_name("scores.csv")))
+            for file in sorted(home.glob("*/runs.csv"))
+        }
+        if tasks:
+            write(str((home / "wins.csv").relative_to(HERE)), wins(tasks))
     return 0
 
 

@@ -90,9 +90,10 @@ def standard_error(rows: Sequence[Mapping[str, Any]]) -> StandardError:
 
 def main() -> int:
     """Compute the differences of all benchmarks again."""
-    for file in sorted(HERE.glob("*/paired.csv")):
-        name = file.parent.name
-        write(f"{name}/differences.csv", differences(name.removesuffix("_fresh"), read(f"{name}/paired.csv")))
+    for file in sorted((*HERE.glob("*/paired.csv"), *HERE.glob("second/*/paired.csv"))):
+        folder = str(file.parent.relative_to(HERE))
+        name = file.parent.name.removesuffix("_fresh")
+        write(f"{folder}/differences.csv", differences(name, read(f"{folder}/paired.csv")))
     return 0
 
 

@@ -23,7 +23,7 @@ import torch
 from collect import gather, members
 from differences import LEVEL, differences
 from pairs import BASELINE, KEYS, RESAMPLES, Family, Side, paired, rival_family
-from tidy import add, write
+from tidy import add, folder_of, write
 from truth import truth_scores
 
 from equipoise import Predictions
@@ -213,7 +213,7 @@ def main() -> int:
     for benchmark in args.benchmarks:
         group = gather(benchmark, args.runs)
         judge = FreshDraws(group, args.data, args.runs.parent / "fresh")
-        name = f"{benchmark}_fresh"
+        name = f"{folder_of(benchmark)}_fresh"
         if judge.truth is not None:
             write(f"{name}/perfect.csv", perfect_rows(judge.truth))
         add(f"{name}/scores.csv", score_rows(benchmark, group, judge), by=("method", "seed", "calibrator"))

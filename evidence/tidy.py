@@ -12,12 +12,20 @@ from equipoise.experiments.runs.rows import read_rows, write_rows
 HERE = Path(__file__).resolve().parent
 #: Far below every interval, and enough to tell whether a cell was repeated.
 DIGITS = 6
+#: Benchmarks of the second edition, whose files have a folder of their own.
+SECOND = ("a2", "ap2", "b2", "c2", "e2", "t1", "t2")
+
+
+def folder_of(benchmark: str) -> str:
+    """Return the folder of a benchmark's files, in this one."""
+    return f"second/{benchmark}" if benchmark in SECOND else benchmark
 
 
 def write(name: str, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write a file of this folder; numbers keep six digits."""
     kept = [{key: short(value) for key, value in row.items()} for row in rows]
     if kept:
+        (HERE / name).parent.mkdir(parents=True, exist_ok=True)
         write_rows(HERE / name, kept)
         print(f"{name}: {len(kept)} rows")
 

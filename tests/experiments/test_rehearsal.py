@@ -19,14 +19,25 @@ SPECS = sorted(
 )
 #: Small networks, with a choice and without one.
 DAILY = ("dual-focal-newsgroups", "newsgroups")
-#: One of each paper and kind: segmentation, two networks, a second network that learns, a sweep, curves over training.
-SLOW = (
-    "voc",
-    "diff-dml-cifar100",
-    "gamma-net-fixed",
-    "cals-margins",
-    "dual-focal-gamma",
-    "losses history=test",
+#: Large networks or many runs, ten seconds to two minutes each.
+LONG = (
+    *(
+        "cals",
+        "cals-imagenet",
+        "cals-swin",
+        "diff-dml",
+        "diff-dml-auxiliaries",
+        "diff-dml-tiny",
+        "dual-focal",
+    ),
+    *("dual-focal-ada", "dual-focal-fixed", "dual-focal-ood", "dual-focal-ood-fixed", "dual-focal-rivals"),
+    *(
+        "dual-focal-seeds",
+        "dual-focal-seeds-fixed",
+        "dual-focal-tiny",
+        "dual-focal-tiny-fixed",
+        "gamma-net-tiny",
+    ),
 )
 ROWS = [
     re.findall(r"`(equipoise [^`]+)`", line)
@@ -47,10 +58,10 @@ def find_cases():
 
 
 def marked(path, settings, commands):
-    """Return a case with its marker: few run daily, one of each kind with the slow tests, all as rehearsals."""
+    """Return a case with its markers: two run daily, most with the slow tests, all as rehearsals."""
     name = " ".join([path.stem, *settings])
     marks = [] if name in DAILY else [pytest.mark.rehearsal]
-    marks += [pytest.mark.slow] if name in SLOW else []
+    marks += [pytest.mark.slow] if name not in (*DAILY, *LONG) else []
     return pytest.param(path, settings, list(dict.fromkeys(commands)), marks=marks, id=name)
 
 
@@ -84,8 +95,8 @@ def test_a_comparison_of_the_papers_is_rehearsed(path, settings, commands, tmp_p
         assert list(tmp_path.glob(f"{number}*{target.suffix}")), command
 
 
-def test_the_slow_tests_rehearse_cases_that_exist():
-    assert {*DAILY, *SLOW} <= {case.id for case in CASES}
+def test_cases_with_a_marker_of_their_own_exist():
+    assert {*DAILY, *LONG} <= {case.id for case in CASES}
 
 
 def test_the_page_of_the_papers_has_commands_that_exist(tmp_path):

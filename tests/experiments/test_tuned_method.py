@@ -278,3 +278,28 @@ def test_a_setting_of_ones_own_loss_is_chosen_on_shifted_sets_and_maps_with_opti
     assert found.notes[0].startswith("own: by=")
     run = outcome.summary.done[0]
     assert "test-gaussian_noise_3" in run.scores("histogram(n_bins=5)").cards
+
+
+def test_keys_of_the_recipe_are_chosen_too(tmp_path):
+    choice = {"name": "ce", "choose": {"recipe.weight_decay": [0.0, 0.1]}, "by": "nll_scaled", "rule": "best"}
+    outcome = compare(tmp_path, method=["focal", choice], seed=[0])
+    assert outcome.summary.failed == {}
+    [one] = chosen(tmp_path)
+    assert one["settings"] == [{"recipe.weight_decay": 0.0}, {"recipe.weight_decay": 0.1}]
+    decays = {
+        run.spec().training.weight_decay for run in outcome.summary.done if run.spec().method.name == "ce"
+    }
+    assert decays == {0.0, 0.1}
+    assert {row.method for row in outcome.tables[0].rows} == {"focal", "ce(weight_decay by nll_scaled)"}
+
+
+@pytest.mark.parametrize(
+    ("method", "sentence"),
+    [
+        ({"choose": {"recipe.weight_dcay": [0.0, 1.0]}}, "weight_decay"),
+        ({"choose": {"recipe.lr": [0.1, 1.0]}, "recipe": {"lr": 0.2}}, "is set in `recipe` already"),
+    ],
+)
+def test_a_wrong_key_of_the_recipe_is_reported(method, sentence):
+    with pytest.raises(SpecError, match=sentence):
+        ComparisonSpec.from_table(table(method=[{"name": "ce", **method}]))

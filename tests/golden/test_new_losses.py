@@ -3,10 +3,13 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from equipoise import losses
+from equipoise.calibrators import FocalRecovery, FocalTemperatureScaling
+from equipoise.core.array_functions import log_softmax
 
 GOLDEN = json.loads((Path(__file__).parent / "new_methods.json").read_text())
 MODULES = {
@@ -23,8 +26,28 @@ MODULES = {
 }
 
 
+#: Probabilities after a focal loss is undone, without and with a temperature.
+MAPS = {
+    "focal_map_g3": (3.0, 1.0),
+    "focal_ts_g2_T1.5": (2.0, 1.5),
+}
+
+
 def test_every_case_is_tested():
-    assert set(MODULES) == set(GOLDEN["cases"])
+    assert {*MODULES, *MAPS} == set(GOLDEN["cases"])
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_focal_maps(name):
+    gamma, temperature = MAPS[name]
+    logits = torch.tensor(GOLDEN["logits"], dtype=torch.float64).numpy() / temperature
+    found = FocalRecovery(gamma=gamma)(logits)
+    assert found == pytest.approx(np.array(GOLDEN["cases"][name]), abs=1e-9)
+    if temperature != 1:
+        fitted = FocalTemperatureScaling().fit(logits, GOLDEN["labels"])
+        parameters = {"temperature": np.array(temperature), "gamma": np.array(gamma)}
+        log_probs = log_softmax(fitted._map(np.array(GOLDEN["logits"]), parameters))
+        assert np.exp(log_probs) == pytest.approx(np.array(GOLDEN["cases"][name]), abs=1e-9)
 
 
 @pytest.mark.parametrize("name", MODULES)

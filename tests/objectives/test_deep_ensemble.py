@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from equipoise.losses import AdaFocalLoss
-from equipoise.objectives import DeepEnsemble, MeanNetwork, Pruned, Supervised
+from equipoise.objectives import DeepEnsemble, MeanNetwork, Pruned, Supervised, WeightAverage
 from equipoise.objectives.deep_ensemble import mean_log_probs
 from equipoise.training import Optimizer, Recipe, fit
 from helpers import toys
@@ -130,3 +130,45 @@ def test_members_of_any_method_from_a_recipe():
     assert [type(member).__name__ for member in members] == ["MutualLearning"] * 3
     first, second, _ = (nn.utils.parameters_to_vector(one.network().parameters()) for one in members)
     assert not torch.equal(first, second)
+
+
+@pytest.mark.parametrize("calibrate", ["before", "spread"])
+def test_members_are_calibrated_on_tune_before_they_are_averaged(calibrate, tmp_path):
+    ensemble = DeepEnsemble([member(0), member(1)], calibrate=calibrate)
+    fit(ensemble, toys.TRAIN, epochs=2, tune=toys.TUNE, hardware=toys.CPU, folder=tmp_path)
+    calibration, network = ensemble.calibration, ensemble.network()
+    cpu = torch.device("cpu")
+    batches = toys.TUNE(epoch=0, indices=None, start=0, rank=0, world_size=1, device=cpu)
+    inputs = next(iter(batches)).inputs
+    with torch.no_grad():
+        network.eval()
+        parts = [torch.log_softmax(one(inputs), 1) for one in network.networks]
+        scaled = torch.stack([scale * part for scale, part in zip(calibration.scales, parts, strict=True)])
+        spread = scaled.mean(0) + calibration.spread * (scaled - scaled.mean(0))
+        expected = spread.softmax(2).mean(0)
+        assert torch.allclose(network(inputs).exp(), expected, atol=1e-6)
+    assert not torch.equal(calibration.scales, torch.ones(2))
+    assert (calibration.spread == 1) == (calibrate == "before")
+    again = DeepEnsemble([member(2), member(3)], calibrate=calibrate)
+    again.load_state_dict(ensemble.state_dict())
+    toys.assert_equal(again.network().state_dict(), network.state_dict())
+
+
+def test_members_train_alike_whenever_they_are_calibrated():
+    found = []
+    for calibrate in ("after", "spread"):
+        ensemble = DeepEnsemble([member(0), member(1)], calibrate=calibrate)
+        fit(ensemble, toys.TRAIN, epochs=2, tune=toys.TUNE, hardware=toys.CPU)
+        found.append([one.state_dict() for one in ensemble.network().networks])
+    for one, other in zip(*found, strict=True):
+        toys.assert_equal(one, other)
+
+
+def test_calibration_of_members_needs_held_out_rows_and_no_averaged_weights():
+    ensemble = DeepEnsemble([member(0), member(1)], calibrate="spread")
+    with pytest.raises(ValueError, match="fitted on a 'tune' split, and there is none"):
+        ensemble.end_epoch(None)
+    with pytest.raises(ValueError, match="cannot be calibrated before averaging"):
+        WeightAverage(ensemble)
+    with pytest.raises(ValueError, match="`calibrate` must be"):
+        DeepEnsemble([member(0), member(1)], calibrate="first")

@@ -127,9 +127,28 @@ def test_history_draws_each_method_and_leaves_gaps():
     assert ax.get_legend_handles_labels()[1] == ["ce", "focal"]
 
 
+def test_a_single_epoch_is_visible():
+    rows = [{"epoch": 0, "loss": 1.0, "rho_mean": 1.0, "rho_min": 1.0, "rho_max": 2.0}]
+    for ax in (plots.draw_history({"ce": rows}, column="loss"), plots.draw_multipliers(rows, buffer="rho")):
+        assert ax.lines[0].get_marker() == "o"
+        assert all(tick == int(tick) for tick in ax.get_xticks())
+    both = plots.draw_history({"ce": [*rows, {"epoch": 1, "loss": 0.5}]}, column="loss")
+    assert both.lines[0].get_marker() == "None"
+
+
 def test_history_refuses_an_unknown_column():
     with pytest.raises(SpecError, match="did you mean 'loss'"):
         plots.draw_history({"ce": [{"epoch": 0, "loss": 1.0}]}, column="lss")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_max_logits_that_differ_by_rounding_are_drawn(dtype):
+    one = np.nextafter(dtype(3), dtype(4))
+    rows = Predictions(logits=np.array([[3, 0], [one, 0]], dtype), labels=[0, 1])
+    [outline] = plots.draw_max_logits({"ce": rows}).patches
+    heights, edges, _ = outline.get_data()
+    assert (np.diff(edges) > 0).all()
+    assert (heights * np.diff(edges)).sum() == pytest.approx(1)
 
 
 def test_max_logits_are_a_density_over_common_edges(rows):

@@ -6,6 +6,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -15,6 +16,7 @@ from equipoise.core.errors import DataError
 from equipoise.data import from_arrays
 from equipoise.experiments import read_comparison, run
 from equipoise.experiments.runs.rows import read_rows
+from equipoise.experiments.tuning.samplers import first_settings
 from helpers.tiny_runs import quick_options
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -273,6 +275,56 @@ def test_specs_can_be_read(file):
     comparison = read_comparison(file)
     assert comparison.name == file.stem
     assert comparison.baseline == "ce"
+
+
+TUNED = sorted((EVIDENCE / "specs").glob("*-1-tuned.toml"))
+
+
+@pytest.mark.parametrize("file", TUNED, ids=lambda file: file.stem)
+def test_methods_of_the_second_edition_have_the_same_budget_everywhere(file):
+    comparison = read_comparison(file)
+    wanted = {one.label: one for one in read_comparison(EVIDENCE / "specs" / "e2-1-tuned.toml").tuned}
+    assert len(wanted) == 16
+    assert [one.label for one in comparison.tuned] == list(comparison.methods)
+    for one in comparison.tuned:
+        assert len(first_settings(one)) == 4
+        assert (one.by, one.rule) == ("nll_scaled", "best")
+        assert one == wanted[one.label]
+
+
+def test_the_seeds_are_those_of_the_design():
+    text = (EVIDENCE / "README.md").read_text("utf-8")
+    for file in TUNED:
+        name = file.stem.partition("-")[0]
+        seeds = {spec.seed for spec in read_comparison(file).specs}
+        [row] = [
+            line for line in text.splitlines() if line.startswith(f"| `{name}` |") and "judged" not in line
+        ]
+        assert row.split(" | ")[2] == str(len(seeds)), name
+
+
+def test_a_cell_of_a_tuned_method_is_all_its_settings(pages):
+    from run import queue
+
+    cell = [spec for _, spec in queue(["e2"], [3], ["focal"])]
+    assert [spec.method.options["gamma"] for spec in cell] == [1.0, 2.0, 3.0, 5.0]
+    assert {spec.seed for spec in cell} == {3}
+
+
+def test_endpoints_of_decisions_are_those_of_the_test_rows(pages):
+    from acting import acting_scores
+
+    rng = np.random.default_rng(0)
+    top = rng.uniform(0.7, 1, 6000)
+    rows = Predictions(probs=top, labels=(rng.random(6000) < top).astype(int), ids=np.arange(6000))
+    tune, test = rows.take(slice(0, 3000)), rows.take(slice(3000, 6000))
+    found = acting_scores(tune, test)
+    accepted = test.confidence >= np.sort(test.confidence)[::-1][round(3000 * found["coverage_at_5"]) - 1]
+    assert 0.05 < found["coverage_at_5"] < 0.5
+    assert found["error_at_5"] == pytest.approx(1 - test.correct[accepted].mean())
+    assert found["error_at_5"] < 0.06
+    assert found["set_coverage_90"] == pytest.approx(0.9, abs=0.03)
+    assert 0.9 < found["set_size_90"] < 2
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim['method']} against {claim['versus']}")

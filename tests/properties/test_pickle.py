@@ -372,6 +372,7 @@ EXAMPLES = {
     ),
     "GammaMap": lambda: objectives.GammaMap(4),
     "GammaNet": partial(objective, "gamma_net"),
+    "MemberCalibration": lambda: objectives.MemberCalibration(2),
     "MeanNetwork": lambda: objectives.MeanNetwork([toys.make_network(0, plain=True)]),
     "MetaLabelSmoothing": partial(objective, "meta_label_smoothing"),
     "MutualLearning": partial(objective, "mutual_learning"),

@@ -7,7 +7,7 @@ from equipoise.calibrators.bbq import BayesianBinning
 from equipoise.calibrators.beta import BetaCalibration
 from equipoise.calibrators.by_group import CalibrationByGroup
 from equipoise.calibrators.dirichlet import DirichletCalibration
-from equipoise.calibrators.ensemble import average_predictions
+from equipoise.calibrators.ensemble import EnsembleScaling, average_predictions
 from equipoise.calibrators.ensemble_temperature import EnsembleTemperatureScaling
 from equipoise.calibrators.files import calibrate_file
 from equipoise.calibrators.focal_recovery import FocalRecovery
@@ -45,6 +45,7 @@ __all__ = [
     "CalibratorModule",
     "Choice",
     "DirichletCalibration",
+    "EnsembleScaling",
     "EnsembleTemperatureScaling",
     "FitResult",
     "FocalRecovery",

@@ -115,7 +115,9 @@ class Certificate:
             return (
                 f"{text}. No threshold has an observed error below the limit, so more rows will hardly help."
             )
-        return f"{text}. About {short.n_needed:,} labelled rows might be enough if the observed error is the true one."
+        # Two digits: the number is a guess from an observed error.
+        about = f"{float(f'{short.n_needed:.2g}'):,.0f}"
+        return f"{text}. About {about} labelled rows might be enough if the observed error is the true one."
 
 
 def _threshold_text(value: float | None) -> str:

@@ -36,7 +36,7 @@ def logit_norm_loss(
         logits: Unnormalized scores; never probabilities.
         labels: Class numbers in ``[0, k)``, or soft targets.
         temperature: Temperature *τ* of the normalized logits, of which the loss is bounded from below:
-            0.04 for CIFAR-10 in the paper.
+            0.04 is quoted for the paper's CIFAR-10 (not confirmed there); the authors' example runs with 0.01.
 
     Returns:
         One value per sample.
@@ -46,7 +46,7 @@ def logit_norm_loss(
         tensor([0.2204])
 
     Reference:
-        Wei et al. (2022), Mitigating neural network overconfidence with logit normalization, eq. (5).
+        Wei et al. (2022), Mitigating neural network overconfidence with logit normalization.
 
     Differs from the authors' code:
         Nothing known. At logits of exactly zero the slope is 1 / (temperature x 1e-7), which is finite in float32 and

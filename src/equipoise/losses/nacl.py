@@ -82,7 +82,7 @@ def neighbor_aware_loss(
         tensor([1.1931])
 
     Reference:
-        Murugesan et al. (2025), Neighbor-aware calibration of segmentation networks with penalty-based constraints.
+        Murugesan et al. (2024), Neighbor-aware calibration of segmentation networks with penalty-based constraints.
 
     Differs from the authors' code:
         Nothing known for the linear penalty with a mean or Gaussian kernel; their other penalties are not here. Void

@@ -32,7 +32,7 @@ def poly1_loss(
         logits: Unnormalized scores; never probabilities.
         labels: Class numbers in ``[0, k)``, or soft targets.
         epsilon: Change of the first weight (*ε*), at least -1; 0 is cross-entropy. The paper chooses it for each
-            task: 2 on ImageNet-1K, -1 on some detection tasks.
+            task; the default of 1 is usual and not confirmed from the paper.
 
     Returns:
         One value per sample.
@@ -42,7 +42,7 @@ def poly1_loss(
         tensor([1.6931])
 
     Reference:
-        Leng et al. (2022), PolyLoss: a polynomial expansion perspective of classification loss functions, eq. (6).
+        Leng et al. (2022), PolyLoss: a polynomial expansion perspective of classification loss functions.
 
     Differs from the authors' code:
         Nothing known.

@@ -1,7 +1,7 @@
 """Methods that need more than a loss: mutual learning, gamma-net, pruning, ensembles."""
 
 from equipoise.core import torch_required as _torch_required  # noqa: F401 - first, for its message
-from equipoise.objectives.deep_ensemble import DeepEnsemble, MeanNetwork
+from equipoise.objectives.deep_ensemble import DeepEnsemble, MeanNetwork, MemberCalibration
 from equipoise.objectives.differentiated_mutual_learning import DifferentiatedMutualLearning
 from equipoise.objectives.distilled_ensemble import DistilledEnsemble
 from equipoise.objectives.gamma_net import GammaMap, GammaNet
@@ -27,6 +27,7 @@ __all__ = [
     "LastLayerLaplace",
     "MCDropout",
     "MeanNetwork",
+    "MemberCalibration",
     "MetaLabelSmoothing",
     "MonteCarloNetwork",
     "MutualLearning",

@@ -5,18 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast, final
+from typing import Literal, TypeAlias, cast, final, get_args
 
 import torch
 from torch import Tensor, nn
 
+from equipoise.calibrators import EnsembleScaling, TemperatureScaling
+from equipoise.core.names import check_choice
 from equipoise.objectives.parts import Parts
 from equipoise.objectives.supervised import Supervised
 from equipoise.training import BatchLike, HeldOut, Objective, Step
 from equipoise.training.batch_source import Inputs
 from equipoise.training.network_call import as_logits, call_network
 
-__all__ = ["DeepEnsemble", "MeanNetwork", "mean_log_probs"]
+__all__ = ["CalibrateMembers", "DeepEnsemble", "MeanNetwork", "mean_log_probs"]
+
+#: When an ensemble is calibrated: each member before averaging, all members with their spread, or only the average.
+CalibrateMembers: TypeAlias = Literal["after", "before", "spread"]
 
 
 def mean_log_probs(logits: Sequence[Tensor]) -> Tensor:
@@ -31,24 +36,64 @@ def mean_log_probs(logits: Sequence[Tensor]) -> Tensor:
 
 
 @final
+class MemberCalibration(nn.Module):
+    """Calibrate the members of an ensemble before they are averaged.
+
+    Each member's log-probabilities are multiplied by its scale, the inverse of a temperature. Their differences from
+    the mean of all members are multiplied by the spread.
+
+    Args:
+        n_members: Number of members.
+
+    Example:
+        >>> calibration = MemberCalibration(2)
+        >>> _ = calibration.spread.fill_(0.0)
+        >>> first, second = calibration([torch.tensor([[4.0, 0.0]]), torch.tensor([[0.0, 0.0]])])
+        >>> torch.equal(first, second)
+        True
+    """
+
+    scales: Tensor
+    spread: Tensor
+
+    def __init__(self, n_members: int) -> None:
+        super().__init__()
+        self.register_buffer("scales", torch.ones(n_members))
+        self.register_buffer("spread", torch.ones(()))
+
+    def forward(self, logits: Sequence[Tensor]) -> list[Tensor]:
+        """Return calibrated logits of each member."""
+        scaled = torch.stack(
+            [scale * torch.log_softmax(part, 1) for scale, part in zip(self.scales, logits, strict=True)]
+        )
+        center = scaled.mean(0)
+        return list(center + self.spread * (scaled - center))
+
+
+@final
 class MeanNetwork(nn.Module):
     """Networks whose probabilities are averaged, as one network.
 
     Args:
         networks: From the same inputs to the same classes.
+        calibration: How members are calibrated before they are averaged; None averages them as they are.
 
     Example:
         >>> MeanNetwork([nn.Linear(2, 3), nn.Linear(2, 3)])(torch.ones(1, 2)).shape
         torch.Size([1, 3])
     """
 
-    def __init__(self, networks: Sequence[nn.Module]) -> None:
+    def __init__(
+        self, networks: Sequence[nn.Module], *, calibration: MemberCalibration | None = None
+    ) -> None:
         super().__init__()
         self.networks = nn.ModuleList(networks)
+        self.calibration = calibration
 
     def forward(self, inputs: Inputs) -> Tensor:
         """Return the logarithm of the mean probabilities."""
-        return mean_log_probs([as_logits(call_network(network, inputs)) for network in self.networks])
+        parts = [as_logits(call_network(network, inputs)) for network in self.networks]
+        return mean_log_probs(parts if self.calibration is None else self.calibration(parts))
 
 
 @final
@@ -67,6 +112,10 @@ class DeepEnsemble(Objective):
             samples.
         n_samples: Numbers that ``batch.index`` may hold run from 0 to this, exclusive; needed for subsets.
         rows: Numbers of the training samples, where a dataset also holds others; None takes all.
+        calibrate: When the ensemble is calibrated. ``"after"`` leaves that to calibrators of the average. ``"before"``
+            divides each member's logits by a temperature, ``"spread"`` fits one temperature of all members and a factor
+            of their spread (ours); both are fitted on ``tune`` after every epoch, and calibrators of the average may
+            follow.
 
     Example:
         >>> from equipoise.objectives import Supervised
@@ -91,20 +140,32 @@ class DeepEnsemble(Objective):
         subset: float | None = None,
         n_samples: int | None = None,
         rows: Tensor | None = None,
+        calibrate: CalibrateMembers = "after",
     ) -> None:
         super().__init__()
+        check_choice(calibrate, get_args(CalibrateMembers), where="DeepEnsemble", name="calibrate")
         if len(members) < 2:
             raise ValueError(
                 f"DeepEnsemble: `members` must be at least two, got {len(members)}. The papers take three to five."
             )
         self.members = cast("Sequence[Objective]", nn.ModuleList(members))
         # Not a child of its own: its networks already are, through the members.
-        self._mean = (MeanNetwork([member.network() for member in members]),)
+        self.calibrate = calibrate
+        self.calibration = None if calibrate == "after" else MemberCalibration(len(members))
+        networks = [member.network() for member in members]
+        self._mean = (MeanNetwork(networks, calibration=self.calibration),)
         subsets = None if subset is None else _draw_subsets(len(members), subset, n_samples, rows)
         self.register_buffer("subsets", subsets)
 
     @classmethod
-    def from_parts(cls, parts: Parts, *, n_members: int = 5, subset: float | None = None) -> DeepEnsemble:
+    def from_parts(
+        cls,
+        parts: Parts,
+        *,
+        n_members: int = 5,
+        subset: float | None = None,
+        calibrate: CalibrateMembers = "after",
+    ) -> DeepEnsemble:
         """Build it from what an experiment has: members of one kind, each with its own initial weights.
 
         Args:
@@ -116,7 +177,7 @@ class DeepEnsemble(Objective):
             3
         """
         members = [Supervised.from_parts(parts) for _ in range(n_members)]
-        return cls(members, subset=subset, n_samples=parts.n_samples, rows=parts.rows)
+        return cls(members, subset=subset, n_samples=parts.n_samples, rows=parts.rows, calibrate=calibrate)
 
     def step(self, batch: BatchLike) -> Step:
         """Step every member."""
@@ -168,9 +229,24 @@ class DeepEnsemble(Objective):
             member.prepare_evaluation()
 
     def end_epoch(self, held_out: HeldOut | None) -> None:
-        """Let every member end its epoch with its own network's held-out predictions."""
+        """Let every member end its epoch with its own network's held-out predictions, and calibrate them."""
         for member in self.members:
             member.end_epoch(held_out)
+        if self.calibration is None:
+            return
+        if held_out is None:
+            raise ValueError(
+                f"DeepEnsemble: calibrate={self.calibrate!r} is fitted on a 'tune' split, and there is none. Add "
+                'one, or use calibrate="after".'
+            )
+        found = [held_out(member.network()) for member in self.members]
+        if self.calibrate == "before":
+            scales = [1 / TemperatureScaling().fit(one).temperature for one in found]
+            self.calibration.scales.copy_(torch.tensor(scales))
+            return
+        fitted = EnsembleScaling().fit(found)
+        self.calibration.scales.fill_(1 / fitted.temperature)
+        self.calibration.spread.fill_(fitted.spread)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Literal, final
 from torch import Tensor, nn
 
 from equipoise.core.names import check_choice
+from equipoise.objectives.deep_ensemble import MemberCalibration
 from equipoise.objectives.parts import Parts
 from equipoise.objectives.supervised import Supervised
 from equipoise.training import AveragedWeights, BatchLike, HeldOut, Learner, Objective, Source, Step
@@ -77,6 +78,11 @@ class WeightAverage(Objective):
             raise ValueError(
                 "WeightAverage: the network has batch norms, whose statistics must be computed for the averaged "
                 "weights. Give the training batches as `train`."
+            )
+        if any(isinstance(part, MemberCalibration) for part in objective.modules()):
+            raise ValueError(
+                "WeightAverage: members with averaged weights cannot be calibrated before averaging, since their "
+                'temperatures are fitted without it. Use calibrate="after".'
             )
         self.objective = objective
         self.average = AveragedWeights(objective.network())

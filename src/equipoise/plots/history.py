@@ -9,7 +9,15 @@ import numpy as np
 
 from equipoise.core.names import look_up
 from equipoise.metrics.facts import FACTS
-from equipoise.plots.style import band_opacity, check_not_empty, dress, on_axes, outside_legend, series_styles
+from equipoise.plots.style import (
+    band_opacity,
+    check_not_empty,
+    dress,
+    lone_marker,
+    on_axes,
+    outside_legend,
+    series_styles,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,7 +80,8 @@ def draw_history(
         if len(values) > 1:
             low, high = (f(values, axis=0) for f in (np.fmin.reduce, np.fmax.reduce))
             ax.fill_between(epochs, low, high, color=color, alpha=band_opacity(len(seeds)), linewidth=0)
-        ax.plot(epochs, _mean(values), color=color, linestyle=dash, linewidth=1.6, label=name)
+        marker = lone_marker(len(epochs))
+        ax.plot(epochs, _mean(values), color=color, linestyle=dash, marker=marker, linewidth=1.6, label=name)
     outside_legend(ax, title=title)
     return dress(
         ax,

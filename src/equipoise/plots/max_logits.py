@@ -41,9 +41,16 @@ def draw_max_logits(
     ax = on_axes(ax, names=predictions)
     seeds = {name: [part] if isinstance(part, Predictions) else part for name, part in predictions.items()}
     largest = {
-        name: np.concatenate([one.logits.max(axis=1) for one in parts]) for name, parts in seeds.items()
+        name: np.concatenate([one.logits.max(axis=1) for one in parts]).astype(np.float64)
+        for name, parts in seeds.items()
     }
-    edges = np.histogram_bin_edges(np.concatenate(list(largest.values())), n_bins)
+    every = np.concatenate(list(largest.values()))
+    low, high = every.min(), every.max()
+    if high - low < 1e-9 * max(
+        1.0, abs(high)
+    ):  # no room for bars between values that are equal but for rounding
+        low, high = low - 0.5, high + 0.5
+    edges = np.linspace(low, high, n_bins + 1)
     for (name, values), (color, _, dash) in zip(largest.items(), series_styles(), strict=False):
         heights, _ = np.histogram(values, edges, density=True)
         ax.stairs(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from equipoise.core.errors import DataError
-from equipoise.plots.style import BLUE, dress, on_axes, outside_legend
+from equipoise.plots.style import BLUE, dress, lone_marker, on_axes, outside_legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,6 +47,6 @@ def draw_multipliers(
     epochs = [row["epoch"] + 1 for row in found]
     mean, low, high = ([row[name] for row in found] for name in names)
     ax.fill_between(epochs, low, high, color=BLUE, alpha=0.2, linewidth=0, label="least to largest")
-    ax.plot(epochs, mean, color=BLUE, linewidth=1.6, label="mean")
+    ax.plot(epochs, mean, color=BLUE, marker=lone_marker(len(epochs)), linewidth=1.6, label="mean")
     outside_legend(ax)
     return dress(ax, x="epoch", y=buffer)

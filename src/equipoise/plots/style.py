@@ -30,6 +30,7 @@ __all__ = [
     "check_not_empty",
     "dress",
     "legend_width",
+    "lone_marker",
     "new_figure",
     "on_axes",
     "outside_legend",
@@ -186,6 +187,11 @@ def wrapped(text: str, width: int = 34) -> str:
     return "\n".join(lines) or text
 
 
+def lone_marker(n_points: int) -> str | None:
+    """Return the marker of a line: a line of one point is not visible without."""
+    return "o" if n_points == 1 else None
+
+
 def band_opacity(n_bands: int) -> float:
     """Return how opaque bands are drawn, so that many of them leave the lines visible."""
     return min(0.15, 0.6 / n_bands)
@@ -213,7 +219,7 @@ def dress(ax: Axes, *, x: str, y: str, title: str | None = None, grid: bool = Tr
     ax.tick_params(color=GRAY, labelcolor=INK)
     ax.set_axisbelow(True)
     if x == "epoch":
-        ax.locator_params(axis="x", integer=True)
+        ax.locator_params(axis="x", integer=True, min_n_ticks=1)
     if grid:
         ax.grid(axis="y", color="#d0d7de", linewidth=0.6)
     return ax

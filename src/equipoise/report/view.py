@@ -43,7 +43,7 @@ from equipoise.report.result_tables import (
     sweep_table,
     threshold_table,
 )
-from equipoise.report.svg import Chart, Frame, SvgElement, svg_element
+from equipoise.report.svg import Chart, Frame, SvgElement, svg_element, text
 
 __all__ = ["Block", "Figure", "Section", "Tile", "judgment_lines", "sections_of", "summary_of", "tiles_of"]
 
@@ -262,8 +262,8 @@ def _numbers(report: Report) -> list[Block]:
     level = f"{100 * report.base.first.level:g}%"
     if len(report.methods) == 1:
         about = (
-            f"Every metric with its {level} interval. For errors, `by chance` is how often a calibrated model with the "
-            "same confidences would score as high on as many rows."
+            f"Every metric with its {level} interval. For errors, the column by chance is how often a "
+            "calibrated model with the same confidences would score as high on as many rows."
         )
         only = report.methods[0]
         unknown = [Block("lead", words) for words in unknown_words(only.first)]
@@ -417,7 +417,11 @@ def _selective(report: Report) -> list[Block]:
         if chart is not None:
             blocks.append(Block("figures", [Figure(chart)], "plain"))
             if only is not None:
-                marks = " Vertical lines are certified thresholds." if _n_certified(certified) else ""
+                marks = (
+                    " Vertical lines: thresholds certified for these error rates."
+                    if _n_certified(certified)
+                    else ""
+                )
                 blocks.append(Block("lead", f"The band is the pointwise {level} interval.{marks}"))
     if certified:
         about = (
@@ -471,6 +475,12 @@ def _risk_extras(frame: Frame, method: MethodResult) -> list[SvgElement]:
         svg_element(
             "g",
             frame.line(100 * one.coverage, 0, 100 * one.coverage, top, class_="certified"),
+            text(
+                frame.x(100 * one.coverage) - 3,
+                frame.y(top) + 10,
+                percent(one.max_error or 0, 0),
+                anchor="end",
+            ),
             frame.line(100 * one.coverage - 1.2, 0, 100 * one.coverage - 1.2, top, class_="hit-line"),
             class_="mark",
             data_tip=f"At most {percent(one.max_error or 0, 0)} errors, certified\nthreshold {one.threshold:.4f}\n"

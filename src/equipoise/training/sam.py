@@ -26,7 +26,8 @@ def sam_perturbation(
     Args:
         weights: All weights *w* that have a gradient.
         gradients: Their gradients *g*.
-        rho: Distance (*ρ*): 0.05 for SAM; ASAM measures it relative to the weights and takes about 2.
+        rho: Distance (*ρ*): 0.05 for SAM. ASAM measures it relative to the weights: 0.5 in its authors' code, which
+            adds 0.01 to the weights, and 2 in a common implementation that does not.
         adaptive: Whether the distance is relative to the size of each weight: ASAM.
 
     Returns:

@@ -124,7 +124,7 @@ def build(spec: Spec, execution: Execution | None = None) -> Built:
     made = _make_objective(objective, parts, spec)
     if spec.training.members > 1:
         others = [_make_objective(objective, parts, spec) for _ in range(spec.training.members - 1)]
-        made = DeepEnsemble([made, *others])
+        made = DeepEnsemble([made, *others], calibrate=spec.training.calibrate_members or "after")  # type: ignore[arg-type]
     if spec.training.average:
         made = WeightAverage.around(
             made,

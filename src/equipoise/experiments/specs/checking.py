@@ -210,6 +210,15 @@ def _check_recipe(recipe: RecipeSpec, *, where: str) -> None:
     for key in ("average_decay", "average_start"):
         if not 0 <= getattr(recipe, key) < 1:
             raise SpecError(f"{where}.{key}: must lie in [0, 1), got {getattr(recipe, key)}.")
+    if recipe.calibrate_members is not None:
+        with located(f"{where}.calibrate_members"):
+            words = ("before", "spread")
+            check_choice(recipe.calibrate_members, words, where="recipe", name="calibrate_members")
+    if recipe.calibrate_members and (recipe.members == 1 or recipe.average):
+        raise SpecError(
+            f"{where}.calibrate_members: requires `members` above 1 and no `average`, got {recipe.members} and "
+            f"{recipe.average!r}."
+        )
     mixing = [key for key in ("mixup", "cutmix", "regmixup") if getattr(recipe, key)]
     if len(mixing) > 1:
         raise SpecError(f"{where}.{mixing[1]}: cannot be combined with {mixing[0]!r}. Set one of them to 0.")

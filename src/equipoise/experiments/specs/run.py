@@ -178,8 +178,10 @@ class RecipeSpec:
         reduction: ``"mean"``, or ``"sum"`` as in the focal repository and its kin.
         accumulate: Batches per step.
         sam: Distance of sharpness-aware minimization, 0.05 in the paper; 0 takes plain steps.
-        sam_adaptive: Measure that distance relative to each weight: ASAM, with ``sam`` about 2.
+        sam_adaptive: Measure that distance relative to each weight: ASAM, with ``sam`` from 0.5 to 2.
         members: Number of networks that are trained alike and averaged, whatever the method; 1 trains one.
+        calibrate_members: ``"before"`` gives each member a temperature before averaging, ``"spread"`` fits one
+            temperature and a factor of the members' spread, both on ``tune``; None calibrates only the average.
         average: ``"ema"`` or ``"swa"`` evaluates and ships an average of the weights; empty does not average.
         average_decay: Decay of ``"ema"``.
         average_start: Share of the epochs after which ``"swa"`` averages, at a constant learning rate.
@@ -226,6 +228,7 @@ class RecipeSpec:
     sam: float = 0.0
     sam_adaptive: bool = False
     members: int = 1
+    calibrate_members: str | None = None
     average: str = ""
     average_decay: float = 0.999
     average_start: float = 0.75

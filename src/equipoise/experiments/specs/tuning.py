@@ -80,7 +80,8 @@ def parse_tuned_method(table: Mapping[str, Any], *, where: str) -> TunedMethod:
     Args:
         table: A method with ``choose = { gamma = [1.0, 3.0] }``, and perhaps ``by`` and ``rule``; with
             ``search = "optuna"`` and ``trials`` a hyperparameter may be ``{ low, high, log }`` as well. Options of the
-            loss inside an objective are written ``"loss.gamma"``, and those of a term of a sum ``"focal.gamma"``.
+            loss inside an objective are written ``"loss.gamma"``, those of a term of a sum ``"focal.gamma"``, and keys
+            of the recipe ``"recipe.weight_decay"``.
         where: File and key, for errors.
 
     Raises:
@@ -168,15 +169,23 @@ def _label(base: str, names: Sequence[str], by: str) -> str:
 
 
 def _set_option(method: MethodSpec, name: str, value: Any, *, where: str) -> MethodSpec:
-    """Return a method with one hyperparameter set: ``"gamma"``, ``"loss.gamma"``, or ``"focal.gamma"`` in a sum."""
+    """Return a method with one hyperparameter set.
+
+    It is named ``"gamma"``, ``"loss.gamma"``, ``"recipe.lr"``, or ``"focal.gamma"`` in a sum.
+    """
+    if name.startswith("recipe."):
+        key = name.removeprefix("recipe.")
+        if key in method.recipe:
+            raise SpecError(f"{where}.choose.{name}: is set in `recipe` already. Remove it there.")
+        return replace(method, recipe={**method.recipe, key: value})
     inside = name.startswith("loss.") and method.loss is not None
     owner = method.loss if inside and method.loss is not None else method
     # Terms of a sum may be files of code, whose names have dots.
     term, _, key = name.removeprefix("loss." if inside else "options.").rpartition(".")
     if term and not is_sum(owner.name):
         raise SpecError(
-            f"{where}.choose: must name options of the method, of its loss as 'loss.name', or of a term of a sum as "
-            f"'term.name', got {name!r}."
+            f"{where}.choose: must name options of the method, of its loss as 'loss.name', of a term of a sum as "
+            f"'term.name', or keys of the recipe as 'recipe.name', got {name!r}."
         )
     table = owner.options.get(term, {}) if term else owner.options
     if not isinstance(table, Mapping):
