@@ -165,6 +165,7 @@ def sections_of(report: Report) -> list[Section]:
     order = [numbers, diagram, *after] if several else [diagram, *after, numbers]
     if several and report.over_time:
         order = [drift, diagram, numbers, *after]
+    order = [("search", "How it was found", _search), *order]
     order += [
         ("methods", "The methods", _cards),
         ("provenance", "Where the numbers come from", _provenance),
@@ -554,6 +555,11 @@ def _sweeps(report: Report) -> list[Block]:
         blocks += [Block("figures", [Figure(chart)], "plain")] if chart is not None else []
         blocks.append(Block("table", sweep_table(sweep)))
     return blocks
+
+
+def _search(report: Report) -> list[Block]:
+    """Return how the model was found, for a report of `auto`."""
+    return [Block("text" if isinstance(part, str) else "table", part) for part in report.search]
 
 
 def _training(report: Report) -> list[Block]:
