@@ -124,7 +124,9 @@ def test_influence_of_tied_rows_is_the_derivative_too(key):
         mass = cells.mass.copy()
         mass[place] += 1.0
         changed = influence_table(cells._replace(mass=mass)).values[key]
-        assert 4001 * (changed - table.values[key]) == pytest.approx(table.entries[key].wrong[place], abs=0.01)
+        assert 4001 * (changed - table.values[key]) == pytest.approx(
+            table.entries[key].wrong[place], abs=0.01
+        )
 
 
 def test_a_model_without_mistakes_keeps_room_for_some():
