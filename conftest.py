@@ -51,7 +51,8 @@ if find_spec("numba") is None:
 #: Imports that show that a test needs torch: torch itself, packages that need it, and public names from there.
 _NEEDS_TORCH = re.compile(
     r"^ *(import|from) (torch\b|equipoise\.(losses|models|data|objectives|training|experiments|testing)\b|"
-    r"helpers\.(batch_norms|batch_terms|host_processes|host_training|own_code|per_sample|processes|toys)\b)|"
+    r"helpers(\.| import )(batch_norms|batch_terms|host_processes|host_training|own_code|per_sample|processes|"
+    r"statistics_trials|toys)\b)|"
     r"^from equipoise import .*\b(compare_methods|compare_seeds|load_model|register)\b",
     re.MULTILINE,
 )

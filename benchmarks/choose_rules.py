@@ -16,7 +16,7 @@ import numpy as np
 
 from equipoise.calibrators.forms import as_claims, is_claims
 from equipoise.calibrators.loading import KINDS
-from equipoise.calibrators.selection import CANDIDATES, CLAIM_CANDIDATES, _probs, _refusal
+from equipoise.calibrators.selection import CANDIDATES, CLAIM_CANDIDATES, _probs, refusal
 from equipoise.calibrators.zeros import floor_of, with_floor
 from equipoise.core import Predictions
 from equipoise.core.reading import read_predictions
@@ -81,7 +81,7 @@ def repeat(data, n_rows, rng):
     made = {name: KINDS[name]() for name in (CLAIM_CANDIDATES if claims else CANDIDATES)}
     n_classes = calib.logits.shape[1]
     size = {name: one.n_parameters(n_classes) for name, one in made.items()}
-    tried = {name: one for name, one in made.items() if not _refusal(one, n_rows, n_classes, claims=claims)}
+    tried = {name: one for name, one in made.items() if not refusal(one, n_rows, n_classes, claims=claims)}
     fold = rng.permutation(n_rows) % FOLDS
     losses = {name: np.empty(n_rows) for name in tried}
     for part in range(FOLDS):

@@ -9,6 +9,7 @@ __all__ = [
     "Predictions",
     "Scorecard",
     "__version__",
+    "auto",
     "compare",
     "compare_methods",
     "compare_seeds",
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from equipoise.core import Predictions, iter_predictions, read_predictions, write_predictions
     from equipoise.evaluate import PairedDifferences, Scorecard, compare, score
     from equipoise.experiments import compare_methods, compare_seeds
+    from equipoise.integrations.auto import auto
     from equipoise.integrations.saved_model import load_model
 else:
     # Nothing below is loaded before it is used: torch takes seconds, and `equipoise --help` needs none of it.
@@ -56,6 +58,7 @@ else:
             "PairedDifferences": "equipoise.evaluate",
             "Predictions": "equipoise.core",
             "Scorecard": "equipoise.evaluate",
+            "auto": "equipoise.integrations.auto",
             "compare": "equipoise.evaluate",
             "compare_methods": "equipoise.experiments",
             "compare_seeds": "equipoise.experiments",

@@ -180,3 +180,12 @@ def test_another_calibrator_needs_the_weights(tmp_path):
     another = ComparisonSpec.from_table({**table, "calibrators": ["platt"]})
     [message] = run_comparison(another, tmp_path, **QUICK, workers=1).summary.failed.values()
     assert "pixels cannot be scored after another calibrator" in message
+
+
+def test_losses_for_segmentation_train_from_a_spec(tmp_path):
+    table = {**DENSE, "name": "for-pixels", "method": ["nacl", "ce+l1_ace"]}
+    outcome = run_comparison(ComparisonSpec.from_table(table), tmp_path, **QUICK, workers=1)
+    assert outcome.summary.failed == {}
+    losses = [float(run.history()[-1]["loss"]) for run in find_runs(tmp_path)]
+    assert len(losses) == 2
+    assert all(np.isfinite(losses))

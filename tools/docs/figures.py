@@ -88,6 +88,7 @@ FIGURES = {
     "gradients": gradients,
     "splits": schematics.splits,
     "run-stages": schematics.run_stages,
+    "auto": schematics.ladder,
     "body-and-head": schematics.body_and_head,
     "forms": schematics.forms,
     "cluster": schematics.cluster,

@@ -76,6 +76,20 @@ def run_stages() -> Figure:
     )
 
 
+def ladder() -> Figure:
+    """Draw the candidates of `auto` in their order, and the test at the end."""
+    return chain(
+        [
+            ("cross-entropy", "then its EMA"),
+            ("ensemble", "of the first five"),
+            ("calibrators", "sms, vector, ..."),
+            ("losses", "and augmentation,\nsuccessive halving"),
+            ("final test", "on kept rows, against\ncross-entropy + temperature"),
+        ],
+        width=9.0,
+    )
+
+
 def body_and_head() -> Figure:
     """Draw the two parts of a network and the methods that use each."""
     return chain(

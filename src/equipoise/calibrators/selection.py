@@ -28,7 +28,18 @@ from equipoise.core.probabilities import softmax
 from equipoise.core.seeds import numpy_generator
 from equipoise.core.tables import Table
 
-__all__ = ["CANDIDATES", "CLAIM_CANDIDATES", "GROUP_CANDIDATES", "Advisor", "Choice", "Trial", "choose"]
+__all__ = [
+    "CANDIDATES",
+    "CLAIM_CANDIDATES",
+    "GROUP_CANDIDATES",
+    "Advisor",
+    "Choice",
+    "Pick",
+    "Trial",
+    "choose",
+    "picking",
+    "refusal",
+]
 
 #: What is tried unless the caller says otherwise, simple maps first.
 CANDIDATES = ("identity", "temperature", "ets", "platt", "svs", "vector", "beta", "isotonic", "sms")
@@ -158,9 +169,7 @@ def choose(
     if rule is not None:
         check_choice(rule, RULES, where="choose", name="rule")
     claims = is_claims(predictions)
-    if rule is None and weights.sum() >= _ROWS_FOR_BEST:
-        rule = "best"
-    pick = _Pick(rule, _SIMPLE_CLAIMS if claims else _SIMPLE)
+    pick = picking(float(weights.sum()), rule, claims=claims)
     if candidates is None:
         candidates = CLAIM_CANDIDATES if claims else CANDIDATES
     named = _named(candidates)
@@ -170,7 +179,7 @@ def choose(
     data = with_floor(data, floor) if floor else data
     n_classes = data.logits.shape[1]
     refused = {
-        name: _refusal(one, float(weights.sum()), n_classes, claims=claims) for name, one in named.items()
+        name: refusal(one, float(weights.sum()), n_classes, claims=claims) for name, one in named.items()
     }
     tried = {name: one for name, one in named.items() if not refused[name]}
     size = {name: one.n_parameters(n_classes) for name, one in named.items()}
@@ -237,7 +246,31 @@ def _named(candidates: Sequence[str | Calibrator]) -> dict[str, Calibrator]:
     return named
 
 
-def _refusal(calibrator: Calibrator, rows: float, n_classes: int, *, claims: bool) -> str:
+def picking(rows: float, rule: Rule | None = None, *, claims: bool = False) -> Pick:
+    """Return how a candidate is picked among so many rows.
+
+    Args:
+        rows: Number of rows, or the sum of their weights.
+        rule: ``"one_standard_error"`` or ``"best"``; by default as in :func:`choose`.
+        claims: Whether the rows are confidences of being right.
+
+    Example:
+        >>> losses = {"temperature": np.array([0.2, 0.9]), "vector": np.array([0.3, 0.6])}
+        >>> picking(2, "best")(losses, np.ones(2), {"temperature": 1, "vector": 6})
+        'vector'
+    """
+    if rule is None and rows >= _ROWS_FOR_BEST:
+        rule = "best"
+    return Pick(rule, _SIMPLE_CLAIMS if claims else _SIMPLE)
+
+
+def refusal(calibrator: Calibrator, rows: float, n_classes: int, *, claims: bool = False) -> str:
+    """Return why a calibrator is not tried on so many rows; empty if it is.
+
+    Example:
+        >>> refusal(KINDS["vector"](), 50, 10)
+        'refused: 20 parameters ...'
+    """
     if claims and not calibrator.takes_claims:
         return "refused: it needs the scores of every class"
     if claims and calibrator.kind in _CURVES and rows < _ROWS_FOR_BEST:
@@ -265,7 +298,7 @@ class _Outcome:
     inner: Sequence[Mapping[str, Array]]
     tops: Mapping[str, tuple[Array, Array]]
 
-    def nested(self, weights: Array, size: Mapping[str, int], pick: _Pick) -> Array:
+    def nested(self, weights: Array, size: Mapping[str, int], pick: Pick) -> Array:
         """Return each row's loss under the candidate chosen, and fitted, without its part."""
         result = np.empty(len(self.fold))
         for part, losses in enumerate(self.inner):
@@ -314,13 +347,14 @@ def _probs(calibrator: Calibrator, rows: Predictions) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pick:
+class Pick:
     """The rule that picks a candidate by its losses; without a name, the best if it clearly beats the simple ones."""
 
     rule: Rule | None
     simple: tuple[str, ...]
 
     def __call__(self, losses: Mapping[str, Array], weights: Array, size: Mapping[str, int]) -> str:
+        """Return the candidate, by held-out losses of each row, weights of rows and numbers of parameters."""
         means = {name: mean_and_error(values, weights)[0] for name, values in losses.items()}
         best = min(means, key=means.__getitem__)
         if self.rule == "best":

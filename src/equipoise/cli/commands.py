@@ -35,6 +35,10 @@ COMMANDS: Mapping[str, CommandEntry] = MappingProxyType(
             "Apply CALIBRATOR or DECISION, saved by `calibrate` or `decide`, to the predictions in FILE."
         ),
         "audit": CommandEntry("Audit the calibration of predictions in FILE."),
+        "auto": CommandEntry(
+            "Give the best calibrated model within a budget: trained, calibrated, tested, with a report.",
+            resumes=True,
+        ),
         "calibrate": CommandEntry(
             "Fit a calibrator on FILE, held-out predictions with their labels, and save it."
         ),

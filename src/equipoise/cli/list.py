@@ -40,6 +40,8 @@ def command(category: str | None, as_json: bool, quiet: bool) -> None:
             (entry.key, entry.title, entry.fidelity, entry.paper.split(",")[0]) for entry in table.values()
         ]
         print_table(("key", "name", "fidelity", "paper"), rows)
+        if name == "objectives" and not quiet:
+            click.echo('"auto" is a search over methods: see `equipoise show auto`.')
         if name == "metrics" and not quiet:
             words = f"Reported with them: {', '.join(METRIC_PARTS)}; see `equipoise show NAME`."
             click.echo("\n".join(textwrap.wrap(words, text_width(), break_on_hyphens=False)))

@@ -35,6 +35,9 @@ _MOST_PRINTED = 10
 @quiet_option
 def command(name: str, in_full: bool, as_json: bool, quiet: bool) -> None:
     """Show one method: what it does, when to use it, its options, and what its paper reported."""
+    if name == "auto":
+        _show_auto(as_json=as_json)
+        return
     add_plugins()
     known: dict[str, list[tuple[str, Entry]]] = {}
     for category, table in CATALOGUE.items():
@@ -60,6 +63,25 @@ def command(name: str, in_full: bool, as_json: bool, quiet: bool) -> None:
         _print_options(entry, in_full=in_full)
     if printed and not quiet:
         _print_papers(printed, in_full=in_full)
+
+
+def _show_auto(*, as_json: bool) -> None:
+    """Print what the search is, which is a command and not an entry of the catalogue."""
+    about = {
+        "title": "Automatic choice",
+        "summary": "A search over methods and calibrators within a budget. Cross-entropy + temperature is replaced "
+        "only if a paired test on kept rows prefers another candidate.",
+        "ladder": "ce, ema, ensemble of 5, calibrators (sms, vector, ...), then label_smoothing, focal, mixup or "
+        "cutmix and regmixup by successive halving, and more members of the best.",
+        "use": 'equipoise auto DATA --model NAME --budget 5 -o model; or method = "auto" in a spec; see '
+        "`equipoise auto --help`.",
+    }
+    if as_json:
+        print_json({"entries": [{"category": "commands", "key": "auto", **about}], "published": []})
+        return
+    for label, text in about.items():
+        start = "" if label in ("title", "summary") else f"{label}: "
+        click.echo("\n".join(textwrap.wrap(start + text, text_width(), break_on_hyphens=False)))
 
 
 def _print_entry(entry: Entry) -> None:

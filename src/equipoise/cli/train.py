@@ -37,7 +37,24 @@ def command(
     history: str,
     request: TrainingRequest,
 ) -> None:
-    """Train, predict and score one run, or continue where it stopped."""
+    """Train, predict and score one run, or continue where it stopped.
+
+    With method = "auto", SPEC is answered as by `equipoise auto`, in a folder of its name in the folder of runs.
+    """
+    if _searches(spec, request.overrides):
+        from equipoise.cli.auto import print_answer
+        from equipoise.experiments.specs.toml import parse_override
+        from equipoise.integrations.auto import auto
+
+        found = auto(
+            spec,
+            folder=request.out / spec.stem,
+            overrides=[parse_override(one) for one in request.overrides],
+            execution=request.execution,
+            quiet=request.quiet or request.as_json,
+        )
+        print_answer(found, as_json=request.as_json, quiet=request.quiet)
+        return
     from equipoise.experiments import RunFolder, prepare, read_spec, run
     from equipoise.experiments.specs.calibrators import parse_calibrator
     from equipoise.metrics.facts import columns
@@ -67,6 +84,18 @@ def command(
     if not request.quiet:
         named = f"{run_spec.name}: {folder.path}" if run_spec.name else str(folder.path)
         click.echo(f"\n{named}\n{usage_of_runs(folder.path)}")
+
+
+def _searches(spec: Path, overrides: tuple[str, ...]) -> bool:
+    """Whether the method of a spec is "auto"."""
+    from equipoise.experiments.specs.parsing import set_key
+    from equipoise.experiments.specs.toml import parse_override, read_toml
+
+    table = read_toml(spec)
+    for text in overrides:
+        set_key(table, *parse_override(text))
+    method = table.get("method")
+    return (method.get("name") if isinstance(method, Mapping) else method) == "auto"
 
 
 def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, final
+from typing import Any, NamedTuple, TypeAlias, TypeVar, final
 
 from equipoise.core.atomic_files import write_text
 from equipoise.core.errors import DataError, SpecError
@@ -29,9 +29,11 @@ from equipoise.experiments.tuning.choices import SeedChoice, read_earlier_choice
 from equipoise.experiments.tuning.samplers import first_settings
 from equipoise.experiments.tuning.study import Study, choose_setting
 
-__all__ = ["ComparisonResult", "part_of", "run_comparison"]
+__all__ = ["ComparisonResult", "Runs", "make_engine", "part_of", "run_comparison"]
 
 T = TypeVar("T")
+#: Does runs, and returns which are done and which failed.
+Engine: TypeAlias = Callable[[Sequence[Spec], ScoringOptions, Execution], RunSummary]
 
 
 class ComparisonResult(NamedTuple):
@@ -106,21 +108,16 @@ def run_comparison(
         >>> result.summary.is_whole, result.tables[0].rows[0].method
         (True, 'ce')
     """
-    check_choice(engine, ("local", "ray"), where="run_comparison", name="engine")
     if part is not None and not 1 <= part[0] <= part[1]:
         raise ValueError(
             f"run_comparison: `part` must be (i, n) with i from 1 to n, got {part}. Count parts from 1."
         )
     base = Path(folder)
-    runs = _Runs(
+    runs = Runs(
         comparison,
         _scoring_of(comparison, scoring or ScoringOptions()),
         execution or Execution(),
-        lambda specs, scoring, execution: (
-            run_on_ray(specs, base, scoring=scoring, execution=execution, address=address)
-            if engine == "ray"
-            else run_locally(specs, base, scoring=scoring, execution=execution, workers=workers)
-        ),
+        make_engine(base, engine=engine, workers=workers, address=address),
     )
     base.mkdir(parents=True, exist_ok=True)
     keys = [calibrator_key(one) for one in comparison.calibrators]
@@ -152,6 +149,26 @@ def run_comparison(
     return _write_results(comparison, base, runs, studies, order, margins)
 
 
+def make_engine(base: Path, *, engine: str, workers: int | None, address: str | None) -> Engine:
+    """Return a function that does runs in a folder.
+
+    Args:
+        base: The folder of run folders.
+        engine: ``"local"`` or ``"ray"``.
+        workers: Processes of the local engine.
+        address: Cluster of the Ray engine.
+
+    Raises:
+        ValueError: For another engine.
+    """
+    check_choice(engine, ("local", "ray"), where="run_comparison", name="engine")
+    return lambda specs, scoring, execution: (
+        run_on_ray(specs, base, scoring=scoring, execution=execution, address=address)
+        if engine == "ray"
+        else run_locally(specs, base, scoring=scoring, execution=execution, workers=workers)
+    )
+
+
 def _scoring_of(comparison: ComparisonSpec, scoring: ScoringOptions) -> ScoringOptions:
     """Return how runs are scored: what the comparison says, then the options of the command."""
     return replace(
@@ -165,7 +182,7 @@ def _scoring_of(comparison: ComparisonSpec, scoring: ScoringOptions) -> ScoringO
 
 
 @final
-class _Runs:
+class Runs:
     """The runs of a comparison: each is pinned and done once."""
 
     def __init__(
@@ -173,7 +190,7 @@ class _Runs:
         comparison: ComparisonSpec,
         scoring: ScoringOptions,
         execution: Execution,
-        engine: Callable[[Sequence[Spec], ScoringOptions, Execution], RunSummary],
+        engine: Engine,
     ) -> None:
         self._where, self._execution, self._engine = comparison.where, execution, engine
         self.done: dict[str, RunFolder] = {}
@@ -217,7 +234,7 @@ class _Runs:
 def _write_results(
     comparison: ComparisonSpec,
     base: Path,
-    runs: _Runs,
+    runs: Runs,
     studies: Sequence[Study],
     order: ShownOrder,
     margins: Mapping[str, float] | None,

@@ -16,6 +16,7 @@ from torch.nn.modules import module as torch_module
 from equipoise.catalogue import CATALOGUE
 from equipoise.core.errors import DataError, EquipoiseError, first_line
 from equipoise.core.names import look_up
+from equipoise.objectives.deep_ensemble import MeanNetwork
 
 __all__ = ["build_network", "check_input_shape", "check_weights", "count_classes"]
 
@@ -41,7 +42,7 @@ def build_network(architecture: Any, weights: Mapping[str, Tensor], *, where: st
     The network is first built on torch's ``meta`` device, where tensors have a shape and no memory.
 
     Args:
-        architecture: ``{"name": ..., "options": {...}}``.
+        architecture: ``{"name": ..., "options": {...}}``; with ``"members": n``, the mean of n such networks.
         weights: The tensors that are to fill it.
         where: Prefix of error messages.
 
@@ -57,15 +58,25 @@ def build_network(architecture: Any, weights: Mapping[str, Tensor], *, where: st
         equipoise.core.errors.DataError: doc: the weights do not fit the network: expected `head.weight` of shape ...
     """
     name, options = _checked_architecture(architecture, weights, where=where)
+    members = architecture.get("members")
+    if members is not None and not (type(members) is int and 1 <= members <= len(weights)):
+        raise DataError(f"{where}: `members` must count networks in the file, got {str(members)[:40]}.")
     entry = look_up(name, CATALOGUE["models"], what="network")
     made_with = {**entry.options, **options}
+
+    def make() -> nn.Module:
+        if members is None:
+            network: nn.Module = entry.factory(**made_with)
+            return network
+        return MeanNetwork([entry.factory(**made_with) for _ in range(members)])
+
     try:
         with torch.device("meta"), _at_most(len(weights)):
-            outline = entry.factory(**made_with)
+            outline = make()
         check_weights(outline, weights, where=where)
         _check_buffers(outline, weights, where=where)
         with torch.device("cpu"):
-            network: nn.Module = entry.factory(**made_with)
+            network = make()
         check_weights(network, weights, where=where)
     except EquipoiseError:
         raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
@@ -31,9 +31,10 @@ from equipoise.experiments.runs.stages import load_network
 from equipoise.integrations.calibrated import CalibratedNetwork, calibrator_of_rule
 from equipoise.integrations.raw_inputs import RawInputs, ScaledNetwork
 from equipoise.integrations.saved_model import load_model, save_model
+from equipoise.objectives.deep_ensemble import MeanNetwork
 from equipoise.training.network_call import as_logits, call_network
 
-__all__ = ["RunModel", "export_run", "find_run", "load_run", "save_run"]
+__all__ = ["RunModel", "export_run", "find_run", "load_run", "save_members", "save_run"]
 
 #: Test rows that a model is compared on, and the most values of their inputs.
 _ROWS, _VALUES = 256, 1 << 22
@@ -236,6 +237,44 @@ def save_run(model: RunModel, path: str | os.PathLike[str]) -> float:
             f"{path}: the file answers otherwise than the run, by {difference:.2g}. It was removed."
         )
     return max(difference, model.difference)
+
+
+def save_members(
+    runs: Sequence[RunFolder],
+    calibrator: Calibrator,
+    folder: Path,
+    *,
+    root: str | None = None,
+    code: str | os.PathLike[str] | None = None,
+) -> Path:
+    """Write the mean of runs' networks with one calibrator behind it as one file, compared with the runs.
+
+    Args:
+        runs: Finished runs of the same data and network.
+        calibrator: Fitted on the mean of their predictions.
+        folder: Where ``model.safetensors`` goes; text networks become ``model.onnx``, which contains their embedding.
+        root: The data folder.
+        code: The folder that the spec's files of code are relative to.
+
+    Returns:
+        The file.
+    """
+    models = [load_run(run, calibrator="identity", root=root, code=code) for run in runs]
+    first = models[0]
+    mean = first.network if len(models) == 1 else MeanNetwork([one.network for one in models]).eval()
+    model = replace(
+        first,
+        label=first.label if len(models) == 1 else f"mean of {len(models)} networks, first {first.label}",
+        network=mean,
+        calibrator=calibrator,
+        calibrator_name=calibrator.kind,
+        difference=max(one.difference for one in models),
+    )
+    if model.raw_inputs.kind == "tokens":
+        export_run(model, folder / "model.onnx")
+        return folder / "model.onnx"
+    save_run(model, folder / "model.safetensors")
+    return folder / "model.safetensors"
 
 
 def export_run(model: RunModel, path: str | os.PathLike[str]) -> float:

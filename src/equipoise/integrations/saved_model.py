@@ -34,6 +34,7 @@ from equipoise.integrations.bounded_network import (
 )
 from equipoise.integrations.calibrated import CalibratedNetwork, calibrator_of_rule
 from equipoise.integrations.raw_inputs import RawInputs, ScaledNetwork
+from equipoise.objectives.deep_ensemble import MeanNetwork
 from equipoise.training.batch_source import Inputs
 
 __all__ = ["SavedModel", "load_model", "save_model"]
@@ -42,7 +43,8 @@ __all__ = ["SavedModel", "load_model", "save_model"]
 ArrayInputs: TypeAlias = Array | Tensor | Mapping[str, Array | Tensor]
 
 _FORMAT = "equipoise.model"
-_VERSION = 3
+#: Files with several networks have the last version, those with a rule 3, with a scaling of inputs 2, others 1.
+_VERSION = 4
 _NETWORK, _CALIBRATOR, _INPUTS = "network.", "calibrator.", "raw_inputs."
 
 
@@ -138,7 +140,8 @@ def save_model(
 
     Args:
         path: A name that ends in ``.safetensors``.
-        network: Its parameters and buffers are written, not its code.
+        network: Its parameters and buffers are written, not its code. An ensemble is a
+            :class:`~equipoise.objectives.deep_ensemble.MeanNetwork` of networks of the architecture.
         calibrator: A fitted calibrator.
         class_names: One name per class.
         architecture: The network's name in the catalogue, so that the file can be loaded by itself.
@@ -173,7 +176,11 @@ def save_model(
     packed = None if calibrator is None else calibrator.to_artifact()
     parameters = {} if packed is None else packed.pop("parameters")
     weights = _weights(network)
-    made_of = None if architecture is None else {"name": architecture, "options": dict(options or {})}
+    made_of: dict[str, Any] | None = None
+    if architecture is not None:
+        made_of = {"name": architecture, "options": dict(options or {})}
+        if isinstance(network, MeanNetwork):
+            made_of["members"] = len(network.networks)
     names = None if class_names is None else tuple(class_names)
     shape = None if input_shape is None else tuple(input_shape)
     check_weights(network, weights, where="save_model")
@@ -182,8 +189,8 @@ def save_model(
     _check_sizes(network, calibrator, names, shape, named=made_of is not None, where="save_model")
     header = {
         "format": _FORMAT,
-        # Versions that know no scaling of inputs must not read a file with one.
-        "version": _VERSION if rule is not None else 1 if raw_inputs is None else 2,
+        # An older package must not read a file with parts that it would ignore.
+        "version": _file_version(made_of, raw_inputs, rule),
         "written_by": {"equipoise": __version__, "torch": torch.__version__},
         "architecture": made_of,
         "class_names": None if names is None else list(names),
@@ -202,6 +209,14 @@ def save_model(
     metadata = {_FORMAT: json.dumps(header)}
     with atomic_path(path) as temporary:
         save_tensors(temporary, tensors, metadata=metadata, framework="torch", purpose="save a model")
+
+
+def _file_version(
+    made_of: Mapping[str, Any] | None, raw_inputs: RawInputs | None, rule: AcceptRule | None
+) -> int:
+    if made_of is not None and "members" in made_of:
+        return _VERSION
+    return 3 if rule is not None else 1 if raw_inputs is None else 2
 
 
 def load_model(path: str | os.PathLike[str], *, network: nn.Module | None = None) -> SavedModel:

@@ -23,7 +23,7 @@ __all__ = ["RowBlock", "add_confidence", "add_predictions", "add_rows", "losses_
 # classes the sums of the classes are the larger cost of a call, so a block has more numbers until it has these rows.
 _BLOCK, _WIDE_BLOCK, _BLOCK_ROWS = 1 << 16, 1 << 18, 256
 # Numbers in a part of the rows that has sums of its own. Parts do not depend on threads, so neither do results.
-_PART = 1 << 20
+_PART = 1 << 22
 # How far beyond one the rounding of a probability may go.
 _ROUNDING = 1e-6
 # The probability that stands in for an exact zero of the true class: the smallest normal float32.

@@ -13,6 +13,8 @@ from equipoise.metrics.inputs import TopLabel, top_label
 __all__ = ["RiskCoverage", "area_under_risk_coverage", "risk_coverage"]
 
 _TINY = float(np.finfo(np.float64).tiny)
+# From here on, the first three terms of the series of a harmonic number are exact to 1e-12.
+_SMALL = 16.0
 
 
 class RiskCoverage(NamedTuple):
@@ -78,9 +80,19 @@ def aurc_of_cells(mass: Array, wrong: Array) -> Array:
     rate = wrong / np.maximum(mass, _TINY)
     # The first cell starts at no rows, where its factor is zero whatever the harmonic number.
     factor = np.cumsum(wrong, axis=-1) - wrong - (end - mass) * rate
-    harmonic = np.diff(digamma(end + 1), axis=-1, prepend=0.0)
+    harmonic = np.diff(_harmonic(end), axis=-1, prepend=0.0)
     area = wrong.sum(axis=-1) + np.einsum("...i,...i->...", factor, harmonic)
     result: Array = area / end[..., -1]
+    return result
+
+
+def _harmonic(n: Array) -> Array:
+    """Return the harmonic number of n up to a constant, ``digamma(n + 1)``: its series, except where n is small."""
+    middle = n + 0.5
+    inverse = 1 / (middle * middle)
+    result: Array = np.log(middle) + inverse * (1 / 24 - inverse * (7 / 960 - inverse * (31 / 8064)))
+    few = n < _SMALL
+    result[few] = digamma(n[few] + 1)
     return result
 
 

@@ -50,6 +50,9 @@ def to_markdown(report: Report) -> str:
         if len(report.methods) > 1
         else _table(scorecard_table(report.methods[0], meaning=False)),
     ]
+    if report.search:
+        parts.append("## How it was found")
+        parts += [_text(part) if isinstance(part, str) else _table(part) for part in report.search]
     calibrated = calibrated_table(report)
     if calibrated is not None:
         parts += ["## After calibration", _table(calibrated)]

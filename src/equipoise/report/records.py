@@ -12,6 +12,7 @@ from typing import Any, final
 import numpy as np
 
 from equipoise.core.errors import DataError
+from equipoise.core.tables import Table
 from equipoise.decisions import SetReport
 from equipoise.evaluate.comparison import PairedDifferences, correct_for_many
 from equipoise.evaluate.scorecard import Score, Scorecard
@@ -258,6 +259,7 @@ class Report:
         over_time: Whether the methods are one model at several times, in order.
         trend: What changed over time; None unless there are several times.
         hint: A command, or lines of Python, that give advice about these predictions; empty if there is none.
+        search: How the model was found, as sentences and tables; empty if it was given.
     """
 
     title: str
@@ -270,6 +272,7 @@ class Report:
     over_time: bool = False
     trend: Trend | None = None
     hint: str = ""
+    search: tuple[str | Table, ...] = ()
 
     def __post_init__(self) -> None:
         names = [method.name for method in self.methods]

@@ -165,6 +165,7 @@ def sections_of(report: Report) -> list[Section]:
     order = [numbers, diagram, *after] if several else [diagram, *after, numbers]
     if several and report.over_time:
         order = [drift, diagram, numbers, *after]
+    order = [("search", "How it was found", _search), *order]
     order += [
         ("methods", "The methods", _cards),
         ("provenance", "Where the numbers come from", _provenance),
@@ -473,7 +474,7 @@ def _risk_extras(frame: Frame, method: MethodResult) -> list[SvgElement]:
             frame.line(100 * one.coverage, 0, 100 * one.coverage, top, class_="certified"),
             text(
                 frame.x(100 * one.coverage) - 3,
-                frame.y(top) + 10,
+                frame.y(top) + 10 + 13 * place,  # a step lower each, so that close ones do not overlap
                 percent(one.max_error or 0, 0),
                 anchor="end",
             ),
@@ -482,7 +483,7 @@ def _risk_extras(frame: Frame, method: MethodResult) -> list[SvgElement]:
             data_tip=f"At most {percent(one.max_error or 0, 0)} errors, certified\nthreshold {one.threshold:.4f}\n"
             f"accepted {percent(one.coverage)}\nobserved errors {percent(one.observed_error or 0, 2)}",
         )
-        for one in certificates
+        for place, one in enumerate(certificates)
         if one.certified and one.threshold is not None and frame.across[0] <= 100 * one.coverage
     ]
     return [band, *marks]
@@ -554,6 +555,11 @@ def _sweeps(report: Report) -> list[Block]:
         blocks += [Block("figures", [Figure(chart)], "plain")] if chart is not None else []
         blocks.append(Block("table", sweep_table(sweep)))
     return blocks
+
+
+def _search(report: Report) -> list[Block]:
+    """Return how the model was found, for a report of `auto`."""
+    return [Block("text" if isinstance(part, str) else "table", part) for part in report.search]
 
 
 def _training(report: Report) -> list[Block]:

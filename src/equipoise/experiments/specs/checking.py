@@ -124,6 +124,10 @@ def read_method(value: Any, *, where: str) -> MethodSpec:
         'focal(gamma=2.0)'
     """
     add_plugins()
+    if (value.get("name") if isinstance(value, Mapping) else value) == "auto":
+        raise SpecError(
+            f"{where}: 'auto' is not one method but a search, and cannot be compared. Use `equipoise auto FILE`."
+        )
     return check_method(record_from_table(MethodSpec, value, where=where), where=where)
 
 
