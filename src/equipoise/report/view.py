@@ -474,7 +474,7 @@ def _risk_extras(frame: Frame, method: MethodResult) -> list[SvgElement]:
             frame.line(100 * one.coverage, 0, 100 * one.coverage, top, class_="certified"),
             text(
                 frame.x(100 * one.coverage) - 3,
-                frame.y(top) + 10,
+                frame.y(top) + 10 + 13 * place,  # a step lower each, so that close ones do not overlap
                 percent(one.max_error or 0, 0),
                 anchor="end",
             ),
@@ -483,7 +483,7 @@ def _risk_extras(frame: Frame, method: MethodResult) -> list[SvgElement]:
             data_tip=f"At most {percent(one.max_error or 0, 0)} errors, certified\nthreshold {one.threshold:.4f}\n"
             f"accepted {percent(one.coverage)}\nobserved errors {percent(one.observed_error or 0, 2)}",
         )
-        for one in certificates
+        for place, one in enumerate(certificates)
         if one.certified and one.threshold is not None and frame.across[0] <= 100 * one.coverage
     ]
     return [band, *marks]

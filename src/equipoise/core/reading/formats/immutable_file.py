@@ -101,7 +101,8 @@ class ImmutableFile(io.RawIOBase):
 
     def close(self) -> None:
         """Let go of the file."""
-        self._file.close()
+        if "_file" in vars(self):  # Python also closes an object whose file could not be opened
+            self._file.close()
         super().close()
 
 
