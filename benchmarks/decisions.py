@@ -1,6 +1,6 @@
 """Certified thresholds: how often the promise is broken, and how many predictions they accept.
 
-Run: python benchmarks/decisions.py [--repeats 10000] [--max-error 0.1] [--answers FOLDER_OR_ARCHIVE]
+Run: python benchmarks/decisions.py [--repeats 10000] [--max-error 0.1] [--held-out 60] [--answers FOLDER_OR_ARCHIVE]
 
 The first table has known error curves. A cell is broken if the true error among accepted predictions exceeds the limit.
 The schemes are
@@ -12,10 +12,11 @@ The schemes are
     band      the same with the exact joint level of the grid (a simultaneous band of the error curve)
     split     a fifth of the labels chooses the start, the others test
     simes     five starts whose risks add up by Simes' inequality
-    ours      equipoise.decisions: a walk, and an exact level for all later ranks after its first failure
+    ours      equipoise.decisions: a walk, and exact levels for all later ranks after a failure
 
-The second table has answers of language models (one CSV file per model): thresholds are certified on 1,000 labels and
-judged on the remaining ones, 20 times.
+The second table has random error curves that no setting was chosen on: monotone or not, with and without ties, few and
+many rows, several limits. The third has answers of language models (one CSV file per model): thresholds are certified
+on 1,000 labels and judged on the remaining ones, 20 times.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import io
 import sys
 import tarfile
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -81,37 +82,59 @@ def draw(
     return np.cumsum(wrong, axis=1), place, at / place
 
 
+def all_ranks(first: int, n: int) -> np.ndarray:
+    grown = np.round(300 * 1.01 ** np.arange(1 + max(0, int(np.log(n / 300) / np.log(1.01)))))
+    ranks = np.unique(np.concatenate([np.arange(first, min(n, 300) + 1), grown, [n]])).astype(np.int64)
+    return ranks[(ranks >= first) & (ranks <= n)]
+
+
+def p_values(wrong: np.ndarray, ranks: np.ndarray, limit: float) -> np.ndarray:
+    """Return p-values of counts (..., m) at common ranks (m,), from a table."""
+    most = int(ranks[-1] * limit + 10 * np.sqrt(ranks[-1] * limit) + 10)
+    table = rank_p_values(np.arange(most + 1)[None, :], ranks[:, None], limit)
+    return table[np.arange(len(ranks)), np.minimum(wrong, most)]
+
+
 def five_starts(n: int, limit: float, risk: float) -> list[int]:
     first = fewest_rows(limit, risk / 5)
     return [first * 2**j for j in range(5) if first * 2**j <= n]
 
 
 def shares_at(ranks: np.ndarray, starts: list[int], share: float) -> np.ndarray:
-    shares = np.zeros(len(ranks))
-    np.add.at(shares, np.minimum(np.searchsorted(ranks, starts), len(ranks) - 1), share)
+    """Return shares of the risk at ranks (..., m); every start is rounded up to a rank."""
+    shares = np.zeros(ranks.shape)
+    for start in starts:
+        at = np.minimum((ranks < start).sum(axis=-1, keepdims=True), ranks.shape[-1] - 1)
+        np.put_along_axis(shares, at, np.take_along_axis(shares, at, -1) + share, -1)
     return shares
 
 
-def walk(p: np.ndarray, start: int, level: float) -> np.ndarray:
+def walk(p: np.ndarray, ranks: np.ndarray, start: int, level: float) -> np.ndarray:
     """Return the last index that fixed-sequence testing from a start reaches."""
-    worst = np.maximum.accumulate(p[..., start:], axis=-1) <= level * (1 + 1e-12)
-    return np.where(worst.any(axis=-1), start + worst.sum(axis=-1) - 1, -1)
+    first = np.minimum((ranks < start).sum(axis=-1, keepdims=True), ranks.shape[-1] - 1)
+    before = np.arange(p.shape[-1]) < first
+    passed = np.logical_and.accumulate(before | (p <= level * (1 + 1e-12)), axis=-1).sum(axis=-1)
+    return np.where(passed > first[..., 0], passed - 1, -1)
 
 
 def fallback(p: np.ndarray, shares: np.ndarray, risk: float) -> np.ndarray:
     best, level = np.full(p.shape[:-1], -1), np.zeros(p.shape[:-1])
     for j in range(p.shape[-1]):
-        level = level + shares[j]
+        level = level + shares[..., j]
         passed = (level > 0) & (p[..., j] <= level * risk * (1 + 1e-12))
         best, level = np.where(passed, j, best), np.where(passed, level, 0.0)
     return best
 
 
 def simes(p: np.ndarray, shares: np.ndarray, risk: float) -> np.ndarray:
-    best, total = np.full(p.shape[:-1], -1), np.cumsum(shares)
-    for start in np.flatnonzero(shares):
+    best, total = np.full(p.shape[:-1], -1), np.cumsum(shares, axis=-1)
+    for start in range(p.shape[-1]):
+        own = shares[..., start : start + 1]
+        if not own.any():
+            continue
         worst = np.maximum.accumulate(p[..., start:], axis=-1)
-        passed = worst <= (total[start:] - total[start] + shares[start]) * risk * (1 + 1e-12)
+        passed = worst <= (total[..., start:] - total[..., start : start + 1] + own) * risk * (1 + 1e-12)
+        passed &= own > 0
         last = p.shape[-1] - 1 - np.argmax(passed[..., ::-1], axis=-1)
         best = np.maximum(best, np.where(passed.any(axis=-1), last, -1))
     return best
@@ -130,15 +153,22 @@ def simes_shares(ranks: np.ndarray, n: int, limit: float, risk: float) -> np.nda
 def best_of_five(p: np.ndarray, ranks: np.ndarray, n: int, limit: float, risk: float) -> np.ndarray:
     best = np.full(p.shape[:-1], -1)
     for start in five_starts(n, limit, risk):
-        best = np.maximum(best, walk(p, min(int(np.searchsorted(ranks, start)), len(ranks) - 1), risk / 5))
+        best = np.maximum(best, walk(p, ranks, start, risk / 5))
     return best
 
 
-def band_level(ranks: np.ndarray, limit: float, risk: float, repeats: int, rng: np.random.Generator) -> float:
-    """Return the level at which any of the tests passes with the given risk, if all errors are at the limit."""
+@lru_cache(maxsize=256)
+def band_of(n: int, limit: float, risk: float) -> tuple[np.ndarray, float]:
+    """Return 30 ranks and the largest level at which any of them passes with at most the risk, at the limit."""
+    ranks = np.unique(np.geomspace(fewest_rows(limit, risk), n, 30).round().astype(np.int64))
+    rng, least = np.random.default_rng(0), []
     steps = np.diff(np.concatenate([[0], ranks]))
-    wrong = np.cumsum(rng.binomial(np.broadcast_to(steps, (repeats, len(steps))), limit), axis=1)
-    return float(np.quantile(rank_p_values(wrong, ranks, limit).min(axis=1), risk, method="lower"))
+    for _ in range(10):
+        wrong = np.cumsum(rng.binomial(np.broadcast_to(steps, (20000, len(steps))), limit), axis=1)
+        least.append(p_values(wrong, ranks, limit).min(axis=1))
+    values, counts = np.unique(np.concatenate(least).round(12), return_counts=True)
+    within = np.flatnonzero(np.cumsum(counts) <= risk * 200000)
+    return ranks, float(values[within[-1]]) * (1 + 1e-9) if len(within) else 0.0
 
 
 def last_below(p: np.ndarray, level: float) -> np.ndarray:
@@ -155,109 +185,180 @@ def outcome(
     return float(kept.mean()), float(found.mean()), float((found & (error[at, best] > limit)).mean())
 
 
-def continuous_cell(
-    curve: np.ndarray, n: int, risk: float, limit: float, repeats: int, rng: np.random.Generator
-) -> dict[str, tuple[float, float, float]]:
-    first = fewest_rows(limit, risk)
-    if first > n:
+Cell = dict[str, tuple[float, float, float]]
+
+
+def continuous_cells(
+    curve: np.ndarray, n: int, risks: list[float], limit: float, repeats: int, rng: np.random.Generator
+) -> dict[float, Cell]:
+    """Return the outcomes by risk; all risks share the draws."""
+    risks = [risk for risk in risks if fewest_rows(limit, risk) <= n]
+    if not risks:
         return {}
-    plan = plan_tests(choose_ranks(n, limit, risk), n, limit, risk)
-    every = np.concatenate([plan.ranks, np.arange(first, min(n, 300) + 1), five_starts(n, limit, risk)])
-    ranks = np.unique(every).astype(np.int64)
+    plans = {risk: plan_tests(choose_ranks(n, limit, risk), n, limit, risk) for risk in risks}
+    every = [all_ranks(min(fewest_rows(limit, risk) for risk in risks), n)]
+    for risk in risks:
+        every += [plans[risk].ranks, band_of(n, limit, risk)[0], five_starts(n, limit, risk)]
+    ranks = np.unique(np.concatenate(every)).astype(np.int64)
     wrong, coverage, error = draw(curve, n, ranks, repeats, rng)
-    p = rank_p_values(wrong, ranks, limit)
-    coarse = np.unique(np.searchsorted(ranks, np.geomspace(first, n, 30).round()))
-    level = band_level(ranks[coarse], limit, risk, 20000, rng)
-    own = np.searchsorted(ranks, plan.ranks)
-    starts = five_starts(n, limit, risk) or [first]
-    found = {
-        "one": walk(p, int(np.searchsorted(ranks, first)), risk),
-        "five": best_of_five(p, ranks, n, limit, risk),
-        "fallback": fallback(p, shares_at(ranks, starts, 1 / len(starts)), risk),
-        "grid": _back(last_below(p[:, coarse], risk / len(coarse)), coarse),
-        "band": _back(last_below(p[:, coarse], level), coarse),
-        "simes": simes(p, simes_shares(ranks, n, limit, risk), risk),
-        "ours": _back(last_certified(wrong[:, own], plan), own),
-    }
-    cell = {name: outcome(best, coverage, error, limit) for name, best in found.items()}
-    cell["split"] = split_cell(curve, n, risk, limit, repeats, rng)
-    return cell
+    p = p_values(wrong, ranks, limit)
+    split = split_cells(curve, n, risks, limit, repeats, rng)
+    cells = {}
+    for risk in risks:
+        starts = five_starts(n, limit, risk) or [fewest_rows(limit, risk)]
+        coarse, level = band_of(n, limit, risk)
+        coarse, own = np.searchsorted(ranks, coarse), np.searchsorted(ranks, plans[risk].ranks)
+        found = {
+            "one": walk(p, ranks, fewest_rows(limit, risk), risk),
+            "five": best_of_five(p, ranks, n, limit, risk),
+            "fallback": fallback(p, shares_at(ranks, starts, 1 / len(starts)), risk),
+            "grid": _back(last_below(p[:, coarse], risk / len(coarse)), coarse),
+            "band": _back(last_below(p[:, coarse], level), coarse),
+            "simes": simes(p, simes_shares(ranks, n, limit, risk), risk),
+            "ours": _back(last_certified(wrong[:, own], plans[risk]), own),
+        }
+        cells[risk] = {name: outcome(best, coverage, error, limit) for name, best in found.items()}
+        cells[risk]["split"] = split[risk]
+    return cells
 
 
 def _back(best: np.ndarray, index: np.ndarray) -> np.ndarray:
     return np.where(best >= 0, index[best], -1)
 
 
-def split_cell(
-    curve: np.ndarray, n: int, risk: float, limit: float, repeats: int, rng: np.random.Generator
-) -> tuple[float, float, float]:
+def split_cells(
+    curve: np.ndarray, n: int, risks: list[float], limit: float, repeats: int, rng: np.random.Generator
+) -> dict[float, tuple[float, float, float]]:
     """Choose the start with the largest standardized distance from the limit on a fifth of the labels."""
     n_choose = n // 5
-    n_test, first = n - n_choose, fewest_rows(limit, risk)
+    n_test, first = n - n_choose, min(fewest_rows(limit, risk) for risk in risks)
     if n_test < first:
-        return 0.0, 0.0, 0.0
+        return dict.fromkeys(risks, (0.0, 0.0, 0.0))
     seen = np.unique(
         np.maximum(1, np.geomspace(min(0.9, first / n_test), 1, 30) * n_choose).round().astype(int)
     )
     wrong, _, _ = draw(curve, n_choose, seen, repeats, rng)
     distance = (limit - (wrong + 10 * limit) / (seen + 10)) * np.sqrt(seen)
     chosen = (distance >= 0.8 * distance.max(axis=1, keepdims=True)).argmax(axis=1)
-    ranks = choose_ranks(n_test, limit, risk)
-    if len(ranks) == 0:
-        return 0.0, 0.0, 0.0
+    ranks = all_ranks(first, n_test)
     wrong, coverage, error = draw(curve, n_test, ranks, repeats, rng)
-    failed = rank_p_values(wrong, ranks, limit) > risk
-    start = np.minimum(np.searchsorted(ranks, seen[chosen] / n_choose * n_test), len(ranks) - 1)
-    failed &= np.arange(len(ranks)) >= start[:, None]
-    stop = np.where(failed.any(axis=1), failed.argmax(axis=1), len(ranks))
-    return outcome(np.where(stop > start, stop - 1, -1), coverage, error, limit)
+    p = p_values(wrong, ranks, limit)
+    cells = {}
+    for risk in risks:
+        start = np.searchsorted(ranks, np.maximum(seen[chosen] / n_choose * n_test, fewest_rows(limit, risk)))
+        start = np.minimum(start, len(ranks) - 1)
+        failed = (p > risk) & (np.arange(len(ranks)) >= start[:, None])
+        stop = np.where(failed.any(axis=1), failed.argmax(axis=1), len(ranks))
+        cells[risk] = outcome(np.where(stop > start, stop - 1, -1), coverage, error, limit)
+    return cells
 
 
 def discrete_cell(
-    n: int, risk: float, limit: float, repeats: int, rng: np.random.Generator
-) -> dict[str, tuple[float, float, float]]:
+    scores: tuple[np.ndarray, np.ndarray],
+    n: int,
+    risk: float,
+    limit: float,
+    repeats: int,
+    rng: np.random.Generator,
+) -> Cell:
+    """Return the outcomes for a score with few values: their shares, and error rates in units of the limit."""
     if fewest_rows(limit, risk) > n:
         return {}
-    mass, rate = DISCRETE[0], DISCRETE[1] * limit
+    mass, rate = scores[0], np.clip(scores[1] * limit, 0, 1)
     coverage = np.cumsum(mass)
     error = np.cumsum(mass * rate) / coverage
     size = rng.multinomial(n, mass, repeats)
     rows, wrong = np.cumsum(size, axis=1), np.cumsum(rng.binomial(size, rate), axis=1)
     p = np.where(rows > 0, rank_p_values(wrong, np.maximum(rows, 1), limit), 1.0)
-    first, starts = fewest_rows(limit, risk), five_starts(n, limit, risk)
-    found: dict[str, list[int]] = {name: [] for name in ("one", "five", "fallback", "grid", "simes", "ours")}
-    wanted = choose_ranks(n, limit, risk)
-    for at in range(repeats):
-        start = min(int(np.searchsorted(rows[at], first)), len(mass) - 1)
-        found["one"].append(int(walk(p[at], start, risk)))
-        found["five"].append(int(best_of_five(p[at], rows[at], n, limit, risk)))
-        shares = shares_at(rows[at], starts or [first], 1 / max(len(starts), 1))
-        found["fallback"].append(int(fallback(p[at], shares, risk)))
-        found["grid"].append(int(last_below(p[at : at + 1], risk / len(mass))[0]))
-        found["simes"].append(int(simes(p[at], simes_shares(rows[at], n, limit, risk), risk)))
-        places = np.unique(np.searchsorted(rows[at], wanted, side="right") - 1)
-        plan = plan_tests(rows[at][places[places >= 0]], n, limit, risk)
-        last = int(last_certified(wrong[at][np.searchsorted(rows[at], plan.ranks)], plan))
-        found["ours"].append(-1 if last < 0 else int(np.searchsorted(rows[at], plan.ranks[last])))
+    first, ranks = fewest_rows(limit, risk), choose_ranks(n, limit, risk)
+    starts = five_starts(n, limit, risk) or [first]
+    found = {
+        "one": walk(p, rows, first, risk),
+        "five": best_of_five(p, rows, n, limit, risk),
+        "fallback": fallback(p, shares_at(rows, starts, 1 / len(starts)), risk),
+        "grid": last_below(p, risk / len(mass)),
+        "simes": simes(p, simes_shares(rows, n, limit, risk), risk),
+        "ours": np.array([_ours(*pair, ranks, n, limit, risk) for pair in zip(rows, wrong, strict=True)]),
+    }
     wide = [np.broadcast_to(one, (repeats, len(mass))) for one in (coverage, error)]
-    return {name: outcome(np.array(best), *wide, limit) for name, best in found.items()}
+    return {name: outcome(best, *wide, limit) for name, best in found.items()}
+
+
+def _ours(rows: np.ndarray, wrong: np.ndarray, ranks: np.ndarray, n: int, limit: float, risk: float) -> int:
+    places = np.unique(np.searchsorted(rows, ranks, side="right") - 1)
+    plan = plan_tests(rows[places[places >= 0]], n, limit, risk)
+    at = np.searchsorted(rows, plan.ranks)
+    last = int(last_certified(wrong[at], plan))
+    return -1 if last < 0 else int(at[last])
 
 
 def simulate(
     names: list[str], rows: list[int], risks: list[float], limit: float, repeats: int
-) -> Iterator[tuple[str, int, float, dict[str, tuple[float, float, float]]]]:
+) -> Iterator[tuple[str, int, float, Cell]]:
     for name in names:
         for n in rows:
+            rng = np.random.default_rng([n, sorted([*CURVES, "discrete"]).index(name)])
+            if name == "discrete":
+                cells = {risk: discrete_cell(DISCRETE, n, risk, limit, repeats, rng) for risk in risks}
+            else:
+                curve = np.clip(CURVES[name](U, limit), 0, 1)
+                cells = continuous_cells(curve, n, risks, limit, repeats, rng)
             for risk in risks:
-                rng = np.random.default_rng(
-                    [n, round(1000 * risk), sorted([*CURVES, "discrete"]).index(name)]
-                )
-                if name == "discrete":
-                    cell = discrete_cell(n, risk, limit, repeats, rng)
-                else:
-                    curve = np.clip(CURVES[name](U, limit), 0, 1)
-                    cell = continuous_cell(curve, n, risk, limit, repeats, rng)
-                yield name, n, risk, cell
+                yield name, n, risk, cells.get(risk, {})
+
+
+def random_curve(rng: np.random.Generator, limit: float, *, monotone: bool) -> np.ndarray:
+    """Return an error curve through random points whose error crosses the limit at a random coverage."""
+    points = np.concatenate([[0], np.sort(rng.random(5)), [1]])
+    height = rng.gamma(0.8, 1.0, len(points))
+    curve = np.interp(U, points, np.sort(height) if monotone else height)
+    if not monotone:
+        curve = height[np.searchsorted(points[1:-1], U)]
+    true = integrate(curve) / np.maximum(U, 1e-9)
+    at = int(rng.uniform(0.05, 1) * (len(U) - 1))
+    return np.clip(curve * limit / max(true[at], 1e-3), 0, 1)
+
+
+def print_held_out(arguments: argparse.Namespace) -> None:
+    """Print outcomes on random curves: nothing was chosen on them."""
+    ratios: dict[str, list[float]] = {"five": [], "best": []}
+    excess, cells = [], 0
+    for index in range(arguments.held_out):
+        rng = np.random.default_rng([20, index])
+        n, limit = (
+            int(np.exp(rng.uniform(np.log(30), np.log(3000)))),
+            float(rng.choice([0.02, 0.05, 0.1, 0.2])),
+        )
+        curve = random_curve(rng, limit, monotone=bool(index % 2))
+        if index % 3 == 0:  # tied scores: 3 to 20 values
+            edge = np.sort(rng.random(rng.integers(2, 20)))
+            mass = np.diff(np.concatenate([[0], edge, [1]]))
+            total = np.interp(np.concatenate([[0], edge, [1]]), U, integrate(curve))
+            scores = mass, np.diff(total) / mass / limit
+            repeats = min(arguments.repeats, 1000)
+            found = {risk: discrete_cell(scores, n, risk, limit, repeats, rng) for risk in RISKS}
+        else:
+            repeats = arguments.repeats
+            found = continuous_cells(curve, n, list(RISKS), limit, repeats, rng)
+        for risk, cell in found.items():
+            if not cell:
+                continue
+            cells += 1
+            excess.append((cell["ours"][2] - risk) / np.sqrt(risk * (1 - risk) / repeats))
+            for name, other in (("five", cell["five"][0]), ("best", max(one[0] for one in cell.values()))):
+                if other > 0.002:
+                    ratios[name].append(cell["ours"][0] / other)
+    print(f"\nHeld-out curves: {arguments.held_out} curves, {cells} cells with three risks")
+    print(
+        f"broken promises above the risk by more than two, three standard errors: {sum(z > 2 for z in excess)}, "
+        f"{sum(z > 3 for z in excess)} cells; largest {max(excess):.2f}"
+    )
+    for name, values in ratios.items():
+        low = np.quantile(values, [0, 0.05, 0.25, 0.5])
+        print(
+            f"coverage relative to {name}, {len(values)} cells: smallest {low[0]:.3f}, 5% {low[1]:.3f}, "
+            f"25% {low[2]:.3f}, median {low[3]:.3f}; below 0.9 in {sum(one < 0.9 for one in values)}"
+        )
 
 
 def print_simulations(arguments: argparse.Namespace) -> None:
@@ -273,7 +374,7 @@ def print_simulations(arguments: argparse.Namespace) -> None:
     worst: dict[str, list[float]] = {"five": [], "best": []}
     names = [name for name in (*CURVES, "discrete") if not arguments.only or name in arguments.only]
     for name, n, risk, cell in simulate(
-        names, list(ROWS), list(RISKS), arguments.max_error, arguments.repeats
+        names, arguments.rows, list(RISKS), arguments.max_error, arguments.repeats
     ):
         if not cell:
             print(f"{name:9}{n:6}{risk:6.2f}  too few rows")
@@ -282,12 +383,14 @@ def print_simulations(arguments: argparse.Namespace) -> None:
         coverage, certified, broken = cell["ours"]
         error = 3 * np.sqrt(risk * (1 - risk) / arguments.repeats)
         mark = " !" if broken > risk + error else ""
-        print(f"{name:9}{n:6}{risk:6.2f}{shown}{100 * certified:8.1f}{100 * broken:8.2f}{mark}", flush=True)
         best = max(one[0] for one in cell.values())
-        if name != "none" and best > 0:
+        if name != "none" and best > 0.001:
             worst["best"].append(coverage / best)
+            mark += " <0.9" if coverage < 0.9 * best else ""
             if cell["five"][0] > 0.001:
                 worst["five"].append(coverage / cell["five"][0])
+                mark += " <five" if coverage < cell["five"][0] else ""
+        print(f"{name:9}{n:6}{risk:6.2f}{shown}{100 * certified:8.1f}{100 * broken:8.2f}{mark}", flush=True)
     for name, ratios in worst.items():
         if ratios:
             print(
@@ -311,8 +414,9 @@ def answers(path: Path) -> Iterator[tuple[str, str]]:
 
 def print_answers(arguments: argparse.Namespace) -> None:
     from equipoise import Predictions
-    from equipoise.decisions import certify_threshold
+    from equipoise.decisions import certify, certify_threshold
 
+    certify._best_bound = lambda *_: (None, None)  # only thresholds count here
     columns = {"verbal": "verbal_numerical_confidence", "logits": "logit_perplexity_confidence"}
     totals = {kind: {"tuned": [], "ours": [], "five": [], "gate": [], "coverage": []} for kind in columns}
     models = dict.fromkeys(columns, 0)
@@ -335,7 +439,7 @@ def print_answers(arguments: argparse.Namespace) -> None:
             models[kind] += 1
             if (score >= 0.9).any():
                 totals[kind]["gate"].append(float((~right[score >= 0.9]).mean()))
-            for split in range(20):
+            for split in range(arguments.splits):
                 order = np.random.default_rng([split, len(model)]).permutation(len(score))
                 fit, rest = order[:n], order[n:]
                 labelled = Predictions(
@@ -349,7 +453,8 @@ def print_answers(arguments: argparse.Namespace) -> None:
                 if rule.certificate.certified:
                     totals[kind]["coverage"].append(rule.certificate.coverage)
     print(
-        f"\nLanguage models: {n:,} labels, limit {limit:.0%}, risk {risk:.0%}, 20 splits; percent of model and split"
+        f"\nLanguage models: {n:,} labels, limit {limit:.0%}, risk {risk:.0%}, {arguments.splits} splits; "
+        "percent of model and split"
     )
     print(
         f"{'confidence':12}{'models':>8}{'gate 0.9':>10}{'tuned broken':>14}{'five exists':>13}{'five broken':>13}",
@@ -400,11 +505,16 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=10000)
     parser.add_argument("--max-error", type=float, default=0.1)
     parser.add_argument("--only", nargs="*", help="curves to simulate")
+    parser.add_argument("--rows", nargs="*", type=int, default=list(ROWS), help="numbers of rows to simulate")
+    parser.add_argument("--held-out", type=int, default=0, help="number of random error curves")
     parser.add_argument("--answers", type=Path, help="folder or archive of answers of language models")
+    parser.add_argument("--splits", type=int, default=20, help="splits of the answers of each model")
     parser.add_argument("--skip-simulation", action="store_true")
     arguments = parser.parse_args()
     if not arguments.skip_simulation:
         print_simulations(arguments)
+    if arguments.held_out:
+        print_held_out(arguments)
     if arguments.answers:
         print_answers(arguments)
 

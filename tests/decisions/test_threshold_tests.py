@@ -43,7 +43,15 @@ def counts_of_all_orders(n):
     return np.cumsum(bits, axis=1), bits.sum(axis=1)
 
 
-@pytest.mark.parametrize(("limit", "risk"), [(0.3, 0.1), (0.4, 0.05), (0.5, 0.2)])
+def levels_after(wrong, at, plan):
+    """Return the largest p-value that each later rank may have, after the mistakes at a rank."""
+    more = np.maximum(wrong - plan.allowed[at] - 1, 0)
+    level = plan.levels[at] * plan.decay**more
+    level = np.where(level < plan.least_level * (1 - 1e-9), 0.0, level)
+    return np.asarray(level)[..., None] * plan.profile[at + 1 :] * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("limit", "risk"), [(0.3, 0.1), (0.4, 0.05), (0.5, 0.2), (0.6, 0.2)])
 def test_every_local_test_keeps_its_level_exactly(limit, risk):
     # All 2**14 outcomes with their probabilities: the test of the thresholds from rank a on.
     n = 14
@@ -52,8 +60,9 @@ def test_every_local_test_keeps_its_level_exactly(limit, risk):
     plan = plan_tests(np.arange(1, n + 1), n, limit, risk)
     p = rank_p_values(counts[:, plan.ranks - 1], plan.ranks, limit)
     for at in range(len(plan.ranks)):
-        passed = counts[:, plan.ranks[at] - 1] <= plan.allowed[at]
-        later = (p[:, at + 1 :] <= plan.levels[at] * (1 + 1e-12)).any(axis=1)
+        wrong_now = counts[:, plan.ranks[at] - 1]
+        passed = wrong_now <= plan.allowed[at]
+        later = (p[:, at + 1 :] <= levels_after(wrong_now, at, plan)).any(axis=1)
         assert probability[passed | later].sum() <= risk * (1 + 1e-9)
     certified = last_certified(counts[:, plan.ranks - 1], plan) >= 0
     assert probability[certified].sum() <= risk * (1 + 1e-9)
@@ -73,9 +82,8 @@ def test_rule_is_the_closed_test_on_all_sets_of_hypotheses():
 
         def local(chosen, wrong=wrong, p=p):
             a = chosen[0]
-            return wrong[a] <= plan.allowed[a] or any(
-                p[j] <= plan.levels[a] * (1 + 1e-12) for j in chosen[1:]
-            )
+            later = levels_after(wrong[a], a, plan)
+            return wrong[a] <= plan.allowed[a] or any(p[j] <= later[j - a - 1] for j in chosen[1:])
 
         rejected = [j for j in range(m) if all(local(one) for one in sets if j in one)]
         assert max(rejected, default=-1) == found
@@ -91,23 +99,37 @@ def test_many_rows_have_a_second_walk():
 
 def test_levels_do_not_depend_on_the_window_of_the_recursion():
     plan = plan_tests([60, 200, 900], 900, 0.1, 0.05)
-    # P(the walk passes at 60, or a later p-value is at most the level), by summing over all counts.
-    first, level = plan.allowed[0], plan.levels[0]
-    k = np.arange(61)
-    at_200 = np.arange(201)
-    later = np.empty(201)
-    for j in at_200:
-        p200 = binom.cdf(j, 200, 0.1)
-        more = np.arange(701)
-        hit = binom.cdf(j + more, 900, 0.1) <= level
-        later[j] = 1.0 if p200 <= level else binom.pmf(more[hit], 700, 0.1).sum()
-    total = binom.cdf(first, 60, 0.1)
-    for wrong in k[k > first]:
-        total += (
-            binom.pmf(wrong, 60, 0.1)
-            * (binom.pmf(np.arange(141), 140, 0.1) * later[wrong : wrong + 141]).sum()
+    # P(the walk passes at 60, or a later rank passes the level that the mistakes leave), by summing over all counts.
+    total = binom.cdf(plan.allowed[0], 60, 0.1)
+    more = np.arange(701)
+    for wrong in range(plan.allowed[0] + 1, 61):
+        at_200, at_900 = levels_after(wrong, 0, plan)
+        counts = wrong + np.arange(141)
+        hit = binom.cdf(counts[:, None] + more, 900, 0.1) <= at_900
+        later = np.where(
+            binom.cdf(counts, 200, 0.1) <= at_200, 1.0, (hit * binom.pmf(more, 700, 0.1)).sum(axis=1)
         )
+        total += binom.pmf(wrong, 60, 0.1) * (binom.pmf(np.arange(141), 140, 0.1) * later).sum()
     assert 0.7 * 0.05 < total <= 0.05 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("limit", "risk"), [(0.05, 0.05), (0.1, 0.01), (0.02, 0.1)])
+def test_the_fewest_rows_without_a_mistake_are_certified(limit, risk):
+    n = fewest_rows(limit, risk)
+    plan = plan_tests(choose_ranks(n, limit, risk), n, limit, risk)
+    assert last_certified(np.zeros(len(plan.ranks), int), plan) == 0
+    assert len(choose_ranks(n - 1, limit, risk)) == 0
+
+
+def test_a_further_mistake_never_certifies_more():
+    # The proof requires it: moving wrong rows up in the order must not certify more.
+    rng = np.random.default_rng(0)
+    plan = plan_tests(choose_ranks(200, 0.1, 0.1), 200, 0.1, 0.1)
+    wrong = rng.random((300, 200)) < np.linspace(0, 0.2, 200)
+    worse = wrong.copy()
+    worse[np.arange(300), rng.integers(0, 200, 300)] = True
+    counts, more = (np.cumsum(one, axis=1)[:, plan.ranks - 1] for one in (wrong, worse))
+    assert (last_certified(more, plan) <= last_certified(counts, plan)).all()
 
 
 @pytest.mark.parametrize("curve", ["at the limit", "hole"])

@@ -2,16 +2,31 @@ r"""Which of many thresholds keep their errors below a limit: an exact closed te
 
 Rows are sorted from the highest score to the lowest. A threshold accepts the first ``m`` rows, of which ``K(m)`` are
 wrong, and its p-value is the probability that a binomial count with ``m`` trials and the error limit is at most
-``K(m)``. Testing walks from the strictest threshold to the most lenient, as long as ``K(m)`` is small enough. At the
-first failure, at rank ``a``, a level ``c(a)`` is fixed, and every later threshold with a p-value of at most ``c(a)`` is
-certified too.
+``K(m)``. Testing walks from the strictest threshold to the most lenient, as long as ``K(m)`` is at most an allowed
+number ``x(m)``. A failure at rank ``a`` fixes a level ``c(a)``, lower for every further mistake, and later thresholds
+must have a p-value of at most ``c(a) * h(m)``. The last threshold that meets all levels is certified.
 
-Why this is valid: let ``I`` be the set of thresholds whose error exceeds the limit, and ``a`` the strictest of them.
-The set is tested by "the walk passes at ``a``, or a later member of the set has a p-value of at most ``c(a)``". If
-every error is at the limit, the probability of this event is computed exactly (a backward recursion over ``K``), and
-``c(a)`` is the largest level that keeps it at or below the risk. Larger errors, and smaller sets, make the event rarer.
-The closure of these tests rejects a threshold exactly if the rule above certifies it. Since the counts of nested sets
-of rows are strongly correlated, ``c(a)`` is far above a Bonferroni correction.
+Why this is valid. Rows are independent, scores are continuous, and ``e(t)`` is the true error among scores above ``t``.
+Let ``T`` be the strictest threshold at which ``e`` rises above the limit, and ``a`` the number of rows above ``T``.
+Given ``a``, the count ``K(a)`` is binomial at the limit. A broken promise requires the event
+
+    ``E(a)``: ``K(a) <= x(a)``, or a later threshold of too large an error passes the level that ``K(a)`` leaves.
+
+Suppose first that every later row is wrong with the probability of the limit. A backward recursion over ``K`` computes
+the probability that any later rank passes, and the levels are the largest that keep ``E(a)`` at or below the risk.
+Other error curves make ``E(a)`` rarer:
+
+1. Where ``e`` dips below the limit and returns to it, the average error in between is the limit. Giving all rows there
+   this probability leaves the joint distribution of the counts at thresholds of too large an error as it is.
+2. Then ``e`` is at least the limit everywhere below ``T``. Counting some wrong rows as right brings it down to the
+   limit at the end. Compared with a constant error, wrong rows now stand higher in the order and right rows lower.
+   Moving wrong rows up and right rows down raises ``K(m)`` at every rank, and more mistakes never certify more.
+
+For error curves that rise above the limit once, this proof is complete for any fixed ranks: if ``a`` lies between two
+tested ranks, part 2 holds from the next one. For curves that cross the limit several times it requires that ``a`` is
+a tested rank. Every rank up to 300 is tested, then ranks that grow by 1%. Narrow bands of bad thresholds before the
+first or between later ranks, and tied scores, whose tested ranks are random, are covered by simulation only
+(``benchmarks/decisions.py``).
 
 If there are many rows, a part of the risk goes to a second walk that starts at a fixed share of the rows.
 
@@ -46,8 +61,10 @@ _EVERY_RANK = 300
 _GROWTH = 1.01
 #: From this many times the fewest rows on, a second walk starts at a share of the rows with a part of the risk.
 _MANY, _SECOND_START, _SECOND_SHARE = 40, 0.15, 0.3
-#: Levels after a failure that are tried, in units of the risk.
-_LEVELS = np.geomspace(0.005, 1.0, 40)
+#: The walk starts where one mistake may pass, unless that is beyond this share of the rows.
+_FIRST_SHARE = 0.24
+#: Levels after a failure are fifths of a halving apart, down to 1/512 of the risk.
+_HALVING, _LEAST_LEVEL = 5, -45
 #: Standard deviations around the mean count that the recursion looks at.
 _WIDTH = 9
 _ROUNDING = 1 + 1e-12
@@ -60,7 +77,10 @@ class RankPlan(NamedTuple):
         ranks: Numbers of accepted rows, ascending.
         max_error: Error limit.
         allowed: Largest number of mistakes at each rank with which the walk goes on.
-        levels: Largest p-value that is certified after a failure at each rank.
+        levels: Level after a failure at each rank by one mistake.
+        least_level: Smallest level; below it nothing is certified.
+        decay: Factor of the level for every further mistake.
+        profile: Largest p-value that is certified at each rank, in units of the level.
         second: Index at which a second walk starts; the number of ranks if there is none.
         second_level: Largest p-value with which the second walk goes on.
     """
@@ -69,6 +89,9 @@ class RankPlan(NamedTuple):
     max_error: float
     allowed: Array
     levels: Array
+    least_level: float
+    decay: float
+    profile: Array
     second: int
     second_level: float
 
@@ -110,9 +133,9 @@ def choose_ranks(n_rows: int, max_error: float, risk: float) -> Array:
 
     Example:
         >>> choose_ranks(1000, 0.05, 0.05)[[0, 1, -1]]
-        array([  78,   79, 1000])
+        array([  93,   94, 1000])
     """
-    first = fewest_rows(max_error, risk * _first_share(n_rows, max_error, risk))
+    first = _settings(n_rows, max_error, risk).first
     ranks = np.arange(first, min(n_rows, _EVERY_RANK) + 1)
     if n_rows > _EVERY_RANK:
         steps = int(math.log(n_rows / _EVERY_RANK) / math.log(_GROWTH)) + 1
@@ -121,13 +144,42 @@ def choose_ranks(n_rows: int, max_error: float, risk: float) -> Array:
     return ranks[(ranks >= first) & (ranks <= n_rows)]
 
 
-def _first_share(n_rows: int, max_error: float, risk: float) -> float:
-    """Return the share of the risk that the walk has at least: much if there are few rows, little if there are many.
+class _Settings(NamedTuple):
+    """What may be chosen freely before labels are looked at; no choice changes the guarantee.
 
-    With few rows only the most certain ones can be certified, and the walk is all that counts.
+    Attributes:
+        first: Rank at which the walk starts.
+        share: Share of the risk that the walk has at its start, at least.
+        share_power: Power of the rank with which this share falls.
+        profile_power: Power of the rank with which the levels after a failure fall.
+        halvings: How often every further mistake halves the level after a failure.
     """
-    many = n_rows / fewest_rows(max_error, risk)
-    return float(np.clip(1.45 - 0.38 * math.log(max(many, 1.0)), 0.1, 0.96))
+
+    first: int
+    share: float
+    share_power: float
+    profile_power: float
+    halvings: float
+
+
+@lru_cache(maxsize=256)
+def _settings(n_rows: int, max_error: float, risk: float) -> _Settings:
+    """Choose the settings by the number of rows in units of the fewest that could be certified.
+
+    With few rows only the most certain ones can be certified: the walk starts at the first rank that could pass and
+    has most of the risk. With more rows it starts where one mistake may pass, and more risk is left for later ranks.
+    """
+    fewest = fewest_rows(max_error, risk)
+    many = math.log(max(n_rows / fewest, 1.0))
+    candidates = np.arange(fewest, min(n_rows, 10 * fewest) + 1)
+    passed = rank_p_values(np.minimum(1, candidates), candidates, max_error) <= risk
+    one_mistake = int(candidates[passed.argmax()]) if passed.any() else n_rows
+    if one_mistake > _FIRST_SHARE * n_rows:
+        share = float(np.clip(1.9 - 0.65 * many, 0.5, 0.95)) if many > 1.1 else 1.0
+        return _Settings(fewest_rows(max_error, risk * share), share, 0.0, 0.3, 2.75)
+    return _Settings(
+        one_mistake, 0.4, 0.2, float(np.clip(3.4 - many, 0.0, 1.05)), max(0.0, 8.7 - 3.45 * many)
+    )
 
 
 def plan_tests(ranks: Any, n_rows: int, max_error: float, risk: float) -> RankPlan:
@@ -145,33 +197,49 @@ def plan_tests(ranks: Any, n_rows: int, max_error: float, risk: float) -> RankPl
     Example:
         >>> plan = plan_tests(choose_ranks(500, 0.1, 0.05), 500, 0.1, 0.05)
         >>> plan.ranks[:2], plan.allowed[:2], (plan.levels[:2] / 0.05).round(2)
-        (array([38, 39]), array([0, 0]), array([0.13, 0.13]))
+        (array([46, 47]), array([0, 0]), array([0.44, 0.44]))
     """
     return _plan(np.asarray(ranks, np.int64).tobytes(), int(n_rows), float(max_error), float(risk))
 
 
 @lru_cache(maxsize=256)
 def _plan(packed: bytes, n_rows: int, max_error: float, risk: float) -> RankPlan:
-    first = fewest_rows(max_error, risk * _first_share(n_rows, max_error, risk))
+    settings, fewest = _settings(n_rows, max_error, risk), fewest_rows(max_error, risk)
     ranks = np.frombuffer(packed, np.int64)
-    ranks = ranks[ranks >= first]
-    has_second = n_rows >= _MANY * fewest_rows(max_error, risk)
+    ranks = ranks[ranks >= settings.first]
+    has_second = n_rows >= _MANY * fewest
     second = int(np.searchsorted(ranks, _SECOND_START * n_rows)) if has_second else len(ranks)
     second_level = _SECOND_SHARE * risk if has_second else 0.0
     walk_risk = risk - second_level
-    least = np.minimum(walk_risk, risk * _first_share(n_rows, max_error, risk))
-    allowed, levels = _exact_levels(ranks, max_error, walk_risk, float(least))
-    return RankPlan(freeze(ranks), max_error, freeze(allowed), freeze(levels), second, second_level)
+    # The walk has at least this risk at each rank; what later ranks do not use is added.
+    least = walk_risk * settings.share * (settings.first / ranks) ** settings.share_power
+    profile = (fewest / ranks) ** settings.profile_power
+    most = math.ceil(-_HALVING * math.log2(profile.min(initial=1.0)))
+    levels = walk_risk * 2.0 ** (np.arange(_LEAST_LEVEL, most + 1) / _HALVING)
+    step = round(_HALVING * settings.halvings)
+    allowed, found = _exact_levels(ranks, max_error, walk_risk, least, profile, levels, step)
+    return RankPlan(
+        freeze(ranks),
+        max_error,
+        freeze(allowed),
+        freeze(found),
+        float(levels[0]),
+        2.0 ** (-step / _HALVING),
+        freeze(profile),
+        second,
+        second_level,
+    )
 
 
-def _exact_levels(ranks: Array, max_error: float, risk: float, least: float) -> tuple[Array, Array]:
+def _exact_levels(
+    ranks: Array, max_error: float, risk: float, least: Array, profile: Array, levels: Array, step: int
+) -> tuple[Array, Array]:
     """Return the mistakes allowed in the walk and the level after a failure, at each rank.
 
-    Backward over the ranks, ``later[c, k]`` is the probability that a later rank has a p-value of at most ``c``, given
-    ``k`` mistakes now and errors at the limit.
+    Backward over the ranks, ``later[c, k]`` is the probability that a later rank passes level ``c``, given ``k``
+    mistakes now and errors at the limit. Every further mistake lowers the level by ``step`` places.
     """
-    levels = risk * _LEVELS
-    bound = np.stack([_most_wrong(ranks, max_error, level) for level in levels])
+    bound = _most_wrong(ranks, max_error, levels[:, None] * profile)
     allowed, found = _most_wrong(ranks, max_error, least), np.zeros(len(ranks))
     low, high = _window(ranks, max_error)
     later = np.zeros((len(levels), 0))
@@ -186,19 +254,30 @@ def _exact_levels(ranks: Array, max_error: float, risk: float, least: float) -> 
                 reached, low[at : at + 2], high[at : at + 2], ranks[at + 1] - ranks[at], max_error
             )
         mass = _binomial_mass(counts, ranks[at], max_error)
-        # The probability of passing now with at most k mistakes, or later after more of them.
-        beyond = np.cumsum((mass * later)[:, ::-1], axis=1)[:, ::-1]
-        total = np.cumsum(mass) + np.pad(beyond[:, 1:], ((0, 0), (0, 1)))
-        within = total[:, allowed[at] - low[at]] <= risk * _ROUNDING
+        every = np.arange(len(levels))
+        within = _risk_at(allowed[at], counts, mass, later, every, step) <= risk * _ROUNDING
         if within.any():
             chosen = int(np.flatnonzero(within)[-1])
             found[at] = levels[chosen]
-            allowed[at] = low[at] + int((total[chosen] <= risk * _ROUNDING).sum()) - 1
+            while (
+                _risk_at(allowed[at] + 1, counts, mass, later, every[chosen : chosen + 1], step)[0]
+                <= risk * _ROUNDING
+            ):
+                allowed[at] += 1
     return allowed, found
 
 
-def _most_wrong(ranks: Array, max_error: float, level: float) -> Array:
-    """Return the largest number of mistakes with a p-value of at most a level; -1 if there is none."""
+def _risk_at(allowed: int, counts: Array, mass: Array, later: Array, levels: Array, step: int) -> Array:
+    """Return the probability of passing now, or later after more mistakes, for some levels after the first of them."""
+    more = counts - allowed - 1
+    level = levels[:, None] - step * np.maximum(more, 0)
+    passes = np.where(level >= 0, later[np.maximum(level, 0), np.arange(len(counts))], 0.0)
+    result: Array = np.where(more < 0, 1.0, passes) @ mass
+    return result
+
+
+def _most_wrong(ranks: Array, max_error: float, level: Array) -> Array:
+    """Return the largest number of mistakes with a p-value of at most a level per rank; -1 if there is none."""
     count = np.floor(np.nan_to_num(bdtrik(level, ranks, max_error), nan=-1.0)).astype(np.int64)
     # The inverse is found numerically, so that one more and one less are tried too.
     candidates = np.maximum(np.stack([count + 1, count, count - 1]), -1)
@@ -260,9 +339,10 @@ def last_certified(wrong: Array, plan: RankPlan) -> Array:
     if wrong.shape[-1] == 0:
         return best
     p_values = rank_p_values(wrong, plan.ranks, plan.max_error)
-    failed = wrong > plan.allowed
-    level = np.minimum.accumulate(np.where(failed, plan.levels, np.inf), axis=-1)
-    certified = np.where(np.isinf(level), True, p_values <= level * _ROUNDING)
+    more = wrong - plan.allowed
+    level = np.where(more > 0, plan.levels * plan.decay ** np.maximum(more - 1.0, 0.0), np.inf)
+    level = np.minimum.accumulate(np.where(level < plan.least_level / _ROUNDING, 0.0, level), axis=-1)
+    certified = p_values <= level * plan.profile * _ROUNDING
     if plan.second < len(plan.ranks):
         worst = np.maximum.accumulate(p_values[..., plan.second :], axis=-1)
         certified[..., plan.second :] |= worst <= plan.second_level * _ROUNDING
